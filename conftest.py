@@ -45,12 +45,16 @@ def own_fonts() -> None:
     from matplotlib import font_manager, get_data_path
 
     listed = font_manager.fontManager.ttflist
-    font_manager.fontManager.ttflist = [font for font in listed if font.fname.startswith(get_data_path())]
+    font_manager.fontManager.ttflist = [
+        font for font in listed if font.fname.startswith(get_data_path())
+    ]
     font_manager.findSystemFonts = lambda *_, **__: []
 
 
 @pytest.fixture(autouse=True)
-def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_places(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """No test looks into, or writes into, the user's own data and cache folders, or an earlier test's experiment.
 
     Reports of steps that wait end with it: their store does.
@@ -58,7 +62,8 @@ def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     home = tmp_path_factory.getbasetemp() / "home"
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("CMTRACK_CACHE", str(home / "cache"))
-    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "")  # so that what mlflow.set_experiment leaves there ends with the test
+    # so that what mlflow.set_experiment leaves there ends with the test
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "")
     monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
     yield
     if "cmtrack.tracking.steps" in sys.modules:
@@ -85,7 +90,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             mlflow.end_run()
 
 
-USES_A_STORE = ("mlflow", "log_", "cmtrack.compare", "regroup_runs", "segment_runs", "load_evaluation")
+USES_A_STORE = (
+    "mlflow",
+    "log_",
+    "cmtrack.compare",
+    "regroup_runs",
+    "segment_runs",
+    "load_evaluation",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,10 @@ class PublishedMetadata(MetadataHookInterface):
         address = repository(os.environ.get(VARIABLE, ""))
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         ref = f"v{metadata['version']}"
-        metadata["readme"] = {"content-type": "text/markdown", "text": published(text, address, ref)}
+        metadata["readme"] = {
+            "content-type": "text/markdown",
+            "text": published(text, address, ref),
+        }
         site = os.environ.get(SITE, "").strip().rstrip("/")
         if site and not site.startswith("https://"):
             raise ValueError(f"{SITE} must be an https address, got {site!r}")
@@ -44,7 +47,9 @@ def repository(given: str) -> str:
     """The address without its last slashes; ValueError for anything but an http address of a path."""
     address = given.strip().rstrip("/")
     parts = urlsplit(address)
-    if address and (parts.scheme not in ("http", "https") or not parts.netloc or not parts.path.strip("/")):
+    if address and (
+        parts.scheme not in ("http", "https") or not parts.netloc or not parts.path.strip("/")
+    ):
         raise ValueError(
             f"{VARIABLE} must be the address of a repository such as https://host/owner/name, got {given!r}"
         )
@@ -73,5 +78,6 @@ def _prose(text: str, address: str, ref: str) -> str:
     if address:
         text = _IMAGE.sub(rf"![\1]({address}/raw/{ref}/\2)", text)
         return _LINK.sub(rf"[\1]({address}/blob/{ref}/\2)", text)
-    text = re.sub(rf"^(?:{_IMAGE.pattern}\s*)+\n", "", text, flags=re.MULTILINE)  # a line of pictures goes whole
+    # a line of pictures goes whole
+    text = re.sub(rf"^(?:{_IMAGE.pattern}\s*)+\n", "", text, flags=re.MULTILINE)
     return _LINK.sub(r"\1", _IMAGE.sub("", text))

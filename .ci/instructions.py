@@ -72,7 +72,9 @@ for _ in range(times):
 def tree_at(commit: str) -> Iterator[Path]:
     """A checkout of the commit that is gone afterwards."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(["git", "worktree", "add", "-q", "--detach", folder, commit], cwd=ROOT, check=True)
+        subprocess.run(
+            ["git", "worktree", "add", "-q", "--detach", folder, commit], cwd=ROOT, check=True
+        )
         try:
             yield Path(folder)
         finally:
@@ -87,11 +89,17 @@ def counted(command: list[str], environment: dict[str, str], folder: str) -> int
             pattern = r"^(\d+),[^,]*,instructions"
         else:
             counter = [
-                "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
-                "--trace-children=yes", f"--log-file={said.name}",
-            ]  # fmt: skip
+                "valgrind",
+                "--tool=cachegrind",
+                "--cache-sim=no",
+                "--cachegrind-out-file=/dev/null",
+                "--trace-children=yes",
+                f"--log-file={said.name}",
+            ]
             pattern = r"I\s+refs:\s+([\d,]+)"
-        subprocess.run([*counter, *command], env=environment, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*counter, *command], env=environment, cwd=folder, check=True, stdout=subprocess.DEVNULL
+        )
         counts = re.findall(pattern, said.read(), re.MULTILINE)
     if not counts:
         raise RuntimeError(f"{counter[0]} counted nothing for {command[:2]}")
@@ -102,7 +110,10 @@ def _counters_can_be_read() -> bool:
     if shutil.which("perf") is None:
         return False
     tried = subprocess.run(
-        ["perf", "stat", "-x,", "-e", "instructions:u", "true"], capture_output=True, text=True, check=False
+        ["perf", "stat", "-x,", "-e", "instructions:u", "true"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return re.search(r"^\d+,", tried.stderr, re.MULTILINE) is not None
 
@@ -110,20 +121,32 @@ def _counters_can_be_read() -> bool:
 def cost(task: str, tree: Path) -> int:
     """Instructions of a task, once, with the package of this tree."""
     environment = {
-        "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg", "MLFLOW_DISABLE_TELEMETRY": "true",
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MPLBACKEND": "Agg",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
         "PYTHONPATH": os.pathsep.join([str(tree), str(tree / "integrations")]),
-    }  # fmt: skip
+    }
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", TASKS[task]]
-        subprocess.run([*command, "1"], env=environment, cwd=folder, check=True)  # compiles modules and builds caches
+        # compiles modules and builds caches
+        subprocess.run([*command, "1"], env=environment, cwd=folder, check=True)
         once = counted([*command, "1"], environment, folder)
-        return once if "times" not in TASKS[task] else counted([*command, "2"], environment, folder) - once
+        return (
+            once
+            if "times" not in TASKS[task]
+            else counted([*command, "2"], environment, folder) - once
+        )
 
 
 def main() -> int:
     """Print a table; 1 if a task costs more than it may."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--against", default="HEAD~1", help="the commit to compare with")
     parser.add_argument("--most", type=float, default=1.03, help="times the instructions there")
     parser.add_argument("--only", default=",".join(TASKS), help="tasks, by comma")
@@ -133,11 +156,16 @@ def main() -> int:
         print(f"| task | {options.against}, M instructions | here | ratio |\n|---|---|---|---|")
         for task in options.only.split(","):
             there, here = cost(task, before), cost(task, ROOT)
-            print(f"| {task} | {there / 1e6:,.0f} | {here / 1e6:,.0f} | {here / there:.3f} |", flush=True)
+            print(
+                f"| {task} | {there / 1e6:,.0f} | {here / 1e6:,.0f} | {here / there:.3f} |",
+                flush=True,
+            )
             if here > options.most * there:
                 risen.append(task)
     if risen:
-        print(f"{', '.join(risen)} must cost at most {options.most:g} times what it did at {options.against}")
+        print(
+            f"{', '.join(risen)} must cost at most {options.most:g} times what it did at {options.against}"
+        )
     return int(bool(risen))
 
 

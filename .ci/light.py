@@ -31,7 +31,9 @@ def server(mlflow: str, folder: Path) -> Iterator[str]:
         port = free.getsockname()[1]
     how = ("--workers", "1", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db")
     artifacts = ("--artifacts-destination", str(folder / "artifacts"))
-    process = subprocess.Popen([mlflow, "server", "--port", str(port), *how, *artifacts], cwd=folder)
+    process = subprocess.Popen(
+        [mlflow, "server", "--port", str(port), *how, *artifacts], cwd=folder
+    )
     try:
         for _ in range(600):
             try:
@@ -81,30 +83,51 @@ def check(mlflow_command: str, folder: Path) -> None:
         for skill in (1, 2):
             logits = random.normal(size=(400, 3)) + skill * (y[:, None] == np.arange(3))
             p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-            with mlflow.start_run(run_name=f"skill {skill}") as run, warnings.catch_warnings(record=True) as told:
+            with (
+                mlflow.start_run(run_name=f"skill {skill}") as run,
+                warnings.catch_warnings(record=True) as told,
+            ):
                 warnings.simplefilter("always")
                 logged = log_evaluation(y, y_prob=p, strict=True)
             sentences = " ".join(str(one.message) for one in told)
-            assert all(f"pip install {name}" in sentences for name in ("pyarrow", "matplotlib")), sentences
+            assert all(f"pip install {name}" in sentences for name in ("pyarrow", "matplotlib")), (
+                sentences
+            )
             files = {file.path for file in mlflow.MlflowClient().list_artifacts(run.info.run_id)}
             assert {"cmtrack_report.html", "cmtrack_classes.json"} <= files, sentences
             assert load_evaluation(run.info.run_id) == logged.evaluation
         ranked = compare(experiment_names=["light"], rank_by="multiclass/accuracy")
         assert getattr(ranked.best, "name", None) == "skill 2"
-        assert "pip install matplotlib" in ranked.report(folder / "review.html").read_text(encoding="utf-8")
+        assert "pip install matplotlib" in ranked.report(folder / "review.html").read_text(
+            encoding="utf-8"
+        )
         evaluation = evaluate(y, y_prob=p)
         page = evaluation.report(folder / "report.html").read_text(encoding="utf-8")
         assert all(f"pip install {name}" in page for name in ("matplotlib", "pandas"))
-        page = compare({"one": evaluation, "two": logged.evaluation}).report(folder / "two.html").read_text("utf-8")
+        page = (
+            compare({"one": evaluation, "two": logged.evaluation})
+            .report(folder / "two.html")
+            .read_text("utf-8")
+        )
         assert "pip install pandas" in page
         summary = folder / "summary.md"
-        gate = ("gate", "--experiment", "light", "--latest", "--require", "multiclass/accuracy > 0.5")
+        gate = (
+            "gate",
+            "--experiment",
+            "light",
+            "--latest",
+            "--require",
+            "multiclass/accuracy > 0.5",
+        )
         assert CliRunner().invoke(main, [*gate, "--summary", str(summary)]).exit_code == 0
         assert "Gate: passed" in summary.read_text(encoding="utf-8")
         refused(evaluation.figures, "matplotlib")
         refused(evaluation.to_frame, "pandas")
         refused(lambda: cmtrack.evaluate_table, "pyarrow")
-        refused(lambda: compare(experiment_names=["light"], tracking_uri=f"sqlite:///{folder}/x.db"), "mlflow")
+        refused(
+            lambda: compare(experiment_names=["light"], tracking_uri=f"sqlite:///{folder}/x.db"),
+            "mlflow",
+        )
     print(f"light: {size / 1e6:.0f} MB, all that must work works")
 
 

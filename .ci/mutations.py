@@ -41,32 +41,61 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("cmtrack/untrusted.py", "cmtrack/schemas.py"): (
-        "cmtrack/untrusted.py", "tests/unit/test_untrusted.py", "tests/unit/test_named_files.py",
-        "tests/unit/report/test_unsafe_names.py", "tests/unit/comparison/test_bundle.py",
-        "tests/unit/evaluation/test_stored.py", "tests/properties/test_hostile.py",
-        "tests/integration/tracking/test_requests.py", "tests/integration/tracking/test_artifact_servers.py",
+        "cmtrack/untrusted.py",
+        "tests/unit/test_untrusted.py",
+        "tests/unit/test_named_files.py",
+        "tests/unit/report/test_unsafe_names.py",
+        "tests/unit/comparison/test_bundle.py",
+        "tests/unit/evaluation/test_stored.py",
+        "tests/properties/test_hostile.py",
+        "tests/integration/tracking/test_requests.py",
+        "tests/integration/tracking/test_artifact_servers.py",
         "tests/integration/tracking/test_saved_views.py",
     ),
     ("cmtrack/comparison/inference.py",): (
-        "tests/unit/comparison/test_inference.py", "tests/unit/comparison/test_compare.py",
-        "tests/unit/comparison/test_differences.py", "tests/references/test_spec_vectors.py",
+        "tests/unit/comparison/test_inference.py",
+        "tests/unit/comparison/test_compare.py",
+        "tests/unit/comparison/test_differences.py",
+        "tests/references/test_spec_vectors.py",
     ),
     ("cmtrack/statistics/inputs.py",): (
-        "tests/unit/evaluation/test_inputs.py", "tests/unit/evaluation/test_bad_input.py",
-        "tests/unit/evaluation/test_boundary.py", "tests/unit/metrics/test_weights.py",
+        "tests/unit/evaluation/test_inputs.py",
+        "tests/unit/evaluation/test_bad_input.py",
+        "tests/unit/evaluation/test_boundary.py",
+        "tests/unit/metrics/test_weights.py",
     ),
-    tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / "cmtrack/tracking").glob("*.py"))): (
-        "cmtrack/tracking", "tests/unit/tracking", "tests/unit/test_names.py",
-        "tests/unit/comparison/test_comparability.py", "tests/unit/report/test_review.py", "tests/integration/tracking",
+    tuple(
+        sorted(str(path.relative_to(ROOT)) for path in (ROOT / "cmtrack/tracking").glob("*.py"))
+    ): (
+        "cmtrack/tracking",
+        "tests/unit/tracking",
+        "tests/unit/test_names.py",
+        "tests/unit/comparison/test_comparability.py",
+        "tests/unit/report/test_review.py",
+        "tests/integration/tracking",
         "tests/integration/hooks/test_evaluator_plugin.py",
     ),
-}  # fmt: skip
+}
 """Files, and the tests that are to notice a change in them."""
 COMPARED = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-}  # fmt: skip
-COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult}
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+COMPUTED = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Div,
+    ast.Div: ast.Mult,
+    ast.Pow: ast.Mult,
+}
 _NO_BEHAVIOUR = ("strict", "stacklevel", "ensure_ascii", "indent", "synced")
 """Arguments that claim equal lengths, say which line a warning names, how JSON is spelled, or wait for a disk."""
 _ELSEWHERE = ("sys.platform == 'win32'", "os.name == 'nt'")
@@ -99,7 +128,11 @@ def changed(node: ast.AST) -> ast.AST | None:
         new.ops[0] = COMPARED[type(new.ops[0])]()
     elif isinstance(new, ast.BoolOp):
         new.op = ast.Or() if isinstance(new.op, ast.And) else ast.And()
-    elif isinstance(new, ast.BinOp) and type(new.op) in COMPUTED and not isinstance(new.left, ast.JoinedStr):
+    elif (
+        isinstance(new, ast.BinOp)
+        and type(new.op) in COMPUTED
+        and not isinstance(new.left, ast.JoinedStr)
+    ):
         new.op = COMPUTED[type(new.op)]()
     elif isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not):
         return new.operand
@@ -162,7 +195,11 @@ def mutants(path: str, most: int, seed: int) -> Iterator[Mutant]:
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     outside = _left_out(tree)
-    every = [place for place in _places(tree) if id(place[0]) not in outside and changed(place[0]) is not None]
+    every = [
+        place
+        for place in _places(tree)
+        if id(place[0]) not in outside and changed(place[0]) is not None
+    ]
     for node, first, function in random.Random(seed).sample(every, min(most, len(every))):
         new = changed(node)
         start = starts[node.lineno - 1] + node.col_offset
@@ -189,7 +226,9 @@ def _functions(code: CodeType) -> Iterator[tuple[tuple[int, str], CodeType]]:
 def functions_of(paths: Iterable[str], folder: Path) -> dict[tuple[str, int], list[FunctionType]]:
     """The functions of modules, by file and first line."""
     for path in paths:
-        importlib.import_module(path.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+        importlib.import_module(
+            path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        )
     gc.unfreeze()
     functions = defaultdict(list)
     for one in gc.get_objects():
@@ -199,7 +238,9 @@ def functions_of(paths: Iterable[str], folder: Path) -> dict[tuple[str, int], li
     return functions
 
 
-def put_in_place(mutant: Mutant, file: Path, functions: dict[tuple[str, int], list[FunctionType]]) -> None:
+def put_in_place(
+    mutant: Mutant, file: Path, functions: dict[tuple[str, int], list[FunctionType]]
+) -> None:
     """Give the functions of a module that is imported the code of the mutant."""
     codes = dict(_functions(compile(mutant.source, str(file), "exec")))
     for function in functions[str(file), mutant.function or 0]:
@@ -223,7 +264,9 @@ class Room:
         """Who runs what; then every mutant."""
         items = {item.nodeid: item for item in session.items}
         reached = self.reach or self.folder / "reached.json"
-        if not reached.exists() and _ended(self._forked(lambda: self._first(session, reached)), 3600):
+        if not reached.exists() and _ended(
+            self._forked(lambda: self._first(session, reached)), 3600
+        ):
             self.passing = False
             return True
         seconds, lines, imported = json.loads(reached.read_text())
@@ -239,7 +282,9 @@ class Room:
             if mutant.function is None:
                 names = {name for line in runs.values() for name in line}
             names |= items.keys() - seconds.keys()
-            order = sorted(names & items.keys(), key=lambda name: seconds.get(name, 0) / (1 + kills[name]))
+            order = sorted(
+                names & items.keys(), key=lambda name: seconds.get(name, 0) / (1 + kills[name])
+            )
             ends = itertools.accumulate(seconds.get(name, 0) for name in order)
             tests = [
                 items[name]
@@ -251,11 +296,19 @@ class Room:
             self.results.append((mutant.path, status))
             (self.folder / "results.json").write_text(json.dumps(self.results))
             if status in (_SURVIVED, _TOO_LONG):
-                why = "takes too long" if status else "survives" if tests else "survives, run by no test"
+                why = (
+                    "takes too long"
+                    if status
+                    else "survives"
+                    if tests
+                    else "survives, run by no test"
+                )
                 print(f"{why}: {mutant}", file=self.out, flush=True)
         return True
 
-    def judged(self, mutant: Mutant, session: pytest.Session, tests: list[pytest.Item]) -> tuple[int, str]:
+    def judged(
+        self, mutant: Mutant, session: pytest.Session, tests: list[pytest.Item]
+    ) -> tuple[int, str]:
         """The exit status of a mutant's tests, and the one that failed."""
         import pytest
 
@@ -267,7 +320,9 @@ class Room:
         def run() -> int:
             if mutant.function is None:
                 for name in [*sys.modules]:  # ours anew, and not the libraries, which take seconds
-                    if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(self.folder)):
+                    if (getattr(sys.modules[name], "__file__", None) or "").startswith(
+                        str(self.folder)
+                    ):
                         del sys.modules[name]
                 return pytest.main([*_OPTIONS, "-x", *(test.nodeid for test in tests)])
             put_in_place(mutant, file, self.functions)
@@ -282,7 +337,10 @@ class Room:
         import coverage
 
         measured = coverage.Coverage(
-            data_file=None, config_file=False, messages=False, include=[str(self.folder / "cmtrack/*")]
+            data_file=None,
+            config_file=False,
+            messages=False,
+            include=[str(self.folder / "cmtrack/*")],
         )
         seconds: dict[str, float] = {}
         shared: dict[Any, list[str]] = defaultdict(list)
@@ -298,7 +356,11 @@ class Room:
                     shared[definition].append(item.nodeid)
             if session.testsfailed:
                 session.testsfailed, seconds[item.nodeid] = 0, math.inf
-                print(f"is left out, as it fails before anything is changed: {item.nodeid}", file=self.out, flush=True)
+                print(
+                    f"is left out, as it fails before anything is changed: {item.nodeid}",
+                    file=self.out,
+                    flush=True,
+                )
         measured.stop()
         others = {users[0]: users for users in shared.values()}
         lines: dict[str, dict[int, list[str]]] = {}
@@ -308,7 +370,9 @@ class Room:
                 line: sorted({user for name in names for user in others.get(name, [name])})
                 for line, names in by_line.items()
             }
-        reached.write_text(json.dumps([seconds, lines, [name for name in sys.modules if name != "__main__"]]))
+        reached.write_text(
+            json.dumps([seconds, lines, [name for name in sys.modules if name != "__main__"]])
+        )
         return 0
 
     def _forked(self, work: Any) -> int:
@@ -346,10 +410,24 @@ def _ended(child: int, seconds: float) -> int:
         time.sleep(0.02)
 
 
-_OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not spark and not browser and not components")
+_OPTIONS = (
+    "-q",
+    "-n",
+    "0",
+    "-p",
+    "no:cacheprovider",
+    "-m",
+    "not spark and not browser and not components",
+)
 
 
-def judged(folder: Path, tests: tuple[str, ...], chosen: list[Mutant], options: argparse.Namespace, out: TextIO) -> int:
+def judged(
+    folder: Path,
+    tests: tuple[str, ...],
+    chosen: list[Mutant],
+    options: argparse.Namespace,
+    out: TextIO,
+) -> int:
     """Collect a room's tests in the copy and try its mutants; 0 where nothing stood in the way."""
     import pytest
 
@@ -357,7 +435,9 @@ def judged(folder: Path, tests: tuple[str, ...], chosen: list[Mutant], options: 
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
-    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, (folder, folder / "integrations", folder / "tests")))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        map(str, (folder, folder / "integrations", folder / "tests"))
+    )
     sys.path[:0] = os.environ["PYTHONPATH"].split(os.pathsep)
     room = Room(folder, chosen, options.seconds, out, options.reach)
     pytest.main([*_OPTIONS, f"--basetemp={folder}/temporary", *tests], plugins=[room])
@@ -366,14 +446,18 @@ def judged(folder: Path, tests: tuple[str, ...], chosen: list[Mutant], options: 
 
 def main() -> int:
     """Print the survivors and a table; 1 where too few are killed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--each", type=int, default=30, help="mutants of a file, at most")
     parser.add_argument("--only", default="", help="parts of paths, by comma")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--least", type=float, default=0.9)
-    parser.add_argument("--reach", type=Path, help="file of which test of one room runs what: read, or else written")
+    parser.add_argument(
+        "--reach", type=Path, help="file of which test of one room runs what: read, or else written"
+    )
     options = parser.parse_args()
     import hypothesis  # noqa: F401
     import matplotlib.figure  # noqa: F401
@@ -384,7 +468,9 @@ def main() -> int:
     import sklearn.metrics  # noqa: F401
 
     sys.dont_write_bytecode = True  # two mutants of one second would share a compiled file
-    os.environ.update(PYTHONDONTWRITEBYTECODE="1", MPLBACKEND="Agg", MLFLOW_DISABLE_TELEMETRY="true", CI="1")
+    os.environ.update(
+        PYTHONDONTWRITEBYTECODE="1", MPLBACKEND="Agg", MLFLOW_DISABLE_TELEMETRY="true", CI="1"
+    )
     results: dict[str, list[int]] = {}
     out = os.fdopen(os.dup(1), "w")
     wrong = False
@@ -392,7 +478,9 @@ def main() -> int:
         waiting: list[tuple[Path, tuple[str, ...], list[Mutant]]] = []
         for paths, tests in ROOMS.items():
             chosen: list[Mutant] = []
-            for path in (path for path in paths if any(part in path for part in options.only.split(","))):
+            for path in (
+                path for path in paths if any(part in path for part in options.only.split(","))
+            ):
                 chosen += mutants(path, options.each, options.seed)
                 results[path] = []
             if chosen:
@@ -402,7 +490,11 @@ def main() -> int:
         while waiting or running:
             while waiting and running < options.jobs:
                 folder, tests, chosen = waiting.pop(0)
-                shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", "__pycache__", "mlruns", "*.db"))
+                shutil.copytree(
+                    ROOT,
+                    folder,
+                    ignore=shutil.ignore_patterns(".git", "__pycache__", "mlruns", "*.db"),
+                )
                 if not os.fork():
                     status = 3
                     try:
@@ -422,7 +514,11 @@ def main() -> int:
         killed = sum(status != _SURVIVED for status in statuses)
         print(f"| {path} | {len(statuses)} | {killed} | {killed / max(len(statuses), 1):.2f} |")
     every = results["all"]
-    return 2 if wrong else int(sum(status != _SURVIVED for status in every) < options.least * len(every))
+    return (
+        2
+        if wrong
+        else int(sum(status != _SURVIVED for status in every) < options.least * len(every))
+    )
 
 
 if __name__ == "__main__":

@@ -90,7 +90,16 @@ CONTEXTS = (ast.Load, ast.Store, ast.Del)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DOCUMENTED = (ast.Module, ast.ClassDef, *FUNCTIONS)
 IMPORTS = (ast.Import, ast.ImportFrom)
-BRANCHES = (ast.If, ast.For, ast.While, ast.ExceptHandler, ast.IfExp, ast.BoolOp, ast.comprehension, ast.match_case)
+BRANCHES = (
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.ExceptHandler,
+    ast.IfExp,
+    ast.BoolOp,
+    ast.comprehension,
+    ast.match_case,
+)
 MOST_BRANCHES = 12
 MOST_PARAMETERS = 7
 LAYOUT = {
@@ -105,7 +114,9 @@ LAYOUT = {
 PAGE_PARTS = {".html", ".js", ".css", ".svg", ".jinja", ".j2"}
 LONG_TEXT = 200
 """Characters above which a string is searched for code; shorter ones hold messages."""
-SQL = r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE (OR REPLACE )?(TEMP |MACRO |TABLE |VIEW ))\b"
+SQL = (
+    r"\b(SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE (OR REPLACE )?(TEMP |MACRO |TABLE |VIEW ))\b"
+)
 MARKUP = r"</?[a-z][a-z0-9]*( [a-z-]+=|/?>)"  # HTML and SVG
 STYLES = r"[\w-]+ ?\{\s*[\w-]+: ?[^{}]+[;}]"
 JAVASCRIPT = r"=>|\b(function|const|let|var) \w+"
@@ -190,7 +201,11 @@ def lines_of(statements: Iterable[ast.stmt]) -> set[int]:
 def nodes_of_code(tree: ast.AST) -> list[ast.AST]:
     """Return the nodes of a syntax tree, without contexts and docstrings."""
     documentation = {id(part) for statement in docstrings_in(tree) for part in ast.walk(statement)}
-    return [node for node in ast.walk(tree) if id(node) not in documentation and not isinstance(node, CONTEXTS)]
+    return [
+        node
+        for node in ast.walk(tree)
+        if id(node) not in documentation and not isinstance(node, CONTEXTS)
+    ]
 
 
 def count_nodes(nodes: Iterable[ast.AST]) -> Counter[str]:
@@ -297,7 +312,9 @@ def hiding_places(root: Path, packages: Iterable[Path]) -> list[HidingPlace]:
     sources: list[str] = []
     pages: list[str] = []
     data: list[str] = []
-    for path in sorted(file for package in packages for file in package.rglob("*") if file.is_file()):
+    for path in sorted(
+        file for package in packages for file in package.rglob("*") if file.is_file()
+    ):
         if path.suffix == ".pyc":
             continue
         text = path.read_bytes().decode("utf-8", errors="replace")
@@ -384,7 +401,9 @@ def write_limits(limits: Limits) -> str:
         if place != current:
             lines += ["", f"[{json.dumps(place)}]"]
             current = place
-        reason = f", reason = {json.dumps(limit.reason, ensure_ascii=False)}" if limit.reason else ""
+        reason = (
+            f", reason = {json.dumps(limit.reason, ensure_ascii=False)}" if limit.reason else ""
+        )
         lines.append(f"{name} = {{ most = {limit.most:_}{reason} }}")
     return "\n".join(lines) + "\n"
 
@@ -397,7 +416,9 @@ def risen(numbers: Mapping[tuple[str, str], float], limits: Limits) -> list[str]
         if limit is None:
             sentences.append(f"{place}: {name} is {number:,}, and no number is accepted yet")
         elif number > limit.most:
-            sentences.append(f"{place}: {name} is {number:,}, but at most {limit.most:,} is accepted")
+            sentences.append(
+                f"{place}: {name} is {number:,}, but at most {limit.most:,} is accepted"
+            )
     return sentences
 
 
@@ -469,7 +490,9 @@ def refused(found: Mapping[str, list[puzzles.Puzzle]], exempt: Iterable[str]) ->
         if name not in exempt:
             sentences += [sentence_of(name, puzzle) for puzzle in listed]
     for name in sorted(exempt - set(found)):
-        sentences.append(f"{name} has no puzzles, or is gone: take it off {EXEMPT.name} (--accept does)")
+        sentences.append(
+            f"{name} has no puzzles, or is gone: take it off {EXEMPT.name} (--accept does)"
+        )
     return sentences
 
 
@@ -496,9 +519,15 @@ def list_puzzles(paths: Iterable[str]) -> int:
     """Print the puzzles of files and folders, exempt or not; 1 if there are some."""
     files: list[str] = []
     for path in paths:
-        inside = [name for name in python_files(ROOT) if (ROOT / name).is_relative_to(Path(path).resolve())]
+        inside = [
+            name
+            for name in python_files(ROOT)
+            if (ROOT / name).is_relative_to(Path(path).resolve())
+        ]
         if not inside:
-            raise ValueError(f"{path} must be a Python file of the repository, or a folder that has some")
+            raise ValueError(
+                f"{path} must be a Python file of the repository, or a folder that has some"
+            )
         files += inside
     found = puzzles_by_file(ROOT, files)
     for name, listed in found.items():
@@ -509,7 +538,9 @@ def list_puzzles(paths: Iterable[str]) -> int:
 
 def main() -> int:
     """Print both tables; 1 if a number rose or a file has a puzzle."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("paths", nargs="*", help="only list the puzzles of these files and folders")
     parser.add_argument("--accept", action="store_true", help="store numbers that fell")
     parser.add_argument("--reason", default="", help="with --accept, also store numbers that rose")

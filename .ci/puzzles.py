@@ -39,7 +39,9 @@ def is_negation(node: ast.AST) -> bool:
 
 def is_call_of(node: ast.AST, function: str) -> bool:
     """Return whether an expression calls a function of this name."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function
+    )
 
 
 def is_sequence(node: ast.AST) -> bool:
@@ -86,7 +88,9 @@ def is_and_or_of_values(node: ast.AST) -> bool:
     """
     if not (isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)):
         return False
-    consequences = [consequence for value in node.values[:-1] for consequence in consequences_of(value)]
+    consequences = [
+        consequence for value in node.values[:-1] for consequence in consequences_of(value)
+    ]
     candidates = [*consequences, node.values[-1]]
     return bool(consequences) and any(isinstance(value, LITERALS) for value in candidates)
 
@@ -121,7 +125,11 @@ def is_index_by_condition(node: ast.AST) -> bool:
 def is_one_boolean(node: ast.AST) -> bool:
     """Return whether an expression is certainly a single boolean, or that boolean as an integer."""
     if isinstance(node, ast.Compare):
-        return isinstance(node.ops[0], SCALAR_TESTS) or is_call_of(node.left, "int") or is_call_of(node.left, "len")
+        return (
+            isinstance(node.ops[0], SCALAR_TESTS)
+            or is_call_of(node.left, "int")
+            or is_call_of(node.left, "len")
+        )
     if isinstance(node, ast.Call) and is_call_of(node, "int"):
         return any(is_condition(argument) for argument in node.args)
     return is_negation(node) or is_call_of(node, "bool")
@@ -129,7 +137,11 @@ def is_one_boolean(node: ast.AST) -> bool:
 
 def is_parallel_assignment(node: ast.AST) -> bool:
     """Return whether a statement has the form ``a, b = x, y``."""
-    return isinstance(node, ast.Assign) and isinstance(node.targets[0], DISPLAYS) and isinstance(node.value, DISPLAYS)
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], DISPLAYS)
+        and isinstance(node.value, DISPLAYS)
+    )
 
 
 def is_unrelated_assignment(node: ast.AST) -> bool:
@@ -143,7 +155,9 @@ def is_unrelated_assignment(node: ast.AST) -> bool:
         return False
     values = node.value.elts
     displays = [target for target in node.targets if isinstance(target, DISPLAYS)]
-    return any(not exchanges(display.elts, values) and not are_variants(values) for display in displays)
+    return any(
+        not exchanges(display.elts, values) and not are_variants(values) for display in displays
+    )
 
 
 def is_loop_over_one_tuple(node: ast.AST) -> bool:
@@ -158,8 +172,11 @@ def is_loop_over_one_tuple(node: ast.AST) -> bool:
 def exchanges(targets: list[ast.expr], values: list[ast.expr]) -> bool:
     """Return whether a value reads what a target before it is about to change."""
     changed: set[str] = set()
-    for target, value in zip(targets, values, strict=False):  # a starred target takes several values
-        if any(ast.unparse(part) in changed for part in ast.walk(value) if isinstance(part, ast.expr)):
+    # a starred target takes several values
+    for target, value in zip(targets, values, strict=False):
+        if any(
+            ast.unparse(part) in changed for part in ast.walk(value) if isinstance(part, ast.expr)
+        ):
             return True
         changed.add(ast.unparse(target))
     return False
@@ -206,7 +223,11 @@ def leaves(node: ast.AST) -> list[str]:
     for part in ast.walk(node):
         if isinstance(part, ast.expr_context):
             continue
-        words = [str(value) for _, value in ast.iter_fields(part) if isinstance(value, str | int | float | bytes)]
+        words = [
+            str(value)
+            for _, value in ast.iter_fields(part)
+            if isinstance(value, str | int | float | bytes)
+        ]
         texts.append(" ".join([type(part).__name__, *words]))
     return texts
 
@@ -233,7 +254,11 @@ FORMS = (
     Form("a sequence times a condition", "write an if statement", is_repeat_by_condition),
     Form("(a and b) or c", "write an if statement", is_and_or_of_values),
     Form("an index that is a condition", "write an if statement", is_index_by_condition),
-    Form("a parallel assignment of unrelated values", "write one statement for each", is_unrelated_assignment),
+    Form(
+        "a parallel assignment of unrelated values",
+        "write one statement for each",
+        is_unrelated_assignment,
+    ),
     Form("a loop over one tuple", "write one statement for each value", is_loop_over_one_tuple),
 )
 
@@ -255,5 +280,7 @@ def line_of(node: ast.AST) -> int:
     if isinstance(node, ast.comprehension):
         return node.target.lineno
     if not isinstance(node, ast.expr | ast.stmt):
-        raise TypeError(f"a form must be an expression, a statement or a loop, got {type(node).__name__}")
+        raise TypeError(
+            f"a form must be an expression, a statement or a loop, got {type(node).__name__}"
+        )
     return node.lineno

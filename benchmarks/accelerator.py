@@ -41,7 +41,9 @@ class Epoch:
         self.x = torch.randn(rows, 64, device=DEVICE)
         self.x[torch.arange(rows, device=DEVICE), self.y] += 1.5
         sizes = (64, width, width, classes)
-        layers = [part for a, b in pairwise(sizes) for part in (torch.nn.Linear(a, b), torch.nn.ReLU())]
+        layers = [
+            part for a, b in pairwise(sizes) for part in (torch.nn.Linear(a, b), torch.nn.ReLU())
+        ]
         self.network = torch.nn.Sequential(*layers[:-1]).to(DEVICE)
 
     def batches(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -110,11 +112,17 @@ def ways(epoch: Epoch) -> dict[str, Way]:
         def joined() -> object:
             return [np.concatenate(parts) for parts in zip(*batches, strict=True)]
 
-        return lambda y, logits: batches.append((y.cpu().numpy(), torch.softmax(logits, 1).cpu().numpy())), joined
+        return lambda y, logits: batches.append(
+            (y.cpu().numpy(), torch.softmax(logits, 1).cpu().numpy())
+        ), joined
 
     def peers() -> tuple[Collect, Callable[[], object]]:
         from torchmetrics import MetricCollection
-        from torchmetrics.classification import MulticlassAUROC, MulticlassCalibrationError, MulticlassConfusionMatrix
+        from torchmetrics.classification import (
+            MulticlassAUROC,
+            MulticlassCalibrationError,
+            MulticlassConfusionMatrix,
+        )
 
         metrics = MetricCollection(
             {
@@ -158,13 +166,42 @@ def main() -> None:
                 torch.cuda.set_sync_debug_mode("default")
             same = "equal" if judge.compute() == by_batch(epoch) else "OTHER"
 
-            times = interleaved({name: timed(epoch, way) for name, way in ways(epoch).items()}, given.repeats)
-            few = Epoch(100 * given.batch, classes, given.batch, width)  # the profiler keeps every launch
+            times = interleaved(
+                {name: timed(epoch, way) for name, way in ways(epoch).items()}, given.repeats
+            )
+            # the profiler keeps every launch
+            few = Epoch(100 * given.batch, classes, given.batch, width)
             for name, way in ways(few).items():
-                ratio, copies = shown(times[name].over(times["bare loop"])), transfers(timed(few, way))
+                ratio, copies = (
+                    shown(times[name].over(times["bare loop"])),
+                    transfers(timed(few, way)),
+                )
                 equal = same if name == "EpochAccumulator" else ""
-                lines.append((rows, classes, width, name, ratio, shown(times[name].median * 1e3), copies, equal))
-    table(("rows", "classes", "width", "", "/ bare loop", "ms", "transfers in 100 batches", "evaluation"), lines)
+                lines.append(
+                    (
+                        rows,
+                        classes,
+                        width,
+                        name,
+                        ratio,
+                        shown(times[name].median * 1e3),
+                        copies,
+                        equal,
+                    )
+                )
+    table(
+        (
+            "rows",
+            "classes",
+            "width",
+            "",
+            "/ bare loop",
+            "ms",
+            "transfers in 100 batches",
+            "evaluation",
+        ),
+        lines,
+    )
 
 
 if __name__ == "__main__":

@@ -114,7 +114,9 @@ def of_counts(y: Array, p: Array, classes: int) -> dict[str, Action]:
         "ConfusionMatrix.from_predictions": lambda: ConfusionMatrix.from_predictions(y, p),
         "scikit-learn": lambda: confusion_matrix(y, p),
         "torchmetrics": lambda: multiclass_confusion_matrix(predicted, target, classes),
-        "torchmetrics, unchecked": lambda: multiclass_confusion_matrix(predicted, target, classes, validate_args=False),
+        "torchmetrics, unchecked": lambda: multiclass_confusion_matrix(
+            predicted, target, classes, validate_args=False
+        ),
         "pandas.crosstab": lambda: pd.crosstab(y, p),
         "floor: both columns read once": reading(y, p),
     }
@@ -141,7 +143,9 @@ def of_metrics(y: Array, p: Array, classes: int) -> dict[str, Action]:
     return {
         "evaluate(y, pred).metrics": lambda: evaluate(y, p).metrics,
         "scikit-learn, eight calls": lambda: sklearn_eight(y, p),
-        "scikit-learn, classification_report": lambda: classification_report(y, p, output_dict=True),
+        "scikit-learn, classification_report": lambda: classification_report(
+            y, p, output_dict=True
+        ),
         "PyCM, overall statistics": lambda: pycm_all(y, p),
         "torchmetrics, nine": lambda: nine(predicted, target),
         "torchmetrics, nine, unchecked": lambda: unchecked(predicted, target),
@@ -149,7 +153,9 @@ def of_metrics(y: Array, p: Array, classes: int) -> dict[str, Action]:
     }
 
 
-def of_probabilities(y: Array, probabilities: Array, grouping: Grouping | None, auc: bool) -> dict[str, Action]:
+def of_probabilities(
+    y: Array, probabilities: Array, grouping: Grouping | None, auc: bool
+) -> dict[str, Action]:
     """Every metric of probabilities, its intervals included."""
     from sklearn.metrics import roc_auc_score
 
@@ -159,7 +165,9 @@ def of_probabilities(y: Array, probabilities: Array, grouping: Grouping | None, 
         return roc_auc_score(y, probabilities, multi_class="ovr")
 
     actions: dict[str, Action] = {
-        "evaluate(y, y_prob=P).metrics": lambda: evaluate(y, y_prob=probabilities, grouping=grouping).metrics
+        "evaluate(y, y_prob=P).metrics": lambda: (
+            evaluate(y, y_prob=probabilities, grouping=grouping).metrics
+        )
     }
     if auc:
         actions[SCORES] = one_vs_rest
@@ -181,7 +189,9 @@ def texts(codes: Array, classes: int, kind: str) -> Any:
 
 def groupings(classes: int) -> dict[str, Grouping | None]:
     """Groupings that are timed: NPS for its eleven classes; two groups, and none, for a hundred."""
-    halves = Grouping({"low": range(classes // 2), "high": range(classes // 2, classes)}, name="halves")
+    halves = Grouping(
+        {"low": range(classes // 2), "high": range(classes // 2, classes)}, name="halves"
+    )
     if classes == 2:
         return {"": None}
     return {"NPS": Grouping.nps()} if classes == 11 else {"two groups": halves, "none": None}
@@ -199,7 +209,9 @@ def counts_table(rows: list[int], classes: list[int], repeats: int) -> None:
     for n in rows:
         for k in classes:
             say(f"counts, {n:,} rows, {k} classes")
-            times = timed(of_counts(*labels_of(n, k), k), of_counts(*labels_of(2000, k), k), repeats)
+            times = timed(
+                of_counts(*labels_of(n, k), k), of_counts(*labels_of(2000, k), k), repeats
+            )
             lines += compared(times, (n, k))
     print("Confusion counts of int64 labels\n")
     table(("rows", "classes", *COMPARED), lines)
@@ -222,7 +234,9 @@ def metrics_table(rows: list[int], classes: list[int], repeats: int) -> None:
     for n in rows:
         for k in classes:
             say(f"metrics, {n:,} rows, {k} classes")
-            times = timed(of_metrics(*labels_of(n, k), k), of_metrics(*labels_of(2000, k), k), repeats)
+            times = timed(
+                of_metrics(*labels_of(n, k), k), of_metrics(*labels_of(2000, k), k), repeats
+            )
             lines += compared(times, (n, k))
     print("Every metric of int64 labels, with intervals\n")
     table(("rows", "classes", *COMPARED), lines)
@@ -292,7 +306,16 @@ def memory_table(rows: list[int], classes: int) -> None:
         for what in MEMORY:
             say(f"memory, {what}, {n:,} rows, {classes} classes")
             above, size = in_fresh_process(peak_of, what, n, classes)
-            lines.append((n, classes, what, f"{above / 2**20:,.1f}", f"{size / 2**20:,.0f}", f"{above / size:.1%}"))
+            lines.append(
+                (
+                    n,
+                    classes,
+                    what,
+                    f"{above / 2**20:,.1f}",
+                    f"{size / 2**20:,.0f}",
+                    f"{above / size:.1%}",
+                )
+            )
     print("Memory above the input\n")
     table(("rows", "classes", "call", "peak, MiB", "input, MiB", "share"), lines)
 
@@ -300,8 +323,11 @@ def memory_table(rows: list[int], classes: int) -> None:
 def peak_of_many(n: int, classes: int, kind: str) -> tuple[int, int, float]:
     """Memory and processor time of the numbers of n rows of many classes, and the bytes of their probabilities."""
     y, p = labels_of(n, classes)
-    given = {"y_pred": p} if kind == "labels only" else {"y_prob": probabilities_of(y, classes, kind)}
-    assert evaluate(np.arange(9) % 3, y_prob=np.eye(3)[np.arange(9) % 3]).metrics  # what is imported and set up once
+    given = (
+        {"y_pred": p} if kind == "labels only" else {"y_prob": probabilities_of(y, classes, kind)}
+    )
+    # what is imported and set up once
+    assert evaluate(np.arange(9) % 3, y_prob=np.eye(3)[np.arange(9) % 3]).metrics
     start = time.process_time()
     with Peak() as peak:
         assert evaluate(y, labels=range(classes), **given).metrics
@@ -313,18 +339,26 @@ def many_table() -> None:
     for n, classes, kind in MANY:
         say(f"memory, {kind}, {n:,} rows, {classes:,} classes")
         above, size, took = in_fresh_process(peak_of_many, n, classes, kind)
-        lines.append((n, classes, kind, f"{size / 2**20:,.1f}", f"{above / 2**20:,.0f}", f"{took:.1f}"))
+        lines.append(
+            (n, classes, kind, f"{size / 2**20:,.1f}", f"{above / 2**20:,.0f}", f"{took:.1f}")
+        )
     print("Memory of many classes above the input\n")
     table(("rows", "classes", "given", "input, MiB", "peak, MiB", "processor, s"), lines)
 
 
 def main() -> None:
     """Print Markdown tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=numbers, default=[10**5, 10**6, 10**7])
     parser.add_argument("--classes", type=numbers, default=[2, 11, 100])
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", default="counts,strings,metrics,probabilities,memory,many", help="tables, by a comma")
+    parser.add_argument(
+        "--only",
+        default="counts,strings,metrics,probabilities,memory,many",
+        help="tables, by a comma",
+    )
     parser.add_argument("--quick", action="store_true", help="a hundred thousand rows, 11 classes")
     options = parser.parse_args()
     rows, classes = ([10**5], [11]) if options.quick else (options.rows, options.classes)

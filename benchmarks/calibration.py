@@ -57,7 +57,9 @@ def row(kind: str, n: int, repeats: int, slope: float = 1.0, shift: float = 0.0)
     The error's interval is held against the truth of calibrated scores, 0, and of others not at all.
     """
     rng = np.random.default_rng([n, len(kind), round(100 * slope), round(100 * shift)])
-    found: dict[str, list[float]] = {name: [] for name in ("combined", "kuiper", "cox", "squared", "slope", "error")}
+    found: dict[str, list[float]] = {
+        name: [] for name in ("combined", "kuiper", "cox", "squared", "slope", "error")
+    }
     for _ in range(repeats):
         s = scores_of(kind, rng, n)
         y = (rng.random(n) < expit(slope * logit(s) + shift)).astype(int)
@@ -65,8 +67,11 @@ def row(kind: str, n: int, repeats: int, slope: float = 1.0, shift: float = 0.0)
         curve, intervals = evaluation.calibration, evaluation.intervals
         assert curve is not None
         if curve.test is not None:
-            for name, p in zip(("combined", "kuiper", "cox"), (curve.test.pvalue, curve.test.kuiper_pvalue,
-                               curve.test.cox_pvalue), strict=True):  # fmt: skip
+            for name, p in zip(
+                ("combined", "kuiper", "cox"),
+                (curve.test.pvalue, curve.test.kuiper_pvalue, curve.test.cox_pvalue),
+                strict=True,
+            ):
                 found[name].append(p <= 0.05)
         found["squared"].append(curve.table.error.squared)
         if "calibration/slope" in intervals:
@@ -75,8 +80,12 @@ def row(kind: str, n: int, repeats: int, slope: float = 1.0, shift: float = 0.0)
         found["error"].append(intervals["calibration/error"][0] == 0)
     cells = [with_error(found[name]) for name in ("combined", "kuiper", "cox")]
     right = slope == 1 and shift == 0
-    return [*cells, with_error(found["squared"], 5), with_error(found["slope"]),
-            with_error(found["error"]) if right else "–"]  # fmt: skip
+    return [
+        *cells,
+        with_error(found["squared"], 5),
+        with_error(found["slope"]),
+        with_error(found["error"]) if right else "–",
+    ]
 
 
 def left(n: int, repeats: int, slope: float) -> str:
@@ -85,10 +94,14 @@ def left(n: int, repeats: int, slope: float) -> str:
     found = []
     for _ in range(repeats):
         s = scores_of("beta", rng, n)
-        curve = evaluate((rng.random(n) < expit(slope * logit(s))).astype(int), y_prob=s, labels=[0, 1]).calibration
+        curve = evaluate(
+            (rng.random(n) < expit(slope * logit(s))).astype(int), y_prob=s, labels=[0, 1]
+        ).calibration
         assert curve is not None
         low, high = curve.band()
-        found.append(bool(((curve.recalibrated < low - 1e-9) | (curve.recalibrated > high + 1e-9)).any()))
+        found.append(
+            bool(((curve.recalibrated < low - 1e-9) | (curve.recalibrated > high + 1e-9)).any())
+        )
     return with_error(found)
 
 
@@ -103,7 +116,10 @@ def clustered(n: int, rng: np.random.Generator) -> list[float]:
 def weighted(n: int, rng: np.random.Generator) -> list[float]:
     """Rejections with sampling weights."""
     s = rng.beta(2, 2, n)
-    return [pvalue(rng.random(n) < s, s, sample_weight=rng.gamma(2, 0.5, n), weights_are="sampling") <= 0.05]
+    return [
+        pvalue(rng.random(n) < s, s, sample_weight=rng.gamma(2, 0.5, n), weights_are="sampling")
+        <= 0.05
+    ]
 
 
 def pooled(kind: str, n: int, rng: np.random.Generator) -> list[float]:
@@ -125,7 +141,9 @@ def classes(n: int, slope: float, rng: np.random.Generator) -> list[float]:
 
 def pvalue(y: npt.ArrayLike, s: FloatArray, **options: Any) -> float:
     """The p-value of calibration of two classes."""
-    made = evaluate(np.asarray(y, dtype=int), y_prob=s, labels=[0, 1], sections=["calibration"], **options)
+    made = evaluate(
+        np.asarray(y, dtype=int), y_prob=s, labels=[0, 1], sections=["calibration"], **options
+    )
     return made.metrics["calibration/pvalue"]
 
 
@@ -136,7 +154,9 @@ SPARSE: dict[str, tuple[float, float, int]] = {
 """Mean and standard deviation of the scores' logits, and rows."""
 
 
-def correlated(s: FloatArray, correlation: float, rng: np.random.Generator, size: int = 5) -> npt.NDArray[np.bool_]:
+def correlated(
+    s: FloatArray, correlation: float, rng: np.random.Generator, size: int = 5
+) -> npt.NDArray[np.bool_]:
     """Labels of these probabilities, correlated in groups of five."""
     n = len(s)
     common = rng.random(-(-n // size))[np.arange(n) // size]
@@ -144,9 +164,12 @@ def correlated(s: FloatArray, correlation: float, rng: np.random.Generator, size
 
 
 def of_rows(
-    scores: Callable[[np.random.Generator], FloatArray], kind: str, rng: np.random.Generator,
-    correlation: float = 0.0, slope: float = 1.0,
-) -> float:  # fmt: skip
+    scores: Callable[[np.random.Generator], FloatArray],
+    kind: str,
+    rng: np.random.Generator,
+    correlation: float = 0.0,
+    slope: float = 1.0,
+) -> float:
     """The p-value with nothing, groups of five or random sampling weights given beside the rows."""
     s = scores(rng)
     options: dict[str, Any] = {}
@@ -157,12 +180,16 @@ def of_rows(
     return pvalue(correlated(np.asarray(expit(slope * logit(s))), correlation, rng), s, **options)
 
 
-def case_control(n: int, weight: float, rng: np.random.Generator, slope: float = 1.0, centre: float = -3.0) -> float:
+def case_control(
+    n: int, weight: float, rng: np.random.Generator, slope: float = 1.0, centre: float = -3.0
+) -> float:
     """The p-value where all positives of n rows are taken, and one negative in so many, with that weight."""
     s = np.asarray(expit(rng.normal(centre, 1.5, n)))
     y = rng.random(n) < expit(slope * logit(s))
     taken = y | (rng.random(n) < 1 / weight)
-    return pvalue(y[taken], s[taken], sample_weight=np.where(y, 1.0, weight)[taken], weights_are="sampling")
+    return pvalue(
+        y[taken], s[taken], sample_weight=np.where(y, 1.0, weight)[taken], weights_are="sampling"
+    )
 
 
 def sparse(repeats: int, quick: bool) -> None:
@@ -183,21 +210,52 @@ def sparse(repeats: int, quick: bool) -> None:
         for kind in ("none", "groups", "weights", "both")
     ]
     lines += [
-        ("N(−3, 1.5²)", n, "case-control", f"weights 1 and {weight}", partial(case_control, n, weight))
+        (
+            "N(−3, 1.5²)",
+            n,
+            "case-control",
+            f"weights 1 and {weight}",
+            partial(case_control, n, weight),
+        )
         for n, weight in ((250, 50), (1000, 50), (1000, 5))
     ]
     lines += [
         (name, n, "correlated .4", "groups", partial(of_rows, scores, "groups", correlation=0.4))
-        for name, n, scores in (("N(−5, 1.5²)", 500, normal(-5, 1.5, 500)), ("Beta(2, 2)", 300, beta(300)))
+        for name, n, scores in (
+            ("N(−5, 1.5²)", 500, normal(-5, 1.5, 500)),
+            ("Beta(2, 2)", 300, beta(300)),
+        )
     ]
     lines += [
-        ("Beta(2, 2)", 500, "correlated .4, slope 1/1.4", "groups",
-         partial(of_rows, beta(500), "groups", correlation=0.4, slope=1 / 1.4)),
-        ("Beta(2, 2)", 500, "slope 1/1.4", "weights", partial(of_rows, beta(500), "weights", slope=1 / 1.4)),
-        ("N(−5, 1.5²)", 200, "slope 1/1.4", "groups", partial(of_rows, normal(-5, 1.5, 200), "groups", slope=1 / 1.4)),
-        ("N(−3, 1.5²)", 200, "case-control, slope 1/1.4", "weights 1 and 20",
-         partial(case_control, 200, 20, slope=1 / 1.4)),
-    ]  # fmt: skip
+        (
+            "Beta(2, 2)",
+            500,
+            "correlated .4, slope 1/1.4",
+            "groups",
+            partial(of_rows, beta(500), "groups", correlation=0.4, slope=1 / 1.4),
+        ),
+        (
+            "Beta(2, 2)",
+            500,
+            "slope 1/1.4",
+            "weights",
+            partial(of_rows, beta(500), "weights", slope=1 / 1.4),
+        ),
+        (
+            "N(−5, 1.5²)",
+            200,
+            "slope 1/1.4",
+            "groups",
+            partial(of_rows, normal(-5, 1.5, 200), "groups", slope=1 / 1.4),
+        ),
+        (
+            "N(−3, 1.5²)",
+            200,
+            "case-control, slope 1/1.4",
+            "weights 1 and 20",
+            partial(case_control, 200, 20, slope=1 / 1.4),
+        ),
+    ]
     for name, n, labels, kind, draw in lines:
         if quick and n > 500:
             continue
@@ -211,11 +269,22 @@ def settings(repeats: int, quick: bool) -> None:
     print("| setting | rows | rejected | beside it |")
     print("|---" * 4 + "|")
     made: list[tuple[str, int, Callable[[np.random.Generator], list[float]], str]] = [
-        *((f"{n} clusters of 5", 5 * n, partial(clustered, n), "clusters not known: ") for n in (60, 200)),
+        *(
+            (f"{n} clusters of 5", 5 * n, partial(clustered, n), "clusters not known: ")
+            for n in (60, 200)
+        ),
         *(("sampling weights", n, partial(weighted, n), "") for n in SIZES),
-        *((f"pooled, {kind}", 20_000, partial(pooled, kind, 20_000), "") for kind in ("beta", "rare")),
+        *(
+            (f"pooled, {kind}", 20_000, partial(pooled, kind, 20_000), "")
+            for kind in ("beta", "rare")
+        ),
         *(("classes", n, partial(classes, n, 1.0), "least p by Holm: ") for n in SIZES),
-        ("classes, over-confident by 1.4", 500, partial(classes, 500, 1 / 1.4), "least p by Holm: "),
+        (
+            "classes, over-confident by 1.4",
+            500,
+            partial(classes, 500, 1 / 1.4),
+            "least p by Holm: ",
+        ),
     ]
     for name, n, draw, beside in made:
         if quick and n > 1000:
@@ -240,7 +309,10 @@ def main() -> None:
         print("| rows | calibrated curves outside the band | over-confident ones |")
         print("|---" * 3 + "|")
         for n in sizes[:1] if options.quick else (200, 1000):
-            print(f"| {n} | {left(n, repeats * 3 // 2, 1.0)} | {left(n, repeats // 5, 1 / 1.4)} |", flush=True)
+            print(
+                f"| {n} | {left(n, repeats * 3 // 2, 1.0)} | {left(n, repeats // 5, 1 / 1.4)} |",
+                flush=True,
+            )
     if options.only in (None, "settings"):
         settings(repeats, options.quick)
     if options.only in (None, "sparse"):
@@ -249,11 +321,16 @@ def main() -> None:
 
 def table(repeats: int, sizes: Sequence[int]) -> None:
     """Print the table of scores, labels and rows."""
-    print("| scores | labels | rows | combined | Kuiper | Cox | squared error | slope covered | error covered |")
+    print(
+        "| scores | labels | rows | combined | Kuiper | Cox | squared error | slope covered | error covered |"
+    )
     print("|---" * 9 + "|")
     for kind in ("beta", "rare", "votes"):
         for n in sizes:
-            print(f"| {kind} | calibrated | {n} | " + " | ".join(row(kind, n, repeats)) + " |", flush=True)
+            print(
+                f"| {kind} | calibrated | {n} | " + " | ".join(row(kind, n, repeats)) + " |",
+                flush=True,
+            )
     for labels, (slope, shift) in WRONG.items():
         for n in sizes:
             cells = row("beta", n, repeats // 4, slope, shift)

@@ -41,21 +41,30 @@ def _made(n_classes: int, clusters: int = 1) -> Population:
 
     def of_seed(seed: int) -> Callable[[np.random.Generator, np.ndarray], np.ndarray]:
         x, y = datasets.make_classification(
-            30_000, n_features=10, n_informative=6, n_classes=n_classes, n_clusters_per_class=clusters,
-            class_sep=0.85, random_state=seed,
-        )  # fmt: skip
+            30_000,
+            n_features=10,
+            n_informative=6,
+            n_classes=n_classes,
+            n_clusters_per_class=clusters,
+            class_sep=0.85,
+            random_state=seed,
+        )
         return _of_rows(x, y, 0.0)
 
     return of_seed
 
 
-def _of_rows(x: np.ndarray, y: np.ndarray, width: float) -> Callable[[np.random.Generator, np.ndarray], np.ndarray]:
+def _of_rows(
+    x: np.ndarray, y: np.ndarray, width: float
+) -> Callable[[np.random.Generator, np.ndarray], np.ndarray]:
     """Rows drawn with replacement, with normal noise of ``width`` standard deviations: an endless population."""
     rows, spread = [np.flatnonzero(y == k) for k in range(y.max() + 1)], width * x.std(axis=0)
 
     def draw(rng: np.random.Generator, classes: np.ndarray) -> np.ndarray:
         place = rng.random(len(classes))
-        picked = np.array([rows[k][int(u * len(rows[k]))] for k, u in zip(classes, place, strict=True)])
+        picked = np.array(
+            [rows[k][int(u * len(rows[k]))] for k, u in zip(classes, place, strict=True)]
+        )
         noisy: np.ndarray = x[picked] + spread * rng.normal(size=(len(classes), x.shape[1]))
         return noisy
 
@@ -80,7 +89,9 @@ def _alike(gap: float) -> Population:
     scales = rng.uniform(0.8, 1.3, size=(5, 6))
 
     def draw(rng: np.random.Generator, classes: np.ndarray) -> np.ndarray:
-        drawn: np.ndarray = centres[classes] + scales[classes] * rng.standard_t(5, size=(len(classes), 6))
+        drawn: np.ndarray = centres[classes] + scales[classes] * rng.standard_t(
+            5, size=(len(classes), 6)
+        )
         return drawn
 
     return lambda _: draw
@@ -118,15 +129,28 @@ TASKS = {
     "wine, 3 features, lr, 54": Task(_wine, "lr", 3, 60, 54, 200),
 }
 COVERAGE_TASKS = {
-    "one problem, lr, unequal, 500": Task(lambda: lambda _: _made(5)(0), "lr", 5, 500, 500, 5_000, UNEQUAL),
-    "one problem, lr, unequal, 5000": Task(lambda: lambda _: _made(5)(0), "lr", 5, 500, 5_000, 20_000, UNEQUAL),
+    "one problem, lr, unequal, 500": Task(
+        lambda: lambda _: _made(5)(0), "lr", 5, 500, 500, 5_000, UNEQUAL
+    ),
+    "one problem, lr, unequal, 5000": Task(
+        lambda: lambda _: _made(5)(0), "lr", 5, 500, 5_000, 20_000, UNEQUAL
+    ),
     "synthetic, lr, unequal, 5000": Task(lambda: _made(5), "lr", 5, 500, 5_000, 20_000, UNEQUAL),
     "synthetic, nb, unequal, 500": Task(lambda: _made(5), "nb", 5, 500, 500, 5_000, UNEQUAL),
     "synthetic, nb, unequal, 5000": Task(lambda: _made(5), "nb", 5, 500, 5_000, 20_000, UNEQUAL),
     "two clusters, lr, unequal, 500": Task(lambda: _made(5, 2), "lr", 5, 500, 500, 5_000, UNEQUAL),
-    "two clusters, lr, unequal, 5000": Task(lambda: _made(5, 2), "lr", 5, 500, 5_000, 20_000, UNEQUAL),
+    "two clusters, lr, unequal, 5000": Task(
+        lambda: _made(5, 2), "lr", 5, 500, 5_000, 20_000, UNEQUAL
+    ),
     "synthetic, lr, labelled unequal, 1000": Task(
-        lambda: _made(5), "lr", 5, 500, 1_000, 5_000, (0.3, 0.3, 0.2, 0.1, 0.1), (0.03, 0.07, 0.1, 0.3, 0.5)
+        lambda: _made(5),
+        "lr",
+        5,
+        500,
+        1_000,
+        5_000,
+        (0.3, 0.3, 0.2, 0.1, 0.1),
+        (0.03, 0.07, 0.1, 0.3, 0.5),
     ),
 }
 NATURAL = (0.42, 0.26, 0.17, 0.1, 0.05)
@@ -140,7 +164,12 @@ WIDTH_TASKS = {
     f"two alike ({gap}), {scorer}, {labelled}": Task(
         lambda gap=gap: _alike(gap), scorer, 5, 500, labelled, 1_500, SEVERAL, NATURAL, NATURAL
     )
-    for gap, scorer, labelled in ((1.5, "lr", 400), (1.5, "nb", 800), (2.0, "lr", 800), (2.0, "nb", 400))
+    for gap, scorer, labelled in (
+        (1.5, "lr", 400),
+        (1.5, "nb", 800),
+        (2.0, "lr", 800),
+        (2.0, "nb", 400),
+    )
 }
 SCORERS = {
     "lr": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
@@ -173,7 +202,9 @@ def splits(task: Task, n_splits: int, first: int = 0) -> list[Split]:
         train = _classes(task.classes, task.train, task.train_shares)
         model = SCORERS[task.scorer]().fit(draw(rng, train), train)
         y = _classes(task.classes, task.labelled, task.labelled_shares)
-        shares = rng.dirichlet(np.ones(task.classes)) if task.shares is None else np.array(task.shares)
+        shares = (
+            rng.dirichlet(np.ones(task.classes)) if task.shares is None else np.array(task.shares)
+        )
         shares = shares if shares.ndim == 1 else shares[seed % len(shares)]
         actual = rng.choice(task.classes, task.target, p=shares)
         held, target = (model.predict_proba(draw(rng, classes)) for classes in (y, actual))
@@ -238,7 +269,9 @@ def ours(parts: list[Split], density: str) -> Ours:
     rows, counts, pvalues, seconds = [], [], [], []
     for part in parts:
         start = time.process_time()
-        estimate = estimate_prevalence(part.target, calibration=(part.y, part.held), density=density)
+        estimate = estimate_prevalence(
+            part.target, calibration=(part.y, part.held), density=density
+        )
         estimate = estimate.refused or estimate  # the methods are compared on all targets
         seconds.append(time.process_time() - start)
         rows.append(list(estimate.by_class.values()))
@@ -250,7 +283,10 @@ def ours(parts: list[Split], density: str) -> Ours:
 
 def excess(found: Ours, truth: np.ndarray) -> tuple[float, float]:
     """Mean width over 3.92 times the root mean squared error, and its standard error by resampled splits."""
-    widths, squares = (found.high - found.low).mean(axis=1), ((found.values - truth) ** 2).mean(axis=1)
+    widths, squares = (
+        (found.high - found.low).mean(axis=1),
+        ((found.values - truth) ** 2).mean(axis=1),
+    )
     drawn = np.random.default_rng(0).integers(0, len(widths), (500, len(widths)))
     ratios = widths[drawn].mean(axis=1) / 3.92 / np.sqrt(squares[drawn].mean(axis=1))
     return float(widths.mean() / 3.92 / np.sqrt(squares.mean())), float(ratios.std())
@@ -262,7 +298,14 @@ def _mean(by_split: np.ndarray) -> tuple[float, float]:
 
 def report(tasks: dict[str, Task], options: argparse.Namespace, peers: tuple[str, ...]) -> None:
     """Errors by method, our error over the best peer's, coverage over all classes and of the worst one."""
-    columns = ("ours (se)", "ours / best", "largest bias of a class (sd)", "covers (se)", "worst class", "fit rejects")
+    columns = (
+        "ours (se)",
+        "ours / best",
+        "largest bias of a class (sd)",
+        "covers (se)",
+        "worst class",
+        "fit rejects",
+    )
     columns += ("width", "width / 3.92 RMSE (se)", "number covers (se)", "ms")
     print("| " + " | ".join(("task", *peers, *columns)) + " |")
     print("|---" * (len(peers) + 11) + "|")
@@ -273,7 +316,9 @@ def report(tasks: dict[str, Task], options: argparse.Namespace, peers: tuple[str
         errors = []
         for one in peers:
             key = f"{name} {one} {options.splits}" + (f" {options.first}" if options.first else "")
-            values = cached(options.cache, key, lambda n=one, p=parts: np.stack([peer(n, x) for x in p]))
+            values = cached(
+                options.cache, key, lambda n=one, p=parts: np.stack([peer(n, x) for x in p])
+            )
             errors.append(float(np.abs(values - truth).mean()))
         found = ours(parts, options.density)
         numbers = np.stack([part.realised for part in parts])
@@ -292,15 +337,22 @@ def report(tasks: dict[str, Task], options: argparse.Namespace, peers: tuple[str
         covers.append(cover)
         worst.append(least)
         cells = [f"{e:.4f}" for e in errors] + [
-            f"{error:.4f} ({spread:.4f})", f"{ratio:.3f}" if errors else "–",
+            f"{error:.4f} ({spread:.4f})",
+            f"{ratio:.3f}" if errors else "–",
             f"{difference.mean(axis=0)[far]:+.4f} ({difference[:, far].std():.4f})",
-            f"{cover:.3f} ({cover_se:.3f})", f"{least:.2f}", f"{np.mean(found.pvalues < 0.05):.2f}",
-            f"{(found.high - found.low).mean():.3f}", f"{ratio_of_width:.2f} ({ratio_se:.2f})",
-            f"{counted:.3f} ({counted_se:.3f})", f"{1e3 * np.median(found.seconds):.0f}",
-        ]  # fmt: skip
+            f"{cover:.3f} ({cover_se:.3f})",
+            f"{least:.2f}",
+            f"{np.mean(found.pvalues < 0.05):.2f}",
+            f"{(found.high - found.low).mean():.3f}",
+            f"{ratio_of_width:.2f} ({ratio_se:.2f})",
+            f"{counted:.3f} ({counted_se:.3f})",
+            f"{1e3 * np.median(found.seconds):.0f}",
+        ]
         print(f"| {name} |", " | ".join(cells), "|", flush=True)
     if peers:
-        print(f"\nours / best peer: geometric mean {np.exp(np.mean(np.log(ratios))):.3f}, largest {max(ratios):.3f}")
+        print(
+            f"\nours / best peer: geometric mean {np.exp(np.mean(np.log(ratios))):.3f}, largest {max(ratios):.3f}"
+        )
     lowest = f"least task {min(covers):.3f}, least class {min(worst):.2f}"
     print(f"coverage (nominal .95): mean {np.mean(covers):.3f}, {lowest}")
 

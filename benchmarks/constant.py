@@ -27,7 +27,9 @@ SETTINGS = {
 }
 
 
-def sample(shares: tuple[float, ...], n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def sample(
+    shares: tuple[float, ...], n: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """Labels, and predictions that are right in as many as the largest share, whatever the class."""
     k = len(shares)
     actual = rng.choice(k, n, p=shares)
@@ -48,12 +50,17 @@ def leaders(n_reviews: int) -> None:
     for review in range(n_reviews):
         y = rng.choice(2, 200, p=(0.6, 0.4))
         answers = [np.where(rng.random(200) < 0.6, y, 1 - y) for _ in range(20)]
-        runs = {f"r{k}": evaluate(y, q, labels=[0, 1], sections=["multiclass"]) for k, q in enumerate(answers)}
+        runs = {
+            f"r{k}": evaluate(y, q, labels=[0, 1], sections=["multiclass"])
+            for k, q in enumerate(answers)
+        }
         ranking = compare(runs, rank_by="multiclass/accuracy").ranking
         alone = constant_answer(ranking.leader.evaluation, "multiclass/accuracy")  # type: ignore[union-attr]
         found[review] = bool(ranking.constants[0].shown), alone.shown_better  # type: ignore[union-attr]
     for name, rate in zip(
-        ("any of 20 runs better", "leader as if it were the only one"), found.mean(axis=0), strict=True
+        ("any of 20 runs better", "leader as if it were the only one"),
+        found.mean(axis=0),
+        strict=True,
     ):
         print(f"{name}: {rate:.3f} ({math.sqrt(rate * (1 - rate) / n_reviews):.3f})")
 
@@ -72,14 +79,20 @@ def guesses(n_reviews: int) -> None:
                 }
                 ranking = compare(runs, rank_by="binary/matthews_corrcoef").ranking
                 found += ranking is not None and bool(ranking.constants[0].shown)
-            print(f"MCC, {share:.0%} positives, n = {n:,}, any of {n_runs} better: {found / n_reviews:.3f}")
+            print(
+                f"MCC, {share:.0%} positives, n = {n:,}, any of {n_runs} better: {found / n_reviews:.3f}"
+            )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--samples", type=int, default=400)
     n_samples = parser.parse_args().samples
-    print("| setting | interval against a known share | paired | of it better | of it worse |\n|---|---|---|---|---|")
+    print(
+        "| setting | interval against a known share | paired | of it better | of it worse |\n|---|---|---|---|---|"
+    )
     for place, (name, (shares, n, times)) in enumerate(SETTINGS.items()):
         rng = np.random.default_rng(place)
         found = np.zeros((n_samples, 3))
@@ -87,14 +100,19 @@ def main() -> None:
             actual, predicted = sample(shares, n // times, rng)
             groups = None if times == 1 else np.arange(n) // times
             actual, predicted = np.repeat(actual, times), np.repeat(predicted, times)
-            one = evaluate(actual, predicted, labels=range(len(shares)), groups=groups, sections=["multiclass"])
+            one = evaluate(
+                actual, predicted, labels=range(len(shares)), groups=groups, sections=["multiclass"]
+            )
             found[r] = clear(one)
         better, worse, known = found.mean(axis=0)
 
         def shown(rate: float) -> str:
             return f"{rate:.3f} ({math.sqrt(rate * (1 - rate) / n_samples):.3f})"
 
-        print(f"| {name} | {shown(known)} | {shown(better + worse)} | {better:.3f} | {worse:.3f} |", flush=True)
+        print(
+            f"| {name} | {shown(known)} | {shown(better + worse)} | {better:.3f} | {worse:.3f} |",
+            flush=True,
+        )
     leaders(max(1, n_samples // 6))
     guesses(n_samples)
 

@@ -46,7 +46,9 @@ def of_net_benefit(n: int, repeats: int, kind: str) -> list[str]:
     centre, spread = LOGITS[kind]
     s = expit(centre + spread * norm.ppf(_FINE))
     called = s[:, None] >= THRESHOLDS
-    truth = (called * s[:, None] - called * (1 - s[:, None]) * THRESHOLDS / (1 - THRESHOLDS)).mean(axis=0)
+    truth = (called * s[:, None] - called * (1 - s[:, None]) * THRESHOLDS / (1 - THRESHOLDS)).mean(
+        axis=0
+    )
     rng = np.random.default_rng([16, n, len(kind)])
     band, single, together, value = [], [], [], []
     for _ in range(repeats):
@@ -63,7 +65,8 @@ def of_net_benefit(n: int, repeats: int, kind: str) -> list[str]:
 
 def of_break_even(n: int, repeats: int) -> list[str]:
     """Cover of Fieller's set and how often it is bounded: the errors of two models on the same rows."""
-    outcomes = np.array([(0, 0), (0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])  # of false alarms, of misses: A less B
+    # of false alarms, of misses: A less B
+    outcomes = np.array([(0, 0), (0, 0), (1, 0), (-1, 0), (0, 1), (0, -1)])
     shares = np.array([0.0375, 0.8625, 0.06, 0.005, 0.0075, 0.0275])
     x, y = shares @ outcomes
     rng, z = np.random.default_rng([165, n]), normal_quantile(0.95)
@@ -83,7 +86,8 @@ def of_reliability(n: int, repeats: int) -> list[str]:
     left, honest, wrong, width, squared, binned = [], [], [], [], [], []
     for _ in range(repeats):
         s = rng.beta(2, 2, n)
-        for power, cover in ((1.0, honest), (2.0, wrong)):  # the score itself, and one that is too high
+        # the score itself, and one that is too high
+        for power, cover in ((1.0, honest), (2.0, wrong)):
             curve = ReliabilityTable(counted(s, rng.random(n) < s**power)).curve()
             low, high = curve.confidence_band()
             truth = curve.scores**power
@@ -93,9 +97,21 @@ def of_reliability(n: int, repeats: int) -> list[str]:
                 squared.append(curve.table.error.squared)
                 binned.append(curve.ece().value)
                 low, high = curve.band()
-                left.append(bool(((curve.recalibrated < low - 1e-9) | (curve.recalibrated > high + 1e-9)).any()))
-    return [with_error(left), with_error(honest), with_error(wrong), f"{np.mean(width):.2f}", with_error(squared, 5),
-            with_error(binned, 4)]  # fmt: skip
+                left.append(
+                    bool(
+                        (
+                            (curve.recalibrated < low - 1e-9) | (curve.recalibrated > high + 1e-9)
+                        ).any()
+                    )
+                )
+    return [
+        with_error(left),
+        with_error(honest),
+        with_error(wrong),
+        f"{np.mean(width):.2f}",
+        with_error(squared, 5),
+        with_error(binned, 4),
+    ]
 
 
 def of_risk(n: int, repeats: int) -> list[str]:
@@ -103,7 +119,10 @@ def of_risk(n: int, repeats: int) -> list[str]:
     s = beta.ppf(_FINE, 2, 2)
     kappa = np.sort(np.maximum(s, 1 - s))[::-1]
     share = (np.arange(len(kappa)) + 0.5) / len(kappa)
-    area, mean = float(((1 - kappa) * -np.log(share)).mean()), np.cumsum(1 - kappa) / (np.arange(len(kappa)) + 1)
+    area, mean = (
+        float(((1 - kappa) * -np.log(share)).mean()),
+        np.cumsum(1 - kappa) / (np.arange(len(kappa)) + 1),
+    )
     rng = np.random.default_rng([166, n])
     covered, accepted = [], []
     for _ in range(repeats):

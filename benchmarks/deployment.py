@@ -44,7 +44,12 @@ def scores(positive: BoolArray, rng: np.random.Generator) -> FloatArray:
 def expected(share: float, gap: float = 1.0) -> dict[str, float]:
     """The metrics of the population with this share of positives, of logits N(gap, 1) and N(-gap, 1)."""
     right = float(ndtr(gap))
-    tp, fn, fp, tn = share * right, share * (1 - right), (1 - share) * (1 - right), (1 - share) * right
+    tp, fn, fp, tn = (
+        share * right,
+        share * (1 - right),
+        (1 - share) * (1 - right),
+        (1 - share) * right,
+    )
     root = math.sqrt((tp + fn) * (tp + fp) * (tn + fp) * (tn + fn))
     values = right, tp / (tp + fp), 2 * tp / (2 * tp + fp + fn), (tp * tn - fp * fn) / root
     return dict(zip(METRICS, values, strict=True))
@@ -77,22 +82,37 @@ def shares(repeats: int) -> None:
                 here.at(estimate_prevalence(target, calibration=(y, calibration), density="bins"))
                 for calibration in (labelled_scores, scores(y, rng))
             )
-            stated, truth = here.at(share), evaluate(own, y_prob=target, labels=[False, True], sections=sections)
+            stated, truth = (
+                here.at(share),
+                evaluate(own, y_prob=target, labels=[False, True], sections=sections),
+            )
             withdrawn += there.withdrawn
             population = expected(share)
             for name in METRICS:
                 true, wanted = truth.metrics[name], population[name]
-                found[name].append((
-                    abs(here.metrics[name] - true), abs(there.metrics[name] - true),
-                    covers(there.own_intervals, name, true), covers(there.intervals, name, wanted),
-                    covers(apart.own_intervals, name, true), covers(apart.intervals, name, wanted),
-                    covers(stated.intervals, name, wanted),
-                ))  # fmt: skip
-        print(f"{labelled} labelled, target {size}, {low:.0%} to {high:.0%}: fit rejected in {withdrawn} of {repeats}")
+                found[name].append(
+                    (
+                        abs(here.metrics[name] - true),
+                        abs(there.metrics[name] - true),
+                        covers(there.own_intervals, name, true),
+                        covers(there.intervals, name, wanted),
+                        covers(apart.own_intervals, name, true),
+                        covers(apart.intervals, name, wanted),
+                        covers(stated.intervals, name, wanted),
+                    )
+                )
+        print(
+            f"{labelled} labelled, target {size}, {low:.0%} to {high:.0%}: fit rejected in {withdrawn} of {repeats}"
+        )
         for name, rows in found.items():
-            off, there_off, own_cover, cover, own_apart, cover_apart, known = map(with_error, zip(*rows, strict=True))
-            print(f"  {name:26} error as it is {off}, moved {there_off}, own cover {own_cover}, population's {cover}; "
-                  f"calibrated on other rows {own_apart}, {cover_apart}; stated {known}", flush=True)  # fmt: skip
+            off, there_off, own_cover, cover, own_apart, cover_apart, known = map(
+                with_error, zip(*rows, strict=True)
+            )
+            print(
+                f"  {name:26} error as it is {off}, moved {there_off}, own cover {own_cover}, population's {cover}; "
+                f"calibrated on other rows {own_apart}, {cover_apart}; stated {known}",
+                flush=True,
+            )
     rng, rejected = np.random.default_rng(7), []
     for _ in range(repeats):
         y = np.arange(2000) % 2 == 0
@@ -100,7 +120,9 @@ def shares(repeats: int) -> None:
         own = rng.random(40_000) < 0.5
         target = scores(own, rng)
         kept = rng.random(40_000) < np.where(np.abs(target - 0.5) < 0.25, 0.2, 0.05)
-        estimate = estimate_prevalence(target[kept], calibration=(y, labelled_scores), density="bins")
+        estimate = estimate_prevalence(
+            target[kept], calibration=(y, labelled_scores), density="bins"
+        )
         rejected.append(estimate.refused is not None)
     print(f"covariate shift: fit rejected in {with_error(rejected)}")
 
@@ -110,7 +132,10 @@ def paired(repeats: int) -> None:
 
     def both(y: BoolArray, rng: np.random.Generator) -> list[FloatArray]:
         shared = rng.normal(size=len(y))
-        return [expit(np.where(y, gap, -gap) + 0.7 * shared + 0.7 * rng.normal(size=len(y))) for gap in (1.0, 0.8)]
+        return [
+            expit(np.where(y, gap, -gap) + 0.7 * shared + 0.7 * rng.normal(size=len(y)))
+            for gap in (1.0, 0.8)
+        ]
 
     rng = np.random.default_rng(11)
     truth = [expected(0.1, gap / math.sqrt(2 * 0.7**2)) for gap in (1.0, 0.8)]
@@ -121,7 +146,9 @@ def paired(repeats: int) -> None:
         for row in paired_differences(first, second, metrics=METRICS).rows:
             gap = truth[0][row.metric] - truth[1][row.metric]
             covered[row.metric].append(row.low <= gap <= row.high)
-    print("paired at 10 %: " + ", ".join(f"{name} {with_error(own)}" for name, own in covered.items()))
+    print(
+        "paired at 10 %: " + ", ".join(f"{name} {with_error(own)}" for name, own in covered.items())
+    )
 
 
 def average_precision(share: float) -> float:
@@ -149,9 +176,11 @@ def areas(repeats: int) -> None:
             inside.append(low <= truth <= high)
             below.append(truth < low)
             widths.append(high - low)
-        print(f"{positives} + {negatives} rows, {share:.0%}: mean {with_error(values)}, truth {truth:.3f}, "
-              f"cover {with_error(inside)}, truth below {np.mean(below):.3f}, width {np.median(widths):.3f}",
-              flush=True)  # fmt: skip
+        print(
+            f"{positives} + {negatives} rows, {share:.0%}: mean {with_error(values)}, truth {truth:.3f}, "
+            f"cover {with_error(inside)}, truth below {np.mean(below):.3f}, width {np.median(widths):.3f}",
+            flush=True,
+        )
 
 
 TRUTHS = {
@@ -163,12 +192,18 @@ TRUTHS = {
 }
 
 
-def highest(values: FloatArray, truths: FloatArray, covariance: FloatArray, seed: int) -> tuple[float, float, bool]:
+def highest(
+    values: FloatArray, truths: FloatArray, covariance: FloatArray, seed: int
+) -> tuple[float, float, bool]:
     """Of the highest value: how much too high it is, the same corrected, and whether the interval holds its truth."""
     best, errors = int(values.argmax()), inference.error_draws(covariance, 5000, seed)
     reach, _ = inference.reach_of_best(errors, np.diag(covariance), 0.95)
     off, error = float(values[best] - truths[best]), math.sqrt(covariance[best, best])
-    return off, off - optimism(values, covariance, seed), -ndtri(0.975) * error <= off <= reach * error
+    return (
+        off,
+        off - optimism(values, covariance, seed),
+        -ndtri(0.975) * error <= off <= reach * error,
+    )
 
 
 def chosen(repeats: int) -> None:
@@ -182,12 +217,14 @@ def chosen(repeats: int) -> None:
     for shared in (0.5, 0.8):
         rng, found = np.random.default_rng(5), []
         for seed in range(repeats):
-            noise = math.sqrt(shared) * rng.normal(size=(2000, 1)) + math.sqrt(1 - shared) * rng.normal(
-                size=(2000, 100)
-            )
+            noise = math.sqrt(shared) * rng.normal(size=(2000, 1)) + math.sqrt(
+                1 - shared
+            ) * rng.normal(size=(2000, 100))
             right = (noise < ndtri(0.85)).astype(np.float64)
             psi = right - right.mean(axis=0)
-            found.append(highest(right.mean(axis=0), np.full(100, 0.85), psi.T @ psi / 2000**2, seed))
+            found.append(
+                highest(right.mean(axis=0), np.full(100, 0.85), psi.T @ psi / 2000**2, seed)
+            )
         show(f"highest of 100 equal runs, 2,000 rows, latent correlation {shared}", found, 4)
     for runs in (10, 100):
         family = np.arange(runs) // 5
@@ -196,7 +233,10 @@ def chosen(repeats: int) -> None:
         for title, drawn in TRUTHS.items():
             rng = np.random.default_rng(6)
             made = ((drawn(rng, runs), root @ rng.normal(size=runs)) for _ in range(repeats))
-            found = [highest(truth + off, truth, covariance, seed) for seed, (truth, off) in enumerate(made)]
+            found = [
+                highest(truth + off, truth, covariance, seed)
+                for seed, (truth, off) in enumerate(made)
+            ]
             show(f"{runs} runs, {title} (in standard errors of one)", found, 2)
 
 

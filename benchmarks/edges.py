@@ -24,18 +24,52 @@ from scipy.special import expit
 from cmtrack import Evaluation, Grouping, evaluate
 
 METRICS = (
-    "multiclass/accuracy", "multiclass/balanced_accuracy", "multiclass/precision_macro", "multiclass/f1_macro",
-    "multiclass/cohen_kappa", "multiclass/cohen_kappa_quadratic", "multiclass/matthews_corrcoef", "class/1/recall",
-    "class/1/f1", "binary/recall", "binary/f1", "binary/balanced_accuracy", "binary/informedness", "binary/markedness",
-    "binary/matthews_corrcoef", "binary/roc_auc", "spcc/binary", "prevalence/bias",
-)  # fmt: skip
+    "multiclass/accuracy",
+    "multiclass/balanced_accuracy",
+    "multiclass/precision_macro",
+    "multiclass/f1_macro",
+    "multiclass/cohen_kappa",
+    "multiclass/cohen_kappa_quadratic",
+    "multiclass/matthews_corrcoef",
+    "class/1/recall",
+    "class/1/f1",
+    "binary/recall",
+    "binary/f1",
+    "binary/balanced_accuracy",
+    "binary/informedness",
+    "binary/markedness",
+    "binary/matthews_corrcoef",
+    "binary/roc_auc",
+    "spcc/binary",
+    "prevalence/bias",
+)
 SEVERAL = ("spcc/ovr_min", "spcc/ovo_min", "spcc/ovr_fisher", "spcc/ovo_fisher")
-SHARES = ("multiclass/accuracy", "class/1/recall", "class/1/precision", "binary/specificity", "binary/f1",
-          "multiclass/matthews_corrcoef")  # fmt: skip
-AREAS = ("multiclass/roc_auc_ovr_macro", "multiclass/roc_auc_ovr_weighted", "multiclass/roc_auc_ovo_macro")
-FEW = ("probability/log_loss", "probability/brier", "probability/spherical", "probability/log_skill",
-       "probability/brier_skill", "binary/average_precision", "spcc/binary", "spcc/d_a", "spcc/d_e",
-       "calibration/intercept", "calibration/slope")  # fmt: skip
+SHARES = (
+    "multiclass/accuracy",
+    "class/1/recall",
+    "class/1/precision",
+    "binary/specificity",
+    "binary/f1",
+    "multiclass/matthews_corrcoef",
+)
+AREAS = (
+    "multiclass/roc_auc_ovr_macro",
+    "multiclass/roc_auc_ovr_weighted",
+    "multiclass/roc_auc_ovo_macro",
+)
+FEW = (
+    "probability/log_loss",
+    "probability/brier",
+    "probability/spherical",
+    "probability/log_skill",
+    "probability/brier_skill",
+    "binary/average_precision",
+    "spcc/binary",
+    "spcc/d_a",
+    "spcc/d_e",
+    "calibration/intercept",
+    "calibration/slope",
+)
 SIZE = 100_000
 
 
@@ -119,12 +153,27 @@ AVERAGED = {
     for shares in ((0.5, 0.3, 0.2), (0.4, 0.3, 0.2, 0.1), (0.3, 0.25, 0.2, 0.15, 0.06, 0.04))
     for n in (300, 2000)
 }
-SURE = {f"sure_{n}": Sure(0.006, n) for n in (60, 150, 400, 2000)} | {"ordinary_300": Sure(0.0, 300)}
+SURE = {f"sure_{n}": Sure(0.006, n) for n in (60, 150, 400, 2000)} | {
+    "ordinary_300": Sure(0.0, 300)
+}
 ABOUT: dict[str, Mapping[str, Setting | Survey | Normal | Sure]] = {
-    "edges": SETTINGS, "weights": WEIGHTED, "least": LEAST, "d_b": NORMAL, "areas": AVERAGED, "sure": SURE,
-}  # fmt: skip
+    "edges": SETTINGS,
+    "weights": WEIGHTED,
+    "least": LEAST,
+    "d_b": NORMAL,
+    "areas": AVERAGED,
+    "sure": SURE,
+}
 EVERY = {name: setting for part in ABOUT.values() for name, setting in part.items()}
-QUICK = ("perfect2_150", "heavy_400", "light_400", "chance4_150", "single5_150", "d_0_150", "d_2_150")
+QUICK = (
+    "perfect2_150",
+    "heavy_400",
+    "light_400",
+    "chance4_150",
+    "single5_150",
+    "d_0_150",
+    "d_2_150",
+)
 
 
 def population(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +185,11 @@ def population(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     y = np.where(rng.random(SIZE) < (0.7 if setting.rows > 1 else 0.0), usual, other)
     together = rng.normal(size=(persons, size)).repeat(setting.rows, axis=0)
     weight = math.sqrt(0.7) if setting.rows > 1 else 0.0
-    logits = weight * together + math.sqrt(1 - weight**2) * rng.normal(size=(SIZE, size)) + np.log(setting.shares)
+    logits = (
+        weight * together
+        + math.sqrt(1 - weight**2) * rng.normal(size=(SIZE, size))
+        + np.log(setting.shares)
+    )
     logits[np.arange(SIZE), y] += setting.signal
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     return y, odds / odds.sum(axis=1, keepdims=True)
@@ -145,14 +198,19 @@ def population(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
 def surveys(setting: Survey, repeats: int) -> Iterator[Evaluation]:
     """The evaluation of the population, then those of weighted samples from it."""
     rng = np.random.default_rng(7)
-    weight = np.where(rng.random(SIZE) < 20 / 29, 20.0, 1.0)  # a tenth of the rows drawn are of the thinned stratum
+    # a tenth of the rows drawn are of the thinned stratum
+    weight = np.where(rng.random(SIZE) < 20 / 29, 20.0, 1.0)
     y = rng.choice(2, SIZE)
-    predicted = np.where(rng.random(SIZE) < np.where(weight > 1, setting.errors[1], setting.errors[0]), 1 - y, y)
+    predicted = np.where(
+        rng.random(SIZE) < np.where(weight > 1, setting.errors[1], setting.errors[0]), 1 - y, y
+    )
     yield evaluate(y, predicted)
     rng = np.random.default_rng(setting.draws)
     for _ in range(repeats):
         rows = rng.choice(SIZE, setting.draws, p=1 / weight / (1 / weight).sum())
-        yield evaluate(y[rows], predicted[rows], labels=range(2), sample_weight=setting.scale * weight[rows])
+        yield evaluate(
+            y[rows], predicted[rows], labels=range(2), sample_weight=setting.scale * weight[rows]
+        )
 
 
 def normal(setting: Normal, repeats: int) -> Iterator[Evaluation]:
@@ -185,7 +243,11 @@ def sure(setting: Sure, repeats: int) -> Iterator[Evaluation]:
     rng = np.random.default_rng(1)
     y = (rng.random(4 * SIZE) < 0.4).astype(int)
     if setting.wrong:
-        logit = np.where(rng.random(len(y)) < setting.wrong, -1, 1) * (2 * y - 1) * rng.gamma(3, 1.5, len(y))
+        logit = (
+            np.where(rng.random(len(y)) < setting.wrong, -1, 1)
+            * (2 * y - 1)
+            * rng.gamma(3, 1.5, len(y))
+        )
     else:
         logit = 1.47 * rng.normal(1.47 * y - 0.735, 1) - 0.4
     options = {"labels": range(2), "sections": ["probability", "binary", "spcc", "calibration"]}
@@ -196,11 +258,15 @@ def sure(setting: Sure, repeats: int) -> Iterator[Evaluation]:
         yield evaluate(y[rows], y_prob=expit(logit[rows]), **options)
 
 
-def drawn_from(setting: Setting | Survey | Normal | Sure, repeats: int) -> tuple[Mapping[str, float], list[Evaluation]]:
+def drawn_from(
+    setting: Setting | Survey | Normal | Sure, repeats: int
+) -> tuple[Mapping[str, float], list[Evaluation]]:
     """The true values, and the evaluations of samples."""
     if isinstance(setting, Normal):
         return {"spcc/d_b": setting.truth}, list(normal(setting, repeats))
-    made = sure if isinstance(setting, Sure) else surveys if isinstance(setting, Survey) else samples
+    made = (
+        sure if isinstance(setting, Sure) else surveys if isinstance(setting, Survey) else samples
+    )
     truth, *drawn = made(setting, repeats)
     return truth.metrics, drawn
 
@@ -239,11 +305,20 @@ def main() -> None:
             table.setdefault("warned", {})[name] = f"{warned:.2f}"
             last = setting.metrics[-1]
             mean = np.nanmean([e.metrics[last] for e in drawn])
-            print(f"{name}: {repeats} samples; {last} is {truth[last]:.4f}, its mean {mean:.4f}", flush=True)
+            print(
+                f"{name}: {repeats} samples; {last} is {truth[last]:.4f}, its mean {mean:.4f}",
+                flush=True,
+            )
         if settings:
-            print("| metric | " + " | ".join(settings) + " |\n" + "|---" * (len(settings) + 1) + "|")
+            print(
+                "| metric | " + " | ".join(settings) + " |\n" + "|---" * (len(settings) + 1) + "|"
+            )
         for metric in sorted(table, key=lambda name: name == "warned"):
-            print(f"| {metric} | " + " | ".join(table[metric].get(name, "") for name in settings) + " |")
+            print(
+                f"| {metric} | "
+                + " | ".join(table[metric].get(name, "") for name in settings)
+                + " |"
+            )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,9 @@ from cmtrack import evaluate_families
 from cmtrack.families.counts import MATCHINGS
 
 
-def generate(documents: int, codes: int, labels: float, seed: int = 0) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+def generate(
+    documents: int, codes: int, labels: float, seed: int = 0
+) -> tuple[sp.csr_matrix, sp.csr_matrix]:
     """Actual and predicted indicator matrices: codes of very different frequency, in families of ten.
 
     Of the actual codes three quarters are found, an eighth are taken for a sibling, an eighth are missed or taken for
@@ -29,11 +31,19 @@ def generate(documents: int, codes: int, labels: float, seed: int = 0) -> tuple[
     rng = np.random.default_rng(seed)
     document = np.repeat(np.arange(documents), rng.poisson(labels, documents))
     frequency = np.arange(1, codes + 1) ** -0.8
-    code = rng.permutation(codes)[np.searchsorted(np.cumsum(frequency) / frequency.sum(), rng.random(len(document)))]
+    code = rng.permutation(codes)[
+        np.searchsorted(np.cumsum(frequency) / frequency.sum(), rng.random(len(document)))
+    ]
     luck = rng.random(len(document))
     predicted = code.copy()
-    sibling, other, missed = (luck >= 0.75) & (luck < 0.87), luck >= 0.95, (luck >= 0.87) & (luck < 0.95)
-    predicted[sibling] = np.minimum(code[sibling] // 10 * 10 + rng.integers(0, 10, sibling.sum()), codes - 1)
+    sibling, other, missed = (
+        (luck >= 0.75) & (luck < 0.87),
+        luck >= 0.95,
+        (luck >= 0.87) & (luck < 0.95),
+    )
+    predicted[sibling] = np.minimum(
+        code[sibling] // 10 * 10 + rng.integers(0, 10, sibling.sum()), codes - 1
+    )
     predicted[other] = rng.integers(0, codes, other.sum())
     return (
         _indicators(document, code, documents, codes),
@@ -41,8 +51,12 @@ def generate(documents: int, codes: int, labels: float, seed: int = 0) -> tuple[
     )
 
 
-def _indicators(document: np.ndarray, code: np.ndarray, documents: int, codes: int) -> sp.csr_matrix:
-    matrix = sp.csr_matrix((np.ones(len(document), np.int8), (document, code)), shape=(documents, codes))
+def _indicators(
+    document: np.ndarray, code: np.ndarray, documents: int, codes: int
+) -> sp.csr_matrix:
+    matrix = sp.csr_matrix(
+        (np.ones(len(document), np.int8), (document, code)), shape=(documents, codes)
+    )
     matrix.data[:] = 1
     return matrix
 
@@ -94,10 +108,14 @@ def peak() -> float:
 
 def main() -> None:
     """Print a Markdown table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--codes", type=int, default=10_000)
-    parser.add_argument("--labels", type=float, default=11.0, help="actual codes of a document, on average")
+    parser.add_argument(
+        "--labels", type=float, default=11.0, help="actual codes of a document, on average"
+    )
     parser.add_argument("--looped", type=int, default=10_000, help="documents that the loop gets")
     options = parser.parse_args()
     actual, predicted = generate(options.documents, options.codes, options.labels)
@@ -115,8 +133,12 @@ def main() -> None:
     looped = (time.process_time() - start) * options.documents / part
     small = evaluate_families(actual[:part], predicted[:part], families, codes=range(options.codes))
     pairs = small.statistics.pairs.masses[:, MATCHINGS.index("product")].sum()
-    assert pairs == sum(n[0] for (y, x), n in cells.items() if x != y and min(x, y) >= 0), "the loop counts otherwise"
-    print("| documents | labels | all counts, CPU s | metrics, CPU s | loop / all counts | memory |")
+    assert pairs == sum(n[0] for (y, x), n in cells.items() if x != y and min(x, y) >= 0), (
+        "the loop counts otherwise"
+    )
+    print(
+        "| documents | labels | all counts, CPU s | metrics, CPU s | loop / all counts | memory |"
+    )
     print("|---|---|---|---|---|---|")
     print(
         f"| {options.documents:,} | {actual.nnz + predicted.nnz:,} | {counted:.2f} "

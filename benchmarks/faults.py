@@ -69,7 +69,9 @@ Result = tuple[str, float | None]
 FAULTS: dict[str, tuple[tuple[str, ...], Callable[[Company], Result]]] = {}
 
 
-def fault(name: str, *needed: str) -> Callable[[Callable[[Company], Result]], Callable[[Company], Result]]:
+def fault(
+    name: str, *needed: str
+) -> Callable[[Callable[[Company], Result]], Callable[[Company], Result]]:
     """Enter a scenario into the table; ``needed`` beside PostgreSQL and S3."""
 
     def enter(scenario: Callable[[Company], Result]) -> Callable[[Company], Result]:
@@ -109,10 +111,18 @@ def training(
     """A training script that logs; it has said "begins" when this returns."""
     process = subprocess.Popen(
         [*within, sys.executable, "-W", "ignore", "-c", script, uri, run_id],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": HERE, "CMTRACK_TESTS": str(TESTS), "CMTRACK_BEFORE": before,
-             **(environment or {})},
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": HERE,
+            "CMTRACK_TESTS": str(TESTS),
+            "CMTRACK_BEFORE": before,
+            **(environment or {}),
+        },
+    )
     assert process.stdout is not None
     assert process.stdout.readline().strip() == "begins", process.communicate()[1]
     return process
@@ -130,10 +140,16 @@ def ended(process: subprocess.Popen[str]) -> Result:
 def checked(run_id: str) -> str:
     """What is in a run, in words."""
     state = state_of(run_id)
-    wrong = [] if state["tags"].get("cmtrack.status") == "completed" else [f"{len(state['metrics'])} metrics only"]
+    wrong = (
+        []
+        if state["tags"].get("cmtrack.status") == "completed"
+        else [f"{len(state['metrics'])} metrics only"]
+    )
     if any(points > 1 for points in state["metrics"].values()):
         wrong.append("metrics twice")
-    wrong += [f"{state['images']} images"] * (state["images"] != 2) + ["no dataset"] * (state["datasets"] != 1)
+    wrong += [f"{state['images']} images"] * (state["images"] != 2) + ["no dataset"] * (
+        state["datasets"] != 1
+    )
     left_out = state["tags"].get("cmtrack.left_out")
     return ", ".join(wrong) or ("complete" if left_out is None else f"complete without {left_out}")
 
@@ -152,7 +168,10 @@ def pushed(done: Result, run_id: str, **options: Any) -> Result:
     if status == "completed":
         return checked(run_id), seconds
     if not spool.entries():
-        return f"{status}; nothing in the spool: {'LOST' if status != 'saved' else checked(run_id)}", seconds
+        return (
+            f"{status}; nothing in the spool: {'LOST' if status != 'saved' else checked(run_id)}",
+            seconds,
+        )
     answers, problems = [], []
     for _ in range(3):  # a server that has only just been started may be slower than push waits
         with quiet():
@@ -216,7 +235,9 @@ def _times_out(company: Company) -> Result:
     run_id = new_run()
     with nginx(Path.cwd(), company.server.port, body="10m", seconds=5) as before:
         proxy = FaultyProxy(before.port)
-        proxy.fault = lambda method, path, _: _pause(company.server, 8) if _once("pause", method == "PUT") else PASS
+        proxy.fault = lambda method, path, _: (
+            _pause(company.server, 8) if _once("pause", method == "PUT") else PASS
+        )
         _once.cache.clear()
         try:
             done = ended(training(proxy.url, run_id))
@@ -282,7 +303,9 @@ def _proxy(company: Company) -> Result:
     try:
         environment = {"http_proxy": proxy.url, "no_proxy": "127.0.0.1"}
         return pushed(
-            ended(training(f"http://{NAMELESS}", run_id, environment=environment)), run_id, tracking_uri=company.url
+            ended(training(f"http://{NAMELESS}", run_id, environment=environment)),
+            run_id,
+            tracking_uri=company.url,
         )
     finally:
         proxy.close()
@@ -401,10 +424,16 @@ def _full(name: str, up: bool) -> None:
     def scenario(company: Company) -> Result:
         disk, run_id = Path("disk").absolute(), new_run()
         disk.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], check=True, capture_output=True)
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)],
+            check=True,
+            capture_output=True,
+        )
         try:
             os.environ["CMTRACK_SPOOL"] = str(disk / "spool")
-            return pushed(logged(company.url if up else SILENT, run_id), run_id, tracking_uri=company.url)
+            return pushed(
+                logged(company.url if up else SILENT, run_id), run_id, tracking_uri=company.url
+            )
         finally:
             subprocess.run(["umount", "-l", str(disk)], check=True)
 
@@ -454,7 +483,11 @@ def _signalled(name: str, sign: signal.Signals, moment: str, module: str, functi
         return pushed(("killed", None), run_id)[0], None
 
 
-for _name, _sign in (("Ctrl-C", signal.SIGINT), ("SIGTERM", signal.SIGTERM), ("SIGKILL", signal.SIGKILL)):
+for _name, _sign in (
+    ("Ctrl-C", signal.SIGINT),
+    ("SIGTERM", signal.SIGTERM),
+    ("SIGKILL", signal.SIGKILL),
+):
     _signalled(_name, _sign, "while it is computed", "log", "evaluate")
     _signalled(_name, _sign, "at the figures", "package", "_draw")
     _signalled(_name, _sign, "while it is sent, after its metrics", "send", "_optional")
@@ -511,17 +544,26 @@ def _sixteen(company: Company) -> Result:
     wait = "import pathlib\nprint('ready', flush=True)\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
     started = [
         subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-c", TRAINING, company.url, run_id], stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": HERE, "CMTRACK_TESTS": str(TESTS), "CMTRACK_BEFORE": wait},
+            [sys.executable, "-W", "ignore", "-c", TRAINING, company.url, run_id],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "PYTHONPATH": HERE,
+                "CMTRACK_TESTS": str(TESTS),
+                "CMTRACK_BEFORE": wait,
+            },
         )
         for run_id in ids
-    ]  # fmt: skip
+    ]
     for process in started:
         assert process.stdout is not None
         assert process.stdout.readline().strip() == "ready"
     Path("go").touch()
-    seconds = [json.loads(process.communicate(timeout=580)[0].splitlines()[-1])[1] for process in started]
+    seconds = [
+        json.loads(process.communicate(timeout=580)[0].splitlines()[-1])[1] for process in started
+    ]
     waiting = len(spool.entries())
     with quiet():
         push()
@@ -575,8 +617,12 @@ def _killed_often(name: str, who: Callable[[Company], Service], seed: int) -> No
     def scenario(company: Company) -> Result:
         random, service, ids = Random(seed), who(company), [new_run() for _ in range(LOGS)]
         at = set(random.sample(range(1, LOGS - 1), KILLS))
-        script = TRAINING.replace('print("begins", flush=True)', f'print("begins", flush=True)\nexec({MANY!r})')
-        process = training(company.url, ids[0], environment={"CMTRACK_RUNS": " ".join(ids)}, script=script)
+        script = TRAINING.replace(
+            'print("begins", flush=True)', f'print("begins", flush=True)\nexec({MANY!r})'
+        )
+        process = training(
+            company.url, ids[0], environment={"CMTRACK_RUNS": " ".join(ids)}, script=script
+        )
         assert process.stdin is not None
         assert process.stdout is not None
         done: list[tuple[str, float]] = []
@@ -592,7 +638,10 @@ def _killed_often(name: str, who: Callable[[Company], Service], seed: int) -> No
                     time.sleep(random.uniform(0, 2))
                     service.kill()
                     back = time.monotonic() + random.uniform(0, 8)
-                while service.killed and not select([process.stdout], [], [], max(0.0, back - time.monotonic()))[0]:
+                while (
+                    service.killed
+                    and not select([process.stdout], [], [], max(0.0, back - time.monotonic()))[0]
+                ):
                     service.start()  # by this thread: it ends with the one that started it
                 done.append(tuple(json.loads(process.stdout.readline())))
             code = process.wait(timeout=300)
@@ -612,9 +661,9 @@ def _killed_often(name: str, who: Callable[[Company], Service], seed: int) -> No
         wrong = sorted({text for text in found if text != "complete"})
         at_once = sum(status == "completed" for status, _ in done)
         outcome = f"{LOGS}: {at_once} complete at once, {waiting} in the spool, {found.count('complete')} after push"
-        return "; ".join([outcome, *wrong, *[f"{len(spool.entries())} left"] * bool(spool.entries())]), max(
-            seconds for _, seconds in done
-        )
+        return "; ".join(
+            [outcome, *wrong, *[f"{len(spool.entries())} left"] * bool(spool.entries())]
+        ), max(seconds for _, seconds in done)
 
 
 for _seed in (1, 2, 3):
@@ -639,7 +688,12 @@ def _twice(name: str, copied: bool) -> None:
             code = PUSH.format(f"{str(folder)!r}, tracking_uri={company.url!r}")
             command = [sys.executable, "-W", "ignore", "-c", code]
             both.append(
-                subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": HERE})
+                subprocess.Popen(
+                    command,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    env={**os.environ, "PYTHONPATH": HERE},
+                )
             )
         answers = [process.communicate(timeout=200)[0].strip() or "nothing" for process in both]
         return f"{' and '.join(answers)}: {checked(run_id)}", seconds
@@ -651,8 +705,14 @@ _twice("of two copies of a spool", True)
 
 def main() -> None:
     """Run the scenarios, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="scenarios whose name holds one of these texts, with commas between")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only",
+        default="",
+        help="scenarios whose name holds one of these texts, with commas between",
+    )
     words = [text.strip() for text in parser.parse_args().only.lower().split(",") if text.strip()]
     lacking = missing("postgresql", "s3")
     if lacking:
@@ -665,7 +725,12 @@ def main() -> None:
 
 
 def _all(words: Sequence[str], rows: list[tuple[str, str, str]]) -> None:
-    with tempfile.TemporaryDirectory() as folder, Company(Path(folder)) as company, _servers, quiet():
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Company(Path(folder)) as company,
+        _servers,
+        quiet(),
+    ):
         for name, (needed, scenario) in FAULTS.items():
             if words and not any(word in name.lower() for word in words):
                 continue

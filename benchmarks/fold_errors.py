@@ -29,11 +29,15 @@ def pvalues(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--trials", type=int, default=200_000)
     trials = parser.parse_args().trials
     rng = np.random.default_rng(0)
-    print("| folds | training / row error | case | spread | rows | both | spread p <= .01 while rows p > .05 |")
+    print(
+        "| folds | training / row error | case | spread | rows | both | spread p <= .01 while rows p > .05 |"
+    )
     print("|---|---|---|---|---|---|---|")
     for folds in (4, 10):
         for training, errors in ((0.0, 0), (0.5, 0), (1.0, 0), (0.5, 4)):

@@ -46,7 +46,9 @@ def sample(rng: np.random.Generator, n: int, shares: list[float]) -> tuple[np.nd
     return y, p / p.sum(axis=1, keepdims=True)
 
 
-def coverage(shares: list[float], n: int, repeats: int, truth: dict[str, float]) -> dict[str, float]:
+def coverage(
+    shares: list[float], n: int, repeats: int, truth: dict[str, float]
+) -> dict[str, float]:
     """Share of repeats whose interval holds the truth; also of the textbook interval of the correlation."""
     rng = np.random.default_rng(n)
     hits = dict.fromkeys([*METRICS, "textbook spcc"], 0)
@@ -57,7 +59,9 @@ def coverage(shares: list[float], n: int, repeats: int, truth: dict[str, float])
             low, high = evaluation.intervals.get(name, (np.nan, np.nan))
             hits[name] += low <= truth[name] <= high
         centre = np.arctanh(evaluation.metrics["spcc/binary"])
-        hits["textbook spcc"] += abs(centre - np.arctanh(truth["spcc/binary"])) <= 1.96 / np.sqrt(n - 3)
+        hits["textbook spcc"] += abs(centre - np.arctanh(truth["spcc/binary"])) <= 1.96 / np.sqrt(
+            n - 3
+        )
     return {name: hit / repeats for name, hit in hits.items()}
 
 
@@ -76,7 +80,9 @@ def main() -> None:
     print("| interval | " + " | ".join(f"{design} {n}" for design, n in columns) + " |")
     print("|---" * (len(columns) + 1) + "|")
     for name in [*METRICS, "textbook spcc"]:
-        print(f"| {name} | " + " | ".join(f"{found[name]:.3f}" for found in columns.values()) + " |")
+        print(
+            f"| {name} | " + " | ".join(f"{found[name]:.3f}" for found in columns.values()) + " |"
+        )
 
 
 if __name__ == "__main__":

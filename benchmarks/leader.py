@@ -51,20 +51,29 @@ def labels_of(
     return np.where(hard < norm.ppf(skills), y[:, None], wrong)
 
 
-def review(y: np.ndarray, predicted: np.ndarray, metric: str, classes: int, **given: Any) -> Comparison:
+def review(
+    y: np.ndarray, predicted: np.ndarray, metric: str, classes: int, **given: Any
+) -> Comparison:
     """The comparison of all columns."""
-    evaluations = {f"m{r}": evaluate(y, p, labels=range(classes), **given) for r, p in enumerate(predicted.T)}
+    evaluations = {
+        f"m{r}": evaluate(y, p, labels=range(classes), **given) for r, p in enumerate(predicted.T)
+    }
     return compare(evaluations, rank_by=metric)
 
 
-def reviews_of_probabilities(rng: np.random.Generator, n: int, models: int, share: float, d: float) -> Any:
+def reviews_of_probabilities(
+    rng: np.random.Generator, n: int, models: int, share: float, d: float
+) -> Any:
     """Evaluations of equal scores of two classes."""
     y = (rng.random(n) < share).astype(int)
     x = (2 * y - 1)[:, None] * d + noise(rng, n, models)
     p = 1 / (1 + np.exp(-2 * d * x - math.log(share / (1 - share))))
     sides = Grouping({"negative": [0], "positive": [1]}, name="side")
     options: dict[str, Any] = {"labels": [0, 1], "grouping": sides, "positive": "positive"}
-    return y, {f"m{r}": evaluate(y, y_prob=np.column_stack((1 - c, c)), **options) for r, c in enumerate(p.T)}
+    return y, {
+        f"m{r}": evaluate(y, y_prob=np.column_stack((1 - c, c)), **options)
+        for r, c in enumerate(p.T)
+    }
 
 
 ACCURACY, MACRO, RECALL = "multiclass/accuracy", "multiclass/f1_macro", "class/2/recall"
@@ -73,7 +82,12 @@ LABELLED: dict[str, dict[str, Any]] = {
     "n 150, 5 models": {"n": 150, "models": 5},
     "n 150, 10 models": {"n": 150, "models": 10},
     "n 150, 20 models": {"n": 150, "models": 20},
-    "n 600, class of 2 %, 10 models": {"n": 600, "models": 10, "shares": (0.9, 0.08, 0.02), "skill": 0.8},
+    "n 600, class of 2 %, 10 models": {
+        "n": 600,
+        "models": 10,
+        "shares": (0.9, 0.08, 0.02),
+        "skill": 0.8,
+    },
     "n 600, balanced, 6 models": {"n": 600, "models": 6, "shares": (1 / 3, 1 / 3, 1 / 3)},
     "n 150, accuracy .995, 5 models": {"n": 150, "models": 5, "skill": 0.995},
     "15 persons × 20 rows, 6 models": {"n": 300, "models": 6, "persons": 15},
@@ -88,9 +102,17 @@ SCORED: dict[str, dict[str, Any]] = {
 
 
 def equal_models(
-    reviews: int, metric: str, *, n: int, models: int, shares: tuple[float, ...] = (0.6, 0.3, 0.1), skill: float = 0.75,
-    persons: int = 0, weighted: bool = False, twice: bool = False,
-) -> list[Comparison]:  # fmt: skip
+    reviews: int,
+    metric: str,
+    *,
+    n: int,
+    models: int,
+    shares: tuple[float, ...] = (0.6, 0.3, 0.1),
+    skill: float = 0.75,
+    persons: int = 0,
+    weighted: bool = False,
+    twice: bool = False,
+) -> list[Comparison]:
     """Reviews of equal models."""
     found = []
     for seed in range(reviews):
@@ -111,15 +133,27 @@ def equal_models(
 
 def equal_scores(reviews: int, metric: str, **setting: Any) -> list[Comparison]:
     """The same of scores of two classes."""
-    found = (reviews_of_probabilities(np.random.default_rng([seed, 8]), **setting) for seed in range(reviews))
-    return [compare(evaluations, rank_by=metric) for y, evaluations in found if 0 < y.sum() < len(y)]
+    found = (
+        reviews_of_probabilities(np.random.default_rng([seed, 8]), **setting)
+        for seed in range(reviews)
+    )
+    return [
+        compare(evaluations, rank_by=metric) for y, evaluations in found if 0 < y.sum() < len(y)
+    ]
 
 
 def lost(comparisons: list[Comparison]) -> tuple[float, float, float]:
     """Share of reviews that lose a given one of equal models, its standard error, and that lose any."""
-    out = np.array([[not run.tied for run in one.runs] for one in comparisons if len(one.runs) > 1], dtype=float)
+    out = np.array(
+        [[not run.tied for run in one.runs] for one in comparisons if len(one.runs) > 1],
+        dtype=float,
+    )
     of_one = out.mean(axis=1)
-    return float(of_one.mean()), float(of_one.std() / math.sqrt(len(out))), float(out.any(axis=1).mean())
+    return (
+        float(of_one.mean()),
+        float(of_one.std() / math.sqrt(len(out))),
+        float(out.any(axis=1).mean()),
+    )
 
 
 def power(reviews: int, d: float, models: int = 6, n: int = 5000) -> tuple[float, float, float]:
@@ -138,11 +172,21 @@ def power(reviews: int, d: float, models: int = 6, n: int = 5000) -> tuple[float
     return float(np.mean(told)), float(np.std(told) / math.sqrt(reviews)), float(np.mean(kept))
 
 
-SPREADS = ((6, 0.0, 0), (6, 0.014, 0), (6, 0.036, 0), (6, 0.089, 0), (15, 0.0, 0), (15, 0.027, 0), (8, 0.05, 60))
+SPREADS = (
+    (6, 0.0, 0),
+    (6, 0.014, 0),
+    (6, 0.036, 0),
+    (6, 0.089, 0),
+    (15, 0.0, 0),
+    (15, 0.027, 0),
+    (8, 0.05, 60),
+)
 """Models, standard deviation of the true values, and persons of ten rows each (0: 400 rows of their own)."""
 
 
-def leaders(reviews: int, models: int, spread: float, persons: int = 0) -> Iterator[dict[str, float]]:
+def leaders(
+    reviews: int, models: int, spread: float, persons: int = 0
+) -> Iterator[dict[str, float]]:
     """Of each review what it says of the leader, and what is so."""
     for seed in range(reviews):
         rng = np.random.default_rng([seed, 10])
@@ -179,7 +223,12 @@ def claims(repeats: int, models: int, spread: float) -> Iterator[tuple[float, bo
         posterior = inference.posterior_draws(values, covariance, 4000)
         first = values.argmax()
         counted = ((values + errors).argmax(axis=1) == first).mean()
-        yield (posterior.argmax(axis=1) == first).mean(), truth.argmax() == first, counted, truth.argmax() == first
+        yield (
+            (posterior.argmax(axis=1) == first).mean(),
+            truth.argmax() == first,
+            counted,
+            truth.argmax() == first,
+        )
 
 
 def show(value: float, error: float, places: int = 3) -> str:
@@ -187,11 +236,15 @@ def show(value: float, error: float, places: int = 3) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="a tenth of the reviews")
     reviews = 30 if parser.parse_args().quick else 240
     warnings.simplefilter("ignore")
-    print(f"Equal models, {reviews} reviews\n\n| setting | metric | a given one lost | any lost |\n|{'---|' * 4}")
+    print(
+        f"Equal models, {reviews} reviews\n\n| setting | metric | a given one lost | any lost |\n|{'---|' * 4}"
+    )
     for name, setting in LABELLED.items():
         for metric in (ACCURACY, MACRO, RECALL):
             of_one, error, any_one = lost(equal_models(reviews, metric, **setting))
@@ -207,25 +260,40 @@ def main() -> None:
         told, error, kept = power(reviews // 2, d)
         print(f"| {d:g} | {show(told, error)} | {kept:.3f} |", flush=True)
     heads = "models | sd of truths | persons | P(best) of the leader | leader is best | log score | interval holds | "
-    print(f"\nLeaders, {reviews} reviews\n\n| {heads}its width | too high by | set holds best | set |\n|{'---|' * 11}")
+    print(
+        f"\nLeaders, {reviews} reviews\n\n| {heads}its width | too high by | set holds best | set |\n|{'---|' * 11}"
+    )
     for models, spread, persons in SPREADS:
         data = list(leaders(reviews, models, spread, persons))
         table = {name: np.array([one[name] for one in data], dtype=float) for name in data[0]}
-        cells = [show(column.mean(), column.std() / math.sqrt(reviews)) for column in table.values()]
+        cells = [
+            show(column.mean(), column.std() / math.sqrt(reviews)) for column in table.values()
+        ]
         print(f"| {models} | {spread:g} | {persons or '–'} | {' | '.join(cells)} |", flush=True)
     if not hasattr(inference, "posterior_draws"):
         return
     heads = " | ".join(f"{low:g} to {min(high, 1):g}" for low, high in pairwise(EDGES))
-    print(f"\nNormal values, claimed → true (claims)\n\n| models, sd of truths | by | {heads} |\n|{'---|' * 7}")
+    print(
+        f"\nNormal values, claimed → true (claims)\n\n| models, sd of truths | by | {heads} |\n|{'---|' * 7}"
+    )
     for models, spreads in ((6, (0.3, 1.0, 3.0)), (12, (0.6, 2.0)), (30, (0.3, 1.0, 3.0))):
-        data = np.array([one for spread in spreads for one in claims(reviews, models, spread)], dtype=float)
+        data = np.array(
+            [one for spread in spreads for one in claims(reviews, models, spread)], dtype=float
+        )
         for by, says, true in (("posterior", *data.T[:2]), ("counted draws", *data.T[2:])):
             cells = []
             for low, high in pairwise(EDGES):
                 inside = (says >= low) & (says < high)
                 few = inside.sum() < 20
-                cells.append("–" if few else f"{says[inside].mean():.2f} → {true[inside].mean():.2f} ({inside.sum()})")
-            print(f"| {models}, {', '.join(map(str, spreads))} | {by} | {' | '.join(cells)} |", flush=True)
+                cells.append(
+                    "–"
+                    if few
+                    else f"{says[inside].mean():.2f} → {true[inside].mean():.2f} ({inside.sum()})"
+                )
+            print(
+                f"| {models}, {', '.join(map(str, spreads))} | {by} | {' | '.join(cells)} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -54,9 +54,13 @@ class Rows:
         self.static = pd.DataFrame(self.probabilities, columns=names).assign(
             y_true=self.y, y_pred=self.probabilities.argmax(axis=1)
         )
-        self.features = pd.DataFrame(features, columns=[f"x{i}" for i in range(classes)]).assign(y_true=self.y)
+        self.features = pd.DataFrame(features, columns=[f"x{i}" for i in range(classes)]).assign(
+            y_true=self.y
+        )
         with mlflow.start_run(run_name="the model"):
-            self.model = mlflow.sklearn.log_model(model, name="model", serialization_format="pickle").model_uri
+            self.model = mlflow.sklearn.log_model(
+                model, name="model", serialization_format="pickle"
+            ).model_uri
 
 
 def ways(rows: Rows, kept: dict[str, str]) -> dict[str, Action]:
@@ -71,30 +75,48 @@ def ways(rows: Rows, kept: dict[str, str]) -> dict[str, Action]:
         return action
 
     def ours() -> None:
-        logged = log_evaluation(rows.y, y_prob=rows.probabilities, grouping=rows.grouping, strict=True)
+        logged = log_evaluation(
+            rows.y, y_prob=rows.probabilities, grouping=rows.grouping, strict=True
+        )
         if logged.problems:
             raise RuntimeError(f"not everything was logged: {logged.problems}")
 
     def static() -> None:
         mlflow.models.evaluate(
-            data=rows.static, targets="y_true", predictions="y_pred", model_type="classifier", evaluators=["default"]
+            data=rows.static,
+            targets="y_true",
+            predictions="y_pred",
+            model_type="classifier",
+            evaluators=["default"],
         )
 
     def with_a_model() -> None:
         mlflow.models.evaluate(
-            rows.model, data=rows.features, targets="y_true", model_type="classifier", evaluators=["default"]
+            rows.model,
+            data=rows.features,
+            targets="y_true",
+            model_type="classifier",
+            evaluators=["default"],
         )
 
-    return {name: in_a_run(name, log) for name, log in zip(NAMES, (ours, static, with_a_model), strict=True)}
+    return {
+        name: in_a_run(name, log)
+        for name, log in zip(NAMES, (ours, static, with_a_model), strict=True)
+    }
 
 
 @contextlib.contextmanager
 def store() -> Iterator[Path]:
     """A new local store; yields the folder of its files."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch, contextlib.chdir(scratch):
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+        contextlib.chdir(scratch),
+    ):
         mlflow.set_tracking_uri(f"sqlite:///{scratch}/mlflow.db")
         mlflow.set_registry_uri(f"sqlite:///{scratch}/mlflow.db")
-        MlflowClient().create_experiment("speed", artifact_location=(Path(scratch) / "artifacts").as_uri())
+        MlflowClient().create_experiment(
+            "speed", artifact_location=(Path(scratch) / "artifacts").as_uri()
+        )
         mlflow.set_experiment("speed")
         yield Path(scratch) / "artifacts"
 
@@ -124,7 +146,17 @@ def whole(sizes: list[int], classes: list[int], repeats: int) -> None:
                 ours = times["log_evaluation"]
                 for name, took in times.items():
                     ratios = [f"{shown(took.over(ours, clock))}×" for clock in ("wall", "cpu")]
-                    lines.append((n, k, name, shown(took.median), *ratios, len(took.wall), *left(folder, kept[name])))
+                    lines.append(
+                        (
+                            n,
+                            k,
+                            name,
+                            shown(took.median),
+                            *ratios,
+                            len(took.wall),
+                            *left(folder, kept[name]),
+                        )
+                    )
     print("A run with its figures\n")
     head = ("rows", "classes", "logged by", "s", "wall, / ours", "processor, / ours", "rounds")
     table((*head, "artifacts", "of which", "metrics"), lines)
@@ -141,7 +173,9 @@ def first_calls(rows: int, classes: list[int], repeats: int) -> None:
                 say(f"first call, {k} classes, {name}: {had[name][-1]:.2f} s")
         for name, took in had.items():
             over = np.median(np.array(took) / np.array(had[NAMES[0]]))
-            lines.append((rows, k, name, shown(float(np.median(took))), f"{shown(float(over))}×", repeats))
+            lines.append(
+                (rows, k, name, shown(float(np.median(took))), f"{shown(float(over))}×", repeats)
+            )
     print("The first call of a process, imports included\n")
     table(("rows", "classes", "logged by", "s", "wall, / ours", "rounds"), lines)
 
@@ -174,9 +208,21 @@ def large(rows: int, classes: int, repeats: int) -> None:
             if name.startswith(EVALUATOR):
                 theirs = times[name]
                 faster = f"{shown(theirs.over(times[ours]))}×"
-                lines.append((rows, classes, ours, name, faster, f"{times[ours].median:.2f} / {theirs.median:.2f}"))
+                lines.append(
+                    (
+                        rows,
+                        classes,
+                        ours,
+                        name,
+                        faster,
+                        f"{times[ours].median:.2f} / {theirs.median:.2f}",
+                    )
+                )
     print("Many rows\n")
-    table(("rows", "classes", "cmtrack", "against", "faster, wall", "s", "rounds"), [(*row, repeats) for row in lines])
+    table(
+        ("rows", "classes", "cmtrack", "against", "faster, wall", "s", "rounds"),
+        [(*row, repeats) for row in lines],
+    )
 
 
 def profile(rows: int, classes: int, depth: int) -> None:
@@ -189,7 +235,9 @@ def profile(rows: int, classes: int, depth: int) -> None:
             action()
     for order in ("cumulative", "tottime"):
         text = io.StringIO()
-        pstats.Stats(*collected, stream=text).sort_stats(order).print_stats("cmtrack|savefig|mlflow.tracking", depth)
+        pstats.Stats(*collected, stream=text).sort_stats(order).print_stats(
+            "cmtrack|savefig|mlflow.tracking", depth
+        )
         print(text.getvalue())
 
 
@@ -224,14 +272,22 @@ def silence() -> None:
 
 def main() -> None:
     """Print Markdown tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=numbers, default=[10_000])
     parser.add_argument("--classes", type=numbers, default=[2, 11])
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--large", type=int, default=1_000_000, help="rows of the comparison with evaluate; 0: none")
+    parser.add_argument(
+        "--large", type=int, default=1_000_000, help="rows of the comparison with evaluate; 0: none"
+    )
     parser.add_argument("--large-repeats", type=int, default=2)
-    parser.add_argument("--first-repeats", type=int, default=5, help="processes for the first call; 0: none")
-    parser.add_argument("--profile", type=int, default=0, help="print only where the time goes, so many lines")
+    parser.add_argument(
+        "--first-repeats", type=int, default=5, help="processes for the first call; 0: none"
+    )
+    parser.add_argument(
+        "--profile", type=int, default=0, help="print only where the time goes, so many lines"
+    )
     options = parser.parse_args()
     silence()
     if options.profile:

@@ -43,7 +43,9 @@ class Times:
         return float(np.median(self.wall))
 
 
-def interleaved(actions: Mapping[str, Action], repeats: int, patience: float = 60.0) -> dict[str, Times]:
+def interleaved(
+    actions: Mapping[str, Action], repeats: int, patience: float = 60.0
+) -> dict[str, Times]:
     """Time actions in turns.
 
     An action that has had `patience` seconds takes part in no further round, so that a peer that is a thousand times
@@ -87,16 +89,23 @@ def reading(*arrays: npt.NDArray[Any]) -> Action:
         for array in arrays:
             array.max()
 
-    both = {name: interleaved({name: action}, 5)[name].median for name, action in (("s", sums), ("m", maxima))}
+    both = {
+        name: interleaved({name: action}, 5)[name].median
+        for name, action in (("s", sums), ("m", maxima))
+    }
     return sums if both["s"] < both["m"] else maxima
 
 
-def compared(times: Mapping[str, Times], what: Sequence[object], floor: str = "floor") -> list[tuple[object, ...]]:
+def compared(
+    times: Mapping[str, Times], what: Sequence[object], floor: str = "floor"
+) -> list[tuple[object, ...]]:
     """Rows of a table: the first action against each other one."""
     ours, *others = times
     rows = []
     for name in others:
-        under, over = (times[ours], times[name]) if name.startswith(floor) else (times[name], times[ours])
+        under, over = (
+            (times[ours], times[name]) if name.startswith(floor) else (times[name], times[ours])
+        )
         sign = "cmtrack / floor" if name.startswith(floor) else "faster"
         ratios = f"{shown(under.over(over))}×", f"{shown(under.over(over, 'cpu'))}×"
         of = f"{shown(times[ours].median * 1e3)} / {shown(times[name].median * 1e3)}"
@@ -161,7 +170,9 @@ def family() -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                parents[int(entry.name)] = int(
+                    (entry / "stat").read_text().rpartition(")")[2].split()[1]
+                )
     found = [os.getpid()]
     for process in found:  # grows while it is read
         found += [child for child, parent in parents.items() if parent == process]
@@ -176,7 +187,9 @@ def _memory(process: int, field: str) -> int:
     return 0
 
 
-def labels_of(rows: int, classes: int, seed: int = 0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def labels_of(
+    rows: int, classes: int, seed: int = 0
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Actual and predicted classes, seven of ten right."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, rows)
@@ -214,7 +227,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     print("| " + " | ".join(head) + " |")
     print("|" + "---|" * len(head))
     for row in rows:
-        print("| " + " | ".join(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row) + " |")
+        print(
+            "| "
+            + " | ".join(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row)
+            + " |"
+        )
     print(flush=True)
 
 

@@ -29,12 +29,17 @@ def hits(rng: np.random.Generator, n: int, b: float, c: float, size: int) -> np.
     if size == 1:
         kind = rng.choice(4, n, p=(b, c, 0.8 * (1 - b - c), 0.2 * (1 - b - c)))
     else:
-        low, high = (rng.beta(p, 1 - p, n // size) for p in (b, c))  # of the clusters' own shares: correlation .5
+        # of the clusters' own shares: correlation .5
+        low, high = (rng.beta(p, 1 - p, n // size) for p in (b, c))
         scale = np.maximum(1, low + high)
         p = np.repeat(np.column_stack((low / scale, high / scale)), size, axis=0)
         at = rng.random(n)
-        kind = np.where(at < p[:, 0], 0, np.where(at < p.sum(axis=1), 1, np.where(rng.random(n) < 0.8, 2, 3)))
-    return np.column_stack(((kind == 0) | (kind == 2), (kind == 1) | (kind == 2))).astype(np.float64)
+        kind = np.where(
+            at < p[:, 0], 0, np.where(at < p.sum(axis=1), 1, np.where(rng.random(n) < 0.8, 2, 3))
+        )
+    return np.column_stack(((kind == 0) | (kind == 2), (kind == 1) | (kind == 2))).astype(
+        np.float64
+    )
 
 
 def truth(b: float, c: float, size: int) -> float:
@@ -56,11 +61,16 @@ def line(name: str, n: int, b: float, c: float, size: int = 1) -> str:
         psi = right - right.mean(axis=0)
         pair = Paired.of(right.mean(axis=0), psi, bounds=(0.0, 1.0), clusters=groups)
         low, high = (float(end[0, 1]) for end in pair.interval(z))
-        gap, error = float(pair.difference[0, 1]), standard_error(psi[:, 0] - psi[:, 1], None, groups)
+        gap, error = (
+            float(pair.difference[0, 1]),
+            standard_error(psi[:, 0] - psi[:, 1], None, groups),
+        )
         degrees = float(degrees_of_pairs(psi, None, None, groups)[0, 1])
         reach = normal_quantile(0.95, degrees) * error
         both = (gap - reach, gap + reach), (low, high)
-        found.append([(one <= true <= other, other - one, one < -1 or other > 1) for one, other in both])
+        found.append(
+            [(one <= true <= other, other - one, one < -1 or other > 1) for one, other in both]
+        )
     table = np.array(found, dtype=float)
     cover, out = table[:, :, 0].mean(axis=0), table[:, :, 2].mean(axis=0)
     error = math.sqrt(cover[1] * (1 - cover[1]) / SAMPLES)
@@ -87,7 +97,9 @@ Sample = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Actual classes, values of both runs, their influence (n, 2) and answers (n, 2)."""
 
 
-def areas(rng: np.random.Generator, positives: int, negatives: int, first: float, second: float) -> Sample:
+def areas(
+    rng: np.random.Generator, positives: int, negatives: int, first: float, second: float
+) -> Sample:
     """Areas under the ROC curve of normal scores that correlate by .6, with DeLong's influence."""
     y = np.repeat([1, 0], [positives, negatives])
     z = rng.normal(size=(len(y), 3))
@@ -104,7 +116,9 @@ def areas(rng: np.random.Generator, positives: int, negatives: int, first: float
     return y, values, psi, scores
 
 
-def correlations(rng: np.random.Generator, n: int, share: float, first: float, second: float, false: float) -> Sample:
+def correlations(
+    rng: np.random.Generator, n: int, share: float, first: float, second: float, false: float
+) -> Sample:
     """Matthews correlations of two runs that decide alike in half of the rows."""
     y = (rng.random(n) < share).astype(np.int64)
     own, common = rng.random((n, 2)), rng.random(n)
@@ -116,11 +130,15 @@ def correlations(rng: np.random.Generator, n: int, share: float, first: float, s
         scale = math.sqrt(float((x @ x) * (a @ a))) / n
         r = float(x @ a) / n / scale if scale > 0 else math.nan
         values.append(r)
-        columns.append(x * a / scale - r / 2 * (x * x / (x @ x) + a * a / (a @ a)) * n if scale > 0 else x)
+        columns.append(
+            x * a / scale - r / 2 * (x * x / (x @ x) + a * a / (a @ a)) * n if scale > 0 else x
+        )
     return y, np.array(values), np.column_stack(columns), answers
 
 
-def other_line(name: str, draw: Callable[..., Sample], setting: tuple[float, ...], true: float, bounds: tuple) -> str:
+def other_line(
+    name: str, draw: Callable[..., Sample], setting: tuple[float, ...], true: float, bounds: tuple
+) -> str:
     """Coverage, share of intervals without 0 and median width, by fourth moments and as they are; few rows differ."""
     found, few = [], 0
     for sample in range(OTHER_SAMPLES):
@@ -135,13 +153,20 @@ def other_line(name: str, draw: Callable[..., Sample], setting: tuple[float, ...
         fourth = max((d @ d) ** 2 / (d**4).sum() - 1, 1.0) if d.any() else math.inf
         reach = stdtrit(fourth, 0.975) * math.sqrt(d @ d) / len(d) if d.any() else math.nan
         gap = float(values[0] - values[1])
-        found.append([(a <= true <= b, a > 0 or b < 0, b - a) for a, b in ((gap - reach, gap + reach), (low, high))])
+        found.append(
+            [
+                (a <= true <= b, a > 0 or b < 0, b - a)
+                for a, b in ((gap - reach, gap + reach), (low, high))
+            ]
+        )
     table = np.array(found, dtype=float)
     known = np.isfinite(table[:, :, 2])
     cells = []
     for k in (0, 1):
         inside = table[known[:, k], k]
-        cells.append(f"{inside[:, 0].mean():.3f}, {inside[:, 1].mean():.3f}, {np.median(inside[:, 2]):.2f}")
+        cells.append(
+            f"{inside[:, 0].mean():.3f}, {inside[:, 1].mean():.3f}, {np.median(inside[:, 2]):.2f}"
+        )
     return f"| {name} | {cells[0]} | {cells[1]} | {few / OTHER_SAMPLES:.2f} |"
 
 
@@ -156,7 +181,9 @@ if __name__ == "__main__":
     for groups, size in CLUSTERS:
         print(line(f"{groups} clusters of {size}; 0.08, 0.04", groups * size, 0.08, 0.04, size))
     print()
-    print("| difference | fourth moments: cover, excludes 0, width | as it is | at most 8 rows differ |")
+    print(
+        "| difference | fourth moments: cover, excludes 0, width | as it is | at most 8 rows differ |"
+    )
     print("|---|---|---|---|")
     for area in AREAS:
         positives, negatives, first, second = area

@@ -37,7 +37,9 @@ def _breast(columns: list[int] | None = None) -> Data:
     return (x if columns is None else x[:, columns]), 1 - y
 
 
-def _digits(keep: tuple[int, ...] | None, positive: tuple[int, ...], pixels: list[int] | None = None) -> Data:
+def _digits(
+    keep: tuple[int, ...] | None, positive: tuple[int, ...], pixels: list[int] | None = None
+) -> Data:
     x, y = datasets.load_digits(return_X_y=True)
     rows = np.isin(y, keep) if keep is not None else np.ones(len(y), dtype=bool)
     x = x[rows] if pixels is None else x[rows][:, pixels]
@@ -67,8 +69,12 @@ TASKS: dict[str, Callable[[], Data]] = {
     "wine": _wine,
     "diabetes": _diabetes,
     "made, noisy": _made(n_samples=2000, n_features=20, n_informative=5, flip_y=0.1, class_sep=0.7),
-    "made, redundant": _made(n_samples=2000, n_features=20, n_informative=3, n_redundant=15, class_sep=0.8),
-    "made, imbalanced": _made(n_samples=4000, n_features=10, n_informative=4, weights=[0.92], class_sep=1.0),
+    "made, redundant": _made(
+        n_samples=2000, n_features=20, n_informative=3, n_redundant=15, class_sep=0.8
+    ),
+    "made, imbalanced": _made(
+        n_samples=4000, n_features=10, n_informative=4, weights=[0.92], class_sep=1.0
+    ),
     "moons": lambda: datasets.make_moons(1500, noise=0.4, random_state=7),
 }
 SCORERS = {
@@ -83,12 +89,16 @@ def splits(task: str, scorer: str, n_splits: int = 5, n_samples: int = 200) -> l
     x, y = TASKS[task]()
     out = []
     for seed in range(n_splits):
-        x_train, x_pool, y_train, y_pool = train_test_split(x, y, test_size=0.5, stratify=y, random_state=seed)
+        x_train, x_pool, y_train, y_pool = train_test_split(
+            x, y, test_size=0.5, stratify=y, random_state=seed
+        )
         model = SCORERS[scorer]()
         folds = StratifiedKFold(10, shuffle=True, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            scores = cross_val_predict(clone(model), x_train, y_train, cv=folds, method="predict_proba")[:, 1]
+            scores = cross_val_predict(
+                clone(model), x_train, y_train, cv=folds, method="predict_proba"
+            )[:, 1]
             pool_scores = model.fit(x_train, y_train).predict_proba(x_pool)[:, 1]
         rng = np.random.default_rng(1000 + seed)
         prevalences = rng.uniform(LOW, HIGH, n_samples)
@@ -97,5 +107,7 @@ def splits(task: str, scorer: str, n_splits: int = 5, n_samples: int = 200) -> l
         for row, prevalence in zip(samples, prevalences, strict=True):
             k = round(prevalence * SIZE)
             row[:] = np.concatenate((rng.choice(positives, k), rng.choice(negatives, SIZE - k)))
-        out.append(Split(y_train, scores, y_pool, pool_scores, samples, y_pool[samples].mean(axis=1)))
+        out.append(
+            Split(y_train, scores, y_pool, pool_scores, samples, y_pool[samples].mean(axis=1))
+        )
     return out

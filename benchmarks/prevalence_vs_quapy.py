@@ -81,7 +81,9 @@ def our_estimates(split: Split, density: str) -> np.ndarray:
     """Columns: estimate; low, high of the population's and of the sample's own prevalence."""
     rows = []
     for sample in split.samples:
-        e = estimate_prevalence(split.pool_scores[sample], calibration=(split.y, split.scores), density=density)
+        e = estimate_prevalence(
+            split.pool_scores[sample], calibration=(split.y, split.scores), density=density
+        )
         e = e.refused or e  # the methods are compared on all samples
         rows.append((e.value, e.low, e.high, *e.realised))
     return np.array(rows)
@@ -105,7 +107,11 @@ def inside(low: np.ndarray, value: np.ndarray, high: np.ndarray) -> float:
 
 def accuracy(scorers: list[str], n_splits: int, n_samples: int, cache: Path | None) -> None:
     """The table of errors, ratios, coverage and width."""
-    print("| scorer | task |", " | ".join(PEERS), "| bins | auto | auto / best peer | covers | covers own | width |")
+    print(
+        "| scorer | task |",
+        " | ".join(PEERS),
+        "| bins | auto | auto / best peer | covers | covers own | width |",
+    )
     print("|---" * (len(PEERS) + 8) + "|")
     ratios, covers, owns = [], [], []
     for scorer in scorers:
@@ -115,7 +121,9 @@ def accuracy(scorers: list[str], n_splits: int, n_samples: int, cache: Path | No
             errors = {}
             for name in PEERS:
                 key = f"{scorer} {task} {name} {n_splits} {n_samples}"
-                values = cached(cache, key, lambda n=name, p=parts: np.stack([peer_estimates(n, x) for x in p]))
+                values = cached(
+                    cache, key, lambda n=name, p=parts: np.stack([peer_estimates(n, x) for x in p])
+                )
                 errors[name] = float(np.abs(values.ravel() - truth).mean())
             best = np.nanmin(list(errors.values()))
             bins = np.concatenate([our_estimates(part, "bins") for part in parts])
@@ -168,7 +176,9 @@ def main() -> None:
     """Print the accuracy table and the times."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="2 splits of 40 samples")
-    parser.add_argument("--scorers", default="logistic,naive Bayes", help=f"of {', '.join(SCORERS)}")
+    parser.add_argument(
+        "--scorers", default="logistic,naive Bayes", help=f"of {', '.join(SCORERS)}"
+    )
     parser.add_argument("--cache", type=Path, help="folder for the peers' estimates")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -176,7 +186,11 @@ def main() -> None:
     n_splits, n_samples = (2, 40) if options.quick else (5, 200)
     accuracy(options.scorers.split(","), n_splits, n_samples, options.cache)
     print("\nTime of fit and estimate, as multiples of ours in the same run:\n")
-    for n_labelled, n_target in ((500, 250), (2_000, 10_000), (20_000, 100_000 if options.quick else 1_000_000)):
+    for n_labelled, n_target in (
+        (500, 250),
+        (2_000, 10_000),
+        (20_000, 100_000 if options.quick else 1_000_000),
+    ):
         speed(n_labelled, n_target)
 
 

@@ -25,7 +25,9 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 LARGE = 2_000_000
 SCORES = ("log_loss", "brier", "log_skill", "brier_skill")
 DIFFERENCES = ("log_loss", "brier")
-DESIGNS: dict[str, tuple[list[float], float, tuple[int, ...]]] = {  # shares, shift of the actual class, rows
+DESIGNS: dict[
+    str, tuple[list[float], float, tuple[int, ...]]
+] = {  # shares, shift of the actual class, rows
     "4 classes, equal": ([0.25] * 4, 1.5, (80, 200, 1000)),
     "4 classes, .70 to .03": ([0.7, 0.17, 0.1, 0.03], 1.5, (667, 1667)),
     "2 classes, 10 %, sharp": ([0.9, 0.1], 3.5, (200, 500, 2000)),
@@ -33,7 +35,9 @@ DESIGNS: dict[str, tuple[list[float], float, tuple[int, ...]]] = {  # shares, sh
     "2 classes, 2 %": ([0.98, 0.02], 1.5, (1000, 2500)),
 }
 HALVES = Grouping({"negative": [0, 1], "positive": [2, 3]}, "strict", name="halves")
-RANKED: dict[str, tuple[list[float], Grouping | None, tuple[int, ...]]] = {  # shares, grouping, rows
+RANKED: dict[
+    str, tuple[list[float], Grouping | None, tuple[int, ...]]
+] = {  # shares, grouping, rows
     "30 %": ([0.7, 0.3], None, (67, 200, 1000)),
     "5 %": ([0.95, 0.05], None, (400, 1000, 5000)),
     "1 %": ([0.99, 0.01], None, (2000, 5000)),
@@ -44,7 +48,9 @@ COUNTS = 10 * np.array([[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]
 """600 rows."""
 
 
-def sample(rng: np.random.Generator, n: int, shares: list[float], shift: float) -> tuple[IntArray, FloatArray]:
+def sample(
+    rng: np.random.Generator, n: int, shares: list[float], shift: float
+) -> tuple[IntArray, FloatArray]:
     """Labels (n,) and the probabilities of two models (2, n, K)."""
     size = len(shares)
     y = rng.choice(size, n, p=shares)
@@ -55,7 +61,9 @@ def sample(rng: np.random.Generator, n: int, shares: list[float], shift: float) 
     return y, p / p.sum(axis=2, keepdims=True)
 
 
-def judged(y: IntArray, p: FloatArray, sections: list[str], grouping: Grouping | None = None) -> Evaluation:
+def judged(
+    y: IntArray, p: FloatArray, sections: list[str], grouping: Grouping | None = None
+) -> Evaluation:
     """The evaluation of a model."""
     return evaluate(y, y_prob=p, labels=range(p.shape[1]), grouping=grouping, sections=sections)
 
@@ -91,7 +99,9 @@ def proper_scores(design: str, sizes: Iterable[int], repeats: int) -> None:
     apart = {name: truth[name] - second[f"probability/{name}"] for name in DIFFERENCES}
     for n in sizes:
         rng = np.random.default_rng([19, n, len(design)])
-        hits: dict[str, list[bool]] = {name: [] for name in (*SCORES, *(f"paired {name}" for name in DIFFERENCES))}
+        hits: dict[str, list[bool]] = {
+            name: [] for name in (*SCORES, *(f"paired {name}" for name in DIFFERENCES))
+        }
         for _ in range(repeats):
             y, p = sample(rng, n, shares, shift)
             if len(np.unique(y)) < len(shares):
@@ -99,7 +109,9 @@ def proper_scores(design: str, sizes: Iterable[int], repeats: int) -> None:
             a, b = (judged(y, own, ["probability"]) for own in p)
             for name in SCORES:
                 hits[name].append(holds(a.intervals.get(f"probability/{name}"), truth[name]))
-            for row in paired_differences(a, b, metrics=[f"probability/{name}" for name in DIFFERENCES]).rows:
+            for row in paired_differences(
+                a, b, metrics=[f"probability/{name}" for name in DIFFERENCES]
+            ).rows:
                 name = row.metric.split("/")[1]
                 hits[f"paired {name}"].append(row.low <= apart[name] <= row.high)
         printed(design, n, f"{n * min(shares):.0f}", *(share(found) for found in hits.values()))
@@ -145,14 +157,22 @@ def own_metrics(scale: int, tables: int) -> None:
         return 2 * (both - entropy(cells.ravel())) / both
 
     functions: dict[str, Callable[[Any], Any]] = {
-        "G-mean": lambda c: recalls(c).prod() ** (1 / len(c)), "F2": f2, "mutual information": information,
-    }  # fmt: skip
+        "G-mean": lambda c: recalls(c).prod() ** (1 / len(c)),
+        "F2": f2,
+        "mutual information": information,
+    }
     counts = COUNTS // 10 * scale
     rows = np.repeat(np.argwhere(counts >= 0), counts.ravel(), axis=0)
-    extra = [Metric(f"own/{name.replace(' ', '_')}", function) for name, function in functions.items()]
+    extra = [
+        Metric(f"own/{name.replace(' ', '_')}", function) for name, function in functions.items()
+    ]
     evaluation = evaluate(rows[:, 0], rows[:, 1], labels=range(4), extra_metrics=extra)
     n = int(counts.sum())
-    drawn = np.random.default_rng([29, n]).multinomial(n, counts.ravel() / n, tables).reshape(-1, *counts.shape)
+    drawn = (
+        np.random.default_rng([29, n])
+        .multinomial(n, counts.ravel() / n, tables)
+        .reshape(-1, *counts.shape)
+    )
     cells = []
     for metric, function in zip(extra, functions.values(), strict=True):
         with np.errstate(invalid="ignore"):
@@ -164,7 +184,12 @@ def own_metrics(scale: int, tables: int) -> None:
     printed(n, *cells)
 
 
-WRONG = {"right": (1.0, 0.0), "over-confident": (1 / 1.4, 0.0), "under-confident": (1.4, 0.0), "too low": (1.0, 0.25)}
+WRONG = {
+    "right": (1.0, 0.0),
+    "over-confident": (1 / 1.4, 0.0),
+    "under-confident": (1.4, 0.0),
+    "too low": (1.0, 0.25),
+}
 """Slope and shift of the true logits on those of the scores."""
 
 
@@ -176,26 +201,40 @@ def words(truth: str, n: int, repeats: int) -> None:
     for _ in range(repeats):
         s = rng.beta(2, 2, n)
         y = (rng.random(n) < 1 / (1 + (1 / s - 1) ** slope * math.exp(-shift))).astype(int)
-        said = judgement(evaluate(y, y_prob=s, labels=[0, 1], sections=["calibration", "prevalence"]))
+        said = judgement(
+            evaluate(y, y_prob=s, labels=[0, 1], sections=["calibration", "prevalence"])
+        )
         assert said is not None
         found.append(said.word.removeprefix("negligibly "))
     kinds = (NONE, "unclear", SIGNS, truth)
     known = [[word == kind for word in found] for kind in kinds]
     partly = [truth in word.split(", ") and word != truth for word in found]
     other = [word not in kinds and truth not in word.split(", ") for word in found]
-    printed(truth, n, *map(share, known[:3]), *(["–"] * 2 if truth == "right" else [share(known[3]), share(partly)]),
-            share(other))  # fmt: skip
+    printed(
+        truth,
+        n,
+        *map(share, known[:3]),
+        *(["–"] * 2 if truth == "right" else [share(known[3]), share(partly)]),
+        share(other),
+    )
 
 
 def main() -> None:
     """Print Markdown tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=2000)
-    parser.add_argument("--quick", action="store_true", help="100 repeats of the smaller sizes, 2,000 tables")
+    parser.add_argument(
+        "--quick", action="store_true", help="100 repeats of the smaller sizes, 2,000 tables"
+    )
     options = parser.parse_args()
     repeats, most = (100, 1) if options.quick else (options.repeats, None)
-    heads("scores", "rows", "of the rarest class", *(name.replace("_", " ") for name in SCORES),
-          *(f"difference of {name.replace('_', ' ')}" for name in DIFFERENCES))  # fmt: skip
+    heads(
+        "scores",
+        "rows",
+        "of the rarest class",
+        *(name.replace("_", " ") for name in SCORES),
+        *(f"difference of {name.replace('_', ' ')}" for name in DIFFERENCES),
+    )
     for design, (_, _, sizes) in DESIGNS.items():
         proper_scores(design, sizes[:most], repeats)
     print()
@@ -207,7 +246,16 @@ def main() -> None:
     for scale in (1, 10):
         own_metrics(scale, 2000 if options.quick else 20000)
     print()
-    heads("probabilities", "rows", NONE, "unclear", SIGNS, "the right word", "with another", "another fault")
+    heads(
+        "probabilities",
+        "rows",
+        NONE,
+        "unclear",
+        SIGNS,
+        "the right word",
+        "with another",
+        "another fault",
+    )
     for truth in WRONG:
         for n in (200,) if options.quick else (200, 500, 2000):
             words(truth, n, repeats // 4)

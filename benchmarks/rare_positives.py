@@ -58,18 +58,26 @@ def emq(y: np.ndarray, scores: np.ndarray, target: np.ndarray) -> float:
     return estimate_prevalence(wanted, calibration=(y, held), density="raw", interval="naive").count
 
 
-def resampled(rng: np.random.Generator, y: np.ndarray, scores: np.ndarray, target: np.ndarray) -> np.ndarray:
+def resampled(
+    rng: np.random.Generator, y: np.ndarray, scores: np.ndarray, target: np.ndarray
+) -> np.ndarray:
     """Ends of the percentile interval of the count."""
     counts = []
     for _ in range(REPLICATES):
-        held = np.concatenate([rng.choice(own, len(own)) for own in (scores[y == 0], scores[y == 1])])
-        e = estimate_prevalence(rng.choice(target, len(target)), calibration=(y, held), interval="wald")
+        held = np.concatenate(
+            [rng.choice(own, len(own)) for own in (scores[y == 0], scores[y == 1])]
+        )
+        e = estimate_prevalence(
+            rng.choice(target, len(target)), calibration=(y, held), interval="wald"
+        )
         e = e.refused or e
         counts.append(e.count)
     return np.quantile(counts, [0.025, 0.975])
 
 
-def one_split(draw: Draw, share: float, seed: int, n_targets: int, bootstrap: bool) -> tuple[list, list]:
+def one_split(
+    draw: Draw, share: float, seed: int, n_targets: int, bootstrap: bool
+) -> tuple[list, list]:
     """Rows of numbers of each target; of the first one also those of the bootstrap."""
     rng = np.random.default_rng([seed, round(share * 1e4)])
     y = np.repeat([0, 1], [NEGATIVES, POSITIVES])
@@ -82,10 +90,18 @@ def one_split(draw: Draw, share: float, seed: int, n_targets: int, bootstrap: bo
         assert isinstance(e, PrevalenceEstimate)
         e = e.refused or e  # the method is judged on all targets
         width = e.count_high - e.count_low
-        rows.append((
-            e.count_low <= k <= e.count_high, k < e.count_low, e.low <= share <= e.high, width, e.count_low == 0,
-            e.count - k, e.count_sd, emq(y, scores, target) - k,
-        ))  # fmt: skip
+        rows.append(
+            (
+                e.count_low <= k <= e.count_high,
+                k < e.count_low,
+                e.low <= share <= e.high,
+                width,
+                e.count_low == 0,
+                e.count - k,
+                e.count_sd,
+                emq(y, scores, target) - k,
+            )
+        )
         if bootstrap and index == 0:
             low, high = resampled(rng, y, scores, target)
             drawn.append((low <= k <= high, width, high - low, low == 0))
@@ -94,13 +110,21 @@ def one_split(draw: Draw, share: float, seed: int, n_targets: int, bootstrap: bo
 
 def main() -> None:
     """Print one row for each family and share."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--splits", type=int, default=30)
     parser.add_argument("--targets", type=int, default=5)
-    parser.add_argument("--resampled", type=int, default=6, help="splits of which one target is bootstrapped")
-    parser.add_argument("--quick", action="store_true", help="8 splits of 2 targets, 2 of them bootstrapped")
+    parser.add_argument(
+        "--resampled", type=int, default=6, help="splits of which one target is bootstrapped"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="8 splits of 2 targets, 2 of them bootstrapped"
+    )
     options = parser.parse_args()
-    n_splits, n_targets, n_drawn = (8, 2, 2) if options.quick else (options.splits, options.targets, options.resampled)
+    n_splits, n_targets, n_drawn = (
+        (8, 2, 2) if options.quick else (options.splits, options.targets, options.resampled)
+    )
     print(
         "| scores | share, % | count covers | too high | share covers | width | begins at 0 | bias | RMSE | count_sd | "
         "error / EMQ's | width / bootstrap's | bootstrap covers | bootstrap begins at 0 |"
@@ -116,15 +140,28 @@ def main() -> None:
             numbers = np.array(found, dtype=float)  # (splits, targets, columns)
             mean = numbers.mean(axis=(0, 1))
             error = numbers.mean(axis=1).std(axis=0, ddof=1) / np.sqrt(n_splits)
-            against = np.abs(numbers[:, :, 5]).mean() / np.abs(numbers[:, :, 7]).mean()  # mean absolute errors
+            # mean absolute errors
+            against = np.abs(numbers[:, :, 5]).mean() / np.abs(numbers[:, :, 7]).mean()
             cells = [
-                name, f"{100 * share:g}", f"{mean[0]:.3f} ({error[0]:.3f})", f"{mean[1]:.3f}",
-                f"{mean[2]:.3f} ({error[2]:.3f})", f"{mean[3]:.1f}", f"{mean[4]:.2f}", f"{mean[5]:+.1f}",
-                f"{np.sqrt((numbers[:, :, 5] ** 2).mean()):.1f}", f"{mean[6]:.1f}", f"{against:.2f}",
-            ]  # fmt: skip
+                name,
+                f"{100 * share:g}",
+                f"{mean[0]:.3f} ({error[0]:.3f})",
+                f"{mean[1]:.3f}",
+                f"{mean[2]:.3f} ({error[2]:.3f})",
+                f"{mean[3]:.1f}",
+                f"{mean[4]:.2f}",
+                f"{mean[5]:+.1f}",
+                f"{np.sqrt((numbers[:, :, 5] ** 2).mean()):.1f}",
+                f"{mean[6]:.1f}",
+                f"{against:.2f}",
+            ]
             if drawn:
                 held, own, other, zero = np.array(drawn, dtype=float).T
-                cells += [f"{own.mean() / other.mean():.2f}", f"{held.mean():.2f}", f"{zero.mean():.2f}"]
+                cells += [
+                    f"{own.mean() / other.mean():.2f}",
+                    f"{held.mean():.2f}",
+                    f"{zero.mean():.2f}",
+                ]
             print("|", " | ".join(cells), "|", flush=True)
 
 

@@ -58,20 +58,30 @@ def digits() -> tuple[IntArray, FloatArray]:
     from sklearn.naive_bayes import GaussianNB
 
     x, y = load_digits(return_X_y=True)
-    return y.astype(np.int64), cross_val_predict(GaussianNB(var_smoothing=1e-2), x, y, cv=5, method="predict_proba")
+    return y.astype(np.int64), cross_val_predict(
+        GaussianNB(var_smoothing=1e-2), x, y, cv=5, method="predict_proba"
+    )
 
 
-def split(y: IntArray, labelled: int, size: int, shares: FloatArray, rng: Any) -> tuple[IntArray, IntArray]:
+def split(
+    y: IntArray, labelled: int, size: int, shares: FloatArray, rng: Any
+) -> tuple[IntArray, IntArray]:
     """Places of the labelled rows and of a target of these shares; of fewer rows where a class runs out."""
     order = rng.permutation(len(y))
     here, rest = order[:labelled], order[labelled:]
     by_class = [rest[y[rest] == k] for k in range(len(shares))]
-    size = min(size, *(int(len(rows) / q) for rows, q in zip(by_class, shares, strict=True) if q > 0))
+    size = min(
+        size, *(int(len(rows) / q) for rows, q in zip(by_class, shares, strict=True) if q > 0)
+    )
     counts = rng.multinomial(size, shares)
-    return here, np.concatenate([rows[: min(n, len(rows))] for rows, n in zip(by_class, counts, strict=True)])
+    return here, np.concatenate(
+        [rows[: min(n, len(rows))] for rows, n in zip(by_class, counts, strict=True)]
+    )
 
 
-def cbpe(y: IntArray, p: FloatArray, here: IntArray, there: IntArray) -> Mapping[str, tuple[float, float, float]]:
+def cbpe(
+    y: IntArray, p: FloatArray, here: IntArray, there: IntArray
+) -> Mapping[str, tuple[float, float, float]]:
     """CBPE's estimates and bands; empty where nannyml is not installed."""
     os.environ["NML_DISABLE_USAGE_LOGGING"] = "1"  # it would report its use to its makers
     try:
@@ -85,12 +95,20 @@ def cbpe(y: IntArray, p: FloatArray, here: IntArray, there: IntArray) -> Mapping
     kind = "classification_binary" if size == 2 else "classification_multiclass"
     table = pd.DataFrame(p, columns=[f"p{k}" for k in range(size)])
     answers = p.argmax(axis=1)
-    table["y"], table["predicted"] = (y, answers) if size == 2 else (y.astype(str), answers.astype(str))
+    table["y"], table["predicted"] = (
+        (y, answers) if size == 2 else (y.astype(str), answers.astype(str))
+    )
     wanted = ["accuracy", "precision", "f1"] if size == 2 else ["accuracy", "f1"]
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
-        model = nannyml.CBPE(y_pred_proba=names, y_pred="predicted", y_true="y", problem_type=kind, metrics=wanted,
-                             chunk_size=len(there))  # fmt: skip
+        model = nannyml.CBPE(
+            y_pred_proba=names,
+            y_pred="predicted",
+            y_true="y",
+            problem_type=kind,
+            metrics=wanted,
+            chunk_size=len(there),
+        )
         found = model.fit(table.iloc[here]).estimate(table.iloc[there].drop(columns="y"))
         frame = found.filter(period="analysis").to_df()
     full = dict(zip(wanted, ("multiclass/accuracy", "binary/precision", "binary/f1"), strict=False))
@@ -107,7 +125,9 @@ class Tally:
         self.title, self.withdrawn, self.draws = title, 0, 0
         self.off: dict[str, dict[str, list[float]]] = {name: {} for name in metrics}
 
-    def add(self, y: IntArray, p: FloatArray, here: IntArray, there: IntArray, beside: bool) -> None:
+    def add(
+        self, y: IntArray, p: FloatArray, here: IntArray, there: IntArray, beside: bool
+    ) -> None:
         """One draw."""
         labels = range(p.shape[1])
         asked: Any = {"labels": labels, "sections": ["multiclass", "binary"]}
@@ -123,7 +143,11 @@ class Tally:
             row["own cover"] = ends[0] <= true <= ends[1] if math.isfinite(ends[0]) else math.nan
             if name in other:
                 value, low, high = other[name]
-                row |= {"CBPE": abs(value - true), "its band": low <= true <= high, "moved there": row["moved"]}
+                row |= {
+                    "CBPE": abs(value - true),
+                    "its band": low <= true <= high,
+                    "moved there": row["moved"],
+                }
             for key, value in row.items():
                 lists.setdefault(key, []).append(value)
 
@@ -146,7 +170,9 @@ def two(repeats: int, nanny: int, _: Path | None) -> None:
         tally = Tally(f"IMDB, {labelled} labelled, target {size}, {low:.0%} to {high:.0%}", TWO)
         for k in range(repeats):
             share = rng.uniform(low, high)
-            tally.add(y, p, *split(y, labelled, size, np.array([1 - share, share]), rng), beside=k < nanny)
+            tally.add(
+                y, p, *split(y, labelled, size, np.array([1 - share, share]), rng), beside=k < nanny
+            )
         tally.show()
 
 
@@ -157,7 +183,10 @@ def several(repeats: int, nanny: int, folder: Path | None) -> None:
         sets |= {name: published(folder, name) for name in ("cifar10", "20news", "mnist")}
     for name, (y, p) in sets.items():
         labelled, size = (600, 300) if name == "digits" else (2000, 1000)
-        rng, tally = np.random.default_rng(3), Tally(f"{name}, {labelled} labelled, target {size}", SEVERAL)
+        rng, tally = (
+            np.random.default_rng(3),
+            Tally(f"{name}, {labelled} labelled, target {size}", SEVERAL),
+        )
         for k in range(repeats):
             shares = rng.dirichlet(np.ones(p.shape[1]))
             tally.add(y, p, *split(y, labelled, size, shares, rng), beside=k < nanny)

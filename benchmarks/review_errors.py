@@ -19,7 +19,9 @@ from cmtrack import Comparison, compare, evaluate
 CLASSES = 4
 
 
-def predictions(rng: np.random.Generator, y: np.ndarray, skills: np.ndarray, common: float = 0.7) -> np.ndarray:
+def predictions(
+    rng: np.random.Generator, y: np.ndarray, skills: np.ndarray, common: float = 0.7
+) -> np.ndarray:
     """(n, R) predicted classes: right where a shared and an own difficulty together are below the model's skill."""
     shared = rng.normal(size=(len(y), 1))
     own = rng.normal(size=(len(y), len(skills)))
@@ -30,7 +32,9 @@ def predictions(rng: np.random.Generator, y: np.ndarray, skills: np.ndarray, com
 
 def review(y: np.ndarray, predicted: np.ndarray, metric: str) -> Comparison:
     """The comparison of all columns."""
-    return compare({f"m{r}": evaluate(y, column) for r, column in enumerate(predicted.T)}, rank_by=metric)
+    return compare(
+        {f"m{r}": evaluate(y, column) for r, column in enumerate(predicted.T)}, rank_by=metric
+    )
 
 
 def paired_error(rng: np.random.Generator, n: int, skill: float) -> float:
@@ -69,7 +73,9 @@ def one_better(reviews: int, n: int, metric: str, models: int) -> dict[str, floa
     for seed in range(reviews):
         rng = np.random.default_rng(10_000 + seed)
         y = rng.integers(0, CLASSES, n)
-        comparison = review(y, predictions(rng, y, np.array([0.75 + gain, *[0.75] * (models - 1)])), metric)
+        comparison = review(
+            y, predictions(rng, y, np.array([0.75 + gain, *[0.75] * (models - 1)])), metric
+        )
         others = [run for run in comparison.runs if run.name != "m0"]
         found.append(
             {
@@ -90,13 +96,19 @@ def standings(reviews: int, models: int, n: int) -> str:
     for seed in range(reviews):
         rng = np.random.default_rng(77_000 + seed)
         y = rng.integers(0, CLASSES, n)
-        ranking = review(y, predictions(rng, y, skills, 0.6 if models else 0.7), "multiclass/accuracy").rankings[0]
+        ranking = review(
+            y, predictions(rng, y, skills, 0.6 if models else 0.7), "multiclass/accuracy"
+        ).rankings[0]
         out = np.array([not run.tied for run in ranking.runs])
         agree = [(run.difference_high == 0) == (not run.tied) for run in ranking.runs]
         first = models > 0 or ranking.leader.name == "m0"
         truth = {f"m{r}": skill - np.delete(skills, r).max() for r, skill in enumerate(skills)}
-        holds = [run.difference_low <= truth[run.name] <= run.difference_high for run in ranking.runs]
-        rates.append((out.mean(), out.any(), len(ranking.tied) == 1 and first, all(agree), all(holds)))
+        holds = [
+            run.difference_low <= truth[run.name] <= run.difference_high for run in ranking.runs
+        ]
+        rates.append(
+            (out.mean(), out.any(), len(ranking.tied) == 1 and first, all(agree), all(holds))
+        )
     table = np.array(rates, dtype=float)
     means, errors = table.mean(axis=0), table.std(axis=0) / np.sqrt(reviews)
     cells = [f"{mean:.3f} ({error:.3f})" for mean, error in zip(means, errors, strict=True)]
@@ -104,7 +116,9 @@ def standings(reviews: int, models: int, n: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--reviews", type=int, default=500)
     reviews = parser.parse_args().reviews
     heads = "models | rows | a given one ruled out | any | sole winner | status and interval agree | all intervals hold"
@@ -113,8 +127,13 @@ def main() -> None:
         print(standings(reviews, many, n), flush=True)
     for metric in ("multiclass/accuracy", "multiclass/matthews_corrcoef", "multiclass/f1_macro"):
         for n in (600, 5000):
-            rates = ", ".join(f"{name} {rate:.3f}" for name, rate in equal_models(reviews, n, metric).items())
-            print(f"{metric}, n = {n}, six equal models, {reviews} reviews, a false claim by: {rates}", flush=True)
+            rates = ", ".join(
+                f"{name} {rate:.3f}" for name, rate in equal_models(reviews, n, metric).items()
+            )
+            print(
+                f"{metric}, n = {n}, six equal models, {reviews} reviews, a false claim by: {rates}",
+                flush=True,
+            )
     for models in (2, 6):
         rates = one_better(reviews, 5000, "multiclass/accuracy", models)
         print(f"{models} models, one better by three paired standard errors:", flush=True)

@@ -46,23 +46,37 @@ def fill(folder: Path, runs: int) -> None:
             p = np.exp(logits)
             grouping = cmtrack.Grouping({"low": range(6), "high": range(6, CLASSES)}, name="half")
             cmtrack.log_evaluation(
-                y, y_prob=p / p.sum(axis=1, keepdims=True), grouping=grouping, run_id=run_id, strict=True
+                y,
+                y_prob=p / p.sum(axis=1, keepdims=True),
+                grouping=grouping,
+                run_id=run_id,
+                strict=True,
             )
             client.log_batch(run_id, params=params)
             data = client.get_run(run_id).data
         elif data is not None:
             worse = float(rng.uniform(0.3, 0.9))
             metrics = [Metric(name, value * worse, 0, 0) for name, value in data.metrics.items()]
-            tags = [RunTag(name, text) for name, text in data.tags.items() if name.startswith("cmtrack.")]
+            tags = [
+                RunTag(name, text)
+                for name, text in data.tags.items()
+                if name.startswith("cmtrack.")
+            ]
             client.log_batch(run_id, metrics=metrics, tags=tags, params=params)
         client.set_terminated(run_id)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=1000)
     runs = parser.parse_args().runs
-    with tempfile.TemporaryDirectory() as scratch, quiet(), tracking_store(f"sqlite:///{scratch}/mlflow.db") as uri:
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        quiet(),
+        tracking_store(f"sqlite:///{scratch}/mlflow.db") as uri,
+    ):
         fill(Path(scratch), runs)
         client = client_for(uri)
         logged = len(client.search_runs(["1"], max_results=1)[0].data.metrics)
@@ -70,17 +84,23 @@ def main() -> None:
         for part in (runs // 4, runs // 2, runs):
             start = time.perf_counter()
             listed = search(client, ["1"], order_by=[f"metrics.`{METRIC}` DESC"], max_runs=part)
-            short = reduced(Listed(tuple(listed)), Criterion.of(METRIC), [Gate.parse(GATE)], limit=WHOLE)
+            short = reduced(
+                Listed(tuple(listed)), Criterion.of(METRIC), [Gate.parse(GATE)], limit=WHOLE
+            )
             took = time.perf_counter() - start
             stopped = len(short.stopped)
-            print(f"  {part} runs listed, gated and ranked by the logged value: {took:.2f} s ({stopped} stopped)")
+            print(
+                f"  {part} runs listed, gated and ranked by the logged value: {took:.2f} s ({stopped} stopped)"
+            )
         start = time.perf_counter()
         comparison = cmtrack.compare(experiment_names=["many"], rank_by=METRIC, require=GATE)
         middle = time.perf_counter()
         comparison.report(Path(scratch) / "review.html")
         end = time.perf_counter()
         size = (Path(scratch) / "review.html").stat().st_size / 1e6
-        print(f"  compare: {middle - start:.2f} s, {len(comparison)} runs, paired: {comparison.rankings[0].paired}")
+        print(
+            f"  compare: {middle - start:.2f} s, {len(comparison)} runs, paired: {comparison.rankings[0].paired}"
+        )
         print(f"  its review with figures: {end - middle:.2f} s more, {size:.1f} MB")
 
 

@@ -17,7 +17,12 @@ import tracemalloc
 
 import numpy as np
 
-REPEATS, ROWS, RUNS, CLASSES = int(os.environ.get("REPEATS", 400)), int(os.environ.get("ROWS", 100_000)), 50, 4
+REPEATS, ROWS, RUNS, CLASSES = (
+    int(os.environ.get("REPEATS", 400)),
+    int(os.environ.get("ROWS", 100_000)),
+    50,
+    4,
+)
 SIZES = {
     "10 of 90": np.full(10, 90),
     "10 of 20 to 2,000": np.geomspace(20, 2_000, 10).astype(int),
@@ -57,7 +62,9 @@ def speed() -> None:
         p = np.exp(rng.normal(size=(ROWS, CLASSES)) + 2.0 * np.eye(CLASSES)[y])
         evaluation = evaluate(y, y_prob=p / p.sum(axis=1, keepdims=True), labels=range(CLASSES))
         judged.append(Candidate(Run(f"r{k}", f"r{k}"), evaluation))
-    runs = RunComparison(rankings=(), criterion=Criterion(("multiclass/accuracy",)), judged=tuple(judged))
+    runs = RunComparison(
+        rankings=(), criterion=Criterion(("multiclass/accuracy",)), judged=tuple(judged)
+    )
     questions = {
         "cell": lambda: judged[0].evaluation.rows_where(0, 1),
         "broken": lambda: runs.rows("r0", "r1"),

@@ -38,7 +38,17 @@ from cmtrack.segments import (
 
 ROWS, COLUMNS, VALUES, RATE = 3000, 8, 4, 0.15
 PERMUTATIONS = 199
-PARTS = ("declared", "search", "planted", "interaction", "pairs", "sentences", "order", "speed", "counting")
+PARTS = (
+    "declared",
+    "search",
+    "planted",
+    "interaction",
+    "pairs",
+    "sentences",
+    "order",
+    "speed",
+    "counting",
+)
 
 
 def share(hits: Any) -> str:
@@ -61,7 +71,9 @@ def declared(segments: int, rows: int, ends: tuple[float, float], repeats: int) 
     overall = float(parts @ truth)
     gap = float(np.ptp(truth))
     rest = (overall - parts * truth) / (1 - parts)
-    found: dict[str, list[float]] = {name: [] for name in ("own", "each", "rest", "gap", "ratio", "bias")}
+    found: dict[str, list[float]] = {
+        name: [] for name in ("own", "each", "rest", "gap", "ratio", "bias")
+    }
     for _ in range(repeats):
         n = rng.multinomial(rows, parts)
         hits = rng.binomial(n, truth)
@@ -69,17 +81,24 @@ def declared(segments: int, rows: int, ends: tuple[float, float], repeats: int) 
         low, high = one.intervals("wilson")
         found["own"].append(bool(((low <= truth) & (truth <= high)).all()))
         down, up = one.arms(0.95)
-        found["each"].append(bool(((one.values - down <= truth) & (truth <= one.values + up)).all()))
+        found["each"].append(
+            bool(((one.values - down <= truth) & (truth <= one.values + up)).all())
+        )
         d = differences(one, Estimates.of_shares(hits.sum() - hits, n.sum() - n))
         found["rest"].append(bool(((d.low <= truth - rest) & (truth - rest <= d.high)).all()))
         g = disparity(one)
         found["gap"].append(g.gap_low <= gap <= g.gap_high)
         found["ratio"].append(g.ratio_low <= truth.min() / truth.max() <= g.ratio_high)
         found["bias"].append(g.gap - gap)
-    return [*(share(found[name]) for name in ("own", "each", "rest", "gap", "ratio")), mean(found["bias"])]
+    return [
+        *(share(found[name]) for name in ("own", "each", "rest", "gap", "ratio")),
+        mean(found["bias"]),
+    ]
 
 
-def sentences(segments: int, rows: int, positives: float, repeats: int, worse: bool = False) -> list[str]:
+def sentences(
+    segments: int, rows: int, positives: float, repeats: int, worse: bool = False
+) -> list[str]:
     """Reports that call a segment worse; that do where the gap holds 0; and that show the gap of two segments alone."""
     rng = np.random.default_rng([segments, rows, worse])
     some, against, alone = [], [], []
@@ -87,7 +106,11 @@ def sentences(segments: int, rows: int, positives: float, repeats: int, worse: b
         place, actual = rng.integers(0, segments, rows), rng.random(rows) < positives
         right = rng.random(rows) < np.where(worse & (place == 0), 0.65, 0.85)
         evaluation = evaluate(
-            actual, np.where(right, actual, ~actual), labels=[False, True], positive=True, segments={"s": place}
+            actual,
+            np.where(right, actual, ~actual),
+            labels=[False, True],
+            positive=True,
+            segments={"s": place},
         )
         table, called, shown = evaluation.segments["s"], set(), {}
         for name in ("multiclass/accuracy", "binary/recall", "binary/precision"):
@@ -146,7 +169,9 @@ def planted(reviews: int) -> list[str]:
         columns = columns_of(rng)
         inside = (columns[0].codes == 0) & (columns[1].codes == 0)
         errors = rng.random(ROWS) < np.where(inside, 0.28, RATE)
-        one = worst_segments(columns, errors, n_permutations=PERMUTATIONS, seed=int(rng.integers(1 << 31)))
+        one = worst_segments(
+            columns, errors, n_permutations=PERMUTATIONS, seed=int(rng.integers(1 << 31))
+        )
         target = (("0", "0"), ("1", "0"))
         mine = next(s for s in one.segments if s.where == target)
         hit = mine.p_adjusted <= 0.05
@@ -164,7 +189,10 @@ def interaction(segments: int, repeats: int) -> list[str]:
     ones = np.ones(segments)
     least = rng.normal(size=(repeats, segments)) + np.where(np.arange(segments) == 0, 50, 0)
     equal = rng.normal(size=(repeats, segments)) + 2
-    return [share([qualitative_interaction(d, ones).pvalue <= 0.05 for d in part]) for part in (least, equal)]
+    return [
+        share([qualitative_interaction(d, ones).pvalue <= 0.05 for d in part])
+        for part in (least, equal)
+    ]
 
 
 def two_models(segments: int, rows: int, apart: float, repeats: int) -> list[str]:
@@ -194,7 +222,9 @@ def two_models(segments: int, rows: int, apart: float, repeats: int) -> list[str
     quantiles = {"t": student, "z": ndtri(level)}
     unknown = (error == 0) & (gap != 0)
     said = {}
-    test = np.array([qualitative_interaction(*one).pvalue <= 0.05 for one in zip(gap, error, strict=True)])
+    test = np.array(
+        [qualitative_interaction(*one).pvalue <= 0.05 for one in zip(gap, error, strict=True)]
+    )
     for name, quantile in quantiles.items():
         reach = quantile * error
         covers.append(((np.abs(gap - truth) <= reach) | unknown | (error == 0)).all(axis=1))
@@ -207,7 +237,9 @@ def order(repeats: int) -> list[str]:
     """Mean squared error of shrunken and raw values; true value of the one listed as worst by either, of the worst."""
     rng = np.random.default_rng(20)
     n = np.round(np.geomspace(40, 2000, 20)).astype(int)
-    found: dict[str, list[float]] = {name: [] for name in ("shrunk", "raw", "worst shrunk", "worst raw", "worst")}
+    found: dict[str, list[float]] = {
+        name: [] for name in ("shrunk", "raw", "worst shrunk", "worst raw", "worst")
+    }
     for _ in range(repeats):
         truth = np.clip(rng.normal(0.8, 0.03, 20), 0, 1)
         hits = rng.binomial(n, truth)
@@ -282,7 +314,16 @@ def main() -> None:
     options = parser.parse_args()
     repeats, reviews = (100, 20) if options.quick else (options.repeats, options.reviews)
     if "declared" in options.only:
-        heads = ("segments", "rows", "accuracies", "intervals", "each at 95 %", "to the rest", "gap", "ratio")
+        heads = (
+            "segments",
+            "rows",
+            "accuracies",
+            "intervals",
+            "each at 95 %",
+            "to the rest",
+            "gap",
+            "ratio",
+        )
         table(*heads, "gap too large by")
         for ends in ((0.8, 0.8), (0.6, 0.9), (0.7, 0.95)):
             for segments, rows in ((8, 800), (8, 4000), (30, 2000), (30, 6000)):
@@ -303,15 +344,40 @@ def main() -> None:
         table("segments", "rows", "last segment", "cover", "by the normal quantile", "sentence")
         for segments, rows in ((4, 400), (4, 4000), (12, 1200), (12, 12000)):
             for apart in (0.04, 0.0, -0.12):
-                row(str(segments), str(rows), f"{apart:+.2f}", *two_models(segments, rows, apart, repeats))
+                row(
+                    str(segments),
+                    str(rows),
+                    f"{apart:+.2f}",
+                    *two_models(segments, rows, apart, repeats),
+                )
     if "sentences" in options.only:
-        table("segments", "rows", "positive", "worse one", "a segment is worse", "though gap holds 0", "gap of 2 alone")
-        for segments, rows, positives in ((2, 60, 0.3), (2, 1000, 0.3), (4, 200, 0.2), (4, 2000, 0.3), (12, 3000, 0.3)):
+        table(
+            "segments",
+            "rows",
+            "positive",
+            "worse one",
+            "a segment is worse",
+            "though gap holds 0",
+            "gap of 2 alone",
+        )
+        for segments, rows, positives in (
+            (2, 60, 0.3),
+            (2, 1000, 0.3),
+            (4, 200, 0.2),
+            (4, 2000, 0.3),
+            (12, 3000, 0.3),
+        ):
             for worse in (False, True):
                 cells = sentences(segments, rows, positives, repeats // 5, worse)
                 row(str(segments), str(rows), f"{positives:.1f}", "yes" if worse else "no", *cells)
     if "order" in options.only:
-        table("squared error, shrunk", "raw", "true value of the worst listed, shrunk", "raw", "of the worst")
+        table(
+            "squared error, shrunk",
+            "raw",
+            "true value of the worst listed, shrunk",
+            "raw",
+            "of the worst",
+        )
         row(*order(repeats))
     if "speed" in options.only:
         table("losses", "searched", "seconds")

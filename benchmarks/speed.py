@@ -20,7 +20,9 @@ PARTS = {
 
 def main() -> None:
     """Print the Markdown tables of every part."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="small tables, few repeats")
     options = parser.parse_args()
     for script, quick in PARTS.items():

@@ -41,7 +41,9 @@ from cmtrack.tracking.store import quiet, tracking_store
 
 METRIC, ROWS, CLASSES, WRITERS = "multiclass/matthews_corrcoef", 300, 7, 8
 HALVES = cmtrack.Grouping({"low": range(3), "high": range(3, CLASSES)}, name="half")
-PARITY = cmtrack.Grouping({"even": range(0, CLASSES, 2), "odd": range(1, CLASSES, 2)}, name="parity")
+PARITY = cmtrack.Grouping(
+    {"even": range(0, CLASSES, 2), "odd": range(1, CLASSES, 2)}, name="parity"
+)
 
 
 def fill(backend: str, artifacts: Path, runs: int) -> None:
@@ -67,8 +69,12 @@ def fill(backend: str, artifacts: Path, runs: int) -> None:
                 (folder / Path(name).name).write_bytes(content)
 
         to = Destination(run_id, figures=False)
-        package = build(evaluation, write, to, rows=lambda file: write_predictions(file, evaluation.rows))
-        metrics = [Metric(name, value, package.timestamp, 0) for name, value in package.metrics.items()]
+        package = build(
+            evaluation, write, to, rows=lambda file: write_predictions(file, evaluation.rows)
+        )
+        metrics = [
+            Metric(name, value, package.timestamp, 0) for name, value in package.metrics.items()
+        ]
         tags = [RunTag(name, text) for name, text in package.tags.items()]
         client.log_batch(run_id, metrics=metrics, tags=[*tags, RunTag(tag("status"), "completed")])
         client.set_terminated(run_id)
@@ -85,10 +91,28 @@ def server(backend: str, scratch: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "2"]
-    command += ["--backend-store-uri", backend, "--artifacts-destination", str(scratch / "artifacts")]
+    command = [
+        sys.executable,
+        "-m",
+        "mlflow",
+        "server",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--workers",
+        "2",
+    ]
+    command += [
+        "--backend-store-uri",
+        backend,
+        "--artifacts-destination",
+        str(scratch / "artifacts"),
+    ]
     with (scratch / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=scratch, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(
+            command, cwd=scratch, stdout=log, stderr=log, start_new_session=True
+        )
         try:
             for _ in range(240):
                 with contextlib.suppress(OSError):
@@ -145,10 +169,14 @@ def by_mlflow(runs: list[str], folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--regroup", type=int, help="of how many runs; by default all")
-    parser.add_argument("--backend-store-uri", help="an empty database; by default SQLite in a temporary folder")
+    parser.add_argument(
+        "--backend-store-uri", help="an empty database; by default SQLite in a temporary folder"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         scratch = Path(folder)
@@ -168,7 +196,8 @@ def _report(regrouped: int, scratch: Path) -> None:
     shutil.rmtree(scratch / "cache")
     lines = [
         measured(
-            f"the files of {len(best)} runs by MLflow's `download_artifacts`", lambda: by_mlflow(best, scratch / "by")
+            f"the files of {len(best)} runs by MLflow's `download_artifacts`",
+            lambda: by_mlflow(best, scratch / "by"),
         ),
         measured("`compare`, best 50, empty cache", compare(50)),
         measured("`compare`, best 50, again", compare(50)),

@@ -29,7 +29,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measure import Peak, blocks, family, in_fresh_process, numbers, probabilities_of, say, shown, table
+from measure import (
+    Peak,
+    blocks,
+    family,
+    in_fresh_process,
+    numbers,
+    probabilities_of,
+    say,
+    shown,
+    table,
+)
 
 PER_FILE = 1 << 20
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -62,7 +72,9 @@ def make_files(folder: Path, rows: int, classes: int, dtype: str) -> float:
         y = np.random.default_rng(number).integers(0, classes, part.stop - part.start)
         probabilities = probabilities_of(y, classes, dtype, seed=rows + number)
         columns = {"y_true": y} | {f"p{k}": probabilities[:, k] for k in range(classes)}
-        pq.write_table(pa.table(columns), folder / f"part-{number:05}.parquet", use_dictionary=["y_true"])
+        pq.write_table(
+            pa.table(columns), folder / f"part-{number:05}.parquet", use_dictionary=["y_true"]
+        )
     return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
 
 
@@ -72,7 +84,9 @@ def files(where: str | None, rows: int, classes: int, dtype: str) -> Iterator[tu
     need = rows * classes * np.dtype(dtype).itemsize * 1.2
     with tempfile.TemporaryDirectory(prefix="tables", dir=where) as scratch:
         if shutil.disk_usage(scratch).free < need + 2e9:
-            raise OSError(f"{need / 1e9:.1f} GB and 2 GB more must be free for {rows:,} rows of {classes} classes")
+            raise OSError(
+                f"{need / 1e9:.1f} GB and 2 GB more must be free for {rows:,} rows of {classes} classes"
+            )
         size = make_files(Path(scratch), rows, classes, dtype)
         say(f"{rows:,} rows, {classes} classes of {dtype}: {size:,.0f} MB of Parquet")
         yield Path(scratch), size
@@ -177,9 +191,15 @@ def one(engine: str, folder: str, warm: str, classes: int, rows: int) -> Took:
     if evaluation.n_samples != rows:
         raise ValueError(f"{rows:,} rows were written, {evaluation.n_samples:,} evaluated")
     return Took(
-        wall, cpu, peak.bytes / 2**20, held.bytes / 2**20, _floor(f"{folder}/*.parquet"),
-        len(came), sum(came) / 1e3, cells_of(evaluation.statistics),
-    )  # fmt: skip
+        wall,
+        cpu,
+        peak.bytes / 2**20,
+        held.bytes / 2**20,
+        _floor(f"{folder}/*.parquet"),
+        len(came),
+        sum(came) / 1e3,
+        cells_of(evaluation.statistics),
+    )
 
 
 def _floor(pattern: str) -> float:
@@ -247,9 +267,16 @@ def labels_beside_duckdb(rows: int, folder: str | None) -> Iterator[tuple[object
         for number, part in enumerate(blocks(rows, PER_FILE)):
             rng = np.random.default_rng(number)
             actual = rng.integers(0, 11, part.stop - part.start)
-            predicted = np.where(rng.random(len(actual)) < 0.7, actual, rng.integers(0, 11, len(actual)))
+            predicted = np.where(
+                rng.random(len(actual)) < 0.7, actual, rng.integers(0, 11, len(actual))
+            )
             texts = np.array([f"class {k}" for k in range(11)])
-            columns = {"integers": actual, "integers2": predicted, "texts": texts[actual], "texts2": texts[predicted]}
+            columns = {
+                "integers": actual,
+                "integers2": predicted,
+                "texts": texts[actual],
+                "texts2": texts[predicted],
+            }
             pq.write_table(pa.table(columns), Path(scratch) / f"part-{number:05}.parquet")
         files = f"{scratch}/*.parquet"
         duckdb.sql(f"SET threads = {len(os.sched_getaffinity(0))}")
@@ -272,12 +299,25 @@ def labels_beside_duckdb(rows: int, folder: str | None) -> Iterator[tuple[object
 
 
 HEAD = (
-    "engine", "rows", "classes", "Parquet, MB", "s", "processor, s", "× floor", "M rows a s", "peak, MiB", "input, MiB",
-    "tallies", "kB back", "cells kept",
-)  # fmt: skip
+    "engine",
+    "rows",
+    "classes",
+    "Parquet, MB",
+    "s",
+    "processor, s",
+    "× floor",
+    "M rows a s",
+    "peak, MiB",
+    "input, MiB",
+    "tallies",
+    "kB back",
+    "cells kept",
+)
 
 
-def line(engine: str, rows: int, classes: int, options: argparse.Namespace) -> list[tuple[object, ...]]:
+def line(
+    engine: str, rows: int, classes: int, options: argparse.Namespace
+) -> list[tuple[object, ...]]:
     """One row of a table; what fails says so in it and stops nothing."""
     lines: list[tuple[object, ...]] = []
     with (
@@ -292,9 +332,21 @@ def line(engine: str, rows: int, classes: int, options: argparse.Namespace) -> l
                     say(f"{name}, {rows:,} rows, {classes} classes: {had[-1]}")
             except (RuntimeError, MemoryError) as error:
                 say(f"{name}: {error}")
-                lines.append((name, rows, classes, f"{size:,.0f}", f"fails: {error}"[:100], *[""] * (len(HEAD) - 5)))
+                lines.append(
+                    (
+                        name,
+                        rows,
+                        classes,
+                        f"{size:,.0f}",
+                        f"fails: {error}"[:100],
+                        *[""] * (len(HEAD) - 5),
+                    )
+                )
                 continue
-            took = {field: float(np.median([asdict(each)[field] for each in had])) for field in asdict(had[0])}
+            took = {
+                field: float(np.median([asdict(each)[field] for each in had]))
+                for field in asdict(had[0])
+            }
             over = float(np.median([each.wall / each.floor for each in had]))
             speed = rows / took["wall"] / 1e6
             back = (f"{took[field]:,.0f}" for field in ("tallies", "back", "kept"))
@@ -306,16 +358,30 @@ def line(engine: str, rows: int, classes: int, options: argparse.Namespace) -> l
 
 def main() -> None:
     """Print Markdown tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=numbers, default=[10**6], help="rows for each engine")
-    parser.add_argument("--engines", "--engine", default="path,duckdb,polars,pandas,pyarrow,dask,spark,ray")
+    parser.add_argument(
+        "--engines", "--engine", default="path,duckdb,polars,pandas,pyarrow,dask,spark,ray"
+    )
     parser.add_argument("--classes", type=int, default=11)
-    parser.add_argument("--growth", type=numbers, default=[10**6, 10**7], help="rows for DuckDB alone; empty: none")
-    parser.add_argument("--widths", type=numbers, default=[2, 11, 30, 100], help="classes for DuckDB; empty: none")
+    parser.add_argument(
+        "--growth", type=numbers, default=[10**6, 10**7], help="rows for DuckDB alone; empty: none"
+    )
+    parser.add_argument(
+        "--widths", type=numbers, default=[2, 11, 30, 100], help="classes for DuckDB; empty: none"
+    )
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
-    parser.add_argument("--labels", type=numbers, default=[10**7], help="rows of labels alone; empty: none")
-    parser.add_argument("--repeats", type=int, default=3, help="processes a line, up to ten million rows")
-    parser.add_argument("--folder", help="where the files are made; by default where temporary files go")
+    parser.add_argument(
+        "--labels", type=numbers, default=[10**7], help="rows of labels alone; empty: none"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="processes a line, up to ten million rows"
+    )
+    parser.add_argument(
+        "--folder", help="where the files are made; by default where temporary files go"
+    )
     options = parser.parse_args()
     unknown = set(options.engines.split(",")) - ENGINES.keys()
     if unknown:

@@ -28,7 +28,9 @@ TWO = Grouping({"no": [0, 1], "yes": [2, 3]}, "strict", name="two")
 COSTS = Costs({("yes", "no"): MISS, ("no", "yes"): ALARM}, mismatch={"yes": IMP, "no": IMN})
 
 
-def rows_of(rng: np.random.Generator, n: int, share: float, clusters: bool) -> tuple[IntArray, FloatArray]:
+def rows_of(
+    rng: np.random.Generator, n: int, share: float, clusters: bool
+) -> tuple[IntArray, FloatArray]:
     """Labels and logits."""
     y = (rng.random(n) < share).astype(int)
     noise = rng.normal(size=n)
@@ -51,9 +53,14 @@ def drawn(rng: np.random.Generator, n: int, share: float, kind: str) -> Evaluati
         groups = np.arange(n) // 5 if kind == "clusters" else None
         return evaluate(y, y_prob=s, labels=[0, 1], groups=groups, sections=["multiclass"])
     right = np.where(y == 1, rng.random(n) < RIGHT[1], rng.random(n) < RIGHT[0])
-    first = np.where(right, 0.9, 0.1)  # of its own group's probability; every row is of its group's first class
-    p = np.column_stack((*_parts(1 - s, np.where(y == 0, first, 0.5)), *_parts(s, np.where(y == 1, first, 0.5))))
-    return evaluate(2 * y, y_prob=p, labels=[0, 1, 2, 3], grouping=TWO, normalize=True, sections=["multiclass"])
+    # of its own group's probability; every row is of its group's first class
+    first = np.where(right, 0.9, 0.1)
+    p = np.column_stack(
+        (*_parts(1 - s, np.where(y == 0, first, 0.5)), *_parts(s, np.where(y == 1, first, 0.5)))
+    )
+    return evaluate(
+        2 * y, y_prob=p, labels=[0, 1, 2, 3], grouping=TWO, normalize=True, sections=["multiclass"]
+    )
 
 
 def _parts(of_group: FloatArray, first: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -73,20 +80,33 @@ def costs_of(n: int, share: float, kind: str, repeats: int) -> list[str]:
             continue
         chosen = evaluation.threshold(costs)
         missed, alarmed = true_rates(chosen.value)
-        truth = share * (MISS * missed + imp * (1 - missed)) + (1 - share) * (ALARM * alarmed + imn * (1 - alarmed))
+        truth = share * (MISS * missed + imp * (1 - missed)) + (1 - share) * (
+            ALARM * alarmed + imn * (1 - alarmed)
+        )
         at = int(np.flatnonzero(chosen.thresholds == chosen.value)[0])
         six = np.array([part[at] for part in chosen.counts])
         assert chosen.costs is not None
-        error = 1.96 * math.sqrt(max((six @ np.square(chosen.costs.costs)) / n - chosen.apparent**2, 0.0) / n)
-        found.append((
-            truth, chosen.apparent, chosen.cost, abs(chosen.apparent - truth) <= error,
-            chosen.low <= truth <= chosen.high, chosen.high - chosen.low,
-        ))  # fmt: skip
+        error = 1.96 * math.sqrt(
+            max((six @ np.square(chosen.costs.costs)) / n - chosen.apparent**2, 0.0) / n
+        )
+        found.append(
+            (
+                truth,
+                chosen.apparent,
+                chosen.cost,
+                abs(chosen.apparent - truth) <= error,
+                chosen.low <= truth <= chosen.high,
+                chosen.high - chosen.low,
+            )
+        )
     truth, apparent, honest, naive, covered, width = np.array(found, dtype=float).T
     return [
-        relative(apparent, truth), relative(honest, truth), with_error(naive), with_error(covered),
+        relative(apparent, truth),
+        relative(honest, truth),
+        with_error(naive),
+        with_error(covered),
         f"{width.mean() / truth.mean():.2f}",
-    ]  # fmt: skip
+    ]
 
 
 def precision_of(n: int, bound: str, repeats: int) -> list[str]:
@@ -104,7 +124,13 @@ def precision_of(n: int, bound: str, repeats: int) -> list[str]:
         recall.append(1 - missed)
         said.append(chosen.objective.value)
         covered.append(chosen.low <= 1 - missed <= chosen.high)
-    return [f"{len(below) / repeats:.3f}", with_error(below), with_error(recall), with_error(said), with_error(covered)]
+    return [
+        f"{len(below) / repeats:.3f}",
+        with_error(below),
+        with_error(recall),
+        with_error(said),
+        with_error(covered),
+    ]
 
 
 def with_error(values: Sequence[float] | FloatArray, digits: int = 3) -> str:
@@ -125,14 +151,35 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="200 repeats of the two smaller sizes")
     options = parser.parse_args()
     repeats, sizes = (200, SIZES[:2]) if options.quick else (options.repeats, SIZES)
-    head = ("rows", "positives", "apparent cost", "honest cost", "naive interval covers", "honest one covers", "width")
+    head = (
+        "rows",
+        "positives",
+        "apparent cost",
+        "honest cost",
+        "naive interval covers",
+        "honest one covers",
+        "width",
+    )
     print("| samples | " + " | ".join(head) + " |\n" + "|---" * (len(head) + 1) + "|")
-    for kind, shares in (("plain", (0.5, 0.3, 0.1, 0.05)), ("mismatches", (0.3,)), ("clusters", (0.3,))):
+    for kind, shares in (
+        ("plain", (0.5, 0.3, 0.1, 0.05)),
+        ("mismatches", (0.3,)),
+        ("clusters", (0.3,)),
+    ):
         for share in shares:
             for n in sizes:
                 cells = costs_of(n, share, kind, repeats if kind == "plain" else repeats // 2)
-                print(f"| {kind} | {n} | {100 * share:g} % | " + " | ".join(cells) + " |", flush=True)
-    head = ("rows", "exists", "true precision below .8", "true recall", "recall said", "interval covers")
+                print(
+                    f"| {kind} | {n} | {100 * share:g} % | " + " | ".join(cells) + " |", flush=True
+                )
+    head = (
+        "rows",
+        "exists",
+        "true precision below .8",
+        "true recall",
+        "recall said",
+        "interval covers",
+    )
     print("\n| bound | " + " | ".join(head) + " |\n" + "|---" * (len(head) + 1) + "|")
     for bound in ("binary/precision", "binary/precision.low"):
         for n in sizes[:1] if options.quick else (200, 1000, 5000):

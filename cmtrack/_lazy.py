@@ -27,7 +27,8 @@ def found_in(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name not in homes:
             removed = reason(f"{package}.{name}")
-            if removed is not None:  # `from package import name` would hide the text of an AttributeError
+            # `from package import name` would hide the text of an AttributeError
+            if removed is not None:
                 raise ImportError(removed, name=package)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(importlib.import_module(homes[name]), name)
@@ -42,5 +43,11 @@ def needs(use: str, install: str) -> Iterator[None]:
         yield
     except ImportError as error:
         missing = error.name or install
-        state = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported ({error})"
-        raise type(error)(f"{use} needs {missing}, which {state}: pip install {install}", name=missing) from error
+        state = (
+            "is not installed"
+            if isinstance(error, ModuleNotFoundError)
+            else f"cannot be imported ({error})"
+        )
+        raise type(error)(
+            f"{use} needs {missing}, which {state}: pip install {install}", name=missing
+        ) from error

@@ -30,8 +30,15 @@ CLASSES, FAMILIES = "classes", "families"
 """Kinds of evaluations; files without a kind are of the first."""
 _OWNERS = {CLASSES: "Evaluation.load", FAMILIES: "FamilyEvaluation.load"}
 DAMAGED = (
-    KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError, zlib.error,
-)  # fmt: skip
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+    zlib.error,
+)
 """What reading a file that was changed by others may end in."""
 
 MAX_BYTES = 1 << 30
@@ -59,8 +66,14 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
         raise ValueError(f'rows must be "auto", True or False, got {keep_rows!r}')
     rows = evaluation.rows
     if keep_rows is True and rows is None:
-        raise ValueError("rows=True needs an evaluation with rows, this one has none (loaded without them, or merged)")
-    path, target, needed = directory / FILE_NAME, directory / ROWS_NAME, 0 if rows is None else evaluation.rows_size
+        raise ValueError(
+            "rows=True needs an evaluation with rows, this one has none (loaded without them, or merged)"
+        )
+    path, target, needed = (
+        directory / FILE_NAME,
+        directory / ROWS_NAME,
+        0 if rows is None else evaluation.rows_size,
+    )
     why_not = ""
     if rows is not None and keep_rows == "auto":
         try:
@@ -97,7 +110,9 @@ def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
     try:
         return evaluation.with_rows(untrusted.read_file(file, _MOST_BYTES_OF_ROWS))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{file}: {error}; rows=False loads the evaluation without its rows") from None
+        raise ValueError(
+            f"{file}: {error}; rows=False loads the evaluation without its rows"
+        ) from None
 
 
 def read_file(path: Path) -> str:
@@ -119,7 +134,10 @@ def to_json(evaluation: BaseEvaluation, stored: dict[str, Any]) -> str:
         "kind": evaluation.kind,
         **stored,
         "labels_digest": evaluation.labels_digest,
-        "metrics": {name: value if math.isfinite(value) else None for name, value in evaluation.metrics.items()},
+        "metrics": {
+            name: value if math.isfinite(value) else None
+            for name, value in evaluation.metrics.items()
+        },
         "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
         "undefined": evaluation.undefined,
         "warnings": list(evaluation.warnings),
@@ -143,7 +161,9 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
         raise ValueError(f"this is no evaluation of cmtrack: {error}") from None
     data = EVALUATION.migrated(data)
     if not isinstance(stored_kind, str):
-        raise ValueError(f"the evaluation is damaged: its kind must be a text, got {stored_kind!r:.40}")
+        raise ValueError(
+            f"the evaluation is damaged: its kind must be a text, got {stored_kind!r:.40}"
+        )
     if kind is not None and stored_kind != kind:
         raise ValueError(
             f"this is an evaluation of the kind {stored_kind!r}, not {kind!r}: "
@@ -198,7 +218,9 @@ class _Refused(ValueError):
     """The rule that a file of rows breaks."""
 
 
-def checked_table(content: bytes, rows: int | None, texts: Iterable[str], numbers: Iterable[str]) -> Any:
+def checked_table(
+    content: bytes, rows: int | None, texts: Iterable[str], numbers: Iterable[str]
+) -> Any:
     """The named columns of a Parquet file; its metadata are checked before any data are read.
 
     ValueError if the file is damaged, has other rows or kinds of columns, or is more than 1 GB and 1,000 times its size
@@ -213,26 +235,38 @@ def checked_table(content: bytes, rows: int | None, texts: Iterable[str], number
         stored, schema, metadata = file.metadata.num_rows, file.schema_arrow, file.metadata
         rows = stored if rows is None else rows
         if stored != rows:
-            raise _Refused(f"the predictions must have {rows} rows, as the evaluation, got {stored}")
+            raise _Refused(
+                f"the predictions must have {rows} rows, as the evaluation, got {stored}"
+            )
         wanted = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)
         fields = [field for field in schema if field.name in wanted]
         for field in fields:
             if not wanted[field.name](field.type):
-                raise _Refused(f"the predictions are damaged: column {field.name!r:.80} holds {field.type!s:.80}")
+                raise _Refused(
+                    f"the predictions are damaged: column {field.name!r:.80} holds {field.type!s:.80}"
+                )
         places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
         packed = sum(
             metadata.row_group(group).column(places[field.name]).total_uncompressed_size
             for group in range(metadata.num_row_groups)
             for field in fields
         )
-        size, allowed = max(packed, 8 * rows * len(fields)), max(_ALWAYS_READ, _MAX_RATIO * len(content))
+        size, allowed = (
+            max(packed, 8 * rows * len(fields)),
+            max(_ALWAYS_READ, _MAX_RATIO * len(content)),
+        )
         if size > allowed:
-            raise _Refused(f"the predictions must have at most {allowed:,} bytes when unpacked, got {size:,}")
+            raise _Refused(
+                f"the predictions must have at most {allowed:,} bytes when unpacked, got {size:,}"
+            )
         batches, unpacked = [], 0
-        for batch in file.iter_batches(columns=[field.name for field in fields]):  # the sizes in a footer may be wrong
+        # the sizes in a footer may be wrong
+        for batch in file.iter_batches(columns=[field.name for field in fields]):
             unpacked += batch.nbytes
             if unpacked > allowed:
-                raise _Refused(f"the predictions must have at most {allowed:,} bytes when unpacked, got more")
+                raise _Refused(
+                    f"the predictions must have at most {allowed:,} bytes when unpacked, got more"
+                )
             batches.append(batch)
         table = pa.Table.from_batches(batches, schema=pa.schema(fields))
     except _Refused:
@@ -241,7 +275,9 @@ def checked_table(content: bytes, rows: int | None, texts: Iterable[str], number
         reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise _Refused(f"the predictions are damaged: {reason}") from None
     if table.num_rows != rows:
-        raise _Refused(f"the predictions must have {rows} rows, as the evaluation, got {table.num_rows}")
+        raise _Refused(
+            f"the predictions must have {rows} rows, as the evaluation, got {table.num_rows}"
+        )
     return table
 
 

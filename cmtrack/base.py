@@ -162,7 +162,9 @@ class BaseEvaluation(ABC):
         [0.25, 0.25, -0.75, 0.25]
         """
         if self.rows is None:
-            raise ValueError("this evaluation has no rows (loaded without them, or merged): influence values need them")
+            raise ValueError(
+                "this evaluation has no rows (loaded without them, or merged): influence values need them"
+            )
         return self._influence_of(metric)
 
     def answers(self, metric: str) -> npt.NDArray[Any] | None:
@@ -316,7 +318,9 @@ class BaseEvaluation(ABC):
         try:
             return cls(**cls._fields_of(data))
         except archive.DAMAGED as error:
-            raise ValueError(f"the evaluation is damaged: {type(error).__name__}: {error}") from None
+            raise ValueError(
+                f"the evaluation is damaged: {type(error).__name__}: {error}"
+            ) from None
 
     @classmethod
     @abstractmethod
@@ -370,12 +374,20 @@ class BaseEvaluation(ABC):
         better = self.catalog.lookup
         intervals, undefined, nothing = self.intervals, self.undefined, (math.nan, math.nan)
         rows = [
-            (name, value, *intervals.get(name, nothing), better(name).better, undefined.get(name, ""))
+            (
+                name,
+                value,
+                *intervals.get(name, nothing),
+                better(name).better,
+                undefined.get(name, ""),
+            )
             for name, value in self.metrics.items()
         ]
         return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])
 
-    def figures(self, *, on_error: Callable[[str, Exception], object] | None = None) -> Mapping[str, Figure]:
+    def figures(
+        self, *, on_error: Callable[[str, Exception], object] | None = None
+    ) -> Mapping[str, Figure]:
         """Every figure that applies, by name.
 
         Parameters
@@ -404,9 +416,15 @@ class BaseEvaluation(ABC):
         return notebook_html(self)
 
     def report(
-        self, path: str | Path, *, title: str | None = None, rows: bool = True, table: Any = None, row_ids: Any = None,
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        rows: bool = True,
+        table: Any = None,
+        row_ids: Any = None,
         images: str | None = None,
-    ) -> Path:  # fmt: skip
+    ) -> Path:
         """Write the report: one HTML file that loads nothing.
 
         It is the page that :func:`~cmtrack.log_evaluation` logs, with the figures that a run does not get.

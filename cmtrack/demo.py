@@ -57,7 +57,9 @@ def load() -> Data:
 
     frame = anes96.load_pandas().data
     x, y = frame[list(FEATURES)].to_numpy(), frame["PID"].astype(int).to_numpy()
-    x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=0.2, stratify=y, random_state=SEED)
+    x_train, x_test, y_train, y_test = train_test_split(
+        x, y, test_size=0.2, stratify=y, random_state=SEED
+    )
     x_fit, x_held, y_fit, y_held = train_test_split(
         x_train, y_train, test_size=0.25, stratify=y_train, random_state=SEED
     )
@@ -73,7 +75,9 @@ def question() -> Grouping:
     group but is no hit: it is an intragroup mismatch (IM), and since most independents are taken for something
     else, no threshold finds all positives: the ceiling of the ROC curve lies below 1.
     """
-    party = Grouping({"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party")
+    party = Grouping(
+        {"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party"
+    )
     side = Grouping(
         {"democrat": ["democrat"], "not democrat": ["independent", "republican"]},
         mode="strict",
@@ -143,7 +147,9 @@ def _svm() -> tuple[Any, dict[str, Any]]:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
 
-    calibrated = CalibratedClassifierCV(SVC(kernel="linear", random_state=SEED), method="sigmoid", cv=5)
+    calibrated = CalibratedClassifierCV(
+        SVC(kernel="linear", random_state=SEED), method="sigmoid", cv=5
+    )
     return _standardised(calibrated), {"kernel": "linear", "calibration": "sigmoid", "folds": 5}
 
 
@@ -265,14 +271,20 @@ def _track(model: Model, data: Data, experiment: str, folder: Path) -> DemoRun:
         )
     assert isinstance(logged.evaluation, Evaluation)  # strict
     run_id = str(run.info.run_id)
-    return DemoRun(model.name, run_id, logged.evaluation, folder / "artifacts" / run_id / "artifacts" / REPORT_FILE)
+    return DemoRun(
+        model.name,
+        run_id,
+        logged.evaluation,
+        folder / "artifacts" / run_id / "artifacts" / REPORT_FILE,
+    )
 
 
 def _fitted(classifier: Any, data: Data) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the source stops after as many rounds, too
+        # the source stops after as many rounds, too
+        warnings.simplefilter("ignore", ConvergenceWarning)
         return classifier.fit(data.x_fit, data.y_fit)
 
 
@@ -283,7 +295,9 @@ def _experiment(folder: Path) -> str:
     client = MlflowClient()
     experiment = client.get_experiment_by_name(EXPERIMENT)
     if experiment is None:
-        return str(client.create_experiment(EXPERIMENT, artifact_location=(folder / "artifacts").as_uri()))
+        return str(
+            client.create_experiment(EXPERIMENT, artifact_location=(folder / "artifacts").as_uri())
+        )
     if experiment.lifecycle_stage != "active":
         client.restore_experiment(experiment.experiment_id)
     return str(experiment.experiment_id)

@@ -173,7 +173,9 @@ def two_places(value: float) -> str:
 
 def two_places_interval(ends: Interval) -> str:
     """``[low, high]`` with two decimals, or nothing where there is no interval."""
-    return f"[{two_places(ends[0])}, {two_places(ends[1])}]" if all(map(math.isfinite, ends)) else ""
+    return (
+        f"[{two_places(ends[0])}, {two_places(ends[1])}]" if all(map(math.isfinite, ends)) else ""
+    )
 
 
 def rounded(value: float) -> float | None:

@@ -14,7 +14,10 @@ PARTIAL = ".partial"
 
 
 def write_whole(
-    files: Mapping[Path, bytes | Callable[[BinaryIO], object]], *, private: bool = False, synced: bool = True
+    files: Mapping[Path, bytes | Callable[[BinaryIO], object]],
+    *,
+    private: bool = False,
+    synced: bool = True,
 ) -> None:
     """Write files beside their places; when all are written, move them there, one after the other.
 
@@ -31,7 +34,9 @@ def write_whole(
             partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{PARTIAL}")
             written[partial] = path
             with open(
-                partial, "xb", opener=lambda name, flags: os.open(name, flags, 0o600 if private else 0o666)
+                partial,
+                "xb",
+                opener=lambda name, flags: os.open(name, flags, 0o600 if private else 0o666),
             ) as file:
                 if isinstance(content, bytes):
                     file.write(content)

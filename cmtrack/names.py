@@ -92,7 +92,8 @@ def _shortened(names: Sequence[str], width: int) -> dict[str, str]:
             short |= _shortened(group, width)
             continue
         short |= _at_first_difference(group, width)
-        for rest in _alike({name: short[name] for name in group}):  # fewer: they differ in the first difference
+        # fewer: they differ in the first difference
+        for rest in _alike({name: short[name] for name in group}):
             short |= _shortened(rest, width) if len(rest) < len(group) else {}
     return short
 
@@ -110,8 +111,14 @@ def _without_common(names: Sequence[str], width: int) -> dict[str, str]:
     common = tokens[0] if len(tokens) > 1 else []
     for other in tokens[1:]:
         matcher = SequenceMatcher(None, common, other, autojunk=False)
-        common = [token for start, _, size in matcher.get_matching_blocks() for token in common[start : start + size]]
-    return {name: _cut(_parts(parts, common), width) for name, parts in zip(names, tokens, strict=True)}
+        common = [
+            token
+            for start, _, size in matcher.get_matching_blocks()
+            for token in common[start : start + size]
+        ]
+    return {
+        name: _cut(_parts(parts, common), width) for name, parts in zip(names, tokens, strict=True)
+    }
 
 
 def _parts(tokens: Iterable[str], common: Sequence[str]) -> list[tuple[str, bool]]:
@@ -133,7 +140,9 @@ def _cut(parts: Sequence[tuple[str, bool]], width: int) -> str:
     if len(parts) > 1 and parts[-1][1] and len(parts[-1][0]) > width // 3:
         parts = [*parts[:-1], (GAP, False)]
     unshared = sum(len(text) for text, shared in parts if not shared)
-    common = sorted((i for i, (_, shared) in enumerate(parts) if shared), key=lambda i: len(parts[i][0]))
+    common = sorted(
+        (i for i, (_, shared) in enumerate(parts) if shared), key=lambda i: len(parts[i][0])
+    )
     room = width - unshared - len(common)  # a cut part takes one character at least
     if room < 0:
         return elide("".join(GAP if shared else text for text, shared in parts), width)
@@ -144,7 +153,11 @@ def _cut(parts: Sequence[tuple[str, bool]], width: int) -> str:
         if spare < len(texts[i]) - 1:
             head = spare if i == 0 else 0 if i == len(parts) - 1 else spare // 2
             tail = spare - head
-            texts[i] = _whole_words(texts[i], head).rstrip() + GAP + (texts[i][-tail:].lstrip() if tail else "")
+            texts[i] = (
+                _whole_words(texts[i], head).rstrip()
+                + GAP
+                + (texts[i][-tail:].lstrip() if tail else "")
+            )
     return "".join(texts)
 
 
@@ -158,7 +171,9 @@ def _whole_words(text: str, width: int) -> str:
 
 def _at_first_difference(names: Sequence[str], width: int) -> dict[str, str]:
     columns = zip(*names, strict=False)
-    start = next((i for i, letters in enumerate(columns) if len(set(letters)) > 1), min(map(len, names)))
+    start = next(
+        (i for i, letters in enumerate(columns) if len(set(letters)) > 1), min(map(len, names))
+    )
     head = min(start, (width - 2) // 3)
     room = width - head - 1
     short = {}

@@ -45,17 +45,29 @@ def table(frame: pd.DataFrame, rows: int = ROWS) -> str:
     columns = {str(name): [_text(name, value) for value in shown[name]] for name in shown.columns}
     for name in [name for name in columns if name == "low" or name.endswith("_low")]:
         stem, high = name.removesuffix("low"), name.removesuffix("low") + "high"
-        value = stem.removesuffix("_") or next((word for word in ("value", "difference") if word in columns), "value")
+        value = stem.removesuffix("_") or next(
+            (word for word in ("value", "difference") if word in columns), "value"
+        )
         if high in columns:
             centre = shown[value] if value in columns else shown[name]
             ends = zip(centre, shown[name], shown[high], strict=True)
             columns[name] = [interval(value, (low, high)) or "–" for value, low, high in ends]
             del columns[high]
-    columns = {name: cells for name, cells in columns.items() if any(cell not in ("", "–") for cell in cells)}
+    columns = {
+        name: cells
+        for name, cells in columns.items()
+        if any(cell not in ("", "–") for cell in cells)
+    }
     heads = "".join(f"<th>{escape(_heading(name))}</th>" for name in columns)
     cells = zip(*columns.values(), strict=True)
-    lines = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells)
-    more = f"<p>{len(shown)} of {len(frame):,} rows; <code>.to_frame()</code> has all.</p>" if len(frame) > rows else ""
+    lines = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells
+    )
+    more = (
+        f"<p>{len(shown)} of {len(frame):,} rows; <code>.to_frame()</code> has all.</p>"
+        if len(frame) > rows
+        else ""
+    )
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>{more}"
 
 
@@ -73,7 +85,9 @@ def picture(figure: Figure) -> str:
 
 
 def _heading(name: str) -> str:
-    words = name.removesuffix("low") + "interval" if name == "low" or name.endswith("_low") else name
+    words = (
+        name.removesuffix("low") + "interval" if name == "low" or name.endswith("_low") else name
+    )
     return {"pvalue": "p", "index": ""}.get(words, words.replace("_", " "))
 
 

@@ -96,12 +96,18 @@ class Entry:
 
 def late(place: str, *more: Any, optional: bool = False) -> Callable[[Any], Any]:
     """A function that is imported when it is called, with more arguments; ``optional``: None stays None."""
-    return lambda value: None if optional and value is None else pkgutil.resolve_name(place)(value, *more)
+    return lambda value: (
+        None if optional and value is None else pkgutil.resolve_name(place)(value, *more)
+    )
 
 
-def entry(kind: str = "", text: str = "", default: Any = None, *, compare: bool = True, **more: Any) -> Any:
+def entry(
+    kind: str = "", text: str = "", default: Any = None, *, compare: bool = True, **more: Any
+) -> Any:
     """A field of a question, with an :class:`Entry` of these words."""
-    return dataclasses.field(default=default, compare=compare, metadata={"entry": Entry(kind, text, default, **more)})
+    return dataclasses.field(
+        default=default, compare=compare, metadata={"entry": Entry(kind, text, default, **more)}
+    )
 
 
 @dataclass(frozen=True)
@@ -152,7 +158,9 @@ class Question:
                 if removed is not None:
                     raise TypeError(removed)
                 hint = near(name, inspect.signature(caller).parameters)
-                raise TypeError(f"{caller.__name__}() got an unexpected keyword argument {name!r}{hint}")
+                raise TypeError(
+                    f"{caller.__name__}() got an unexpected keyword argument {name!r}{hint}"
+                )
 
     def given(self) -> dict[str, Any]:
         """The options by name, as a call takes them."""
@@ -160,7 +168,11 @@ class Question:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data of the entries that are stored."""
-        return {n: one.write(getattr(self, n)) for n, one in self.entries().items() if one.write is not None}
+        return {
+            n: one.write(getattr(self, n))
+            for n, one in self.entries().items()
+            if one.write is not None
+        }
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Self:
@@ -172,8 +184,12 @@ class Question:
             If they are damaged.
         """
         stored = {n: one for n, one in cls.entries().items() if one.write is not None and n in data}
-        absent = {name for name, one in stored.items() if data[name] is None and one.default is None}
-        return cls(**{name: one.read(data[name]) for name, one in stored.items() if name not in absent})
+        absent = {
+            name for name, one in stored.items() if data[name] is None and one.default is None
+        }
+        return cls(
+            **{name: one.read(data[name]) for name, one in stored.items() if name not in absent}
+        )
 
     def merged(self, other: Self, what: str) -> Self:
         """The question of the results of two sets of rows together.
@@ -190,7 +206,9 @@ class Question:
             if rule is not None:
                 changed[name] = rule(ours, theirs)
             elif field.compare and ours != theirs:
-                raise ValueError(f"{what} must have the same {name} to be merged, got {ours!r} and {theirs!r}")
+                raise ValueError(
+                    f"{what} must have the same {name} to be merged, got {ours!r} and {theirs!r}"
+                )
         return dataclasses.replace(self, **changed)
 
 
@@ -200,10 +218,15 @@ def takes(question: type[Question], options: type) -> Callable[[Taker], Taker]:
     def shown(function: Taker) -> Taker:
         target: Any = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
         signature = inspect.signature(target)
-        fixed = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        fixed = [
+            p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
         more = [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=_type_of(options, name)
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=one.default,
+                annotation=_type_of(options, name),
             )
             for name, one in question.options().items()
         ]
@@ -227,8 +250,11 @@ def _with_entries(text: str, question: type[Question]) -> str:
     indent, written = place[1], ""
     for name, one in question.options().items():
         lines = textwrap.wrap(one.text, 112 - len(indent))
-        written += f"{indent}{name} : {one.kind}\n" + "".join(f"{indent}    {line}\n" for line in lines)
+        written += f"{indent}{name} : {one.kind}\n" + "".join(
+            f"{indent}    {line}\n" for line in lines
+        )
     return text[: place.start()] + written + text[place.end() :]
 
 
-__getattr__ = found_in(__name__, {"Options": "cmtrack.evaluation.spec"})  # where it was before the record
+# where it was before the record
+__getattr__ = found_in(__name__, {"Options": "cmtrack.evaluation.spec"})

@@ -34,15 +34,15 @@ _DECIDING = (
     "Comparison.rows(a, b) lists those that only one of two runs gets right"
 )
 _NOISE = "cmtrack corrects no difference for wrong labels; Comparison.flips(a, b) has its intervals"
-_DIFFICULTY = (
-    "cmtrack does not model how difficult rows are; Missed.counts has the number of rows by runs that miss them"
+_DIFFICULTY = "cmtrack does not model how difficult rows are; Missed.counts has the number of rows by runs that miss them"
+_SUSPECT = (
+    "--missed N lists the rows that at least N runs get wrong, those that most runs get wrong first"
 )
-_SUSPECT = "--missed N lists the rows that at least N runs get wrong, those that most runs get wrong first"
 _TOGETHER = "Comparison.flips(a, b) has the shares of rows that only one of two runs gets right"
-_CROSSING = (
-    "compare(..., at=share) ranks the runs at a share of positives; Evaluation.at(share) has the metrics of one run"
+_CROSSING = "compare(..., at=share) ranks the runs at a share of positives; Evaluation.at(share) has the metrics of one run"
+_LIVE_PAGE = (
+    "the review is an artifact of a run: `cmtrack review --log` or Comparison.log() makes it"
 )
-_LIVE_PAGE = "the review is an artifact of a run: `cmtrack review --log` or Comparison.log() makes it"
 _TARGET = (
     "estimate_prevalence(scores, calibration=(y, labelled_scores)) estimates the shares from scores of a target, and "
     "Evaluation.at(estimate) takes the estimate"
@@ -155,7 +155,9 @@ class RemovedMembers(EnumType):
 
         def __getattr__(cls, name: str) -> Any:
             sentence = reason(f"{cls.__name__}.{name}")
-            raise AttributeError(sentence or f"type object {cls.__name__!r} has no attribute {name!r}", name=name)
+            raise AttributeError(
+                sentence or f"type object {cls.__name__!r} has no attribute {name!r}", name=name
+            )
 
 
 class RemovedAttributes:
@@ -168,4 +170,6 @@ class RemovedAttributes:
                 sentence = reason(f"{kind.__name__}.{name}")
                 if sentence is not None:
                     raise AttributeError(sentence, name=name, obj=self)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )

@@ -23,7 +23,9 @@ class Stored:
 
     name: str
     newest: int
-    migrations: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = field(default_factory=dict)
+    migrations: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = field(
+        default_factory=dict
+    )
     unnumbered: int | None = None
 
     def migrated(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -32,7 +34,11 @@ class Stored:
         ValueError if the schema is newer than this version of cmtrack, or no schema.
         """
         schema = data.get("schema", self.unnumbered)
-        if isinstance(schema, bool) or not isinstance(schema, int) or not 1 <= schema <= self.newest:
+        if (
+            isinstance(schema, bool)
+            or not isinstance(schema, int)
+            or not 1 <= schema <= self.newest
+        ):
             raise ValueError(
                 f"{self.name} has schema {schema!r:.40}, this version of cmtrack reads up to {self.newest}: "
                 "upgrade cmtrack"
@@ -48,19 +54,32 @@ def _with_choice(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 _LOST = {
-    "regrouped without the data: the counts by": "SCORES", "regrouped without the data: log loss": "LOSSES",
-    "regrouped without the data: the calibration of": "HITS", "regrouped without the data: the calibrated": "TOPS",
-    "regrouped without the target": "TARGET", "regrouped without the calibration set": "HELD",
-    "regrouped: the costs": "COSTS", "regrouped: the predictions": "THRESHOLD", "regrouped without the rows": "ROWS",
+    "regrouped without the data: the counts by": "SCORES",
+    "regrouped without the data: log loss": "LOSSES",
+    "regrouped without the data: the calibration of": "HITS",
+    "regrouped without the data: the calibrated": "TOPS",
+    "regrouped without the target": "TARGET",
+    "regrouped without the calibration set": "HELD",
+    "regrouped: the costs": "COSTS",
+    "regrouped: the predictions": "THRESHOLD",
+    "regrouped without the rows": "ROWS",
     "sections were added without the rows": "CLUSTERS",
-}  # fmt: skip
+}
 
 
 def _with_losses(evaluation: dict[str, Any]) -> dict[str, Any]:
     """Schema 1 to 2: losses were among the notes, and ``lost`` held the metrics that depend on the order of classes."""
     notes = [note for note in evaluation.get("notes", ()) if isinstance(note, str)]
-    lost = {note: name for note in notes for beginning, name in _LOST.items() if note.startswith(beginning)}
-    changed = {"notes": [note for note in notes if note not in lost], "lost": sorted(set(lost.values()))}
+    lost = {
+        note: name
+        for note in notes
+        for beginning, name in _LOST.items()
+        if note.startswith(beginning)
+    }
+    changed = {
+        "notes": [note for note in notes if note not in lost],
+        "lost": sorted(set(lost.values())),
+    }
     return evaluation | changed | {"of_another_order": evaluation.get("lost", {})}
 
 

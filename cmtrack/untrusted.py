@@ -62,7 +62,9 @@ def identifier(value: Any, what: str) -> str:
     ValueError if it holds anything but letters, digits, ``_``, ``.`` and ``-``.
     """
     if not isinstance(value, str) or not _IDENTIFIER.fullmatch(value) or ".." in value:
-        raise ValueError(f"{what} must be an id of letters, digits, '_', '.' and '-', got {str(value)!r:.80}")
+        raise ValueError(
+            f"{what} must be an id of letters, digits, '_', '.' and '-', got {str(value)!r:.80}"
+        )
     return value
 
 
@@ -70,7 +72,9 @@ def version(value: Any) -> str:
     """The version of a program, as a server names it; ValueError if it is no text that begins with two numbers."""
     match = _VERSION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"a version must begin with two numbers, such as '3.17.2', got {str(value)!r:.80}")
+        raise ValueError(
+            f"a version must begin with two numbers, such as '3.17.2', got {str(value)!r:.80}"
+        )
     return match[1]
 
 
@@ -101,16 +105,30 @@ def artifact_uri(value: Any) -> str:
     ValueError if it is no text, holds control characters, is a reference to a run or a model, or is an address of a
     server with '..', a query, or what programs read differently: a user name, blanks or a backslash.
     """
-    if not isinstance(value, str) or not value or len(value) > 4096 or any(character < " " for character in value):
+    if (
+        not isinstance(value, str)
+        or not value
+        or len(value) > 4096
+        or any(character < " " for character in value)
+    ):
         raise ValueError(f"artifacts must lie under a URI or path, got {str(value)!r:.80}")
     parts, shown = urlsplit(value), without_credentials(value)
     if parts.scheme in ("runs", "models"):
         raise ValueError(f"artifacts must lie under a URI or path of their own, got {shown!r:.80}")
     if parts.scheme in SERVED:
         if ".." in unquote(parts.path).split("/") or parts.query or parts.fragment:
-            raise ValueError(f"the URI of artifacts must not hold '..' or a query, got {shown!r:.80}")
-        if "\\" in unquote(value) or "@" in parts.netloc or value != value.strip() or len(parts.netloc.split()) > 1:
-            raise ValueError(f"the URI of artifacts must not hold a user name, blanks or '\\', got {shown!r:.80}")
+            raise ValueError(
+                f"the URI of artifacts must not hold '..' or a query, got {shown!r:.80}"
+            )
+        if (
+            "\\" in unquote(value)
+            or "@" in parts.netloc
+            or value != value.strip()
+            or len(parts.netloc.split()) > 1
+        ):
+            raise ValueError(
+                f"the URI of artifacts must not hold a user name, blanks or '\\', got {shown!r:.80}"
+            )
     return value
 
 
@@ -130,7 +148,18 @@ def _without_secret(value: re.Match[str]) -> str:
 
 
 _SECRET_WORDS = frozenset(
-    ("apikey", "auth", "credential", "credentials", "passwd", "password", "pwd", "secret", "signature", "token")
+    (
+        "apikey",
+        "auth",
+        "credential",
+        "credentials",
+        "passwd",
+        "password",
+        "pwd",
+        "secret",
+        "signature",
+        "token",
+    )
 )
 _WORD = re.compile(r"[A-Za-z][a-z]*|[A-Z]+(?![a-z])")
 
@@ -214,7 +243,9 @@ def open_file(path: Path, *, own: bool = False) -> BinaryIO:
     os.close(handle)
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
     shown = str(path) if own else path.name
-    raise ValueError(f"{shown!r:.300} must be a plain file, got {kinds.get(stat.S_IFMT(mode), 'a device')}")
+    raise ValueError(
+        f"{shown!r:.300} must be a plain file, got {kinds.get(stat.S_IFMT(mode), 'a device')}"
+    )
 
 
 def read_file(path: Path, limit: int, *, own: bool = False) -> bytes:
@@ -227,11 +258,24 @@ def read_file(path: Path, limit: int, *, own: bool = False) -> bytes:
         content = b"" if size > limit else file.read(limit + 1)
     if max(size, len(content)) > limit:
         allowed = f"{limit >> 20} MB" if limit >> 20 else f"{limit >> 10} kB"
-        raise ValueError(f"{path.name!r:.80} must not be larger than {allowed}, got {max(size, len(content)):,} bytes")
+        raise ValueError(
+            f"{path.name!r:.80} must not be larger than {allowed}, got {max(size, len(content)):,} bytes"
+        )
     return content
 
 
-_SCHEMES = ("http", "https", "databricks", "file", "sqlite", "postgresql", "mysql", "mssql", "uc", "databricks-uc")
+_SCHEMES = (
+    "http",
+    "https",
+    "databricks",
+    "file",
+    "sqlite",
+    "postgresql",
+    "mysql",
+    "mssql",
+    "uc",
+    "databricks-uc",
+)
 
 
 def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
@@ -244,7 +288,9 @@ def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_each_key_once, **numbers)
     except RecursionError:
-        raise ValueError("a JSON text must not be nested so deeply that Python cannot read it") from None
+        raise ValueError(
+            "a JSON text must not be nested so deeply that Python cannot read it"
+        ) from None
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -268,10 +314,16 @@ def array_bytes(shape: Any, limit: int) -> int:
 
     ValueError if it is no list of at most eight whole numbers, or the array would take more than ``limit`` bytes.
     """
-    whole = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
+    whole = (
+        isinstance(shape, list)
+        and len(shape) <= 8
+        and all(type(n) is int and n >= 0 for n in shape)
+    )
     size = 8 * math.prod(shape) if whole else -1
     if not 0 <= size <= limit:
-        raise ValueError(f"an array must have a shape of at most {limit >> 20} MB, got {shape!r:.80}")
+        raise ValueError(
+            f"an array must have a shape of at most {limit >> 20} MB, got {shape!r:.80}"
+        )
     return size
 
 
@@ -285,7 +337,9 @@ def unpacked(text: Any, size: int) -> bytes:
     except (TypeError, zlib.error) as error:
         raise ValueError(f"packed bytes are damaged: {error}") from None
     if len(raw) != size:
-        raise ValueError(f"packed bytes must be {size:,}, got {'more' if len(raw) > size else f'{len(raw):,}'}")
+        raise ValueError(
+            f"packed bytes must be {size:,}, got {'more' if len(raw) > size else f'{len(raw):,}'}"
+        )
     return raw
 
 
@@ -294,11 +348,19 @@ def tracking_uri(value: Any) -> str:
 
     ValueError if it is no text of one line, or of a scheme that no store has.
     """
-    if not isinstance(value, str) or not value or len(value) > 4096 or _CONTROL.search(value) or "\n" in value:
+    if (
+        not isinstance(value, str)
+        or not value
+        or len(value) > 4096
+        or _CONTROL.search(value)
+        or "\n" in value
+    ):
         raise ValueError(f"a tracking URI must be a text of one line, got {str(value)!r:.80}")
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", value)
     if scheme and scheme[1].split("+")[0].lower() not in _SCHEMES:
-        raise ValueError(f"a tracking URI must be of one of the schemes {', '.join(_SCHEMES)}, got {scheme[1]!r:.40}")
+        raise ValueError(
+            f"a tracking URI must be of one of the schemes {', '.join(_SCHEMES)}, got {scheme[1]!r:.40}"
+        )
     return value
 
 
@@ -332,14 +394,17 @@ def parsed_yaml(content: bytes, what: str) -> Any:
     try:
         text, depth = content.decode("utf-8"), 0
         for event in yaml.parse(text, base):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+                event, yaml.CollectionEndEvent
+            )
             if isinstance(event, yaml.AliasEvent):
                 raise yaml.YAMLError(f"{what} must have no anchors and no aliases")
             if depth > _DEEPEST:
                 raise yaml.YAMLError(too_deep)
         return yaml.load(text, Loader)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
-        if getattr(error, "context", None) == "while increasing flow level":  # libyaml looks ahead, to its own limit
+        # libyaml looks ahead, to its own limit
+        if getattr(error, "context", None) == "while increasing flow level":
             error = yaml.YAMLError(too_deep)
         raise ValueError(next(iter(str(error).splitlines()), type(error).__name__)) from None
 
@@ -363,22 +428,44 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
         with open_file(path, own=True) as packed, zipfile.ZipFile(packed) as archive:
             entries = archive.infolist()
             if len(entries) > most:
-                raise ValueError(f"an archive must hold at most {most:,} files, got {len(entries):,}")
+                raise ValueError(
+                    f"an archive must hold at most {most:,} files, got {len(entries):,}"
+                )
             for entry in entries:
                 kind = stat.S_IFMT(entry.external_attr >> 16)
-                if not _ENTRY.fullmatch(entry.filename) or ".." in entry.filename or kind not in (0, stat.S_IFREG):
-                    raise ValueError(f"an archive must hold plain files in plain folders, got {entry.filename!r:.80}")
+                if (
+                    not _ENTRY.fullmatch(entry.filename)
+                    or ".." in entry.filename
+                    or kind not in (0, stat.S_IFREG)
+                ):
+                    raise ValueError(
+                        f"an archive must hold plain files in plain folders, got {entry.filename!r:.80}"
+                    )
                 if entry.filename in out:
-                    raise ValueError(f"an archive must hold each file once, got {entry.filename!r:.80} twice")
-                if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ValueError(
+                        f"an archive must hold each file once, got {entry.filename!r:.80} twice"
+                    )
+                if entry.flag_bits & 1 or entry.compress_type not in (
+                    zipfile.ZIP_STORED,
+                    zipfile.ZIP_DEFLATED,
+                ):
                     raise ValueError(
                         f"a file of an archive must be stored or deflated, not encrypted, got {entry.filename!r:.80}"
                     )
                 if entry.file_size > left:
-                    raise ValueError(f"the files of an archive must have at most {limit >> 20:,} MB together, got more")
+                    raise ValueError(
+                        f"the files of an archive must have at most {limit >> 20:,} MB together, got more"
+                    )
                 left -= entry.file_size
                 with archive.open(entry) as file:
                     out[entry.filename] = file.read(entry.file_size)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        struct.error,
+    ) as error:
         raise ValueError(f"the archive is damaged: {error}") from None
     return out

@@ -24,12 +24,31 @@ from urllib.parse import unquote, urlsplit
 
 DOCS = Path(__file__).resolve().parent
 _LOADED = {  # elements that load what they name; "link" does with some values of rel only
-    "audio": "src", "embed": "src", "iframe": "src", "img": "src", "input": "src", "object": "data", "script": "src",
-    "source": "src", "track": "src", "video": "src",
-}  # fmt: skip
-_LOADING = {"stylesheet", "preload", "prefetch", "preconnect", "dns-prefetch", "icon", "modulepreload", "manifest"}
+    "audio": "src",
+    "embed": "src",
+    "iframe": "src",
+    "img": "src",
+    "input": "src",
+    "object": "data",
+    "script": "src",
+    "source": "src",
+    "track": "src",
+    "video": "src",
+}
+_LOADING = {
+    "stylesheet",
+    "preload",
+    "prefetch",
+    "preconnect",
+    "dns-prefetch",
+    "icon",
+    "modulepreload",
+    "manifest",
+}
 _OUTSIDE = re.compile(r"(?:https?:)?//", re.IGNORECASE)
-_URL_IN_CSS = re.compile(r"""(?:url\(\s*["']?|@import\s+["'])((?:https?:)?//[^"')\s]+)""", re.IGNORECASE)
+_URL_IN_CSS = re.compile(
+    r"""(?:url\(\s*["']?|@import\s+["'])((?:https?:)?//[^"')\s]+)""", re.IGNORECASE
+)
 _ADDRESS = re.compile(r"\bat 0x[0-9a-f]{6,}")
 
 
@@ -52,7 +71,9 @@ class _Page(HTMLParser):
             self.loaded.append(given.get("href", ""))
         if given.get(_LOADED.get(tag, "")):
             self.loaded.append(given[_LOADED[tag]])
-        self.loaded += [part.split()[0] for part in given.get("srcset", "").split(",") if part.strip()]
+        self.loaded += [
+            part.split()[0] for part in given.get("srcset", "").split(",") if part.strip()
+        ]
         self.loaded += _URL_IN_CSS.findall(given.get("style", ""))
 
 
@@ -62,10 +83,14 @@ def check(site: Path) -> list[str]:
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in written}
     faults = []
     for path, page in pages.items():
-        faults += [f"{path.relative_to(site)}: {fault}" for fault in _faults_of(path, page, pages, site)]
+        faults += [
+            f"{path.relative_to(site)}: {fault}" for fault in _faults_of(path, page, pages, site)
+        ]
     for path in sorted(site.rglob("*.css")):
         outside = _URL_IN_CSS.findall(path.read_text(encoding="utf-8"))
-        faults += [f"{path.relative_to(site)}: loads “{address}” from outside" for address in outside]
+        faults += [
+            f"{path.relative_to(site)}: loads “{address}” from outside" for address in outside
+        ]
     return faults + list(_faults_of_search(site))
 
 
@@ -111,14 +136,20 @@ def _faults_of_text(text: str) -> Iterator[str]:
 def _faults_of_search(site: Path) -> Iterator[str]:
     """The index must be a script: a page that is opened from a disk may load one, and may fetch nothing."""
     index = site / "searchindex.js"
-    found = re.fullmatch(r"Search\.setIndex\((.*)\)\s*;?\s*", index.read_text("utf-8")) if index.is_file() else None
+    found = (
+        re.fullmatch(r"Search\.setIndex\((.*)\)\s*;?\s*", index.read_text("utf-8"))
+        if index.is_file()
+        else None
+    )
     known = json.loads(found[1]) if found else {}
     if not known.get("docnames"):
         yield "searchindex.js: the search has no index"
     elif not known.get("indexentries"):
         yield "searchindex.js: the search has lost the entries of the index"
     options = site / "_static" / "documentation_options.js"
-    if not options.is_file() or not re.search(r"SHOW_SEARCH_SUMMARY:\s*false", options.read_text("utf-8")):
+    if not options.is_file() or not re.search(
+        r"SHOW_SEARCH_SUMMARY:\s*false", options.read_text("utf-8")
+    ):
         yield "_static/documentation_options.js: the search fetches pages for its summaries"
 
 
@@ -129,7 +160,9 @@ def forget(site: Path, root: Path = DOCS.parent) -> None:
     """
     code = hashlib.sha256()
     for folder in ("cmtrack", "integrations", "docs/_ext", "docs/_pages"):
-        for path in sorted(path for path in (root / folder).rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        for path in sorted(
+            path for path in (root / folder).rglob("*") if path.is_file() and path.suffix != ".pyc"
+        ):
             code.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     stamp = site / ".doctrees" / "code.sha256"
     if stamp.is_file() and stamp.read_text() == code.hexdigest():
@@ -145,18 +178,34 @@ def forget(site: Path, root: Path = DOCS.parent) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Build and check; 0 where nothing is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=DOCS / "_build" / "html", help="the folder of the site")
     parser.add_argument(
-        "--no-execute", action="store_true", help="leave the code of the pages unrun, to see words quickly"
+        "--output", type=Path, default=DOCS / "_build" / "html", help="the folder of the site"
+    )
+    parser.add_argument(
+        "--no-execute",
+        action="store_true",
+        help="leave the code of the pages unrun, to see words quickly",
     )
     parser.add_argument("--check-only", action="store_true", help="check the site that is there")
     parser.add_argument("--open", action="store_true", help="open the site in a browser")
     given = parser.parse_args(arguments)
     site = given.output.resolve()
     if not given.check_only:
-        command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-j", "auto", "-b", "html"]
+        command = [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-W",
+            "--keep-going",
+            "-q",
+            "-j",
+            "auto",
+            "-b",
+            "html",
+        ]
         command += ["-a"]  # of a page that is not written the search loses the entries of the index
-        command += ["-D", f"nb_execution_cache_path={site / '.jupyter_cache'}"]  # beside another site there is another
+        # beside another site there is another
+        command += ["-D", f"nb_execution_cache_path={site / '.jupyter_cache'}"]
         command += ["-t", "no-execute"] if given.no_execute else []
         forget(site)
         if subprocess.run([*command, str(DOCS), str(site)], check=False).returncode:

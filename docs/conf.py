@@ -23,10 +23,12 @@ _OWN = [str(_ROOT), str(_ROOT / "integrations")]  # the site is of this tree, wh
 sys.path[:0] = [*_OWN, str(_ROOT / "docs" / "_ext"), str(_ROOT / "docs" / "_pages")]
 sys.path.append(str(_ROOT / "tests"))
 os.environ |= {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
-os.environ["PYTHONPATH"] = os.pathsep.join([*_OWN, os.environ.get("PYTHONPATH", "")])  # of the kernels that run pages
+# of the kernels that run pages
+os.environ["PYTHONPATH"] = os.pathsep.join([*_OWN, os.environ.get("PYTHONPATH", "")])
 os.environ["PYTHONSTARTUP"] = str(_ROOT / "docs" / "_pages" / "drawings.py")
 
-gc.set_threshold(50_000, 20, 20)  # a build makes little garbage: a tenth of its time went into looking for it
+# a build makes little garbage: a tenth of its time went into looking for it
+gc.set_threshold(50_000, 20, 20)
 
 import example_gallery  # noqa: E402 - docs/_ext is on the path now
 
@@ -73,24 +75,37 @@ class EncryptedKernel(AsyncKernelManager):
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         """Give the command that forks it."""
         command = super().format_kernel_cmd(extra_arguments)
-        inline = "MPLBACKEND=module://matplotlib_inline.backend_inline"  # with another they show no figures
+        # with another they show no figures
+        inline = "MPLBACKEND=module://matplotlib_inline.backend_inline"
         return ["env", inline, *warm("python", *command[command.index("-m") :])]
 
 
-NotebookClient.__init__ = partialmethod(NotebookClient.__init__, kernel_manager_class=EncryptedKernel)
+NotebookClient.__init__ = partialmethod(
+    NotebookClient.__init__, kernel_manager_class=EncryptedKernel
+)
 if not tags.has("no-execute"):  # noqa: F821 - Sphinx gives the tags
     warm("python")  # one process for all that read pages
 nb_execution_mode = "off" if tags.has("no-execute") else "cache"  # noqa: F821 - Sphinx gives the tags
-nb_execution_excludepatterns = ["gallery/generated/*"]  # the tutorial, with its stored outputs; a test runs it
+# the tutorial, with its stored outputs; a test runs it
+nb_execution_excludepatterns = ["gallery/generated/*"]
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_execution_show_tb = True
 nb_merge_streams = True
 smartquotes = False  # commands and options are copied from text: --run-id, 'params.model'
 nb_ipywidgets_js: dict[str, Any] = {}  # it would be loaded from outside
-myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist", "dollarmath", "fieldlist"]
+myst_enable_extensions = [
+    "attrs_block",
+    "attrs_inline",
+    "colon_fence",
+    "deflist",
+    "dollarmath",
+    "fieldlist",
+]
 myst_heading_anchors = 3
-suppress_warnings = ["myst-nb.lexer", "myst-nb.glue", "mystnb.glue"] if tags.has("no-execute") else []  # noqa: F821
+suppress_warnings = (
+    ["myst-nb.lexer", "myst-nb.glue", "mystnb.glue"] if tags.has("no-execute") else []  # noqa: F821
+)
 
 sphinx_gallery_conf = example_gallery.configuration(run=not tags.has("no-execute"))  # noqa: F821
 
@@ -104,7 +119,11 @@ autodoc_typehints = "none"  # numpydoc says the types, in words
 autodoc_class_signature = "mixed"
 autodoc_member_order = "bysource"
 autodoc_mock_imports = [  # frameworks, whether they are installed or not: the pages are the same
-    *sorted(path.stem for path in _HOOKS.glob("[!_]*.py") if f'needs("{path.stem}")' in path.read_text("utf-8")),
+    *sorted(
+        path.stem
+        for path in _HOOKS.glob("[!_]*.py")
+        if f'needs("{path.stem}")' in path.read_text("utf-8")
+    ),
     "pytorch_lightning",
 ]
 numpydoc_show_class_members = False
@@ -122,11 +141,13 @@ html_css_files = ["cmtrack.css", "colours.css"]
 html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sourcelink = False
-html_show_search_summary = False  # it is fetched, which a page that was opened from a disk cannot do
+# it is fetched, which a page that was opened from a disk cannot do
+html_show_search_summary = False
 html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_math_renderer = "mathml"
 html_sidebars: dict[str, list[str]] = {  # pages without pages below them need no list of these
-    name: [] for name in ("index", "start", "sources", "architecture", "contributing", "changelog", "search")
+    name: []
+    for name in ("index", "start", "sources", "architecture", "contributing", "changelog", "search")
 }
 html_theme_options = {
     "logo": {"text": "cmtrack"},
@@ -142,28 +163,40 @@ html_theme_options = {
 }
 
 
-def without_fields(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+def without_fields(
+    app: Any, what: str, name: str, member: Any, skip: bool, options: Any
+) -> bool | None:
     """Leave out fields of dataclasses, which their class says under "Attributes" or "Parameters"."""
     shown = (property, classmethod, staticmethod, Enum)
-    return None if what == "module" or isinstance(member, shown) or inspect.isroutine(member) else True
+    return (
+        None if what == "module" or isinstance(member, shown) or inspect.isroutine(member) else True
+    )
 
 
 def as_written(app: Any, context: Any, lines: list[str]) -> None:
     """Keep the stars and quotes of a command's help, which reStructuredText would take for marks."""
     for number, line in enumerate(lines):
         if line.startswith(".. option::"):
-            lines[number] = re.sub(r"(\[=\w+)>", r"\1]>", line)  # sphinx-click takes the last bracket for its own
+            # sphinx-click takes the last bracket for its own
+            lines[number] = re.sub(r"(\[=\w+)>", r"\1]>", line)
         elif line.lstrip().startswith(":default:"):
-            lines[number] = re.sub(r"``(?:\w*Path\()?'(.*)'\)?``", r"``\1``", line)  # as it is typed
+            # as it is typed
+            lines[number] = re.sub(r"``(?:\w*Path\()?'(.*)'\)?``", r"``\1``", line)
         elif not line.lstrip().startswith((".. ", ":")):
             marked, required, said = line.rpartition("**Required** ")  # sphinx-click's own mark
-            lines[number] = marked + required.replace("** ", ".** ") + re.sub(r"([*`|_])", r"\\\1", said)
+            lines[number] = (
+                marked + required.replace("** ", ".** ") + re.sub(r"([*`|_])", r"\\\1", said)
+            )
 
 
-def without_empty_heads(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+def without_empty_heads(
+    app: Any, page: str, template: str, context: dict[str, Any], tree: Any
+) -> None:
     """Make the corner of a table, over the names of its rows, a cell: a heading without words is read aloud as one."""
     if "body" in context:
-        context["body"] = re.sub(r"<th(?: [^>]*)?>(?:\s|<p>|</p>)*</th>", "<td></td>", context["body"])
+        context["body"] = re.sub(
+            r"<th(?: [^>]*)?>(?:\s|<p>|</p>)*</th>", "<td></td>", context["body"]
+        )
 
 
 def setup(app: Any) -> None:

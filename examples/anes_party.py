@@ -32,8 +32,12 @@ SEED = 1996
 people = anes96.load_pandas().data
 x = people[["logpopul", "TVnews", "selfLR", "ClinLR", "DoleLR", "age", "educ", "income"]].to_numpy()
 y = people["PID"].astype(int).to_numpy()
-x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=0.2, stratify=y, random_state=SEED)
-x_fit, x_held, y_fit, y_held = train_test_split(x_train, y_train, test_size=0.25, stratify=y_train, random_state=SEED)
+x_train, x_test, y_train, y_test = train_test_split(
+    x, y, test_size=0.2, stratify=y, random_state=SEED
+)
+x_fit, x_held, y_fit, y_held = train_test_split(
+    x_train, y_train, test_size=0.25, stratify=y_train, random_state=SEED
+)
 
 # %%
 # The question has two steps: which party (how strongly does not matter), and then, who is not a Democrat? An
@@ -51,7 +55,8 @@ models = {
     "naive Bayes": GaussianNB(),
     "logistic regression": make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
     "neural network": make_pipeline(
-        StandardScaler(), MLPClassifier(hidden_layer_sizes=(6,), max_iter=100, batch_size=10, random_state=SEED)
+        StandardScaler(),
+        MLPClassifier(hidden_layer_sizes=(6,), max_iter=100, batch_size=10, random_state=SEED),
     ),
 }
 
@@ -65,7 +70,9 @@ for name, model in models.items():
     with mlflow.start_run(run_name=name) as run:
         model.fit(x_fit, y_fit)
         held = (y_held, model.predict_proba(x_held))
-        log_evaluation(y_test, y_prob=model.predict_proba(x_test), grouping=question, calibration=held)
+        log_evaluation(
+            y_test, y_prob=model.predict_proba(x_test), grouping=question, calibration=held
+        )
         runs[name] = run.info.run_id
 for name, run_id in runs.items():
     print(f"{name:20} {load_evaluation(run_id)}")

@@ -24,7 +24,9 @@ LOOPS = (0, 6, 8, 9)
 images = load_digits()
 half = images.images[:, :, 4:].reshape(len(images.target), -1)
 codes = np.array([f"{'loop' if digit in LOOPS else 'open'}.{digit}" for digit in images.target])
-x_fit, x_test, y_fit, y_test = train_test_split(half, codes, train_size=300, stratify=codes, random_state=0)
+x_fit, x_test, y_fit, y_test = train_test_split(
+    half, codes, train_size=300, stratify=codes, random_state=0
+)
 sheets = np.arange(len(y_test) // 3 * 3).reshape(-1, 3)  # three images each
 actual = [set(y_test[sheet]) for sheet in sheets]
 
@@ -33,10 +35,15 @@ actual = [set(y_test[sheet]) for sheet in sheets]
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("sheets of digits")
 logged = {}
-for name, model in {"logistic regression": LogisticRegression(max_iter=2000), "naive Bayes": GaussianNB()}.items():
+for name, model in {
+    "logistic regression": LogisticRegression(max_iter=2000),
+    "naive Bayes": GaussianNB(),
+}.items():
     with mlflow.start_run(run_name=name) as run:
         found = model.fit(x_fit, y_fit).predict(x_test)
-        evaluation = evaluate_families(actual, [set(found[sheet]) for sheet in sheets], Prefix(separator="."))
+        evaluation = evaluate_families(
+            actual, [set(found[sheet]) for sheet in sheets], Prefix(separator=".")
+        )
         log_evaluation(evaluation)
         logged[name] = run.info.run_id, evaluation
     print(f"{name:20} {evaluation}")

@@ -22,7 +22,9 @@ half = images.images[:, :, 4:].reshape(len(images.target), -1)
 chosen = np.isin(images.target, (3, 8))
 x, y = half[chosen], images.target[chosen]
 x_fit, x_rest, y_fit, y_rest = train_test_split(x, y, train_size=60, stratify=y, random_state=0)
-x_held, x_new, y_held, y_new = train_test_split(x_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=0)
+x_held, x_new, y_held, y_new = train_test_split(
+    x_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=0
+)
 pile = np.concatenate((np.flatnonzero(y_new == 3), np.flatnonzero(y_new == 8)[:12]))
 model = LogisticRegression(C=1e-3).fit(x_fit, y_fit)
 scores = model.predict_proba(x_new[pile])[:, 1]

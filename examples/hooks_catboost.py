@@ -20,13 +20,20 @@ mlflow.set_experiment("hooks")
 # %%
 # Wine of three growers, told apart by thirteen measurements.
 wine = load_wine()
-x, x_val, y, y_val = train_test_split(wine.data, wine.target, test_size=0.5, stratify=wine.target, random_state=0)
+x, x_val, y, y_val = train_test_split(
+    wine.data, wine.target, test_size=0.5, stratify=wine.target, random_state=0
+)
 
 # %%
 # ``every=10``: a step of the run for ten stages.
 with mlflow.start_run(run_name="CatBoost") as run:
     model = CatBoostClassifier(
-        iterations=200, depth=3, learning_rate=0.3, early_stopping_rounds=20, verbose=False, allow_writing_files=False
+        iterations=200,
+        depth=3,
+        learning_rate=0.3,
+        early_stopping_rounds=20,
+        verbose=False,
+        allow_writing_files=False,
     ).fit(x, y, eval_set=(x_val, y_val))
     logged = log_fitted(model, x_val, y_val, every=10)
 

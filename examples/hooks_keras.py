@@ -28,7 +28,11 @@ x, x_val, y, y_val = train_test_split(
 loops = Grouping({"open": [1, 2, 3, 4, 5, 7], "loop": [0, 6, 8, 9]}, name="loops")
 keras.utils.set_random_seed(0)
 model = keras.Sequential(
-    [keras.Input((64,)), keras.layers.Dense(32, activation="relu"), keras.layers.Dense(10, activation="softmax")]
+    [
+        keras.Input((64,)),
+        keras.layers.Dense(32, activation="relu"),
+        keras.layers.Dense(10, activation="softmax"),
+    ]
 )
 model.compile("adam", "sparse_categorical_crossentropy")
 
@@ -37,7 +41,9 @@ model.compile("adam", "sparse_categorical_crossentropy")
 with mlflow.start_run(run_name="Keras"):
     stop = keras.callbacks.EarlyStopping(monitor="val_loss", patience=2, restore_best_weights=True)
     callback = EvaluationCallback((x_val, y_val), every=5, grouping=loops)
-    model.fit(x, y, validation_data=(x_val, y_val), epochs=10, verbose=2, callbacks=[stop, callback])
+    model.fit(
+        x, y, validation_data=(x_val, y_val), epochs=10, verbose=2, callbacks=[stop, callback]
+    )
 
 print(callback.logged.evaluation)
 print(f"Look at the run with: mlflow ui --backend-store-uri {STORE}")

@@ -21,7 +21,9 @@ mlflow.set_experiment("hooks")
 # Malignant or benign, by thirty measurements of cells.
 data = load_breast_cancer()
 names = data.target_names[data.target]  # "malignant", "benign"
-x, x_val, y, y_val = train_test_split(data.data, names, test_size=0.4, stratify=names, random_state=0)
+x, x_val, y, y_val = train_test_split(
+    data.data, names, test_size=0.4, stratify=names, random_state=0
+)
 
 # %%
 # ``early_stopping=15`` belongs to the callback: LightGBM's own would end the training before it.

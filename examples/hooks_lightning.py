@@ -27,7 +27,9 @@ STORE = "sqlite:///cmtrack-examples.db"
 class Net(L.LightningModule):
     def __init__(self):
         super().__init__()
-        self.layers = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)
+        )
 
     def training_step(self, batch, batch_idx):
         return torch.nn.functional.cross_entropy(self.layers(batch[0]), batch[1])
@@ -40,14 +42,18 @@ class Net(L.LightningModule):
 
 
 def loader(x, y):
-    return DataLoader(TensorDataset(torch.tensor(x, dtype=torch.float32) / 16, torch.tensor(y)), batch_size=64)
+    return DataLoader(
+        TensorDataset(torch.tensor(x, dtype=torch.float32) / 16, torch.tensor(y)), batch_size=64
+    )
 
 
 # %%
 # Every second epoch is a step of the run.
 if __name__ == "__main__":
     digits = load_digits()
-    parts = train_test_split(digits.data, digits.target, test_size=0.4, stratify=digits.target, random_state=0)
+    parts = train_test_split(
+        digits.data, digits.target, test_size=0.4, stratify=digits.target, random_state=0
+    )
     loops = Grouping({"open": [1, 2, 3, 4, 5, 7], "loop": [0, 6, 8, 9]}, name="loops")
     mlflow.set_tracking_uri(STORE)
     logger = MLFlowLogger(experiment_name="hooks", run_name="Lightning", tracking_uri=STORE)

@@ -22,7 +22,9 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)  # the ranking says more th
 # %%
 # Malignant or benign, by thirty measurements of cells.
 data = load_breast_cancer()
-x, x_val, y, y_val = train_test_split(data.data, data.target, test_size=0.5, stratify=data.target, random_state=0)
+x, x_val, y, y_val = train_test_split(
+    data.data, data.target, test_size=0.5, stratify=data.target, random_state=0
+)
 
 # %%
 # ``judge`` logs the trial's run and returns the metric that Optuna maximises.
@@ -46,7 +48,9 @@ with mlflow.start_run(run_name="Optuna"):
 # Among trials that cannot be told apart, the smallest forest is taken.
 comparison = compare_study(study, tie_breakers=["params.n_estimators"])
 print(comparison.summary())
-print(f"Optuna's best trial is {study.best_trial.number}; with ties broken by size it is {comparison.best.name!r}")
+print(
+    f"Optuna's best trial is {study.best_trial.number}; with ties broken by size it is {comparison.best.name!r}"
+)
 comparison.figures()["ranking"].savefig("optuna_ranking.png")
 comparison.report("hooks_optuna.html")
 print(f"Read hooks_optuna.html, or look at the runs with: mlflow ui --backend-store-uri {STORE}")

@@ -26,14 +26,20 @@ first = not many or dist.get_rank() == 0
 
 
 def loader(x, y):
-    data = TensorDataset(torch.tensor(x, dtype=torch.float32) / 16, torch.tensor(y), torch.arange(len(y)))
-    return DataLoader(data, batch_size=64, sampler=DistributedSampler(data, shuffle=False) if many else None)
+    data = TensorDataset(
+        torch.tensor(x, dtype=torch.float32) / 16, torch.tensor(y), torch.arange(len(y))
+    )
+    return DataLoader(
+        data, batch_size=64, sampler=DistributedSampler(data, shuffle=False) if many else None
+    )
 
 
 # %%
 # An ordinary network on images of digits.
 digits = load_digits()
-parts = train_test_split(digits.data, digits.target, test_size=0.4, stratify=digits.target, random_state=0)
+parts = train_test_split(
+    digits.data, digits.target, test_size=0.4, stratify=digits.target, random_state=0
+)
 train, valid = loader(parts[0], parts[2]), loader(parts[1], parts[3])
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))

@@ -12,7 +12,13 @@ import mlflow
 import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments, set_seed
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    Trainer,
+    TrainingArguments,
+    set_seed,
+)
 
 from cmtrack_integrations.transformers import EvaluationCallback, compute_metrics
 
@@ -30,11 +36,16 @@ class Images(torch.utils.data.Dataset):
         return len(self.digits)
 
     def __getitem__(self, place):
-        return {"input_ids": torch.tensor(self.pixels[place]), "labels": torch.tensor(self.digits[place])}
+        return {
+            "input_ids": torch.tensor(self.pixels[place]),
+            "labels": torch.tensor(self.digits[place]),
+        }
 
 
 given = load_digits()
-x, x_val, y, y_val = train_test_split(given.data, given.target, test_size=0.4, stratify=given.target, random_state=0)
+x, x_val, y, y_val = train_test_split(
+    given.data, given.target, test_size=0.4, stratify=given.target, random_state=0
+)
 
 # %%
 # ``compute_metrics`` gives the Trainer the metrics that the run gets, so that they can choose the best checkpoint.

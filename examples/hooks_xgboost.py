@@ -21,7 +21,9 @@ mlflow.set_experiment("hooks")
 # %%
 # Ten digits in two groups: those with a closed loop, and the others.
 digits = load_digits()
-x, x_val, y, y_val = train_test_split(digits.data, digits.target, test_size=0.4, stratify=digits.target, random_state=0)
+x, x_val, y, y_val = train_test_split(
+    digits.data, digits.target, test_size=0.4, stratify=digits.target, random_state=0
+)
 loops = Grouping({"open": [1, 2, 3, 4, 5, 7], "loop": [0, 6, 8, 9]}, name="loops")
 train, valid = xgb.DMatrix(x, y), xgb.DMatrix(x_val, y_val)
 

@@ -26,36 +26,60 @@ train, held = train_test_split(train, test_size=0.3, stratify=train["party"], ra
 
 mlflow.set_tracking_uri(STORE)
 mlflow.set_experiment("mlflow.models.evaluate")
-model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(train[features], train["party"])
+model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(
+    train[features], train["party"]
+)
 options = {
-    "grouping": {"name": "republican", "groups": {"other": {"from": 0, "to": 3}, "republican": {"from": 4, "to": 6}}},
+    "grouping": {
+        "name": "republican",
+        "groups": {"other": {"from": 0, "to": 3}, "republican": {"from": 4, "to": 6}},
+    },
     "calibration": (held["party"], model.predict_proba(held[features])),
 }
 
 # %%
 # A model: its probabilities are found, and its metrics are linked to it, once.
 with mlflow.start_run(run_name="model") as run:
-    info = mlflow.sklearn.log_model(model, name="party", signature=infer_signature(test[features], [0]))
+    info = mlflow.sklearn.log_model(
+        model, name="party", signature=infer_signature(test[features], [0])
+    )
     result = mlflow.models.evaluate(
-        info.model_uri, test, targets="party", model_type="classifier",
+        info.model_uri,
+        test,
+        targets="party",
+        model_type="classifier",
         evaluators=["default", "cmtrack"],
         evaluator_config={"cmtrack": options, "default": {"log_model_explainability": False}},
-    )  # fmt: skip
-for name in ("accuracy_score", "multiclass/accuracy", "binary/matthews_corrcoef", "prevalence/calibrated"):
+    )
+for name in (
+    "accuracy_score",
+    "multiclass/accuracy",
+    "binary/matthews_corrcoef",
+    "prevalence/calibrated",
+):
     print(f"{name:26} {result.metrics[name]:.4f}")
-print("artifacts:", ", ".join(sorted(name for name in result.artifacts if name.startswith("cmtrack"))))
+print(
+    "artifacts:", ", ".join(sorted(name for name in result.artifacts if name.startswith("cmtrack")))
+)
 load_evaluation(run.info.run_id).figures()["reduced_republican"].savefig("mlflow_republican.png")
 
 # %%
 # A table of predictions: the columns of probabilities have to be named.
 scored = test[["party"]].assign(
     predicted=model.predict(test[features]),
-    **{f"p_{label}": p for label, p in zip(model.classes_, model.predict_proba(test[features]).T, strict=True)},
+    **{
+        f"p_{label}": p
+        for label, p in zip(model.classes_, model.predict_proba(test[features]).T, strict=True)
+    },
 )
 static = mlflow.models.evaluate(
-    data=scored, targets="party", predictions="predicted", model_type="classifier",
-    evaluators="cmtrack", evaluator_config={"y_prob": "p_*", **options},
-)  # fmt: skip
+    data=scored,
+    targets="party",
+    predictions="predicted",
+    model_type="classifier",
+    evaluators="cmtrack",
+    evaluator_config={"y_prob": "p_*", **options},
+)
 print(f"the same number: {static.metrics['binary/matthews_corrcoef']:.4f}")
 
 # %%

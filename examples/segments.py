@@ -25,13 +25,19 @@ p = cross_val_predict(model, x, y, cv=10, method="predict_proba")
 
 segments = pd.DataFrame(
     {
-        "age": pd.cut(people["age"], [0, 30, 45, 60, 120], labels=["to 30", "31 to 45", "46 to 60", "over 60"]),
-        "education": pd.cut(people["educ"], [0, 3, 5, 7], labels=["school", "some college", "degree"]),
+        "age": pd.cut(
+            people["age"], [0, 30, 45, 60, 120], labels=["to 30", "31 to 45", "46 to 60", "over 60"]
+        ),
+        "education": pd.cut(
+            people["educ"], [0, 3, 5, 7], labels=["school", "some college", "degree"]
+        ),
         "income": pd.cut(people["income"], [0, 12, 18, 24], labels=["low", "middle", "high"]),
         "ideology": pd.cut(people["selfLR"], [0, 3, 4, 7], labels=["left", "middle", "right"]),
     }
 )
-evaluation = evaluate(y, y_prob=p, labels=["Democrat", "other"], positive="other", segments=segments)
+evaluation = evaluate(
+    y, y_prob=p, labels=["Democrat", "other"], positive="other", segments=segments
+)
 
 # %%
 # Found: every segment of one column and of two crossed ones, with at least 60 people.

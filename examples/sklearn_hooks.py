@@ -22,7 +22,7 @@ from cmtrack_integrations.sklearn import (
     get_scorer,
     log_candidates,
     log_estimator,
-)  # fmt: skip
+)
 
 STORE = "sqlite:///cmtrack-examples.db"
 SEED = 1996
@@ -32,7 +32,9 @@ SEED = 1996
 people = anes96.load_pandas().data
 x = people[["logpopul", "TVnews", "selfLR", "ClinLR", "DoleLR", "age", "educ", "income"]]
 y = people["PID"].astype(int)
-x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=0.25, stratify=y, random_state=SEED)
+x_train, x_test, y_train, y_test = train_test_split(
+    x, y, test_size=0.25, stratify=y, random_state=SEED
+)
 republican = Grouping({"other": [0, 1, 2, 3], "republican": [4, 5, 6]}, name="republican")
 folds = StratifiedKFold(4, shuffle=True, random_state=SEED)
 mlflow.set_tracking_uri(STORE)
@@ -44,10 +46,14 @@ regression = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
 logged = []
 for name, model in {"logistic regression": regression, "naive Bayes": GaussianNB()}.items():
     with mlflow.start_run(run_name=name):
-        validated = cross_validate_evaluation(model, x_train, y_train, cv=folds, grouping=republican)
+        validated = cross_validate_evaluation(
+            model, x_train, y_train, cv=folds, grouping=republican
+        )
         logged += validated.log()[1:]  # the first one is the whole
     print(f"{name:20} {validated.evaluation}")
-comparison = compare([one.run_id for one in logged], block="params.fold", rank_by="binary/matthews_corrcoef")
+comparison = compare(
+    [one.run_id for one in logged], block="params.fold", rank_by="binary/matthews_corrcoef"
+)
 print(f"\n{comparison.summary()}")
 
 # %%
@@ -59,7 +65,9 @@ with mlflow.start_run(run_name="search"):
     search.fit(x_train, y_train)
     print(f"the search took {search.best_params_}")
     candidates = log_candidates(search, x_train, y_train, grouping=republican)
-    out_of_fold = cross_validate_evaluation(search.best_estimator_, x_train, y_train, cv=folds, grouping=republican)
+    out_of_fold = cross_validate_evaluation(
+        search.best_estimator_, x_train, y_train, cv=folds, grouping=republican
+    )
     best = log_estimator(search, x_test, y_test, grouping=republican, calibration=out_of_fold)
 for one in candidates:  # the search's best first
     print(f"candidate              {one.evaluation}")

@@ -49,7 +49,12 @@ def by_dask(folder):
     import dask.dataframe as dd
     from distributed import Client, LocalCluster
 
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": folder.parent}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "dashboard_address": None,
+        "local_directory": folder.parent,
+    }
     with LocalCluster(**options) as cluster, Client(cluster):
         return judged(dd.read_parquet(str(folder)))
 
@@ -61,10 +66,19 @@ def by_spark(folder):
         raise ImportError("Java 17 or newer, and neither JAVA_HOME nor PATH leads to one")
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers need cmtrack; on a cluster it is in their image
-    builder = SparkSession.builder.master("local[2]").config("spark.driver.bindAddress", "127.0.0.1")
-    builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.sql.shuffle.partitions", "2")
-    spark = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    # the workers need cmtrack; on a cluster it is in their image
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config(
+        "spark.driver.bindAddress", "127.0.0.1"
+    )
+    builder = builder.config("spark.driver.host", "127.0.0.1").config(
+        "spark.sql.shuffle.partitions", "2"
+    )
+    spark = (
+        builder.config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
     try:
         return judged(spark.read.parquet(str(folder)))
     finally:
@@ -92,7 +106,13 @@ if __name__ == "__main__":
     expected = evaluate(y, y_prob=p, grouping=LOOPS)
     print(f"{len(y)} rows, ROC AUC {expected.metrics['binary/roc_auc']:.4f}")
     frame = pd.DataFrame(p, columns=[f"p_{digit}" for digit in range(10)]).assign(y=y)
-    engines = {"DuckDB": by_duckdb, "Polars": by_polars, "Dask": by_dask, "Spark": by_spark, "Ray": by_ray}
+    engines = {
+        "DuckDB": by_duckdb,
+        "Polars": by_polars,
+        "Dask": by_dask,
+        "Spark": by_spark,
+        "Ray": by_ray,
+    }
     with tempfile.TemporaryDirectory() as room:
         folder = Path(room, "predictions")
         folder.mkdir()
@@ -106,4 +126,6 @@ if __name__ == "__main__":
                 continue
             same = np.array_equal(found.confusion_matrix.counts, expected.confusion_matrix.counts)
             off = max(abs(found.metrics[name] - value) for name, value in expected.metrics.items())
-            print(f"{engine:6} has {'the same' if same else 'OTHER'} counts, and metrics within {off:.0e}")
+            print(
+                f"{engine:6} has {'the same' if same else 'OTHER'} counts, and metrics within {off:.0e}"
+            )

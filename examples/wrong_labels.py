@@ -30,7 +30,10 @@ models = {
     "tree": DecisionTreeClassifier(random_state=0, min_samples_leaf=5),
     "naive": GaussianNB(),
 }
-scores = {name: cross_val_predict(model, x, truth, cv=3, method="predict_proba") for name, model in models.items()}
+scores = {
+    name: cross_val_predict(model, x, truth, cv=3, method="predict_proba")
+    for name, model in models.items()
+}
 
 # %%
 # Planted: 20 labels become any other digit; 20 become the answer of the forest where it is wrong, as labels do that a
@@ -49,14 +52,18 @@ runs = {name: evaluate(labels, y_prob=p) for name, p in scores.items()}
 comparison = compare(runs, rank_by="multiclass/accuracy")
 missed = comparison.missed()
 print(missed.sentence)
-print(f"Of the 20 labels that are wrong anywhere, {np.isin(anywhere, missed.to_frame()['row']).sum()} are among them.")
+print(
+    f"Of the 20 labels that are wrong anywhere, {np.isin(anywhere, missed.to_frame()['row']).sum()} are among them."
+)
 
 # %%
 # The fewer models must get a row wrong, the longer the list, and the fewer of its labels are wrong.
 for models_wrong in (5, 4, 3, 2):
     rows = comparison.missed(models_wrong).to_frame()["row"]
     found = np.isin(rows, planted).sum()
-    print(f"At least {models_wrong} models get {len(rows)} rows wrong: {found} of them have a planted label.")
+    print(
+        f"At least {models_wrong} models get {len(rows)} rows wrong: {found} of them have a planted label."
+    )
 
 # %%
 # Labels that follow a model are not among the rows that all models get wrong. They favour that model.

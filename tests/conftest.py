@@ -31,12 +31,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("integration")
     fixtures = getattr(item, "fixturenames", ())
     parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
-    if "spark" in fixtures or any(isinstance(value, str) and value == "spark" for value in parameters):
+    if "spark" in fixtures or any(
+        isinstance(value, str) and value == "spark" for value in parameters
+    ):
         item.add_marker("spark")
     if "browser" in fixtures:
         item.add_marker("browser")
     test = getattr(item, "obj", None)
-    if EXAMPLES and hypothesis.is_hypothesis_test(test):  # there is no public way to change what a test was given
+    # there is no public way to change what a test was given
+    if EXAMPLES and hypothesis.is_hypothesis_test(test):
         given = test._hypothesis_internal_use_settings
         test._hypothesis_internal_use_settings = hypothesis.settings(given, max_examples=EXAMPLES)
 

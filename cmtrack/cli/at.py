@@ -57,13 +57,17 @@ def _print(found: Transported) -> None:
 
     console, frame, shares = terminal(), found.to_frame(), found.by_name
     headline, several = set(found.evaluation.headline), len(shares) > 2
-    where = ", ".join(f"{name} {100 * share:.3g} %" for name, share in list(shares.items())[:_MOST_SHARES])
+    where = ", ".join(
+        f"{name} {100 * share:.3g} %" for name, share in list(shares.items())[:_MOST_SHARES]
+    )
     title = f"Where the shares are: {where}{', …' if len(shares) > _MOST_SHARES else ''}"
     names = ["metric", "here", "there", "low", "high"]
     table = new_table(title, *names, *(["why"] if several else []), right=4)
     for row in frame.to_dict("records"):
         if row["metric"] in headline:
-            heading = fmt.metric_title(row["metric"], found.evaluation.positive, catalog=found.evaluation.catalog)
+            heading = fmt.metric_title(
+                row["metric"], found.evaluation.positive, catalog=found.evaluation.catalog
+            )
             numbers = (fmt.number(row[name]) for name in names[1:])
             table.add_row(plain(heading), *numbers, *([plain(row["why"])] if several else []))
     if table.row_count:
@@ -73,8 +77,12 @@ def _print(found: Transported) -> None:
 
 @main.command("plan")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]")
-@click.option("--difference", type=float, required=True, help="True difference that is to be shown.")
-@click.option("--metric", default="multiclass/accuracy", show_default=True, help="Metric of the difference.")
+@click.option(
+    "--difference", type=float, required=True, help="True difference that is to be shown."
+)
+@click.option(
+    "--metric", default="multiclass/accuracy", show_default=True, help="Metric of the difference."
+)
 @of_stored
 def plan_command(runs: Sequence[str], difference: float, metric: str, place: Place) -> Answer:
     """Print how many test rows show a difference in 80 % of cases.
@@ -93,7 +101,9 @@ def plan_command(runs: Sequence[str], difference: float, metric: str, place: Pla
             if len(sides) == 2:
                 names = ("first", "second")
                 options = CompareOptions(rank_by=metric)
-                resolution = compare_evaluations(dict(zip(names, sides, strict=True)), options).resolution
+                resolution = compare_evaluations(
+                    dict(zip(names, sides, strict=True)), options
+                ).resolution
                 low = high = resolution.rows_for(difference)
                 smallest = resolution.smallest_difference
             else:
@@ -107,5 +117,10 @@ def plan_command(runs: Sequence[str], difference: float, metric: str, place: Pla
     else:
         alike = "the fewer, the more another model errs where this one does"
         sentence = f"{low:,} to {high:,} {shows}: {alike}. There are {n:,.0f}."
-    data = {"rows": n, "rows_needed": [low, high], "smallest_difference": smallest, "metric": metric}
+    data = {
+        "rows": n,
+        "rows_needed": [low, high],
+        "smallest_difference": smallest,
+        "metric": metric,
+    }
     return Answer(lambda: data, lambda: echo(sentence))

@@ -42,7 +42,11 @@ def one_run(function: Function) -> Function:
 
     @functools.wraps(function)
     def wrapped(
-        run: str | None, latest: bool, experiment_names: Sequence[str] | None, filter_string: str, **options: Any
+        run: str | None,
+        latest: bool,
+        experiment_names: Sequence[str] | None,
+        filter_string: str,
+        **options: Any,
     ) -> Any:
         if latest == (run is not None):
             raise click.UsageError("name a RUN, or take the newest with --latest")
@@ -52,12 +56,17 @@ def one_run(function: Function) -> Function:
         return function(run=taken, **options)
 
     latest = "Take the finished run with an evaluation that started last; --experiment and --filter choose among them."
-    for option in (click.option("--latest", is_flag=True, help=latest), click.argument("run", required=False)):
+    for option in (
+        click.option("--latest", is_flag=True, help=latest),
+        click.argument("run", required=False),
+    ):
         wrapped = option(wrapped)
     return wrapped  # type: ignore[return-value]
 
 
-def _newest(experiments: Sequence[str], filter_string: str, prefix: str, tracking_uri: str | None, **_: Any) -> str:
+def _newest(
+    experiments: Sequence[str], filter_string: str, prefix: str, tracking_uri: str | None, **_: Any
+) -> str:
     """The id of the newest run, which is named on stderr."""
     with working() as step:
         step("looking for the newest run", 0, 0)
@@ -69,7 +78,10 @@ def _newest(experiments: Sequence[str], filter_string: str, prefix: str, trackin
         with quiet(), tracking_store(tracking_uri):
             run = newest(client_for(), experiments, filter_string, prefix)
     when = datetime.fromtimestamp(run.start_time / 1000, UTC)
-    echo(f"The newest run is {run.run_id}, {quoted(run.name)}, started {when:%Y-%m-%d %H:%M:%S} UTC.", err=True)
+    echo(
+        f"The newest run is {run.run_id}, {quoted(run.name)}, started {when:%Y-%m-%d %H:%M:%S} UTC.",
+        err=True,
+    )
     return run.run_id
 
 
@@ -84,7 +96,9 @@ def comparison_command(name: str) -> Callable[[Callable[..., Answer]], click.Com
     return made
 
 
-def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None, **options: Any) -> Comparison:
+def compared(
+    step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None, **options: Any
+) -> Comparison:
     """The comparison for these options, which are validated before any request to a store.
 
     ``options`` are those of :class:`~cmtrack.comparison.spec.CompareSpec` as the command line has them: files by their
@@ -92,7 +106,9 @@ def compared(step: Step, *, runs: Sequence[str], rule: Rule | Path | None = None
     """
     experiments: Sequence[str] = options.get("experiment_names") or ()
     if runs and options.get("filter_string") and not experiments:
-        raise click.UsageError("--filter chooses among the runs of --experiment: leave it out for named runs")
+        raise click.UsageError(
+            "--filter chooses among the runs of --experiment: leave it out for named runs"
+        )
     if options.get("block") is None and (
         options.get("model") is not None or options.get("block_kind", "auto") != "auto"
     ):
@@ -166,7 +182,9 @@ def check_gates(require: Sequence[str], against: str | None) -> None:
 
     gates = [parsed(Gate.parse, text) for text in require]
     if against is None and any(gate.against for gate in gates):
-        raise click.UsageError("a gate on flips or a .difference needs --against, the run to compare with")
+        raise click.UsageError(
+            "a gate on flips or a .difference needs --against, the run to compare with"
+        )
 
 
 def check_prefix(prefix: str) -> None:
@@ -195,7 +213,9 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
     """The grouping of a file, and the positive group by its name."""
     if path is None:
         if positive is not None:
-            raise click.UsageError("--positive needs --grouping: without one, runs keep their positive group")
+            raise click.UsageError(
+                "--positive needs --grouping: without one, runs keep their positive group"
+            )
         return None, None
     from cmtrack.cli.reading import read_file, two_groups
     from cmtrack.grouping import Grouping

@@ -63,17 +63,24 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     for place, ranking in enumerate(comparison.rankings):
         title = f"{heading(comparison, place)}, by {comparison.criterion}{at_shares(comparison)}"
         below = beside(comparison, ranking)
-        print_table(console, title, _columns(ranking), ranking.standings, below, ranking.criterion.catalog)
+        print_table(
+            console, title, _columns(ranking), ranking.standings, below, ranking.criterion.catalog
+        )
         if len(ranking.standings) > 1 and not (ranking.criterion.pareto or ranking.over):
             console.print(plain(explained(ranking.confidence_level)))
         # the differences that do not use that the rows are the same, and why
         unpaired = ((run.name, run.unpaired) for run in ranking.standings if run.unpaired)
         print_left_out(console, unpaired, "Not compared row by row")
     print_segments(console, comparison.segments)
-    lines = [f"{quoted(run.name)}: {'; '.join(str(g) for g in run.gates if not g.passed)}" for run in comparison.failed]
+    lines = [
+        f"{quoted(run.name)}: {'; '.join(str(g) for g in run.gates if not g.passed)}"
+        for run in comparison.failed
+    ]
     _print_list(console, "Failed a gate", lines, "runs")
     for head, last in (("Last", True), ("Not ranked", False)):
-        names = [(entry.run.name, entry.reason) for entry in comparison.left_out if entry.last == last]
+        names = [
+            (entry.run.name, entry.reason) for entry in comparison.left_out if entry.last == last
+        ]
         print_left_out(console, names, head)
 
 
@@ -82,7 +89,9 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
     from cmtrack.report.review.record import rule_of
 
     rule = rule_of(comparison)
-    console.print(plain(comparison.summary() if rule is None else f"{comparison.summary()}\n{rule.sentence}"))
+    console.print(
+        plain(comparison.summary() if rule is None else f"{comparison.summary()}\n{rule.sentence}")
+    )
 
 
 def print_segments(console: Console, compared: SegmentComparison) -> None:
@@ -106,11 +115,18 @@ def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[Column]:
     columns = [
         Column("segment", lambda k: first.segments[k], ALWAYS, folds=True),
         Column("rows", lambda k: fmt.count(first.rows[k]), ALWAYS, right=True),
-        Column(one_line(first.first), lambda k: fmt.number(float(first.first_values[k])), ALWAYS, right=True),
+        Column(
+            one_line(first.first),
+            lambda k: fmt.number(float(first.first_values[k])),
+            ALWAYS,
+            right=True,
+        ),
     ]
     for place, pair in enumerate(pairs):
         difference = partial(_segment_difference, pair, first.segments)
-        columns.append(Column(f"difference from\n{one_line(pair.second)}", difference, DECIDES - 1 - place))
+        columns.append(
+            Column(f"difference from\n{one_line(pair.second)}", difference, DECIDES - 1 - place)
+        )
     return columns
 
 
@@ -121,7 +137,9 @@ def _segment_difference(pair: SegmentDifferences, segments: Sequence[str], k: in
     return fmt.signed_or_why(float(pair.differences[place]), ends, pair.reasons[place])
 
 
-def print_left_out(console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked") -> None:
+def print_left_out(
+    console: Console, left_out: Iterable[tuple[str, str]], head: str = "Not ranked"
+) -> None:
     """Print excluded runs by reason, the most frequent first."""
     by_reason = fmt.by_reason((quoted(name), reason) for name, reason in left_out)
     lines = [f"{some_of(names, MAX_LISTED)}: {reason}" for reason, names in by_reason.items()]
@@ -146,24 +164,39 @@ def print_table(
     table = _table(shown_columns, rows)
     table.rows[-1].end_section = bool(below)
     for row in below:
-        named = (f"{fmt.metric_title(name, brief=True, catalog=catalog)} {value}" for name, value in row.values.items())
+        named = (
+            f"{fmt.metric_title(name, brief=True, catalog=catalog)} {value}"
+            for name, value in row.values.items()
+        )
         value = next(iter(row.values.values()), "") if len(row.values) < 2 else "; ".join(named)
-        shown = dict.fromkeys(("run", "model"), row.name) | dict.fromkeys(("value", "mean ± sd"), value)
+        shown = dict.fromkeys(("run", "model"), row.name) | dict.fromkeys(
+            ("value", "mean ± sd"), value
+        )
         shown |= {"status": row.standing} | row.values
         heads = (column.head.replace("/\n", "/").split("\n")[0] for column in shown_columns)
         table.add_row(*(plain(one_line(shown.get(head, ""))) for head in heads))
     console.print(table)
-    hidden = [column for column in columns if column not in shown_columns and column.brief not in shown_columns]
+    hidden = [
+        column
+        for column in columns
+        if column not in shown_columns and column.brief not in shown_columns
+    ]
     if hidden:
-        heads_of_hidden = ", ".join(column.head.replace("/\n", "/").replace("\n", " ") for column in hidden)
-        console.print(plain(f"The terminal is too narrow to show: {heads_of_hidden}. --json has everything."))
+        heads_of_hidden = ", ".join(
+            column.head.replace("/\n", "/").replace("\n", " ") for column in hidden
+        )
+        console.print(
+            plain(f"The terminal is too narrow to show: {heads_of_hidden}. --json has everything.")
+        )
 
 
 def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
     some = [column for column in columns if column.keep >= ALWAYS]
     for column in sorted(columns, key=lambda column: -column.keep):
         more = [one for one in columns if one in some or one is column]
-        wide = console.measure(_table(more, rows, _NAME), options=console.options.update(max_width=_ANY_WIDTH)).maximum
+        wide = console.measure(
+            _table(more, rows, _NAME), options=console.options.update(max_width=_ANY_WIDTH)
+        ).maximum
         some = more if wide <= console.width else some
     return some
 
@@ -173,9 +206,13 @@ def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None =
     table = new_table("")
     for column in columns:
         justify: JustifyMethod = "right" if column.right else "left"
-        table.add_column(plain(column.head), justify=justify, overflow="fold", no_wrap=not column.folds)
+        table.add_column(
+            plain(column.head), justify=justify, overflow="fold", no_wrap=not column.folds
+        )
     for row in rows:
-        cells = (one_line(column.cell(row))[: longest if column.folds else None] for column in columns)
+        cells = (
+            one_line(column.cell(row))[: longest if column.folds else None] for column in columns
+        )
         table.add_row(*map(plain, cells))
     return table
 
@@ -195,21 +232,35 @@ def _columns(ranking: Ranking) -> list[Column]:
     if ranking.over:
         columns.append(Column("mean ± sd", _mean, ALWAYS))
     elif criterion.pareto:
-        columns += [_metric(name, level, 60 - place) for place, name in enumerate(criterion.metrics)]
+        columns += [
+            _metric(name, level, 60 - place) for place, name in enumerate(criterion.metrics)
+        ]
     else:
         alone = Column("value", lambda one: fmt.number(one.value, one.interval), ALWAYS, right=True)
         columns.append(
-            Column(f"value\n{level}", lambda one: fmt.with_interval(one.value, one.interval), ALWAYS, brief=alone)
+            Column(
+                f"value\n{level}",
+                lambda one: fmt.with_interval(one.value, one.interval),
+                ALWAYS,
+                brief=alone,
+            )
         )
     if several and criterion.single:
         which = "from the\nleader" if ranking.over else "from the best other\nrun"
         shown = leader if ranking.over else None
-        columns.append(Column(f"{which} {level}", lambda one: "" if one is shown else _difference(one), 95))
+        columns.append(
+            Column(f"{which} {level}", lambda one: "" if one is shown else _difference(one), 95)
+        )
         head = "p (all\npairs)" if ranking.over else "p (of being\nthe best)"
-        columns.append(Column(head, lambda one: "" if one is leader else fmt.p_text(one.p_set), 70, right=True))
+        columns.append(
+            Column(head, lambda one: "" if one is leader else fmt.p_text(one.p_set), 70, right=True)
+        )
     if ranking.over:
         columns.append(Column("runs", lambda one: str(len(one.runs)), 20, right=True))
-    return [*columns, Column("status", lambda one: standing_word(standing(one, ranking), ranking, one.tied), 90)]
+    return [
+        *columns,
+        Column("status", lambda one: standing_word(standing(one, ranking), ranking, one.tied), 90),
+    ]
 
 
 def _metric(name: str, level: str, keep: int) -> Column:

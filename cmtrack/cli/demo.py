@@ -42,7 +42,12 @@ def demo_command(directory: Path, quick: bool) -> Answer:
         result = run_demo(directory, quick=quick, progress=step)
     command = f"{_tool('mlflow')} ui --backend-store-uri {shlex.quote(_pasteable(result))}"
     runs = [
-        {"name": run.name, "run_id": run.run_id, "report": str(run.report), "metrics": run.evaluation.metrics}
+        {
+            "name": run.name,
+            "run_id": run.run_id,
+            "report": str(run.report),
+            "metrics": run.evaluation.metrics,
+        }
         for run in result.runs
     ]
     review = {"verdict": result.comparison.summary(), "file": str(result.review)}
@@ -54,7 +59,11 @@ def _pasteable(result: DemoResult) -> str:
     """The store's URI, relative to the working directory if it lies below."""
     store = result.directory / "mlflow.db"
     relative = os.path.relpath(store)
-    return result.tracking_uri if relative.startswith("..") else f"sqlite:///{Path(relative).as_posix()}"
+    return (
+        result.tracking_uri
+        if relative.startswith("..")
+        else f"sqlite:///{Path(relative).as_posix()}"
+    )
 
 
 def _print(result: DemoResult, command: str) -> None:
@@ -68,7 +77,9 @@ def _print(result: DemoResult, command: str) -> None:
     echo(f"\nThe review, to decide from:\n  {_shown(result.review)}")
     echo(f"Report of the leader:\n  {_shown(leader.report)}")
     store = shlex.quote(_pasteable(result))
-    echo(f"Its numbers on the terminal:\n  {_tool('cmtrack')} show {leader.run_id} --tracking-uri {store}")
+    echo(
+        f"Its numbers on the terminal:\n  {_tool('cmtrack')} show {leader.run_id} --tracking-uri {store}"
+    )
     echo(f"All runs in the browser:\n  {command}")
 
 

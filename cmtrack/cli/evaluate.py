@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cmtrack import untrusted
-from cmtrack.cli.flags import FILE, FOLDER, Answer, answering, asking, check_goes_with, of_evaluate, tracking_uri_option
+from cmtrack.cli.flags import (
+    FILE,
+    FOLDER,
+    Answer,
+    answering,
+    asking,
+    check_goes_with,
+    of_evaluate,
+    tracking_uri_option,
+)
 from cmtrack.cli.frame import (
     BadInput,
     Step,
@@ -27,14 +36,32 @@ from cmtrack.cli.group import main
 if TYPE_CHECKING:
     from cmtrack.evaluation import Evaluation
 
-_OF_THE_RUN = ("run_id", "experiment", "run_name", "prefix", "predictions", "dataset", "tracking_uri")
-_WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels": "labels", "on": True, "off": False}
+_OF_THE_RUN = (
+    "run_id",
+    "experiment",
+    "run_name",
+    "prefix",
+    "predictions",
+    "dataset",
+    "tracking_uri",
+)
+_WISHES: dict[str | None, bool | str] = {
+    None: "auto",
+    "auto": "auto",
+    "labels": "labels",
+    "on": True,
+    "off": False,
+}
 
 
 @main.command("evaluate", cls=asking(of_evaluate))
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--y-true", required=True, metavar="COLUMN", help="Column of actual labels.")
-@click.option("--y-pred", metavar="COLUMN", help="Column of predicted labels; by default the most probable class.")
+@click.option(
+    "--y-pred",
+    metavar="COLUMN",
+    help="Column of predicted labels; by default the most probable class.",
+)
 @click.option(
     "--y-prob",
     metavar="'p_*'|COLUMN",
@@ -46,12 +73,22 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
     help="Columns of decision values instead, such as an SVC's, which are no probabilities: metrics of ranking only.",
 )
 @click.option("--labels", metavar="A,B,C", help="All classes in order, also those that no row has.")
-@click.option("--positive", metavar="LABEL", help="The positive class of two, or the positive group.")
-@click.option("--grouping", "grouping_file", type=FILE, help="YAML or JSON file that groups the classes.")
-@click.option("--weight", "sample_weight", metavar="COLUMN", help="Column of sample weights.")
-@click.option("--groups", metavar="COLUMN", help="Column that names rows that belong together, such as persons.")
 @click.option(
-    "--row-ids", metavar="COLUMN", help="Column that names the rows: comparisons check that they are the same."
+    "--positive", metavar="LABEL", help="The positive class of two, or the positive group."
+)
+@click.option(
+    "--grouping", "grouping_file", type=FILE, help="YAML or JSON file that groups the classes."
+)
+@click.option("--weight", "sample_weight", metavar="COLUMN", help="Column of sample weights.")
+@click.option(
+    "--groups",
+    metavar="COLUMN",
+    help="Column that names rows that belong together, such as persons.",
+)
+@click.option(
+    "--row-ids",
+    metavar="COLUMN",
+    help="Column that names the rows: comparisons check that they are the same.",
 )
 @click.option(
     "--segment",
@@ -74,10 +111,16 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
     help="Text that is a missing value in a CSV file, such as ''; repeatable. By default an empty field, NA, None, NaN "
     "and the other texts that pandas reads as missing.",
 )
-@click.option("--output", type=FOLDER, help="Folder for the numbers (JSON), the figures (PNG) and the report (HTML).")
+@click.option(
+    "--output",
+    type=FOLDER,
+    help="Folder for the numbers (JSON), the figures (PNG) and the report (HTML).",
+)
 @click.option("--log", is_flag=True, help="Log to an MLflow run: a new one, or that of --run-id.")
 @click.option("--run-id", help="An existing run to log to.")
-@click.option("--experiment", metavar="NAME", help="Experiment of the new run; created if it does not exist.")
+@click.option(
+    "--experiment", metavar="NAME", help="Experiment of the new run; created if it does not exist."
+)
 @click.option("--run-name", metavar="NAME", help="Name of the new run.")
 @click.option(
     "--prefix",
@@ -90,18 +133,26 @@ _WISHES: dict[str | None, bool | str] = {None: "auto", "auto": "auto", "labels":
     help="Which rows are logged: all up to 32 MB (auto, the default), without probabilities, of any size, or none. "
     "CMTRACK_PREDICTIONS and pyproject.toml may allow less.",
 )
-@click.option("--dataset", metavar="NAME", help="Name of the data; by default the number of rows and classes.")
+@click.option(
+    "--dataset", metavar="NAME", help="Name of the data; by default the number of rows and classes."
+)
 @tracking_uri_option
 @answering
-def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, **options: Any) -> Answer:
+def evaluate_command(
+    files: tuple[str, ...], output: Path | None, log: bool, **options: Any
+) -> Answer:
     """Judge the predictions in FILE.
 
     FILE is .parquet, .csv or .tsv; several files, a glob or a folder are one table.
     """
     where = {name: options.pop(name) for name in _OF_THE_RUN}
     check_goes_with("--log", log, **where)
-    if where["run_id"] is not None and (where["experiment"] is not None or where["run_name"] is not None):
-        raise click.UsageError("--run-id names an existing run: leave out --experiment and --run-name")
+    if where["run_id"] is not None and (
+        where["experiment"] is not None or where["run_name"] is not None
+    ):
+        raise click.UsageError(
+            "--run-id names an existing run: leave out --experiment and --run-name"
+        )
     if where["prefix"] is not None:
         from cmtrack.cli.compare import check_prefix
 
@@ -112,7 +163,8 @@ def evaluate_command(files: tuple[str, ...], output: Path | None, log: bool, **o
     file = Path(files[0])
     done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the summary tells what the evaluation warns of
+        # the summary tells what the evaluation warns of
+        warnings.simplefilter("ignore", UserWarning)
         evaluation = _evaluate(files, 1 + bool(output) + log, **options)
     with working() as step:
         if output is not None:
@@ -153,7 +205,9 @@ def _evaluate(
     if columns["y_pred"] is None and scores is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
     if y_prob is not None and y_score is not None:
-        raise click.UsageError("give --y-prob or --y-score, not both: --y-score is for decision values")
+        raise click.UsageError(
+            "give --y-prob or --y-score, not both: --y-score is for decision values"
+        )
     if calibration_file is not None and y_prob is None:
         raise click.UsageError("--calibration needs --y-prob: it holds labels and probabilities")
     from cmtrack.cli import reading
@@ -161,7 +215,9 @@ def _evaluate(
     from cmtrack.grouping import Grouping
     from cmtrack.sources.texts import MISSING, grouped_labels, kinds_named
 
-    grouping = None if grouping_file is None else reading.read_file(Grouping.from_file, grouping_file)
+    grouping = (
+        None if grouping_file is None else reading.read_file(Grouping.from_file, grouping_file)
+    )
     groups_of_two = reading.two_groups(grouping)
     option = "y_prob" if y_score is None else "y_score"
     named_labels = [*([] if labels is None else labels.split(",")), *grouped_labels(grouping)]
@@ -184,7 +240,9 @@ def _evaluate(
             from cmtrack.evaluation.from_tables import evaluate_table
             from cmtrack.sources import open_source
 
-            source = reading.open_predictions(files, scores, segments, kinds, missing_texts, what=option, **columns)
+            source = reading.open_predictions(
+                files, scores, segments, kinds, missing_texts, what=option, **columns
+            )
             calibration = None
             if calibration_file is not None:
                 calibration = open_source(str(calibration_file), [columns["y_true"]], missing_texts)
@@ -243,7 +301,9 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 
     step("drawing figures", 0, 1)
     rows = with_kept_rows(evaluation)[0]
-    written = [evaluation.save(folder, rows=False) if rows is None else rows.save(folder, rows=True)]
+    written = [
+        evaluation.save(folder, rows=False) if rows is None else rows.save(folder, rows=True)
+    ]
     written += [path for path in [folder / PREDICTIONS_FILE] if path.exists()]
     pictures = draw_pictures(evaluation, step=step)
     for picture in pictures.values():
@@ -266,13 +326,19 @@ def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> di
         run_id = where["run_id"]
         new = run_id is None
         if run_id is None:
-            experiment = where["experiment"] or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "Default"
+            experiment = (
+                where["experiment"] or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "Default"
+            )
             name = where["run_name"] or file.stem
             run_id = str(create_run(client, experiment_named(client, experiment), name).info.run_id)
         wish = _WISHES[where["predictions"]]
         rows = with_kept_rows(evaluation, wish)[1]
         logged = log_evaluation(
-            evaluation, run_id=run_id, prefix=where["prefix"] or "", predictions=wish, dataset=where["dataset"]
+            evaluation,
+            run_id=run_id,
+            prefix=where["prefix"] or "",
+            predictions=wish,
+            dataset=where["dataset"],
         )
         if new:
             end_run(client, run_id, "FINISHED" if logged.status == "completed" else "FAILED")

@@ -15,12 +15,24 @@ from cmtrack.removed import reason
 if TYPE_CHECKING:
     from cmtrack.options import Entry, Question
 
-_OF_OUTPUT = ("outputs", "bundle_file", "bundle_rows", "summary_file", "csv_file", "as_json", "help")
+_OF_OUTPUT = (
+    "outputs",
+    "bundle_file",
+    "bundle_rows",
+    "summary_file",
+    "csv_file",
+    "as_json",
+    "help",
+)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
-_prefix_option = click.option("--prefix", default="", help="Prefix of the evaluation, where a run holds several.")
+_json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
+)
+_prefix_option = click.option(
+    "--prefix", default="", help="Prefix of the evaluation, where a run holds several."
+)
 tracking_uri_option = click.option(
     "--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice."
 )
@@ -120,14 +132,20 @@ class Choice(click.Choice[str]):
 
 
 def _flag(name: str, one: Entry) -> click.Option:
-    meant = next((text for text, value in (one.choices or {}).items() if value == one.default), one.default)
+    meant = next(
+        (text for text, value in (one.choices or {}).items() if value == one.default), one.default
+    )
     shown = None if one.several or one.default == "" else meant
     return click.Option(
         [one.flag, name],
         multiple=one.several,
         default=shown,
         show_default=shown is not None,
-        type=Choice(list(one.choices)) if one.choices else FILE if one.of_flag is Path else one.of_flag,
+        type=Choice(list(one.choices))
+        if one.choices
+        else FILE
+        if one.of_flag is Path
+        else one.of_flag,
         metavar=one.metavar,
         help=one.help,
         callback=partial(_checked, one),

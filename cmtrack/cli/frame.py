@@ -112,7 +112,12 @@ def working() -> Iterator[Step]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = terminal(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeElapsedColumn(),
+    )
     bar = Progress(
         *columns,
         console=console,
@@ -159,7 +164,9 @@ def plain(text: object) -> Any:
 
 def echo_json(data: Any) -> None:
     """Print one JSON object; numbers that are not finite become null."""
-    click.echo(printable_json(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, default=str)))
+    click.echo(
+        printable_json(json.dumps(_finite(data), ensure_ascii=False, allow_nan=False, default=str))
+    )
 
 
 def _finite(data: Any) -> Any:

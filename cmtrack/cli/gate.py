@@ -58,7 +58,11 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_gates(
-    against: str | None, require: tuple[str, ...], rank_by: tuple[str, ...] | None, rule: Path | None, **_: Any
+    against: str | None,
+    require: tuple[str, ...],
+    rank_by: tuple[str, ...] | None,
+    rule: Path | None,
+    **_: Any,
 ) -> dict[str, Any]:
     """Gates and baseline of a run, those of a rule included; checked before a store is asked."""
     fixed = None if rule is None else _read_rule(rule, require, rank_by, against)
@@ -67,7 +71,9 @@ def _by_gates(
     if not require and against is None:
         raise click.UsageError("give --against, --require, or both, or a --rule that holds them")
     if require and rank_by:
-        raise click.UsageError("--rank-by is what the run is judged by without --require: give one of them")
+        raise click.UsageError(
+            "--rank-by is what the run is judged by without --require: give one of them"
+        )
     with working() as step:
         step("loading libraries", 0, 1)
         check_gates(require, against)
@@ -82,13 +88,26 @@ def _by_gates(
 @main.command(
     "gate",
     cls=asking(
-        of_compare, "experiment_names", "filter_string", "against", "require", "rule", "rank_by", "grouping",
-        "positive", "costs", "extra_metrics", "prefix", "confidence_level",
+        of_compare,
+        "experiment_names",
+        "filter_string",
+        "against",
+        "require",
+        "rule",
+        "rank_by",
+        "grouping",
+        "positive",
+        "costs",
+        "extra_metrics",
+        "prefix",
+        "confidence_level",
     ),
-)  # fmt: skip
+)
 @_no_verdict
 @one_run
-@click.option("--tracking-uri", metavar="URI", help="Ask this tracking store, by default MLflow's own choice.")
+@click.option(
+    "--tracking-uri", metavar="URI", help="Ask this tracking store, by default MLflow's own choice."
+)
 @click.option(
     "--summary",
     "summary_file",
@@ -124,14 +143,20 @@ def gate_command(
         from cmtrack.comparison.verdict import verdict_of
         from cmtrack.report.review.phrases import samples as samples_of
 
-        comparison = compared(  # without the gates, which would hide the numbers of a run that they stop
-            step,
-            runs=(run,) if against is None else (run, against),  # the default metric is one that either of them has
-            against=against,
-            rank_by=(ALWAYS_DEFINED,) if require and rule is None else rank_by,
-            rule=None if rule is None else rule.without_gates(ALWAYS_DEFINED if require else None),
-            tracking_uri=None if tracking_uri is None else (tracking_uri,),
-            **options,
+        comparison = (
+            compared(  # without the gates, which would hide the numbers of a run that they stop
+                step,
+                runs=(run,)
+                if against is None
+                else (run, against),  # the default metric is one that either of them has
+                against=against,
+                rank_by=(ALWAYS_DEFINED,) if require and rule is None else rank_by,
+                rule=None
+                if rule is None
+                else rule.without_gates(ALWAYS_DEFINED if require else None),
+                tracking_uri=None if tracking_uri is None else (tracking_uri,),
+                **options,
+            )
         )
         verdict = verdict_of(comparison, require)
     if verdict.run is None or verdict.not_judged is not None:
@@ -143,7 +168,9 @@ def gate_command(
             file.write(f"{text}\n\n")
     named = {} if rule is None else {"rule": {"file": rule.name, "sha256": rule.sha256}}
     shown = functools.partial(_print, terminal(), verdict, verdict.run, rule, review, samples)
-    return Answer(lambda: verdict.to_dict() | named, shown, click.exceptions.Exit(int(not verdict.passed)))
+    return Answer(
+        lambda: verdict.to_dict() | named, shown, click.exceptions.Exit(int(not verdict.passed))
+    )
 
 
 def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
@@ -157,7 +184,9 @@ def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
     return None if review is None else (review, address(review))
 
 
-def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | None, against: str | None) -> Rule:
+def _read_rule(
+    path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | None, against: str | None
+) -> Rule:
     """The rule of a file, for one run and its baseline; it is the whole rule."""
     from cmtrack.cli.reading import read_file
     from cmtrack.comparison.rule import Rule
@@ -165,16 +194,22 @@ def _read_rule(path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | 
     rule = read_file(Rule.from_file, path)
     base = rule.values.get("against")
     if require or rank_by or (base is not None and against not in (None, base)):
-        raise click.UsageError("a rule file is the whole rule: leave out --require, --rank-by and another --against")
+        raise click.UsageError(
+            "a rule file is the whole rule: leave out --require, --rank-by and another --against"
+        )
     if "block" in rule.values:
-        raise BadInput(f"{rule.name}: a rule with 'block' is for repeated runs: a gate judges one run")
+        raise BadInput(
+            f"{rule.name}: a rule with 'block' is for repeated runs: a gate judges one run"
+        )
     return rule
 
 
 _MARK = {True: "passes", False: "fails"}
 
 
-def _markdown(verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Run, str] | None, samples: str) -> str:
+def _markdown(
+    verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Run, str] | None, samples: str
+) -> str:
     """The verdict for the summary page of a job."""
     from cmtrack.evaluation.gates import GateResult
     from cmtrack.report import formatting as fmt
@@ -190,18 +225,32 @@ def _markdown(verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Ru
     for check in verdict.checks:
         required = f"`{_required(check)}`" if isinstance(check, GateResult) else _required(check)
         value, mark = _found(check), _MARK[check.passed]
-        lines.append(f"| {_cell(required)} | {_cell(value)} | {mark if check.passed else f'**{mark}**'} |")
-    below = [*_remarks(verdict, run, samples), *(f"Warning: {warning}" for warning in run.evaluation.warnings)]
+        lines.append(
+            f"| {_cell(required)} | {_cell(value)} | {mark if check.passed else f'**{mark}**'} |"
+        )
+    below = [
+        *_remarks(verdict, run, samples),
+        *(f"Warning: {warning}" for warning in run.evaluation.warnings),
+    ]
     if rule is not None:
         below.append(rule.sentence)
     if review is not None:
         by, href = review
-        below.append(f"Review: [{fmt.markdown_text(by.name)}](<{href}>)" if href else f"Review: run `{by.run_id}`")
+        below.append(
+            f"Review: [{fmt.markdown_text(by.name)}](<{href}>)"
+            if href
+            else f"Review: run `{by.run_id}`"
+        )
     return "\n".join([*lines, *(line for text in below for line in ("", text))])
 
 
 def _print(
-    console: Console, verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Run, str] | None, samples: str
+    console: Console,
+    verdict: Verdict,
+    run: Ranked,
+    rule: Rule | None,
+    review: tuple[Run, str] | None,
+    samples: str,
 ) -> None:
     """Print the verdict."""
     from rich.text import Text
@@ -213,7 +262,9 @@ def _print(
     table = new_table("", "required", "value", "", right=0, overflow="fold")
     for check in verdict.checks:
         value = _found(check)
-        table.add_row(plain(one_line(_required(check))), plain(one_line(value)), _MARK[check.passed])
+        table.add_row(
+            plain(one_line(_required(check))), plain(one_line(value)), _MARK[check.passed]
+        )
     console.print(table)
     for text in _remarks(verdict, run, samples):
         console.print(plain(text))
@@ -232,7 +283,11 @@ def _heading(verdict: Verdict, mark: str = "") -> str:
 
 def _judged(verdict: Verdict, run: Ranked, samples: str, named: Callable[[str], str]) -> str:
     """The run, its baseline and its samples, as a sentence."""
-    runs = [one_line(f"{one.name} ({one.run_id[:8]})") for one in (run, verdict.baseline) if one is not None]
+    runs = [
+        one_line(f"{one.name} ({one.run_id[:8]})")
+        for one in (run, verdict.baseline)
+        if one is not None
+    ]
     return f"{' against '.join(map(named, runs))}, {samples}."
 
 
@@ -247,13 +302,18 @@ def _remarks(verdict: Verdict, run: Ranked, samples: str) -> list[str]:
         ends = one_run.intervals.get(one.metric)
         shown = fmt.number(m[one.metric], ends)
         constant.append(
-            constant_sentence(one, shown, interval=ends, positive=one_run.positive, catalog=one_run.catalog)
+            constant_sentence(
+                one, shown, interval=ends, positive=one_run.positive, catalog=one_run.catalog
+            )
         )
     lines = [_hint(check, run.evaluation, samples) for check in verdict.checks]
     if verdict.pairing is not None and verdict.baseline is not None:
         why = verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)
         lines.insert(0, f"Not compared row by row: {why}.")
-    return [*filter(None, lines), *(f"Note: {note}" for note in (*filter(None, constant), *verdict.notes))]
+    return [
+        *filter(None, lines),
+        *(f"Note: {note}" for note in (*filter(None, constant), *verdict.notes)),
+    ]
 
 
 def _required(check: GateResult | NotWorse) -> str:
@@ -272,7 +332,11 @@ def _found(check: GateResult | NotWorse) -> str:
     if isinstance(check, GateResult):
         return check.found
     if check.outcome is not Outcome.TESTED:
-        return "it is the baseline itself" if check.outcome is Outcome.SAME_RUN else check.outcome.value
+        return (
+            "it is the baseline itself"
+            if check.outcome is Outcome.SAME_RUN
+            else check.outcome.value
+        )
     difference = fmt.with_interval(check.difference, (check.low, check.high))
     return f"difference {difference}, {fmt.p_equals(check.pvalue)}"
 
@@ -295,7 +359,9 @@ def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str
     if better not in ("higher", "lower"):
         return text
     bound = "low >= -0.01" if better == "higher" else "high <= 0.01"
-    return f"{text} --require '{check.criterion}.difference.{bound}' asks for a loss of at most 0.01."
+    return (
+        f"{text} --require '{check.criterion}.difference.{bound}' asks for a loss of at most 0.01."
+    )
 
 
 def _cell(text: str) -> str:

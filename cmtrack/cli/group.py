@@ -46,9 +46,16 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     context.exit()
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version."
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version.",
 )
 def main(**_: Any) -> None:
     """Judge a classifier properly, and see it in MLflow.

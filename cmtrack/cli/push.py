@@ -25,11 +25,21 @@ _FOLDER = click.option(
 
 @main.command("push")
 @_FOLDER
-@click.option("--tracking-uri", metavar="URI", help="Send all to this store; by default each to its own.")
-@click.option("--experiment", metavar="NAME", help="Experiment in which an evaluation without a run gets a new run.")
-@click.option("--replace", is_flag=True, help="Send also what is older, by its time, than what the run holds.")
+@click.option(
+    "--tracking-uri", metavar="URI", help="Send all to this store; by default each to its own."
+)
+@click.option(
+    "--experiment",
+    metavar="NAME",
+    help="Experiment in which an evaluation without a run gets a new run.",
+)
+@click.option(
+    "--replace", is_flag=True, help="Send also what is older, by its time, than what the run holds."
+)
 @answering
-def push_command(folder: Path | None, tracking_uri: str | None, experiment: str | None, replace: bool) -> Answer:
+def push_command(
+    folder: Path | None, tracking_uri: str | None, experiment: str | None, replace: bool
+) -> Answer:
     """Send the evaluations that wait in the spool.
 
     Sending twice leaves a run as sending once does. Exit codes: 0 nothing is left that could be sent, 1 something is.
@@ -41,12 +51,19 @@ def push_command(folder: Path | None, tracking_uri: str | None, experiment: str 
 
         with quiet():
             done = push(
-                folder, tracking_uri=tracking_uri, experiment_name=experiment, replace_newer=replace, progress=step
+                folder,
+                tracking_uri=tracking_uri,
+                experiment_name=experiment,
+                replace_newer=replace,
+                progress=step,
             )
     rest = [entry for entry in done if entry.status != "sent"]
     lines = [*map(_line, done), f"{len(done) - len(rest)} of {len(done)} sent."]
     text = "\n".join(lines) if done else f"Nothing waits in {_where(folder)}."
-    data = {"folder": _where(folder), "entries": [vars(one) | {"entry": str(one.entry)} for one in done]}
+    data = {
+        "folder": _where(folder),
+        "entries": [vars(one) | {"entry": str(one.entry)} for one in done],
+    }
     return Answer(lambda: data, lambda: echo(text), click.exceptions.Exit(int(bool(rest))))
 
 
@@ -58,7 +75,10 @@ def spool_command(folder: Path | None) -> Answer:
     from cmtrack.tracking.manifest import listing
 
     waiting = listing(folder)
-    data = {"folder": _where(folder), "entries": [vars(entry) | {"path": str(entry.path)} for entry in waiting]}
+    data = {
+        "folder": _where(folder),
+        "entries": [vars(entry) | {"path": str(entry.path)} for entry in waiting],
+    }
     return Answer(lambda: data, lambda: _print(waiting, _where(folder)))
 
 
@@ -68,7 +88,9 @@ def _print(waiting: Sequence[Waiting], where: str) -> None:
         return
     from cmtrack.cli.summary import new_table
 
-    title = f"{len(waiting)} in {', '.join(dict.fromkeys(str(entry.path.parent) for entry in waiting))}"
+    title = (
+        f"{len(waiting)} in {', '.join(dict.fromkeys(str(entry.path.parent) for entry in waiting))}"
+    )
     table = new_table(title, "entry", "made", "what", "meant for", "size", right=0, overflow="fold")
     for entry in waiting:
         size = f"{entry.size / 1e6:.1f} MB"
@@ -92,7 +114,11 @@ def _next_steps(kinds: Sequence[str]) -> list[str]:
     inputs, damaged = kinds.count("inputs"), kinds.count("damaged")
     out = []
     if inputs + damaged < len(kinds):
-        out.append("`cmtrack push` sends them." if not inputs + damaged else "`cmtrack push` sends the evaluations.")
+        out.append(
+            "`cmtrack push` sends them."
+            if not inputs + damaged
+            else "`cmtrack push` sends the evaluations."
+        )
     if inputs:
         out.append(f"It does not send {HOW_TO_EVALUATE}.")
     if damaged:

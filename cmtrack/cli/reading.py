@@ -41,7 +41,9 @@ def read_predictions(
     The result: the arguments, the label that a single column is of, and the parser of labels given as text.
     """
     names = _column_names(path, [*filter(None, (*columns.values(), y_prob))])
-    given = {argument: find(name, names, path) for argument, name in columns.items() if name is not None}
+    given = {
+        argument: find(name, names, path) for argument, name in columns.items() if name is not None
+    }
     divided = divisions(segments, names)
     crossed = [(one,) if isinstance(one, str) else one for one in divided]
     single = [*given.values(), *(find(name, names, path) for pair in crossed for name in pair)]
@@ -81,7 +83,9 @@ def read_predictions(
 
 def divisions(segments: Sequence[str], names: Sequence[str]) -> list[str | tuple[str, ...]]:
     """The columns that ``--segment`` names; "A,B" crosses two, unless a column has that name."""
-    return [text if text in names or "," not in text else tuple(text.split(",")) for text in segments]
+    return [
+        text if text in names or "," not in text else tuple(text.split(",")) for text in segments
+    ]
 
 
 def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
@@ -99,7 +103,9 @@ def belongs_in_a_table(files: Sequence[str], y_prob: str | None) -> bool:
             return False
         schema = readable(path, lambda: pq.read_schema(path))
     kind = schema.field(y_prob).type if y_prob in schema.names else pa.null()
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
 
 
 def open_predictions(
@@ -198,7 +204,11 @@ def _reader_of(kind: type, name: str) -> Callable[[str], Any]:
 def _weights(frame: pd.DataFrame, name: str) -> Any:
     """Weights with the column's type, which decides their meaning."""
     numbers = _numbers(frame, name)
-    return numbers if getattr(frame[name].dtype, "kind", "f") == "f" or frame[name].isna().any() else frame[name]
+    return (
+        numbers
+        if getattr(frame[name].dtype, "kind", "f") == "f" or frame[name].isna().any()
+        else frame[name]
+    )
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> Any:
@@ -226,7 +236,14 @@ def _read(path: Path, columns: list[str], **options: Any) -> pd.DataFrame:
 def two_groups(grouping: Grouping | None) -> dict[Any, Any]:
     """The groups of the last step that has two, by their texts; none without such a step."""
     steps = () if grouping is None else grouping.steps
-    return next(({str(group): group for group in step.labels} for step in steps[::-1] if len(step.labels) == 2), {})
+    return next(
+        (
+            {str(group): group for group in step.labels}
+            for step in steps[::-1]
+            if len(step.labels) == 2
+        ),
+        {},
+    )
 
 
 def read_metrics(named: Sequence[str]) -> list[Metric]:
@@ -254,10 +271,20 @@ def read_metrics(named: Sequence[str]) -> list[Metric]:
         space = spaces[place]
         if name not in space:
             there = [other for other, value in space.items() if isinstance(value, Metric)]
-            raise BadInput(f"--metrics: {place} has no {name!r}; its metrics are {', '.join(there) or 'none'}")
+            raise BadInput(
+                f"--metrics: {place} has no {name!r}; its metrics are {', '.join(there) or 'none'}"
+            )
         given = space[name]
-        given = [given] if isinstance(given, Metric) else given.values() if isinstance(given, Mapping) else given
-        with bad_input(say=lambda why_not: f"--metrics {text}: {why_not.replace('extra_metrics', name)}"):  # noqa: B023
+        given = (
+            [given]
+            if isinstance(given, Metric)
+            else given.values()
+            if isinstance(given, Mapping)
+            else given
+        )
+        with bad_input(
+            say=lambda why_not: f"--metrics {text}: {why_not.replace('extra_metrics', name)}"  # noqa: B023
+        ):
             metrics += own_metrics(given)
             own_metrics(metrics)
     return metrics

@@ -30,16 +30,31 @@ _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 
 @main.command("regroup", cls=asking(of_compare, "experiment_names", "filter_string", "positive"))
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
-@click.option("--grouping", "grouping_file", type=FILE, required=True, help="YAML or JSON file with the new grouping.")
-@click.option("--prefix", help="Prefix of new metrics and files; by default the last step's name and an underscore.")
-@click.option("--source-prefix", default="", help="Prefix that the evaluations to start from were logged under.")
+@click.option(
+    "--grouping",
+    "grouping_file",
+    type=FILE,
+    required=True,
+    help="YAML or JSON file with the new grouping.",
+)
+@click.option(
+    "--prefix",
+    help="Prefix of new metrics and files; by default the last step's name and an underscore.",
+)
+@click.option(
+    "--source-prefix",
+    default="",
+    help="Prefix that the evaluations to start from were logged under.",
+)
 @click.option(
     "--figures/--no-figures",
     default=None,
     callback=lambda context, option, value: "auto" if value is None else value,
     help="Draw the figures, too; by default for up to 100 runs.",
 )
-@click.option("--force", is_flag=True, help="Regroup also the runs that hold this regrouping already.")
+@click.option(
+    "--force", is_flag=True, help="Regroup also the runs that hold this regrouping already."
+)
 @click.option("--dry-run", is_flag=True, help="Show the new numbers and write nothing.")
 @tracking_uri_option
 @answering
@@ -81,15 +96,28 @@ def regroup_command(
         check_prefix(source_prefix)
         with quiet(), tracking_store(tracking_uri):
             chosen = _chosen(runs, experiments, filter_string, source_prefix, step)
-            options |= {"prefix": prefix, "source_prefix": source_prefix, "dry_run": dry_run, "progress": step}
+            options |= {
+                "prefix": prefix,
+                "source_prefix": source_prefix,
+                "dry_run": dry_run,
+                "progress": step,
+            }
             out = regroup_runs(chosen, grouping, positive=group, **options)
     data = {"prefix": prefix, "dry_run": dry_run, "runs": [vars(run) for run in out]}
-    failed = WorkFailed("no run was regrouped") if all(run.status == "left out" for run in out) else None
-    return Answer(lambda: data, lambda: _print(out, grouping, prefix, experiments, tracking_uri), failed)
+    failed = (
+        WorkFailed("no run was regrouped") if all(run.status == "left out" for run in out) else None
+    )
+    return Answer(
+        lambda: data, lambda: _print(out, grouping, prefix, experiments, tracking_uri), failed
+    )
 
 
 def _chosen(
-    names: Sequence[str], experiments: Sequence[str], filter_string: str, source_prefix: str, step: Step
+    names: Sequence[str],
+    experiments: Sequence[str],
+    filter_string: str,
+    source_prefix: str,
+    step: Step,
 ) -> list[Any]:
     """The named runs, and all runs of the experiments that hold an evaluation."""
     from cmtrack.comparison.compare import NO_RUN
@@ -99,7 +127,9 @@ def _chosen(
     by_id = {run.run_id: run for run in find_all(names, lambda _: [client])}
     if experiments:
         ids = experiment_ids(client, experiments)
-        for run in search(client, ids, filter_string, progress=lambda done: step("listing runs", done, 0)):
+        for run in search(
+            client, ids, filter_string, progress=lambda done: step("listing runs", done, 0)
+        ):
             by_id.setdefault(run.run_id, run)
     if not by_id:
         raise WorkFailed(NO_RUN.format(f" in {shown_uri(client)}"))
@@ -125,11 +155,18 @@ def _print(
     done = [run for run in out if run.status != "left out"]
     planned = any(run.status == "planned" for run in done)
     if done:
-        print_table(console, f"Under the former grouping → under {grouping.name!r}", _columns(done), done)
+        print_table(
+            console, f"Under the former grouping → under {grouping.name!r}", _columns(done), done
+        )
         console.print(plain(_OTHER_QUESTION))
-    print_left_out(console, [(run.name, run.reason) for run in out if run.status == "left out"], "Left out")
+    print_left_out(
+        console, [(run.name, run.reason) for run in out if run.status == "left out"], "Left out"
+    )
     counts = Counter(warning for run in done for warning in run.warnings)
-    of = {warning: "" if n == len(done) else f" ({n} of {len(done)} runs)" for warning, n in counts.items()}
+    of = {
+        warning: "" if n == len(done) else f" ({n} of {len(done)} runs)"
+        for warning, n in counts.items()
+    }
     print_warnings(console, (f"{warning}{of[warning]}" for warning, _ in counts.most_common(5)))
     if len(counts) > 5:
         console.print(Text(f"and {len(counts) - 5} more warnings: --json lists them", style="dim"))
@@ -160,7 +197,9 @@ def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
     def moved(head: str, keep: int, value: Callable[[dict[str, float]], float | None]) -> Column:
         return Column(head, lambda run: shift(value(run.before), value(run.after)), keep)
 
-    shown = [name for name in _SHOWN if any(name in run.before or name in run.after for run in runs)]
+    shown = [
+        name for name in _SHOWN if any(name in run.before or name in run.after for run in runs)
+    ]
     return [
         Column("run", lambda run: str(run.name), ALWAYS, folds=True),
         moved("accuracy\nof the groups", 60, partial(_last, name="accuracy")),
@@ -171,5 +210,9 @@ def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
 
 def _last(metrics: dict[str, float], name: str) -> float | None:
     """A metric of the last step of a grouping."""
-    values = [value for key, value in metrics.items() if key.startswith("reduced/") and key.endswith(f"/{name}")]
+    values = [
+        value
+        for key, value in metrics.items()
+        if key.startswith("reduced/") and key.endswith(f"/{name}")
+    ]
     return values[-1] if values else None

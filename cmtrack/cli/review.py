@@ -40,13 +40,19 @@ _ENDINGS = (".html", ".md", ".json")
     show_default=True,
     help="Put the predictions by row into the bundle: paired differences are recomputed from them.",
 )
-@click.option("--log", is_flag=True, help="Write the review as an MLflow run, and tag the compared runs.")
+@click.option(
+    "--log", is_flag=True, help="Write the review as an MLflow run, and tag the compared runs."
+)
 @click.option(
     "--experiment-for-review",
     metavar="NAME",
     help='Write that run into this experiment.  [default: that of the runs, with ": reviews" after its name]',
 )
-@click.option("--alias", metavar="NAME", help="Set this alias for the chosen run's version of the registered model.")
+@click.option(
+    "--alias",
+    metavar="NAME",
+    help="Set this alias for the chosen run's version of the registered model.",
+)
 @click.option(
     "--registered-model",
     metavar="NAME",
@@ -82,9 +88,14 @@ def review_command(
         step("writing the review", 0, 0)
         from cmtrack.tracking.settings import lists_rows
 
-        written = [str(_write(lambda path: comparison.report(path, rows=lists_rows()), path)) for path in paths]
+        written = [
+            str(_write(lambda path: comparison.report(path, rows=lists_rows()), path))
+            for path in paths
+        ]
         if bundle_file is not None:
-            written.append(str(_write(lambda path: comparison.bundle(path, rows=bundle_rows), bundle_file)))
+            written.append(
+                str(_write(lambda path: comparison.bundle(path, rows=bundle_rows), bundle_file))
+            )
         write_csv(comparison, csv_file)
         logged: LoggedReview | None = None
         if log:
@@ -130,5 +141,9 @@ def _sizes(path: Path) -> str:
     from cmtrack.report.review.bundle import sizes
 
     whole, rows = sizes(path)
-    of_rows = f", of which predictions by row {rows / 1e6:.1f} MB" if rows else ", without predictions by row"
+    of_rows = (
+        f", of which predictions by row {rows / 1e6:.1f} MB"
+        if rows
+        else ", without predictions by row"
+    )
     return f" ({whole / 1e6:.1f} MB{of_rows})"

@@ -35,16 +35,37 @@ _SEVERAL = ("broken", "fixed", "changed", "missed")
     help="With --wrong or --cell: only rows that are predicted with a probability of at least P.",
 )
 @click.option("--step", help="A step of the grouping, whose groups count; by default the classes.")
-@click.option("--broken", is_flag=True, help="Rows that only the first RUN gets right; the default with two.")
+@click.option(
+    "--broken", is_flag=True, help="Rows that only the first RUN gets right; the default with two."
+)
 @click.option("--fixed", is_flag=True, help="Rows that only the second RUN gets right.")
 @click.option("--changed", is_flag=True, help="Rows with other predictions.")
-@click.option("--missed", "--missed-by", type=click.IntRange(1), metavar="N", help="Rows that at least N RUNs miss.")
-@click.option("--table", type=FILE, help="Parquet or CSV file with columns of the rows, which are shown, too.")
+@click.option(
+    "--missed",
+    "--missed-by",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Rows that at least N RUNs miss.",
+)
+@click.option(
+    "--table", type=FILE, help="Parquet or CSV file with columns of the rows, which are shown, too."
+)
 @click.option("--ids", metavar="COLUMN", help="Column of --table with the row ids of the run.")
-@click.option("--limit", type=click.IntRange(1), default=25, show_default=True, help="Largest number of rows to show.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=25,
+    show_default=True,
+    help="Largest number of rows to show.",
+)
 @of_stored
 def rows_command(
-    runs: tuple[str, ...], table: Path | None, ids: str | None, limit: int, place: Place, **asked: Any
+    runs: tuple[str, ...],
+    table: Path | None,
+    ids: str | None,
+    limit: int,
+    place: Place,
+    **asked: Any,
 ) -> Answer:
     """Print the rows behind a number.
 
@@ -70,7 +91,9 @@ def rows_command(
         from cmtrack.comparison.comparability import of_classes
         from cmtrack.evaluation.rows import TOTAL
 
-        evaluations = [of_classes(held(progress, run, place, needs_rows=lambda _: True)[1]) for run in runs]
+        evaluations = [
+            of_classes(held(progress, run, place, needs_rows=lambda _: True)[1]) for run in runs
+        ]
         with bad_input(KeyError, say=lambda text: text.replace("at_least", "--missed")):
             frame, sentence = _chosen(kind, runs, evaluations, asked, table, ids, limit)
         total = int(frame.attrs.get(TOTAL, len(frame)))
@@ -87,14 +110,23 @@ def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
     shown = f", the first {len(frame):,}" if len(frame) < total else ""
     counted = fmt.counted(total, "row")
     heads = [str(name) for name in frame]
-    brief = (head.replace("probability_actual", "p of actual").replace("probability", "p") for head in heads)
-    words = (head.replace("_", " ") if head.startswith(_SIDES) else head for head in brief)  # they fold at spaces
+    brief = (
+        head.replace("probability_actual", "p of actual").replace("probability", "p")
+        for head in heads
+    )
+    # they fold at spaces
+    words = (head.replace("_", " ") if head.startswith(_SIDES) else head for head in brief)
     printed = new_table(f"{kind}: {counted}{shown}", *words, right=0)
-    for values in frame.itertuples(index=False, name=None):  # iterrows would make floats of class numbers
+    # iterrows would make floats of class numbers
+    for values in frame.itertuples(index=False, name=None):
         row = dict(zip(frame, values, strict=True))
         cells = []
         for name in heads:
-            text = fmt.number(row[name]) if isinstance(row[name], float) else fmt.short(row[name], _WIDTH)
+            text = (
+                fmt.number(row[name])
+                if isinstance(row[name], float)
+                else fmt.short(row[name], _WIDTH)
+            )
             cells.append(text.strip())
         printed.add_row(*map(plain, cells))
     console = terminal()
@@ -104,9 +136,14 @@ def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
 
 
 def _chosen(
-    kind: str, runs: tuple[str, ...], evaluations: list[Evaluation], asked: dict[str, Any], table: Any, ids: str | None,
+    kind: str,
+    runs: tuple[str, ...],
+    evaluations: list[Evaluation],
+    asked: dict[str, Any],
+    table: Any,
+    ids: str | None,
     limit: int,
-) -> tuple[pd.DataFrame, str]:  # fmt: skip
+) -> tuple[pd.DataFrame, str]:
     """The frame of the chosen rows, and a sentence on them."""
     from cmtrack.comparison.rows import pair_of, together_with
     from cmtrack.evaluation.rows import MISMATCH, joined_columns, step_called
@@ -118,7 +155,14 @@ def _chosen(
         actual, predicted = [named.get(text, text) for text in asked["cell"] or ()] or (None, None)
         right = False if kind == "wrong" else None
         frame = one.rows_where(
-            actual, predicted, step, right, confident=asked["confident"], table=table, row_ids=ids, limit=limit
+            actual,
+            predicted,
+            step,
+            right,
+            confident=asked["confident"],
+            table=table,
+            row_ids=ids,
+            limit=limit,
         )
         return frame, ""
     comparison, names = _compared(runs, evaluations, step)
@@ -130,17 +174,28 @@ def _chosen(
         frame = comparison.rows(names[0], names[1], kind)
         if kind != "changed":
             side = "class" if step is None else f"group of the step {quoted(step)}"
-            sentence = f"In these rows only {quoted(names[kind == 'fixed'])} predicts the right {side}."
-    if table is not None:  # runs of other rows are joined by ids: a place is one among the rows that they share
+            sentence = (
+                f"In these rows only {quoted(names[kind == 'fixed'])} predicts the right {side}."
+            )
+    # runs of other rows are joined by ids: a place is one among the rows that they share
+    if table is not None:
         shared = together_with(comparison) if kind == "missed" else pair_of(comparison, *names)
         one = next(iter(shared.values()))
-        attributes = {name: column.iloc[frame["row"]] for name, column in joined_columns(one, table, ids).items()}
-        new = {f"table_{name}" if name in frame else name: column.to_numpy() for name, column in attributes.items()}
+        attributes = {
+            name: column.iloc[frame["row"]]
+            for name, column in joined_columns(one, table, ids).items()
+        }
+        new = {
+            f"table_{name}" if name in frame else name: column.to_numpy()
+            for name, column in attributes.items()
+        }
         frame = frame.assign(**new)
     return frame, sentence
 
 
-def _compared(runs: tuple[str, ...], evaluations: list[Evaluation], step: str | None) -> tuple[Comparison, list[str]]:
+def _compared(
+    runs: tuple[str, ...], evaluations: list[Evaluation], step: str | None
+) -> tuple[Comparison, list[str]]:
     from cmtrack.comparison import CompareOptions, compare_evaluations
     from cmtrack.evaluation.rows import step_called
     from cmtrack.metrics.names import encode_label
@@ -152,4 +207,6 @@ def _compared(runs: tuple[str, ...], evaluations: list[Evaluation], step: str | 
     if step is not None:
         step_called(evaluations[0], step)
     metric = "multiclass/accuracy" if step is None else f"reduced/{encode_label(step)}/accuracy"
-    return compare_evaluations(dict(zip(names, evaluations, strict=True)), CompareOptions(rank_by=metric)), names
+    return compare_evaluations(
+        dict(zip(names, evaluations, strict=True)), CompareOptions(rank_by=metric)
+    ), names

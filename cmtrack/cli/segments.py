@@ -37,22 +37,46 @@ _NAME = 12
 
 @main.command("segments", cls=asking(of_compare, "extra_metrics"))
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN_B]")
-@click.option("--by", multiple=True, metavar="COLUMN", help="Column that divides the rows; repeatable. By default all.")
-@click.option("--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable.")
-@click.option("--worst", is_flag=True, help="Search the columns and their crossings for the worst segments of RUN.")
+@click.option(
+    "--by",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column that divides the rows; repeatable. By default all.",
+)
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="METRIC", help="Metric to show; repeatable."
+)
+@click.option(
+    "--worst",
+    is_flag=True,
+    help="Search the columns and their crossings for the worst segments of RUN.",
+)
 @click.option(
     "--min-rows",
     type=click.IntRange(1),
     help="Smallest number of the metric's rows in a searched segment. By default 100, or a fifth of these rows if "
     "there are fewer than 500.",
 )
-@click.option("--leave-out", multiple=True, metavar="COLUMN", help="Column that --worst does not search; repeatable.")
-@click.option("--table", type=FILE, help="Parquet or CSV file with attributes of the rows, in the order of the run.")
 @click.option(
-    "--row-ids", metavar="COLUMN", help="Column of --table with the row ids; they must have the run's digest."
+    "--leave-out",
+    multiple=True,
+    metavar="COLUMN",
+    help="Column that --worst does not search; repeatable.",
 )
 @click.option(
-    "--y-true", metavar="COLUMN", help="Column of --table with the actual labels; they must be those of the run."
+    "--table",
+    type=FILE,
+    help="Parquet or CSV file with attributes of the rows, in the order of the run.",
+)
+@click.option(
+    "--row-ids",
+    metavar="COLUMN",
+    help="Column of --table with the row ids; they must have the run's digest.",
+)
+@click.option(
+    "--y-true",
+    metavar="COLUMN",
+    help="Column of --table with the actual labels; they must be those of the run.",
 )
 @click.option("--log", is_flag=True, help="Write the table of segments to the run, too.")
 @of_stored
@@ -98,19 +122,28 @@ def segments_command(
 
         names = distinct(runs, _NAME)
         with bad_input(KeyError):
-            shown = [[one for one in views(each, metrics) if not by or one.name in by] for each in evaluations]
+            shown = [
+                [one for one in views(each, metrics) if not by or one.name in by]
+                for each in evaluations
+            ]
             columns = [view.name for view in shown[0]]
             if not shown[0] and not by:
-                raise BadInput("the rows were evaluated without segments: --table with --by gives some")
+                raise BadInput(
+                    "the rows were evaluated without segments: --table with --by gives some"
+                )
             for name in (*by, *leave_out):
                 if name not in columns:
                     evaluations[0].segments[name]
             chosen = shown[0][0].metrics
             if worst:
                 try:
-                    searched = _searched(evaluations[0], set(columns) - set(leave_out), chosen[0], min_rows)
+                    searched = _searched(
+                        evaluations[0], set(columns) - set(leave_out), chosen[0], min_rows
+                    )
                 except ValueError as error:
-                    failure = str(error).replace("leave this column out", "leave this column out (--leave-out)")
+                    failure = str(error).replace(
+                        "leave this column out", "leave this column out (--leave-out)"
+                    )
                     failure = failure.replace("min_rows", "--min-rows")
             data = [[_as_data(view) for view in some] for some in shown]
             sides = list(zip(names, evaluations, strict=True))
@@ -132,7 +165,12 @@ def segments_command(
         console = terminal()
         for view in shown[0]:
             same = [one for some in shown[1:] for one in some if one.name == view.name]
-            _print_view(console, [view, *same], names, [pair for pair in compared if pair.column == view.name])
+            _print_view(
+                console,
+                [view, *same],
+                names,
+                [pair for pair in compared if pair.column == view.name],
+            )
         for note in compared.notes:
             console.print(plain(note))
         if searched is not None:
@@ -141,7 +179,9 @@ def segments_command(
     return Answer(as_data, show, BadInput(failure) if failure else None)
 
 
-def _searched(evaluation: Evaluation, columns: Collection[str], metric: str, min_rows: int | None) -> SegmentSearch:
+def _searched(
+    evaluation: Evaluation, columns: Collection[str], metric: str, min_rows: int | None
+) -> SegmentSearch:
     """Search some columns for the worst segments."""
     from cmtrack.statistics.predictions import Predictions
 
@@ -152,7 +192,12 @@ def _searched(evaluation: Evaluation, columns: Collection[str], metric: str, min
 
 
 def _evaluations(
-    step: Any, runs: tuple[str, ...], by: tuple[str, ...], table: Path | None, place: Place, **of_table: Any
+    step: Any,
+    runs: tuple[str, ...],
+    by: tuple[str, ...],
+    table: Path | None,
+    place: Place,
+    **of_table: Any,
 ) -> list[Evaluation]:
     from cmtrack.comparison.comparability import of_classes
 
@@ -184,7 +229,11 @@ def _as_differences(compared: SegmentComparison) -> dict[str, Any]:
     from cmtrack.report.review.data import as_plain
 
     words = [sentence for pair in compared if (sentence := _sentence(pair, compared))]
-    return {"pairs": as_plain([pair.to_dict() for pair in compared]), "sentences": words, "notes": list(compared.notes)}
+    return {
+        "pairs": as_plain([pair.to_dict() for pair in compared]),
+        "sentences": words,
+        "notes": list(compared.notes),
+    }
 
 
 def _sentence(pair: SegmentDifferences, compared: Sequence[SegmentDifferences]) -> str:
@@ -192,12 +241,17 @@ def _sentence(pair: SegmentDifferences, compared: Sequence[SegmentDifferences]) 
     from cmtrack.report.review.narrative import segment_sentence
 
     unsure = not (pair.overall.low > 0 or pair.overall.high < 0)
-    one_metric, one_column = (len({getattr(p, name) for p in compared}) == 1 for name in ("metric", "column"))
+    one_metric, one_column = (
+        len({getattr(p, name) for p in compared}) == 1 for name in ("metric", "column")
+    )
     return segment_sentence(pair, quoted, unsure=unsure, single=one_metric, several=not one_column)
 
 
 def _print_view(
-    console: Console, views: list[SegmentView], names: Sequence[str], pairs: Sequence[SegmentDifferences]
+    console: Console,
+    views: list[SegmentView],
+    names: Sequence[str],
+    pairs: Sequence[SegmentDifferences],
 ) -> None:
     """Print one column: a table per metric, worse segments and gaps; for two runs their differences."""
     from cmtrack.names import quoted
@@ -225,24 +279,38 @@ def _print_view(
             console.print(plain(head + sentence))
 
 
-def _print_values(console: Console, views: list[SegmentView], names: Sequence[str], metric: str) -> None:
+def _print_values(
+    console: Console, views: list[SegmentView], names: Sequence[str], metric: str
+) -> None:
     """The values of one run and its differences to the rest; those of a second, unpaired run alongside."""
     from cmtrack.report import formatting as fmt
 
     view, several = views[0], len(views) > 1
     shown = list(view.rows[metric].items())[:_SHOWN]
-    heads = [*names[: len(views)], "the first: to the rest"] if several else ["value", "difference to the rest"]
+    heads = (
+        [*names[: len(views)], "the first: to the rest"]
+        if several
+        else ["value", "difference to the rest"]
+    )
     rows = []
     for text, row in shown:
         others = [one.rows[metric].get(text) for one in views]
-        values = ["–" if one is None else fmt.with_interval(one["value"], (one["low"], one["high"])) for one in others]
+        values = [
+            "–" if one is None else fmt.with_interval(one["value"], (one["low"], one["high"]))
+            for one in others
+        ]
         apart = fmt.signed(row["difference"], (row["difference_low"], row["difference_high"]))
-        rows.append((text, row["rows"], *values, apart + (" *" if view.side(metric, text) else "  ")))
+        rows.append(
+            (text, row["rows"], *values, apart + (" *" if view.side(metric, text) else "  "))
+        )
     console.print(_table(view, metric, view.table.order_of(metric), heads, rows))
 
 
 def _print_pair(
-    console: Console, view: SegmentView, pair: SegmentDifferences, compared: Sequence[SegmentDifferences]
+    console: Console,
+    view: SegmentView,
+    pair: SegmentDifferences,
+    compared: Sequence[SegmentDifferences],
 ) -> None:
     """The values of two runs, and their differences."""
     from cmtrack.names import quoted
@@ -265,7 +333,13 @@ def _print_pair(
             console.print(plain(text))
 
 
-def _table(view: SegmentView, metric: str, order: str, heads: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Table:
+def _table(
+    view: SegmentView,
+    metric: str,
+    order: str,
+    heads: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+) -> Table:
     """The segments of one metric; ``rows`` has name, rows and the cells below ``heads``."""
     from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
@@ -290,7 +364,9 @@ def _print_worst(console: Console, searched: Any) -> None:
     test = f"one-sided test over all that were searched, p at most {level:.3g}"
     table = new_table(f"{head} ({test})", "segment", "rows", "value", "adjusted p")
     for one in searched.segments[:_SHOWN]:
-        table.add_row(plain(one.text), fmt.count(one.rows), fmt.number(one.value), fmt.p_text(one.p_adjusted))
+        table.add_row(
+            plain(one.text), fmt.count(one.rows), fmt.number(one.value), fmt.p_text(one.p_adjusted)
+        )
     console.print(table)
     for note in searched.notes:
         echo(note)

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @main.command("show", cls=asking(of_compare, "experiment_names", "filter_string"))
 @one_run
 @of_stored
-@click.option("--card", is_flag=True, help="Print a section of Markdown for a model card and nothing else.")
+@click.option(
+    "--card", is_flag=True, help="Print a section of Markdown for a model card and nothing else."
+)
 def show_command(run: str, place: Place, card: bool) -> Answer:
     """Print the evaluation that RUN holds.
 
@@ -40,7 +42,9 @@ def show_command(run: str, place: Place, card: bool) -> Answer:
 
         section = evaluation.card() if card else ""
     shown = (
-        partial(click.echo, section, nl=False) if card else partial(summary.print_evaluation, terminal(), evaluation)
+        partial(click.echo, section, nl=False)
+        if card
+        else partial(summary.print_evaluation, terminal(), evaluation)
     )
     return Answer(lambda: where | summary.as_data(evaluation), shown)
 
@@ -72,13 +76,22 @@ def price_command(run: str, costs_file: Path, place: Place) -> Answer:
         with bad_input(say=lambda text: f"{costs_file.name}: {text}"):
             priced = of_classes(evaluation).price(costs)
         frame = priced.costs_by_class().astype(object)
-        by_class = [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
+        by_class = [
+            dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)
+        ]
     parts = {
-        part: {name: value for name, value in getattr(priced, part).items() if name in ("cost/mean", "cost/saved")}
+        part: {
+            name: value
+            for name, value in getattr(priced, part).items()
+            if name in ("cost/mean", "cost/saved")
+        }
         for part in ("metrics", "intervals", "undefined")
     }
     more = {"classes": by_class, "notes": list(priced.notes)}
-    return Answer(lambda: where | {"costs": costs.to_dict()} | parts | more, lambda: _print_costs(priced, by_class))
+    return Answer(
+        lambda: where | {"costs": costs.to_dict()} | parts | more,
+        lambda: _print_costs(priced, by_class),
+    )
 
 
 @main.command("threshold", cls=asking(of_compare, "experiment_names", "filter_string"))
@@ -89,10 +102,18 @@ def price_command(run: str, costs_file: Path, place: Place) -> Answer:
     type=FILE,
     help="YAML or JSON file with what decisions cost: the threshold of least cost is chosen.",
 )
-@click.option("--maximize", metavar="METRIC", help="Metric of the six counts to maximize, such as binary/recall.")
-@click.option("--subject-to", metavar="BOUND", help="Bound to keep, such as 'binary/precision.low >= 0.9'.")
 @click.option(
-    "--calibration", metavar="RUN", help="Run or folder whose rows choose the threshold; those of RUN judge it."
+    "--maximize",
+    metavar="METRIC",
+    help="Metric of the six counts to maximize, such as binary/recall.",
+)
+@click.option(
+    "--subject-to", metavar="BOUND", help="Bound to keep, such as 'binary/precision.low >= 0.9'."
+)
+@click.option(
+    "--calibration",
+    metavar="RUN",
+    help="Run or folder whose rows choose the threshold; those of RUN judge it.",
 )
 @of_stored
 def threshold_command(
@@ -130,7 +151,11 @@ def _of_segments(evaluation: BaseEvaluation) -> bool:
 
 
 def held(
-    step: Step, run: str, place: Place, *, needs_rows: Callable[[BaseEvaluation], bool] = _of_segments
+    step: Step,
+    run: str,
+    place: Place,
+    *,
+    needs_rows: Callable[[BaseEvaluation], bool] = _of_segments,
 ) -> tuple[dict[str, str], BaseEvaluation]:
     """The evaluation of a run or folder, its name, and its rows if needed (by default: by its segments) and kept."""
     if Path(run).exists():
@@ -139,7 +164,9 @@ def held(
         from cmtrack.evaluation.loading import loads
 
         evaluation = loads(archive.read_file(Path(run)))
-        return {"folder": run}, archive.with_rows(evaluation, Path(run)) if needs_rows(evaluation) else evaluation
+        return {"folder": run}, archive.with_rows(evaluation, Path(run)) if needs_rows(
+            evaluation
+        ) else evaluation
     step("reading the run", 0, 1)
     from cmtrack.tracking import load_evaluation
     from cmtrack.tracking.load import with_kept_predictions
@@ -191,18 +218,26 @@ def _print_threshold(chosen: Threshold) -> None:
     console = terminal()
     console.print(plain(chosen.sentence()))
     if not math.isnan(sum(chosen.held_out)):
-        table = new_table("Outcomes" if chosen.separate else "Outcomes, cross-fitted", "outcome", "samples")
+        table = new_table(
+            "Outcomes" if chosen.separate else "Outcomes, cross-fitted", "outcome", "samples"
+        )
         names = (fmt.named(chosen.negative), fmt.named(chosen.positive))
         for part, actual, called, more in _OUTCOMES:
             n = getattr(chosen.held_out, part)
             if n > 0 or not more:
-                table.add_row(plain(f"{names[actual]} called {names[called]}{more}"), fmt.count(round(n, 1)))
+                table.add_row(
+                    plain(f"{names[actual]} called {names[called]}{more}"), fmt.count(round(n, 1))
+                )
         console.print(table)
     print_warnings(console, chosen.warnings)
 
 
 _OUTCOMES = (
-    ("tp", True, True, ""), ("imp", True, True, ", wrong class"), ("fn", True, False, ""),
-    ("fp", False, True, ""), ("tn", False, False, ""), ("imn", False, False, ", wrong class"),
-)  # fmt: skip
+    ("tp", True, True, ""),
+    ("imp", True, True, ", wrong class"),
+    ("fn", True, False, ""),
+    ("fp", False, True, ""),
+    ("tn", False, False, ""),
+    ("imn", False, False, ", wrong class"),
+)
 """Outcomes: actually positive, called positive, and an additional error."""

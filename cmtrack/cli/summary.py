@@ -57,7 +57,8 @@ def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
         }
         if evaluation.segments:
             parts["segments"] = {
-                name: table.to_frame().to_dict("records") for name, table in evaluation.segments.items()
+                name: table.to_frame().to_dict("records")
+                for name, table in evaluation.segments.items()
             }
     return parts | {
         "confidence_level": evaluation.confidence_level,
@@ -101,7 +102,9 @@ def print_warnings(console: Console, warnings: Iterable[str]) -> None:
         console.print(Text.assemble(("Warning: ", "yellow"), warning))
 
 
-def new_table(title: str, *heads: str, right: int | None = None, overflow: OverflowMethod = "ellipsis") -> Table:
+def new_table(
+    title: str, *heads: str, right: int | None = None, overflow: OverflowMethod = "ellipsis"
+) -> Table:
     """A table in the one style of all commands; the first ``right`` columns after the first, or all, align right."""
     from rich import box
     from rich.table import Table
@@ -111,20 +114,34 @@ def new_table(title: str, *heads: str, right: int | None = None, overflow: Overf
     table = Table(title=Text(title, style="bold"), title_justify="left", **look)  # type: ignore[arg-type]
     for k, head in enumerate(heads):
         numbers = 0 < k <= (len(heads) if right is None else right)
-        table.add_column(plain(head), justify="right" if numbers else "left", overflow=overflow if k else "fold")
+        table.add_column(
+            plain(head), justify="right" if numbers else "left", overflow=overflow if k else "fold"
+        )
     return table
 
 
 def _headline(evaluation: BaseEvaluation) -> Table:
     """The headline metrics with their intervals."""
     level = f"{fmt.level(evaluation.confidence_level)} interval"
-    named = "" if evaluation.positive is None else f" (positive: {fmt.short(evaluation.positive, 30)})"
+    named = (
+        "" if evaluation.positive is None else f" (positive: {fmt.short(evaluation.positive, 30)})"
+    )
     table = new_table(f"Headline metrics{named}", "metric", "value", level, "better", right=1)
     table.columns[-1].style = "dim"
     for name in evaluation.headline:
-        entry, value, ends = evaluation.catalog.lookup(name), evaluation.metrics[name], evaluation.intervals.get(name)
-        shown = fmt.missing_word(evaluation, name) if math.isnan(value) else fmt.metric_value(entry, value, ends)
-        table.add_row(plain(name), shown, plain(fmt.metric_interval(entry, value, ends)), entry.better)
+        entry, value, ends = (
+            evaluation.catalog.lookup(name),
+            evaluation.metrics[name],
+            evaluation.intervals.get(name),
+        )
+        shown = (
+            fmt.missing_word(evaluation, name)
+            if math.isnan(value)
+            else fmt.metric_value(entry, value, ends)
+        )
+        table.add_row(
+            plain(name), shown, plain(fmt.metric_interval(entry, value, ends)), entry.better
+        )
     return table
 
 
@@ -136,14 +153,19 @@ def _classes(evaluation: Evaluation) -> Table:
         enough = [label for label in labels if m[f"class/{encode_label(label)}/support"] >= ENOUGH]
         title = f"The {MAX_WORST} classes of lowest F1, of {len(labels)}"
         if len(enough) < len(labels):
-            title += f" ({len(labels) - len(enough)} with fewer than {ENOUGH} samples are not shown)"
+            title += (
+                f" ({len(labels) - len(enough)} with fewer than {ENOUGH} samples are not shown)"
+            )
         f1 = {label: m[f"class/{encode_label(label)}/f1"] for label in enough}
         enough.sort(key=lambda label: math.inf if math.isnan(f1[label]) else f1[label])
         labels = enough[:MAX_WORST]
     table = new_table(title, "class", "samples", "precision", "recall", "F1", right=1)
     for label in labels:
         prefix = f"class/{encode_label(label)}"
-        scores = (_cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}")) for n in ("precision", "recall", "f1"))
+        scores = (
+            _cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}"))
+            for n in ("precision", "recall", "f1")
+        )
         n = m[f"{prefix}/support"]
         table.add_row(plain(fmt.short(label)), "1 (single)" if n == 1 else fmt.count(n), *scores)
     return table
@@ -158,7 +180,10 @@ def _segments(segments: SegmentTable) -> Table:
     table = new_table(title, "segment", "rows", metric, "difference to the rest", right=1)
     for row in shown.to_dict("records"):
         cells = []
-        for name, low, high in (("value", "low", "high"), ("difference", "difference_low", "difference_high")):
+        for name, low, high in (
+            ("value", "low", "high"),
+            ("difference", "difference_low", "difference_high"),
+        ):
             cells.append(_cell(row[name], None if math.isnan(row[low]) else (row[low], row[high])))
         table.add_row(plain(fmt.short(row["segment"])), fmt.count(row["rows"]), *cells)
     return table
@@ -174,9 +199,15 @@ def _cell(value: float, ends: tuple[float, float] | None) -> Any:
 
 def _reduced(step: Any) -> Table:
     groups = (fmt.short(group, 20) for group in (*step.labels, "IM"))
-    table = new_table(f"Grouped: {fmt.short(step.name)}", "actual / predicted", *groups, overflow="fold")
+    table = new_table(
+        f"Grouped: {fmt.short(step.name)}", "actual / predicted", *groups, overflow="fold"
+    )
     for group, counts, im in zip(step.labels, step.counts, step.mismatches, strict=True):
-        table.add_row(plain(fmt.short(group, 30)), *(fmt.count(v.item()) for v in counts), fmt.count(im.item()))
+        table.add_row(
+            plain(fmt.short(group, 30)),
+            *(fmt.count(v.item()) for v in counts),
+            fmt.count(im.item()),
+        )
     table.add_row("IM", *(fmt.count(im.item()) for im in step.mismatches), "0", style="dim")
     return table
 
@@ -192,10 +223,15 @@ def _families(evaluation: BaseEvaluation) -> Table:
     order = sorted(prefixes, key=lambda f: -m[f"{prefixes[f]}/support"])
     title = "Families"
     if len(order) > MAX_ROWS:
-        order, title = order[:MAX_ROWS], f"The {MAX_ROWS} families with the most labels, of {len(order)}"
+        order, title = (
+            order[:MAX_ROWS],
+            f"The {MAX_ROWS} families with the most labels, of {len(order)}",
+        )
     table = new_table(title, "family", "labels", "F1", "confused", "out of family", right=1)
     for family in order:
-        names = (f"{prefixes[family]}/{name}" for name in ("f1_micro", "confusion_share", "oof_share"))
+        names = (
+            f"{prefixes[family]}/{name}" for name in ("f1_micro", "confusion_share", "oof_share")
+        )
         shown = (_cell(m[name], ends.get(name)) for name in names)
         table.add_row(plain(fmt.short(family)), fmt.count(m[f"{prefixes[family]}/support"]), *shown)
     return table

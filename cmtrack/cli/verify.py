@@ -57,10 +57,16 @@ def verify_command(bundle: Path, output: Path | None) -> Answer:
             with quiet():
                 check = verify(bundle)
         except (OSError, ValueError) as error:
-            why = f"{bundle}: {error.strerror}" if isinstance(error, OSError) and error.strerror else first_line(error)
+            why = (
+                f"{bundle}: {error.strerror}"
+                if isinstance(error, OSError) and error.strerror
+                else first_line(error)
+            )
             raise NotVerified(why) from None
     if output is not None and not check.page:
-        why = next(iter((*check.problems, *check.removed, *check.not_recomputed)), "it holds no comparison")
+        why = next(
+            iter((*check.problems, *check.removed, *check.not_recomputed)), "it holds no comparison"
+        )
         raise NotVerified(f"{bundle.name}: no page can be made: {why}")
     if check.page:
         output = output or bundle.with_suffix(".verified.html")
@@ -68,7 +74,11 @@ def verify_command(bundle: Path, output: Path | None) -> Answer:
             write_text(output, check.page)
     data = {name: value for name, value in vars(check).items() if name != "page"}
     data |= {"outcome": check.outcome.name.lower(), "passed": check.passed}
-    return Answer(lambda: data, lambda: _print(bundle, check, output), click.exceptions.Exit(_EXIT[check.outcome.name]))
+    return Answer(
+        lambda: data,
+        lambda: _print(bundle, check, output),
+        click.exceptions.Exit(_EXIT[check.outcome.name]),
+    )
 
 
 def _print(bundle: Path, check: Verification, output: Path | None) -> None:

@@ -12,7 +12,14 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.comparability import Reason, Traits, rows_by_digests, split, why_apart, why_unpaired
+from cmtrack.comparison.comparability import (
+    Reason,
+    Traits,
+    rows_by_digests,
+    split,
+    why_apart,
+    why_unpaired,
+)
 from cmtrack.comparison.constant import ConstantAnswer, constant_answer, constant_evaluation
 from cmtrack.comparison.criterion import Criterion, read_by
 from cmtrack.comparison.ranking import Ranked, Ranking, decided, means
@@ -55,7 +62,9 @@ class Blocks:
             raise ValueError(f"block_kind must be one of {list(KINDS)}, got {self.kind!r}")
         for option, name in (("block", self.by), ("model", self.model)):
             if name is not None and name != "name" and source_of(name) is None:
-                raise ValueError(f"{option} must read 'params.…', 'tags.…', 'metrics.…' or 'name', got {name!r}")
+                raise ValueError(
+                    f"{option} must read 'params.…', 'tags.…', 'metrics.…' or 'name', got {name!r}"
+                )
 
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
         """The kind of repetition, by the rows of each block's given evaluation; a stated kind is checked.
@@ -71,7 +80,9 @@ class Blocks:
         # equal digests of rows in no order, or of folds that are sorted by class, need not be of the same rows
         sure = all(one.row_ids is not None or (one.digest.ordered and not by_name) for one in held)
         if len(by_rows) == len(held):
-            kind_of_rows = "folds" if by_name or _in_equal_parts(list(evaluations.values())) else "data sets"
+            kind_of_rows = (
+                "folds" if by_name or _in_equal_parts(list(evaluations.values())) else "data sets"
+            )
         elif len(by_rows) == 1 and (sure or not by_name or all(one.digest.ordered for one in held)):
             kind_of_rows = "seeds"
         else:
@@ -90,7 +101,9 @@ class Blocks:
                 f"in: {shown}"
             )
         if self.kind == "seeds" and len(by_rows) > 1:
-            raise ValueError(f"block_kind='seeds' needs the same rows in all blocks; the same rows are in: {shown}")
+            raise ValueError(
+                f"block_kind='seeds' needs the same rows in all blocks; the same rows are in: {shown}"
+            )
         if len(by_rows) < len(held) and self.kind == "folds" and sure:
             raise ValueError(
                 f"block_kind={self.kind!r} needs rows of their own in all blocks (row_ids= tells rows of the same "
@@ -161,7 +174,8 @@ def rank_models(
     table, notes = _by_block(candidates, names, blocks)
     _check_alike(table, blocks, read_by(criterion, gates, tie_breakers))
     block_names = tuple(sorted({block for _, block in table}, key=_natural_order))
-    models = list(dict.fromkeys(model for model, _ in table))  # a run without a block, such as a parent's, is none
+    # a run without a block, such as a parent's, is none
+    models = list(dict.fromkeys(model for model, _ in table))
     if len(block_names) < 2 or all(sum(m == model for m, _ in table) < 2 for model in models):
         model_key = blocks.model or "all parameters but the block"
         raise ValueError(
@@ -179,19 +193,34 @@ def rank_models(
     models = [m for m in models if all(r.passed for r in results[m])]
     if not models:
         return None, failed, notes
-    scores = np.array([[_value(table.get((m, b)), criterion.metrics[0]) for m in models] for b in block_names])
-    kind: Any = blocks.kind_of({block: table[m, block].evaluation for m in reversed(models) for block in _of(table, m)})
+    scores = np.array(
+        [[_value(table.get((m, b)), criterion.metrics[0]) for m in models] for b in block_names]
+    )
+    kind: Any = blocks.kind_of(
+        {block: table[m, block].evaluation for m in reversed(models) for block in _of(table, m)}
+    )
     gain = -np.vectorize(criterion.distance_from_best)(scores)
     ratio = None
     if kind == "folds":
-        ratio = 1 / (len(block_names) - 1) if blocks.test_train_ratio is None else blocks.test_train_ratio
+        ratio = (
+            1 / (len(block_names) - 1)
+            if blocks.test_train_ratio is None
+            else blocks.test_train_ratio
+        )
     shared = [b for b in block_names if all((m, b) in table for m in models)]
     whole = [[table[m, b] for b in shared] for m in models]
     errors = _errors_of_pairs(whole, criterion.metrics[0], ratio)
     result = analyse(
-        gain, models, kind=kind, confidence_level=confidence_level, test_train_ratio=ratio, test_errors=errors
+        gain,
+        models,
+        kind=kind,
+        confidence_level=confidence_level,
+        test_train_ratio=ratio,
+        test_errors=errors,
     )
-    entries = [_ranked(place, result, runs, scores, criterion, results) for place in range(len(models))]
+    entries = [
+        _ranked(place, result, runs, scores, criterion, results) for place in range(len(models))
+    ]
     standing, decision = decided(entries, criterion, tie_breakers, margin)
     by_model = {run.name: runs[run.name] for run in standing}
     ranking = RepeatedRanking(
@@ -211,7 +240,10 @@ def rank_models(
 
 
 def _constant(
-    models: Mapping[str, Sequence[Candidate]], criterion: Criterion, result: RepeatedResult, ratio: float | None
+    models: Mapping[str, Sequence[Candidate]],
+    criterion: Criterion,
+    result: RepeatedResult,
+    ratio: float | None,
 ) -> tuple[ConstantAnswer, ...]:
     """The constant answer over the blocks, and what each model gains over it.
 
@@ -255,7 +287,12 @@ def _constant(
     by_run = dict(zip(gaps, adjusted.tolist(), strict=True))
     constant = replace(constant, **vars(gaps[leader]) | {"pvalue": by_run[leader]}, by_run=by_run)
     ahead = [name for name, gap in gaps.items() if criterion.unit * gap.difference > 0]
-    return (replace(constant, shown=tuple(name for name in ahead if by_run[name] <= 1 - constant.confidence_level)),)
+    return (
+        replace(
+            constant,
+            shown=tuple(name for name in ahead if by_run[name] <= 1 - constant.confidence_level),
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -276,14 +313,21 @@ def _answered(runs: Sequence[Candidate], metric: str, answer: Any) -> list[Candi
 
 
 def _gap_from_constant(
-    runs: Sequence[Candidate], criterion: Criterion, constant: ConstantAnswer, result: RepeatedResult,
+    runs: Sequence[Candidate],
+    criterion: Criterion,
+    constant: ConstantAnswer,
+    result: RepeatedResult,
     ratio: float | None,
-) -> _Gap:  # fmt: skip
+) -> _Gap:
     """The gain of a model's runs over the constant answer, by the analysis that models are compared with."""
     metric = criterion.metrics[0]
     answered = _answered(runs, metric, constant.answer)
     ours = np.array([_value(run, metric) for run in runs])
-    against = np.zeros(len(runs)) if constant.guessed else np.array([_value(one, metric) for one in answered])
+    against = (
+        np.zeros(len(runs))
+        if constant.guessed
+        else np.array([_value(one, metric) for one in answered])
+    )
     if len(runs) < 2 or not np.isfinite(against).all():
         return _Gap(float(np.nanmean(ours - against)), math.nan, math.nan, math.nan, math.nan)
     errors = _errors_of_pairs((runs, answered), metric, ratio)
@@ -313,7 +357,9 @@ def _ranked(
     """The model of a place."""
     column, metric = result.order[place], criterion.metrics[0]
     name = result.names[column]
-    best_first = sorted(runs[name], key=lambda c: criterion.distance_from_best(c.evaluation.metrics[metric]))
+    best_first = sorted(
+        runs[name], key=lambda c: criterion.distance_from_best(c.evaluation.metrics[metric])
+    )
     of_gap: dict[str, Any] = {"difference": 0.0}
     if column != result.best:
         gap, unit = result[name], criterion.unit
@@ -330,7 +376,9 @@ def _ranked(
         }
     values = scores[:, column][np.isfinite(scores[:, column])]
     return RankedModel(
-        replace(best_first[0].run, name=name, metrics=means([run.run.metrics for run in best_first])),
+        replace(
+            best_first[0].run, name=name, metrics=means([run.run.metrics for run in best_first])
+        ),
         best_first[0].evaluation,
         gates[name],
         rank=place + 1,
@@ -351,7 +399,9 @@ def _mean_gate(gate: Gate, runs: Sequence[Candidate]) -> GateResult:
     single = [next(r for r in run.gates if r.gate == gate) for run in runs]
     reasons = [result.reason for result in single if result.reason]
     if reasons:
-        return GateResult(gate, math.nan, False, f"{reasons[0]}, in {len(reasons)} of {len(runs)} blocks")
+        return GateResult(
+            gate, math.nan, False, f"{reasons[0]}, in {len(reasons)} of {len(runs)} blocks"
+        )
     mean = float(np.mean([result.value for result in single]))
     return GateResult(gate, mean, gate.keeps(mean), "")
 
@@ -363,19 +413,24 @@ def _influence(run: Candidate, metric: str) -> FloatArray | None:
         return None
     return (
         -influence
-        if run.evaluation.catalog.lookup(metric).better == "nearest zero" and run.evaluation.metrics[metric] < 0
+        if run.evaluation.catalog.lookup(metric).better == "nearest zero"
+        and run.evaluation.metrics[metric] < 0
         else influence
     )
 
 
-def _errors_of_pairs(models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None) -> FloatArray:
+def _errors_of_pairs(
+    models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None
+) -> FloatArray:
     """Standard errors of the pairs' mean differences, from the sampling of the test rows."""
     joint = _covariance_of_means(models, metric, ratio)
     variance = np.diag(joint)
     return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * joint, 0)))
 
 
-def _covariance_of_means(models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None) -> FloatArray:
+def _covariance_of_means(
+    models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None
+) -> FloatArray:
     """Covariance of the models' means from the sampling of the test rows; NaN where it is not known.
 
     Seeds (no ratio) are on the same test rows. Folds have disjoint ones: the folds' errors are independent. Repeated
@@ -383,13 +438,19 @@ def _covariance_of_means(models: Sequence[Sequence[Candidate]], metric: str, rat
     J > 1 + 1 / ratio parts is no better known than one over so many disjoint ones.
     """
     blocks = list(zip(*models, strict=True))
-    by_block = [[value for run in runs if (value := _influence(run, metric)) is not None] for runs in blocks]
+    by_block = [
+        [value for run in runs if (value := _influence(run, metric)) is not None] for runs in blocks
+    ]
     paired = ratio is None or not any(
         why_unpaired(runs[0].evaluation, one.evaluation) for runs in blocks for one in runs
     )
     if not blocks or not paired or any(len(values) < len(models) for values in by_block):
         return np.full((len(models), len(models)), math.nan)
-    parts = [[np.mean(values, axis=0) for values in zip(*by_block, strict=True)]] if ratio is None else by_block
+    parts = (
+        [[np.mean(values, axis=0) for values in zip(*by_block, strict=True)]]
+        if ratio is None
+        else by_block
+    )
     total = np.zeros((len(models), len(models)))
     for runs, values in zip(blocks, parts, strict=False):
         rows = runs[0].evaluation.rows
@@ -414,16 +475,28 @@ def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[st
     blocked = [_read_key(candidate.run, blocks.by) is not None for candidate in candidates]
     if blocks.model is not None:
         names = [_read_key(candidate.run, blocks.model) for candidate in candidates]
-        lacking = [c.name for c, name, there in zip(candidates, names, blocked, strict=True) if there and name is None]
+        lacking = [
+            c.name
+            for c, name, there in zip(candidates, names, blocked, strict=True)
+            if there and name is None
+        ]
         if lacking:
-            raise ValueError(f"every run must have {blocks.model}, got none for {len(lacking)}, such as {lacking[:3]}")
+            raise ValueError(
+                f"every run must have {blocks.model}, got none for {len(lacking)}, such as {lacking[:3]}"
+            )
         return [str(name) for name in names]
     block_param = blocks.by.removeprefix("params.")
     params = [{k: v for k, v in c.run.params.items() if k != block_param} for c in candidates]
     ranked = [p for p, has_block in zip(params, blocked, strict=True) if has_block]
-    varying = [k for k in dict.fromkeys(k for p in ranked for k in p) if len({p.get(k) for p in ranked}) > 1]
+    varying = [
+        k
+        for k in dict.fromkeys(k for p in ranked for k in p)
+        if len({p.get(k) for p in ranked}) > 1
+    ]
     if not varying:
-        return [candidate.run.tags.get("mlflow.runName", candidate.name) for candidate in candidates]
+        return [
+            candidate.run.tags.get("mlflow.runName", candidate.name) for candidate in candidates
+        ]
     if len(varying) == 1:
         return [str(p.get(varying[0], "–")) for p in params]
     return [", ".join(f"{k}={p[k]}" for k in varying if k in p) for p in params]
@@ -446,7 +519,9 @@ def _by_block(
             table[name, block] = candidate
     notes = []
     if lacking:
-        notes.append(f"{len(lacking)} runs have no {blocks.by} and are left out, among them {lacking[0]}.")
+        notes.append(
+            f"{len(lacking)} runs have no {blocks.by} and are left out, among them {lacking[0]}."
+        )
     if repeats:
         notes.append(f"{repeats} older runs of a model in a block that was run again are left out.")
     return table, tuple(notes)
@@ -456,7 +531,9 @@ def _of(table: Mapping[tuple[str, str], Candidate], model: str) -> list[str]:
     return sorted((block for name, block in table if name == model), key=_natural_order)
 
 
-def _check_alike(table: Mapping[tuple[str, str], Candidate], blocks: Blocks, read: frozenset[str]) -> None:
+def _check_alike(
+    table: Mapping[tuple[str, str], Candidate], blocks: Blocks, read: frozenset[str]
+) -> None:
     """Refuse runs of one block that were judged on different rows, or in a different way."""
     traits = {place: Traits.of(candidate.evaluation) for place, candidate in table.items()}
     often = Counter(traits.values())
@@ -468,7 +545,9 @@ def _check_alike(table: Mapping[tuple[str, str], Candidate], blocks: Blocks, rea
         for place in (place for part in parts if part is not most for place in part):
             strays.append(f"“{table[place].name}” ({blocks.by} {block}, {_rows(table[place])})")
             reason = why_apart(traits[place], traits[most[0]], read) or Reason.DATA
-            reasons.setdefault(reason, f"“{table[most[0]].name}” ({blocks.by} {block}, {_rows(table[most[0]])})")
+            reasons.setdefault(
+                reason, f"“{table[most[0]].name}” ({blocks.by} {block}, {_rows(table[most[0]])})"
+            )
     if strays:
         how = " and ".join(reason.value for reason in reasons)
         raise ValueError(
@@ -485,8 +564,14 @@ def _in_equal_parts(evaluations: Sequence[BaseEvaluation]) -> bool:
     """True if the rows of each class are divided evenly, as stratified folds of one data set divide them."""
     if not all(isinstance(one, Evaluation) for one in evaluations):
         return False
-    counts = [one.confusion_matrix.counts.sum(axis=1) for one in evaluations if isinstance(one, Evaluation)]
-    return len({one.labels for one in evaluations}) == 1 and bool((np.ptp(counts, axis=0) <= 1).all())
+    counts = [
+        one.confusion_matrix.counts.sum(axis=1)
+        for one in evaluations
+        if isinstance(one, Evaluation)
+    ]
+    return len({one.labels for one in evaluations}) == 1 and bool(
+        (np.ptp(counts, axis=0) <= 1).all()
+    )
 
 
 def _natural_order(text: str) -> tuple[bool, float, str]:

@@ -51,7 +51,9 @@ class CellChanges:
         """True if the tests use that the rows are the same."""
         return not self.reason
 
-    def significant(self, confidence_level: float) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def significant(
+        self, confidence_level: float
+    ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Cells that differ significantly, over all cells together."""
         return np.nan_to_num(self.adjusted, nan=1.0) <= 1 - confidence_level
 
@@ -72,12 +74,16 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     """
     second = in_order_of(first, second)
     if first.labels != second.labels:
-        raise ValueError(f"the classes must be the same, got {list(first.labels)[:5]} and {list(second.labels)[:5]}")
+        raise ValueError(
+            f"the classes must be the same, got {list(first.labels)[:5]} and {list(second.labels)[:5]}"
+        )
     step = _step(first) if first.grouping == second.grouping else None
     labels = first.labels if step is None else step.labels
     tables = [_table(evaluation, step) for evaluation in (first, second)]
     totals = [counts.sum(axis=1) + extra for counts, extra in tables]
-    shares = [_over(counts, total[:, None]) for (counts, _), total in zip(tables, totals, strict=True)]
+    shares = [
+        _over(counts, total[:, None]) for (counts, _), total in zip(tables, totals, strict=True)
+    ]
     lost = [_over(extra, total) for (_, extra), total in zip(tables, totals, strict=True)]
     apart = why_unpaired(first, second)
     reason = "" if apart is None else apart.between(first, second)
@@ -103,7 +109,10 @@ def _step(evaluation: Evaluation) -> ComposedStep | None:
     """The first step of the grouping with few enough groups, if the classes are too many."""
     if len(evaluation.labels) <= MAX_CLASSES or evaluation.grouping is None:
         return None
-    return next((s for s in evaluation.grouping.compose(evaluation.labels) if len(s.labels) <= MAX_CLASSES), None)
+    return next(
+        (s for s in evaluation.grouping.compose(evaluation.labels) if len(s.labels) <= MAX_CLASSES),
+        None,
+    )
 
 
 def _table(evaluation: Evaluation, step: ComposedStep | None) -> tuple[FloatArray, FloatArray]:
@@ -126,12 +135,18 @@ def _paired(
     actual, cells = _codes(first, second, step)
     moved = np.flatnonzero(cells[0] != cells[1])
     actual, cells = actual[moved], (cells[0][moved], cells[1][moved])
-    weights = np.ones(len(moved)) if first.weights is None else np.asarray(first.weights, dtype=np.float64)[moved]
+    weights = (
+        np.ones(len(moved))
+        if first.weights is None
+        else np.asarray(first.weights, dtype=np.float64)[moved]
+    )
     sides: list[FloatArray] = []
     for cell in cells:
         inside = cell >= 0  # a mismatch is in no cell
         flat = actual[inside] * size + cell[inside]
-        sides.append(np.bincount(flat, weights[inside], size * size).reshape(size, size).astype(np.float64))
+        sides.append(
+            np.bincount(flat, weights[inside], size * size).reshape(size, size).astype(np.float64)
+        )
     a, b = sides
     whole = first.weights is None or first.weights.dtype.kind in "iu"
     if whole and first.clusters is None:
@@ -165,7 +180,13 @@ def _two_proportions(a: FloatArray, n: FloatArray, b: FloatArray, m: FloatArray)
     """Pearson's test of a / n = b / m for each cell; NaN where the cell is empty or full on both sides."""
     both, all_rows = a + b, (n + m)[:, None]
     pooled = _over(both, all_rows)
-    variance = pooled * (1 - pooled) * (_over(np.ones_like(a), n[:, None]) + _over(np.ones_like(b), m[:, None]))
+    variance = (
+        pooled
+        * (1 - pooled)
+        * (_over(np.ones_like(a), n[:, None]) + _over(np.ones_like(b), m[:, None]))
+    )
     gap = _over(a, n[:, None]) - _over(b, m[:, None])
-    square = np.divide(gap**2, variance, out=np.full(a.shape, math.nan), where=np.nan_to_num(variance) > 0)
+    square = np.divide(
+        gap**2, variance, out=np.full(a.shape, math.nan), where=np.nan_to_num(variance) > 0
+    )
     return np.asarray(chdtrc(1, square))

@@ -55,8 +55,12 @@ class Reason(Enum):
     ORDER_OF_HASHES = "the rows are in another order, and only the ids of one evaluation are hashed"
     REPEATED_IDS = "the rows are in another order, and some of their ids repeat"
     RELABELLED = "the evaluations have other actual labels for some of the same row ids"
-    FIRST_WITHOUT_ROWS = "the first evaluation has no rows (load it with its predictions, or evaluate anew)"
-    SECOND_WITHOUT_ROWS = "the second evaluation has no rows (load it with its predictions, or evaluate anew)"
+    FIRST_WITHOUT_ROWS = (
+        "the first evaluation has no rows (load it with its predictions, or evaluate anew)"
+    )
+    SECOND_WITHOUT_ROWS = (
+        "the second evaluation has no rows (load it with its predictions, or evaluate anew)"
+    )
     LABEL_ORDER = "the labels are in another order: {first} and {second}"
     OTHER_CLASSES = "the evaluations have other classes: {first} and {second}"
     OTHER_KIND = "the labels differ only in kind (text against number): {first} and {second}"
@@ -98,10 +102,19 @@ class Traits:
 
     @classmethod
     def listed(
-        cls, digest: str | None, row_ids: str | None, grouping: str | None, positive: str | None, costs: str | None
+        cls,
+        digest: str | None,
+        row_ids: str | None,
+        grouping: str | None,
+        positive: str | None,
+        costs: str | None,
     ) -> Traits:
         """The traits in a store's tags; they are compared with each other, not with those of evaluations."""
-        design: dict[str, Any] = {"grouping": grouping or "", "positive": positive or "", "costs": costs or ""}
+        design: dict[str, Any] = {
+            "grouping": grouping or "",
+            "positive": positive or "",
+            "costs": costs or "",
+        }
         id_set: object = row_ids
         if row_ids is not None:
             with suppress(ValueError):
@@ -221,7 +234,9 @@ def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
     return out
 
 
-def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozenset[str]) -> list[list[Item]]:
+def split(
+    items: Iterable[Item], traits: Callable[[Item], Traits], read: frozenset[str]
+) -> list[list[Item]]:
     """Partition items into comparable groups by :func:`why_apart`, in the order of their first items.
 
     A table stands with all arrays of its content. Rows without ids stand with those of one set of ids; where there
@@ -231,8 +246,12 @@ def split(items: Iterable[Item], traits: Callable[[Item], Traits], read: frozens
     by_content: dict[object, list[list[Traits]]] = {}
     for one in dict.fromkeys(one for _, one in with_traits):
         parts = by_content.setdefault(one.content, [])
-        joined = [part for part in parts if any(why_apart(one, other, read) is None for other in part)]
-        parts[:] = [part for part in parts if part not in joined] + [[one, *(t for part in joined for t in part)]]
+        joined = [
+            part for part in parts if any(why_apart(one, other, read) is None for other in part)
+        ]
+        parts[:] = [part for part in parts if part not in joined] + [
+            [one, *(t for part in joined for t in part)]
+        ]
     settled: list[list[Traits]] = []
     for part in (part for parts in by_content.values() for part in parts):
         several = len({one.id_set for one in part} - {None}) > 1
@@ -255,11 +274,15 @@ def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEva
     Of equal labels of several kinds (``False``, ``0``, ``0.0``) the integers are taken, so that a metric of a class has
     one name.
     """
-    of_classes = [evaluation for evaluation in evaluations.values() if isinstance(evaluation, Evaluation)]
+    of_classes = [
+        evaluation for evaluation in evaluations.values() if isinstance(evaluation, Evaluation)
+    ]
     orders = Counter(evaluation.labels for evaluation in of_classes)
     kinds: dict[frozenset[Label], set[str]] = {}
     for evaluation in of_classes:
-        kinds.setdefault(frozenset(evaluation.labels), set()).add(repr(sorted(map(repr, evaluation.labels))))
+        kinds.setdefault(frozenset(evaluation.labels), set()).add(
+            repr(sorted(map(repr, evaluation.labels)))
+        )
     chosen: dict[frozenset[Label], tuple[Label, ...]] = {}
     for labels in sorted(orders, key=lambda labels: (-orders[labels], list(map(str, labels)))):
         classes = frozenset(labels)
@@ -384,7 +407,9 @@ def _with_row_order(first: Evaluation, second: Evaluation, places: IntArray) -> 
     rows = cast("Predictions", second.rows).take(places)
     strata = second.of_rows.strata
     facts = second.of_rows if strata is None else replace(second.of_rows, strata=strata[places])
-    statistics = replace(second.statistics, digest=first.statistics.digest, row_ids=first.statistics.row_ids)
+    statistics = replace(
+        second.statistics, digest=first.statistics.digest, row_ids=first.statistics.row_ids
+    )
     return replace(second, rows=rows, statistics=statistics, of_rows=facts)
 
 
@@ -394,7 +419,8 @@ def _other_data(first: Traits, second: Traits) -> bool:
     other_order = None not in (first.order, second.order) and first.order != second.order
     if None in (first.row_ids, second.row_ids) or first.row_ids == second.row_ids:
         return other_order
-    return first.id_set != second.id_set  # the same ids may be in another order, and their labels with them
+    # the same ids may be in another order, and their labels with them
+    return first.id_set != second.id_set
 
 
 # -- a grouping for several evaluations --------------------------------------------------------------------------
@@ -406,7 +432,9 @@ def of_classes(evaluation: BaseEvaluation) -> Evaluation:
     ValueError if it is of another kind, which no grouping fits.
     """
     if not isinstance(evaluation, Evaluation):
-        raise ValueError(f"a grouping is of single labels, and the evaluation is of the kind {evaluation.kind!r}")
+        raise ValueError(
+            f"a grouping is of single labels, and the evaluation is of the kind {evaluation.kind!r}"
+        )
     return evaluation
 
 
@@ -416,12 +444,25 @@ def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...
     ValueError if a group has none of the evaluation's classes, or one of these stands in no group.
     """
     for step in grouping.compose(labels):
-        empty = [group for place, group in enumerate(step.labels) if place not in step.group_of_class]
+        empty = [
+            group for place, group in enumerate(step.labels) if place not in step.group_of_class
+        ]
         if empty:
             classes = ", ".join(map(str, labels[:10]))
-            raise ValueError(f"it has no class of the group {str(empty[0])!r}: its classes are {classes}")
-    lacking = [label for members in grouping.steps[0].groups.values() for label in members if label not in labels]
-    return (f"it lacks the classes {', '.join(map(str, lacking[:10]))} of the grouping",) if lacking else ()
+            raise ValueError(
+                f"it has no class of the group {str(empty[0])!r}: its classes are {classes}"
+            )
+    lacking = [
+        label
+        for members in grouping.steps[0].groups.values()
+        for label in members
+        if label not in labels
+    ]
+    return (
+        (f"it lacks the classes {', '.join(map(str, lacking[:10]))} of the grouping",)
+        if lacking
+        else ()
+    )
 
 
 # -- what a reader is told of several rankings ------------------------------------------------------------------
@@ -431,14 +472,22 @@ _SHOWN: dict[Reason, Callable[[Any], str]] = {
         f"evaluation data {e.labels_digest.rsplit('.', 1)[-1][:8]}"
         + ("" if e.statistics.row_ids is None else f", row ids {str(e.statistics.row_ids)[:8]}")
     ),
-    Reason.OUTDATED: lambda e: "by cmtrack 0.2" if e.statistics.digest.outdated else "by a later cmtrack",
-    Reason.KIND: lambda e: "single labels" if isinstance(e, Evaluation) else "sets of codes in families",
+    Reason.OUTDATED: lambda e: (
+        "by cmtrack 0.2" if e.statistics.digest.outdated else "by a later cmtrack"
+    ),
+    Reason.KIND: lambda e: (
+        "single labels" if isinstance(e, Evaluation) else "sets of codes in families"
+    ),
     Reason.LABELS: lambda e: "classes " + ", ".join(map(one_line, e.labels)),
     Reason.KIND_OF_LABELS: lambda e: (
-        "labels that are text" if any(isinstance(label, str) for label in e.labels) else "labels that are numbers"
+        "labels that are text"
+        if any(isinstance(label, str) for label in e.labels)
+        else "labels that are numbers"
     ),
     Reason.GROUPING: lambda e: _grouped(e),
-    Reason.POSITIVE: lambda e: "no positive group" if e.positive is None else f"positive group {quoted(e.positive)}",
+    Reason.POSITIVE: lambda e: (
+        "no positive group" if e.positive is None else f"positive group {quoted(e.positive)}"
+    ),
     Reason.COSTS: lambda e: _priced(e),
     Reason.FAMILIES: lambda e: f"families {dict(e.design).get('families', '')[:8]}",
     Reason.SPANS: lambda e: "spans" if dict(e.design).get("none") else "no spans",
@@ -467,14 +516,22 @@ def _priced(evaluation: BaseEvaluation) -> str:
 
 
 def _grouped(evaluation: BaseEvaluation) -> str:
-    steps = [] if evaluation.grouping is None else [quoted(step.name) for step in evaluation.grouping.steps]
+    steps = (
+        []
+        if evaluation.grouping is None
+        else [quoted(step.name) for step in evaluation.grouping.steps]
+    )
     return f"grouped by {', then '.join(steps)}" if steps else "not grouped"
 
 
 def _between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
     """Reasons why runs are in separate rankings, limited to what the comparison reads."""
     traits = {Traits.of(ranking.evaluation) for ranking in rankings}
-    reasons = {reason for first, second in combinations(traits, 2) for reason in differences_of(first, second, read)}
+    reasons = {
+        reason
+        for first, second in combinations(traits, 2)
+        for reason in differences_of(first, second, read)
+    }
     if reasons & {Reason.DATA, Reason.OUTDATED}:
         reasons.discard(Reason.WEIGHT)
     return [reason for reason in Reason if reason in reasons] or [Reason.DATA]
@@ -492,7 +549,10 @@ def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
         evaluations = [ranking.evaluation for ranking in rankings]
         shown = [_SHOWN[reason](evaluation) for evaluation in evaluations]
         if reason is Reason.GROUPING:
-            designs = {(text, dict(e.design).get("grouping")) for text, e in zip(shown, evaluations, strict=True)}
+            designs = {
+                (text, dict(e.design).get("grouping"))
+                for text, e in zip(shown, evaluations, strict=True)
+            }
             if len(designs) > len(set(shown)):  # the same name, another content
                 shown = [
                     text if e.grouping is None else f"grouped {one_line(e.grouping.describe())}"

@@ -83,11 +83,17 @@ class CompareOptions(CompareSpec):
                 "were logged with"
             )
         if self.segments is not None and self.block is not None:
-            raise ValueError(f"segments are of the same rows: leave out block, got {self.block!r:.60}")
+            raise ValueError(
+                f"segments are of the same rows: leave out block, got {self.block!r:.60}"
+            )
         if self.segments is not None and self.at is not None:
-            raise ValueError(f"segments are compared at the rows' own shares: leave out at, got {self.at!r:.60}")
+            raise ValueError(
+                f"segments are compared at the rows' own shares: leave out at, got {self.at!r:.60}"
+            )
         if self.equivalence is not None and self.block is not None:
-            raise ValueError(f"equivalence is of runs on the same rows: leave out block, got {self.equivalence!r}")
+            raise ValueError(
+                f"equivalence is of runs on the same rows: leave out block, got {self.equivalence!r}"
+            )
 
     @cached_property
     def own(self) -> tuple[Metric, ...]:
@@ -105,11 +111,17 @@ class CompareOptions(CompareSpec):
         """
         gates = tuple(map(Gate.parse, several(self.require)))
         if self.block is not None and any(gate.column for gate in gates):
-            raise ValueError(f"a gate on segments is of the same rows: leave out block, got {self.block!r:.60}")
+            raise ValueError(
+                f"a gate on segments is of the same rows: leave out block, got {self.block!r:.60}"
+            )
         if self.block is not None and any(gate.of_flips for gate in gates):
-            raise ValueError(f"a gate on flips is of the same rows: leave out block, got {self.block!r:.60}")
+            raise ValueError(
+                f"a gate on flips is of the same rows: leave out block, got {self.block!r:.60}"
+            )
         if self.against is None and any(gate.difference for gate in gates):
-            raise ValueError("a .difference gate needs against=, the run to take the difference from")
+            raise ValueError(
+                "a .difference gate needs against=, the run to take the difference from"
+            )
         if self.against is None and any(gate.of_flips for gate in gates):
             raise ValueError("a gate on flips needs against=, the run whose rows may break")
         return gates
@@ -193,7 +205,9 @@ def criterion_of(options: CompareOptions, catalog: Catalog) -> Criterion | None:
 
 
 def compare_evaluations(
-    evaluations: Mapping[str, BaseEvaluation], options: CompareOptions, progress: Progress = lambda *_: None
+    evaluations: Mapping[str, BaseEvaluation],
+    options: CompareOptions,
+    progress: Progress = lambda *_: None,
 ) -> Comparison:
     """Compare evaluations that are in no run, by name; see :func:`cmtrack.compare`.
 
@@ -214,7 +228,9 @@ def compare_evaluations(
     options.check()
     for name, evaluation in evaluations.items():
         if not isinstance(evaluation, BaseEvaluation):
-            raise TypeError(f"runs by name must be Evaluations, got {type(evaluation).__name__} for {name!r}")
+            raise TypeError(
+                f"runs by name must be Evaluations, got {type(evaluation).__name__} for {name!r}"
+            )
     if not evaluations:
         raise NothingFound(NO_RUN.format(""))
     runs = {str(name): Run(str(name), str(name)) for name in evaluations}
@@ -236,7 +252,10 @@ def default_criterion(has: Callable[[str], bool]) -> Criterion:
 
 
 def compare_runs(
-    listed: Listing, evaluations: Mapping[str, BaseEvaluation], criterion: Criterion | None, options: CompareOptions
+    listed: Listing,
+    evaluations: Mapping[str, BaseEvaluation],
+    criterion: Criterion | None,
+    options: CompareOptions,
 ) -> Comparison:
     """Check the evaluations of runs by the gates, and rank them.
 
@@ -250,7 +269,9 @@ def compare_runs(
     available = {name for evaluation in evaluations.values() for name in evaluation.metrics}
     catalogs = [evaluation.catalog for evaluation in evaluations.values()]
     catalog = Catalog.joined([criterion.catalog, *catalogs] if criterion else catalogs)
-    criterion = criterion or criterion_of(options, catalog) or default_criterion(available.__contains__)
+    criterion = (
+        criterion or criterion_of(options, catalog) or default_criterion(available.__contains__)
+    )
     criterion, rules = replace(criterion, catalog=catalog), rules_of(options, catalog)
     if evaluations:
         _check_known(criterion, options.gates, available)
@@ -258,26 +279,40 @@ def compare_runs(
     home = None if listed.baseline is None else listed.baseline.run_id
     base = None if home is None else Candidate(runs[home], evaluations[home])
     judged_runs, candidates, undefined = [], [], []
-    for run_id in sorted(runs.keys() & evaluations.keys()):  # the same review whatever the order that they came in
+    # the same review whatever the order that they came in
+    for run_id in sorted(runs.keys() & evaluations.keys()):
         evaluation = evaluations[run_id]
-        gates = tuple(judged(gate, evaluation, base, criterion.metrics[0]) for gate in options.gates)
+        gates = tuple(
+            judged(gate, evaluation, base, criterion.metrics[0]) for gate in options.gates
+        )
         candidate = Candidate(runs[run_id], evaluation, gates)
         judged_runs.append(candidate)
-        reasons = [why_undefined(evaluation, name, options.rank_by is not None) for name in criterion.metrics]
+        reasons = [
+            why_undefined(evaluation, name, options.rank_by is not None)
+            for name in criterion.metrics
+        ]
         if any(reasons) and candidate.passed:
             last = criterion.single and criterion.metrics[0] in evaluation.infinite
             undefined.append(LeftOut(candidate.run, "; ".join(filter(None, reasons)), last))
         else:
             candidates.append(candidate)
     reads = read_by(criterion, options.gates, rules)
-    uneven = skips_more([candidate for candidate in candidates if candidate.passed], criterion, reads)
+    uneven = skips_more(
+        [candidate for candidate in candidates if candidate.passed], criterion, reads
+    )
     undefined += [LeftOut(c.run, uneven[c.run_id]) for c in candidates if c.run_id in uneven]
     candidates = [candidate for candidate in candidates if candidate.run_id not in uneven]
     level, segments = options.confidence_level, SegmentComparison()
-    ranked: dict[str, Any] = {"tie_breakers": rules, "confidence_level": level, "margin": options.margin}
+    ranked: dict[str, Any] = {
+        "tie_breakers": rules,
+        "confidence_level": level,
+        "margin": options.margin,
+    }
     rankings: tuple[Ranking, ...]
     if options.blocks is not None:
-        models, failed, notes = rank_models(candidates, criterion, options.blocks, gates=options.gates, **ranked)
+        models, failed, notes = rank_models(
+            candidates, criterion, options.blocks, gates=options.gates, **ranked
+        )
         rankings = () if models is None else (models,)
     else:
         failed = tuple(StoppedRun(c.run, c.gates) for c in candidates if not c.passed)
@@ -298,10 +333,14 @@ def compare_runs(
             if not criterion.single:
                 raise ValueError(f"equivalence is of one metric, got {criterion}")
             rankings = tuple(with_equivalence(ranking, options.equivalence) for ranking in rankings)
-        notes = apart(rankings, reads)[:1]  # what would mend it is advice, no fact of the comparison
+        # what would mend it is advice, no fact of the comparison
+        notes = apart(rankings, reads)[:1]
     if options.at is not None:
         where = shares_in_words(options.at)
-        notes = (*notes, f"All runs are judged where the classes have other shares than in the test rows: {where}.")
+        notes = (
+            *notes,
+            f"All runs are judged where the classes have other shares than in the test rows: {where}.",
+        )
     if options.segments is not None and rankings:
         sides = [(run.name, run.evaluation) for run in rankings[0].runs]
         segments = by_segment(sides, list(map(str, options.segments)), criterion.metrics, level)
@@ -326,7 +365,10 @@ def compare_runs(
 
 
 def _stopped_beside(
-    part: Sequence[Candidate], candidates: Iterable[Candidate], criterion: Criterion, reads: frozenset[str]
+    part: Sequence[Candidate],
+    candidates: Iterable[Candidate],
+    criterion: Criterion,
+    reads: frozenset[str],
 ) -> list[Candidate]:
     """Return the runs that a gate stopped and that would otherwise be ranked with the runs of a part."""
     of_part = Traits.of(part[0].evaluation)
@@ -344,10 +386,14 @@ def shares_in_words(shares: Any, positive: Any = None) -> str:
     """The shares that runs are judged at: "2 % of “spam”"; "2 % positives" where the positive class has no name."""
     named = {positive: shares} if isinstance(shares, float) else shares
     parts = {name: f"{100 * share:.3g} %" for name, share in named.items()}
-    return ", ".join(f"{part} positives" if n is None else f"{part} of {quoted(n)}" for n, part in parts.items())
+    return ", ".join(
+        f"{part} positives" if n is None else f"{part} of {quoted(n)}" for n, part in parts.items()
+    )
 
 
-def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None, criterion: str) -> GateResult:
+def judged(
+    gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None, criterion: str
+) -> GateResult:
     """A gate's result for an evaluation, with the difference from the baseline if the gate reads one.
 
     The metric of the criterion says by which step rows are right, where rows are meant that break.
@@ -355,7 +401,9 @@ def judged(gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None, c
     if gate.of_flips and baseline is not None:
         return judged_by_flips(gate, evaluation, baseline.evaluation, criterion)
     if gate.column:
-        return judged_by_segment(gate, evaluation, None if baseline is None else baseline.evaluation)
+        return judged_by_segment(
+            gate, evaluation, None if baseline is None else baseline.evaluation
+        )
     difference = None
     if gate.difference and baseline is not None:
         other = baseline.evaluation
@@ -398,7 +446,11 @@ def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
         return f"; {threshold}" if asked else f"; rank by binary/average_precision, or {threshold}"
     if asked:
         return ""
-    others = ("multiclass/roc_auc_ovr_macro", "binary/balanced_accuracy", "multiclass/balanced_accuracy")
+    others = (
+        "multiclass/roc_auc_ovr_macro",
+        "binary/balanced_accuracy",
+        "multiclass/balanced_accuracy",
+    )
     defined = [name for name in others if math.isfinite(values.get(name, math.nan))]
     return f"; rank by another metric, such as {defined[0]}" if defined else ""
 
@@ -412,13 +464,18 @@ def _lacking(evaluation: BaseEvaluation, metric: str) -> str:
         return ": evaluate it with y_prob= (--y-prob)"
     if entry.section == "binary" and evaluation.binary is None:
         return ": compare under a grouping= of two groups (--grouping FILE)"
-    return ": compare at costs= (--costs FILE)" if entry.section == "cost" and evaluation.costs is None else ""
+    return (
+        ": compare at costs= (--costs FILE)"
+        if entry.section == "cost" and evaluation.costs is None
+        else ""
+    )
 
 
 def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
     """The one class or group that is ever predicted, for a metric of counts on rows of several classes."""
     entry = evaluation.catalog.lookup(metric)
-    counted = entry.of in ("binary", "whole table") and entry.section in RESERVED  # others have reasons of their own
+    # others have reasons of their own
+    counted = entry.of in ("binary", "whole table") and entry.section in RESERVED
     if not counted or not isinstance(evaluation, Evaluation):
         return ""
     names, counts = evaluation.labels, evaluation.confusion_matrix.counts
@@ -432,7 +489,9 @@ def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
     return str(names[sides[1].argmax()]) if n_predicted == 1 < n_actual else ""
 
 
-def skips_more(candidates: Sequence[Candidate], criterion: Criterion, reads: frozenset[str]) -> dict[str, str]:
+def skips_more(
+    candidates: Sequence[Candidate], criterion: Criterion, reads: frozenset[str]
+) -> dict[str, str]:
     """Return the reason for each run whose average leaves out a class that another run's average contains.
 
     A class without a value must not improve an average that ranks. The runs of one ranking are therefore averaged over
@@ -441,11 +500,16 @@ def skips_more(candidates: Sequence[Candidate], criterion: Criterion, reads: fro
     reasons: dict[str, str] = {}
     for metric in criterion.metrics:
         for part in split(candidates, lambda candidate: Traits.of(candidate.evaluation), reads):
-            left_out = [set(map(str, candidate.evaluation.classes_passed_over(metric))) for candidate in part]
+            left_out = [
+                set(map(str, candidate.evaluation.classes_passed_over(metric)))
+                for candidate in part
+            ]
             by_all = set.intersection(*left_out)
             for candidate, names in zip(part, left_out, strict=True):
                 if more := sorted(names - by_all):
-                    reasons.setdefault(candidate.run_id, _why_not_averaged(candidate.evaluation, metric, more))
+                    reasons.setdefault(
+                        candidate.run_id, _why_not_averaged(candidate.evaluation, metric, more)
+                    )
     return reasons
 
 
@@ -467,13 +531,21 @@ def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> 
         left_out = [(c.run.name, len(c.evaluation.classes_passed_over(metric))) for c in candidates]
         left_out = [(name, number) for name, number in left_out if number]
         if not left_out:
-            notes += _note_on_empty_classes(metric, [candidate.evaluation for candidate in candidates])
+            notes += _note_on_empty_classes(
+                metric, [candidate.evaluation for candidate in candidates]
+            )
             continue
         shown = ", ".join(f"{number} of “{name}”" for name, number in left_out[:5])
         more = f" and of {len(left_out) - 5} more runs" if len(left_out) > 5 else ""
         zero = f"{metric}_zero"
-        counted = f"; {zero} counts them as 0" if any(zero in c.evaluation.metrics for c in candidates) else ""
-        notes.append(f"Ranked by {metric}, which passes over never-predicted classes: {shown}{more}{counted}.")
+        counted = (
+            f"; {zero} counts them as 0"
+            if any(zero in c.evaluation.metrics for c in candidates)
+            else ""
+        )
+        notes.append(
+            f"Ranked by {metric}, which passes over never-predicted classes: {shown}{more}{counted}."
+        )
     return notes
 
 
@@ -496,7 +568,9 @@ def _check_known(criterion: Criterion, gates: Collection[Gate], available: Colle
     for name in criterion.metrics:
         if name not in available:
             hint = near_or_own(name, available)
-            if name.startswith("binary/") and not any(one.startswith("binary/") for one in available):
+            if name.startswith("binary/") and not any(
+                one.startswith("binary/") for one in available
+            ):
                 hint = ": it is of a positive class or group; give a grouping of two groups, or positive="
             raise ValueError(f"no run has the metric {name!r}{hint}")
     check_known(gates, available)

@@ -13,7 +13,13 @@ from scipy.special import ndtr, stdtr
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import why_unpaired
 from cmtrack.comparison.criterion import distance_from_best
-from cmtrack.comparison.differences import Difference, own_degrees, own_error, paired, paired_differences
+from cmtrack.comparison.differences import (
+    Difference,
+    own_degrees,
+    own_error,
+    paired,
+    paired_differences,
+)
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.grouping import Label
@@ -158,10 +164,16 @@ class ConstantAnswer:
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         answer = None if self.answer is None else str(self.answer)
-        return asdict(self) | {"answer": answer, "words": self.words, "shown_better": self.shown_better}
+        return asdict(self) | {
+            "answer": answer,
+            "words": self.words,
+            "shown_better": self.shown_better,
+        }
 
 
-def constant_answer(evaluation: BaseEvaluation, metric: str, *, run: str = "") -> ConstantAnswer | None:
+def constant_answer(
+    evaluation: BaseEvaluation, metric: str, *, run: str = ""
+) -> ConstantAnswer | None:
     """The best constant answer of an evaluation by a metric, and the evaluation's gain over it.
 
     Parameters
@@ -216,7 +228,9 @@ def constant_of_runs(
     gaps: dict[str, Difference] = {}
     by_rows: dict[str, Evaluation] = {}
     for run_id, evaluation in runs.items():
-        if not isinstance(evaluation, Evaluation) or not math.isfinite(evaluation.metrics.get(metric, math.nan)):
+        if not isinstance(evaluation, Evaluation) or not math.isfinite(
+            evaluation.metrics.get(metric, math.nan)
+        ):
             continue
         if constant.guessed or _table_to_test(evaluation, metric, entry) is not None:
             gaps[run_id] = _gap_from_guessing(evaluation, metric, entry, constant.against)
@@ -241,7 +255,9 @@ def constant_of_runs(
         by_run=by_run,
     )
     each = {run_id: constant.for_run(run_id, "", runs[run_id].metrics[metric]) for run_id in by_run}
-    return replace(constant, shown=tuple(run_id for run_id, one in each.items() if one.shown_better))
+    return replace(
+        constant, shown=tuple(run_id for run_id, one in each.items() if one.shown_better)
+    )
 
 
 def _gaps_by_rows(
@@ -273,7 +289,9 @@ def _gaps_of_same_rows(
         part = run_ids[start : start + _RUNS_AT_ONCE]
         assert answered is not None  # these runs are paired with it
         assert answered.rows is not None
-        pairs = paired([*(runs[run_id] for run_id in part), answered], metric, answered.rows.clusters)
+        pairs = paired(
+            [*(runs[run_id] for run_id in part), answered], metric, answered.rows.clusters
+        )
         for place, run_id in enumerate(part):
             if pairs is None:  # a run without an error by row
                 gaps[run_id] = paired_differences(runs[run_id], answered, metrics=[metric])[metric]
@@ -292,14 +310,19 @@ def _gaps_of_same_rows(
     return gaps
 
 
-def constant_evaluation(evaluation: BaseEvaluation, metric: str, answer: Label | None) -> Evaluation | None:
+def constant_evaluation(
+    evaluation: BaseEvaluation, metric: str, answer: Label | None
+) -> Evaluation | None:
     """The evaluation of a constant answer, by this metric alone; None except for single labels."""
     if not isinstance(evaluation, Evaluation):
         return None
     like, rows = evaluation.asking(sections=(metric,)), evaluation.rows
     place = None if answer is None else evaluation.labels.index(answer)
     return _constant(
-        like, rows if isinstance(rows, Predictions) else _of_classes(like), place, evaluation.statistics.ranking_only
+        like,
+        rows if isinstance(rows, Predictions) else _of_classes(like),
+        place,
+        evaluation.statistics.ranking_only,
     )
 
 
@@ -312,10 +335,17 @@ def _of_classes(like: Evaluation) -> Predictions:
 
 def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
     """The metric, if it is defined for a constant answer."""
-    if not isinstance(evaluation, Evaluation) or evaluation.none is not None or metric not in evaluation.metrics:
+    if (
+        not isinstance(evaluation, Evaluation)
+        or evaluation.none is not None
+        or metric not in evaluation.metrics
+    ):
         return None
     entry = evaluation.catalog.lookup(metric)
-    counted = entry.needs in (*_OF_LABELS, "probabilities") and entry.section not in ("prevalence", "rough")
+    counted = entry.needs in (*_OF_LABELS, "probabilities") and entry.section not in (
+        "prevalence",
+        "rough",
+    )
     return entry if entry.better and counted and not evaluation.without_function(metric) else None
 
 
@@ -324,14 +354,18 @@ def _off(entry: Metric, value: float) -> float:
     return math.inf if math.isnan(value) else round(distance_from_best(entry.better, value), 12)
 
 
-def _constant(like: Evaluation, rows: Predictions, answer: int | None, ranking_only: bool = False) -> Evaluation:
+def _constant(
+    like: Evaluation, rows: Predictions, answer: int | None, ranking_only: bool = False
+) -> Evaluation:
     """The evaluation of one answer to all rows: a class, or the shares of the classes."""
     size = len(rows)
     source = None
     if answer is None:
         totals = np.asarray(like.confusion_matrix.counts.sum(axis=1), dtype=np.float64)
         answer = int(totals.argmax())
-        source = in_memory(np.broadcast_to(totals / totals.sum(), (size, len(totals))), ranking_only)
+        source = in_memory(
+            np.broadcast_to(totals / totals.sum(), (size, len(totals))), ranking_only
+        )
     predicted = Codes(np.full(size, answer, dtype=np.int64))
     return evaluate_rows(replace(rows, predicted_codes=predicted, source=source, segments=()), like)
 
@@ -358,10 +392,16 @@ def _best_answer(evaluation: Evaluation, metric: str, entry: Metric) -> tuple[Co
         answer = min(values, key=lambda k: _off(entry, values[k]))
         best = _constant(like, rows, answer)
         value = values[answer]
-        n_answers = sum(_may_be_best(k, answer, values, influence, rows, evaluation) for k in values)
+        n_answers = sum(
+            _may_be_best(k, answer, values, influence, rows, evaluation) for k in values
+        )
     reason = "" if math.isfinite(value) else best.undefined.get(metric, "no reason is known")
     best_value = {"higher": entry.high, "lower": entry.low}.get(entry.better, 0.0)
-    unbeatable = entry.one_sided or entry.better == "nearest zero" or _off(entry, value) <= _off(entry, best_value)
+    unbeatable = (
+        entry.one_sided
+        or entry.better == "nearest zero"
+        or _off(entry, value) <= _off(entry, best_value)
+    )
     constant = ConstantAnswer(
         metric,
         None if answer is None else evaluation.labels[answer],
@@ -376,15 +416,21 @@ def _best_answer(evaluation: Evaluation, metric: str, entry: Metric) -> tuple[Co
 
 
 def _may_be_best(
-    answer: int, best: int, values: Mapping[int, float], influence: Mapping[int, FloatArray | None], rows: Predictions,
+    answer: int,
+    best: int,
+    values: Mapping[int, float],
+    influence: Mapping[int, FloatArray | None],
+    rows: Predictions,
     evaluation: Evaluation,
-) -> bool:  # fmt: skip
+) -> bool:
     """True if a constant answer is not clearly worse than the best one, whose value was selected."""
     ours = influence[answer]
     of_best = influence[best]
     if answer == best or ours is None or of_best is None:
         return answer == best
-    reach = normal_quantile(evaluation.confidence_level) * standard_error(ours - of_best, rows.weights)
+    reach = normal_quantile(evaluation.confidence_level) * standard_error(
+        ours - of_best, rows.weights
+    )
     return abs(values[answer] - values[best]) < reach
 
 
@@ -409,7 +455,11 @@ def _answers(like: Evaluation, metric: str) -> Iterator[int]:
     if like.prices is not None:
         wanted.append((totals @ like.prices).argmin())
     named = like.catalog.find(metric)[1].get("label")
-    wanted += [k for k, label in enumerate(like.labels) if named is not None and encode_label(label) == named]
+    wanted += [
+        k
+        for k, label in enumerate(like.labels)
+        if named is not None and encode_label(label) == named
+    ]
     return (int(k) for k in dict.fromkeys(wanted))
 
 
@@ -426,11 +476,17 @@ def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) ->
 
     It has none where cells cannot stand for rows: for probabilities, sampling weights and clusters.
     """
-    if evaluation.rows is not None or constant.answer is None or not _is_of_independent_rows(evaluation):
+    if (
+        evaluation.rows is not None
+        or constant.answer is None
+        or not _is_of_independent_rows(evaluation)
+    ):
         return evaluation
     counts = evaluation.confusion_matrix.counts
     actual, predicted = np.nonzero(counts)
-    cells = Predictions(evaluation.labels, Codes(actual), Codes(predicted), weights=counts[actual, predicted])
+    cells = Predictions(
+        evaluation.labels, Codes(actual), Codes(predicted), weights=counts[actual, predicted]
+    )
     return evaluate_rows(cells, replace(evaluation.asking(sections=(metric,)), rows=None))
 
 
@@ -472,7 +528,9 @@ def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> FloatArra
     return counts if counts.shape == (2, 2) else None
 
 
-def _gap_from_guessing(evaluation: Evaluation, metric: str, entry: Metric, guessing: float) -> Difference:
+def _gap_from_guessing(
+    evaluation: Evaluation, metric: str, entry: Metric, guessing: float
+) -> Difference:
     """A correlation, kappa or balanced accuracy less its value of guessing, with its own interval.
 
     The p-value is Fisher's exact one of a two-by-two table, which holds however few the positives are. Any other is
@@ -495,7 +553,9 @@ def _gap_from_guessing(evaluation: Evaluation, metric: str, entry: Metric, guess
             statistic = (low + high) / (high - low) * reach
         pvalue = _two_sided(statistic, own_degrees(evaluation, metric))
     low, high = interval
-    return Difference(metric, value, guessing, value - guessing, error, low - guessing, high - guessing, pvalue)
+    return Difference(
+        metric, value, guessing, value - guessing, error, low - guessing, high - guessing, pvalue
+    )
 
 
 def _two_sided(statistic: float, degrees: float) -> float:

@@ -9,7 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.comparison.comparability import Reason, Traits, differences_of, in_order_of, why_unpaired
+from cmtrack.comparison.comparability import (
+    Reason,
+    Traits,
+    differences_of,
+    in_order_of,
+    why_unpaired,
+)
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.influence import covariance, effective_clusters
 from cmtrack.metrics.intervals import Interval, check_level, cluster_degrees, normal_quantile
@@ -61,14 +67,20 @@ class BreakEven:
             return "two pieces" if self.pieces else "empty"
         low, high = self.pieces[0]
         open_ends = low == 0, math.isinf(high)
-        names = {(True, True): "every ratio", (True, False): "down to 0", (False, True): "up to infinity"}
+        names = {
+            (True, True): "every ratio",
+            (True, False): "down to 0",
+            (False, True): "up to infinity",
+        }
         return names.get(open_ends, "interval")
 
     @property
     def told_apart(self) -> tuple[Interval, ...]:
         """The ratios at which one model is shown to be cheaper: what :attr:`pieces` leave of 0 to infinity."""
         edges = [0.0, *(end for piece in self.pieces for end in piece), math.inf]
-        return tuple((low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high)
+        return tuple(
+            (low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high
+        )
 
     def sentence(self, first: str = "A", second: str = "B") -> str:
         """A sentence for people: which model is cheaper, and from which ratio on.
@@ -92,7 +104,8 @@ class BreakEven:
         if not self.told_apart:
             return f"{names[0]} is not shown to be cheaper or dearer than {names[1]} at any cost of a miss{estimate}."
         clauses = [
-            f"{self._cheaper(one, names)} where a miss costs {_between(*one)} false alarms" for one in self.told_apart
+            f"{self._cheaper(one, names)} where a miss costs {_between(*one)} false alarms"
+            for one in self.told_apart
         ]
         return f"{'; '.join(clauses)}; elsewhere neither is shown to be cheaper{estimate}."
 
@@ -117,12 +130,24 @@ def why_no_break_even(first: Evaluation, second: Evaluation) -> str:
     if first.binary is None or second.binary is None:
         return f"a break-even needs two groups or two classes, got {len(first.labels)} classes"
     read = frozenset({"grouping", "positive"})
-    differ = [one for one in differences_of(Traits.of(first), Traits.of(second), read) if one is not Reason.WEIGHT]
-    return f"a break-even needs evaluations of the same two groups, got them {differ[0].value}" if differ else ""
+    differ = [
+        one
+        for one in differences_of(Traits.of(first), Traits.of(second), read)
+        if one is not Reason.WEIGHT
+    ]
+    return (
+        f"a break-even needs evaluations of the same two groups, got them {differ[0].value}"
+        if differ
+        else ""
+    )
 
 
 def break_even(
-    first: Evaluation, second: Evaluation, *, groups: Any = None, confidence_level: float | None = None
+    first: Evaluation,
+    second: Evaluation,
+    *,
+    groups: Any = None,
+    confidence_level: float | None = None,
 ) -> BreakEven:
     """Find the ratio of the cost of a miss to that of a false alarm above which the one or the other is cheaper.
 
@@ -176,14 +201,21 @@ def break_even(
         degrees = cluster_degrees(effective, n_clusters)
     variances = float(spread[0, 0]), float(spread[0, 1]), float(spread[1, 1])
     value = -x / y if x * y < 0 else math.nan
-    return BreakEven(value, fieller(x, y, variances, normal_quantile(level, degrees)), x, y, variances, level)
+    return BreakEven(
+        value, fieller(x, y, variances, normal_quantile(level, degrees)), x, y, variances, level
+    )
 
 
 def _errors(evaluation: Evaluation) -> tuple[Any, Any]:
     """False alarms and misses, shape (2,), and their influence by row, shape (n, 2)."""
-    judged = evaluation if evaluation.has_section("binary") else evaluation.with_sections(["binary"])
+    judged = (
+        evaluation if evaluation.has_section("binary") else evaluation.with_sections(["binary"])
+    )
     parts = {name: judged.influence(f"binary/{name}") for name in ("fp", "fn", "imp")}
-    influence = {name: np.zeros(len(evaluation.rows or ())) if psi is None else psi for name, psi in parts.items()}
+    influence = {
+        name: np.zeros(len(evaluation.rows or ())) if psi is None else psi
+        for name, psi in parts.items()
+    }
     counts = judged.metrics
     return (
         np.array([counts["binary/fp"], counts["binary/fn"] + counts["binary/imp"]]),
@@ -191,13 +223,16 @@ def _errors(evaluation: Evaluation) -> tuple[Any, Any]:
     )
 
 
-def fieller(x: float, y: float, variances: tuple[float, float, float], z: float) -> tuple[Interval, ...]:
+def fieller(
+    x: float, y: float, variances: tuple[float, float, float], z: float
+) -> tuple[Interval, ...]:
     """The ratios r > 0 with (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y), as pieces in order.
 
     ``z``: the two-sided quantile.
     """
     v_x, v_xy, v_y = variances
-    a, b, c = y * y - z * z * v_y, x * y - z * z * v_xy, x * x - z * z * v_x  # a r^2 + 2 b r + c <= 0
+    # a r^2 + 2 b r + c <= 0
+    a, b, c = y * y - z * z * v_y, x * y - z * z * v_xy, x * x - z * z * v_x
     root = math.sqrt(max(b * b - a * c, 0.0))
     if a == 0:
         ends = [] if b == 0 else [-c / (2 * b)]

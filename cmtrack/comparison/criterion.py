@@ -24,7 +24,8 @@ DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_m
 """The default metrics: the first of these that a run has; all ways of being right or wrong in one number."""
 
 _OF_LABELS = ("multiclass", "class", "confidence", "flips", "rough", "family", "spans")
-_OF_GROUPS = ("reduced", "probability")  # probability/log_loss is of the labels, probability/<step>/log_loss of groups
+# probability/log_loss is of the labels, probability/<step>/log_loss of groups
+_OF_GROUPS = ("reduced", "probability")
 
 
 def reads(metric: str, catalog: Catalog = BUILT_IN) -> frozenset[str]:
@@ -48,7 +49,9 @@ def reads(metric: str, catalog: Catalog = BUILT_IN) -> frozenset[str]:
     return frozenset({"grouping", "positive"})
 
 
-def read_by(criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBreaker]) -> frozenset[str]:
+def read_by(
+    criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBreaker]
+) -> frozenset[str]:
     """Options that a criterion, gates and tie-breakers depend on: see :func:`reads`."""
     names = [*criterion.metrics, *(gate.metric for gate in gates)]
     for rule in rules:
@@ -78,7 +81,9 @@ class Criterion:
         """
         if not isinstance(rank_by, Iterable):
             kind = type(rank_by).__name__
-            raise TypeError(f"rank_by must be a metric's name, or several names (a Pareto front), got {kind}")
+            raise TypeError(
+                f"rank_by must be a metric's name, or several names (a Pareto front), got {kind}"
+            )
         if isinstance(rank_by, Mapping):
             raise RemovedFeature(reason(WEIGHTS))
         given = [rank_by] if isinstance(rank_by, str) else rank_by
@@ -123,9 +128,13 @@ def _checked(name: object, catalog: Catalog) -> str:
     try:
         better = catalog.lookup(name).better
     except KeyError:
-        raise ValueError(f"no metric is called {name!r}{near_metric(name, catalog.names)}") from None
+        raise ValueError(
+            f"no metric is called {name!r}{near_metric(name, catalog.names)}"
+        ) from None
     if not better:
-        raise ValueError(f"{name!r} describes the data and has no better or worse: runs cannot be ranked by it")
+        raise ValueError(
+            f"{name!r} describes the data and has no better or worse: runs cannot be ranked by it"
+        )
     return name
 
 

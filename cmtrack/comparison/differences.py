@@ -184,9 +184,13 @@ class Differences:
 
 
 def paired_differences(
-    first: BaseEvaluation, second: BaseEvaluation, *, metrics: Iterable[str] | None = None, groups: Any = None,
+    first: BaseEvaluation,
+    second: BaseEvaluation,
+    *,
+    metrics: Iterable[str] | None = None,
+    groups: Any = None,
     confidence_level: float | None = None,
-) -> Differences:  # fmt: skip
+) -> Differences:
     """Compare two evaluations metric by metric.
 
     Parameters
@@ -232,10 +236,13 @@ def paired_differences(
     ours, theirs = first.metrics, second.metrics
     Catalog.joined((first.catalog, second.catalog))  # of one name both mean one thing
     names = [name for name in ours if name in theirs] if metrics is None else list(metrics)
-    if dict(first.design).get("costs") != dict(second.design).get("costs"):  # prices of two lists have no difference
+    # prices of two lists have no difference
+    if dict(first.design).get("costs") != dict(second.design).get("costs"):
         priced = [name for name in names if reads(name, first.catalog) == {"costs"}]
         if priced and metrics is not None:
-            raise ValueError(f"differences of {priced} need evaluations of the same costs: price() gives them")
+            raise ValueError(
+                f"differences of {priced} need evaluations of the same costs: price() gives them"
+            )
         names = [name for name in names if name not in priced]
     missing = [name for name in names if name not in ours or name not in theirs]
     if missing:
@@ -291,17 +298,25 @@ def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
     value, entry = evaluation.metrics[name], evaluation.catalog.lookup(name)
     low, high = evaluation.intervals.get(name, (value, value))
     reach = max(value - low, high - value)
-    if value not in (entry.low, entry.high) or not reach > 0 or evaluation.standard_errors.get(name, 0.0) > ROUNDING:
+    if (
+        value not in (entry.low, entry.high)
+        or not reach > 0
+        or evaluation.standard_errors.get(name, 0.0) > ROUNDING
+    ):
         return 0.0, math.inf, False
     quantile = normal_quantile(evaluation.confidence_level, _of_clusters(evaluation, name))
     degrees = max(quantile**2 * ((entry.high - entry.low) / reach - 1) - 1, 1.0)
     return reach / quantile, degrees, entry.interval == "wilson"
 
 
-def paired_by(evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, clusters: Any) -> Paired:
+def paired_by(
+    evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, clusters: Any
+) -> Paired:
     """All differences of a metric between evaluations of the same rows, by their influence values, shape (n, R)."""
     rows, entry = evaluations[0].rows, evaluations[0].catalog.lookup(name)
-    answers = [codes for evaluation in evaluations if (codes := evaluation.answers(name)) is not None]
+    answers = [
+        codes for evaluation in evaluations if (codes := evaluation.answers(name)) is not None
+    ]
     if entry.needs == "probabilities" and len(answers) == len(evaluations):
         answers = [answers[place] for place in _first_alike(evaluations)]
     pairs = Paired.of(
@@ -323,14 +338,20 @@ def paired_by(evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray,
 
 def _range(evaluation: BaseEvaluation, entry: Metric) -> tuple[float, float]:
     """The range of a metric; of a mean cost that of the costs."""
-    if isinstance(entry.value, MeanCost) and isinstance(evaluation, Evaluation) and evaluation.prices is not None:
+    if (
+        isinstance(entry.value, MeanCost)
+        and isinstance(evaluation, Evaluation)
+        and evaluation.prices is not None
+    ):
         return float(evaluation.prices.min()), float(evaluation.prices.max())
     return entry.low, entry.high
 
 
 def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
     """The least effective number of rows that a share is of; NaN of other metrics."""
-    sizes = [evaluation.size_of(name) for evaluation in evaluations if isinstance(evaluation, Evaluation)]
+    sizes = [
+        evaluation.size_of(name) for evaluation in evaluations if isinstance(evaluation, Evaluation)
+    ]
     return float(np.min(sizes, initial=math.inf)) if sizes else math.nan
 
 
@@ -396,7 +417,11 @@ def _of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
     if name in {metric.name for metric in evaluations[0].catalog.own}:
         return True
     rows = evaluations[0].rows
-    if rows is None or rows.clusters is not None or (rows.weights is not None and rows.weights.dtype.kind == "f"):
+    if (
+        rows is None
+        or rows.clusters is not None
+        or (rows.weights is not None and rows.weights.dtype.kind == "f")
+    ):
         return True
     sizes = {e.size_of(name) for e in evaluations if isinstance(e, Evaluation)}
     return len({size for size in sizes if math.isfinite(size)}) < 2
@@ -409,13 +434,17 @@ def _paired_difference(
     pair = paired((first, second), name, clusters)
     if pair is None:
         why = _not_by_row(first, name) or _not_by_row(second, name)
-        return Difference(name, ours, theirs, ours - theirs, math.nan, math.nan, math.nan, math.nan, why)
+        return Difference(
+            name, ours, theirs, ours - theirs, math.nan, math.nan, math.nan, math.nan, why
+        )
     numbers = (pair.difference, pair.error, *pair.interval(normal_quantile(level)), pair.pvalue)
     gap, error, low, high, pvalue = (float(number[0, 1]) for number in numbers)
     return Difference(name, ours, theirs, gap, error, low, high, pvalue, pair.reason())
 
 
-def _independent_difference(first: BaseEvaluation, second: BaseEvaluation, name: str, level: float) -> Difference:
+def _independent_difference(
+    first: BaseEvaluation, second: BaseEvaluation, name: str, level: float
+) -> Difference:
     """The difference of two evaluations whose errors are independent."""
     ours, theirs = first.metrics[name], second.metrics[name]
     error = math.hypot(*(own_error(side, name) for side in (first, second)))
@@ -513,10 +542,14 @@ def randomization_test(
         detail = "" if reason is None else f": {reason.between(first, second)}"
         raise ValueError(f"first and second must be of the same rows, both with their rows{detail}")
     if isinstance(a, SpanRows) or isinstance(b, SpanRows):
-        raise ValueError("first and second must have predictions row by row, got evaluations of spans")
+        raise ValueError(
+            "first and second must have predictions row by row, got evaluations of spans"
+        )
     observed = first.metrics[metric] - second.metrics[metric]
     if not math.isfinite(observed):
-        raise ValueError(f"metric must be defined in both evaluations, got {metric!r}, which is undefined in one")
+        raise ValueError(
+            f"metric must be defined in both evaluations, got {metric!r}, which is undefined in one"
+        )
     rng = np.random.default_rng(seed)
     extreme = 0
     for _ in range(n_resamples):
@@ -527,7 +560,9 @@ def randomization_test(
             if one.probabilities is not None and other.probabilities is not None:
                 probabilities = np.where(swap[:, None], other.probabilities, one.probabilities)
             predicted = np.where(swap, other.predicted, one.predicted)
-            rows = Predictions.from_arrays(one.labels, one.actual, predicted, probabilities, one.weights, one.clusters)
+            rows = Predictions.from_arrays(
+                one.labels, one.actual, predicted, probabilities, one.weights, one.clusters
+            )
             parts.append(evaluate_rows(rows, first))
         gap = parts[0].metrics[metric] - parts[1].metrics[metric]
         # sums in another order differ in the last digits; ties count

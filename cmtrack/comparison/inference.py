@@ -83,8 +83,11 @@ class Pairs:
 def error_draws(covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0) -> FloatArray:
     """Normal errors with a covariance, shape (n_draws, R); runs whose difference has no error get equal draws."""
     values, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T  # the symmetric one: no sign is left to rounding
-    draws: FloatArray = np.random.default_rng(seed).standard_normal((n_draws, len(covariance))) @ root
+    # the symmetric one: no sign is left to rounding
+    root = (vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T
+    draws: FloatArray = (
+        np.random.default_rng(seed).standard_normal((n_draws, len(covariance))) @ root
+    )
     return draws[:, representatives(covariance)]
 
 
@@ -159,7 +162,8 @@ def spread(values: FloatArray, covariance: FloatArray, steps: int = 200) -> Spre
     raw = np.vstack([np.ones(size), np.eye(size)[:-1]]).T
     contrasts = np.linalg.qr(raw)[0][:, 1:]  # orthonormal, and orthogonal to the mean
     variance, turn = np.linalg.eigh(contrasts.T @ covariance @ contrasts)
-    rounding = size * np.finfo(float).eps * float(np.abs(covariance).max())  # errors that all runs share leave it
+    # errors that all runs share leave it
+    rounding = size * np.finfo(float).eps * float(np.abs(covariance).max())
     variance = np.where(variance > max(SAME * float(variance.max()), rounding), variance, 0.0)
     basis = contrasts @ turn
     z = basis.T @ values
@@ -176,7 +180,11 @@ def spread(values: FloatArray, covariance: FloatArray, steps: int = 200) -> Spre
 
 
 def posterior_draws(
-    values: FloatArray, covariance: FloatArray, n_draws: int = N_DRAWS, seed: int = 0, level: bool = False
+    values: FloatArray,
+    covariance: FloatArray,
+    n_draws: int = N_DRAWS,
+    seed: int = 0,
+    level: bool = False,
 ) -> FloatArray | None:
     """Draws of the true values, shape (n_draws, R); None for fewer than three distinct runs.
 
@@ -207,9 +215,16 @@ def posterior_draws(
     if level:  # what the contrasts' errors say of the mean's, and what they leave
         mean = np.full(len(values), 1 / len(values))
         with_mean = posterior.basis.T @ covariance @ mean
-        slope = np.divide(with_mean, posterior.variance, out=np.zeros_like(with_mean), where=posterior.variance > 0)
+        slope = np.divide(
+            with_mean,
+            posterior.variance,
+            out=np.zeros_like(with_mean),
+            where=posterior.variance > 0,
+        )
         residual = math.sqrt(max(float(mean @ covariance @ mean - slope @ with_mean), 0.0))
-        out -= ((posterior.contrast - drawn) @ slope + residual * rng.standard_normal(n_draws))[:, None]
+        out -= ((posterior.contrast - drawn) @ slope + residual * rng.standard_normal(n_draws))[
+            :, None
+        ]
     return np.asarray(out[:, back])
 
 
@@ -232,12 +247,15 @@ def reach_of_best(
     quantiles = []
     for sides in (1, 2):
         level = 1 - (1 - confidence_level) * sides / 2
-        least = float(ndtri(1 - (1 - level ** (1 / (1 + others))) / sides))  # of a single one and the others
+        # of a single one and the others
+        least = float(ndtri(1 - (1 - level ** (1 / (1 + others))) / sides))
         if has_error.any():
             ordered = np.sort((ratio if sides == 1 else np.abs(ratio)).max(axis=1))
             of_others = np.maximum(1 - sides * ndtr(-ordered), 0.0) ** others
             reached = (np.arange(len(ordered)) + 0.5) / len(ordered) * of_others
-            least = max(least, float(ordered[min(int(np.searchsorted(reached, level)), len(ordered) - 1)]))
+            least = max(
+                least, float(ordered[min(int(np.searchsorted(reached, level)), len(ordered) - 1)])
+            )
         quantiles.append(least)
     return quantiles[0], quantiles[1]
 
@@ -246,10 +264,17 @@ def reach_of_best(
 
 
 def pairs(
-    values: FloatArray, covariance: FloatArray, errors: FloatArray, confidence_level: float, folded: bool = False,
-    degrees: FloatArray | None = None, known: BoolArray | None = None, widest: float = math.inf,
-    rows: Paired | None = None, row_runs: IntArray | None = None,
-) -> Pairs:  # fmt: skip
+    values: FloatArray,
+    covariance: FloatArray,
+    errors: FloatArray,
+    confidence_level: float,
+    folded: bool = False,
+    degrees: FloatArray | None = None,
+    known: BoolArray | None = None,
+    widest: float = math.inf,
+    rows: Paired | None = None,
+    row_runs: IntArray | None = None,
+) -> Pairs:
     """All pairwise differences with family-wise p-values and simultaneous intervals; the runs that may be best.
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
@@ -285,10 +310,14 @@ def pairs(
     statistic = over(difference, error)
     if folded:  # the pair with the other relative sign must say so, too
         total = np.abs(gain[:, None]) + np.abs(gain[None, :])
-        other = over(np.sign(difference) * total, root(variance[:, None] + variance[None, :] + 2 * moved, variance))
+        other = over(
+            np.sign(difference) * total,
+            root(variance[:, None] + variance[None, :] + 2 * moved, variance),
+        )
         weaker = np.abs(other) < np.abs(statistic)
         statistic = np.where(weaker, other, statistic)
-        error = np.where(weaker, np.abs(over(difference, np.abs(statistic))), error)  # the interval says the same
+        # the interval says the same
+        error = np.where(weaker, np.abs(over(difference, np.abs(statistic))), error)
     degrees = np.full_like(error, np.inf) if degrees is None else degrees
     statistic = as_normal(statistic, degrees)
     counted = ~alike
@@ -297,7 +326,8 @@ def pairs(
         inside = np.ix_(row_runs, row_runs)
         difference[inside] = rows.difference
         error[inside] = rows.error
-        statistic[inside] = np.where(rows.without_interval, 0.0, rows.statistic)  # an unknown error is no lead
+        # an unknown error is no lead
+        statistic[inside] = np.where(rows.without_interval, 0.0, rows.statistic)
         without_interval[inside] = rows.without_interval
         # shares have an interval about 0 if no row differs; other runs that are alike count as one
         counted[inside] = ~(rows.without_interval | np.eye(len(row_runs), dtype=bool)) | ~rows.alike
@@ -343,7 +373,11 @@ class _Steps:
 
 
 def _two_steps(
-    errors: FloatArray, error: FloatArray, statistic: FloatArray, both: BoolArray, confidence_level: float
+    errors: FloatArray,
+    error: FloatArray,
+    statistic: FloatArray,
+    both: BoolArray,
+    confidence_level: float,
 ) -> _Steps:
     """Two-step test of each run against the rivals that remain after the first step."""
     size, alpha, least = len(error), 1 - confidence_level, normal_quantile(confidence_level)
@@ -351,13 +385,16 @@ def _two_steps(
     if size == 2:
         first = 0.0
     draws = 2 * len(errors)
-    reached = draws - max(int((alpha - first) * (1 + draws)), 1)  # place of the critical value among the ordered leads
+    # place of the critical value among the ordered leads
+    reached = draws - max(int((alpha - first) * (1 + draws)), 1)
     held = min(int(np.ceil((1 - alpha / 10) * draws)), draws) - 1
     by_run: Any = np.ascontiguousarray(errors.T, dtype=np.float32)
     largest = np.zeros(len(errors))
     pvalue, critical = np.ones(size), np.full(size, least)
     quantile = np.full(error.shape, least)
-    most = np.where(both & ~np.eye(size, dtype=bool), statistic, -np.inf).max(axis=0, initial=-np.inf)
+    most = np.where(both & ~np.eye(size, dtype=bool), statistic, -np.inf).max(
+        axis=0, initial=-np.inf
+    )
     for i in range(size if size > 2 else 0):
         rivals = np.flatnonzero((error[i] > 0) & both[i])
         if not len(rivals):
@@ -396,7 +433,9 @@ def _leads(by_run: Any, error: FloatArray, i: int, rivals: IntArray) -> FloatArr
 _DRAWS = 1000  # at a time: those of many runs stay near the processor
 
 
-def _from_best(high: FloatArray, counted: BoolArray, tied: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _from_best(
+    high: FloatArray, counted: BoolArray, tied: BoolArray
+) -> tuple[FloatArray, FloatArray]:
     """Ends of each run's value less the best other one (Hsu 1984), by the upper ends of the differences that count."""
     best_high = np.where(counted, high, np.inf).min(axis=1)
     tiny = np.finfo(float).tiny  # an end is exactly 0 only where a run is ruled out

@@ -102,12 +102,18 @@ class Resolution:
         0 where these rows show it, NaN without a difference.
         """
         seen = abs(self.differences[run])
-        return float(np.ceil(max(self.rows_for(seen, run) - self.rows, 0.0))) if seen > 0 else math.nan
+        return (
+            float(np.ceil(max(self.rows_for(seen, run) - self.rows, 0.0))) if seen > 0 else math.nan
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
         more = {name: self.rows_more(name) for name in self.errors}
-        return {"rows": self.rows, "smallest_difference": self.smallest_difference, "rows_more": more}
+        return {
+            "rows": self.rows,
+            "smallest_difference": self.smallest_difference,
+            "rows_more": more,
+        }
 
     def to_frame(self) -> pd.DataFrame:
         """One row a run but the leader.
@@ -122,7 +128,9 @@ class Resolution:
 
         rows = []
         for name, error in self.errors.items():
-            rows.append((name, self.differences[name], error, self._reach * error, self.rows_more(name)))
+            rows.append(
+                (name, self.differences[name], error, self._reach * error, self.rows_more(name))
+            )
         columns = ["name", "difference", "standard_error", "smallest_difference", "rows_more"]
         return pd.DataFrame(rows, columns=columns)
 
@@ -147,7 +155,9 @@ def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> t
     quantile = normal_quantile(evaluation.confidence_level)
     apart = {share: error * math.sqrt(2 * (1 - share)) for share in (0.9, 0.0)}
     low, high = (
-        Resolution(float(evaluation.n_samples), {"": one}, {"": math.nan}, quantile).rows_for(difference)
+        Resolution(float(evaluation.n_samples), {"": one}, {"": math.nan}, quantile).rows_for(
+            difference
+        )
         for one in apart.values()
     )
     return low, high
@@ -159,7 +169,9 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     ValueError if it is of models, of several metrics side by side, or of a single run.
     """
     if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
-        raise ValueError(f"a resolution is of two runs or more that are ranked by one number, got {ranking!r:.80}")
+        raise ValueError(
+            f"a resolution is of two runs or more that are ranked by one number, got {ranking!r:.80}"
+        )
     # a run that answers alike has no interval
     apart = np.asarray(np.isfinite(ranking.pair_intervals[:, 0]).all(axis=0))
     rivals = zip(ranking.runs[1:], apart[1:], strict=True)
@@ -174,7 +186,10 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
             spread = away.std(axis=0)
             largest = np.abs(away[:, spread > 0] / spread[spread > 0]).max(axis=1, initial=0.0)
             reach = float(np.clip(np.quantile(largest, level), normal_quantile(level), reach))
-    of_runs = {run.name: run.standard_error for run in others}, {run.name: run.difference for run in others}
+    of_runs = (
+        {run.name: run.standard_error for run in others},
+        {run.name: run.difference for run in others},
+    )
     return Resolution(float(ranking.evaluation.n_samples), *of_runs, reach)
 
 
@@ -195,8 +210,14 @@ def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
         fewest = min(_fewest_rows(one.evaluation, metric) for one in (run, leader))
         if run is leader or fewest < FEWEST_TO_BE_EQUIVALENT:
             return run
-        gap = paired_differences(run.evaluation, leader.evaluation, metrics=[metric], confidence_level=level)[metric]
-        return replace(run, equivalent_within=margin) if -margin < gap.low and gap.high < margin else run
+        gap = paired_differences(
+            run.evaluation, leader.evaluation, metrics=[metric], confidence_level=level
+        )[metric]
+        return (
+            replace(run, equivalent_within=margin)
+            if -margin < gap.low and gap.high < margin
+            else run
+        )
 
     return replace(ranking, runs=tuple(map(shown, ranking.runs)), equivalence=margin)
 
@@ -211,7 +232,9 @@ def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
     rows, statistics = evaluation.rows, evaluation.statistics
     if isinstance(rows, Predictions) and rows.clusters is not None:
         weighted = slice(None) if rows.weights is None else rows.weights > 0
-        of_cluster = np.unique(np.column_stack((rows.actual[weighted], rows.clusters[weighted])), axis=0)
+        of_cluster = np.unique(
+            np.column_stack((rows.actual[weighted], rows.clusters[weighted])), axis=0
+        )
         return float(np.unique(of_cluster[:, 0], return_counts=True)[1].min())
     sizes = statistics.matrix.counts.sum(axis=1).astype(np.float64)
     if statistics.squares is not None:
@@ -316,7 +339,9 @@ def _shrunk(values: FloatArray, covariance: FloatArray) -> FloatArray:
     return np.asarray(values.mean() + away * shrinkage)
 
 
-def optimism_after_gates(pool: Sequence[Candidate], criterion: Criterion, baseline: str = "", seed: int = 0) -> float:
+def optimism_after_gates(
+    pool: Sequence[Candidate], criterion: Criterion, baseline: str = "", seed: int = 0
+) -> float:
     """Return the expected error of the best of the runs that pass gates, given the estimated spread of the true values.
 
     The bootstrap of :func:`optimism`, with the gates replayed in each draw; draws in which no run passes do not count.
@@ -327,7 +352,11 @@ def optimism_after_gates(pool: Sequence[Candidate], criterion: Criterion, baseli
     NaN without known errors, or if no run passes in any draw.
     """
     ids = [candidate.run_id for candidate in pool]
-    replayed = [place for place, result in enumerate(pool[0].gates) if _can_be_replayed(place, pool, baseline in ids)]
+    replayed = [
+        place
+        for place, result in enumerate(pool[0].gates)
+        if _can_be_replayed(place, pool, baseline in ids)
+    ]
     of_gates = [pool[0].gates[place].gate.metric for place in replayed]
     names = tuple(dict.fromkeys([criterion.metrics[0], *of_gates]))
     all_of_them = replace(criterion, metrics=names)
@@ -335,7 +364,9 @@ def optimism_after_gates(pool: Sequence[Candidate], criterion: Criterion, baseli
     if not joint.known.all():
         return math.nan
     size, width = joint.values.shape
-    half = inference.error_draws(joint.covariance.reshape(size * width, -1), inference.N_DRAWS // 2, seed)
+    half = inference.error_draws(
+        joint.covariance.reshape(size * width, -1), inference.N_DRAWS // 2, seed
+    )
     errors = np.concatenate([half, -half]).reshape(-1, size, width)
     centres = [_shrunk(*joint.of_metric(m)) for m in range(width)]
     drawn = np.stack(centres, axis=-1) + errors
@@ -391,11 +422,15 @@ def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int, baseline: str
         If it is of models, or of no one metric.
     """
     if ranking.over or not ranking.criterion.single:
-        raise ValueError(f"a chosen run is corrected where runs are ranked by one metric, got {ranking.criterion}")
+        raise ValueError(
+            f"a chosen run is corrected where runs are ranked by one metric, got {ranking.criterion}"
+        )
     leader = ranking.leader
     gained = math.nan
     if ranking.criterion.direction != "nearest zero":
         pool = sorted([*ranking.runs, *ranking.stopped], key=lambda one: (one.run_id, one.name))
         gained = optimism_after_gates(pool, ranking.criterion, baseline, seed)
     corrected = leader.value - ranking.criterion.unit * gained
-    return Looks(runs, ranking.picked_from, reviews, leader.value, gained, corrected, *leader.interval)
+    return Looks(
+        runs, ranking.picked_from, reviews, leader.value, gained, corrected, *leader.interval
+    )

@@ -145,7 +145,11 @@ class Ranked(Candidate, RemovedAttributes):
     @property
     def metrics(self) -> dict[str, float]:
         """The metrics of the evaluation; of a model their means over its runs."""
-        return means([run.evaluation.metrics for run in self.by_block]) if self.by_block else self.evaluation.metrics
+        return (
+            means([run.evaluation.metrics for run in self.by_block])
+            if self.by_block
+            else self.evaluation.metrics
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,23 +278,32 @@ class Ranking:
 
 
 def decided(
-    entries: Sequence[Ranked], criterion: Criterion, tie_breakers: Sequence[TieBreaker], margin: float | None,
+    entries: Sequence[Ranked],
+    criterion: Criterion,
+    tie_breakers: Sequence[TieBreaker],
+    margin: float | None,
     choose: bool = True,
-) -> tuple[tuple[Ranked, ...], Decision]:  # fmt: skip
+) -> tuple[tuple[Ranked, ...], Decision]:
     """The entries, best first, with what a tie-breaker may choose and what is chosen; and the decision."""
-    entries = [replace(one, within_margin=_may_be_chosen(one, entries[0], criterion, margin)) for one in entries]
+    entries = [
+        replace(one, within_margin=_may_be_chosen(one, entries[0], criterion, margin))
+        for one in entries
+    ]
     near = [one for one in entries if one.within_margin]
     decision = decide([(one.run, _alike(one, near, tie_breakers)) for one in near], tie_breakers)
     taken = near[decision.place] if choose else None
     return tuple(replace(one, chosen=True) if one is taken else one for one in entries), decision
 
 
-def _alike(one: Ranked, near: Sequence[Ranked], tie_breakers: Sequence[TieBreaker]) -> dict[str, float]:
+def _alike(
+    one: Ranked, near: Sequence[Ranked], tie_breakers: Sequence[TieBreaker]
+) -> dict[str, float]:
     """Return the metrics of a run, without a tie-breaker's average over fewer classes than another run's average."""
     metrics = dict(one.metrics)
     for rule in tie_breakers:
         left_out = [
-            {name for run in other.runs for name in run.evaluation.classes_passed_over(rule.name)} for other in near
+            {name for run in other.runs for name in run.evaluation.classes_passed_over(rule.name)}
+            for other in near
         ]
         if left_out[near.index(one)] - set.intersection(*left_out):
             metrics[rule.name] = NAN
@@ -321,7 +334,11 @@ def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[
     # the last key only makes the order the same whatever the order of the runs
     return sorted(
         split(chosen, lambda candidate: Traits.of(candidate.evaluation), read),
-        key=lambda part: (-_rows(part), min(depth[c.run_id] for c in part), min(map(identity, part))),
+        key=lambda part: (
+            -_rows(part),
+            min(depth[c.run_id] for c in part),
+            min(map(identity, part)),
+        ),
     )
 
 
@@ -352,10 +369,17 @@ def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
 
 
 def rank(
-    candidates: Sequence[Candidate], criterion: Criterion, *, tie_breakers: Sequence[TieBreaker] = (),
-    confidence_level: float = 0.95, seed: int = 0, margin: float | None = None, choose: bool = True, others: int = 0,
+    candidates: Sequence[Candidate],
+    criterion: Criterion,
+    *,
+    tie_breakers: Sequence[TieBreaker] = (),
+    confidence_level: float = 0.95,
+    seed: int = 0,
+    margin: float | None = None,
+    choose: bool = True,
+    others: int = 0,
     stopped: Sequence[Candidate] = (),
-) -> Ranking:  # fmt: skip
+) -> Ranking:
     """Rank runs of the same data.
 
     ``candidates``: at least one; of the same rows, with all of the criterion's metrics defined, and evaluations at this
@@ -419,14 +443,20 @@ def judged_by(
 
 
 def _constants(
-    runs: Sequence[Ranked], candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence, others: int
+    runs: Sequence[Ranked],
+    candidates: Sequence[Candidate],
+    criterion: Criterion,
+    evidence: Evidence,
+    others: int,
 ) -> tuple[ConstantAnswer, ...]:
     """The constant answer for each metric, and what each run gains over it."""
     made = []
     evaluations = {candidate.run_id: candidate.evaluation for candidate in candidates}
     for m, name in enumerate(criterion.metrics):
         best = runs[0] if criterion.single else candidates[int(evidence.values[:, m].argmax())]
-        made.append(constant_of_runs(evaluations, name, best.run_id, name=best.name, not_tested=others))
+        made.append(
+            constant_of_runs(evaluations, name, best.run_id, name=best.name, not_tested=others)
+        )
     return tuple(filter(None, made))
 
 
@@ -439,24 +469,47 @@ Standings = tuple[list[Ranked], dict[str, Any]]
 
 
 def _single(
-    candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence, level: float, seed: int
+    candidates: Sequence[Candidate],
+    criterion: Criterion,
+    evidence: Evidence,
+    level: float,
+    seed: int,
 ) -> Standings:
     values, covariance = evidence.of_metric(0)
     closeness = -np.abs(values) if evidence.folded else values
     order = np.lexsort((np.arange(len(values)), -closeness))
-    values, covariance, closeness = values[order], covariance[np.ix_(order, order)], closeness[order]
-    errors = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)  # each counts with both signs
+    values, covariance, closeness = (
+        values[order],
+        covariance[np.ix_(order, order)],
+        closeness[order],
+    )
+    # each counts with both signs
+    errors = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
     degrees = evidence.degrees()[np.ix_(order, order)]
     has_error = evidence.known[order]
     widest = criterion.catalog.lookup(criterion.metrics[0]).widest
-    row_runs = np.flatnonzero(np.isin(order, evidence.places[0]))  # runs that are paired by their rows
+    # runs that are paired by their rows
+    row_runs = np.flatnonzero(np.isin(order, evidence.places[0]))
     rows = evidence.rows
     if rows is not None:
         rows = rows.take(np.searchsorted(evidence.places[0], order[row_runs]))
     pairs = inference.pairs(
-        values, covariance, errors, level, evidence.folded, degrees, has_error, widest, rows, row_runs
+        values,
+        covariance,
+        errors,
+        level,
+        evidence.folded,
+        degrees,
+        has_error,
+        widest,
+        rows,
+        row_runs,
     )
-    drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded) if has_error.all() else None
+    drawn = (
+        inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded)
+        if has_error.all()
+        else None
+    )
     ranks = None if drawn is None else inference.ranks(drawn, level, evidence.folded)
     unit = criterion.unit
     out: list[Ranked] = []
@@ -464,7 +517,8 @@ def _single(
         candidate = candidates[origin]
         rival = int(pairs.rival[place])
         tested = bool(has_error[place] and has_error[0])
-        sure = bool(tested and has_error[rival] and (place or has_error.all()))  # a lead is over all others
+        # a lead is over all others
+        sure = bool(tested and has_error[rival] and (place or has_error.all()))
         why = _without_interval(rows, row_runs, place, rival) if len(order) > 1 else ""
         stated = sure and not why and len(order) > 1
         tested_pair = sure and why in ("", NO_ROW_DIFFERS)
@@ -486,7 +540,9 @@ def _single(
                 low=low,
                 high=high,
                 values={name: candidate.evaluation.metrics[name] for name in criterion.metrics},
-                difference=float(unit * pairs.difference[place, rival]) + 0.0 if len(order) > 1 else NAN,  # no −0
+                difference=float(unit * pairs.difference[place, rival]) + 0.0
+                if len(order) > 1
+                else NAN,  # no −0
                 difference_low=float(min(ends)) + 0.0 if stated else NAN,
                 difference_high=float(max(ends)) + 0.0 if stated else NAN,
                 pvalue=float(pairs.pvalue[place, rival]) if tested_pair else NAN,
@@ -520,7 +576,12 @@ def _without_interval(rows: Paired | None, row_runs: IntArray, place: int, rival
 
 
 def _allow_for_selection(
-    runs: Sequence[Ranked], criterion: Criterion, evidence: Evidence, level: float, seed: int, others: int
+    runs: Sequence[Ranked],
+    criterion: Criterion,
+    evidence: Evidence,
+    level: float,
+    seed: int,
+    others: int,
 ) -> tuple[Ranked, ...]:
     """The runs, with intervals of the leader and the chosen one that allow for selection.
 
@@ -551,7 +612,8 @@ def _allow_for_selection(
 def _at_quantile(run: Ranked, metric: str, quantile: float) -> tuple[float, float]:
     """The run's own interval with another normal quantile."""
     wider = {"confidence_level": 2 * float(ndtr(quantile)) - 1}
-    alone = {"sections": (metric,)} if isinstance(run.evaluation, Evaluation) else {}  # of a whole one 30 ms
+    # of a whole one 30 ms
+    alone = {"sections": (metric,)} if isinstance(run.evaluation, Evaluation) else {}
     return run.evaluation.asking(**wider, **alone).intervals.get(metric, (NAN, NAN))
 
 
@@ -659,10 +721,18 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
     """
     size, names = len(evaluations), criterion.metrics
     folded = criterion.single and criterion.direction == "nearest zero"
-    raw = np.array([[evaluation.metrics[name] for name in names] for evaluation in evaluations]).reshape(size, -1)
+    raw = np.array(
+        [[evaluation.metrics[name] for name in names] for evaluation in evaluations]
+    ).reshape(size, -1)
     betters = [criterion.catalog.lookup(name).better for name in names]
     signs = np.array(
-        [[1.0 if folded else _sign(better, value) for better, value in zip(betters, row, strict=True)] for row in raw]
+        [
+            [
+                1.0 if folded else _sign(better, value)
+                for better, value in zip(betters, row, strict=True)
+            ]
+            for row in raw
+        ]
     )
     unpaired = unpaired_among(evaluations)
     joint = np.zeros((size, len(names), size, len(names)))
@@ -701,17 +771,32 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
     if paired is None or paired.shares is None:
         _add_ends(joint, alone, evaluations, names, places)
     return Evidence(
-        raw * signs, joint, folded, has_error, unpaired, psi, where, actual, weights, clusters, alone, paired
+        raw * signs,
+        joint,
+        folded,
+        has_error,
+        unpaired,
+        psi,
+        where,
+        actual,
+        weights,
+        clusters,
+        alone,
+        paired,
     )
 
 
-def _add_ends(joint: FloatArray, alone: FloatArray, evaluations: Any, names: Any, places: Any) -> None:
+def _add_ends(
+    joint: FloatArray, alone: FloatArray, evaluations: Any, names: Any, places: Any
+) -> None:
     """Add to the covariance the errors of shares of 0 or 1 of the rows that each run predicts, which no row moves."""
     ends = {(r, m): at_end(evaluations[r], names[m]) for r, m in places}
     shares = [place for place, (*_, share) in ends.items() if share]
     for (r, m), (s, other) in product(shares, shares):
         alone[r] = min(alone[r], ends[r, m][1])
-        if m == other and (r == s or np.array_equal(*(evaluations[k].answers(names[m]) for k in (r, s)))):
+        if m == other and (
+            r == s or np.array_equal(*(evaluations[k].answers(names[m]) for k in (r, s)))
+        ):
             joint[r, m, s, m] += ends[r, m][0] * ends[s, m][0]
 
 

@@ -9,7 +9,12 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-_VERSIONS = {"cmtrack": "cmtrack", "MLflow": "mlflow", "NumPy": "numpy", "scikit-learn": "scikit-learn"}
+_VERSIONS = {
+    "cmtrack": "cmtrack",
+    "MLflow": "mlflow",
+    "NumPy": "numpy",
+    "scikit-learn": "scikit-learn",
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ class Record:
 def versions() -> dict[str, str]:
     """Versions of the computing packages, by name."""
     numbers = {name: _installed(package) for name, package in _VERSIONS.items()}
-    return {"Python": platform.python_version()} | {name: number for name, number in numbers.items() if number}
+    return {"Python": platform.python_version()} | {
+        name: number for name, number in numbers.items() if number
+    }
 
 
 @cache

@@ -137,7 +137,9 @@ class Comparison(RemovedAttributes):
         for entry in self.standings:
             if name in (entry.name, entry.run_id):
                 return entry
-        raise KeyError(f"nothing ranked is called {name!r}; there are {[entry.name for entry in self.standings][:10]}")
+        raise KeyError(
+            f"nothing ranked is called {name!r}; there are {[entry.name for entry in self.standings][:10]}"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row per run: the ranked ones best first, then those that a gate stopped, then those left out."""
@@ -164,9 +166,15 @@ class Comparison(RemovedAttributes):
         return draw_figures(self)
 
     def report(
-        self, path: str | Path, *, title: str | None = None, rows: bool = True, table: Any = None, row_ids: Any = None,
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        rows: bool = True,
+        table: Any = None,
+        row_ids: Any = None,
         images: str | None = None,
-    ) -> Path:  # fmt: skip
+    ) -> Path:
         """Write the review.
 
         Parameters
@@ -283,7 +291,11 @@ class Comparison(RemovedAttributes):
         from cmtrack.tracking.publish import publish
 
         return publish(
-            self, experiment_name=experiment_name, run_name=run_name, alias=alias, registered_model=registered_model
+            self,
+            experiment_name=experiment_name,
+            run_name=run_name,
+            alias=alias,
+            registered_model=registered_model,
         )
 
     def view(self, name: str | None = None) -> SavedView:
@@ -348,14 +360,17 @@ class Comparison(RemovedAttributes):
             raise ValueError("nothing is ranked, so none is the highest")
         digest = ranking.evaluation.labels_digest
         same_rows = {run.run_id for run in self.judged if run.evaluation.labels_digest == digest}
-        unranked = same_rows & {one.run.run_id for one in self.left_out}  # without a value none can be chosen
+        # without a value none can be chosen
+        unranked = same_rows & {one.run.run_id for one in self.left_out}
         everyone = (*(run.run for run in self.judged), *self.passed_over)
         reviews = {run.tags["cmtrack.review"] for run in everyone if "cmtrack.review" in run.tags}
         held, reviewed = (0, 0) if self.listing is None else self.listing.looks
         here = ranking.picked_from
         runs = max(here, held - len(unranked))
         baseline = "" if self.baseline is None else self.baseline.run_id
-        return looks_of(ranking, runs, max(len(reviews), reviewed), int(self.how.get("seed", 0)), baseline)
+        return looks_of(
+            ranking, runs, max(len(reviews), reviewed), int(self.how.get("seed", 0)), baseline
+        )
 
     # -- rows across runs ------------------------------------------------------------------------------
 
@@ -452,7 +467,9 @@ class Comparison(RemovedAttributes):
     def __repr__(self) -> str:
         from cmtrack.report.review.narrative import lead
 
-        return printable(f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(self)})")
+        return printable(
+            f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(self)})"
+        )
 
     def _repr_html_(self) -> str:
         from cmtrack.report.review.report import notebook_html

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.comparability import Reason, in_order_of, of_classes, unpaired_among, why_unpaired
+from cmtrack.comparison.comparability import (
+    Reason,
+    in_order_of,
+    of_classes,
+    unpaired_among,
+    why_unpaired,
+)
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.evaluation.gates import Gate, GateResult
@@ -75,9 +81,13 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
             for run in comparison.judged
             if run.name != first and why_unpaired(one, in_order_of(one, run.evaluation)) is None
         ]
-        there = f"it can be with {', '.join(paired[:10])}" if paired else "with no other run it can be"
+        there = (
+            f"it can be with {', '.join(paired[:10])}" if paired else "with no other run it can be"
+        )
         why = reason.between(one, other)
-        raise ValueError(f"{quoted(first)} cannot be compared with {quoted(second)} row by row: {why}; {there}")
+        raise ValueError(
+            f"{quoted(first)} cannot be compared with {quoted(second)} row by row: {why}; {there}"
+        )
     rows_of(one), rows_of(other)
     return {first: one, second: other}
 
@@ -88,13 +98,17 @@ def _by_id(runs: dict[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | N
     Rows that not all have are left out, and rows whose labels differ; a sentence counts them.
     """
     labels = {e.labels for e in runs.values()}
-    sides = [e.rows for e in runs.values() if isinstance(e.rows, Predictions) and e.rows.ids is not None]
+    sides = [
+        e.rows for e in runs.values() if isinstance(e.rows, Predictions) and e.rows.ids is not None
+    ]
     ids = [side.ids for side in sides if side.ids is not None]
     if not 2 <= len(runs) == len(sides) or len(labels) > 1 or len({one.hashed for one in ids}) > 1:
         return None
     keys = [one.values if one.hashed else one.values.astype(str) for one in ids]
     shared = reduce(partial(np.intersect1d, assume_unique=True), keys)
-    places = [np.flatnonzero(np.isin(key, shared))[np.argsort(key[np.isin(key, shared)])] for key in keys]
+    places = [
+        np.flatnonzero(np.isin(key, shared))[np.argsort(key[np.isin(key, shared)])] for key in keys
+    ]
     order = np.argsort(places[0])
     codes = np.array([side.actual[place[order]] for side, place in zip(sides, places, strict=True)])
     same = (codes == codes[0]).all(axis=0)
@@ -106,7 +120,9 @@ def _by_id(runs: dict[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | N
         for k, (side, name) in enumerate(zip(sides, names, strict=True))
     )
     many = f"{', '.join(names[:-1])} and {names[-1]} are compared in {int(same.sum()):,} rows of the same ids"
-    sentence = f"{many}, whose places count; left out are {alone}, and {int((~same).sum()):,} relabelled"
+    sentence = (
+        f"{many}, whose places count; left out are {alone}, and {int((~same).sum()):,} relabelled"
+    )
     parts = {
         name: evaluate_rows(side.take(place[order][same]), e)
         for (name, e), side, place in zip(runs.items(), sides, places, strict=True)
@@ -128,26 +144,40 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
     order = {run.run_id: place for place, run in enumerate(comparison.runs)}
     runs = sorted(comparison.judged, key=lambda run: order.get(run.run_id, len(order)))
     runs = [run for run in runs if isinstance(run.evaluation, Evaluation)]
-    first = next((run.evaluation for run in runs if isinstance(run.evaluation.rows, Predictions)), None)
-    moved = [run.evaluation if first is None else in_order_of(first, run.evaluation) for run in runs]
+    first = next(
+        (run.evaluation for run in runs if isinstance(run.evaluation.rows, Predictions)), None
+    )
+    moved = [
+        run.evaluation if first is None else in_order_of(first, run.evaluation) for run in runs
+    ]
     apart = unpaired_among(moved)
     named = {run.name: of_classes(e) for run, e in zip(runs, moved, strict=True)}
     paired = {name: e for k, (name, e) in enumerate(named.items()) if k not in apart}
     if not apart:
         return paired
     joined = _by_id(
-        {name: e for name, e in named.items() if isinstance(e.rows, Predictions) and e.rows.ids is not None}
+        {
+            name: e
+            for name, e in named.items()
+            if isinstance(e.rows, Predictions) and e.rows.ids is not None
+        }
     )
     if joined and len(joined[0]) > len(paired):
         rows, least = next(iter(joined[0].values())).rows, next(iter(named.values())).rows
         if len(paired) < 2 or len(rows or ()) == len(least or ()):
             warnings.warn(joined[1], UserWarning, stacklevel=4)
             return joined[0]
-    reasons = [(runs[k].name, reason) for k, reason in apart.items() if reason != Reason.ALONE.value]
+    reasons = [
+        (runs[k].name, reason) for k, reason in apart.items() if reason != Reason.ALONE.value
+    ]
     why = "; ".join(f"{quoted(name)}: {reason}" for name, reason in reasons[:5])
     if len(paired) < 2:
-        raise ValueError(f"two runs of the same rows are needed, with their rows: {why or 'there is one run'}")
-    warnings.warn(f"{len(reasons):,} of {len(runs):,} runs are left out: {why}", UserWarning, stacklevel=4)
+        raise ValueError(
+            f"two runs of the same rows are needed, with their rows: {why or 'there is one run'}"
+        )
+    warnings.warn(
+        f"{len(reasons):,} of {len(runs):,} runs are left out: {why}", UserWarning, stacklevel=4
+    )
     return paired
 
 
@@ -168,7 +198,11 @@ def rows(comparison: Comparison, a: str, b: str, kind: str) -> pd.DataFrame:
     pair = pair_of(comparison, a, b)
     one, other = map(rows_of, pair.values())
     first, second = (right_rows(rows_of(e), step_of(comparison, e)) for e in pair.values())
-    marks = {"broken": first & ~second, "fixed": second & ~first, "changed": one.predicted != other.predicted}
+    marks = {
+        "broken": first & ~second,
+        "fixed": second & ~first,
+        "changed": one.predicted != other.predicted,
+    }
     places = np.flatnonzero(marks[kind] & _weighted(one))
     ours, theirs = (certainty(side, places, label=True) for side in (one, other))
     if ours is not None and theirs is not None:
@@ -183,11 +217,23 @@ def rows(comparison: Comparison, a: str, b: str, kind: str) -> pd.DataFrame:
 def flips(comparison: Comparison, a: str, b: str, by: str | None) -> Flips:
     """See :meth:`cmtrack.Comparison.flips`."""
     one, other = pair_of(comparison, a, b).values()
-    return flips_of(one, other, by, step_of(comparison, one), step_of(comparison, other), comparison.confidence_level)
+    return flips_of(
+        one,
+        other,
+        by,
+        step_of(comparison, one),
+        step_of(comparison, other),
+        comparison.confidence_level,
+    )
 
 
 def flips_of(
-    one: Evaluation, other: Evaluation, by: str | None, step: Any = None, step_2: Any = None, level: float = 0.95
+    one: Evaluation,
+    other: Evaluation,
+    by: str | None,
+    step: Any = None,
+    step_2: Any = None,
+    level: float = 0.95,
 ) -> Flips:
     """The flips between two evaluations of the same rows.
 
@@ -203,14 +249,18 @@ def flips_of(
     elif by is not None:
         segments = {column.name: column for side in (theirs, ours) for column in side.segments}
         if by not in segments:
-            raise ValueError(f"by must be None, 'class' or a column of segments, {list(segments)}, got {by!r:.80}")
+            raise ValueError(
+                f"by must be None, 'class' or a column of segments, {list(segments)}, got {by!r:.80}"
+            )
         parts = segments[by].values, segments[by].codes
     right, right_2 = right_rows(ours, step), right_rows(theirs, step_2)
     changed = ours.predicted != theirs.predicted
     return Flips.of(right, right_2, changed, parts, ours.weights, ours.clusters, level)
 
 
-def judged_by_flips(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvaluation, criterion: str) -> GateResult:
+def judged_by_flips(
+    gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvaluation, criterion: str
+) -> GateResult:
     """A gate's result on the rows that an evaluation breaks or fixes against a baseline.
 
     Where not even the best outcome of so many rows passes the gate, that is the reason, whatever the outcome is.
@@ -226,7 +276,9 @@ def judged_by_flips(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvalua
         return failed(f"the run and the baseline are not compared row by row: {why}")
     by_class = gate.metric.count("/") > 1
     steps = step_of(criterion, baseline), step_of(criterion, other)
-    flips = flips_of(baseline, other, "class" if by_class else None, *steps, evaluation.confidence_level)
+    flips = flips_of(
+        baseline, other, "class" if by_class else None, *steps, evaluation.confidence_level
+    )
     metrics = flips.metrics(by_class)
     if gate.metric not in metrics:
         return failed(f"the rows have no {gate.metric}{near(gate.metric, metrics)}")
@@ -242,7 +294,9 @@ def judged_by_flips(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvalua
         best = 0 if gate.operator.startswith("<") else 1
         needed = rows_needed(passes, flips.level, best)
         if n < needed:
-            return failed(f"no outcome of {n:,.5g} rows can pass: it takes {needed:,}", undecided=True)
+            return failed(
+                f"no outcome of {n:,.5g} rows can pass: it takes {needed:,}", undecided=True
+            )
     return gate.check({gate.metric: value}, {gate.metric: ends})
 
 
@@ -262,8 +316,14 @@ def missed(comparison: Comparison, at_least: int | None) -> Missed:
     """See :meth:`cmtrack.Comparison.missed`."""
     runs = together_with(comparison)
     least = len(runs) if at_least is None else at_least
-    if isinstance(least, bool) or not isinstance(least, (int, np.integer)) or not 1 <= least <= len(runs):
-        raise ValueError(f"at_least must be a number of runs from 1 to {len(runs)}, got {at_least!r}")
+    if (
+        isinstance(least, bool)
+        or not isinstance(least, (int, np.integer))
+        or not 1 <= least <= len(runs)
+    ):
+        raise ValueError(
+            f"at_least must be a number of runs from 1 to {len(runs)}, got {at_least!r}"
+        )
     sides = {name: rows_of(evaluation) for name, evaluation in runs.items()}
     first_side = next(iter(sides.values()))
     misses = np.zeros(len(first_side), dtype=np.int64)

@@ -22,7 +22,8 @@ MAX_BYTES = 1 << 20
 ENDINGS = (".yaml", ".yml")
 
 
-_MAY_STAND_BESIDE = ("against",)  # a run that is named with the others, where the file is silent on it
+# a run that is named with the others, where the file is silent on it
+_MAY_STAND_BESIDE = ("against",)
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,17 @@ class Rule:
         in another form; RemovedFeature if they hold an option that this version no longer has.
         """
         if len(content) > MAX_BYTES:
-            raise ValueError(f"{name} must not be larger than {MAX_BYTES >> 20} MB, got {len(content):,} bytes")
+            raise ValueError(
+                f"{name} must not be larger than {MAX_BYTES >> 20} MB, got {len(content):,} bytes"
+            )
         try:
             data = untrusted.parsed_yaml(content, "a rule file")
         except ValueError as error:
             raise ValueError(f"{name} does not parse: {error}") from None
         if not isinstance(data, dict) or not data:
-            raise ValueError(f"{name}: a rule file must map options to values ('margin: 0.01'), got {data!r:.60}")
+            raise ValueError(
+                f"{name}: a rule file must map options to values ('margin: 0.01'), got {data!r:.60}"
+            )
         values, deciding = {}, CompareSpec.deciding()
         for key, value in data.items():
             removed = reason(f"compare({key}=)")
@@ -75,7 +80,9 @@ class Rule:
             try:
                 values[key] = deciding[key].read(value)
             except TypeError as error:
-                raise ValueError(f"{name}: {key} must be {deciding[key].form} ({error}), got {value!r:.60}") from None
+                raise ValueError(
+                    f"{name}: {key} must be {deciding[key].form} ({error}), got {value!r:.60}"
+                ) from None
             except RemovedFeature as error:
                 raise RemovedFeature(f"{name}: {key}: {error}") from None
             except ValueError as error:
@@ -163,7 +170,9 @@ def write_rule(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> bytes
     data = data or {"confidence_level": defaults["confidence_level"]}
     text: str = yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=120)
     if len(content := text.encode("utf-8")) > MAX_BYTES:
-        raise ValueError(f"the rule must not be larger than {MAX_BYTES >> 20} MB, got {len(content):,} bytes")
+        raise ValueError(
+            f"the rule must not be larger than {MAX_BYTES >> 20} MB, got {len(content):,} bytes"
+        )
     return content
 
 

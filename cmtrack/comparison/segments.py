@@ -120,7 +120,9 @@ class SegmentDifferences:
     @property
     def gain(self) -> float:
         """The overall difference with the sign that makes larger better."""
-        return self.overall.difference * (-1.0 if self.catalog.lookup(self.metric).better == "lower" else 1.0)
+        return self.overall.difference * (
+            -1.0 if self.catalog.lookup(self.metric).better == "lower" else 1.0
+        )
 
     @cached_property
     def contrary(self) -> tuple[int, ...]:
@@ -129,7 +131,10 @@ class SegmentDifferences:
         Their intervals lie on the other side of 0 than the overall difference, and the adjusted p-value is at most one
         less the confidence level; none otherwise.
         """
-        if not self.p_adjusted <= 1 - self.confidence_level + ROUNDING or self.overall.difference == 0:
+        if (
+            not self.p_adjusted <= 1 - self.confidence_level + ROUNDING
+            or self.overall.difference == 0
+        ):
             return ()
         other = self.high < 0 if self.overall.difference > 0 else self.low > 0
         return tuple(np.flatnonzero(other).tolist())
@@ -140,25 +145,45 @@ class SegmentDifferences:
 
         return pd.DataFrame(
             {
-                "column": self.column, "segment": self.segments, "metric": self.metric, "first": self.first,
-                "second": self.second, "rows": self.rows, "first_value": self.first_values,
-                "second_value": self.second_values, "difference": self.differences, "low": self.low,
-                "high": self.high, "p_interaction": self.p_adjusted, "paired": self.paired,
+                "column": self.column,
+                "segment": self.segments,
+                "metric": self.metric,
+                "first": self.first,
+                "second": self.second,
+                "rows": self.rows,
+                "first_value": self.first_values,
+                "second_value": self.second_values,
+                "difference": self.differences,
+                "low": self.low,
+                "high": self.high,
+                "p_interaction": self.p_adjusted,
+                "paired": self.paired,
                 "reason": [self.reason or why for why in self.reasons] or self.reason,
             }
-        )  # fmt: skip
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; arrays as they are."""
         return {
-            "column": self.column, "metric": self.metric, "first": self.first, "second": self.second,
-            "segments": self.segments, "rows": self.rows, "first_values": self.first_values,
-            "second_values": self.second_values, "differences": self.differences, "standard_errors": self.errors,
-            "low": self.low, "high": self.high, "overall": vars(self.overall),
+            "column": self.column,
+            "metric": self.metric,
+            "first": self.first,
+            "second": self.second,
+            "segments": self.segments,
+            "rows": self.rows,
+            "first_values": self.first_values,
+            "second_values": self.second_values,
+            "differences": self.differences,
+            "standard_errors": self.errors,
+            "low": self.low,
+            "high": self.high,
+            "overall": vars(self.overall),
             "interaction": self.interaction._asdict() | {"p_adjusted": self.p_adjusted},
-            "contrary": [self.segments[place] for place in self.contrary], "paired": self.paired,
-            "reason": self.reason, "reasons": list(self.reasons),
-        }  # fmt: skip
+            "contrary": [self.segments[place] for place in self.contrary],
+            "paired": self.paired,
+            "reason": self.reason,
+            "reasons": list(self.reasons),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,10 +233,16 @@ class SegmentComparison(Sequence[SegmentDifferences]):
         """One row per column, metric, other run and segment."""
         from cmtrack._pandas import pd
 
-        return pd.concat([pair.to_frame() for pair in self.pairs], ignore_index=True) if self.pairs else pd.DataFrame()
+        return (
+            pd.concat([pair.to_frame() for pair in self.pairs], ignore_index=True)
+            if self.pairs
+            else pd.DataFrame()
+        )
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{pair.first} less {pair.second} by {pair.column}" for pair in self.pairs)
+        shown = ", ".join(
+            f"{pair.first} less {pair.second} by {pair.column}" for pair in self.pairs
+        )
         return printable(f"SegmentComparison({shown})")
 
     def _repr_html_(self) -> str:
@@ -220,7 +251,10 @@ class SegmentComparison(Sequence[SegmentDifferences]):
 
 
 def by_segment(
-    sides: Sequence[tuple[str, BaseEvaluation]], columns: Sequence[str], metrics: Sequence[str], confidence_level: float
+    sides: Sequence[tuple[str, BaseEvaluation]],
+    columns: Sequence[str],
+    metrics: Sequence[str],
+    confidence_level: float,
 ) -> SegmentComparison:
     """Compare an evaluation with at most 5 next ones, by segment of the rows.
 
@@ -233,15 +267,23 @@ def by_segment(
     available = dict.fromkeys(name for _, evaluation in sides for name in _tables(evaluation))
     for column in columns:
         if column not in available:
-            there = f"there are by {list(available)}" if available else "the runs were evaluated without segments"
+            there = (
+                f"there are by {list(available)}"
+                if available
+                else "the runs were evaluated without segments"
+            )
             raise ValueError(f"no run has segments by {column!r}{near(column, available)}; {there}")
     compared: list[SegmentDifferences] = []
     notes: list[str] = []
     if len(sides) - 1 > MAX_OTHERS:
-        notes.append(f"By segment the leader is compared with the next {MAX_OTHERS} of {len(sides) - 1} runs.")
+        notes.append(
+            f"By segment the leader is compared with the next {MAX_OTHERS} of {len(sides) - 1} runs."
+        )
     for column in columns:
         for metric in metrics:
-            pairs, why = _pairs(sides[0], sides[1 : MAX_OTHERS + 1], column, metric, confidence_level)
+            pairs, why = _pairs(
+                sides[0], sides[1 : MAX_OTHERS + 1], column, metric, confidence_level
+            )
             compared += pairs
             notes += why
     return SegmentComparison(tuple(compared), tuple(dict.fromkeys(notes)))
@@ -260,11 +302,19 @@ def _pairs(
     name, first = leader
     for other, second in others:
         apart = why_apart(Traits.of(first), Traits.of(second), reads(metric, first.catalog))
-        sample = _sample(first, second, column, metric) if apart is None else f"they were evaluated {apart.value}"
+        sample = (
+            _sample(first, second, column, metric)
+            if apart is None
+            else f"they were evaluated {apart.value}"
+        )
         if isinstance(sample, str):
-            notes.append(f"{quoted(name)} and {quoted(other)} are not compared by {quoted(column)}: {sample}.")
+            notes.append(
+                f"{quoted(name)} and {quoted(other)} are not compared by {quoted(column)}: {sample}."
+            )
         else:
-            overall = paired_differences(first, second, metrics=[metric], confidence_level=confidence_level)[metric]
+            overall = paired_differences(
+                first, second, metrics=[metric], confidence_level=confidence_level
+            )[metric]
             samples.append((other, overall, sample))
     better = "lower" if first.catalog.lookup(metric).better == "lower" else "higher"
     together = sum(sample.defined for *_, sample in samples)
@@ -273,7 +323,9 @@ def _pairs(
     tested = np.isfinite(pvalues)
     pvalues[tested] = holm(pvalues[tested])
     pairs = []
-    for (other, overall, sample), test, pvalue in zip(samples, tests, pvalues.tolist(), strict=True):
+    for (other, overall, sample), test, pvalue in zip(
+        samples, tests, pvalues.tolist(), strict=True
+    ):
         low, high = sample.intervals(together, confidence_level)
         order = order_of_segments(sample.first, sample.rows, better)
         pairs.append(
@@ -321,7 +373,10 @@ class _Sample:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The reasons why segments have no interval; empty where they have one."""
-        return tuple("" if pair is None else pair.reason() for pair in self.pairs or (None,) * len(self.segments))
+        return tuple(
+            "" if pair is None else pair.reason()
+            for pair in self.pairs or (None,) * len(self.segments)
+        )
 
     @property
     def told(self) -> FloatArray:
@@ -332,7 +387,9 @@ class _Sample:
         if self.pairs is None:
             return self.errors
         normal = [
-            pair is not None and not pair.reason() and (pair.shares is not None or math.isinf(pair.sign_test[0, 1]))
+            pair is not None
+            and not pair.reason()
+            and (pair.shares is not None or math.isinf(pair.sign_test[0, 1]))
             for pair in self.pairs
         ]
         return np.where(normal, self.errors, math.nan)
@@ -361,7 +418,9 @@ class _Sample:
         return low, high
 
 
-def _sample(first: BaseEvaluation, second: BaseEvaluation, column: str, metric: str) -> _Sample | str:
+def _sample(
+    first: BaseEvaluation, second: BaseEvaluation, column: str, metric: str
+) -> _Sample | str:
     """Values of two evaluations by segment, and by row if the rows are available; otherwise a reason."""
     tables = []
     for side in (first, second):
@@ -398,7 +457,12 @@ def _tables(evaluation: BaseEvaluation) -> Mapping[str, SegmentTable]:
 
 
 def _why_unpaired(
-    first: Evaluation, second: Evaluation, ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: str
+    first: Evaluation,
+    second: Evaluation,
+    ours: SegmentTable,
+    theirs: SegmentTable,
+    order: IntArray,
+    metric: str,
 ) -> str:
     """The reason why segments are not compared row by row; empty if they are."""
     apart = why_unpaired(first, second)
@@ -406,10 +470,15 @@ def _why_unpaired(
         return apart.between(first, second)
     a, b = ours.codes, theirs.codes
     if a is None or b is None:
-        return "the segments of the rows are not known (an earlier version kept the rows without them)"
+        return (
+            "the segments of the rows are not known (an earlier version kept the rows without them)"
+        )
     if not np.array_equal(order[a], b):
         return "the rows are in different segments"
-    return next((why_no_error(side, metric) for side in (first, second) if side.influence(metric) is None), "")
+    return next(
+        (why_no_error(side, metric) for side in (first, second) if side.influence(metric) is None),
+        "",
+    )
 
 
 def _by_rows(ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: str) -> _Sample:
@@ -434,7 +503,9 @@ def _by_rows(ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: 
 # -- gates -------------------------------------------------------------------------------------------------------
 
 
-def judged_by_segment(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvaluation | None) -> GateResult:
+def judged_by_segment(
+    gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvaluation | None
+) -> GateResult:
     """The result of a gate on segments, such as ``segment/region/*/binary/recall.low >= 0.6``.
 
     Of all segments the intervals hold together; that of one that is named is its own.
@@ -451,7 +522,9 @@ def judged_by_segment(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEval
         return failed(f"the run has no {gate.metric}")
     chosen = None if gate.segment == "*" else _called(gate.segment, table.texts)
     if gate.segment != "*" and chosen is None:
-        return failed(f"{quoted(name)} has no segment {quoted(gate.segment)}{near(gate.segment, table.texts)}")
+        return failed(
+            f"{quoted(name)} has no segment {quoted(gate.segment)}{near(gate.segment, table.texts)}"
+        )
     level = evaluation.confidence_level
     if gate.difference and baseline is not None:
         if gate.metric not in baseline.metrics:
@@ -465,12 +538,20 @@ def judged_by_segment(gate: Gate, evaluation: BaseEvaluation, baseline: BaseEval
         try:
             estimates = table.estimates(gate.metric)
             values, reasons = estimates.values, too_few_clusters(estimates)
-            low, high = table.intervals(gate.metric) if chosen is None else table.own_intervals(gate.metric, level)
+            low, high = (
+                table.intervals(gate.metric)
+                if chosen is None
+                else table.own_intervals(gate.metric, level)
+            )
         except ValueError as error:
             return failed(str(error))
-    numbers = zip(table.texts, values.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True)
+    numbers = zip(
+        table.texts, values.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True
+    )
     few = {text: reason for text, reason in zip(table.texts, reasons, strict=True) if reason}
-    return gate.check_segments({text: (value, ends) for text, value, ends in numbers if chosen in (None, text)}, few)
+    return gate.check_segments(
+        {text: (value, ends) for text, value, ends in numbers if chosen in (None, text)}, few
+    )
 
 
 def too_few_clusters(estimates: Estimates) -> list[str]:
@@ -478,7 +559,10 @@ def too_few_clusters(estimates: Estimates) -> list[str]:
     if estimates.degrees is None:
         return [""] * len(estimates.values)
     counts = (estimates.degrees + 1).tolist()
-    return [f"only about {math.floor(n)} clusters: too few to say" if n < FEWEST_CLUSTERS else "" for n in counts]
+    return [
+        f"only about {math.floor(n)} clusters: too few to say" if n < FEWEST_CLUSTERS else ""
+        for n in counts
+    ]
 
 
 def _called(wanted: str, names: Iterable[str]) -> str | None:
@@ -486,4 +570,10 @@ def _called(wanted: str, names: Iterable[str]) -> str | None:
     return next((name for name in names if wanted in (name, encode_label(name))), None)
 
 
-__all__ = ["MAX_OTHERS", "SegmentComparison", "SegmentDifferences", "by_segment", "judged_by_segment"]
+__all__ = [
+    "MAX_OTHERS",
+    "SegmentComparison",
+    "SegmentDifferences",
+    "by_segment",
+    "judged_by_segment",
+]

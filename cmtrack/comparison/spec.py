@@ -56,7 +56,9 @@ def _shares(shares: Any) -> Any:
     if shares is None:
         return shares
     if not (_is_number(shares) and 0 <= shares <= 1):
-        raise ValueError(f"at must be a share between 0 and 1, or shares by class or group, got {shares!r:.60}")
+        raise ValueError(
+            f"at must be a share between 0 and 1, or shares by class or group, got {shares!r:.60}"
+        )
     return float(shares)
 
 
@@ -90,7 +92,10 @@ def _segments(segments: Any) -> list[str] | None:
         return None
     from cmtrack.statistics.segment_values import division_name, divisions_of
 
-    return [division_name(one) for one in divisions_of([segments] if isinstance(segments, str) else segments)]
+    return [
+        division_name(one)
+        for one in divisions_of([segments] if isinstance(segments, str) else segments)
+    ]
 
 
 # What a rule file may say of it.
@@ -134,7 +139,9 @@ def _label(value: Any) -> Any:
 
 def _divisions(value: Any) -> Any:
     if isinstance(value, list) and value:
-        return [tuple(map(_text, one)) if isinstance(one, list) and one else _text(one) for one in value]
+        return [
+            tuple(map(_text, one)) if isinstance(one, list) and one else _text(one) for one in value
+        ]
     return _text(value)
 
 
@@ -148,7 +155,11 @@ def _held(kind: str) -> Callable[[Any], Any]:
 
 
 def _of_file(fields: Mapping[str, Any]) -> str:
-    deciding = [f"``{n}``" for n, one in fields.items() if isinstance(one, Field) and one.metadata["entry"].form]
+    deciding = [
+        f"``{n}``"
+        for n, one in fields.items()
+        if isinstance(one, Field) and one.metadata["entry"].form
+    ]
     return (
         f"A YAML file of what decides: {', '.join(deciding)}, named as here; groupings and costs are written in the "
         "file itself. It is the whole rule: an argument that contradicts it is refused. The review prints the file's "
@@ -384,7 +395,14 @@ class CompareSpec(Question):
         metavar="URI",
         several=True,
     )
-    seed: int = entry("int, default 0", "Seed of the random draws.", 0, of_flag=int, form="a whole number", read=_whole)
+    seed: int = entry(
+        "int, default 0",
+        "Seed of the random draws.",
+        0,
+        of_flag=int,
+        form="a whole number",
+        read=_whole,
+    )
     extra_metrics: Sequence[Metric] = entry(
         "sequence of Metric, optional",
         "Metrics of your own, computed for every run, also for those that were logged without them. A metric that "

@@ -91,7 +91,9 @@ def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
         source, rest = named
         names = {name for run in runs for name in getattr(run, source)}
         if rest not in names:
-            hint = near(rest, names) or (f"; there are {sorted(names)[:10]}" if names else "; they have none")
+            hint = near(rest, names) or (
+                f"; there are {sorted(names)[:10]}" if names else "; they have none"
+            )
             raise NothingToDecideBy(
                 f"a tie-breaker must read what at least one run has: no run has {_NOUNS[source]} {rest!r}{hint}"
             )
@@ -111,7 +113,9 @@ class Decision:
     values: tuple[float | str | None, ...] = ()
 
 
-def decide(runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieBreaker]) -> Decision:
+def decide(
+    runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieBreaker]
+) -> Decision:
     """Choose among runs, best first: by the first rule that separates the remaining ones, then the next.
 
     A run without a value loses to any that has one. Where no rule tells the last ones apart, the first of them in
@@ -133,7 +137,9 @@ def decide(runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieB
     return Decision(remaining[0], by, shown)
 
 
-def place_of(rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]) -> Any:
+def place_of(
+    rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]
+) -> Any:
     """Sort key of a value among all: the smallest wins; None comes last."""
     if value is None:
         return True, 0

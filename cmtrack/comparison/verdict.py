@@ -73,7 +73,11 @@ class NotWorse:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        data = {"gate": "not significantly worse", "criterion": self.criterion, "passed": self.passed}
+        data = {
+            "gate": "not significantly worse",
+            "criterion": self.criterion,
+            "passed": self.passed,
+        }
         if self.outcome is Outcome.TESTED:
             data |= {"difference": self.difference, "low": self.low, "high": self.high}
         return data | {"reason": self.outcome.value}
@@ -141,7 +145,11 @@ class Verdict:
             "constants": [constant.to_dict() for constant in self.constants],
             "warnings": [] if self.run is None else list(self.run.evaluation.warnings),
         }
-        return data if self.not_judged is None else data | {"not_judged": self.not_judged.name.lower(), "why": self.why}
+        return (
+            data
+            if self.not_judged is None
+            else data | {"not_judged": self.not_judged.name.lower(), "why": self.why}
+        )
 
 
 def judge(
@@ -178,9 +186,13 @@ def judge(
     True
     """
     if not require and baseline is None:
-        raise ValueError("a run is judged by gates or against a baseline: require or baseline must be given, got none")
+        raise ValueError(
+            "a run is judged by gates or against a baseline: require or baseline must be given, got none"
+        )
     if require and rank_by is not None:
-        raise ValueError(f"rank_by must be given without require, whose gates alone judge, got {rank_by!r:.60}")
+        raise ValueError(
+            f"rank_by must be given without require, whose gates alone judge, got {rank_by!r:.60}"
+        )
     if not require:
         check_one_metric(rank_by)
     evaluations = {"run": run} if baseline is None else {"run": run, "baseline": baseline}
@@ -235,7 +247,9 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
     runs = comparison.runs
     # a run may be its own baseline
     tested = next((run for run in runs if base is None or run.run_id != base.run_id), runs[0])
-    baseline = None if base is None else next((run for run in runs if run.run_id == base.run_id), None)
+    baseline = (
+        None if base is None else next((run for run in runs if run.run_id == base.run_id), None)
+    )
     if baseline is not None and len(comparison.rankings) > 1:
         sides = comparison.rankings, comparison.reads
         why = f"the run and the baseline cannot be compared: they were judged {how_apart(*sides)}; {remedy(*sides)}"
@@ -245,12 +259,20 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
         ours = tested.evaluation.metrics
         why = ""
         if gate.of_flips:
-            why = "" if baseline is not None else f"gate {gate.text!r}: flips are against a baseline, and there is none"
+            why = (
+                ""
+                if baseline is not None
+                else f"gate {gate.text!r}: flips are against a baseline, and there is none"
+            )
         elif gate.metric not in ours:
             why = f"gate {gate.text!r}: the run has no {gate.metric!r}{near_or_own(gate.metric, set(ours))}"
         elif tested.evaluation.undefined.get(gate.metric) == UNKNOWN:
             why = f"gate {gate.text!r}: {gate.metric} is undefined: {UNKNOWN}"
-        elif gate.difference and baseline is not None and gate.metric not in baseline.evaluation.metrics:
+        elif (
+            gate.difference
+            and baseline is not None
+            and gate.metric not in baseline.evaluation.metrics
+        ):
             why = f"gate {gate.text!r}: the baseline has no {gate.metric!r}"
         if why:
             return Verdict(tested, baseline, not_judged=NotJudged.NO_METRIC, why=why)
@@ -262,10 +284,21 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
         default = not_worse(comparison, tested, baseline)
         if default is None:
             assert baseline is not None  # there is nothing to differ from otherwise
-            pairs = paired_differences(tested.evaluation, baseline.evaluation, metrics=comparison.criterion.metrics)
+            pairs = paired_differences(
+                tested.evaluation, baseline.evaluation, metrics=comparison.criterion.metrics
+            )
             why = f"no error is known of the difference from the baseline in {comparison.criterion}"
-            why = next((f"{row.metric} against the baseline: {row.reason}" for row in pairs.rows if row.reason), why)
-            return Verdict(tested, baseline, pairing=pairing, not_judged=NotJudged.NO_ERROR, why=why)
+            why = next(
+                (
+                    f"{row.metric} against the baseline: {row.reason}"
+                    for row in pairs.rows
+                    if row.reason
+                ),
+                why,
+            )
+            return Verdict(
+                tested, baseline, pairing=pairing, not_judged=NotJudged.NO_ERROR, why=why
+            )
         checks = [default]
     of_rows = [gate.metric for gate in gates if not gate.column and not gate.of_flips]
     names = dict.fromkeys(of_rows if gates else comparison.criterion.metrics)
@@ -287,7 +320,10 @@ def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -
     if baseline is None or baseline is run:
         return NotWorse(criterion, True, Outcome.SAME_RUN)
     both = run.evaluation, baseline.evaluation
-    lost = any(isinstance(e, Evaluation) and any(map(e.without_function, comparison.criterion.metrics)) for e in both)
+    lost = any(
+        isinstance(e, Evaluation) and any(map(e.without_function, comparison.criterion.metrics))
+        for e in both
+    )
     if lost and why_unpaired(*both) is None:
         return None
     ranking = comparison.rankings[0]
@@ -299,5 +335,10 @@ def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -
         return None
     # of two runs, each one's difference is that from the other
     return NotWorse(
-        criterion, run.tied, difference=run.difference, low=low, high=high, pvalue=min(run.p_set, baseline.p_set)
+        criterion,
+        run.tied,
+        difference=run.difference,
+        low=low,
+        high=high,
+        pvalue=min(run.p_set, baseline.p_set),
     )

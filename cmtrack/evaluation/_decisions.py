@@ -24,7 +24,9 @@ from cmtrack.statistics.predictions import Predictions
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
-_NO_ROWS = "the evaluated rows belong together in groups, and which do is not known without the rows"
+_NO_ROWS = (
+    "the evaluated rows belong together in groups, and which do is not known without the rows"
+)
 
 Sums = Callable[[FloatArray], FloatArray]
 
@@ -33,10 +35,17 @@ def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> 
     """The net benefit of the positive group's score."""
     table = None if evaluation.statistics.ranking_only else evaluation._views.seen(ScoreTable)
     if table is None:
-        raise ValueError(f"a net benefit needs probabilities of two groups or two classes, got {evaluation!r}")
+        raise ValueError(
+            f"a net benefit needs probabilities of two groups or two classes, got {evaluation!r}"
+        )
     clusters = _cluster_sums(evaluation, table)
     return net_benefit(
-        table, thresholds, evaluation.confidence_level, evaluation.positive, clusters, _reason(evaluation, clusters)
+        table,
+        thresholds,
+        evaluation.confidence_level,
+        evaluation.positive,
+        clusters,
+        _reason(evaluation, clusters),
     )
 
 
@@ -49,9 +58,14 @@ def gains(evaluation: Evaluation) -> GainsCurve | None:
     assert counts is not None  # the scores are of two groups
     called = (counts.tp + counts.imp + counts.fp) / sum(counts)
     return GainsCurve(
-        curve.thresholds, curve.called, curve.recall, curve.ceiling, curve.prevalence, curve.positive,
+        curve.thresholds,
+        curve.called,
+        curve.recall,
+        curve.ceiling,
+        curve.prevalence,
+        curve.positive,
         (float(called), evaluation.metrics["binary/recall"]),
-    )  # fmt: skip
+    )
 
 
 def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCoverage | None:
@@ -70,7 +84,9 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
     """The outcome of handing over a share of the rows."""
     table = _hits(evaluation, step)
     if table is None:
-        raise ValueError(f"rejecting rows needs the probabilities of their predictions being hits, got {evaluation!r}")
+        raise ValueError(
+            f"rejecting rows needs the probabilities of their predictions being hits, got {evaluation!r}"
+        )
     outcome, accepted = reject(table, share)
     clusters = _cluster_sums(evaluation, table)
     reason, level, degrees = _reason(evaluation, clusters), evaluation.confidence_level, math.inf
@@ -96,7 +112,10 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
 def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
     """Hits and misses by the probability of a hit."""
     accept = None if step is None else step_called(evaluation, step).accept
-    sides = [None if one is None else one.hits for one in (evaluation.statistics, evaluation.statistics.squares)]
+    sides = [
+        None if one is None else one.hits
+        for one in (evaluation.statistics, evaluation.statistics.squares)
+    ]
     hits, squares = (None if side is None else side.of(accept) for side in sides)
     return None if hits is None else HitTable(hits, squares, evaluation.confidence_level, accept)
 

@@ -49,9 +49,7 @@ class Lost(Enum):
     COSTS = "regrouped: the costs are of groups that this grouping does not have, so that cost/ is left out"
     THRESHOLD = "regrouped: the predictions are those that a threshold of another positive group's score made"
     ROWS = "regrouped without the rows: the intervals do not know which rows belong together"
-    CLUSTERS = (
-        "sections were added without the rows: the intervals of their metrics do not know which rows belong together"
-    )
+    CLUSTERS = "sections were added without the rows: the intervals of their metrics do not know which rows belong together"
 
 
 _STAYS = frozenset({Lost.TARGET, Lost.HELD})
@@ -92,23 +90,32 @@ def regroup(evaluation: Evaluation, grouping: Grouping, positive: Label | None) 
             lost.add(Lost.TOPS if new is None else Lost.SCORES)
         if before.losses is not None and not all(map(before.losses.holds, counting.groups)):
             lost.add(Lost.LOSSES)
-        if before.hits is not None and any(before.hits.of(pairs) is None for pairs in counting.accept):
+        if before.hits is not None and any(
+            before.hits.of(pairs) is None for pairs in counting.accept
+        ):
             lost.add(Lost.HITS)
         if evaluation.cluster_errors is not None:
             lost.add(Lost.ROWS)
-    if statistics.scores is not None or statistics.tops is not None:  # what an earlier regrouping lost stays lost
+    # what an earlier regrouping lost stays lost
+    if statistics.scores is not None or statistics.tops is not None:
         lost |= _STAYS & evaluation.lost
     threshold = evaluation.decision_threshold
-    if threshold is not None and (old is None or new is None or not np.array_equal(old.in_positive, new.in_positive)):
+    if threshold is not None and (
+        old is None or new is None or not np.array_equal(old.in_positive, new.in_positive)
+    ):
         threshold = None
         lost.add(Lost.THRESHOLD)
     lost |= {Lost.THRESHOLD} & evaluation.lost
-    spec = replace(evaluation.spec, threshold=threshold, costs=costs, grouping=grouping, positive=name)
+    spec = replace(
+        evaluation.spec, threshold=threshold, costs=costs, grouping=grouping, positive=name
+    )
     facts = RowFacts(errors=evaluation.of_rows.errors)  # of classes: no grouping changes them
     return type(evaluation)(statistics, spec, rows, facts, frozenset(lost)).with_cluster_errors()
 
 
-def _still_valid(statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None) -> Statistics:
+def _still_valid(
+    statistics: Statistics, old: ComposedStep | None, new: ComposedStep | None
+) -> Statistics:
     if new is None:
         return statistics if old is None else _without(statistics, _GROUP_SCORES)
     if old is None or not np.array_equal(old.in_positive, new.in_positive):
@@ -123,7 +130,9 @@ def _still_valid(statistics: Statistics, old: ComposedStep | None, new: Composed
 
 def _all_accepted(statistics: Statistics) -> Statistics:
     squares = None if statistics.squares is None else _all_accepted(statistics.squares)
-    scores = None if statistics.scores is None else statistics.scores.channels((0, 1), (), (2, 3), ())
+    scores = (
+        None if statistics.scores is None else statistics.scores.channels((0, 1), (), (2, 3), ())
+    )
     return replace(statistics, scores=scores, squares=squares)
 
 

@@ -17,7 +17,13 @@ from cmtrack.grouping import ComposedStep, Label
 from cmtrack.statistics.collected import Statistics, collect, with_segments
 from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes, compact
-from cmtrack.statistics.inputs import FREQUENCY, align_rows, as_weights, kind_of_weights, same_kind_of_weights
+from cmtrack.statistics.inputs import (
+    FREQUENCY,
+    align_rows,
+    as_weights,
+    kind_of_weights,
+    same_kind_of_weights,
+)
 from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.probabilities import as_probabilities, in_memory
 from cmtrack.statistics.segment_values import (
@@ -117,20 +123,30 @@ class Accumulator:
         """
         what, scores, normalize = one_of_both(y_pred, y_prob, y_score, self.spec.normalize)
         data, divisions = (None, ()) if segments is None else declared(segments)
-        aligned = {"y_true": y_true, "y_pred": y_pred, what: scores, "sample_weight": sample_weight, "segments": data}
+        aligned = {
+            "y_true": y_true,
+            "y_pred": y_pred,
+            what: scores,
+            "sample_weight": sample_weight,
+            "segments": data,
+        }
         y_true, y_pred, scores, sample_weight, data = align_rows(aligned).values()
         columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
         names = [f"segments {division_name(division)!r}" for division in divisions]
         given = (*columns, *([what] if scores is not None else []), *names)
         self._deciding(given)
         if self._given not in (None, given):
-            raise ValueError(f"every batch must have the same columns, got {given} after {self._given}")
+            raise ValueError(
+                f"every batch must have the same columns, got {given} after {self._given}"
+            )
         if not len(y_true):
             return
         codes = number_labels(columns, self.labels).codes
         n_rows = len(codes["y_true"])
         weights = as_weights(sample_weight, n_rows, self.spec.weights_are, may_be_zero=True)
-        weights_are = same_kind_of_weights(self._weights_are, kind_of_weights(weights), "every batch")
+        weights_are = same_kind_of_weights(
+            self._weights_are, kind_of_weights(weights), "every batch"
+        )
         divided_rows = self._segments(data, divisions, n_rows)
         probabilities, scaled = None, 0
         if scores is not None:
@@ -139,7 +155,13 @@ class Accumulator:
             probabilities, scaled = read.array, read.scaled_rows
         held = [compact(codes[name].all(), len(self.labels)).copy() for name in columns]
         self._waiting.append(
-            (held[0], held[1] if y_pred is not None else None, _copied(probabilities), divided_rows, _copied(weights))
+            (
+                held[0],
+                held[1] if y_pred is not None else None,
+                _copied(probabilities),
+                divided_rows,
+                _copied(weights),
+            )
         )
         self._given, self._weights_are = given, weights_are
         self._n_waiting += n_rows
@@ -183,9 +205,13 @@ class Accumulator:
         for name, ours in mine.items():
             theirs = others[name]
             if ours != theirs:
-                raise ValueError(f"accumulators must have the same {name} to be merged, got {ours!r} and {theirs!r}")
+                raise ValueError(
+                    f"accumulators must have the same {name} to be merged, got {ours!r} and {theirs!r}"
+                )
         if None not in (self._given, other._given) and self._given != other._given:
-            raise ValueError(f"accumulators must have taken the same columns, got {self._given} and {other._given}")
+            raise ValueError(
+                f"accumulators must have taken the same columns, got {self._given} and {other._given}"
+            )
         weights_are = same_kind_of_weights(self._weights_are, other._weights_are, "accumulators")
         merged = Accumulator(self.labels, **self.spec.given())
         merged._weights_are = weights_are
@@ -225,7 +251,9 @@ class Accumulator:
             Counting(self.labels, self._step, self.spec.grouping, self._prices),
             Codes(actual),
             None if predicted is None else Codes(predicted),
-            probabilities=None if probabilities is None else in_memory(probabilities, "y_score" in (self._given or ())),
+            probabilities=None
+            if probabilities is None
+            else in_memory(probabilities, "y_score" in (self._given or ())),
             weights=weights,
             segments=segments,
         )
@@ -238,9 +266,18 @@ class Accumulator:
         if any(part is not None for part in weights):  # a batch without weights has weight 1
             kind = np.int64 if self._weights_are == FREQUENCY else np.float64
             sizes = (len(part) for part in columns[0])
-            weights = [np.ones(n, kind) if part is None else part for n, part in zip(sizes, weights, strict=True)]
-        joined = [None if parts[0] is None else np.concatenate(parts) for parts in (*columns, weights)]
-        return [*joined[:-1], [SegmentRows.joined(parts) for parts in zip(*segments, strict=True)], joined[-1]]
+            weights = [
+                np.ones(n, kind) if part is None else part
+                for n, part in zip(sizes, weights, strict=True)
+            ]
+        joined = [
+            None if parts[0] is None else np.concatenate(parts) for parts in (*columns, weights)
+        ]
+        return [
+            *joined[:-1],
+            [SegmentRows.joined(parts) for parts in zip(*segments, strict=True)],
+            joined[-1],
+        ]
 
     def _keep(self, size: int, kept: Statistics) -> None:
         """Add statistics; those of equal size merge, like carries of a binary counter."""

@@ -62,7 +62,9 @@ def check_headline(names: Iterable[str]) -> tuple[str, ...]:
         try:
             OPEN.find(name)
         except KeyError:
-            raise ValueError(f"headline: no metric is called {name!r:.200}{near_metric(name, OPEN.names)}") from None
+            raise ValueError(
+                f"headline: no metric is called {name!r:.200}{near_metric(name, OPEN.names)}"
+            ) from None
     return checked
 
 

@@ -59,17 +59,23 @@ def check_sections(sections: Iterable[str] | None) -> tuple[str, ...] | None:
         raise TypeError(f"sections must be a list of names, got {sections!r}")
     wanted = list(sections)
     if not wanted:
-        raise ValueError(f"sections must name at least one of {list(SECTION_NAMES)}, or be None for all, got none")
+        raise ValueError(
+            f"sections must name at least one of {list(SECTION_NAMES)}, or be None for all, got none"
+        )
     for name in wanted:
         if not isinstance(name, str):
             raise TypeError(f"sections must be a list of names, got {name!r:.40}")
         if name not in SECTION_NAMES:
             names = ", ".join(SECTION_NAMES)
-            raise ValueError(f"there is no section {name!r:.80}{near(name, SECTION_NAMES)}; the sections are {names}")
+            raise ValueError(
+                f"there is no section {name!r:.80}{near(name, SECTION_NAMES)}; the sections are {names}"
+            )
     return tuple(name for name in SECTION_NAMES if name in wanted)
 
 
-def scored_step(labels: tuple[Label, ...], grouping: Grouping | None, positive: Label | None) -> ComposedStep | None:
+def scored_step(
+    labels: tuple[Label, ...], grouping: Grouping | None, positive: Label | None
+) -> ComposedStep | None:
     """The last two-group step of a chain, or two classes as they are; None where there is neither."""
     step = None
     if grouping is not None:
@@ -99,7 +105,10 @@ def _way_to_two_groups(positive: Label, labels: tuple[Label, ...]) -> str:
 
 
 def deciding(
-    step: ComposedStep | None, threshold: float | None, labels: tuple[Label, ...], given: Collection[str]
+    step: ComposedStep | None,
+    threshold: float | None,
+    labels: tuple[Label, ...],
+    given: Collection[str],
 ) -> ComposedStep | None:
     """The scored step with the threshold that makes the predictions, if there is one.
 
@@ -158,7 +167,9 @@ class Computed:
     warnings: tuple[str, ...]
 
 
-def compute(views: EvaluationViews, spec: Spec, clusters: Clusters, numbers: Mapping[str, Kept]) -> Computed:
+def compute(
+    views: EvaluationViews, spec: Spec, clusters: Clusters, numbers: Mapping[str, Kept]
+) -> Computed:
     """Compute every section that applies and that the question asks for.
 
     ``spec``: where its ``sections`` are full names of metrics, only these are computed, without warnings and curves.
@@ -169,7 +180,9 @@ def compute(views: EvaluationViews, spec: Spec, clusters: Clusters, numbers: Map
     if single := single_metrics(sections):
         return Computed(compute_single(views, catalog, single, clusters, numbers), None, None, ())
     results = Results(views.level, clusters)
-    wanted = [section for section in catalog.sections.all if sections is None or section.name in sections]
+    wanted = [
+        section for section in catalog.sections.all if sections is None or section.name in sections
+    ]
     for section in wanted:
         views.put(results, section)
     _put_lost(results, catalog, numbers)
@@ -179,13 +192,21 @@ def compute(views: EvaluationViews, spec: Spec, clusters: Clusters, numbers: Map
     prevalence = calibrated.estimate if calibrated else None
     shares = views.seen(EstimatedShares) if "prevalence" in names and views.step is None else None
     of_own = put_own(results, catalog.own, numbers, views.table.cells, views.seen(SixCells))
-    warnings = (*_warnings(views, results, roc, prevalence), *(shares.warnings if shares else ()), *of_own)
+    warnings = (
+        *_warnings(views, results, roc, prevalence),
+        *(shares.warnings if shares else ()),
+        *of_own,
+    )
     views.forget()
     return Computed(results, roc, prevalence, warnings)
 
 
 def compute_single(
-    views: EvaluationViews, catalog: Catalog, names: Iterable[str], clusters: Clusters, numbers: Mapping[str, Kept]
+    views: EvaluationViews,
+    catalog: Catalog,
+    names: Iterable[str],
+    clusters: Clusters,
+    numbers: Mapping[str, Kept],
 ) -> Results:
     """Compute metrics by their full names: segments take one metric of many parts of the rows."""
     results = Results(views.level, clusters)
@@ -222,7 +243,11 @@ def metric_values(views: EvaluationViews, catalog: Catalog) -> dict[str, float]:
 def check_own(statistics: Statistics, step: ComposedStep | None, own: Sequence[Metric]) -> None:
     """Validate a user's metrics by computing their values."""
     if own:
-        six = None if step is None else SixCells.of_counts(reduce_counts(statistics.matrix.counts, step).as_binary())
+        six = (
+            None
+            if step is None
+            else SixCells.of_counts(reduce_counts(statistics.matrix.counts, step).as_binary())
+        )
         put_own(Results(with_errors=False), own, {}, Cells.of_matrix(statistics.matrix), six)
 
 
@@ -238,7 +263,10 @@ def _roc(results: Results, views: EvaluationViews) -> RocCurve | None:
 
 
 def _warnings(
-    views: EvaluationViews, results: Results, roc: RocCurve | None, prevalence: PrevalenceEstimate | None
+    views: EvaluationViews,
+    results: Results,
+    roc: RocCurve | None,
+    prevalence: PrevalenceEstimate | None,
 ) -> tuple[str, ...]:
     statistics = views.statistics
     out = []
@@ -253,22 +281,34 @@ def _warnings(
     if order and all(views.table.kept):
         out.append(order)
     out += filter(None, [padding(statistics.matrix)])
-    used = [(label, total) for label, total, own in zip(labels, totals, views.table.kept, strict=True) if own]
+    used = [
+        (label, total)
+        for label, total, own in zip(labels, totals, views.table.kept, strict=True)
+        if own
+    ]
     absent = [quoted(label) for label, total in used if total == 0]
     limit = RARE if squares is None else RARE_WEIGHTED
-    rare = [f"{quoted(label)} (n = {two_digits(total)})" for label, total in used if 0 < total < limit]
+    rare = [
+        f"{quoted(label)} (n = {two_digits(total)})" for label, total in used if 0 < total < limit
+    ]
     out += _never(labels, views.table, f"multiclass/{PASSED_OVER}", f"{COUNTED} count")
     for (one, _), (table, *_) in zip(views.matrices, views.reduced.values(), strict=True):
         averages = f"of the step {quoted(one.name)}, precision_macro and f1_of_macro_means"
         out += _never(one.labels, table, averages, "precision_macro_zero counts")
     if absent:
         these, them = ("these classes", "them") if len(absent) > 1 else ("this class", "it")
-        out.append(f"no rows of {_list(absent)}: ratios of {these} are undefined, and averages leave {them} out")
+        out.append(
+            f"no rows of {_list(absent)}: ratios of {these} are undefined, and averages leave {them} out"
+        )
     if rare:
         out.append(_few("class", "classes", rare, limit))
     for one, square in views.matrices:
         sizes = _effective(one, square, attrgetter("actual"))
-        few = [f"{quoted(g)} (n = {two_digits(t)})" for g, t in zip(one.labels, sizes, strict=True) if 0 < t < limit]
+        few = [
+            f"{quoted(g)} (n = {two_digits(t)})"
+            for g, t in zip(one.labels, sizes, strict=True)
+            if 0 < t < limit
+        ]
         if few:
             step = f"in the step {quoted(one.name)}"
             out.append(_few(f"{step}, group", f"{step}, groups", few, limit))
@@ -278,30 +318,42 @@ def _warnings(
         out.append(
             f"no interval of spcc/ovr_fisher and spcc/ovo_fisher: the joint moments that their errors need are {where}"
         )
-    if "spcc/ovr_fisher" in results.metrics and (correlated := views.seen(ClassScores, "class scores")):
+    if "spcc/ovr_fisher" in results.metrics and (
+        correlated := views.seen(ClassScores, "class scores")
+    ):
         out.extend(_correlation_remarks(correlated, labels))
     if "spcc/binary" in results.metrics and "spcc/binary" not in results.undefined:
         two_classes = views.seen(ScoreSamples, "moments")
         if two_classes is not None and is_constant(two_classes.argument()):
-            out.append("the score of the positive group never varies: spcc/binary is 0 and has no interval")
+            out.append(
+                "the score of the positive group never varies: spcc/binary is 0 and has no interval"
+            )
     if "spcc/d_b" in results.one_sided:
         low, high = results.one_sided["spcc/d_b"]
         most = f"at most {high:.2f}, and " if math.isfinite(high) else ""
         out.append(_NEAR_ZERO.format(most) if low <= 0 else _AT_LEAST.format(low))
     if roc is not None and roc.auc_error_bound > 0:
-        out.append(f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one")
+        out.append(
+            f"scores are counted on a grid: the ROC AUC is within {roc.auc_error_bound:.1e} of the exact one"
+        )
     scores, reliability = views.seen(ScoreTable), views.seen(ReliabilityTable)
     if scores is not None and (tied := saturated_scores(scores.scores)):
         out.append(tied)
-    if statistics.class_scores is not None and (tied := saturated_classes(statistics.class_scores, labels)):
+    if statistics.class_scores is not None and (
+        tied := saturated_classes(statistics.class_scores, labels)
+    ):
         out.append(tied)
     if scores is not None and "binary/average_precision" in results.metrics:
         bound = largest_error(scores)
         if bound > 0:
-            out.append(f"scores are counted on a grid: the average precision is within {bound:.1e} of the exact one")
+            out.append(
+                f"scores are counted on a grid: the average precision is within {bound:.1e} of the exact one"
+            )
     if reliability is not None and "calibration/error" in results.metrics:
         if not reliability.has_means:
-            out.append("scores are counted on a grid: calibration/ takes each for the centre of its cell")
+            out.append(
+                "scores are counted on a grid: calibration/ takes each for the centre of its cell"
+            )
         share = reliability.without_logit
         if share > 0 and "calibration/slope" not in results.undefined:
             out.append(
@@ -310,12 +362,16 @@ def _warnings(
             )
     if "probability/log_loss" in results.undefined:
         out.append(f"the log loss is {results.undefined['probability/log_loss']}")
-    wrong = float(_effective(counts, squares, lambda table: np.float64(table.sum() - np.trace(table))))
+    wrong = float(
+        _effective(counts, squares, lambda table: np.float64(table.sum() - np.trace(table)))
+    )
     if wrong < RARE:
         out.extend(_few_errors(wrong, results.intervals, squares is not None))
     clusters = results.clusters.n
     if clusters is not None and clusters < RARE:
-        out.append(f"the rows belong to {clusters} groups, fewer than {RARE}: all intervals are approximate")
+        out.append(
+            f"the rows belong to {clusters} groups, fewer than {RARE}: all intervals are approximate"
+        )
     if (
         clusters is not None
         and prevalence is not None
@@ -336,7 +392,9 @@ def _warnings(
     return tuple(out)
 
 
-_NEAR_ZERO = "spcc/d_b is {}not told from 0: it has no interval, since the estimate is too high near 0"
+_NEAR_ZERO = (
+    "spcc/d_b is {}not told from 0: it has no interval, since the estimate is too high near 0"
+)
 _AT_LEAST = "spcc/d_b is at least {:.2f}, and has no upper end: the scores part the two groups without an error"
 
 
@@ -347,16 +405,28 @@ def _constant_scores(scores: ClassScores, labels: Sequence[Label]) -> list[str]:
     if constant.any():
         names = _list([quoted(labels[k]) for k in np.flatnonzero(constant).tolist()])
         several = np.count_nonzero(constant) > 1
-        subject = f"the scores of {names} never vary" if several else f"the score of {names} never varies"
-        out.append(f"{subject}: {'their' if several else 'its'} sPCC counts as 0, {_NO_INTERVAL_OVR}")
+        subject = (
+            f"the scores of {names} never vary" if several else f"the score of {names} never varies"
+        )
+        out.append(
+            f"{subject}: {'their' if several else 'its'} sPCC counts as 0, {_NO_INTERVAL_OVR}"
+        )
     pairs = Fisher("ovo")
     own, other = pairs.pair(np.flatnonzero(pairs.constant(scores)), scores)
     if len(own):
         first, second = int(own[0]), int(other[0])
-        example = f"the score of {quoted(labels[first])} over the rows of {quoted(labels[first])} and "
+        example = (
+            f"the score of {quoted(labels[first])} over the rows of {quoted(labels[first])} and "
+        )
         example += quoted(labels[second])
-        number = f"{len(own)} one-vs-one scores never vary" if len(own) > 1 else "1 one-vs-one score never varies"
-        out.append(f"{number} ({example}): {'their' if len(own) > 1 else 'its'} sPCC counts as 0, {_NO_INTERVAL_OVO}")
+        number = (
+            f"{len(own)} one-vs-one scores never vary"
+            if len(own) > 1
+            else "1 one-vs-one score never varies"
+        )
+        out.append(
+            f"{number} ({example}): {'their' if len(own) > 1 else 'its'} sPCC counts as 0, {_NO_INTERVAL_OVO}"
+        )
     return out
 
 
@@ -435,7 +505,9 @@ def _never(labels: Sequence[Label], table: Table, averages: str, counted: str) -
     names = [quoted(labels[k]) for k in passed_over("precision_macro", table)]
     they, are, them = ("they have", "are", "them") if len(names) > 1 else ("it has", "is", "it")
     words = f"{averages} leave {them} out, {counted} {them} as 0"
-    return [f"{_list(names)} {are} never predicted, so {they} no precision: {words}"] if names else []
+    return (
+        [f"{_list(names)} {are} never predicted, so {they} no precision: {words}"] if names else []
+    )
 
 
 def _few(one: str, several: str, names: Sequence[str], limit: int) -> str:
@@ -454,12 +526,16 @@ def _list(names: Sequence[str], most: int = 8) -> str:
 # -- bootstrap of counts: multinomial tables instead of resampled rows --------------------------------
 
 
-def resample_tables(views: EvaluationViews, catalog: Catalog, n_resamples: int, seed: int) -> dict[str, Interval]:
+def resample_tables(
+    views: EvaluationViews, catalog: Catalog, n_resamples: int, seed: int
+) -> dict[str, Interval]:
     """Percentile intervals of every metric of the counts, by name."""
     statistics, level = views.statistics, views.level
     counts = statistics.matrix.counts
     if counts.dtype.kind != "i":
-        raise ValueError("a bootstrap of tables needs whole counts; with sampling weights use method='influence'")
+        raise ValueError(
+            "a bootstrap of tables needs whole counts; with sampling weights use method='influence'"
+        )
     rng = np.random.default_rng(seed)
     total = int(counts.sum())
     drawn = rng.multinomial(total, counts.ravel() / total, n_resamples)
@@ -468,11 +544,17 @@ def resample_tables(views: EvaluationViews, catalog: Catalog, n_resamples: int, 
     for table in drawn:
         matrix = ConfusionMatrix(table.reshape(counts.shape), statistics.matrix.labels)
         plain = Statistics(matrix, statistics.digest)
-        redrawn = EvaluationViews(plain, views.grouping, views.step, views.over, level, prices=views.prices)
+        redrawn = EvaluationViews(
+            plain, views.grouping, views.step, views.over, level, prices=views.prices
+        )
         metrics = metric_values(redrawn, catalog)
         names = names or list(metrics)
         rows.append(np.array([metrics[name] for name in names]))
     values = np.reshape(rows, (len(rows), len(names)))
     defined = np.flatnonzero(~np.isnan(values).all(axis=0))
     ends = np.nanquantile(values[:, defined], [(1 - level) / 2, (1 + level) / 2], axis=0).T.tolist()
-    return {names[k]: (low, high) for k, (low, high) in zip(defined, ends, strict=True) if not math.isnan(low)}
+    return {
+        names[k]: (low, high)
+        for k, (low, high) in zip(defined, ends, strict=True)
+        if not math.isnan(low)
+    }

@@ -40,7 +40,13 @@ from cmtrack.statistics.inputs import (
     listed,
     n_rows,
 )
-from cmtrack.statistics.labels import encode_groups, encode_labels, encode_row_ids, number_labels, row_id_values
+from cmtrack.statistics.labels import (
+    encode_groups,
+    encode_labels,
+    encode_row_ids,
+    number_labels,
+    row_id_values,
+)
 from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.statistics.probabilities import DECISIONS, Normalize, as_probabilities
 from cmtrack.statistics.segment_values import Divisions, SegmentRows, declared, divided, value_order
@@ -188,15 +194,27 @@ def evaluated(
     spec = Spec.of(options, evaluate)
     grouping = spec.grouping
     scores_name, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
-    given = {"y_true": y_true, "y_pred": y_pred, scores_name: scores, "sample_weight": sample_weight, "groups": groups}
+    given = {
+        "y_true": y_true,
+        "y_pred": y_pred,
+        scores_name: scores,
+        "sample_weight": sample_weight,
+        "groups": groups,
+    }
     data, divisions = (None, ()) if segments is None else declared(segments)
     given = align_rows({**given, "row_ids": row_ids, "segments": data})
     y_true, y_pred, scores, sample_weight, groups, row_ids, data = given.values()
     columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
-    numbered = number_labels(columns, labels, None if labels is not None else _declared(scores, grouping))
+    numbered = number_labels(
+        columns, labels, None if labels is not None else _declared(scores, grouping)
+    )
     order, actual = numbered.labels, numbered.codes["y_true"]
-    given_columns = [name for name, column in (("y_pred", y_pred), (scores_name, scores)) if column is not None]
-    step = deciding(scored_step(order, grouping, spec.positive), spec.threshold, order, given_columns)
+    given_columns = [
+        name for name, column in (("y_pred", y_pred), (scores_name, scores)) if column is not None
+    ]
+    step = deciding(
+        scored_step(order, grouping, spec.positive), spec.threshold, order, given_columns
+    )
     weights = as_weights(sample_weight, len(actual), spec.weights_are)
     first = scores_first(order, step)
     probabilities = None
@@ -209,7 +227,12 @@ def evaluated(
     predicted = numbered.codes.get("y_pred")
     pairs = None if predicted is None else numbered.count("y_true", "y_pred", weights)
     counting = Counting(order, step, grouping, prices_of(spec, order))
-    given = {"probabilities": probabilities, "weights": weights, "pairs": pairs, "segments": divided_rows}
+    given = {
+        "probabilities": probabilities,
+        "weights": weights,
+        "pairs": pairs,
+        "segments": divided_rows,
+    }
     statistics, predicted = collect(counting, actual, predicted, **given)
     rows = Predictions(order, actual, predicted, probabilities, weights, clusters, divided_rows)
     if row_ids is not None:
@@ -217,7 +240,9 @@ def evaluated(
         statistics = replace(statistics, row_ids=digest)
         rows = replace(rows, ids=RowIds(row_id_values(row_ids)))
     if probabilities is not None and y_prob is not None:
-        statistics = with_calibration(statistics, order, step, first, calibration, target, normalize)
+        statistics = with_calibration(
+            statistics, order, step, first, calibration, target, normalize
+        )
     judged = assemble(statistics, step, spec, kind_of_weights(weights), rows).with_cluster_errors()
     reversed_order = ""
     if y_pred is not None and probabilities is not None:
@@ -250,17 +275,24 @@ def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentR
         name: SegmentRows.of(one.name, one.values, one.codes)
         for name, one in zip(data, segment_columns(data, n_rows), strict=True)
     }
-    return tuple(one.arranged(value_order(one.values, False)).limited()[0] for one in divided(columns, divisions))
+    return tuple(
+        one.arranged(value_order(one.values, False)).limited()[0]
+        for one in divided(columns, divisions)
+    )
 
 
-def one_of_both(y_pred: Any, y_prob: Any, y_score: Any, normalize: bool | str) -> tuple[str, Any, bool | str]:
+def one_of_both(
+    y_pred: Any, y_prob: Any, y_score: Any, normalize: bool | str
+) -> tuple[str, Any, bool | str]:
     """The scores that are given, with their argument's name and the rule for their sums."""
     if y_score is None:
         if y_pred is None and y_prob is None:
             raise ValueError("y_pred or y_prob must be given, got neither")
         return "y_prob", y_prob, normalize
     if y_prob is not None:
-        raise ValueError("y_prob and y_score must not both be given: y_score is for decision values")
+        raise ValueError(
+            "y_prob and y_score must not both be given: y_score is for decision values"
+        )
     return "y_score", y_score, DECISIONS
 
 
@@ -301,7 +333,9 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
     return divided_by(evaluation, rows, segment_rows(data, divisions, len(rows)))
 
 
-def divided_by(evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]) -> Evaluation:
+def divided_by(
+    evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]
+) -> Evaluation:
     """The same evaluation of these rows, its own, divided into checked segments."""
     before, rows = evaluation.statistics, replace(rows, segments=segments)
     statistics = with_segments_of(before, collect_rows(rows, evaluation.counting))
@@ -340,7 +374,9 @@ def with_calibration(
         scaled += given_scores.scaled_rows
         return array
 
-    if calibration is not None and not (isinstance(calibration, str) and calibration == "cross-fit"):
+    if calibration is not None and not (
+        isinstance(calibration, str) and calibration == "cross-fit"
+    ):
         y, scores, ids = calibration_parts(calibration, " or 'cross-fit'")
         codes = encode_labels({"calibration y": y}, order)[1]["calibration y"]
         held = read("calibration scores", scores, len(codes))
@@ -358,7 +394,9 @@ def with_calibration(
                 raise ValueError(
                     f"calibration must hold labels of both {list(step.labels)}, got only {len(codes)} like {seen!r}"
                 )
-            counts["labelled"] = ScoreCounts.from_scores(group_scores(held, step), *by_fold(positive_rows, exposed, 2))
+            counts["labelled"] = ScoreCounts.from_scores(
+                group_scores(held, step), *by_fold(positive_rows, exposed, 2)
+            )
     if target is not None:
         weights = None
         if folds is None or sets is None:
@@ -368,7 +406,9 @@ def with_calibration(
             wanted, weights = folds.joined(each, "target")
         counted: Any
         if step is None:
-            counted = TopScoreCounts.from_scores(np.zeros(len(wanted), dtype=np.int64), wanted, 1, weights)
+            counted = TopScoreCounts.from_scores(
+                np.zeros(len(wanted), dtype=np.int64), wanted, 1, weights
+            )
         else:
             counted = ScoreCounts.from_scores(group_scores(wanted, step), weights=weights)
         name = "target_tops" if step is None else "target"

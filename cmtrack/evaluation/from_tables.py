@@ -15,7 +15,16 @@ from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import plain
 from cmtrack.options import probabilities_of
-from cmtrack.sources import Columns, Source, Work, check_kinds, choose_columns, find_source, label_kind, open_source
+from cmtrack.sources import (
+    Columns,
+    Source,
+    Work,
+    check_kinds,
+    choose_columns,
+    find_source,
+    label_kind,
+    open_source,
+)
 from cmtrack.sources.source import Reading, watched
 from cmtrack.sources.texts import KINDS, grouped_labels, kinds_named
 from cmtrack.statistics.collected import Statistics
@@ -135,19 +144,29 @@ def evaluate_table(
     scores_name, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
     if y_prob is None and (calibration is not None or target is not None):
         raise ValueError("calibration and target need y_prob, got none")
-    given = [name for name, column in (("y_pred", y_pred), (scores_name, scores)) if column is not None]
+    given = [
+        name for name, column in (("y_pred", y_pred), (scores_name, scores)) if column is not None
+    ]
     source = open_source(table, _names_of(y_true, y_pred, scores, sample_weight, row_ids, segments))
     columns = choose_columns(
-        source.schema.names, y_true=y_true, y_pred=y_pred, y_prob=scores, sample_weight=sample_weight, row_ids=row_ids,
-        what=scores_name, segments=segments,
-    )  # fmt: skip
+        source.schema.names,
+        y_true=y_true,
+        y_pred=y_pred,
+        y_prob=scores,
+        sample_weight=sample_weight,
+        row_ids=row_ids,
+        what=scores_name,
+        segments=segments,
+    )
     named_labels = [*(labels if labels is not None else ()), *grouped_labels(grouping)]
     source = source.with_kinds(columns, kinds_named(named_labels))
     columns = check_kinds(columns, source.schema, spec.weights_are)
     sides = [_source_of(side, columns.names) for side in (calibration, target)]
     classes = _Classes(source, columns, labels, grouping)
     named = classes.known()
-    with watched(progress, 1 + (named is None and bool(columns.scores)) + sum(s is not None for s in sides)) as begin:
+    with watched(
+        progress, 1 + (named is None and bool(columns.scores)) + sum(s is not None for s in sides)
+    ) as begin:
         table_reader = _Reader(source, columns, begin, normalize, ("y_true", scores_name))
         tally: Tally | None = None
         order = named
@@ -158,13 +177,22 @@ def evaluate_table(
         step = deciding(step, spec.threshold, order, given)
         counting = Counting(order, step, grouping, prices_of(spec, order))
         if columns.scores or tally is None:
-            tally = table_reader.count(counting, table_reader.places(counting, alone), classes.declared)
+            tally = table_reader.count(
+                counting, table_reader.places(counting, alone), classes.declared
+            )
         statistics = tally.statistics(order, table_reader.categories)
         if columns.scores and y_prob is not None:
-            arrays = [side if rows is None else None for side, rows in zip((calibration, target), sides, strict=True)]
+            arrays = [
+                side if rows is None else None
+                for side, rows in zip((calibration, target), sides, strict=True)
+            ]
             first = scores_first(order, step)
-            statistics = with_calibration(statistics, order, step, first, arrays[0], arrays[1], normalize)
-            for held, names in zip(sides, (("calibration y", "calibration scores"), ("target", "target")), strict=True):
+            statistics = with_calibration(
+                statistics, order, step, first, arrays[0], arrays[1], normalize
+            )
+            for held, names in zip(
+                sides, (("calibration y", "calibration scores"), ("target", "target")), strict=True
+            ):
                 if held is not None:
                     reader, alike = table_reader.beside(held, names, order), Counting(order, step)
                     beside = reader.count(alike, reader.places(alike, alone))
@@ -191,12 +219,21 @@ class _Classes:
         """The classes, if they are known before the rows are read."""
         if self.labels is not None:
             return _checked(self.labels)
-        categories, kinds = self._categories, {label_kind(self.source.schema.field(name).type) for name in self._names}
+        categories, kinds = (
+            self._categories,
+            {label_kind(self.source.schema.field(name).type) for name in self._names},
+        )
         if any(one is not None for one in categories):
             return (
-                _checked(categories[0]) if categories[0] and all(one == categories[0] for one in categories) else None
+                _checked(categories[0])
+                if categories[0] and all(one == categories[0] for one in categories)
+                else None
             )
-        if len(kinds) > 1 or kinds == {object} or (self.columns.lists and self.grouping is not None):
+        if (
+            len(kinds) > 1
+            or kinds == {object}
+            or (self.columns.lists and self.grouping is not None)
+        ):
             return None
         kind, declared = kinds.pop(), self._declared(len(self.columns.scores))
         assert kind is not None  # the columns hold labels
@@ -210,12 +247,16 @@ class _Classes:
         chosen = [one for one in self._categories if one is not None]
         seen = {name: list(labels) for name, labels in tally.seen.items()}
         if chosen:
-            union = list(dict.fromkeys(label for column in (*seen.values(), *chosen) for label in column))
+            union = list(
+                dict.fromkeys(label for column in (*seen.values(), *chosen) for label in column)
+            )
             if set(union) == set(chosen[0]):
                 return _checked(chosen[0])
             seen = dict.fromkeys(seen, union)
         longest = max(map(len, seen.values()))
-        alike = {name: labels + labels[:1] * (longest - len(labels)) for name, labels in seen.items()}
+        alike = {
+            name: labels + labels[:1] * (longest - len(labels)) for name, labels in seen.items()
+        }
         widths = tally.faults.lengths or [len(self.columns.scores)]
         return encode_labels(alike, None, None if chosen else self._declared(max(widths)))[0]
 
@@ -261,7 +302,9 @@ class _Reader:
         self._refuse(tally, ())
         return tally
 
-    def count(self, counting: Counting, places: dict[int, list[int]], declared: bool = False) -> Tally:
+    def count(
+        self, counting: Counting, places: dict[int, list[int]], declared: bool = False
+    ) -> Tally:
         """The tally of all rows; wrong ones are refused, and the text says how many."""
         tally = self._read(self.name, self.columns, self._kernel(counting, places))
         self._refuse(tally, counting.labels, declared)
@@ -297,7 +340,9 @@ class _Reader:
         """The reader of a calibration or target table, which has the same columns of probabilities."""
         y_true = self.columns.y_true if what[0] != what[1] else None
         try:
-            columns = choose_columns(source.schema.names, y_true=y_true, y_prob=list(self.columns.scores))
+            columns = choose_columns(
+                source.schema.names, y_true=y_true, y_prob=list(self.columns.scores)
+            )
             are_texts = all(isinstance(label, str) for label in order)
             source = source.with_kinds(columns, (str,) if are_texts else KINDS)
             columns = replace(check_kinds(columns, source.schema), declared=self.columns.declared)
@@ -314,7 +359,9 @@ class _Reader:
 
     def _kernel(self, counting: Counting, places: dict[int, list[int]]) -> Kernel:
         columns = self.columns
-        return Kernel(counting, places, self.normalize, columns.weights_are, segments=columns.segments)
+        return Kernel(
+            counting, places, self.normalize, columns.weights_are, segments=columns.segments
+        )
 
     def _read(self, name: str, columns: Columns, kernel: Kernel) -> Tally:
         return self.source.count(Work(columns, kernel), self.begin(name, self.source.n_rows))
@@ -364,10 +411,14 @@ def _named(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
     places = [by_text.get(str(label), -1) for label in order]
     missing = [label for label, place in zip(order, places, strict=True) if place < 0]
     if missing and (len(order) != 2 or len(names) != 1 or len(missing) == 2):
-        raise ValueError(f"y_prob must have a column for each label, {listed(missing)} not in {listed(names, 20)}")
+        raise ValueError(
+            f"y_prob must have a column for each label, {listed(missing)} not in {listed(names, 20)}"
+        )
     strange = [name for place, name in enumerate(names) if place not in places]
     if strange:
-        raise ValueError(f"columns of y_prob must be labels, got {listed(strange)}; labels are {listed(order, 20)}")
+        raise ValueError(
+            f"columns of y_prob must be labels, got {listed(strange)}; labels are {listed(order, 20)}"
+        )
     return places
 
 
@@ -377,18 +428,26 @@ def _checked(labels: Sequence[Any]) -> tuple[Label, ...]:
     return number_labels({"labels": given}, given).labels
 
 
-def _with_side(kept: Statistics, side: Statistics, step: ComposedStep | None, what: str) -> Statistics:
+def _with_side(
+    kept: Statistics, side: Statistics, step: ComposedStep | None, what: str
+) -> Statistics:
     """The statistics with those of a calibration or target table."""
-    added: dict[str, Any] = {"scaled_rows": ((kept.scaled_rows or 0) + (side.scaled_rows or 0)) or None}
+    added: dict[str, Any] = {
+        "scaled_rows": ((kept.scaled_rows or 0) + (side.scaled_rows or 0)) or None
+    }
     labelled = what != "target"
     if step is None:
         assert side.tops is not None  # there is no step
-        added["labelled_tops" if labelled else "target_tops"] = side.tops if labelled else side.tops.pooled()
+        added["labelled_tops" if labelled else "target_tops"] = (
+            side.tops if labelled else side.tops.pooled()
+        )
         return replace(kept, **added)
     assert side.scores is not None  # there is a step
     if not labelled:
         return replace(kept, **added, target=side.scores.channels((0, 1, 2, 3)))
-    rows = Counter(dict(zip(side.matrix.labels, side.matrix.counts.sum(axis=1).tolist(), strict=True)))
+    rows = Counter(
+        dict(zip(side.matrix.labels, side.matrix.counts.sum(axis=1).tolist(), strict=True))
+    )
     scores = side.scores.channels((2, 3), (0, 1))
     if not scores.counts.any(axis=1).all():
         raise ValueError(

@@ -27,11 +27,11 @@ OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 _BOUNDS = ("low", "high")
 _PARTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>.*)", re.DOTALL)
-_PARTS_OF_SEGMENTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>[^<>=!]*)", re.DOTALL)
-"""The last comparison: a segment may be called "> 40"."""
-_FORM_OF_SEGMENTS = (
-    "the form is 'segment/column/value/metric >= number', with * for all values; a slash in a name is written _u2f_"
+_PARTS_OF_SEGMENTS = re.compile(
+    r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>[^<>=!]*)", re.DOTALL
 )
+"""The last comparison: a segment may be called "> 40"."""
+_FORM_OF_SEGMENTS = "the form is 'segment/column/value/metric >= number', with * for all values; a slash in a name is written _u2f_"
 _FORM = "the form is 'metric >= number', the metric optionally followed by .abs, .difference, and .low or .high"
 
 
@@ -80,7 +80,9 @@ class Gate:
         sign = parts["operator"]
         if sign not in OPERATORS:
             where = parts.start("operator") + 1
-            raise ValueError(f"gate {text!r}: expected <=, >=, < or > at character {where}, got {sign!r}")
+            raise ValueError(
+                f"gate {text!r}: expected <=, >=, < or > at character {where}, got {sign!r}"
+            )
         right = parts["right"].strip()
         try:
             bound = float(right)
@@ -88,7 +90,9 @@ class Gate:
             bound = math.nan
         if not math.isfinite(bound):
             where = parts.start("right") + 1
-            raise ValueError(f"gate {text!r}: expected a number after {sign!r} (character {where}), got {right!r}")
+            raise ValueError(
+                f"gate {text!r}: expected a number after {sign!r} (character {where}), got {right!r}"
+            )
         left, column, segment = parts["left"].strip(), "", ""
         if of_segments:
             column, segment, left = _of_segments(left, text)
@@ -143,7 +147,9 @@ class Gate:
         """
         if self.difference:
             if against is None:
-                return GateResult(self, math.nan, False, "there is no baseline to take a difference from")
+                return GateResult(
+                    self, math.nan, False, "there is no baseline to take a difference from"
+                )
             value, ends = against.difference, (against.low, against.high)
         else:
             value = metrics.get(self.metric, math.nan)
@@ -156,7 +162,9 @@ class Gate:
         if not math.isfinite(metrics[self.metric]):
             return GateResult(self, math.nan, False, f"{self.metric} is undefined")
         why = against.reason if self.difference and against is not None else ""
-        return GateResult(self, math.nan, False, why or f"{self.metric} has no interval", undecided=True)
+        return GateResult(
+            self, math.nan, False, why or f"{self.metric} has no interval", undecided=True
+        )
 
     def check_segments(
         self, found: Mapping[str, tuple[float, Interval]], too_few: Mapping[str, str] | None = None
@@ -183,7 +191,9 @@ class Gate:
         words = too_few or {}
         # an end beyond the bound, of a value that keeps it, says nothing where the segment is too small
         unsure = [
-            text for text in words if text in finite and self.keeps(found[text][0]) and not self.keeps(finite[text])
+            text
+            for text in words
+            if text in finite and self.keeps(found[text][0]) and not self.keeps(finite[text])
         ]
         failing = [text for text in finite if text not in unsure and not self.keeps(finite[text])]
         if finite and not unsure and (not lacking or failing):
@@ -196,8 +206,16 @@ class Gate:
         defined = math.isfinite(found[first][0])
         more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         meant = f"the difference in {self.metric}" if self.difference else self.metric
-        lack = f"has no interval for {quoted(first)}{more}" if defined else f"is undefined for {quoted(first)}{more}"
-        reason = f"{quoted(first)}{more}: {words[first]}" if defined and first in words else f"{meant} {lack}"
+        lack = (
+            f"has no interval for {quoted(first)}{more}"
+            if defined
+            else f"is undefined for {quoted(first)}{more}"
+        )
+        reason = (
+            f"{quoted(first)}{more}: {words[first]}"
+            if defined and first in words
+            else f"{meant} {lack}"
+        )
         return GateResult(self, math.nan, False, reason, undecided=defined)
 
     def _meant(self, value: float, ends: Interval) -> float:
@@ -240,8 +258,11 @@ class GateResult:
     @property
     def _shown(self) -> str:
         largest = max(abs(self.value), abs(self.gate.bound))
-        places = 3 - math.floor(math.log10(largest)) if largest > 0 else 0  # no digits that the bound does not ask for
-        return f"{round(self.value, places) + 0.0:.4g}" + (f" for {quoted(self.segment)}" if self.segment else "")
+        # no digits that the bound does not ask for
+        places = 3 - math.floor(math.log10(largest)) if largest > 0 else 0
+        return f"{round(self.value, places) + 0.0:.4g}" + (
+            f" for {quoted(self.segment)}" if self.segment else ""
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -263,14 +284,18 @@ def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
     """Refuse gates on metrics that no run has."""
     for gate in gates:
         if gate.metric not in known and not gate.of_flips:
-            raise ValueError(f"gate {gate.text!r}: no run has {gate.metric!r}{near_or_own(gate.metric, known)}")
+            raise ValueError(
+                f"gate {gate.text!r}: no run has {gate.metric!r}{near_or_own(gate.metric, known)}"
+            )
 
 
 def _of_segments(left: str, text: str) -> tuple[str, str, str]:
     """Split the left side of a gate into column, segment and metric."""
     parts = segment_parts(left)
     if parts is None:
-        raise ValueError(f"gate {text!r}: expected a column, a segment and a metric; {_FORM_OF_SEGMENTS}")
+        raise ValueError(
+            f"gate {text!r}: expected a column, a segment and a metric; {_FORM_OF_SEGMENTS}"
+        )
     return parts
 
 
@@ -283,7 +308,9 @@ def _split(left: str, text: str) -> tuple[str, set[str]]:
         if not dot or last not in ("abs", "difference", *_BOUNDS):
             break
         if last in suffixes or (last in _BOUNDS and suffixes):
-            raise ValueError(f"gate {text!r}: unexpected '.{last}' at character {len(head) + 1}; {_FORM}")
+            raise ValueError(
+                f"gate {text!r}: unexpected '.{last}' at character {len(head) + 1}; {_FORM}"
+            )
         if last in _BOUNDS and suffixes & set(_BOUNDS):
             raise ValueError(f"gate {text!r}: either .low or .high, not both")
         suffixes.add(last)
@@ -291,9 +318,12 @@ def _split(left: str, text: str) -> tuple[str, set[str]]:
     if not name:
         raise ValueError(f"gate {text!r}: expected a metric before the comparison; {_FORM}")
     try:
-        OPEN.find(name)  # a run may bring a metric of its user's own; check_known refuses one that none has
+        # a run may bring a metric of its user's own; check_known refuses one that none has
+        OPEN.find(name)
     except KeyError:
-        raise ValueError(f"gate {text!r}: no metric is called {name!r}{near_metric(name, OPEN.names)}") from None
+        raise ValueError(
+            f"gate {text!r}: no metric is called {name!r}{near_metric(name, OPEN.names)}"
+        ) from None
     return name, suffixes
 
 

@@ -206,7 +206,9 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
     )
 
 
-def _are_reversed(scores: FloatArray, truth: IntArray, answered: IntArray, probable: IntArray) -> bool:
+def _are_reversed(
+    scores: FloatArray, truth: IntArray, answered: IntArray, probable: IntArray
+) -> bool:
     """True if the order of the columns that fits the predictions best also fits the actual classes better.
 
     The correlation of a class with the column that this order gives it is compared with that of its own column, over
@@ -222,7 +224,9 @@ def _are_reversed(scores: FloatArray, truth: IntArray, answered: IntArray, proba
         return False
     gained = 0.0
     for k in moved:
-        gained += _correlation(scores[:, columns[k]], truth == k) - _correlation(scores[:, k], truth == k)
+        gained += _correlation(scores[:, columns[k]], truth == k) - _correlation(
+            scores[:, k], truth == k
+        )
     return gained * math.sqrt(len(scores) / (2 * len(moved))) > -float(ndtri(ALPHA))
 
 
@@ -252,7 +256,9 @@ def columns_in_text_order(labels: Sequence[Label]) -> str:
 
 def _by_number(label: str) -> list[tuple[bool, int, str]]:
     parts = _NUMBERS.split(label)
-    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts if part]
+    return [
+        (part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts if part
+    ]
 
 
 def saturated_scores(scores: ScoreCounts) -> str:
@@ -337,7 +343,9 @@ def padding(matrix: ConfusionMatrix) -> str:
     for k, label in enumerate(matrix.labels):
         if isinstance(label, (bool, str)) or not rows[k]:
             continue
-        if label == PADDING or (label == _VOID and not predictions[k] and _are_below(matrix.labels, _VOID // 2)):
+        if label == PADDING or (
+            label == _VOID and not predictions[k] and _are_below(matrix.labels, _VOID // 2)
+        ):
             return f"{label:g} is the usual mark for rows that do not count; here it is a class of {rows[k]:,.6g} rows"
     return ""
 

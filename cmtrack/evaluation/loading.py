@@ -15,5 +15,7 @@ def loads(text: str) -> BaseEvaluation:
     data = archive.parse(text)
     kind = data.get("kind", archive.CLASSES)
     if kind not in _KINDS:
-        raise ValueError(f"the evaluation is of the kind {kind!r}, this version reads {list(_KINDS)}: upgrade cmtrack")
+        raise ValueError(
+            f"the evaluation is of the kind {kind!r}, this version reads {list(_KINDS)}: upgrade cmtrack"
+        )
     return _KINDS[kind].from_data(data)

@@ -66,7 +66,13 @@ from cmtrack.metrics.views import EvaluationViews
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.removed import refuse_removed
 from cmtrack.segments import SegmentSearch
-from cmtrack.statistics import BinaryCounts, ConfusionMatrix, LabelDigest, ReducedConfusionMatrix, ScoreCounts
+from cmtrack.statistics import (
+    BinaryCounts,
+    ConfusionMatrix,
+    LabelDigest,
+    ReducedConfusionMatrix,
+    ScoreCounts,
+)
 from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
 from cmtrack.statistics.collected import Statistics, with_decisions, with_segments
 from cmtrack.statistics.counted_for import Counting
@@ -223,7 +229,8 @@ class Evaluation(BaseEvaluation):
         pvalues, errors = facts.pvalues, facts.errors
         clustered = facts.cluster_errors is not None and rows.clusters is not None
         if pvalues is None and clustered and rows.source is not None:
-            pvalues = row_pvalues(rows, self._views, only)  # once, where the errors of clusters are known
+            # once, where the errors of clusters are known
+            pvalues = row_pvalues(rows, self._views, only)
         if errors is None and (only or self.has_section("multiclass")):
             errors = row_errors(rows, self._views, only)
         return replace(facts, pvalues=pvalues, errors=errors)
@@ -232,7 +239,9 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def _views(self) -> EvaluationViews:
-        averaged = None if self.none is None else np.array([label != self.none for label in self.labels])
+        averaged = (
+            None if self.none is None else np.array([label != self.none for label in self.labels])
+        )
         reference = None if self.reference is None else np.array(self.reference)
         asked = self.confidence_level, reference, self.prices
         return EvaluationViews(self.statistics, self.grouping, self.scored, averaged, *asked)
@@ -241,7 +250,9 @@ class Evaluation(BaseEvaluation):
     def _computed(self) -> Computed:
         facts = self.row_facts
         errors = facts.errors if facts.cluster_errors is None else facts.cluster_errors
-        clusters = Clusters(errors or {}, facts.n_clusters, facts.effective_clusters or {}, facts.pvalues or {})
+        clusters = Clusters(
+            errors or {}, facts.n_clusters, facts.effective_clusters or {}, facts.pvalues or {}
+        )
         return compute(self._views, self.spec, clusters, self.kept_numbers or {})
 
     @property
@@ -280,8 +291,14 @@ class Evaluation(BaseEvaluation):
     def warnings(self) -> tuple[str, ...]:
         """Warnings: rare classes, weak identification, undefined numbers, coarse scores."""
         absent = [name for name in self.spec.headline if name not in self.metrics]
-        of_headline = f"headline names metrics that are not there, {listed(absent)}" if absent else ""
-        return (*self.notes, *self._computed.warnings, *filter(None, [self.segments.note, of_headline]))
+        of_headline = (
+            f"headline names metrics that are not there, {listed(absent)}" if absent else ""
+        )
+        return (
+            *self.notes,
+            *self._computed.warnings,
+            *filter(None, [self.segments.note, of_headline]),
+        )
 
     # -- parts -----------------------------------------------------------------------------------------
 
@@ -308,7 +325,10 @@ class Evaluation(BaseEvaluation):
             return ()
         section, *middle, last = metric.split("/")
         if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
-            table, labels = self._views.reduced[middle[0]][0], self._views.composed[middle[0]].labels
+            table, labels = (
+                self._views.reduced[middle[0]][0],
+                self._views.composed[middle[0]].labels,
+            )
         elif section in ("multiclass", "spans") and not middle:
             table, labels = self._views.table, self.labels
         else:
@@ -334,9 +354,19 @@ class Evaluation(BaseEvaluation):
         """Parts that two evaluations must share to be ranked together, as far as their metrics depend on them."""
         grouping = "" if self.grouping is None else repr(_without_positive(self.grouping.to_dict()))
         spans = () if self.none is None else (("none", repr(self.none)),)
-        priced = () if self.prices is None else (("costs", hashlib.sha256((self.prices + 0.0).tobytes()).hexdigest()),)
+        priced = (
+            ()
+            if self.prices is None
+            else (("costs", hashlib.sha256((self.prices + 0.0).tobytes()).hexdigest()),)
+        )
         positive = str(same_label(self.positive))
-        return ("labels", repr(self.labels)), ("grouping", grouping), ("positive", positive), *priced, *spans
+        return (
+            ("labels", repr(self.labels)),
+            ("grouping", grouping),
+            ("positive", positive),
+            *priced,
+            *spans,
+        )
 
     @property
     def negative(self) -> Label | None:
@@ -372,7 +402,12 @@ class Evaluation(BaseEvaluation):
             return None
         interval, curve = self.intervals.get("binary/average_precision"), precision_recall(table)
         point = (self.metrics["binary/recall"], self.metrics["binary/precision"])
-        return replace(curve, average_precision_interval=interval, positive=self.positive, operating_point=point)
+        return replace(
+            curve,
+            average_precision_interval=interval,
+            positive=self.positive,
+            operating_point=point,
+        )
 
     @cached_property
     def gains(self) -> GainsCurve | None:
@@ -407,7 +442,11 @@ class Evaluation(BaseEvaluation):
     def confidence_calibration(self) -> CalibrationCurve | None:
         """The reliability curve of the probability that a prediction is right; None for two classes, or without it."""
         table = self._views.seen(HitTable)
-        return None if table is None else replace(table.curve(), clustered=self.cluster_errors is not None)
+        return (
+            None
+            if table is None
+            else replace(table.curve(), clustered=self.cluster_errors is not None)
+        )
 
     def calibration_of(self, label: Label) -> CalibrationCurve:
         """The reliability curve of one class's probability, the class against all others, without bins.
@@ -434,7 +473,10 @@ class Evaluation(BaseEvaluation):
     @property
     def has_class_calibration(self) -> bool:
         """True where :meth:`class_calibration` is there, and the section ``class/`` is computed."""
-        return self.has_section("class") and self._views.seen(ClassCurves, "class calibration") is not None
+        return (
+            self.has_section("class")
+            and self._views.seen(ClassCurves, "class calibration") is not None
+        )
 
     def class_calibration(self) -> ClassCalibration:
         """Calibration of the probability of each class, with p-values that are adjusted for their number.
@@ -457,7 +499,13 @@ class Evaluation(BaseEvaluation):
         curves = self._class_curves("calibration of classes")
         judged = self if self.has_section("class") else self.with_sections(["class"])
         prefixes = [f"class/{encode_label(label)}/" for label in self.labels]
-        names = ("support", "calibration_error", "calibration_pvalue", "roc_auc", "average_precision")
+        names = (
+            "support",
+            "calibration_error",
+            "calibration_pvalue",
+            "roc_auc",
+            "average_precision",
+        )
         return calibration_of_classes(
             curves,
             self.labels,
@@ -475,7 +523,10 @@ class Evaluation(BaseEvaluation):
     @property
     def spcc_matrix(self) -> FloatArray | None:
         """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or with two classes."""
-        if not self.has_section("spcc") or (scores := self._views.seen(ClassScores, "class scores")) is None:
+        if (
+            not self.has_section("spcc")
+            or (scores := self._views.seen(ClassScores, "class scores")) is None
+        ):
             return None
         return spcc_ovo(scores.moments)
 
@@ -493,7 +544,9 @@ class Evaluation(BaseEvaluation):
     def headline(self) -> tuple[str, ...]:
         """The usual headline metrics, without mismatches and ceiling where nothing mismatches, and those asked for."""
         views = self._views
-        fixed = {f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed}
+        fixed = {
+            f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed
+        }
         if views.step is not None and views.step.relaxed:
             fixed.add("binary/roc_auc_ceiling")
         shown = {*super().headline} - fixed | {*self.spec.headline}
@@ -544,16 +597,26 @@ class Evaluation(BaseEvaluation):
         """
         priced = as_costs(costs)
         if self.none is not None:
-            raise ValueError(f"costs are of rows, which each have an actual and a predicted class, got {self!r}")
-        sections = self.sections if self.sections is None else check_sections({*self.sections, "cost"})
-        statistics = with_decisions(self.statistics, self.rows, priced.matrix(self.labels, self.grouping))
+            raise ValueError(
+                f"costs are of rows, which each have an actual and a predicted class, got {self!r}"
+            )
+        sections = (
+            self.sections if self.sections is None else check_sections({*self.sections, "cost"})
+        )
+        statistics = with_decisions(
+            self.statistics, self.rows, priced.matrix(self.labels, self.grouping)
+        )
         spec = replace(self.spec, costs=priced, sections=sections)
         changed = replace(self, statistics=statistics, spec=spec, lost=self.lost - {Lost.COSTS})
         if self.cluster_errors is None:
             return changed
         if self.rows is not None:
             return changed.with_cluster_errors()
-        errors = {name: error for name, error in self.cluster_errors.items() if not name.startswith("cost/")}
+        errors = {
+            name: error
+            for name, error in self.cluster_errors.items()
+            if not name.startswith("cost/")
+        }
         facts = replace(self.of_rows, cluster_errors=errors)
         return replace(changed, of_rows=facts, lost=changed.lost | {Lost.CLUSTERS})
 
@@ -634,11 +697,19 @@ class Evaluation(BaseEvaluation):
 
         priced = self._views.seen(Priced)
         if priced is None:
-            raise ValueError("costs by class need costs, got none: Evaluation.price(costs) gives them")
+            raise ValueError(
+                "costs by class need costs, got none: Evaluation.price(costs) gives them"
+            )
         means, errors = priced.by_class()
         support = priced.counts.sum(axis=1)
         part = (priced.counts * priced.costs).sum(axis=1) / priced.total
-        columns = {"label": self.labels, "support": support, "cost": means, "standard_error": errors, "part": part}
+        columns = {
+            "label": self.labels,
+            "support": support,
+            "cost": means,
+            "standard_error": errors,
+            "part": part,
+        }
         return pd.DataFrame(columns | {"always": priced.constants})
 
     def cost_at(self, shares: Mapping[Label, float] | Sequence[float]) -> CostAtShares:
@@ -656,12 +727,16 @@ class Evaluation(BaseEvaluation):
         """
         priced = self._views.seen(Priced)
         if priced is None:
-            raise ValueError("a cost at other shares needs costs, got none: Evaluation.price(costs) gives them")
+            raise ValueError(
+                "a cost at other shares needs costs, got none: Evaluation.price(costs) gives them"
+            )
         given = shares_of(as_shares(shares, "shares"), self.labels, "shares")
         return priced.at_shares(np.array(given), self.confidence_level)
 
     @refuse_removed
-    def at(self, prevalence: Any, *, rows: float | None = None, counted: bool = False) -> Transported:
+    def at(
+        self, prevalence: Any, *, rows: float | None = None, counted: bool = False
+    ) -> Transported:
         """The metrics where the actual classes have other shares, without the data.
 
         Parameters
@@ -852,7 +927,11 @@ class Evaluation(BaseEvaluation):
             return self
         other = self.asking(sections=chosen).with_cluster_errors()
         more = set(chosen or SECTION_NAMES) - set(self.sections or SECTION_NAMES)
-        lost = {Lost.CLUSTERS} if more and self.rows is None and self.cluster_errors is not None else set()
+        lost = (
+            {Lost.CLUSTERS}
+            if more and self.rows is None and self.cluster_errors is not None
+            else set()
+        )
         return replace(other, lost=other.lost | lost) if lost else other
 
     def why_without_error(self, metric: str) -> str:
@@ -882,7 +961,9 @@ class Evaluation(BaseEvaluation):
     @cached_property
     def _influence(self) -> Influence:
         assert self.rows is not None  # influence() has asked
-        return Influence(self.rows.matches if isinstance(self.rows, SpanRows) else self.rows, self._views)
+        return Influence(
+            self.rows.matches if isinstance(self.rows, SpanRows) else self.rows, self._views
+        )
 
     def with_label_order(self, labels: Sequence[Label]) -> Evaluation:
         """The same evaluation with its classes in another order, or as equal numbers of another kind.
@@ -899,7 +980,9 @@ class Evaluation(BaseEvaluation):
         if list(map(repr, order)) == list(map(repr, old)):
             return self
         if len(order) != len(old) or set(order) != set(old):
-            raise ValueError(f"labels must be those of the evaluation, {listed(old, 12)}, got {listed(order, 12)}")
+            raise ValueError(
+                f"labels must be those of the evaluation, {listed(old, 12)}, got {listed(order, 12)}"
+            )
         shares = self.reference
         reference = None if shares is None else tuple(shares[k] for k in places_of(old, order))
         other = replace(
@@ -913,7 +996,9 @@ class Evaluation(BaseEvaluation):
         for metric in self.extra_metrics:
             if metric.of == "counts" and metric.value is not None:
                 value, moved = metric.number(ours), metric.number(theirs)
-                if math.isfinite(value) and not math.isclose(value, moved, rel_tol=1e-9, abs_tol=1e-12):
+                if math.isfinite(value) and not math.isclose(
+                    value, moved, rel_tol=1e-9, abs_tol=1e-12
+                ):
                     lost.append(metric.name)
         reason = f"it depends on the order of the classes, which was {listed(old, 12)}"
         undefined = dict.fromkeys(lost, Kept(math.nan, None, None, self.confidence_level, reason))
@@ -921,7 +1006,9 @@ class Evaluation(BaseEvaluation):
 
     def with_cluster_errors(self) -> Evaluation:
         """The same evaluation with cluster-robust errors; unchanged without clusters."""
-        if self.rows is None or (self.rows.clusters is None and not isinstance(self.rows, SpanRows)):
+        if self.rows is None or (
+            self.rows.clusters is None and not isinstance(self.rows, SpanRows)
+        ):
             return self
         weights, clusters = self.rows.weights, self.rows.clusters
         errors, effective = {}, {}
@@ -969,7 +1056,9 @@ class Evaluation(BaseEvaluation):
         if method != "influence":
             raise ValueError(f"method must be 'influence' or 'bootstrap', got {method!r}")
         return {
-            name: ends for name, ends in self.intervals.items() if self.catalog.lookup(name).needs != "probabilities"
+            name: ends
+            for name, ends in self.intervals.items()
+            if self.catalog.lookup(name).needs != "probabilities"
         }
 
     def with_metrics(self, extra_metrics: Sequence[Metric]) -> Evaluation:
@@ -991,8 +1080,14 @@ class Evaluation(BaseEvaluation):
         if not given:
             return self
         old = {metric.name: metric for metric in self.extra_metrics}
-        left = {name: numbers for name, numbers in (self.kept_numbers or {}).items() if name not in given}
-        changed = replace(self.asking(extra_metrics=tuple((old | given).values())), kept_numbers=left or None)
+        left = {
+            name: numbers
+            for name, numbers in (self.kept_numbers or {}).items()
+            if name not in given
+        }
+        changed = replace(
+            self.asking(extra_metrics=tuple((old | given).values())), kept_numbers=left or None
+        )
         return changed if self.cluster_errors is None else changed.with_cluster_errors()
 
     def without_function(self, metric: str) -> bool:
@@ -1003,7 +1098,9 @@ class Evaluation(BaseEvaluation):
         """The custom metrics that can be computed; a warning names the others."""
         lost = [metric.name for metric in self.extra_metrics if metric.value is None]
         if lost:
-            warnings.warn(f"{what} leaves out {', '.join(lost)}: {UNKNOWN}", UserWarning, stacklevel=3)
+            warnings.warn(
+                f"{what} leaves out {', '.join(lost)}: {UNKNOWN}", UserWarning, stacklevel=3
+            )
         return tuple(metric for metric in self.extra_metrics if metric.value is not None)
 
     def __add__(self, other: Evaluation) -> Evaluation:
@@ -1063,7 +1160,9 @@ class Evaluation(BaseEvaluation):
         return replace(self, rows=rows, statistics=replace(self.statistics, digest=digest))
 
     @classmethod
-    def load(cls, directory: str | Path, *, rows: bool = True, extra_metrics: Sequence[Metric] = ()) -> Evaluation:
+    def load(
+        cls, directory: str | Path, *, rows: bool = True, extra_metrics: Sequence[Metric] = ()
+    ) -> Evaluation:
         """Read what :meth:`save` wrote; ``directory`` may also be the file itself.
 
         Parameters
@@ -1099,7 +1198,11 @@ class Evaluation(BaseEvaluation):
             if label == judged.none and judged.none is not None:
                 continue
             prefix = f"class/{encode_label(label)}"
-            row = {"label": label, "support": metrics[f"{prefix}/support"], "predicted": float(called)}
+            row = {
+                "label": label,
+                "support": metrics[f"{prefix}/support"],
+                "predicted": float(called),
+            }
             for name in ("precision", "recall", "f1"):
                 low, high = intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
                 row |= {name: metrics[f"{prefix}/{name}"], f"{name}_low": low, f"{name}_high": high}
@@ -1117,16 +1220,29 @@ class Evaluation(BaseEvaluation):
         """The number of samples for people, with the kind of their weights."""
         if self.weights_are is None:
             return f"{self.n_samples:g} samples"
-        return f"{self.statistics.digest.rows} samples ({self.weights_are} weight {self.n_samples:g})"
+        return (
+            f"{self.statistics.digest.rows} samples ({self.weights_are} weight {self.n_samples:g})"
+        )
 
     def __repr__(self) -> str:
-        names: tuple[str, ...] = ("multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/roc_auc")
+        names: tuple[str, ...] = (
+            "multiclass/accuracy",
+            "multiclass/matthews_corrcoef",
+            "binary/roc_auc",
+        )
         head = f"{self._samples}, {len(self.labels)} classes"
         if self.positive is not None:
             head += f", positive {self.positive!r}"
         if self.none is not None:
-            names, head = ("spans/f1_micro", "spans/f1_macro"), f"{self.n_samples:g} spans, {len(self.classes)} labels"
-        titles = {name: self.catalog.lookup(name).heading(brief=True) for name in names if name in self.metrics}
+            names, head = (
+                ("spans/f1_micro", "spans/f1_macro"),
+                f"{self.n_samples:g} spans, {len(self.classes)} labels",
+            )
+        titles = {
+            name: self.catalog.lookup(name).heading(brief=True)
+            for name in names
+            if name in self.metrics
+        }
         shown = ", ".join(f"{title} {self.metrics[name]:.4g}" for name, title in titles.items())
         return f"Evaluation({head}{shown and f': {shown}'})"
 
@@ -1136,11 +1252,15 @@ def _is_sum(evaluation: Evaluation, name: str) -> bool:
     metric = evaluation.catalog.lookup(name)
     if metric not in evaluation.extra_metrics:
         return metric.interval == "count"
-    samples = evaluation._views.seen(SixCells) if metric.of == "binary" else evaluation._views.table.cells
+    samples = (
+        evaluation._views.seen(SixCells) if metric.of == "binary" else evaluation._views.table.cells
+    )
     if metric.value is None or samples is None:
         return False
     value = metric.number(samples.argument())
-    return value != 0 and math.isclose(metric.number(samples.argument(2 * samples.weight)), 2 * value, rel_tol=1e-9)
+    return value != 0 and math.isclose(
+        metric.number(samples.argument(2 * samples.weight)), 2 * value, rel_tol=1e-9
+    )
 
 
 def _without_positive(plain: Any) -> Any:
@@ -1155,4 +1275,8 @@ def _without_positive(plain: Any) -> Any:
             for name, value in plain.items()
             if not (is_step and name == "positive")
         }
-    return [_without_positive(value) for value in plain] if isinstance(plain, list) else same_label(plain)
+    return (
+        [_without_positive(value) for value in plain]
+        if isinstance(plain, list)
+        else same_label(plain)
+    )

@@ -35,41 +35,63 @@ class RowFacts:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data; facts that are not there are absent, and NaN is None."""
-        plain = {key: getattr(self, name) for name, key in _KEYS.items() if getattr(self, name) is not None}
+        plain = {
+            key: getattr(self, name)
+            for name, key in _KEYS.items()
+            if getattr(self, name) is not None
+        }
         for key, numbers in plain.items():
-            if key != "n_clusters":  # NaN is, for one, the error of the area of a class with a single row
-                plain[key] = {name: None if math.isnan(number) else number for name, number in numbers.items()}
+            # NaN is, for one, the error of the area of a class with a single row
+            if key != "n_clusters":
+                plain[key] = {
+                    name: None if math.isnan(number) else number for name, number in numbers.items()
+                }
         return {"cluster_errors": None} | plain
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> RowFacts:
         """Read :meth:`to_plain`."""
-        numbers = {name: _read(data.get(key)) for name, key in _KEYS.items() if name != "n_clusters"}
+        numbers = {
+            name: _read(data.get(key)) for name, key in _KEYS.items() if name != "n_clusters"
+        }
         n = data.get("n_clusters")
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
             raise ValueError(f"n_clusters must be a whole number from 1, got {n!r:.40}")
         for name, number in (numbers["effective_clusters"] or {}).items():
             if not (math.isfinite(number) and number > 0):
-                raise ValueError(f"the effective clusters of {name!r:.80} must be a positive number, got {number!r}")
+                raise ValueError(
+                    f"the effective clusters of {name!r:.80} must be a positive number, got {number!r}"
+                )
         return cls(n_clusters=n, **numbers)  # type: ignore[arg-type]  # strata are not stored
 
 
 _KEYS = {
-    "cluster_errors": "cluster_errors", "n_clusters": "n_clusters", "effective_clusters": "effective_clusters",
-    "pvalues": "row_pvalues", "errors": "row_errors",
-}  # fmt: skip
+    "cluster_errors": "cluster_errors",
+    "n_clusters": "n_clusters",
+    "effective_clusters": "effective_clusters",
+    "pvalues": "row_pvalues",
+    "errors": "row_errors",
+}
 """Keys of a stored evaluation."""
 
 
 def _read(data: Any) -> ByMetric | None:
-    numbers = None if data is None else {str(k): math.nan if v is None else float(v) for k, v in data.items()}
+    numbers = (
+        None
+        if data is None
+        else {str(k): math.nan if v is None else float(v) for k, v in data.items()}
+    )
     for name, value in (numbers or {}).items():
         if value and not math.isnan(value) and not 1 / LARGEST_NUMBER <= value <= LARGEST_NUMBER:
-            raise ValueError(f"the number of {name!r:.80} must be 0 or between 1e-100 and 1e100, got {value!r}")
+            raise ValueError(
+                f"the number of {name!r:.80} must be 0 or between 1e-100 and 1e100, got {value!r}"
+            )
     return numbers
 
 
-def merged(sides: tuple[RowFacts, RowFacts], totals: tuple[float, float], is_sum: Callable[[str], bool]) -> RowFacts:
+def merged(
+    sides: tuple[RowFacts, RowFacts], totals: tuple[float, float], is_sum: Callable[[str], bool]
+) -> RowFacts:
     """Pooled cluster-robust errors of two sets of whole clusters: sums of squares and of fourth powers add up.
 
     ``totals``, (float, float): number (or weight) of samples of each side.
@@ -80,7 +102,9 @@ def merged(sides: tuple[RowFacts, RowFacts], totals: tuple[float, float], is_sum
         return RowFacts()
     if first is None or second is None:
         lacking = "first" if first is None else "second"
-        raise ValueError(f"evaluations to be merged must both have groups or both have none, the {lacking} has none")
+        raise ValueError(
+            f"evaluations to be merged must both have groups or both have none, the {lacking} has none"
+        )
     a, b = (side.n_clusters for side in sides)
     together = None if a is None or b is None else a + b
     errors, effective = {}, {}

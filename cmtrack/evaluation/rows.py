@@ -40,7 +40,9 @@ def rows_of(evaluation: Evaluation) -> Predictions:
             "evaluation of a table or a sum of evaluations has none"
         )
     if not isinstance(rows, Predictions):
-        raise ValueError(f"rows must each have one actual and one predicted class, got {evaluation!r:.120}")
+        raise ValueError(
+            f"rows must each have one actual and one predicted class, got {evaluation!r:.120}"
+        )
     return rows
 
 
@@ -112,23 +114,35 @@ def rows_where(
     [4, 1]
     """
     rows = rows_of(evaluation)
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 0):
+    if limit is not None and (
+        isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 0
+    ):
         raise ValueError(f"limit must be a number of rows, or None for all, got {limit!r}")
     if right is not None and not isinstance(right, (bool, np.bool_)):
         raise ValueError(f"right must be True, False or None, got {right!r:.80}")
     if segment is not None and not isinstance(segment, Mapping):
-        raise ValueError(f"segment must map columns to values, such as {{'region': 'north'}}, got {segment!r:.80}")
+        raise ValueError(
+            f"segment must map columns to values, such as {{'region': 'north'}}, got {segment!r:.80}"
+        )
     composed = None if step is None else step_called(evaluation, step)
     hit = right_rows(rows, composed)
     chosen = np.ones(len(rows), dtype=bool) if right is None else hit == right
     if rows.weights is not None:
         chosen &= rows.weights > 0
     groups = evaluation.labels if composed is None else composed.labels
-    for name, given, codes in (("actual", actual, rows.actual), ("predicted", predicted, rows.predicted)):
+    for name, given, codes in (
+        ("actual", actual, rows.actual),
+        ("predicted", predicted, rows.predicted),
+    ):
         if given is None:
             continue
         codes = codes if composed is None else composed.group_of_class[codes]
-        if name == "predicted" and composed is not None and given == MISMATCH and MISMATCH not in groups:
+        if (
+            name == "predicted"
+            and composed is not None
+            and given == MISMATCH
+            and MISMATCH not in groups
+        ):
             chosen &= ~hit & (composed.group_of_class[rows.actual] == codes)
             continue
         if given not in groups:
@@ -147,7 +161,9 @@ def rows_where(
         if certain is None or evaluation.statistics.ranking_only:
             raise ValueError("confident needs probabilities of the rows, which are not here")
         if not isinstance(least, (int, float, np.number)) or not 0 < least <= 1:
-            raise ValueError(f"confident must be a probability above 0 and at most 1, got {confident!r}")
+            raise ValueError(
+                f"confident must be a probability above 0 and at most 1, got {confident!r}"
+            )
         places, certain = places[certain >= least], certain[certain >= least]
     if certain is not None:
         places = places[np.argsort(-certain, kind="stable")]
@@ -181,11 +197,16 @@ def certainty(rows: Predictions, places: IntArray, label: bool = False) -> Float
     """Probability, or decision value, of the predicted class, or of the label, of some rows; None without scores."""
     if rows.probabilities is None:
         return None
-    return np.asarray(rows.probabilities[places, (rows.actual if label else rows.predicted)[places]])
+    return np.asarray(
+        rows.probabilities[places, (rows.actual if label else rows.predicted)[places]]
+    )
 
 
 def frame_of(
-    rows: Predictions, places: IntArray, sides: Mapping[str, Predictions], joined: Mapping[str, Any] | None = None
+    rows: Predictions,
+    places: IntArray,
+    sides: Mapping[str, Predictions],
+    joined: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
     """A frame of some rows: number, id, weight, group, label; what each side says; segments; columns of a table."""
     from cmtrack._pandas import pd
@@ -207,13 +228,17 @@ def frame_of(
             columns[f"probability{end}"] = certainty(side, places)
             columns[f"probability_actual{end}"] = certainty(side, places, label=True)
     for one in rows.segments:
-        columns[f"segment_{one.name}" if one.name in columns else one.name] = one.take(places).column
+        columns[f"segment_{one.name}" if one.name in columns else one.name] = one.take(
+            places
+        ).column
     for name, column in (joined or {}).items():
         columns[f"table_{name}" if name in columns else name] = column.iloc[places].to_numpy()
     return pd.DataFrame(columns).infer_objects()
 
 
-def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel: int = 4) -> dict[str, Any]:
+def joined_columns(
+    evaluation: Evaluation, table: Any, row_ids: Any, stacklevel: int = 4
+) -> dict[str, Any]:
     """The columns of a table, each as a series with one entry per row of the evaluation; null without a match.
 
     ValueError if the rows of the table are not those of the evaluation, or are not here.
@@ -225,7 +250,9 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel:
     if table is None:
         return {}
     from cmtrack._pandas import pd
-    from cmtrack.sources.table_file import read_frame  # pyarrow, which a light environment does not have
+
+    # pyarrow, which a light environment does not have
+    from cmtrack.sources.table_file import read_frame
 
     table = read_frame(Path(table)) if isinstance(table, (str, Path)) else table
     table = align_rows({"the evaluation": None, "table": table})["table"]
@@ -240,26 +267,37 @@ def joined_columns(evaluation: Evaluation, table: Any, row_ids: Any, stacklevel:
             without = f"{lacking:,} of {n_rows:,} rows are not in the table, and have no values of its columns"
             warnings.warn(without, UserWarning, stacklevel=stacklevel)
         places = np.where(places < 0, len(columns[row_ids]), places)
-        return {name: column.reindex(places).reset_index(drop=True) for name, column in columns.items()}
-    order = places_in(table, columns, row_ids, n_rows, evaluation.statistics.row_ids, "evaluate with row_ids=")
+        return {
+            name: column.reindex(places).reset_index(drop=True) for name, column in columns.items()
+        }
+    order = places_in(
+        table, columns, row_ids, n_rows, evaluation.statistics.row_ids, "evaluate with row_ids="
+    )
     if row_ids is None:
         warnings.warn(
             "rows of the table are matched by their place alone: give row_ids= to have that checked",
             UserWarning,
             stacklevel=stacklevel,
         )
-    return columns if order is None else {name: column.iloc[order] for name, column in columns.items()}
+    return (
+        columns if order is None else {name: column.iloc[order] for name, column in columns.items()}
+    )
 
 
 def _in_segment(rows: Predictions, joined: Mapping[str, Any], column: str, value: Any) -> BoolArray:
     """Mask of the rows in a segment, by a declared column or a column of the table."""
     for one in rows.segments:
         if one.name == column:
-            for values, wanted in ((one.values, plain_value(value)), (value_texts(one.values), str(value))):
+            for values, wanted in (
+                (one.values, plain_value(value)),
+                (value_texts(one.values), str(value)),
+            ):
                 if wanted in values:
                     return np.asarray(one.codes == values.index(wanted))
             texts = value_texts(one.values)
-            raise ValueError(f"{column!r:.80} has no segment {value!r:.80}{near(str(value), texts)}")
+            raise ValueError(
+                f"{column!r:.80} has no segment {value!r:.80}{near(str(value), texts)}"
+            )
     if column in joined:
         return np.asarray(joined[column].isna() if value is None else joined[column] == value)
     names = [*(one.name for one in rows.segments), *joined]

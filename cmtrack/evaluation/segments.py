@@ -70,21 +70,31 @@ class Segments(Mapping[str, "SegmentTable"]):
 
     def __init__(self, evaluation: Evaluation) -> None:
         held = evaluation.statistics.segments
-        self._tables = {name: SegmentTable(evaluation, name) for name in (held.columns if held else ())}
+        self._tables = {
+            name: SegmentTable(evaluation, name) for name in (held.columns if held else ())
+        }
 
     def __getitem__(self, name: Any) -> SegmentTable:
         text = CROSSED.join(map(str, name)) if isinstance(name, tuple) else str(name)
         if text in self._tables:
             return self._tables[text]
         if not self._tables:
-            raise KeyError(f"there are no segments, by {text!r} or otherwise: the rows were evaluated without segments")
-        raise KeyError(f"there are no segments by {text!r}{near(text, self._tables)}; there are by {list(self)}")
+            raise KeyError(
+                f"there are no segments, by {text!r} or otherwise: the rows were evaluated without segments"
+            )
+        raise KeyError(
+            f"there are no segments by {text!r}{near(text, self._tables)}; there are by {list(self)}"
+        )
 
     @property
     def note(self) -> str:
         """A sentence for clustered rows that are not available: metrics then have values and no intervals."""
         lacking = any(table.without_clusters for table in self._tables.values())
-        return "metrics of segments have no intervals: rows belong together, and they are not here" if lacking else ""
+        return (
+            "metrics of segments have no intervals: rows belong together, and they are not here"
+            if lacking
+            else ""
+        )
 
     def named(self, name: str) -> dict[str, float]:
         """The values of a metric of segments, by full name.
@@ -104,14 +114,20 @@ class Segments(Mapping[str, "SegmentTable"]):
         """
         parts = segment_parts(name)
         if parts is None:
-            raise ValueError(f"a metric of segments must be called segment/<column>/<value>/<metric>, got {name!r}")
+            raise ValueError(
+                f"a metric of segments must be called segment/<column>/<value>/<metric>, got {name!r}"
+            )
         column, value, metric = parts
         table = self[next((one for one in self if encode_label(one) == column), column)]
         texts = [encode_label(text) for text in table.texts]
         if value != "*" and value not in texts:
             raise KeyError(f"{table.name!r} has no segment {value!r:.80}{near(value, texts)}")
         values = zip(texts, table.estimates(metric).values.tolist(), strict=True)
-        return {f"{OF_SEGMENTS}{column}/{text}/{metric}": number for text, number in values if value in ("*", text)}
+        return {
+            f"{OF_SEGMENTS}{column}/{text}/{metric}": number
+            for text, number in values
+            if value in ("*", text)
+        }
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)
@@ -120,10 +136,14 @@ class Segments(Mapping[str, "SegmentTable"]):
         return len(self._tables)
 
     def __repr__(self) -> str:
-        return printable(f"Segments({', '.join(f'{name}: {len(table)}' for name, table in self._tables.items())})")
+        return printable(
+            f"Segments({', '.join(f'{name}: {len(table)}' for name, table in self._tables.items())})"
+        )
 
     def _repr_html_(self) -> str:
-        tables = [table._repr_html_() for table in self._tables.values()] or [notebook.sentence("No segments")]
+        tables = [table._repr_html_() for table in self._tables.values()] or [
+            notebook.sentence("No segments")
+        ]
         return notebook.view(*tables, notebook.sentence(self.note))
 
 
@@ -220,14 +240,24 @@ class SegmentTable:
             inside, outside = self.estimates(metric), self._estimates(metric, outside=True)
             low, high = self.intervals(metric)
             gaps = self._to_rest(inside, outside)
-            better = "lower" if self.evaluation.catalog.lookup(metric).better == "lower" else "higher"
+            better = (
+                "lower" if self.evaluation.catalog.lookup(metric).better == "lower" else "higher"
+            )
             order = order_of_segments(inside, self.sizes, better)
             undefined = [one.undefined.get(metric, "") for one in self._judged(metric)]
             table = {
-                "segment": self.texts, "metric": metric, "rows": self.sizes, "value": inside.values, "low": low,
-                "high": high, "rest": outside.values, "difference": gaps.values, "difference_low": gaps.low,
-                "difference_high": gaps.high, "undefined": undefined,
-            }  # fmt: skip
+                "segment": self.texts,
+                "metric": metric,
+                "rows": self.sizes,
+                "value": inside.values,
+                "low": low,
+                "high": high,
+                "rest": outside.values,
+                "difference": gaps.values,
+                "difference_low": gaps.low,
+                "difference_high": gaps.high,
+                "undefined": undefined,
+            }
             blocks.append(pd.DataFrame(table).iloc[order])
         return pd.concat(blocks, ignore_index=True)
 
@@ -274,9 +304,16 @@ class SegmentTable:
             As :meth:`to_frame` does.
         """
         inside, tables = self.estimates(metric), self.evaluation.segments.values()
-        together = sum(int((inside if one.name == self.name else one.estimates(metric)).known.sum()) for one in tables)
+        together = sum(
+            int((inside if one.name == self.name else one.estimates(metric)).known.sum())
+            for one in tables
+        )
         level = simultaneous_level(max(together, 1), self.evaluation.confidence_level)
-        return self.own_intervals(metric, level) if inside.n is None or together < 2 else inside.ends(level)
+        return (
+            self.own_intervals(metric, level)
+            if inside.n is None or together < 2
+            else inside.ends(level)
+        )
 
     def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
         """Intervals for each segment alone, not simultaneous."""
@@ -301,7 +338,9 @@ class SegmentTable:
         return [self._of_rows(place, (metric,)) for place in range(len(self))]
 
     def __repr__(self) -> str:
-        return printable(f"SegmentTable({self.name}: {len(self)} segments of {int(self.sizes.sum())} rows)")
+        return printable(
+            f"SegmentTable({self.name}: {len(self)} segments of {int(self.sizes.sum())} rows)"
+        )
 
     def _repr_html_(self) -> str:
         metric = self._chosen(None)[0]
@@ -335,10 +374,14 @@ class SegmentTable:
         if self._rows is not None:
             return self._of_rows(place, None)
         whole = self.evaluation
-        part = _like(whole, of_segments(whole.statistics, self.name, whole.scored, [place])[0], None)
+        part = _like(
+            whole, of_segments(whole.statistics, self.name, whole.scored, [place])[0], None
+        )
         return replace(part, remarks=(_ROWS_AWAY,)) if self.without_clusters else part
 
-    def _of_rows(self, place: int, sections: tuple[str, ...] | None, outside: bool = False) -> Evaluation:
+    def _of_rows(
+        self, place: int, sections: tuple[str, ...] | None, outside: bool = False
+    ) -> Evaluation:
         """The evaluation of the rows of one segment, or outside it, with sections of the whole or single metrics."""
         whole, segments = self.evaluation, self._rows
         assert segments is not None  # the caller has asked
@@ -374,7 +417,9 @@ class SegmentTable:
 
     def _judge(self, metrics: Sequence[str], outside: bool = False) -> None:
         """Compute metrics that are missing, of all segments or of the rows outside each."""
-        wanted = tuple(metric for metric in dict.fromkeys(metrics) if (metric, outside) not in self._known)
+        wanted = tuple(
+            metric for metric in dict.fromkeys(metrics) if (metric, outside) not in self._known
+        )
         by_rows = tuple(metric for metric in wanted if self._needs_rows(metric))
         if by_rows:
             results = []
@@ -405,7 +450,11 @@ class SegmentTable:
     def _alone(self, metric: str, part: EvaluationViews) -> Results:
         catalog = self.evaluation.catalog.with_own(_with_functions(self.evaluation))
         results = compute_single(part, catalog, (metric,), Clusters(), {})
-        return replace(results, errors={}, intervals={}, sizes={}) if self.without_clusters else results
+        return (
+            replace(results, errors={}, intervals={}, sizes={})
+            if self.without_clusters
+            else results
+        )
 
     def _needs_rows(self, metric: str) -> bool:
         """True where a metric of segments comes from their rows."""
@@ -429,7 +478,9 @@ class SegmentTable:
     def _chosen(self, metrics: str | Sequence[str] | None) -> list[str]:
         if metrics is None:
             metrics_there = self.evaluation.metrics
-            return [name for name in DEFAULT_METRICS if name in metrics_there] or list(metrics_there)[:1]
+            return [name for name in DEFAULT_METRICS if name in metrics_there] or list(
+                metrics_there
+            )[:1]
         return [metrics] if isinstance(metrics, str) else list(metrics)
 
     def _estimates(self, metric: str, outside: bool = False) -> Estimates:
@@ -443,7 +494,9 @@ class SegmentTable:
             n = np.array([one.sizes.get(metric, math.nan) for one in judged])
         if any(one.clusters.n is not None for one in judged):
             clusters = [one.clusters.effective.get(metric, math.inf) for one in judged]
-            numbers = np.array([math.nan if one.clusters.n is None else one.clusters.n for one in judged])
+            numbers = np.array(
+                [math.nan if one.clusters.n is None else one.clusters.n for one in judged]
+            )
             degrees = cluster_degrees(np.array(clusters), numbers)
         return Estimates(values, errors, n, degrees, (entry.low, entry.high))
 
@@ -453,7 +506,9 @@ def _with_functions(whole: Evaluation) -> tuple[Metric, ...]:
     return tuple(metric for metric in whole.extra_metrics if metric.value is not None)
 
 
-def _like(whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None) -> Evaluation:
+def _like(
+    whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None
+) -> Evaluation:
     """The evaluation of a part of the rows of another one."""
     sections = whole.sections if sections is None else sections
     spec = replace(whole.spec, sections=sections, extra_metrics=_with_functions(whole))
@@ -468,16 +523,28 @@ FEWEST_SEARCHED = 100
 
 
 def search(
-    evaluation: Evaluation, metric: str, depth: int, min_rows: int | None, columns: Any, n_permutations: int, seed: int
+    evaluation: Evaluation,
+    metric: str,
+    depth: int,
+    min_rows: int | None,
+    columns: Any,
+    n_permutations: int,
+    seed: int,
 ) -> SegmentSearch:
     """Find the segments where a metric is worst (see :meth:`Evaluation.worst_segments`)."""
     rows = evaluation.rows
     if not isinstance(rows, Predictions):
         cause = "it was loaded without them (rows=True loads them), merged, or made of a table or of spans"
-        raise ValueError(f"worst_segments needs the rows, which this evaluation does not have: {cause}")
+        raise ValueError(
+            f"worst_segments needs the rows, which this evaluation does not have: {cause}"
+        )
     value, entry = evaluation.metrics[metric], evaluation.catalog.lookup(metric)
     psi = evaluation.influence(metric)
-    if entry.better not in ("higher", "lower") or psi is None or not (entry.interval == "wilson" or metric in _MEANS):
+    if (
+        entry.better not in ("higher", "lower")
+        or psi is None
+        or not (entry.interval == "wilson" or metric in _MEANS)
+    ):
         raise ValueError(
             f"worst_segments searches metrics that are means over rows: shares such as binary/recall, and "
             f"{', '.join(_MEANS)}; got {metric!r}"
@@ -496,16 +563,29 @@ def search(
         chosen = search_columns(columns, len(rows))
     else:
         held = [one for one in rows.segments if not any(isinstance(v, tuple) for v in one.values)]
-        chosen = tuple(SegmentColumn(one.name, one.values, value_texts(one.values), one.codes) for one in held)
+        chosen = tuple(
+            SegmentColumn(one.name, one.values, value_texts(one.values), one.codes) for one in held
+        )
     if not chosen:
-        raise ValueError("worst_segments needs columns to search, got none: give columns=, or evaluate(..., segments=)")
+        raise ValueError(
+            "worst_segments needs columns to search, got none: give columns=, or evaluate(..., segments=)"
+        )
     if min_rows is None:
         own_rows = len(values) if where is None else int(where.sum())
         min_rows = min(FEWEST_SEARCHED, max(own_rows // 5, 1))
     return worst_segments(
-        chosen, values, better=entry.better, where=where, weights=rows.weights, clusters=rows.clusters, depth=depth,
-        min_rows=min_rows, n_permutations=n_permutations, confidence_level=evaluation.confidence_level, seed=seed,
-    )  # fmt: skip
+        chosen,
+        values,
+        better=entry.better,
+        where=where,
+        weights=rows.weights,
+        clusters=rows.clusters,
+        depth=depth,
+        min_rows=min_rows,
+        n_permutations=n_permutations,
+        confidence_level=evaluation.confidence_level,
+        seed=seed,
+    )
 
 
 __all__ = ["N_PERMUTATIONS", "SegmentTable", "Segments", "search"]

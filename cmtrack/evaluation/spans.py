@@ -12,7 +12,14 @@ from cmtrack.grouping import Grouping, Label
 from cmtrack.metrics.metric import Metric
 from cmtrack.statistics.inputs import listed
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.spans import OTHER_DOCUMENTS, Span, SpanRows, match_spans, places_of, read_spans
+from cmtrack.statistics.spans import (
+    OTHER_DOCUMENTS,
+    Span,
+    SpanRows,
+    match_spans,
+    places_of,
+    read_spans,
+)
 
 
 def evaluate_spans(
@@ -98,12 +105,16 @@ def evaluate_spans(
         raise ValueError("at least one span is needed, got none")
     seen = list(dict.fromkeys(span.label for span in (*actual, *predicted)))
     if str(none) in map(str, seen if labels is None else [*seen, *labels]):
-        raise ValueError(f"no span may have the label {none!r}, which stands for no span: choose another none=")
+        raise ValueError(
+            f"no span may have the label {none!r}, which stands for no span: choose another none="
+        )
     if labels is None:
         try:
             labels = sorted(seen)  # type: ignore[type-var]
         except TypeError:
-            raise ValueError(f"labels must be of one kind that can be put in order, got {listed(seen)}") from None
+            raise ValueError(
+                f"labels must be of one kind that can be put in order, got {listed(seen)}"
+            ) from None
     strange = [label for label in seen if label not in labels]
     if strange:
         raise ValueError(

@@ -54,7 +54,9 @@ def _merged_metrics(ours: Sequence[Metric], theirs: Sequence[Metric]) -> tuple[M
         raise ValueError(
             f"evaluations must have the same extra_metrics to be merged, got {list(first)} and {list(second)}"
         )
-    return tuple(metric if metric.value is not None else second[name] for name, metric in first.items())
+    return tuple(
+        metric if metric.value is not None else second[name] for name, metric in first.items()
+    )
 
 
 # To and from plain data.
@@ -221,13 +223,22 @@ class Spec(Question):
 
         return Catalog(OF_CLASSES, self.extra_metrics)
 
-    def settled(self, labels: tuple[Label, ...], step: ComposedStep | None, weights_are: str | None) -> Spec:
+    def settled(
+        self, labels: tuple[Label, ...], step: ComposedStep | None, weights_are: str | None
+    ) -> Spec:
         """The question as it was used of rows of these classes."""
         grouping = self.grouping
-        if grouping is not None and self.positive is not None and step is not None and step.labels != labels:
+        if (
+            grouping is not None
+            and self.positive is not None
+            and step is not None
+            and step.labels != labels
+        ):
             grouping = grouping.with_positive(self.positive)
         positive = None if step is None or step.positive is None else step.labels[step.positive]
-        settled = dataclasses.replace(self, grouping=grouping, positive=positive, weights_are=weights_are)
+        settled = dataclasses.replace(
+            self, grouping=grouping, positive=positive, weights_are=weights_are
+        )
         return settled.with_reference_of(labels)
 
     def with_reference_of(self, labels: tuple[Label, ...]) -> Spec:

@@ -56,10 +56,16 @@ _SUM_OF_ROW = 1.05
 
 def stored(evaluation: Evaluation) -> dict[str, Any]:
     """The fields of an :class:`Evaluation` as plain data, without its statistics."""
-    extra, numbers = {metric.name for metric in evaluation.extra_metrics}, evaluation.kept_numbers or {}
+    extra, numbers = (
+        {metric.name for metric in evaluation.extra_metrics},
+        evaluation.kept_numbers or {},
+    )
     # metrics of cmtrack's own that mean nothing in this order of the classes, and the reasons
     other_order = {name: kept.reason for name, kept in numbers.items() if name not in extra}
-    hashed_by_value = _has_numbers_like_integers(evaluation.labels) and evaluation.statistics.digest.stored is None
+    hashed_by_value = (
+        _has_numbers_like_integers(evaluation.labels)
+        and evaluation.statistics.digest.stored is None
+    )
     return {
         "labels": list(evaluation.labels),
         **({_LABELS_HASHED: _BY_VALUE} if hashed_by_value else {}),
@@ -79,20 +85,31 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     spec = Spec.from_plain(data).with_reference_of(labels)
     extra, read = own_from_data(data.get("extra_metrics", []), spec.confidence_level)
     reasons = data.get("of_another_order", {})
-    read |= {name: Kept(math.nan, None, None, spec.confidence_level, str(reason)) for name, reason in reasons.items()}
+    read |= {
+        name: Kept(math.nan, None, None, spec.confidence_level, str(reason))
+        for name, reason in reasons.items()
+    }
     statistics = _read(data["statistics"], labels)
     if spec.none is not None and spec.none not in labels:
-        raise ValueError(f"the class that stands for no span must be a label, got {spec.none!r:.40}")
+        raise ValueError(
+            f"the class that stands for no span must be a label, got {spec.none!r:.40}"
+        )
     _check_whole(statistics)
     weights_are = spec.weights_are
     if weights_are is None:
         weights_are = _weights_of_old(statistics, spec.none)
     elif (weights_are == SAMPLING) != (statistics.squares is not None):
-        raise ValueError(f"{weights_are} weights must have squares if they are sampling weights, and only then")
+        raise ValueError(
+            f"{weights_are} weights must have squares if they are sampling weights, and only then"
+        )
     spec = replace(spec, extra_metrics=extra, weights_are=weights_are)
     if spec.threshold is not None and not statistics.ranking_only:
         check_threshold_of_probabilities(spec.threshold)
-    if data.get(_LABELS_HASHED) != _BY_VALUE and spec.none is None and _has_numbers_like_integers(labels):
+    if (
+        data.get(_LABELS_HASHED) != _BY_VALUE
+        and spec.none is None
+        and _has_numbers_like_integers(labels)
+    ):
         statistics = _with_digest_of_values(statistics, weights_are)
     scored_step(labels, spec.grouping, spec.positive)  # they must go together
     if spec.costs is not None:
@@ -117,7 +134,9 @@ def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> S
     """The statistics of a file of cmtrack 0.2 with a digest that today's evaluations can have."""
     matrix = statistics.matrix
     rows = matrix.counts.sum(axis=1).astype(np.int64) if weights_are is None else None
-    return replace(statistics, digest=LabelDigest.from_stored(statistics.digest, rows, matrix.labels))
+    return replace(
+        statistics, digest=LabelDigest.from_stored(statistics.digest, rows, matrix.labels)
+    )
 
 
 def _weights_of_old(statistics: Statistics, none: Any) -> str | None:
@@ -129,7 +148,9 @@ def _weights_of_old(statistics: Statistics, none: Any) -> str | None:
 
 
 def _read_labels(labels: Any) -> tuple[Any, ...]:
-    if not isinstance(labels, list) or not all(isinstance(label, (str, int, float)) for label in labels):
+    if not isinstance(labels, list) or not all(
+        isinstance(label, (str, int, float)) for label in labels
+    ):
         raise ValueError(f"labels must be texts or numbers, got {labels!r:.80}")
     if not all(math.isfinite(label) for label in labels if isinstance(label, float)):
         raise ValueError(f"labels that are numbers must be finite, got {labels!r:.80}")
@@ -172,7 +193,9 @@ def _check_together(statistics: Statistics) -> None:
     if squares is not None:
         whole, rows = float(squares.matrix.total), statistics.digest.rows
         if not total**2 / max(rows, 1) * (1 - _ROUNDING) <= whole <= total**2 * (1 + _ROUNDING):
-            raise ValueError(f"the squares of {rows} weights of sum {total:g} cannot have the sum {whole:g}")
+            raise ValueError(
+                f"the squares of {rows} weights of sum {total:g} cannot have the sum {whole:g}"
+            )
         for name, counts in _counts_of(squares).items():
             sums = parts.get(name, counts)
             if name in _SPARSE and name in parts:
@@ -189,7 +212,11 @@ def _check_together(statistics: Statistics) -> None:
 
 def _check_whole(statistics: Statistics) -> None:
     """Refuse fractions and numbers beyond 2**63 where rows were counted, or repeated rows."""
-    parts = {"matrix": statistics.matrix.counts, **_counts_of(statistics)} if statistics.squares is None else {}
+    parts = (
+        {"matrix": statistics.matrix.counts, **_counts_of(statistics)}
+        if statistics.squares is None
+        else {}
+    )
     for name in ("target", "target_tops", "labelled", "labelled_tops"):
         if (part := getattr(statistics, name)) is not None:
             parts[name] = part.sums if isinstance(part, TopScoreCounts) else part.counts
@@ -198,7 +225,9 @@ def _check_whole(statistics: Statistics) -> None:
             if counts.max(initial=0) >= 2.0**63:
                 raise ValueError(f"target must be fewer than 2**63 rows, got {counts.max():g}")
         elif counts.dtype.kind == "f" and not_whole(counts).any():
-            raise ValueError(f"{name} must be whole numbers of rows below 2**63, unless weights are fractions")
+            raise ValueError(
+                f"{name} must be whole numbers of rows below 2**63, unless weights are fractions"
+            )
 
 
 def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
@@ -208,14 +237,22 @@ def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
         for name in ("moments", "score_moments", "losses")
         if (part := getattr(statistics, name)) is not None
     }
-    counts |= {name: part.counts for name in ("scores", "decisions") if (part := getattr(statistics, name)) is not None}
-    counts |= {name: part.table.sums for name in _SPARSE if (part := getattr(statistics, name)) is not None}
+    counts |= {
+        name: part.counts
+        for name in ("scores", "decisions")
+        if (part := getattr(statistics, name)) is not None
+    }
+    counts |= {
+        name: part.table.sums for name in _SPARSE if (part := getattr(statistics, name)) is not None
+    }
     for name in ("hits", "class_scores"):
         tables = getattr(getattr(statistics, name), "tables", ())
         counts |= {f"{name} {k}": table.counts for k, table in enumerate(tables)}
     for column, one in ({} if statistics.segments is None else statistics.segments.columns).items():
         parts = {"moments": one.moments, "losses": one.losses}
-        counts |= {f"{name} of {column!r:.80}": part.n for name, part in parts.items() if part is not None}
+        counts |= {
+            f"{name} of {column!r:.80}": part.n for name, part in parts.items() if part is not None
+        }
         counts |= {} if one.ranks is None else {f"ranks of {column!r:.80}": one.ranks.counts}
     return counts
 
@@ -224,7 +261,9 @@ def _check_probable(name: str, moments: ScoreMoments | None, total: float) -> No
     """Refuse means and central moments that scores between 0 and 1 cannot have."""
     if moments is None:
         return
-    largest = max(float(np.abs(part).max(initial=0.0)) for part in (moments.m2, moments.m3, moments.m4))
+    largest = max(
+        float(np.abs(part).max(initial=0.0)) for part in (moments.m2, moments.m3, moments.m4)
+    )
     if np.abs(moments.mean).max(initial=0.0) > _SUM_OF_ROW or largest > total * _SUM_OF_ROW:
         raise ValueError(f"{name} must be of scores between 0 and 1")
 
@@ -244,7 +283,12 @@ def predictions_size(rows: Predictions | SpanRows) -> int:
     columns = 0 if rows.probabilities is None else rows.probabilities.shape[1]
     ids = rows.ids.values.nbytes if rows.ids is not None and rows.ids.stored else 0
     return (
-        len(rows) * (8 + _score_type(rows).itemsize * columns + sum(_code_type(one).itemsize for one in rows.segments))
+        len(rows)
+        * (
+            8
+            + _score_type(rows).itemsize * columns
+            + sum(_code_type(one).itemsize for one in rows.segments)
+        )
         + ids
     )
 
@@ -280,7 +324,9 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
         table["group"] = rows.clusters
     if rows.ids is not None and rows.ids.stored:
         hashed = rows.ids.hashed
-        table[_HASHES if hashed else _IDS] = rows.ids.values if hashed else list(map(str, rows.ids.values.tolist()))
+        table[_HASHES if hashed else _IDS] = (
+            rows.ids.values if hashed else list(map(str, rows.ids.values.tolist()))
+        )
     if rows.probabilities is not None:
         kind = _score_type(rows)
         for k, label in enumerate(rows.labels):
@@ -292,7 +338,9 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
 
 def file_without_probabilities(content: bytes) -> bytes:
     """The file of rows without its probabilities and row ids; the same bytes where it has none."""
-    return _file_without(content, lambda name: name.startswith(_PROBABILITY) or name in (_IDS, _HASHES))
+    return _file_without(
+        content, lambda name: name.startswith(_PROBABILITY) or name in (_IDS, _HASHES)
+    )
 
 
 def file_without_ids(content: bytes, hashes: bool) -> bytes:
@@ -311,7 +359,10 @@ def _file_without(content: bytes, dropped: Callable[[str], bool]) -> bytes:
         return content
     file = BytesIO()
     more = (name for name in names if name.startswith((_SEGMENT, _PROBABILITY)))
-    texts, numbers = ([n for n in kind if not dropped(n)] for kind in ((*_TEXTS, _IDS), (*_NUMBERS, _HASHES, *more)))
+    texts, numbers = (
+        [n for n in kind if not dropped(n)]
+        for kind in ((*_TEXTS, _IDS), (*_NUMBERS, _HASHES, *more))
+    )
     pq.write_table(archive.checked_table(content, None, texts, numbers), file, compression="zstd")
     return file.getvalue()
 
@@ -319,10 +370,16 @@ def _file_without(content: bytes, dropped: Callable[[str], bool]) -> bytes:
 def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | SpanRows:
     """Read what :func:`write_predictions` wrote for an evaluation, from the file's bytes."""
     spans = evaluation.none is not None
-    expected = int(evaluation.statistics.matrix.total) if spans else evaluation.statistics.digest.rows
+    expected = (
+        int(evaluation.statistics.matrix.total) if spans else evaluation.statistics.digest.rows
+    )
     names = {str(label): k for k, label in enumerate(evaluation.labels)}
     columns = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
-    segments = [] if evaluation.statistics.segments is None else list(evaluation.statistics.segments.columns)
+    segments = (
+        []
+        if evaluation.statistics.segments is None
+        else list(evaluation.statistics.segments.columns)
+    )
     numbers = (*_NUMBERS, *(f"{_SEGMENT}{name}" for name in segments))
     table = archive.checked_table(content, expected, (*_TEXTS, _IDS), (*numbers, *columns, _HASHES))
     try:
@@ -331,9 +388,12 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
         if columns[0] in table.column_names:
             given = np.column_stack([table[c].to_numpy() for c in columns])
             probabilities = given.astype(np.float64)
-            if evaluation.statistics.ranking_only and given.dtype == np.float32:  # cmtrack 0.2 wrote them
+            # cmtrack 0.2 wrote them
+            if evaluation.statistics.ranking_only and given.dtype == np.float32:
                 probabilities = given_to_old(probabilities)
-        optional = {name: table[name].to_numpy() if name in table.column_names else None for name in numbers}
+        optional = {
+            name: table[name].to_numpy() if name in table.column_names else None for name in numbers
+        }
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
     weights = _weights(optional["sample_weight"])
@@ -344,17 +404,29 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     ranking_only = evaluation.statistics.ranking_only
     if probabilities is not None:
         normalize = DECISIONS if ranking_only else False
-        read = as_probabilities(probabilities, evaluation.labels, expected, what="the predictions", normalize=normalize)
+        read = as_probabilities(
+            probabilities, evaluation.labels, expected, what="the predictions", normalize=normalize
+        )
         probabilities = read.array
     rows = Predictions.from_arrays(
-        evaluation.labels, codes["y_true"], codes["y_pred"], probabilities, weights, clusters, ranking_only
+        evaluation.labels,
+        codes["y_true"],
+        codes["y_pred"],
+        probabilities,
+        weights,
+        clusters,
+        ranking_only,
     )
     if not spans:
         named = {name: optional[f"{_SEGMENT}{name}"] for name in segments}
-        return replace(rows, segments=_segments(named, rows, evaluation), ids=_ids(table, evaluation))
+        return replace(
+            rows, segments=_segments(named, rows, evaluation), ids=_ids(table, evaluation)
+        )
     size = evaluation.statistics.digest.rows + OTHER_DOCUMENTS
     if clusters is None or int(clusters.max(initial=0)) >= size:
-        raise ValueError(f"the predictions must name documents below {size}, as the evaluation of spans has them")
+        raise ValueError(
+            f"the predictions must name documents below {size}, as the evaluation of spans has them"
+        )
     return SpanRows(rows, size)
 
 
@@ -366,10 +438,14 @@ def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
     values = table[column].to_numpy()
     if column == _HASHES:
         if values.dtype != np.uint64 or len(np.unique(values)) < len(values):
-            raise ValueError("the predictions must have hashes of row ids that are whole numbers, each of one row")
+            raise ValueError(
+                "the predictions must have hashes of row ids that are whole numbers, each of one row"
+            )
         return RowIds(values, hashed=True, stored=True)
     digest = evaluation.statistics.row_ids
-    if digest is None or (digest.ordered and LabelDigest.from_codes(*encode_row_ids(values, len(values))) != digest):
+    if digest is None or (
+        digest.ordered and LabelDigest.from_codes(*encode_row_ids(values, len(values))) != digest
+    ):
         raise ValueError("the predictions must have the row ids of the evaluation: they are others")
     return RowIds(values, stored=True)
 
@@ -383,7 +459,10 @@ def _weights(column: npt.NDArray[Any] | None) -> FloatArray | IntArray | None:
 
 
 def _codes_below(size: int, column: npt.NDArray[Any], kinds: str, words: str) -> IntArray:
-    if column.dtype.kind not in kinds or not 0 <= column.min(initial=0) <= column.max(initial=0) < size:
+    if (
+        column.dtype.kind not in kinds
+        or not 0 <= column.min(initial=0) <= column.max(initial=0) < size
+    ):
         raise ValueError(f"the predictions must have {words}")
     return column.astype(np.int64)
 
@@ -399,20 +478,33 @@ def _segments(
     for name, column in columns.items():
         values = counted.columns[name].values
         if column is None:
-            raise ValueError(f"the predictions must have the segments by {name!r:.80}, as those by others")
+            raise ValueError(
+                f"the predictions must have the segments by {name!r:.80}, as those by others"
+            )
         words = f"segments by {name!r:.80} that are whole numbers from 0 to {len(values) - 1}"
-        columns_read.append(SegmentRows(name, values, _codes_below(len(values), column, "iu", words)))
+        columns_read.append(
+            SegmentRows(name, values, _codes_below(len(values), column, "iu", words))
+        )
     counting = Counting(rows.labels)
-    recounted = count_segments(counting, rows.actual_codes, rows.predicted_codes, columns_read, None, rows.weights)
+    recounted = count_segments(
+        counting, rows.actual_codes, rows.predicted_codes, columns_read, None, rows.weights
+    )
     for name, kept in counted.columns.items():
         same = np.array_equal(recounted.columns[name].rows, kept.rows)
-        if not (same and np.allclose(recounted.columns[name].matrix, kept.matrix, rtol=1e-9, atol=1e-9)):
-            raise ValueError(f"the predictions must give the evaluation's counts by {name!r:.80}: rows stand elsewhere")
+        if not (
+            same and np.allclose(recounted.columns[name].matrix, kept.matrix, rtol=1e-9, atol=1e-9)
+        ):
+            raise ValueError(
+                f"the predictions must give the evaluation's counts by {name!r:.80}: rows stand elsewhere"
+            )
     return tuple(columns_read)
 
 
 def _check_same(
-    actual: IntArray, predicted: IntArray, weights: FloatArray | IntArray | None, evaluation: Evaluation
+    actual: IntArray,
+    predicted: IntArray,
+    weights: FloatArray | IntArray | None,
+    evaluation: Evaluation,
 ) -> None:
     """Refuse rows of another evaluation: they must give its counts, and their labels its digest."""
     statistics = evaluation.statistics
@@ -421,7 +513,9 @@ def _check_same(
     if same and evaluation.none is None:
         same = statistics.digest.is_of(actual, evaluation.labels)
     if not same:
-        raise ValueError("the predictions must give the evaluation's counts: they are of another evaluation")
+        raise ValueError(
+            "the predictions must give the evaluation's counts: they are of another evaluation"
+        )
 
 
 def _codes(column: Any, names: dict[str, int]) -> IntArray:

@@ -198,7 +198,9 @@ class Threshold:
         from cmtrack._pandas import pd
 
         columns = {"threshold": self.thresholds}
-        columns |= {metric.name.removeprefix("binary/"): values_of(metric, self.counts) for metric in SIX}
+        columns |= {
+            metric.name.removeprefix("binary/"): values_of(metric, self.counts) for metric in SIX
+        }
         if self.costs is not None:
             columns["cost"] = self.costs.of(self.counts)
         return pd.DataFrame(columns).iloc[::-1].reset_index(drop=True)
@@ -217,12 +219,26 @@ class Threshold:
         of = f"{self.value:.3g} is the threshold of {aim} for {name}"
         if math.isinf(self.value):
             of = f"0 rows should be called {name}, which gives {aim}"
-        chose = "The calibration set, which chose it, shows" if self.separate else "The rows that chose it show"
-        better = judged.apparent < judged.value if judged.name == COST else judged.apparent > judged.value
-        unlike = not math.isfinite(judged.value) or (better and f"{judged.apparent:.3g}" != f"{judged.value:.3g}")
-        noun = "" if len(parts) == 1 else "cost " if judged.name == COST else f"{_title(judged.name)} "
+        chose = (
+            "The calibration set, which chose it, shows"
+            if self.separate
+            else "The rows that chose it show"
+        )
+        better = (
+            judged.apparent < judged.value
+            if judged.name == COST
+            else judged.apparent > judged.value
+        )
+        unlike = not math.isfinite(judged.value) or (
+            better and f"{judged.apparent:.3g}" != f"{judged.value:.3g}"
+        )
+        noun = (
+            "" if len(parts) == 1 else "cost " if judged.name == COST else f"{_title(judged.name)} "
+        )
         seemed = f"{noun}{judged.apparent:.3g}" + (", which is too favourable" if unlike else "")
-        seemed += "".join(f"{',' * unlike} and {_title(part.name)} {part.apparent:.3g}" for part in parts[1:])
+        seemed += "".join(
+            f"{',' * unlike} and {_title(part.name)} {part.apparent:.3g}" for part in parts[1:]
+        )
         if not math.isfinite(judged.value):
             return f"{of}; its worth on other rows is not known. {chose} {seemed}."
         shown = [f"{words} {judged}", *(f"{_title(part.name)} is {part}" for part in parts[1:])]
@@ -231,7 +247,9 @@ class Threshold:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the threshold ("infinity" where no row should be positive), and what it is worth."""
-        parts = {part.name: part.to_dict() for part in (self.objective, self.bounded) if part is not None}
+        parts = {
+            part.name: part.to_dict() for part in (self.objective, self.bounded) if part is not None
+        }
         return {
             "threshold": self.value if math.isfinite(self.value) else "infinity",
             "positive": self.positive,
@@ -261,12 +279,18 @@ class Threshold:
 
 
 def choose_threshold(
-    evaluation: Evaluation, costs: Any, maximize: str | None, subject_to: str | None, calibration: Any
+    evaluation: Evaluation,
+    costs: Any,
+    maximize: str | None,
+    subject_to: str | None,
+    calibration: Any,
 ) -> Threshold:
     """Choose and judge a threshold (see :meth:`cmtrack.Evaluation.threshold`)."""
     table = _scores_of(evaluation)
     rule, prices = _rule(evaluation, costs, maximize, subject_to)
-    chooser, notes = (table, []) if calibration is None else _calibration_scores(evaluation, calibration)
+    chooser, notes = (
+        (table, []) if calibration is None else _calibration_scores(evaluation, calibration)
+    )
     counts = chooser.scores.counts.astype(np.float64)
     thresholds, six = thresholds_of(chooser.scores), six_counts(counts)
     there, effective = candidates(counts), _kish(chooser)
@@ -288,7 +312,9 @@ def choose_threshold(
     return Threshold(
         value=value,
         objective=_judge(rule.objective, held, design, chosen, level, prices),
-        bounded=None if rule.bound is None else _judge(rule.bound.metric, held, design, chosen, level, prices),
+        bounded=None
+        if rule.bound is None
+        else _judge(rule.bound.metric, held, design, chosen, level, prices),
         subject_to=None if rule.bound is None else rule.bound.text,
         positive=step.labels[step.positive],
         negative=step.labels[1 - step.positive],
@@ -314,14 +340,18 @@ def _scores_of(evaluation: Evaluation, what: str = "") -> ScoreTable:
             raise ValueError(
                 f"a threshold needs two classes or a grouping step of two groups{of}, got {evaluation!r:.120}"
             )
-        raise ValueError(f"a threshold needs the probabilities of two groups{of} (y_prob), got {evaluation!r:.120}")
+        raise ValueError(
+            f"a threshold needs the probabilities of two groups{of} (y_prob), got {evaluation!r:.120}"
+        )
     return _with_both(table, what)
 
 
 def _with_both(table: ScoreTable, what: str) -> ScoreTable:
     if not table.has_both:
         n, of = table.sides.tolist(), f" of the {what} set" if what else ""
-        raise ValueError(f"a threshold needs rows of both groups{of}, got {n[0]:g} positive and {n[1]:g} negative ones")
+        raise ValueError(
+            f"a threshold needs rows of both groups{of}, got {n[0]:g} positive and {n[1]:g} negative ones"
+        )
     return table
 
 
@@ -339,7 +369,9 @@ def _rule(
     step = evaluation.scored
     if given is not None and step is not None:
         try:
-            prices = OutcomeCosts.of_matrix(given.matrix(evaluation.labels, evaluation.grouping), step)
+            prices = OutcomeCosts.of_matrix(
+                given.matrix(evaluation.labels, evaluation.grouping), step
+            )
         except ValueError:
             if maximize is None:
                 raise
@@ -354,7 +386,9 @@ def _metric(name: str) -> Any:
         return lookup(name)
     except KeyError:
         names = [metric.name for metric in SIX]
-        raise ValueError(f"maximize must name a metric, got {name!r:.80}{near_metric(str(name), names)}") from None
+        raise ValueError(
+            f"maximize must name a metric, got {name!r:.80}{near_metric(str(name), names)}"
+        ) from None
 
 
 def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreTable, list[str]]:
@@ -363,16 +397,22 @@ def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[Score
         for name in ("labels", "grouping", "positive"):
             ours, theirs = getattr(evaluation, name), getattr(calibration, name)
             if ours != theirs:
-                raise ValueError(f"the calibration set must have the same {name}, got {theirs!r:.80} for {ours!r:.80}")
+                raise ValueError(
+                    f"the calibration set must have the same {name}, got {theirs!r:.80} for {ours!r:.80}"
+                )
         return _scores_of(calibration, "calibration"), []
     if not isinstance(calibration, (tuple, list)) or len(calibration) != 2:
-        raise ValueError(f"calibration must be (y, scores) or an Evaluation, got {type(calibration).__name__}")
+        raise ValueError(
+            f"calibration must be (y, scores) or an Evaluation, got {type(calibration).__name__}"
+        )
     step, order = evaluation.scored, evaluation.labels
     assert step is not None  # there are scores
     given = align_rows({"calibration y": calibration[0], "calibration scores": calibration[1]})
     actual = encode_labels({"calibration y": given["calibration y"]}, order)[1]["calibration y"]
     first = scores_first(order, step)
-    read = as_probabilities(given["calibration scores"], order, len(actual), first, "calibration scores", "warn")
+    read = as_probabilities(
+        given["calibration scores"], order, len(actual), first, "calibration scores", "warn"
+    )
     scores = read.array
     accepted, positive = accepted_within(actual, scores, step), is_positive(actual, step)
     channel = 2 * (1 - positive) + ~accepted
@@ -381,7 +421,9 @@ def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[Score
     return _with_both(table, "calibration"), notes
 
 
-def _unreachable(rule: Rule, thresholds: FloatArray, six: BinaryCounts, there: Any, effective: float) -> str:
+def _unreachable(
+    rule: Rule, thresholds: FloatArray, six: BinaryCounts, there: Any, effective: float
+) -> str:
     """The words where no threshold keeps the bound."""
     assert rule.bound is not None  # without one there always is a threshold
     read = np.where(there, rule.bounded(six, effective), np.nan)
@@ -399,19 +441,29 @@ def _cautions(evaluation: Evaluation, rule: Rule, chooser: ScoreTable) -> list[s
     notes = []
     fewest = float(chooser.effective_sides.min())
     if fewest < _FEW:
-        notes.append(f"{fewest:.3g} rows in the smaller group: with fewer than {_FEW} a threshold rests on chance")
+        notes.append(
+            f"{fewest:.3g} rows in the smaller group: with fewer than {_FEW} a threshold rests on chance"
+        )
     if not chooser.scores.exact:
-        notes.append("the scores are counted by cell: thresholds are the edges of cells, 1,600 of them")
+        notes.append(
+            "the scores are counted by cell: thresholds are the edges of cells, 1,600 of them"
+        )
     bound = rule.bound
     if bound is not None and not bound.end and isinstance(lookup(bound.metric).value, Fraction):
-        side, limit, end = ("below", "low", "lower") if bound.operator.startswith(">") else ("above", "high", "upper")
+        side, limit, end = (
+            ("below", "low", "lower")
+            if bound.operator.startswith(">")
+            else ("above", "high", "upper")
+        )
         notes.append(
             f"the true {_title(bound.metric)} of a threshold that is chosen so is {side} {bound.bound:g} about every "
             f"second time: '{bound.metric}.{limit} {bound.operator} {bound.bound:g}' asks for the {end} end of its "
             "interval"
         )
     elif bound is not None and bound.end and evaluation.n_clusters is not None:
-        notes.append("rows belong together, and the bound's interval is that of independent rows: it may be too short")
+        notes.append(
+            "rows belong together, and the bound's interval is that of independent rows: it may be too short"
+        )
     return notes
 
 
@@ -426,24 +478,38 @@ def _kish(table: ScoreTable) -> float:
 def _row_splits(evaluation: Evaluation, table: ScoreTable) -> RowSplits | None:
     """The evaluated rows, if they are available and clustered or with fractional weights."""
     rows = evaluation.rows
-    if not isinstance(rows, Predictions) or rows.source is None or (rows.clusters is None and not table.fractional):
+    if (
+        not isinstance(rows, Predictions)
+        or rows.source is None
+        or (rows.clusters is None and not table.fractional)
+    ):
         return None
     place = evaluation._influence.locate(table)[1]
     return RowSplits(place, thresholds_of(table.scores), rows.weights, rows.clusters)
 
 
 def _cross_fitted(
-    evaluation: Evaluation, table: ScoreTable, splits: RowSplits | None, thresholds: FloatArray, rule: Rule
+    evaluation: Evaluation,
+    table: ScoreTable,
+    splits: RowSplits | None,
+    thresholds: FloatArray,
+    rule: Rule,
 ) -> tuple[HeldOut | None, list[str]]:
     """Outcomes of the rows that the folds judge, and warnings; None where rows cannot be split."""
     effective, notes = _kish(table), []
     if splits is None and table.fractional:
         return None, [f"{_WEIGHTED}: what the threshold is worth on other rows is not known"]
     if splits is not None and splits.n_folds < 2:
-        return None, ["all rows belong together: what the threshold is worth on other rows is not known"]
+        return None, [
+            "all rows belong together: what the threshold is worth on other rows is not known"
+        ]
     if splits is None and evaluation.cluster_errors is not None:
         notes.append(_CLUSTERED)
-    drawn = split_counts(table.scores.counts, min(FOLDS, int(table.total))) if splits is None else splits
+    drawn = (
+        split_counts(table.scores.counts, min(FOLDS, int(table.total)))
+        if splits is None
+        else splits
+    )
     held = cross_fit(drawn, thresholds, rule, effective)
     without = int((held.places < 0).sum())
     if without and rule.bound is not None:
@@ -453,7 +519,9 @@ def _cross_fitted(
     return (held if held.mean.sum() > 0 else None), notes
 
 
-def _at_once(table: ScoreTable, splits: RowSplits | None, value: float) -> tuple[HeldOut, float, list[str]]:
+def _at_once(
+    table: ScoreTable, splits: RowSplits | None, value: float
+) -> tuple[HeldOut, float, list[str]]:
     """The outcomes of the evaluated rows at a threshold, the nearest that their counts can judge, and warnings."""
     edges, notes = thresholds_of(table.scores), []
     at, taken = int(np.searchsorted(edges, value)), value
@@ -461,10 +529,16 @@ def _at_once(table: ScoreTable, splits: RowSplits | None, value: float) -> tuple
         at = int(np.abs(edges[:-1] - value).argmin())
         taken = float(edges[at])
     if taken != value:
-        notes.append(f"{value:.6g} was chosen; it is judged at {taken:.6g}, the nearest edge of a cell of scores")
+        notes.append(
+            f"{value:.6g} was chosen; it is judged at {taken:.6g}, the nearest edge of a cell of scores"
+        )
     if splits is not None:
         splits.folds.append(np.zeros(len(splits.place), dtype=np.int64))
-    return HeldOut(six_at(table.scores.counts.astype(np.float64), at)[None], np.array([[at]])), taken, notes
+    return (
+        HeldOut(six_at(table.scores.counts.astype(np.float64), at)[None], np.array([[at]])),
+        taken,
+        notes,
+    )
 
 
 def _dependence(
@@ -483,7 +557,12 @@ def _dependence(
 
 
 def _judge(
-    name: str, held: HeldOut | None, design: Dependence, chosen: FloatArray, level: float, costs: OutcomeCosts | None
+    name: str,
+    held: HeldOut | None,
+    design: Dependence,
+    chosen: FloatArray,
+    level: float,
+    costs: OutcomeCosts | None,
 ) -> Judged:
     """A number on the rows that judge, and on those that chose."""
     value, ends = math.nan, None
@@ -495,7 +574,12 @@ def _judge(
     metric = lookup(name)
     if held is not None:
         value, ends = judged_metric(held, metric, level, design)
-    return Judged(name, value, *(ends or (math.nan, math.nan)), float(values_of(metric, BinaryCounts(*chosen))))
+    return Judged(
+        name,
+        value,
+        *(ends or (math.nan, math.nan)),
+        float(values_of(metric, BinaryCounts(*chosen))),
+    )
 
 
 # -- words -----------------------------------------------------------------------------------------------------

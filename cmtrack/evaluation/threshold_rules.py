@@ -25,7 +25,13 @@ from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.costs import profile_of_mean
 from cmtrack.metrics.function import Fraction
-from cmtrack.metrics.intervals import Interval, cluster_degrees, normal_quantile, on_scale, wilson_ends
+from cmtrack.metrics.intervals import (
+    Interval,
+    cluster_degrees,
+    normal_quantile,
+    on_scale,
+    wilson_ends,
+)
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import six_counts
@@ -60,10 +66,13 @@ class OutcomeCosts:
         inside = step.in_positive
         actual, predicted = inside[:, None], inside[None, :]
         where = {
-            "tp": actual & predicted & step.accept, "fn": actual & ~predicted, "imp": actual & predicted & ~step.accept,
-            "fp": ~actual & predicted, "tn": ~(actual | predicted) & step.accept,
+            "tp": actual & predicted & step.accept,
+            "fn": actual & ~predicted,
+            "imp": actual & predicted & ~step.accept,
+            "fp": ~actual & predicted,
+            "tn": ~(actual | predicted) & step.accept,
             "imn": ~(actual | predicted) & ~step.accept,
-        }  # fmt: skip
+        }
         prices = []
         for name in _OUTCOMES:
             distinct = np.unique(costs[where[name]])
@@ -86,7 +95,9 @@ class OutcomeCosts:
     @property
     def support(self) -> FloatArray:
         """All values that a cost can take, ascending."""
-        return np.unique([cost for cost, there in zip(self.costs, self.possible, strict=True) if there])
+        return np.unique(
+            [cost for cost, there in zip(self.costs, self.possible, strict=True) if there]
+        )
 
     def of(self, six: Any) -> Any:
         """Mean cost of six counts, numbers or arrays."""
@@ -99,7 +110,9 @@ class OutcomeCosts:
         out = np.zeros((*added.shape[:-1], added.shape[-1] + 1))
         np.cumsum(added[..., ::-1], axis=-1, out=out[..., -2::-1])
         channels = counts.sum(axis=-1)
-        return np.asarray((out + (channels @ price[:, 0])[..., None]) / channels.sum(axis=-1)[..., None])
+        return np.asarray(
+            (out + (channels @ price[:, 0])[..., None]) / channels.sum(axis=-1)[..., None]
+        )
 
 
 @dataclass(frozen=True)
@@ -138,7 +151,9 @@ class Rule:
                 f"subject_to must bound a share, which does not grow with the rows, got {self.bound.text!r}"
             )
         if self.bound.absolute or self.bound.difference or self.bound.column:
-            raise ValueError(f"subject_to must bound a metric or its .low or .high, got {self.bound.text!r}")
+            raise ValueError(
+                f"subject_to must bound a metric or its .low or .high, got {self.bound.text!r}"
+            )
         if self.bound.end and not isinstance(metric.value, Fraction):
             raise ValueError(
                 f"subject_to must bound .low and .high of shares only (Wilson's limits), got {self.bound.text!r}"
@@ -187,7 +202,8 @@ class Rule:
         if self.bound is not None:
             assert six is not None
             read = self.bounded(six, effective)
-            allowed &= OPERATORS[self.bound.operator](read, self.bound.bound)  # an undefined value keeps no bound
+            # an undefined value keeps no bound
+            allowed &= OPERATORS[self.bound.operator](read, self.bound.bound)
             if self.maximize is not None:
                 keys.append((read if self.bound.operator.startswith(">") else -read, _EQUAL))
         for key, near in keys:
@@ -208,7 +224,9 @@ def values_of(metric: Metric, six: BinaryCounts) -> FloatArray:
 def _check_six(metric: Metric, what: str) -> None:
     if metric.section != "binary" or metric.of != "binary":
         names = ", ".join(names.name for names in SIX)
-        raise ValueError(f"{what} must be a metric of the six counts, got {metric.name!r}; they are {names}")
+        raise ValueError(
+            f"{what} must be a metric of the six counts, got {metric.name!r}; they are {names}"
+        )
 
 
 def thresholds_of(scores: ScoreCounts) -> FloatArray:
@@ -284,20 +302,29 @@ class RowSplits:
     def __iter__(self) -> Iterator[FloatArray]:
         rng = np.random.default_rng(SEED)
         size = len(self.thresholds) - 1
-        weights = np.ones(len(self.place)) if self.weights is None else self.weights.astype(np.float64)
+        weights = (
+            np.ones(len(self.place)) if self.weights is None else self.weights.astype(np.float64)
+        )
         of_row = (
-            np.arange(len(self.place)) if self.clusters is None else np.unique(self.clusters, return_inverse=True)[1]
+            np.arange(len(self.place))
+            if self.clusters is None
+            else np.unique(self.clusters, return_inverse=True)[1]
         )
         channel, block = self.place // size, self.place % size
         score = self.thresholds[block]
         holds = [np.bincount(of_row, weights * (channel < 2))]
-        holds += [np.bincount(of_row, weights * part) for part in (1, score, score**2, channel, channel * score)]
+        holds += [
+            np.bincount(of_row, weights * part)
+            for part in (1, score, score**2, channel, channel * score)
+        ]
         order = np.lexsort(np.round(holds[::-1], 9))
         n, folds = len(order), self.n_folds
         for _ in range(REPEATS):
             dealt = order[np.lexsort((rng.random(n), np.round(holds[0], 9)[order]))]
             fold = np.empty(n, dtype=np.int64)
-            fold[dealt] = rng.permuted(np.tile(np.arange(folds), (-(-n // folds), 1)), axis=1).ravel()[:n]
+            fold[dealt] = rng.permuted(
+                np.tile(np.arange(folds), (-(-n // folds), 1)), axis=1
+            ).ravel()[:n]
             self.folds.append(fold[of_row])
             counts = np.bincount(self.folds[-1] * 4 * size + self.place, weights, 4 * size * folds)
             yield counts.reshape(folds, 4, size).astype(np.float64)
@@ -305,7 +332,9 @@ class RowSplits:
     @property
     def n_folds(self) -> int:
         """Folds: five, or as many as there are clusters."""
-        return min(FOLDS, len(self.place) if self.clusters is None else len(np.unique(self.clusters)))
+        return min(
+            FOLDS, len(self.place) if self.clusters is None else len(np.unique(self.clusters))
+        )
 
     def outcomes(self, places: IntArray) -> FloatArray:
         """Share of the splits in which each row has each outcome, shape (n, 6), by the place of each fold's threshold.
@@ -318,7 +347,9 @@ class RowSplits:
         row = np.arange(len(out))
         for fold, chosen in zip(self.folds, places, strict=True):
             of_fold = chosen[fold]
-            out[row, _OUTCOME[channel, (block >= of_fold).astype(np.int64)]] += (of_fold >= 0) / len(places)
+            out[row, _OUTCOME[channel, (block >= of_fold).astype(np.int64)]] += (
+                of_fold >= 0
+            ) / len(places)
         return out
 
 
@@ -355,10 +386,16 @@ def cross_fit(splits: Any, thresholds: FloatArray, rule: Rule, effective: float 
         others = everyone - parts
         as_many = float(everyone.sum()) / others.sum(axis=(1, 2))
         chosen = rule.choose(thresholds, others, effective * as_many[:, None])
-        counts.append(sum(
-            (six_at(part, place) for part, place in zip(parts, chosen, strict=True) if place >= 0),
-            start=np.zeros(len(_OUTCOMES)),
-        ))  # fmt: skip
+        counts.append(
+            sum(
+                (
+                    six_at(part, place)
+                    for part, place in zip(parts, chosen, strict=True)
+                    if place >= 0
+                ),
+                start=np.zeros(len(_OUTCOMES)),
+            )
+        )
         places.append(chosen)
     return HeldOut(np.array(counts), np.array(places))
 
@@ -384,7 +421,9 @@ class Dependence:
     n_clusters: int | None = None
 
 
-def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float, design: Dependence) -> tuple[float, Interval]:
+def judged_cost(
+    held: HeldOut, costs: OutcomeCosts, level: float, design: Dependence
+) -> tuple[float, Interval]:
     """The mean cost of held-out outcomes and its interval.
 
     The profile-likelihood interval of a mean cost, or Wald's from sums of clusters; its critical value is widened by
@@ -394,11 +433,15 @@ def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float, design: Depend
     n = float(mean.sum())
     value = float(mean @ price) / n
     spread = np.ptp(price[list(costs.possible)]) > 0
-    error, effective = design.by_cluster(price - value) if design.by_cluster else (math.nan, math.inf)
+    error, effective = (
+        design.by_cluster(price - value) if design.by_cluster else (math.nan, math.inf)
+    )
     if error > 0:
         wider = math.sqrt(_wider(costs.of(held.counts.T), error**2))
         degrees = cluster_degrees(effective, design.n_clusters)
-        ends = on_scale("wald", value, error * wider, level, (min(costs.support), max(costs.support)), degrees)
+        ends = on_scale(
+            "wald", value, error * wider, level, (min(costs.support), max(costs.support)), degrees
+        )
         assert ends is not None  # the error is above 0
         return value, ends
     n *= design.effective if design.n_clusters is None else design.n_clusters / n
@@ -411,7 +454,9 @@ def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float, design: Depend
     return value, (min(low, value), max(high, value))
 
 
-def judged_metric(held: HeldOut, metric: Metric, level: float, design: Dependence) -> tuple[float, Interval | None]:
+def judged_metric(
+    held: HeldOut, metric: Metric, level: float, design: Dependence
+) -> tuple[float, Interval | None]:
     """A metric of held-out outcomes and its interval, on the metric's own scale, widened as that of a cost."""
     mean = held.mean
     weight = SixCells(mean, mean / design.effective)
@@ -435,4 +480,6 @@ def judged_metric(held: HeldOut, metric: Metric, level: float, design: Dependenc
 def _wider(values: FloatArray, variance: float) -> float:
     """Factor of a critical value: 1 and the variance between repeats over that of the mean."""
     defined = values[np.isfinite(values)]
-    return 1 + float(np.var(defined, ddof=1)) / variance if len(defined) > 1 and variance > 0 else 1.0
+    return (
+        1 + float(np.var(defined, ddof=1)) / variance if len(defined) > 1 and variance > 0 else 1.0
+    )

@@ -108,7 +108,9 @@ def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted
     class without labelled rows.
     """
     if rows is not None and not (isinstance(rows, numbers.Real) and rows > 0):
-        raise ValueError(f"rows must be the number of rows of the target, above 0, got {rows!r:.40}")
+        raise ValueError(
+            f"rows must be the number of rows of the target, above 0, got {rows!r:.40}"
+        )
     labels, step = evaluation.labels, evaluation.scored
     if isinstance(given, numbers.Real) and not isinstance(given, bool):
         if step is None or step.positive is None:
@@ -122,7 +124,9 @@ def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted
     else:
         wanted = _floats(given, given)
         if len(wanted) != len(labels):
-            raise ValueError(f"there must be one share for each of {len(labels)} classes, got {len(wanted)}")
+            raise ValueError(
+                f"there must be one share for each of {len(labels)} classes, got {len(wanted)}"
+            )
         members = dict(zip(labels, np.eye(len(labels), dtype=bool), strict=True))
     together = np.sum(list(members.values()), axis=0)
     if together.max() > 1:
@@ -130,7 +134,11 @@ def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted
         raise ValueError(f"a class must have one share, got several that are of {listed(twice, 8)}")
     names, rest = [quoted(name) for name in members], together == 0
     missing = 1 - math.fsum(wanted)
-    if not all(0 <= share <= 1 for share in wanted) or missing < -1e-9 or (not rest.any() and abs(missing) > 1e-9):
+    if (
+        not all(0 <= share <= 1 for share in wanted)
+        or missing < -1e-9
+        or (not rest.any() and abs(missing) > 1e-9)
+    ):
         raise ValueError(f"shares must lie between 0 and 1 and sum to 1, got {given!r:.80}")
     if rest.any():
         others = quoted(labels[int(rest.argmax())]) if rest.sum() == 1 else "all others"
@@ -141,7 +149,9 @@ def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted
     total = np.bincount(strata, by_class, len(wanted))
     for share, there, name in zip(wanted, total, names, strict=True):
         if share > 0 and not there > 0:
-            raise ValueError(f"a share above 0 needs labelled rows of the class, and there are none of {name}")
+            raise ValueError(
+                f"a share above 0 needs labelled rows of the class, and there are none of {name}"
+            )
     inside = by_class / np.where(total > 0, total, 1.0)[strata]
     shares = np.array(wanted)[strata] * inside
     return Target(shares, strata, tuple(names), math.nan if rows is None else float(rows), counted)
@@ -153,14 +163,21 @@ def _members(evaluation: Evaluation, names: list[Label]) -> dict[Any, Any]:
     A text stands for a label of that text, too: files have no other names.
     """
     labels = evaluation.labels
-    steps = [(step.labels, step.group_of_class) for step in reversed(evaluation._views.composed.values())]
+    steps = [
+        (step.labels, step.group_of_class) for step in reversed(evaluation._views.composed.values())
+    ]
     for several, place in [(labels, np.arange(len(labels))), *steps]:
         by_text = {str(label): label for label in several}
-        meant = [name if name in several else by_text.get(name) if isinstance(name, str) else None for name in names]
+        meant = [
+            name if name in several else by_text.get(name) if isinstance(name, str) else None
+            for name in names
+        ]
         if all(name in several for name in meant) and len(set(meant)) == len(meant):
             return {name: place == several.index(name) for name in meant}
     unknown = next((name for name in names if name not in labels), names[0])
-    raise ValueError(f"shares must be of the classes {listed(labels, 8)} or of the groups of one step, got {unknown!r}")
+    raise ValueError(
+        f"shares must be of the classes {listed(labels, 8)} or of the groups of one step, got {unknown!r}"
+    )
 
 
 def _floats(values: Any, given: Any) -> list[float]:
@@ -169,7 +186,9 @@ def _floats(values: Any, given: Any) -> list[float]:
     except (TypeError, ValueError):
         shares = []
     if not shares:
-        raise TypeError(f"shares must be a number, numbers by class or group, or one number a class, got {given!r:.80}")
+        raise TypeError(
+            f"shares must be a number, numbers by class or group, or one number a class, got {given!r:.80}"
+        )
     return shares
 
 
@@ -213,7 +232,9 @@ class Moved:
         self.evaluation, self.target = evaluation, target
         counts = evaluation.confusion_matrix.counts.sum(axis=1).astype(np.float64)
         self.by_class = counts
-        self.factors = np.divide(target.shares * counts.sum(), counts, out=np.zeros(len(counts)), where=counts > 0)
+        self.factors = np.divide(
+            target.shares * counts.sum(), counts, out=np.zeros(len(counts)), where=counts > 0
+        )
         self.statistics = reweighted(evaluation.statistics, self.factors, self._sides())
         self.views = self._seen(self.statistics)
         self.undefined: dict[str, str] = {}
@@ -253,7 +274,9 @@ class Moved:
         return {
             term.name: term
             for metrics in (*sections, self.evaluation.extra_metrics)
-            for step in (self.views.steps if any("<step>" in metric.name for metric in metrics) else ("",))
+            for step in (
+                self.views.steps if any("<step>" in metric.name for metric in metrics) else ("",)
+            )
             for metric in filter(self._moves, metrics)
             for term in self._each(metric, step)
         }
@@ -262,7 +285,12 @@ class Moved:
         if metric in self.evaluation.extra_metrics:
             return metric.value is not None
         there = metric.section in _SECTIONS and self.evaluation.has_section(metric.section)
-        return there and metric.interval != "count" and metric.of not in _LEFT_OUT and metric.name != "spcc/d_b"
+        return (
+            there
+            and metric.interval != "count"
+            and metric.of not in _LEFT_OUT
+            and metric.name != "spcc/d_b"
+        )
 
     def _each(self, metric: Metric, step: str) -> Iterator[_Term]:
         samples, names = self.views.of(metric, step), self.views.names(metric, step)
@@ -275,7 +303,11 @@ class Moved:
             name = pattern.replace("<label>", encoded).replace("<group>", encoded)
             value = settled(float(values[k or 0]), metric.low, metric.high)
             if not math.isfinite(value):
-                reason = metric.function.why(samples.argument(), k) or metric.reason or "its denominator is zero"
+                reason = (
+                    metric.function.why(samples.argument(), k)
+                    or metric.reason
+                    or "its denominator is zero"
+                )
                 self.undefined[name], value = reason, math.nan
             yield _Term(name, metric, samples, step, k, value)
 
@@ -287,9 +319,15 @@ class Moved:
         counts, squares = self.statistics.matrix.counts, self.statistics.squares
         assert squares is not None  # reweighted() makes them
         actual, predicted = np.nonzero(counts)
-        at = Influence(Predictions.from_arrays(self.evaluation.labels, actual, predicted), self.views)
+        at = Influence(
+            Predictions.from_arrays(self.evaluation.labels, actual, predicted), self.views
+        )
         total = float(counts.sum())
-        return at, counts[actual, predicted] / total, squares.matrix.counts[actual, predicted] / total**2
+        return (
+            at,
+            counts[actual, predicted] / total,
+            squares.matrix.counts[actual, predicted] / total**2,
+        )
 
     @cached_property
     def _alone(self) -> EvaluationViews:
@@ -316,7 +354,11 @@ class Moved:
         parts = self._by_cell(term) if metric.of in _COUNTED else self._by_moments(term)
         if parts is None or not isinstance(rows, Predictions):
             return parts
-        rough = metric.of not in _COUNTED and self._known[metric.name, term.step][3] and len(rows) <= _MOST_ROWS
+        rough = (
+            metric.of not in _COUNTED
+            and self._known[metric.name, term.step][3]
+            and len(rows) <= _MOST_ROWS
+        )
         by_row = self._by_row(term, rows) if rough or rows.clusters is not None else None
         return by_row or parts[0], parts[1]
 
@@ -325,7 +367,9 @@ class Moved:
         psi = term.samples.by_row(term.metric, at, term.step, term.k)
         if psi is None:
             return None
-        within, means = centred(psi, self.target.strata[at.rows.actual], weight, len(self.target.names))
+        within, means = centred(
+            psi, self.target.strata[at.rows.actual], weight, len(self.target.names)
+        )
         realised = float(weight @ (within if self.target.counted else psi) ** 2)
         return Parts(float(squares @ within**2), 0.0, realised), means
 
@@ -373,7 +417,11 @@ class Moved:
         if samples is None:
             return None
         with np.errstate(all="ignore"):
-            value: Any = term.metric.of_each(samples) if term.k is not None else term.metric.number(samples.argument())
+            value: Any = (
+                term.metric.of_each(samples)
+                if term.k is not None
+                else term.metric.number(samples.argument())
+            )
             padded = term._replace(samples=samples, value=value)
             found = self._centred(padded) or self._uncentred(padded)
         return None if found[0] is None else (value, found[0])
@@ -387,9 +435,16 @@ class Moved:
         centred = None if psi is None else samples.within(psi, strata)
         if psi is None or centred is None:
             return None
-        spread = self._spread(term, lambda alone: alone.standard_error(centred[0] if self.target.counted else psi))
-        means = centred[1] if len(centred[1]) == len(self.target.names) and centred[1].ndim == 1 else None
-        if means is not None and isinstance(samples, ScoreTable | ScoreSamples):  # negatives, positives
+        spread = self._spread(
+            term, lambda alone: alone.standard_error(centred[0] if self.target.counted else psi)
+        )
+        means = (
+            centred[1]
+            if len(centred[1]) == len(self.target.names) and centred[1].ndim == 1
+            else None
+        )
+        # negatives, positives
+        if means is not None and isinstance(samples, ScoreTable | ScoreSamples):
             means = means if strata[self.evaluation.scored.in_positive].min() else means[::-1]  # type: ignore[union-attr]
         return samples.standard_error(centred[0]), spread, means, False
 
@@ -403,7 +458,9 @@ class Moved:
         """The variance of one row of the target by the error of all as if weights were numbers of rows."""
         alone = None if math.isnan(self.target.rows) else self._alone.of(term.metric, term.step)
         spread = None if alone is None else error(alone)
-        return math.nan if alone is None or spread is None else spread**2 * float(np.max(alone.total))
+        return (
+            math.nan if alone is None or spread is None else spread**2 * float(np.max(alone.total))
+        )
 
     def _by_row(self, term: _Term, rows: Predictions) -> Parts | None:
         """By the rows, summed by cluster; None if they have no influence on the metric."""
@@ -413,7 +470,9 @@ class Moved:
         psi, within, weights = influence
         whole = self.row_weights(rows)
         realised = float(whole @ (within if self.target.counted else psi) ** 2) / float(whole.sum())
-        return Parts(standard_error(weights * within, rows.weights, rows.clusters) ** 2, 0.0, realised)
+        return Parts(
+            standard_error(weights * within, rows.weights, rows.clusters) ** 2, 0.0, realised
+        )
 
     def row_weights(self, rows: Predictions) -> FloatArray:
         """The weight of each row at the target, shape (n,): its class's factor times its own weight."""
@@ -423,7 +482,9 @@ class Moved:
     def within(self, term: _Term) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """A metric's influence by row, the same less the mean of its stratum, and the weights; None without rows."""
         rows = self.evaluation.rows
-        if not isinstance(rows, Predictions) or (rows.source is None and term.metric.needs == "probabilities"):
+        if not isinstance(rows, Predictions) or (
+            rows.source is None and term.metric.needs == "probabilities"
+        ):
             return None
         psi = term.samples.by_row(term.metric, Influence(rows, self.views), term.step, term.k)
         if psi is None:
@@ -451,7 +512,11 @@ class Moved:
                 key = term.metric.name, term.step
                 if key not in by_metric:
                     one = term.k is None
-                    by_metric[key] = term.metric.number(samples.argument()) if one else term.metric.of_each(samples)
+                    by_metric[key] = (
+                        term.metric.number(samples.argument())
+                        if one
+                        else term.metric.of_each(samples)
+                    )
                 values[term.name] = float(_of(by_metric[key], term.k))
         return {name: value for name, value in values.items() if math.isfinite(value)}
 
@@ -513,19 +578,25 @@ class Transported(RemovedAttributes):
         target = self.moved.target
         if self.withdrawn:
             return dict.fromkeys(target.names, math.nan)
-        return dict(zip(target.names, np.bincount(target.strata, target.shares).tolist(), strict=True))
+        return dict(
+            zip(target.names, np.bincount(target.strata, target.shares).tolist(), strict=True)
+        )
 
     @cached_property
     def metrics(self) -> dict[str, float]:
         """Every metric that can be moved, by its full name; NaN where it is undefined (see :attr:`undefined`)."""
         terms = self.moved.terms
-        return ByName({name: math.nan if self.withdrawn else term.value for name, term in terms.items()})
+        return ByName(
+            {name: math.nan if self.withdrawn else term.value for name, term in terms.items()}
+        )
 
     @property
     def undefined(self) -> dict[str, str]:
         """The reason why a metric is NaN, by name."""
         reason = f"withdrawn: {misfit(self.fit_pvalue)}"
-        reasons = dict.fromkeys(self.moved.terms, reason) if self.withdrawn else self.moved.undefined
+        reasons = (
+            dict.fromkeys(self.moved.terms, reason) if self.withdrawn else self.moved.undefined
+        )
         return ByName(reasons if self.moved.terms else {}, "undefined metric")
 
     @cached_property
@@ -543,7 +614,11 @@ class Transported(RemovedAttributes):
     @property
     def own_standard_errors(self) -> dict[str, float]:
         """Standard errors about the metrics of the target's own labels; empty if its size is unknown."""
-        parts = {} if math.isnan(self.rows) else {name: parts for name, (parts, _) in self._parts.items()}
+        parts = (
+            {}
+            if math.isnan(self.rows)
+            else {name: parts for name, (parts, _) in self._parts.items()}
+        )
         errors = {name: part.own_error(self.rows) for name, part in parts.items()}
         return ByName(errors, "own standard error of")
 
@@ -574,8 +649,13 @@ class Transported(RemovedAttributes):
             ends = self.moved.fallback(term) if ends is None and not realised else ends
             if ends is not None and value != term.value:
                 # A further negative can only lower the value, so the upper end stays what it is without one.
-                plain = on_scale(scale, term.value, plain_error, self.evaluation.confidence_level, bounds)
-                ends = min(ends[0], term.value), max(ends[1], term.value if plain is None else plain[1])
+                plain = on_scale(
+                    scale, term.value, plain_error, self.evaluation.confidence_level, bounds
+                )
+                ends = (
+                    min(ends[0], term.value),
+                    max(ends[1], term.value if plain is None else plain[1]),
+                )
             if name in self._at_ends:
                 reached = [term.value, *(ends or ()), *filter(math.isfinite, self._at_ends[name])]
                 ends = min(reached), max(reached)
@@ -592,7 +672,9 @@ class Transported(RemovedAttributes):
             return values
         for share in estimated.ends:
             parts = np.array([1 - share, share])
-            there = _of_strata(self.evaluation, parts, target.strata, target.names, target.rows, estimated)
+            there = _of_strata(
+                self.evaluation, parts, target.strata, target.names, target.rows, estimated
+            )
             for name, term in Moved(self.evaluation, there).terms.items():
                 values.setdefault(name, []).append(term.value)
         return values
@@ -603,7 +685,11 @@ class Transported(RemovedAttributes):
 
         Its own errors are those of sampling weights, which do not know that the shares are given: they are wider.
         """
-        rows, spec, facts = self.evaluation.rows, replace(self.evaluation.spec, weights_are="sampling"), RowFacts()
+        rows, spec, facts = (
+            self.evaluation.rows,
+            replace(self.evaluation.spec, weights_are="sampling"),
+            RowFacts(),
+        )
         if isinstance(rows, Predictions):
             facts = RowFacts(strata=self.moved.target.strata[rows.actual])
             rows = replace(rows, weights=self.moved.row_weights(rows))
@@ -621,14 +707,20 @@ class Transported(RemovedAttributes):
         if mixed:
             out.append(f"inside {' and '.join(mixed)} the classes keep their labelled mix")
         if step is not None and moved._sides() is None:
-            out.append("metrics of the positive group's score are left out: the mix of classes inside a group changes")
+            out.append(
+                "metrics of the positive group's score are left out: the mix of classes inside a group changes"
+            )
         few = [
             f"{quoted(label)} (n = {n:g})"
-            for label, n, q in zip(self.evaluation.labels, moved.by_class, target.shares, strict=True)
+            for label, n, q in zip(
+                self.evaluation.labels, moved.by_class, target.shares, strict=True
+            )
             if 0 < n < _FEW and q > 0
         ]
         if few:
-            out.append(f"fewer than {_FEW} labelled rows of {', '.join(few[:8])}: intervals are approximate")
+            out.append(
+                f"fewer than {_FEW} labelled rows of {', '.join(few[:8])}: intervals are approximate"
+            )
         if step is not None and moved.heavy_negative >= _HEAVY:
             out.append(
                 f"the average precision tends to be too high: each labelled negative weighs {moved.heavy_negative:.0%} "
@@ -637,7 +729,9 @@ class Transported(RemovedAttributes):
         absent = [name for name, share in self.by_name.items() if share < _ABSENT]
         if target.estimated is not None and absent:
             rest = "too narrow" if target.estimated.ends is None else "as far as its own reaches"
-            out.append(f"the estimated share of {', '.join(absent[:8])} is 0: intervals that rest on it are {rest}")
+            out.append(
+                f"the estimated share of {', '.join(absent[:8])} is 0: intervals that rest on it are {rest}"
+            )
         summed = isinstance(self.evaluation.rows, Predictions) and target.estimated is None
         if self.evaluation.cluster_errors is not None and not summed:
             out.append("rows belong together in groups: these errors take them for independent")
@@ -653,11 +747,15 @@ class Transported(RemovedAttributes):
         """
         moved, term = self.moved, self.moved.terms[metric]
         rows, values = moved.statistics.matrix.counts.sum(axis=1), list[float]()
-        for k in np.argsort(-rows, kind="stable")[:_MOST_ANSWERS] if term.metric.of in _COUNTED else ():
+        for k in (
+            np.argsort(-rows, kind="stable")[:_MOST_ANSWERS] if term.metric.of in _COUNTED else ()
+        ):
             counts = np.zeros((len(rows),) * 2)
             counts[:, k] = rows
             values += moved.of_table(counts, [term]).values()
-        return (min(values) if term.metric.better == "lower" else max(values)) if values else math.nan
+        return (
+            (min(values) if term.metric.better == "lower" else max(values)) if values else math.nan
+        )
 
     def figure(self, metric: str | None = None) -> Figure:
         """Draw a metric against the share of positives, from that of the labelled rows to that of the target.
@@ -675,10 +773,14 @@ class Transported(RemovedAttributes):
         from cmtrack.plots.evaluation import at_prevalence_figure
 
         step = self.evaluation.scored
-        share = math.nan if step is None else float(self.moved.target.shares[step.in_positive].sum())
+        share = (
+            math.nan if step is None else float(self.moved.target.shares[step.in_positive].sum())
+        )
         figure = at_prevalence_figure(self.evaluation, metric, target=share)
         if figure is None:
-            raise ValueError(f"the figure is of a positive class or group and a metric that moves, got {metric!r}")
+            raise ValueError(
+                f"the figure is of a positive class or group and a metric that moves, got {metric!r}"
+            )
         return figure
 
     def homogeneity(self, audited: Evaluation) -> tuple[float, int, float]:
@@ -698,13 +800,19 @@ class Transported(RemovedAttributes):
         got, wanted = getattr(audited, "labels", ()), self.evaluation.labels
         if got != wanted:
             text = listed(got, 8) if got else f"{audited!r:.80}"
-            raise ValueError(f"audited must be an evaluation of the classes {listed(wanted, 8)}, got {text}")
-        both = np.stack([one.confusion_matrix.counts for one in (self.evaluation, audited)]).astype(np.float64)
+            raise ValueError(
+                f"audited must be an evaluation of the classes {listed(wanted, 8)}, got {text}"
+            )
+        both = np.stack([one.confusion_matrix.counts for one in (self.evaluation, audited)]).astype(
+            np.float64
+        )
         rows, columns = both.sum(axis=2), both.sum(axis=0)
         seen = (rows > 0).all(axis=0)
         expected = rows[:, :, None] * columns / np.maximum(columns.sum(axis=1), 1e-300)[:, None]
         used = (columns > 0) & seen[:, None]
-        statistic = float(((both - expected) ** 2 / np.where(expected > 0, expected, 1.0))[:, used].sum())
+        statistic = float(
+            ((both - expected) ** 2 / np.where(expected > 0, expected, 1.0))[:, used].sum()
+        )
         degrees = int((used.sum(axis=1) - 1)[seen].sum())
         return statistic, degrees, float(chdtrc(degrees, statistic)) if degrees > 0 else math.nan
 
@@ -738,8 +846,12 @@ class Transported(RemovedAttributes):
             change = value - here.get(name, math.nan)
             change = 0.0 if abs(change) <= _SAME else change  # and no -0.000
             ends = intervals.get(name, nothing)
-            rows.append((name, here.get(name, math.nan), value, *ends, change, self._why(name, change)))
-        return pd.DataFrame(rows, columns=["metric", "here", "there", "low", "high", "change", "why"])
+            rows.append(
+                (name, here.get(name, math.nan), value, *ends, change, self._why(name, change))
+            )
+        return pd.DataFrame(
+            rows, columns=["metric", "here", "there", "low", "high", "change", "why"]
+        )
 
     def _why(self, name: str, change: float) -> str:
         """The class whose share moves a metric most, for people."""
@@ -749,23 +861,37 @@ class Transported(RemovedAttributes):
             return "the same at both"
         target, counts = self.moved.target, self.moved.by_class
         size = len(target.names)
-        before, after = (np.bincount(target.strata, part, size) for part in (counts / counts.sum(), target.shares))
+        before, after = (
+            np.bincount(target.strata, part, size)
+            for part in (counts / counts.sum(), target.shares)
+        )
         means = self._parts[name][1] if name in self._parts else None
         by = (after - before) * (1 if means is None else means * np.sign(change))
         step = self.evaluation.scored
-        first = 0 if target.estimated is None or step is None else int(target.strata[step.in_positive].min())
+        first = (
+            0
+            if target.estimated is None or step is None
+            else int(target.strata[step.in_positive].min())
+        )
         most = first if size == 2 else int(np.argmax(by if means is not None else np.abs(by)))
         return f"{target.names[most]} has {100 * after[most]:.3g} % instead of {100 * before[most]:.3g} %"
 
     def _repr_html_(self) -> str:
-        return notebook.view(notebook.sentence(repr(self)), notebook.table(self.to_frame()), notes=self.warnings)
+        return notebook.view(
+            notebook.sentence(repr(self)), notebook.table(self.to_frame()), notes=self.warnings
+        )
 
     def __repr__(self) -> str:
         if self.withdrawn:
             return f"Transported(withdrawn: {misfit(self.fit_pvalue)})"
         shown = [
             f"{self.evaluation.catalog.lookup(name).heading(brief=True)} {self.metrics[name]:.4g}"
-            for name in ("multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/precision", "binary/recall")
+            for name in (
+                "multiclass/accuracy",
+                "multiclass/matthews_corrcoef",
+                "binary/precision",
+                "binary/recall",
+            )
             if name in self.metrics
         ]
         largest = sorted(self.shares.items(), key=lambda item: -item[1])[:4]
@@ -774,13 +900,20 @@ class Transported(RemovedAttributes):
 
 
 def _of_strata(
-    evaluation: Evaluation, parts: FloatArray, strata: IntArray, names: tuple[str, ...], rows: float, error: Estimated
+    evaluation: Evaluation,
+    parts: FloatArray,
+    strata: IntArray,
+    names: tuple[str, ...],
+    rows: float,
+    error: Estimated,
 ) -> Target:
     counts = evaluation.confusion_matrix.counts.sum(axis=1).astype(np.float64)
     total = np.bincount(strata, counts)
     if not (total > 0).all():
         lost = names[int(total.argmin())]
-        raise ValueError(f"a share that is estimated needs labelled rows, and there are none of {lost}")
+        raise ValueError(
+            f"a share that is estimated needs labelled rows, and there are none of {lost}"
+        )
     return Target(parts[strata] * counts / total[strata], strata, names, rows, estimated=error)
 
 
@@ -792,21 +925,36 @@ def target_of(evaluation: Evaluation, estimate: BasePrevalence) -> Target:
     estimate = estimate.refused or estimate
     labels, step = evaluation.labels, evaluation.scored
     if isinstance(estimate, ClassPrevalenceEstimate):
-        if set(estimate.classes) != set(labels) or not np.isfinite(estimate.class_shares.values).all():
-            raise ValueError(f"the estimate must be of all classes {listed(labels, 8)}, got {estimate!r}")
+        if (
+            set(estimate.classes) != set(labels)
+            or not np.isfinite(estimate.class_shares.values).all()
+        ):
+            raise ValueError(
+                f"the estimate must be of all classes {listed(labels, 8)}, got {estimate!r}"
+            )
         order = [estimate.classes.index(label) for label in labels]
-        estimated = Estimated(estimate.class_shares.covariance[np.ix_(order, order)], estimate.fit_pvalue)
+        estimated = Estimated(
+            estimate.class_shares.covariance[np.ix_(order, order)], estimate.fit_pvalue
+        )
         parts, strata = estimate.class_shares.values[order], np.arange(len(labels))
-        return _of_strata(evaluation, parts, strata, tuple(map(quoted, labels)), estimate.n_target, estimated)
+        return _of_strata(
+            evaluation, parts, strata, tuple(map(quoted, labels)), estimate.n_target, estimated
+        )
     if step is None or step.positive is None or estimate.positive != step.labels[step.positive]:
-        raise ValueError(f"the estimate must be of the positive {evaluation.positive!r}, got {estimate!r}")
+        raise ValueError(
+            f"the estimate must be of the positive {evaluation.positive!r}, got {estimate!r}"
+        )
     if not math.isfinite(estimate.variance.total):
         raise ValueError(f"the estimate is not identified: {estimate!r}")
     sign = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    estimated = Estimated(sign * estimate.variance.total, estimate.fit_pvalue, (estimate.low, estimate.high))
+    estimated = Estimated(
+        sign * estimate.variance.total, estimate.fit_pvalue, (estimate.low, estimate.high)
+    )
     names = tuple(quoted(name) for name in (evaluation.negative, evaluation.positive))
     parts = np.array([1 - estimate.value, estimate.value])
-    return _of_strata(evaluation, parts, step.in_positive.astype(np.int64), names, estimate.n_target, estimated)
+    return _of_strata(
+        evaluation, parts, step.in_positive.astype(np.int64), names, estimate.n_target, estimated
+    )
 
 
 def _are_scores(evaluation: Evaluation, given: Any) -> bool:
@@ -818,13 +966,19 @@ def _are_scores(evaluation: Evaluation, given: Any) -> bool:
     return np.ndim(given) == 1 and len(evaluation.labels) == 2 != len(given)
 
 
-def transported(evaluation: Evaluation, given: Any, rows: float | None = None, counted: bool = False) -> Transported:
+def transported(
+    evaluation: Evaluation, given: Any, rows: float | None = None, counted: bool = False
+) -> Transported:
     """The metrics of an evaluation at other shares of its classes; see :meth:`Evaluation.at`."""
     if evaluation.none is not None:
-        raise ValueError(f"shares are of rows, which each have one actual class, got {evaluation!r}")
+        raise ValueError(
+            f"shares are of rows, which each have one actual class, got {evaluation!r}"
+        )
     if isinstance(given, BasePrevalence):
         if rows is not None or counted:
-            raise ValueError("rows= and counted= are of stated shares: an estimate brings its own rows")
+            raise ValueError(
+                "rows= and counted= are of stated shares: an estimate brings its own rows"
+            )
         target = target_of(evaluation, given)
     elif _are_scores(evaluation, given):
         raise RemovedFeature(reason("Evaluation.at(scores)"))

@@ -117,7 +117,8 @@ class PairSum:
             self._pending += len(self._sparse[-1][0])
             if len(self._sparse) > 1 and self._pending > 4 * _PAIRS:
                 self._sparse = [self._compact()]
-                self._pending = len(self._sparse[0][0]) // 2  # what is large is not put together each time
+                # what is large is not put together each time
+                self._pending = len(self._sparse[0][0]) // 2
         for side, (left, mine, other) in enumerate(((predicted, a, b), (actual, b, a))):
             rest = np.where(mine > other, UNIT - other * unit[3], 0)
             if rest.any():
@@ -190,7 +191,9 @@ def _blocks(actual: LabelSets, predicted: LabelSets) -> list[tuple[int, int]]:
 class _Side:
     """One side's labels of a block, and their runs by (document, family)."""
 
-    def __init__(self, labels: tuple[IntArray, IntArray], hit: BoolArray, families: Families) -> None:
+    def __init__(
+        self, labels: tuple[IntArray, IntArray], hit: BoolArray, families: Families
+    ) -> None:
         self.document, self.code = labels
         self.hit, n_families = hit, len(families.names)
         self.runs = Runs.of(self.document * n_families + families.family_of_code[self.code])
@@ -201,7 +204,9 @@ class _Side:
     def meet(self, other: _Side, at: IntArray) -> None:
         """Find the unmatched siblings on the other side, ``at`` whose run each run meets, or -1."""
         self.met = at >= 0
-        self.across = np.where(self.met, other.left[at], 0) if len(other.left) else np.zeros_like(at)
+        self.across = (
+            np.where(self.met, other.left[at], 0) if len(other.left) else np.zeros_like(at)
+        )
         self.outside = ~self.hit & (self.across == 0)[self.runs.of_item]
 
     def unmatched(self) -> Left:
@@ -225,27 +230,39 @@ class _Collector:
         self._small = np.zeros((len(families.names), _SMALL**3), dtype=np.int64)
         self._large: list[IntArray] = []
         depths = families.nodes.T
-        self._deeper = [nodes for nodes in depths if not self._is_code(nodes) and not self._is_family(nodes)]
-        self._like_codes = sum(map(self._is_code, depths))  # depths whose nodes hold a single code each
+        self._deeper = [
+            nodes for nodes in depths if not self._is_code(nodes) and not self._is_family(nodes)
+        ]
+        # depths whose nodes hold a single code each
+        self._like_codes = sum(map(self._is_code, depths))
         self._like_families = sum(map(self._is_family, depths))
 
     def _is_code(self, nodes: IntArray) -> bool:
         return bool(np.array_equal(nodes, np.arange(self.size)))
 
     def _is_family(self, nodes: IntArray) -> bool:
-        return not self._is_code(nodes) and bool(np.array_equal(nodes, self.families.family_of_code))
+        return not self._is_code(nodes) and bool(
+            np.array_equal(nodes, self.families.family_of_code)
+        )
 
     def add(self, first: int, last: int, *labels: tuple[IntArray, IntArray]) -> None:
         """Add the documents ``first`` to ``last``, whose predicted and actual labels are given as (document, code)."""
-        hits = [places >= 0 for places in partners(*(documents * self.size + codes for documents, codes in labels))]
-        ours, theirs = (_Side(some, hit, self.families) for some, hit in zip(labels, hits, strict=True))
+        hits = [
+            places >= 0
+            for places in partners(*(documents * self.size + codes for documents, codes in labels))
+        ]
+        ours, theirs = (
+            _Side(some, hit, self.families) for some, hit in zip(labels, hits, strict=True)
+        )
         at, gold_at = partners(ours.runs.key, theirs.runs.key)
         ours.meet(theirs, at)
         theirs.meet(ours, gold_at)
         for of_side, side in zip(self.hits, (theirs, ours), strict=True):
             of_side.append(side.hit)
         gold = theirs.code[theirs.outside]
-        for column, codes in enumerate((ours.code[ours.hit], ours.code, theirs.code, ours.code[ours.outside], gold)):
+        for column, codes in enumerate(
+            (ours.code[ours.hit], ours.code, theirs.code, ours.code[ours.outside], gold)
+        ):
             self.codes[:, column] += np.bincount(codes, minlength=self.size)
         self._count_patterns(ours.family, ours.matched, ours.left, ours.across)
         zero = np.zeros(int((~theirs.met).sum()), dtype=np.int64)
@@ -253,15 +270,21 @@ class _Collector:
         self.pairs.add(ours.unmatched(), theirs.unmatched())
         if self.together is not None and self.alone is not None:
             sides = [(side, side.met[side.runs.of_item]) for side in (ours, theirs)]
-            self.together.add(*(Left(side.code[met], side.runs.size[side.met]) for side, met in sides))
+            self.together.add(
+                *(Left(side.code[met], side.runs.size[side.met]) for side, met in sides)
+            )
             for column, (side, met) in enumerate(sides):
                 self.alone[:, column] += np.bincount(side.code[~met], minlength=self.size)
         self._count_documents(self.tallies[first:last], ours, theirs)
 
-    def _count_patterns(self, family: IntArray, matched: IntArray, left: IntArray, across: IntArray) -> None:
+    def _count_patterns(
+        self, family: IntArray, matched: IntArray, left: IntArray, across: IntArray
+    ) -> None:
         small = np.maximum(np.maximum(matched, left), across) < _SMALL
         key = ((family * _SMALL + matched) * _SMALL + left) * _SMALL + across
-        self._small += np.bincount(key[small], minlength=self._small.size).reshape(self._small.shape)
+        self._small += np.bincount(key[small], minlength=self._small.size).reshape(
+            self._small.shape
+        )
         if not small.all():
             rows = np.column_stack((family, matched, left, across, np.ones_like(family)))[~small]
             self._large.append(count_rows(rows))
@@ -270,7 +293,13 @@ class _Collector:
         """Numbers of documents by family and pattern, shape (R, 5)."""
         family, key = np.nonzero(self._small)
         small = np.column_stack(
-            (family, key // _SMALL**2, key // _SMALL % _SMALL, key % _SMALL, self._small[family, key])
+            (
+                family,
+                key // _SMALL**2,
+                key // _SMALL % _SMALL,
+                key % _SMALL,
+                self._small[family, key],
+            )
         )
         return count_rows(np.concatenate([small, *self._large]))
 
@@ -288,7 +317,9 @@ class _Collector:
             nodes += self._like_families * by_document(keys[ours.met], keys, gold_keys)
         for node in self._deeper:
             many = int(node.max()) + 1
-            keys, gold_keys = (_distinct(side.document, node[side.code], many) for side in (ours, theirs))
+            keys, gold_keys = (
+                _distinct(side.document, node[side.code], many) for side in (ours, theirs)
+            )
             shared = keys[partners(keys, gold_keys)[0] >= 0]
             nodes += by_document(shared // many, keys // many, gold_keys // many)
         out[:, 5:] += nodes.astype(np.int32)
@@ -307,7 +338,9 @@ def _macro_influence(
     hits, called, held = codes[:, 0], codes[:, 1], codes[:, 2]
     n = actual.size
     out = np.zeros((n, 3))
-    for column, (side, flags, total) in enumerate(((predicted, hit, called), (actual, gold_hit, held))):
+    for column, (side, flags, total) in enumerate(
+        ((predicted, hit, called), (actual, gold_hit, held))
+    ):
         value, scale = _mean_of_ratios(hits, total)
         out[:, column] = n * side.sum((flags - value[side.code]) * scale[side.code])
     value, scale = _mean_of_ratios(2 * hits, called + held)

@@ -60,7 +60,8 @@ def tally_sums(table: TallyTable) -> tuple[IntArray, IntArray]:
     """Sums (8,) and sums of products (8, 8) of documents' tallies (n, 8): whole numbers, so shards add up exactly."""
     products = np.zeros((len(TALLIES),) * 2, dtype=np.int64)
     for start in range(0, len(table), 1 << 16):
-        rows = table[start : start + (1 << 16)].astype(np.float64)  # exact: the products stay far below 2**53
+        # exact: the products stay far below 2**53
+        rows = table[start : start + (1 << 16)].astype(np.float64)
         products += (rows.T @ rows).astype(np.int64)
     return table.sum(axis=0, dtype=np.int64), products
 
@@ -136,7 +137,9 @@ class PairCounts(Record):
         return PairCounts(keys[order], self.masses[order], surplus)
 
     def __add__(self, other: PairCounts) -> PairCounts:
-        keys, masses = sum_by_key(np.concatenate((self.keys, other.keys)), np.concatenate((self.masses, other.masses)))
+        keys, masses = sum_by_key(
+            np.concatenate((self.keys, other.keys)), np.concatenate((self.masses, other.masses))
+        )
         return PairCounts(keys, masses, self.surplus + other.surplus)
 
     def within(self, start: int, stop: int, matching: str) -> FloatArray:
@@ -145,7 +148,9 @@ class PairCounts(Record):
         low, high = np.searchsorted(self.keys, [start * size, stop * size])
         keys, column = self.keys[low:high], MATCHINGS.index(matching)
         out = np.zeros((width, width))
-        out[keys // size - start, keys % size - start] = self.masses[low:high, column] / (1 if column == 0 else UNIT)
+        out[keys // size - start, keys % size - start] = self.masses[low:high, column] / (
+            1 if column == 0 else UNIT
+        )
         return out
 
 
@@ -193,11 +198,16 @@ class FamilyStatistics(Record):
     def from_plain(cls, data: Any, families: Families) -> FamilyStatistics:
         """Read :meth:`to_plain`."""
         read = {item.name: item.metadata["read"] for item in fields(cls)[1:] if item.name in data}
-        made = cls(families, **{name: decode(data[name], len(families.codes)) for name, decode in read.items()})
+        made = cls(
+            families,
+            **{name: decode(data[name], len(families.codes)) for name, decode in read.items()},
+        )
         if (made.codes[:, [HITS]] > made.codes[:, [PREDICTED, ACTUAL]]).any():
             raise ValueError("a code must be on each side in no fewer documents than on both")
         if made.patterns[:, 0].max(initial=0) >= len(families.names):
-            raise ValueError(f"patterns must be of {len(families.names)} families, got {made.patterns[:, 0].max()}")
+            raise ValueError(
+                f"patterns must be of {len(families.names)} families, got {made.patterns[:, 0].max()}"
+            )
         return made
 
     def __add__(self, other: FamilyStatistics) -> FamilyStatistics:
@@ -208,7 +218,9 @@ class FamilyStatistics(Record):
         for item in fields(self)[1:]:
             a, b = getattr(ours, item.name), getattr(theirs, item.name)
             if (a is None) != (b is None):
-                raise ValueError(f"evaluations must hold the same statistics, one has no {item.name!r}")
+                raise ValueError(
+                    f"evaluations must hold the same statistics, one has no {item.name!r}"
+                )
             if item.name == "patterns":
                 merged[item.name] = count_rows(np.concatenate((a, b)))
             else:

@@ -164,10 +164,16 @@ def _evaluate(
         y_true, y_pred, row_ids = aligned.values()
     given = read_sets(y_true, y_pred, codes=codes, columns=columns, documents=documents)
     if row_ids is not None and documents is not None:
-        raise ValueError("row_ids must be given without documents, got both: documents names the documents already")
+        raise ValueError(
+            "row_ids must be given without documents, got both: documents names the documents already"
+        )
     names = given.ids if row_ids is None else row_ids
-    digest = None if names is None else LabelDigest.from_codes(*encode_row_ids(names, given.actual.size))
-    spec = FamilySpec.of({"matching": matching, "confidence_level": confidence_level}, evaluate_families)
+    digest = (
+        None if names is None else LabelDigest.from_codes(*encode_row_ids(names, given.actual.size))
+    )
+    spec = FamilySpec.of(
+        {"matching": matching, "confidence_level": confidence_level}, evaluate_families
+    )
     listed = given.seen if codes is None else [plain(code) for code in codes]
     if len(set(listed)) != len(listed):
         twice = next(code for code in listed if listed.count(code) > 1)
@@ -176,7 +182,11 @@ def _evaluate(
     for rule in rules:
         families = assign(rule, listed, chosen=codes is not None, unassigned=unassigned)
         sides = given.renumbered(families.codes)
-        statistics, rows = collect_families(*sides, families, remove_matches=remove_matches, row_ids=digest)
+        statistics, rows = collect_families(
+            *sides, families, remove_matches=remove_matches, row_ids=digest
+        )
         errors, remarks = document_errors(statistics, rows), (given.note,) if given.note else ()
-        out.append(FamilyEvaluation(statistics, spec, remarks=remarks, macro_errors=errors, rows=rows))
+        out.append(
+            FamilyEvaluation(statistics, spec, remarks=remarks, macro_errors=errors, rows=rows)
+        )
     return out

@@ -47,7 +47,9 @@ class Prefix:
 
     def __post_init__(self) -> None:
         if (self.separator is None) == (self.length is None):
-            raise ValueError(f"Prefix must have either separator or length, got {self.separator!r} and {self.length!r}")
+            raise ValueError(
+                f"Prefix must have either separator or length, got {self.separator!r} and {self.length!r}"
+            )
         if self.separator == "" or (self.length is not None and self.length < 1):
             raise ValueError(f"a prefix must not be empty, got {self!r}")
 
@@ -89,7 +91,11 @@ class Tree:
 
     @cached_property
     def _known(self) -> tuple[dict[Label, Label], set[Label], Label | None]:
-        parents = {plain(child): plain(parent) for child, parent in self.parents.items() if parent is not None}
+        parents = {
+            plain(child): plain(parent)
+            for child, parent in self.parents.items()
+            if parent is not None
+        }
         nodes = {*map(plain, self.parents), *parents.values()}
         roots = nodes - set(parents)
         return parents, nodes, next(iter(roots)) if len(roots) == 1 else None
@@ -149,7 +155,9 @@ class Families:
     @cached_property
     def starts(self) -> IntArray:
         """First place of each family among the codes, and the number of codes, shape (F + 1,)."""
-        return np.concatenate(([0], np.cumsum(np.bincount(self.family_of_code, minlength=len(self.names)))))
+        return np.concatenate(
+            ([0], np.cumsum(np.bincount(self.family_of_code, minlength=len(self.names))))
+        )
 
     @cached_property
     def nodes(self) -> IntArray:
@@ -170,7 +178,9 @@ class Families:
     def place(self, code: Label) -> int:
         """Place of a code."""
         if code not in self._places:
-            raise KeyError(f"no code is called {code!r}; there are {len(self.codes)}, such as {list(self.codes[:5])}")
+            raise KeyError(
+                f"no code is called {code!r}; there are {len(self.codes)}, such as {list(self.codes[:5])}"
+            )
         return self._places[code]
 
     def family_place(self, family: Label) -> int:
@@ -200,11 +210,15 @@ class Families:
         paths = {path[-1]: path for path in self.paths}
         for path in other.paths:
             if paths.setdefault(path[-1], path) != path:
-                raise ValueError(f"a code must have one family, got {paths[path[-1]]} and {path} for {path[-1]!r}")
+                raise ValueError(
+                    f"a code must have one family, got {paths[path[-1]]} and {path} for {path[-1]!r}"
+                )
         return Families(tuple(_sorted(paths.values())), self.level)
 
 
-def assign(rule: Rule, codes: Iterable[Label], *, chosen: bool = False, unassigned: Label | None = None) -> Families:
+def assign(
+    rule: Rule, codes: Iterable[Label], *, chosen: bool = False, unassigned: Label | None = None
+) -> Families:
     """Put codes into families.
 
     ``chosen``: whether the codes stand in an order that someone chose; it is kept within families, and families stand
@@ -310,7 +324,9 @@ class LabelSets:
 
     def document_hashes(self, codes: Sequence[Label]) -> Any:
         """A hash of each document's set of codes, independent of the codes' numbers, shape (n,), uint64."""
-        hashes = np.concatenate((np.zeros(1, np.uint64), np.cumsum(label_hashes(codes)[self.code], dtype=np.uint64)))
+        hashes = np.concatenate(
+            (np.zeros(1, np.uint64), np.cumsum(label_hashes(codes)[self.code], dtype=np.uint64))
+        )
         out = hashes[self.indptr[1:]] - hashes[self.indptr[:-1]]  # modulo 2**64
         out ^= out >> np.uint64(31)
         return out * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
@@ -346,7 +362,9 @@ class Given:
         return [self.names[i] for i in np.flatnonzero(used)]
 
 
-def _renumbered(name: str, sets: LabelSets, place: IntArray, names: list[Label], many: int) -> LabelSets:
+def _renumbered(
+    name: str, sets: LabelSets, place: IntArray, names: list[Label], many: int
+) -> LabelSets:
     code = place[sets.code]
     if len(code) and code.min() < 0:
         strange = [names[i] for i in dict.fromkeys(sets.code[code < 0].tolist())]
@@ -377,9 +395,13 @@ def read_sets(
     """
     kinds = tuple(map(_kind, (y_true_sets, y_pred_sets)))
     if kinds[0] != kinds[1]:
-        raise ValueError(f"y_true_sets and y_pred_sets must be of one form, got a {kinds[0]} and a {kinds[1]}")
+        raise ValueError(
+            f"y_true_sets and y_pred_sets must be of one form, got a {kinds[0]} and a {kinds[1]}"
+        )
     if documents is not None and kinds[0] != "long frame":
-        raise ValueError(f"documents needs long frames, got a {kinds[0]}, whose rows or sets are the documents")
+        raise ValueError(
+            f"documents needs long frames, got a {kinds[0]}, whose rows or sets are the documents"
+        )
     if kinds[0] == "matrix":
         given = _from_matrices(y_true_sets, y_pred_sets, codes)
     elif kinds[0] == "long frame":
@@ -388,7 +410,9 @@ def read_sets(
         given = _from_lists(y_true_sets, y_pred_sets)
     if given.actual.size != given.predicted.size:
         sizes = given.actual.size, given.predicted.size
-        raise ValueError(f"y_true_sets and y_pred_sets must have the same documents, got {sizes[0]} and {sizes[1]}")
+        raise ValueError(
+            f"y_true_sets and y_pred_sets must have the same documents, got {sizes[0]} and {sizes[1]}"
+        )
     if not given.actual.size:
         raise ValueError("there must be at least one document, got none")
     if codes is None and not len(given.actual.code) and not len(given.predicted.code):
@@ -412,7 +436,9 @@ def _from_matrices(y_true: Any, y_pred: Any, codes: Sequence[Label] | None) -> G
     sides, width = [], None
     for name, data in zip(_NAMES, (y_true, y_pred), strict=True):
         if not hasattr(data, "tocsr") and data.dtype.kind not in "biuf":
-            raise ValueError(f"{name} must be an indicator matrix of 0 and 1, got an array of {data.dtype}")
+            raise ValueError(
+                f"{name} must be an indicator matrix of 0 and 1, got an array of {data.dtype}"
+            )
         matrix = data.tocsr() if hasattr(data, "tocsr") else sp.csr_matrix(data)
         values = matrix.data
         wrong = values[(values != 0) & (values != 1)]
@@ -422,13 +448,21 @@ def _from_matrices(y_true: Any, y_pred: Any, codes: Sequence[Label] | None) -> G
             matrix = matrix.copy()
             matrix.eliminate_zeros()
         if width is not None and matrix.shape[1] != width:
-            raise ValueError(f"both matrices must have a column per code, got {width} and {matrix.shape[1]} columns")
+            raise ValueError(
+                f"both matrices must have a column per code, got {width} and {matrix.shape[1]} columns"
+            )
         width = int(matrix.shape[1])
         document = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        sides.append(LabelSets.of(document, matrix.indices.astype(np.int64), matrix.shape[0], max(width, 1)))
-    names: list[Label] = list(range(width or 0)) if codes is None else [plain(code) for code in codes]
+        sides.append(
+            LabelSets.of(document, matrix.indices.astype(np.int64), matrix.shape[0], max(width, 1))
+        )
+    names: list[Label] = (
+        list(range(width or 0)) if codes is None else [plain(code) for code in codes]
+    )
     if len(names) != width:
-        raise ValueError(f"codes must name the {width} columns of the matrices, got {len(names)} codes")
+        raise ValueError(
+            f"codes must name the {width} columns of the matrices, got {len(names)} codes"
+        )
     return Given(names, sides[0], sides[1])
 
 
@@ -467,7 +501,8 @@ def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: 
                 f"{name} must have the columns {list(columns)} (columns= names them), got {list(frame.columns)[:10]}"
             )
     seen, labels = (
-        [encode_values(f"{name}[{column!r}]", frame[column]) for name, frame in frames.items()] for column in columns
+        [encode_values(f"{name}[{column!r}]", frame[column]) for name, frame in frames.items()]
+        for column in columns
     )
     note = ""
     if documents is None:
@@ -489,12 +524,18 @@ def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: 
     index = {name: i for i, name in enumerate(order)}
     codes: dict[Label, int] = {}
     sides = []
-    for name, (documents_of, of_rows), (code_of, code_names) in zip(frames, seen, labels, strict=True):
+    for name, (documents_of, of_rows), (code_of, code_names) in zip(
+        frames, seen, labels, strict=True
+    ):
         strange = [d for d in of_rows if d not in index]
         if strange:
-            raise ValueError(f"documents must hold all of {name}, got none for {len(strange)}, such as {strange[:5]}")
+            raise ValueError(
+                f"documents must hold all of {name}, got none for {len(strange)}, such as {strange[:5]}"
+            )
         at = np.array([index[d] for d in of_rows], dtype=np.int64)[documents_of]
-        number = np.array([codes.setdefault(c, len(codes)) for c in code_names], dtype=np.int64)[code_of]
+        number = np.array([codes.setdefault(c, len(codes)) for c in code_names], dtype=np.int64)[
+            code_of
+        ]
         sides.append((at, number))
     true, pred = (LabelSets.of(at, c, len(order), max(1, len(codes))) for at, c in sides)
     return Given(list(codes), true, pred, order, note)

@@ -183,7 +183,9 @@ class FamilyEvaluation(BaseEvaluation):
         """
         return family_matrix(self.statistics, family, matching or self.matching)
 
-    def distribution(self, family: Label, given: str = "predicted", normalization: str = "mass") -> FamilyMatrix:
+    def distribution(
+        self, family: Label, given: str = "predicted", normalization: str = "mass"
+    ) -> FamilyMatrix:
         """A family's conditional distributions.
 
         Parameters
@@ -276,7 +278,9 @@ class FamilyEvaluation(BaseEvaluation):
 
     def _influence_of(self, metric: str) -> FloatArray | None:
         assert self.rows is not None  # the caller's business
-        return metrics_of.FamilyViews(self.statistics).influence(self.catalog.lookup(metric), self.rows)
+        return metrics_of.FamilyViews(self.statistics).influence(
+            self.catalog.lookup(metric), self.rows
+        )
 
     def __add__(self, other: FamilyEvaluation) -> FamilyEvaluation:
         """Merge the evaluations of two disjoint sets of documents; counts add up exactly, in any order."""
@@ -295,7 +299,11 @@ class FamilyEvaluation(BaseEvaluation):
     def _stored(self) -> dict[str, Any]:
         families = self.statistics.families
         return {
-            "families": {"level": families.level, "chosen": families.chosen, "paths": families.paths},
+            "families": {
+                "level": families.level,
+                "chosen": families.chosen,
+                "paths": families.paths,
+            },
             **self.spec.to_plain(),
             "notes": list(self.remarks),
             "macro_errors": self.macro_errors,
@@ -305,10 +313,14 @@ class FamilyEvaluation(BaseEvaluation):
     def _fields_of(cls, data: dict[str, Any]) -> dict[str, Any]:
         errors = data["macro_errors"]
         return {
-            "statistics": FamilyStatistics.from_plain(data["statistics"], _families(data["families"])),
+            "statistics": FamilyStatistics.from_plain(
+                data["statistics"], _families(data["families"])
+            ),
             "spec": FamilySpec.from_plain({name: data[name] for name in FamilySpec.entries()}),
             "remarks": tuple(map(str, data["notes"])),
-            "macro_errors": None if errors is None else {str(name): float(value) for name, value in errors.items()},
+            "macro_errors": None
+            if errors is None
+            else {str(name): float(value) for name, value in errors.items()},
         }
 
     def without_probabilities(self) -> FamilyEvaluation:
@@ -334,14 +346,20 @@ class FamilyEvaluation(BaseEvaluation):
     def __repr__(self) -> str:
         m = self.metrics
         head = f"{self.n_samples:g} documents, {len(self.codes)} codes in {len(self.families)} families"
-        shown = {"micro F1": "f1_micro", "confused": "confusion_share", "out of family": "oof_share"}
+        shown = {
+            "micro F1": "f1_micro",
+            "confused": "confusion_share",
+            "out of family": "oof_share",
+        }
         parts = [f"{words} {m[f'family/{name}']:.4g}" for words, name in shown.items()]
         return f"FamilyEvaluation({head}: {', '.join(parts)})"
 
     def _repr_html_(self) -> str:
         frame = self.to_frame()
         shown = frame[[self.catalog.lookup(name).headline for name in frame["metric"]]]
-        return for_page(shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format))
+        return for_page(
+            shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format)
+        )
 
 
 def _merged_errors(
@@ -401,5 +419,7 @@ def read_documents(content: bytes, evaluation: FamilyEvaluation) -> DocumentRows
     if not np.isfinite(macros).all():
         raise ValueError("the predictions must be finite numbers")
     if not np.array_equal(tallies.sum(axis=0, dtype=np.int64), evaluation.statistics.sums):
-        raise ValueError("the predictions must add up to the evaluation's tallies: they are of another evaluation")
+        raise ValueError(
+            "the predictions must add up to the evaluation's tallies: they are of another evaluation"
+        )
     return DocumentRows(tallies, macros)

@@ -21,5 +21,10 @@ class FamilySpec(Question):
     confidence_level : float
     """
 
-    matching: str = entry('"product", "row", "column" or "balanced"', default="product", check=check_matching, read=str)
+    matching: str = entry(
+        '"product", "row", "column" or "balanced"',
+        default="product",
+        check=check_matching,
+        read=str,
+    )
     confidence_level: float = entry("float", default=0.95, check=check_level, read=read_level)

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 OOF = "OOF"
 NORMALIZATIONS = ("mass", "reference")
 GIVEN = ("predicted", "actual")
-_SIDES = (("predicted", PREDICTED, PREDICTED_OUTSIDE, "row"), ("actual", ACTUAL, ACTUAL_OUTSIDE, "column"))
+_SIDES = (
+    ("predicted", PREDICTED, PREDICTED_OUTSIDE, "row"),
+    ("actual", ACTUAL, ACTUAL_OUTSIDE, "column"),
+)
 MOST_TIED = 3
 """Codes of equal share that a sentence names."""
 
@@ -72,7 +75,9 @@ class FamilyMatrix:
             return self.codes.index(code)
         if code == OOF:
             return len(self.codes)
-        raise KeyError(f"the family {self.family!r} has no code {code!r}; its codes are {list(self.codes)[:12]}")
+        raise KeyError(
+            f"the family {self.family!r} has no code {code!r}; its codes are {list(self.codes)[:12]}"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """The values with rows named ``actual`` and columns named ``predicted``, ``OOF`` last."""
@@ -80,7 +85,9 @@ class FamilyMatrix:
 
         names = [*self.codes, OOF]
         return pd.DataFrame(
-            self.values, index=pd.Index(names, name="actual"), columns=pd.Index(names, name="predicted")
+            self.values,
+            index=pd.Index(names, name="actual"),
+            columns=pd.Index(names, name="predicted"),
         )
 
     def __repr__(self) -> str:
@@ -110,7 +117,12 @@ def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) ->
     values[size, :size], values[:size, size] = outside[:, 0], outside[:, 1]
     unit = "documents" if matching == "product" else "mass"
     matches = "" if together is None else ", matched codes not removed"
-    return FamilyMatrix(family, statistics.families.codes[start:stop], values, f"{matching} matching{matches}, {unit}")
+    return FamilyMatrix(
+        family,
+        statistics.families.codes[start:stop],
+        values,
+        f"{matching} matching{matches}, {unit}",
+    )
 
 
 def family_distribution(
@@ -135,13 +147,17 @@ def family_distribution(
     axis = GIVEN.index(given)
     (_, documents, outside, matching), other = _SIDES[axis], GIVEN[1 - axis]
     reference = normalization == "reference"
-    values = np.pad(statistics.pairs.within(start, stop, "product" if reference else matching), (0, 1))
+    values = np.pad(
+        statistics.pairs.within(start, stop, "product" if reference else matching), (0, 1)
+    )
     values[np.arange(size), np.arange(size)] += rows[:, HITS]
     (values if axis == 0 else values.T)[size, :size] = rows[:, outside]
     total = values.sum(axis=axis)[:size] if reference else rows[:, documents].astype(np.float64)
     full = np.append(np.where(total > 0, total, np.nan), np.nan)
     words = f"shares of {other}, given {given} ({normalization})"
-    return FamilyMatrix(family, statistics.families.codes[start:stop], values / np.expand_dims(full, axis), words)
+    return FamilyMatrix(
+        family, statistics.families.codes[start:stop], values / np.expand_dims(full, axis), words
+    )
 
 
 def check_matching(matching: str) -> str:
@@ -234,7 +250,11 @@ class CodeAnswer:
         parts = [f"correct in {_said(self.right, self.right_interval)}"]
         if self.siblings:
             most = self.siblings[0][1]
-            tied = [quoted(code) for code, share in self.siblings if math.isclose(share, most, abs_tol=2 / UNIT)]
+            tied = [
+                quoted(code)
+                for code, share in self.siblings
+                if math.isclose(share, most, abs_tol=2 / UNIT)
+            ]
             each, shown = "each " if len(tied) > 1 else "", tied[:MOST_TIED]
             shown += [f"{len(tied) - MOST_TIED} more"] * (len(tied) > MOST_TIED)
             names = " or ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
@@ -250,7 +270,9 @@ class CodeAnswer:
         return notebook.view(notebook.sentence(self), notebook.table(self.to_frame()))
 
 
-def answer(statistics: FamilyStatistics, code: Label, given: str, confidence_level: float) -> CodeAnswer:
+def answer(
+    statistics: FamilyStatistics, code: Label, given: str, confidence_level: float
+) -> CodeAnswer:
     """The answer for one code."""
     place = statistics.families.place(code)
     family = statistics.families.names[int(statistics.families.family_of_code[place])]
@@ -266,7 +288,9 @@ def answer(statistics: FamilyStatistics, code: Label, given: str, confidence_lev
     siblings = tuple((shares.codes[j], float(line[j])) for j in order if j != at and line[j] > 0)
     right, outside = float(line[at]), float(line[-1])
     intervals = ends(right), ends(outside), tuple(ends(share) for _, share in siblings)
-    return CodeAnswer(code, family, given, n, right, outside, siblings, *intervals, confidence_level)
+    return CodeAnswer(
+        code, family, given, n, right, outside, siblings, *intervals, confidence_level
+    )
 
 
 def _said(share: float, ends: Interval) -> str:
@@ -282,7 +306,10 @@ def code_table(statistics: FamilyStatistics) -> pd.DataFrame:
 
     codes, families = statistics.codes, statistics.families
     names = np.array([*families.names, None], dtype=object)[:-1]
-    columns: dict[str, Any] = {"code": list(families.codes), "family": names[families.family_of_code]}
+    columns: dict[str, Any] = {
+        "code": list(families.codes),
+        "family": names[families.family_of_code],
+    }
     columns |= {"predicted": codes[:, PREDICTED], "actual": codes[:, ACTUAL], **code_ratios(codes)}
     for side, total, outside, matching in _SIDES:
         n, hits, beyond = (codes[:, column].astype(np.float64) for column in (total, HITS, outside))
@@ -290,13 +317,17 @@ def code_table(statistics: FamilyStatistics) -> pd.DataFrame:
         columns[f"confused_given_{side}"] = ratio(n - hits - beyond, n)
         columns[f"oof_given_{side}"] = ratio(beyond, n)
         partner, mass = _most_frequent_partners(statistics, matching)
-        columns[f"partner_given_{side}"] = [families.codes[j] if j >= 0 else None for j in partner.tolist()]
+        columns[f"partner_given_{side}"] = [
+            families.codes[j] if j >= 0 else None for j in partner.tolist()
+        ]
         columns[f"partner_share_given_{side}"] = ratio(mass, n)
         columns[f"too_few_{side}"] = codes[:, total] < FEW
     return pd.DataFrame(columns)
 
 
-def _most_frequent_partners(statistics: FamilyStatistics, matching: str) -> tuple[IntArray, FloatArray]:
+def _most_frequent_partners(
+    statistics: FamilyStatistics, matching: str
+) -> tuple[IntArray, FloatArray]:
     """Each code's most frequent sibling on the other side, shape (L,), -1 where there is none, and its mass.
 
     ``matching`` is "row" for predicted codes (their actual siblings) and "column" for actual ones.
@@ -306,7 +337,8 @@ def _most_frequent_partners(statistics: FamilyStatistics, matching: str) -> tupl
     actual, predicted = pairs.keys // size, pairs.keys % size
     own, other = (predicted, actual) if matching == "row" else (actual, predicted)
     partner, most = np.full(size, -1, dtype=np.int64), np.zeros(size)
-    order = np.lexsort((-other, mass, own))  # the last of each code has the largest mass, the first code on ties
+    # the last of each code has the largest mass, the first code on ties
+    order = np.lexsort((-other, mass, own))
     partner[own[order]] = other[order]
     most[own[order]] = mass[order] / UNIT
     return partner, most
@@ -323,7 +355,11 @@ def family_table(statistics: FamilyStatistics, results: Results) -> pd.DataFrame
 
 def _family_row(results: Results, family: Label, codes: int) -> dict[str, Any]:
     prefix, metrics = f"family/{encode_label(family)}", results.metrics
-    row: dict[str, Any] = {"family": family, "codes": codes, "support": metrics[f"{prefix}/support"]}
+    row: dict[str, Any] = {
+        "family": family,
+        "codes": codes,
+        "support": metrics[f"{prefix}/support"],
+    }
     for name in ("f1_micro", "precision_micro", "recall_micro", "confusion_share", "oof_share"):
         low, high = results.intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
         row |= {name: metrics[f"{prefix}/{name}"], f"{name}_low": low, f"{name}_high": high}

@@ -135,7 +135,9 @@ class Grouping:
                     f"positive needs exactly two groups, got {len(members)} groups and positive={positive!r}"
                 )
             if positive not in dict(members):
-                raise ValueError(f"positive must be one of the groups {list(dict(members))}, got {positive!r}")
+                raise ValueError(
+                    f"positive must be one of the groups {list(dict(members))}, got {positive!r}"
+                )
         if name is not None and (not isinstance(name, str) or not name.strip()):
             raise ValueError(f"name must be a non-empty string, got {name!r}")
         step = Step(name or f"{len(members)}_groups", members, acceptance, plain(positive))
@@ -175,7 +177,9 @@ class Grouping:
         parts = []
         for step in self._steps:
             words = {w if isinstance(w, str) else "hybrid" for w in step.acceptance}
-            parts.append(f"{step.name}: {', '.join(map(str, step.labels))} ({'/'.join(sorted(words))})")
+            parts.append(
+                f"{step.name}: {', '.join(map(str, step.labels))} ({'/'.join(sorted(words))})"
+            )
         return printable(f"Grouping({' -> '.join(parts)})")
 
     def describe(self) -> str:
@@ -219,7 +223,9 @@ class Grouping:
 
         Source: Markoulidakis et al. (2021), Table 1a.
         """
-        return cls({"detractor": range(7), "passive": (7, 8), "promoter": (9, 10)}, mode, name="nps")
+        return cls(
+            {"detractor": range(7), "passive": (7, 8), "promoter": (9, 10)}, mode, name="nps"
+        )
 
     @classmethod
     def csat(cls, mode: Mode = "relaxed") -> Grouping:
@@ -227,7 +233,9 @@ class Grouping:
 
         Source: Markoulidakis et al. (2021), Table 1b.
         """
-        return cls({"dissatisfied": (1, 2), "neutral": (3,), "satisfied": (4, 5)}, mode, name="csat")
+        return cls(
+            {"dissatisfied": (1, 2), "neutral": (3,), "satisfied": (4, 5)}, mode, name="csat"
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Grouping:
@@ -252,12 +260,16 @@ class Grouping:
         Grouping(2_groups: low, high (strict))
         """
         if not isinstance(data, Mapping):
-            raise ValueError(f"a grouping must be a mapping with 'groups' or 'steps', got {data!r:.60}")
+            raise ValueError(
+                f"a grouping must be a mapping with 'groups' or 'steps', got {data!r:.60}"
+            )
         if "steps" not in data:
             return cls(**read_step(data))
         steps = data["steps"]
         if set(data) != {"steps"} or not isinstance(steps, list) or not steps:
-            raise ValueError(f"'steps' must be the only key and hold a list of groupings, got {data!r:.60}")
+            raise ValueError(
+                f"'steps' must be the only key and hold a list of groupings, got {data!r:.60}"
+            )
         chain = cls.from_dict(steps[0])
         for step in steps[1:]:
             chain = chain.then(cls.from_dict(step))
@@ -309,15 +321,26 @@ class Grouping:
         missing = [label for label in labels if label not in named]
         if missing:
             spare = sorted(map(repr, named.difference(labels)))
-            no_class = f"; the groups name {', '.join(spare[:10])}, which the data do not have" if spare else ""
-            raise ValueError(f"every class must be in one group, got none for {missing[:10]}{no_class}")
+            no_class = (
+                f"; the groups name {', '.join(spare[:10])}, which the data do not have"
+                if spare
+                else ""
+            )
+            raise ValueError(
+                f"every class must be in one group, got none for {missing[:10]}{no_class}"
+            )
         count = len(labels)
         current: list[Label] = list(labels)
         group = np.arange(count)
-        accept = np.eye(count, dtype=bool)  # classes as their own groups: everything inside is a hit
+        # classes as their own groups: everything inside is a hit
+        accept = np.eye(count, dtype=bool)
         composed = []
         for step in self._steps:
-            home = {member: index for index, (_, members) in enumerate(step.members) for member in members}
+            home = {
+                member: index
+                for index, (_, members) in enumerate(step.members)
+                for member in members
+            }
             pairs = accepted_pairs(step, current, home)
             same_before = group[:, None] == group[None, :]
             accept = np.where(same_before, accept, True) & pairs[np.ix_(group, group)]
@@ -333,8 +356,12 @@ class Grouping:
         """The same chain with another positive group in its last step."""
         last = self._steps[-1]
         if len(last.members) != 2 or positive not in last.labels:
-            raise ValueError(f"positive must be one of two groups {list(last.labels)}, got {positive!r}")
-        return _from_steps((*self._steps[:-1], Step(last.name, last.members, last.acceptance, plain(positive))))
+            raise ValueError(
+                f"positive must be one of two groups {list(last.labels)}, got {positive!r}"
+            )
+        return _from_steps(
+            (*self._steps[:-1], Step(last.name, last.members, last.acceptance, plain(positive)))
+        )
 
 
 def _from_steps(steps: tuple[Step, ...]) -> Grouping:

@@ -71,7 +71,9 @@ class Costs:
         name: str | None = None,
     ) -> None:
         if not isinstance(costs, Mapping):
-            raise TypeError(f"costs must map (actual, predicted) to costs, got {type(costs).__name__}")
+            raise TypeError(
+                f"costs must map (actual, predicted) to costs, got {type(costs).__name__}"
+            )
         if mismatch is not None and not isinstance(mismatch, Mapping):
             raise TypeError(f"mismatch must map groups to costs, got {type(mismatch).__name__}")
         for option, text in (("step", step), ("name", name)):
@@ -81,9 +83,12 @@ class Costs:
         for pair, cost in costs.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ValueError(f"a cost must be of a pair (actual, predicted), got {pair!r:.60}")
-            pairs.append((plain(pair[0]), plain(pair[1]), _number(cost, f"the cost of {pair!r:.60}")))
+            pairs.append(
+                (plain(pair[0]), plain(pair[1]), _number(cost, f"the cost of {pair!r:.60}"))
+            )
         mismatches = [
-            (plain(group), _number(cost, f"the mismatch of {group!r:.60}")) for group, cost in (mismatch or {}).items()
+            (plain(group), _number(cost, f"the mismatch of {group!r:.60}"))
+            for group, cost in (mismatch or {}).items()
         ]
         object.__setattr__(self, "pairs", tuple(sorted(pairs, key=repr)))
         object.__setattr__(self, "default", _number(default, "the default cost"))
@@ -96,13 +101,21 @@ class Costs:
         parts[0] += ", …}" if len(self.pairs) > 12 else "}"
         parts.append(f"default={self.default:g}")
         if self.mismatch:
-            parts.append(f"mismatch={{{', '.join(f'{group!r}: {cost:g}' for group, cost in self.mismatch)}}}")
-        parts += [f"{name}={text!r}" for name, text in (("step", self.step), ("name", self.name)) if text is not None]
+            parts.append(
+                f"mismatch={{{', '.join(f'{group!r}: {cost:g}' for group, cost in self.mismatch)}}}"
+            )
+        parts += [
+            f"{name}={text!r}"
+            for name, text in (("step", self.step), ("name", self.name))
+            if text is not None
+        ]
         return printable(f"Costs({', '.join(parts)})")
 
     def describe(self) -> str:
         """The costs in a line of words, the dearest first, such as ``“fraud” as “fine” 100; other wrong pairs 1``."""
-        listed_pairs = [pair for pair in self.pairs if pair[2] != (0.0 if pair[0] == pair[1] else self.default)]
+        listed_pairs = [
+            pair for pair in self.pairs if pair[2] != (0.0 if pair[0] == pair[1] else self.default)
+        ]
         listed_pairs.sort(key=lambda pair: -abs(pair[2]))
         parts = [f"{quoted(a)} as {quoted(p)} {cost:g}" for a, p, cost in listed_pairs]
         parts = [*parts[:12], f"and {len(parts) - 12} more"] if len(parts) > 13 else parts
@@ -142,7 +155,11 @@ class Costs:
             raise ValueError(
                 f"a cost matrix of {len(names)} labels must have the shape {(len(names),) * 2}, got {shape}"
             )
-        pairs = {(a, p): cost for a, row in zip(names, rows, strict=True) for p, cost in zip(names, row, strict=True)}
+        pairs = {
+            (a, p): cost
+            for a, row in zip(names, rows, strict=True)
+            for p, cost in zip(names, row, strict=True)
+        }
         return cls(pairs, **options)
 
     @classmethod
@@ -167,7 +184,11 @@ class Costs:
         Costs({('fraud', 'fine'): 100}, default=2)
         """
         keys = {"costs", "labels", "matrix", "default", "mismatch", "step", "name"}
-        if not isinstance(data, Mapping) or set(data) - keys or ("costs" in data) == ("matrix" in data):
+        if (
+            not isinstance(data, Mapping)
+            or set(data) - keys
+            or ("costs" in data) == ("matrix" in data)
+        ):
             got = list(data) if isinstance(data, Mapping) else data
             raise ValueError(
                 f"costs must have 'costs' or 'matrix', and may have {sorted(keys - {'costs', 'matrix'})}, "
@@ -175,9 +196,13 @@ class Costs:
             )
         if ("labels" in data) != ("matrix" in data):
             raise ValueError(f"costs must have 'labels' and 'matrix' or neither, got {list(data)}")
-        options = {name: data[name] for name in ("default", "step", "name") if data.get(name) is not None}
+        options = {
+            name: data[name] for name in ("default", "step", "name") if data.get(name) is not None
+        }
         options["mismatch"] = _unique(
-            data.get("mismatch") or {}, 2, "'mismatch' must map groups to costs or list [group, cost]"
+            data.get("mismatch") or {},
+            2,
+            "'mismatch' must map groups to costs or list [group, cost]",
         )
         if "matrix" in data:
             if not all(isinstance(data[name], list) for name in ("labels", "matrix")):
@@ -185,7 +210,9 @@ class Costs:
                     f"'labels' and 'matrix' must be lists, got {data['labels']!r:.60} and {data['matrix']!r:.60}"
                 )
             return cls.from_matrix(data["matrix"], data["labels"], **options)
-        return cls(_unique(data["costs"], 3, "'costs' must list [actual, predicted, cost]"), **options)
+        return cls(
+            _unique(data["costs"], 3, "'costs' must list [actual, predicted, cost]"), **options
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The costs as plain data that JSON and YAML can hold."""
@@ -212,7 +239,9 @@ class Costs:
 
     # -- using -----------------------------------------------------------------------------------------
 
-    def matrix(self, labels: Sequence[Label], grouping: Grouping | None = None) -> npt.NDArray[np.float64]:
+    def matrix(
+        self, labels: Sequence[Label], grouping: Grouping | None = None
+    ) -> npt.NDArray[np.float64]:
         """Costs of all pairs of classes.
 
         Parameters
@@ -235,16 +264,31 @@ class Costs:
         """
         steps = () if grouping is None else grouping.compose(labels)
         named = list(
-            dict.fromkeys([n for a, p, _ in self.pairs for n in (a, p)] + [group for group, _ in self.mismatch])
+            dict.fromkeys(
+                [n for a, p, _ in self.pairs for n in (a, p)]
+                + [group for group, _ in self.mismatch]
+            )
         )
         if self.step is None and not self.mismatch:
-            absent = () if grouping is None else [c for members in grouping.steps[0].groups.values() for c in members]
-            if set(named) <= {*labels, *absent}:  # classes of the grouping that do not occur are passed over
+            absent = (
+                ()
+                if grouping is None
+                else [c for members in grouping.steps[0].groups.values() for c in members]
+            )
+            # classes of the grouping that do not occur are passed over
+            if set(named) <= {*labels, *absent}:
                 return self._filled(labels)
-        matrices = [self._of_groups(s) for s in steps if self.step in (None, s.name) and set(named) <= set(s.labels)]
+        matrices = [
+            self._of_groups(s)
+            for s in steps
+            if self.step in (None, s.name) and set(named) <= set(s.labels)
+        ]
         if not matrices:
             allowed = "; ".join(
-                [f"the classes are {list(labels)[:20]}", *(f"the groups of {s.name!r} {list(s.labels)}" for s in steps)]
+                [
+                    f"the classes are {list(labels)[:20]}",
+                    *(f"the groups of {s.name!r} {list(s.labels)}" for s in steps),
+                ]
             )
             start = "mismatch costs are of groups: " if self.mismatch and not steps else ""
             of = "" if self.step is None else f" of the step {self.step!r}"
@@ -271,7 +315,9 @@ class Costs:
         return out
 
     def _of_groups(self, step: ComposedStep) -> npt.NDArray[np.float64]:
-        mismatch_costs = np.array([dict(self.mismatch).get(group, self.default) for group in step.labels])
+        mismatch_costs = np.array(
+            [dict(self.mismatch).get(group, self.default) for group in step.labels]
+        )
         group = step.group_of_class
         out = self._filled(step.labels)[np.ix_(group, group)]
         inside = group[:, None] == group[None, :]
@@ -300,7 +346,9 @@ def as_costs(costs: Any) -> Costs:
         except OSError as error:
             raise ValueError(f"there is no file of costs that can be read: {error}") from None
     if not isinstance(costs, Mapping):
-        raise TypeError(f"costs must be Costs, a file, or map (actual, predicted) to costs, got {type(costs).__name__}")
+        raise TypeError(
+            f"costs must be Costs, a file, or map (actual, predicted) to costs, got {type(costs).__name__}"
+        )
     return Costs.from_dict(costs) if {"costs", "matrix"} & set(costs) else Costs(costs)
 
 
@@ -313,10 +361,16 @@ def _number(value: Any, what: str) -> float:
 
 def _unique(data: Any, width: int, rule: str) -> dict[Any, Any]:
     """Plain rows as a mapping: their last part by the parts before it, each once."""
-    rows = [list(item) for item in data.items()] if isinstance(data, Mapping) and width == 2 else data
+    rows = (
+        [list(item) for item in data.items()] if isinstance(data, Mapping) and width == 2 else data
+    )
     out: dict[Any, Any] = {}
     for row in rows if isinstance(rows, list) else [rows]:
-        if not isinstance(row, list) or len(row) != width or any(isinstance(part, (list, dict)) for part in row):
+        if (
+            not isinstance(row, list)
+            or len(row) != width
+            or any(isinstance(part, (list, dict)) for part in row)
+        ):
             raise ValueError(f"{rule}, got {row!r:.60}")
         key = row[0] if width == 2 else tuple(row[:-1])
         if key in out:

@@ -39,7 +39,9 @@ class Step:
         return tuple(group for group, _ in self.members)
 
 
-def accepted_pairs(step: Step, current: Sequence[Label], home: Mapping[Label, int]) -> npt.NDArray[np.bool_]:
+def accepted_pairs(
+    step: Step, current: Sequence[Label], home: Mapping[Label, int]
+) -> npt.NDArray[np.bool_]:
     """Pairs of the current classes that are hits within their group (False across groups)."""
     place = np.array([home[c] for c in current])
     accept: npt.NDArray[np.bool_] = place[:, None] == place[None, :]
@@ -48,7 +50,9 @@ def accepted_pairs(step: Step, current: Sequence[Label], home: Mapping[Label, in
         if rule == "strict":
             accept[np.ix_(at, at)] = np.eye(len(at), dtype=bool)
         elif not isinstance(rule, str):
-            accept[np.ix_(at, at)] = [[(current[int(i)], current[int(j)]) in rule for j in at] for i in at]
+            accept[np.ix_(at, at)] = [
+                [(current[int(i)], current[int(j)]) in rule for j in at] for i in at
+            ]
     return accept
 
 
@@ -79,7 +83,9 @@ def stored_label(value: Any) -> Label:
         try:
             label.encode("utf-8")
         except UnicodeEncodeError:
-            raise ValueError(f"labels must be texts that UTF-8 can encode, got {label!r:.80}") from None
+            raise ValueError(
+                f"labels must be texts that UTF-8 can encode, got {label!r:.80}"
+            ) from None
     elif not isinstance(label, (bool, int, float)):
         raise TypeError(
             f"labels must be texts, numbers, booleans, dates, decimals, UUIDs or bytes, got {label!r:.80} of type "
@@ -131,12 +137,19 @@ def check_mode(members: Members, mode: Mode, include_diagonal: bool) -> tuple[st
         _check_word(mode)
         return tuple(mode for _ in members)
     if not isinstance(mode, Mapping):
-        raise TypeError(f"mode must be 'relaxed', 'strict' or a mapping by group, got {type(mode).__name__}")
+        raise TypeError(
+            f"mode must be 'relaxed', 'strict' or a mapping by group, got {type(mode).__name__}"
+        )
     groups = dict(members)
     unknown = [g for g in mode if g not in groups]
     if unknown:
-        raise ValueError(f"mode must name groups of the grouping, got {unknown}; the groups are {list(groups)}")
-    return tuple(_check_acceptance(g, classes, mode.get(g, "relaxed"), include_diagonal) for g, classes in members)
+        raise ValueError(
+            f"mode must name groups of the grouping, got {unknown}; the groups are {list(groups)}"
+        )
+    return tuple(
+        _check_acceptance(g, classes, mode.get(g, "relaxed"), include_diagonal)
+        for g, classes in members
+    )
 
 
 def _check_word(word: str) -> None:
@@ -157,9 +170,13 @@ def _check_acceptance(
         for item in accepted:
             pair = tuple(plain(v) for v in item) if isinstance(item, Iterable) else (item,)
             if len(pair) != 2:
-                raise ValueError(f"a hybrid pair must be (actual, predicted), got {item!r} in group {group!r}")
+                raise ValueError(
+                    f"a hybrid pair must be (actual, predicted), got {item!r} in group {group!r}"
+                )
             if pair[0] not in own or pair[1] not in own:
-                raise ValueError(f"a hybrid pair must lie inside its group, got {pair!r} in {group!r}")
+                raise ValueError(
+                    f"a hybrid pair must lie inside its group, got {pair!r} in {group!r}"
+                )
             pairs.add(pair)
     if include_diagonal:
         pairs |= {(c, c) for c in own}
@@ -189,7 +206,8 @@ def write_step(step: Step) -> dict[str, Any]:
         written["mode"] = step.acceptance[0]
     else:
         written["mode"] = [
-            rule if isinstance(rule, str) else sorted(([a, p] for a, p in rule), key=repr) for rule in step.acceptance
+            rule if isinstance(rule, str) else sorted(([a, p] for a, p in rule), key=repr)
+            for rule in step.acceptance
         ]
         written["include_diagonal"] = False
     if step.positive is not None:
@@ -205,7 +223,9 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
     """Read the options of a step from plain data."""
     keys = {"groups", "mode", "positive", "name", "include_diagonal"}
     if "groups" not in data or set(data) - keys:
-        raise ValueError(f"a grouping must have 'groups', and may have {sorted(keys - {'groups'})}, got {list(data)}")
+        raise ValueError(
+            f"a grouping must have 'groups', and may have {sorted(keys - {'groups'})}, got {list(data)}"
+        )
     groups = data["groups"]
     if isinstance(groups, list):
         try:
@@ -219,7 +239,9 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
     mode = data.get("mode") or "relaxed"
     if isinstance(mode, list):
         if len(mode) != len(groups):
-            raise ValueError(f"a list of modes needs one per group, got {len(mode)} for {len(groups)} groups")
+            raise ValueError(
+                f"a list of modes needs one per group, got {len(mode)} for {len(groups)} groups"
+            )
         mode = dict(zip(groups, mode, strict=True))
     return {
         "groups": {name: _read_classes(name, classes) for name, classes in groups.items()},
@@ -239,9 +261,15 @@ def read_file(path: str | Path, what: str) -> Any:
     ending = path.suffix.lower()
     if ending not in (".yaml", ".yml", ".json"):
         raise ValueError(f"{what} must end in .yaml, .yml or .json, got {path.name!r}")
-    content = untrusted.read_file(path, _MAX_JSON if ending == ".json" else untrusted.MAX_TEXT, own=True)
+    content = untrusted.read_file(
+        path, _MAX_JSON if ending == ".json" else untrusted.MAX_TEXT, own=True
+    )
     try:
-        return untrusted.parsed_json(content) if ending == ".json" else untrusted.parsed_yaml(content, what)
+        return (
+            untrusted.parsed_json(content)
+            if ending == ".json"
+            else untrusted.parsed_yaml(content, what)
+        )
     except ValueError as error:
         raise ValueError(f"{path.name} does not parse: {error}") from None
 
@@ -255,7 +283,9 @@ def _read_classes(name: Label, classes: Any) -> Iterable[Any]:
                 f"a range of classes must be like {{from: 0, to: 6}}, got {dict(classes)} in group {name!r}"
             ) from None
         if members.stop - members.start > MAX_RANGE:
-            raise ValueError(f"a range must name at most {MAX_RANGE:,} classes, got {dict(classes)} in group {name!r}")
+            raise ValueError(
+                f"a range must name at most {MAX_RANGE:,} classes, got {dict(classes)} in group {name!r}"
+            )
         return members
     if not isinstance(classes, list):
         raise ValueError(f"group {name!r} must list its classes, got {classes!r:.60}")

@@ -25,7 +25,8 @@ RUNS = 256
 """Runs of equal variance that cells are pooled to."""
 _SEED = 14
 _AT_ONCE = 64  # blocks
-_NORMAL = 25  # variance of a block from which its positives are drawn as rounded normal numbers, which is quicker
+# variance of a block from which its positives are drawn as rounded normal numbers, which is quicker
+_NORMAL = 25
 _INVERTED = 30  # mean up to which a binomial number is drawn by inversion, of one uniform number
 _STEPS = 100
 _DIGITS = 9
@@ -68,7 +69,9 @@ class Parts(NamedTuple):
 def decompose(blocks: Blocks, recalibrated: FloatArray, log: bool = False) -> Parts:
     """The Brier score, or the log loss, in parts; a log loss that is infinite makes the miscalibration infinite."""
     mean = np.full(len(recalibrated), blocks.positive.sum() / blocks.total.sum())
-    whole, again, constant = (_loss(blocks, forecast, log) for forecast in (blocks.scores, recalibrated, mean))
+    whole, again, constant = (
+        _loss(blocks, forecast, log) for forecast in (blocks.scores, recalibrated, mean)
+    )
     return Parts(whole, whole - again, constant - again, constant)
 
 
@@ -126,7 +129,8 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
     d = first / size
     v = np.maximum(second / size - d**2, 0.0) / (effective - 1)
     f = size / size.sum()
-    rare = 0.5 / (float(total.sum()) ** 2 / float(squares.sum()) + 1)  # half a row of the other label (Jeffreys)
+    # half a row of the other label (Jeffreys)
+    rare = 0.5 / (float(total.sum()) ** 2 / float(squares.sum()) + 1)
 
     def error(v: FloatArray) -> float:
         return math.sqrt(2 * float(f**2 @ v**2) + 4 * max(0.0, float(f**2 @ ((d**2 - v) * v))))
@@ -139,7 +143,9 @@ def _bins_of_equal_mass(blocks: Blocks, bins: int) -> IntArray:
     """The bin of each block's middle row, shape (U,)."""
     total = blocks.total
     middle = np.cumsum(total) - total / 2
-    return np.asarray(np.minimum(np.floor(bins * middle / total.sum() + 1e-9), bins - 1).astype(np.int64))
+    return np.asarray(
+        np.minimum(np.floor(bins * middle / total.sum() + 1e-9), bins - 1).astype(np.int64)
+    )
 
 
 class BinnedError(NamedTuple):
@@ -158,7 +164,10 @@ def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedE
     """The expected calibration error (ECE), and what a calibrated score would show."""
     total, weight = blocks.total, float(blocks.total.sum())
     place = np.clip(np.ceil(blocks.scores * bins - 1e-9) - 1, 0, bins - 1).astype(np.int64)
-    value = float(np.abs(np.bincount(place, blocks.positive - total * blocks.scores, bins)).sum()) / weight
+    value = (
+        float(np.abs(np.bincount(place, blocks.positive - total * blocks.scores, bins)).sum())
+        / weight
+    )
     if not draw:
         return BinnedError(value, math.nan)
     rng, sums = np.random.default_rng(_SEED), np.zeros((bins, REFITS))
@@ -240,9 +249,12 @@ def _ratio_of_weights(blocks: Blocks) -> float:
     strata = int(np.clip(rows.sum().round(_DIGITS) // 10, 1, 10))
     middle = (np.cumsum(variance) - variance / 2) / variance.sum()
     place = np.floor((strata * middle).round(_DIGITS)).astype(np.int64)
-    (positive, negative), (ups, downs) = ([np.bincount(place, own, strata) for own in part] for part in (sides, rows))
+    (positive, negative), (ups, downs) = (
+        [np.bincount(place, own, strata) for own in part] for part in (sides, rows)
+    )
     above, below = (
-        float(own @ (other / np.maximum(ups + downs, 1e-300))) for own, other in ((positive, downs), (negative, ups))
+        float(own @ (other / np.maximum(ups + downs, 1e-300)))
+        for own, other in ((positive, downs), (negative, ups))
     )
     return above / below if above > 0 and below > 0 else 1.0
 
@@ -299,7 +311,9 @@ def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
     each = np.stack([_pvalues(kuiper), _pvalues(cox)])
     least_of_both = each.min(axis=0)
     combined = float((least_of_both <= least_of_both[0]).mean())
-    return CalibrationTest(float(kuiper[0]), float(cox[0]), float(each[0, 0]), float(each[1, 0]), combined)
+    return CalibrationTest(
+        float(kuiper[0]), float(cox[0]), float(each[0, 0]), float(each[1, 0]), combined
+    )
 
 
 class _Sums:
@@ -308,7 +322,8 @@ class _Sums:
     def __init__(self, s: FloatArray, variance: FloatArray, sets: int) -> None:
         x = logit(s)
         self._variance = float(variance.sum())
-        self._x = x - float(variance @ x) / self._variance  # the information of intercept and slope is diagonal
+        # the information of intercept and slope is diagonal
+        self._x = x - float(variance @ x) / self._variance
         self._information = float(variance @ self._x**2)
         self._several = self._information > 1e-12 * float(variance @ (1 + x**2))
         self._running, self._top, self._bottom, self._slope = np.zeros((4, sets))
@@ -340,12 +355,17 @@ def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int
     if (total[several] * np.minimum(s, 1 - s)[several] <= _INVERTED).all():
         for start in range(0, len(several), _AT_ONCE):
             part = several[start : start + _AT_ONCE]
-            drawn_labels[part] = _binomial(rng.random((len(part), draws)), total[part, None], s[part, None])
+            drawn_labels[part] = _binomial(
+                rng.random((len(part), draws)), total[part, None], s[part, None]
+            )
     else:
         for block in several:
             drawn_labels[block] = rng.binomial(total[block], s[block], draws)
     if large.any():
-        drawn = rng.standard_normal((int(large.sum()), draws)) * np.sqrt(variance[large, None]) + mean[large, None]
+        drawn = (
+            rng.standard_normal((int(large.sum()), draws)) * np.sqrt(variance[large, None])
+            + mean[large, None]
+        )
         drawn_labels[large] = np.clip(np.rint(drawn, out=drawn), 0, total[large, None])
     return drawn_labels
 
@@ -354,7 +374,8 @@ def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
     """The numbers that ``Generator.binomial`` makes of uniform ones by inversion; blocks of shape (U, 1)."""
     rare = np.minimum(p, 1 - p)
     chance = np.exp(n * np.log1p(-rare))
-    count = np.zeros(u.shape, np.min_scalar_type(int(n.max())))  # small numbers are counted several at once
+    # small numbers are counted several at once
+    count = np.zeros(u.shape, np.min_scalar_type(int(n.max())))
     for k in range(1, int(n.max()) + 1):
         more = u > chance
         if not np.count_nonzero(more):
@@ -367,7 +388,9 @@ def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
 
 def _pvalues(statistics: FloatArray) -> FloatArray:
     """Share of all sets with at least each one's statistic."""
-    return (len(statistics) - np.searchsorted(np.sort(statistics), statistics, side="left")) / len(statistics)
+    return (len(statistics) - np.searchsorted(np.sort(statistics), statistics, side="left")) / len(
+        statistics
+    )
 
 
 def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
@@ -384,7 +407,9 @@ def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
     if len(blocks.scores) > most:
         variance = blocks.total * blocks.scores * (1 - blocks.scores)
         middle = np.cumsum(variance) - variance / 2
-        blocks = _together(blocks, np.floor(most * middle / (variance.sum() or 1.0)).astype(np.int64))
+        blocks = _together(
+            blocks, np.floor(most * middle / (variance.sum() or 1.0)).astype(np.int64)
+        )
     return blocks
 
 
@@ -392,7 +417,9 @@ def _together(blocks: Blocks, place: IntArray) -> Blocks:
     """Merge blocks of the same index (U,), with the means of their scores."""
     number = np.unique(place, return_inverse=True)[1]
     sides = [np.bincount(number, counts).astype(np.float64) for counts in blocks[1:]]
-    means = np.bincount(number, blocks.total * blocks.scores).astype(np.float64) / (sides[0] + sides[1])
+    means = np.bincount(number, blocks.total * blocks.scores).astype(np.float64) / (
+        sides[0] + sides[1]
+    )
     return Blocks(means, *sides)
 
 
@@ -420,7 +447,9 @@ def cox_fit(blocks: Blocks, slope: float | None = None) -> CoxFit | None:
     inner = (blocks.scores > 0) & (blocks.scores < 1)
     s, positive, negative = blocks.scores[inner], blocks.positive[inner], blocks.negative[inner]
     ups, downs = s[positive > 0], s[negative > 0]
-    if not (len(ups) and len(downs)) or (slope is None and (ups[0] >= downs[-1] or downs[0] >= ups[-1])):
+    if not (len(ups) and len(downs)) or (
+        slope is None and (ups[0] >= downs[-1] or downs[0] >= ups[-1])
+    ):
         return None
     total, x = positive + negative, logit(s)
     centre = float(total @ x) / float(total.sum())
@@ -462,7 +491,9 @@ def cox_fit(blocks: Blocks, slope: float | None = None) -> CoxFit | None:
     if slope is not None:
         return CoxFit(slope, float(beta[0]), np.zeros_like(pull[0]), pull[0])
     own = float(beta[1]) / scale
-    return CoxFit(own, float(beta[0]) - own * centre, pull[1] / scale, pull[0] - pull[1] * centre / scale)
+    return CoxFit(
+        own, float(beta[0]) - own * centre, pull[1] / scale, pull[0] - pull[1] * centre / scale
+    )
 
 
 # -- what a calibrated model shows ----------------------------------------------------------------------
@@ -488,7 +519,8 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
     shares = np.ascontiguousarray(_drawn_labels(blocks)) / total
     curves = np.stack([isotonic_regression(share, weights=total).x for share in shares])
     mean, spread = curves.mean(axis=0), curves.std(axis=0)
-    low, high = np.quantile(np.sort(curves, axis=0), [(1 - level) / 2, (1 + level) / 2], axis=0)  # of sorted: quicker
+    # of sorted: quicker
+    low, high = np.quantile(np.sort(curves, axis=0), [(1 - level) / 2, (1 + level) / 2], axis=0)
     up, down = np.maximum(high - mean, spread), np.maximum(mean - low, spread)
     varies = spread > 1e-12
     if not varies.any():
@@ -501,7 +533,9 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
     return np.clip(mean - reach * down, 0.0, 1.0), np.clip(mean + reach * up, 0.0, 1.0)
 
 
-def honest_band(blocks: Blocks, level: float = 0.95, bins: int | None = None) -> tuple[FloatArray, FloatArray]:
+def honest_band(
+    blocks: Blocks, level: float = 0.95, bins: int | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Simultaneous band of the share of positives at each score, both of shape (U,): it is taken not to fall.
 
     Limits of Clopper and Pearson of every run of consecutive bins hold for its lowest score, from above, and for its
@@ -511,8 +545,11 @@ def honest_band(blocks: Blocks, level: float = 0.95, bins: int | None = None) ->
     if bins is None:
         bins = min(40, max(1, int(total.sum()) // 10))
     number = np.unique(_bins_of_equal_mass(blocks, bins), return_inverse=True)[1]
-    sides = [np.append(0.0, np.cumsum(np.bincount(number, part))) for part in (blocks.positive, total)]
-    positive, size = (part[None, 1:] - part[:-1, None] for part in sides)  # of the run from a row to a column
+    sides = [
+        np.append(0.0, np.cumsum(np.bincount(number, part))) for part in (blocks.positive, total)
+    ]
+    # of the run from a row to a column
+    positive, size = (part[None, 1:] - part[:-1, None] for part in sides)
     held = len(size)
     share = (1 - level) / (held * (held + 1))
     runs = np.triu(np.ones((held, held), dtype=np.bool_))

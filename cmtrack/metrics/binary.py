@@ -37,7 +37,9 @@ class Proportion(Fraction):
     below: tuple[str, ...]
 
     def __call__(self, b: BinaryCounts) -> Any:
-        return sum(getattr(b, part) for part in self.above) / sum(getattr(b, part) for part in self.below)
+        return sum(getattr(b, part) for part in self.above) / sum(
+            getattr(b, part) for part in self.below
+        )
 
     def denominator(self, b: BinaryCounts) -> FloatArray:
         """The cells that the share is of, shape (6,)."""
@@ -70,7 +72,10 @@ ACTUAL_POSITIVE, ACTUAL_NEGATIVE = ("tp", "fn", "imp"), ("fp", "tn", "imn")
 PREDICTED_POSITIVE, PREDICTED_NEGATIVE = ("tp", "fp", "imp"), ("tn", "fn", "imn")
 RECALL, FALL_OUT = Proportion(("tp",), ACTUAL_POSITIVE), Proportion(("fp",), ACTUAL_NEGATIVE)
 SPECIFICITY = Proportion(("tn",), ACTUAL_NEGATIVE)
-PRECISION, FALSE_OMISSION = Proportion(("tp",), PREDICTED_POSITIVE), Proportion(("fn",), PREDICTED_NEGATIVE)
+PRECISION, FALSE_OMISSION = (
+    Proportion(("tp",), PREDICTED_POSITIVE),
+    Proportion(("fn",), PREDICTED_NEGATIVE),
+)
 
 
 def _prevalence_threshold(b: BinaryCounts) -> Any:
@@ -86,9 +91,17 @@ def _matthews(b: BinaryCounts) -> Any:
 
 def _binary(name: str, value: Any, formula: str, source: str, **words: Any) -> Metric:
     """A metric of the section: a share of samples unless ``words`` say otherwise."""
-    usual = {"low": 0.0, "high": 1.0, "interval": "wilson", "headline": False, "title": _TITLES.get(name, "")}
+    usual = {
+        "low": 0.0,
+        "high": 1.0,
+        "interval": "wilson",
+        "headline": False,
+        "title": _TITLES.get(name, ""),
+    }
     source = f"Markoulidakis et al. (2021), {source}"
-    return Metric(f"binary/{name}", value, of="binary", formula=formula, source=source, **{**usual, **words})
+    return Metric(
+        f"binary/{name}", value, of="binary", formula=formula, source=source, **{**usual, **words}
+    )
 
 
 def _count(part: str, formula: str) -> Metric:
@@ -96,13 +109,22 @@ def _count(part: str, formula: str) -> Metric:
 
 
 _TITLES = {
-    "tp": "true positives", "fn": "false negatives", "imp": "mismatches of the positive group",
-    "fp": "false positives", "tn": "true negatives", "imn": "mismatches of the negative group",
-    "npv": "negative predictive value", "fnr": "false negative rate", "fpr": "false positive rate",
-    "fdr": "false discovery rate", "for": "false omission rate", "pimr": "mismatch rate of actual positives",
-    "nimr": "mismatch rate of actual negatives", "ppimr": "mismatch rate of predicted positives",
+    "tp": "true positives",
+    "fn": "false negatives",
+    "imp": "mismatches of the positive group",
+    "fp": "false positives",
+    "tn": "true negatives",
+    "imn": "mismatches of the negative group",
+    "npv": "negative predictive value",
+    "fnr": "false negative rate",
+    "fpr": "false positive rate",
+    "fdr": "false discovery rate",
+    "for": "false omission rate",
+    "pimr": "mismatch rate of actual positives",
+    "nimr": "mismatch rate of actual negatives",
+    "ppimr": "mismatch rate of predicted positives",
     "npimr": "mismatch rate of predicted negatives",
-}  # fmt: skip
+}
 """Of metrics whose names are abbreviations."""
 _TABLE_2, _TABLE_5, _RATES = "Table 2", "Table 5", "eq. 29-32"
 _ERROR_OF_A_SIDE = {"better": "lower", "one_sided": True}
@@ -117,36 +139,126 @@ SIX = (
     _count("imn", "intragroup mismatches of the negative group"),
     _binary("accuracy", Proportion(("tp", "tn"), BinaryCounts._fields), "(TP + TN) / n", _TABLE_5),
     _binary("recall", RECALL, "TP / (TP + FN + IMP)", _TABLE_5, headline=True, one_sided=True),
-    _binary("specificity", SPECIFICITY, "TN / (TN + FP + IMN)", _TABLE_5, headline=True, one_sided=True),
+    _binary(
+        "specificity", SPECIFICITY, "TN / (TN + FP + IMN)", _TABLE_5, headline=True, one_sided=True
+    ),
     _binary("precision", PRECISION, "TP / (TP + FP + IMP)", _TABLE_5, headline=True),
     _binary("npv", Proportion(("tn",), PREDICTED_NEGATIVE), "TN / (TN + FN + IMN)", _TABLE_5),
-    _binary("fnr", Proportion(("fn",), ACTUAL_POSITIVE), "FN / (TP + FN + IMP)", _TABLE_5, **_ERROR_OF_A_SIDE),
+    _binary(
+        "fnr",
+        Proportion(("fn",), ACTUAL_POSITIVE),
+        "FN / (TP + FN + IMP)",
+        _TABLE_5,
+        **_ERROR_OF_A_SIDE,
+    ),
     _binary("fpr", FALL_OUT, "FP / (TN + FP + IMN)", _TABLE_5, **_ERROR_OF_A_SIDE),
-    _binary("fdr", Proportion(("fp",), PREDICTED_POSITIVE), "FP / (TP + FP + IMP)", _TABLE_5, better="lower"),
+    _binary(
+        "fdr",
+        Proportion(("fp",), PREDICTED_POSITIVE),
+        "FP / (TP + FP + IMP)",
+        _TABLE_5,
+        better="lower",
+    ),
     _binary("for", FALSE_OMISSION, "FN / (TN + FN + IMN)", _TABLE_5, better="lower"),
-    _binary("pimr", Proportion(("imp",), ACTUAL_POSITIVE), "IMP / (TP + FN + IMP)", _RATES, **_ERROR_OF_A_SIDE),
-    _binary("nimr", Proportion(("imn",), ACTUAL_NEGATIVE), "IMN / (TN + FP + IMN)", _RATES, **_ERROR_OF_A_SIDE),
-    _binary("ppimr", Proportion(("imp",), PREDICTED_POSITIVE), "IMP / (TP + FP + IMP)", _RATES, **_ERROR_OF_A_SIDE),
-    _binary("npimr", Proportion(("imn",), PREDICTED_NEGATIVE), "IMN / (TN + FN + IMN)", _RATES, **_ERROR_OF_A_SIDE),
-    _binary("f1", lambda b: 2 * b.tp / (b.actual_positives + b.predicted_positives),
-            "2 TP / (P_actual + P_predicted)", _TABLE_2, interval="wald", headline=True),
-    _binary("fowlkes_mallows", lambda b: b.tp / np.sqrt(b.actual_positives * b.predicted_positives),
-            "TP / √(P_actual · P_predicted)", _TABLE_2, interval="wald", title="Fowlkes-Mallows index"),
-    _binary("balanced_accuracy", lambda b: (RECALL(b) + SPECIFICITY(b)) / 2,
-            "(recall + specificity) / 2", _TABLE_2, interval="wald"),
-    _binary("threat_score", lambda b: b.tp / (b.actual_positives + b.predicted_positives - b.tp),
-            "TP / (P_actual + P_predicted − TP)", _TABLE_2, interval="wald"),
-    _binary("prevalence_threshold", _prevalence_threshold, "√FPR / (√TPR + √FPR)", _TABLE_2, interval="wald",
-            better="lower"),
-    _binary("informedness", lambda b: RECALL(b) - FALL_OUT(b),
-            "recall − fall-out", _TABLE_2, low=-1.0, interval="wald"),
-    _binary("markedness", lambda b: PRECISION(b) - FALSE_OMISSION(b),
-            "precision − false omission rate", _TABLE_2, low=-1.0, interval="wald"),
-    _binary("matthews_corrcoef", _matthews, "((TP + IMP)(TN + IMN) − FN · FP) / √(P_act P_pred N_act N_pred)",
-            "eq. 28 corrected", low=-1.0, interval="atanh", headline=True, association=True, **MATTHEWS),
-)  # fmt: skip
+    _binary(
+        "pimr",
+        Proportion(("imp",), ACTUAL_POSITIVE),
+        "IMP / (TP + FN + IMP)",
+        _RATES,
+        **_ERROR_OF_A_SIDE,
+    ),
+    _binary(
+        "nimr",
+        Proportion(("imn",), ACTUAL_NEGATIVE),
+        "IMN / (TN + FP + IMN)",
+        _RATES,
+        **_ERROR_OF_A_SIDE,
+    ),
+    _binary(
+        "ppimr",
+        Proportion(("imp",), PREDICTED_POSITIVE),
+        "IMP / (TP + FP + IMP)",
+        _RATES,
+        **_ERROR_OF_A_SIDE,
+    ),
+    _binary(
+        "npimr",
+        Proportion(("imn",), PREDICTED_NEGATIVE),
+        "IMN / (TN + FN + IMN)",
+        _RATES,
+        **_ERROR_OF_A_SIDE,
+    ),
+    _binary(
+        "f1",
+        lambda b: 2 * b.tp / (b.actual_positives + b.predicted_positives),
+        "2 TP / (P_actual + P_predicted)",
+        _TABLE_2,
+        interval="wald",
+        headline=True,
+    ),
+    _binary(
+        "fowlkes_mallows",
+        lambda b: b.tp / np.sqrt(b.actual_positives * b.predicted_positives),
+        "TP / √(P_actual · P_predicted)",
+        _TABLE_2,
+        interval="wald",
+        title="Fowlkes-Mallows index",
+    ),
+    _binary(
+        "balanced_accuracy",
+        lambda b: (RECALL(b) + SPECIFICITY(b)) / 2,
+        "(recall + specificity) / 2",
+        _TABLE_2,
+        interval="wald",
+    ),
+    _binary(
+        "threat_score",
+        lambda b: b.tp / (b.actual_positives + b.predicted_positives - b.tp),
+        "TP / (P_actual + P_predicted − TP)",
+        _TABLE_2,
+        interval="wald",
+    ),
+    _binary(
+        "prevalence_threshold",
+        _prevalence_threshold,
+        "√FPR / (√TPR + √FPR)",
+        _TABLE_2,
+        interval="wald",
+        better="lower",
+    ),
+    _binary(
+        "informedness",
+        lambda b: RECALL(b) - FALL_OUT(b),
+        "recall − fall-out",
+        _TABLE_2,
+        low=-1.0,
+        interval="wald",
+    ),
+    _binary(
+        "markedness",
+        lambda b: PRECISION(b) - FALSE_OMISSION(b),
+        "precision − false omission rate",
+        _TABLE_2,
+        low=-1.0,
+        interval="wald",
+    ),
+    _binary(
+        "matthews_corrcoef",
+        _matthews,
+        "((TP + IMP)(TN + IMN) − FN · FP) / √(P_act P_pred N_act N_pred)",
+        "eq. 28 corrected",
+        low=-1.0,
+        interval="atanh",
+        headline=True,
+        association=True,
+        **MATTHEWS,
+    ),
+)
 """The metrics of the six counts."""
 
 BINARY = Section(
-    "binary", "Positive group against the rest (2×2+IM)", (*SIX, *AREAS, *PRECISION_RECALL), of_positive=True
+    "binary",
+    "Positive group against the rest (2×2+IM)",
+    (*SIX, *AREAS, *PRECISION_RECALL),
+    of_positive=True,
 )

@@ -19,7 +19,14 @@ import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.metrics import _calibration as blockwise
-from cmtrack.metrics._calibration import BinnedError, Blocks, CalibrationTest, CoxFit, DebiasedError, Parts
+from cmtrack.metrics._calibration import (
+    BinnedError,
+    Blocks,
+    CalibrationTest,
+    CoxFit,
+    DebiasedError,
+    Parts,
+)
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, check_level, normal_quantile
 from cmtrack.metrics.metric import Metric, Section
@@ -78,7 +85,9 @@ class ReliabilityTable(ScoreTable):
     @cached_property
     def blocks(self) -> Blocks:
         """Positives and negatives of each score that rows have."""
-        sides = [part.reshape(2, 2, -1).sum(axis=1)[:, self.held] for part in (self.weight, self.squares)]
+        sides = [
+            part.reshape(2, 2, -1).sum(axis=1)[:, self.held] for part in (self.weight, self.squares)
+        ]
         return Blocks(np.clip(self.scores.means[self.held], 0.0, 1.0), *sides[0], *sides[1])
 
     @cached_property
@@ -117,13 +126,19 @@ class ReliabilityTable(ScoreTable):
     @property
     def no_test(self) -> str:
         """The reason why there is no test; empty where there is one."""
-        why = "scores are counted on a grid: with its cells' centres the test would reject too often"
+        why = (
+            "scores are counted on a grid: with its cells' centres the test would reject too often"
+        )
         return "" if self.has_means else why
 
     @property
     def no_draws(self) -> str:
         """The reason why no labels are drawn with the scores for probabilities; empty where they are."""
-        return "weights are fractions: labels are not drawn for parts of rows" if self.fractional else self.no_test
+        return (
+            "weights are fractions: labels are not drawn for parts of rows"
+            if self.fractional
+            else self.no_test
+        )
 
     @property
     def has_means(self) -> bool:
@@ -293,16 +308,24 @@ class CalibrationCurve:
             If there is no test, or there are more than 4,096 distinct scores (:meth:`on_grid` has fewer).
         """
         blocks = self._to_draw("a consistency band")
-        return self.table.band if level == self.table.level else blockwise.consistency_band(blocks, check_level(level))
+        return (
+            self.table.band
+            if level == self.table.level
+            else blockwise.consistency_band(blocks, check_level(level))
+        )
 
     @property
     def no_confidence_band(self) -> str:
         """The reason why there is no confidence band; empty where there is one."""
         if self.clustered:
             return _CLUSTERED
-        return "weights are fractions, which have no binomial limits" if self.table.fractional else ""
+        return (
+            "weights are fractions, which have no binomial limits" if self.table.fractional else ""
+        )
 
-    def confidence_band(self, level: float = 0.95, bins: int | None = None) -> tuple[FloatArray, FloatArray]:
+    def confidence_band(
+        self, level: float = 0.95, bins: int | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Simultaneous band for the share of positives at each score, low and high of shape (U,).
 
         It assumes only that this share does not fall from one score to the next, and is wider than :meth:`band`.
@@ -344,7 +367,9 @@ class CalibrationCurve:
             raise ValueError(f"there is no {what.split(' ', 1)[1]}: {self.no_draws}")
         most, distinct = blockwise.MAX_BLOCKS, len(self.scores)
         if distinct > most:
-            raise ValueError(f"{what} needs at most {most} distinct scores, got {distinct}: on_grid() has fewer")
+            raise ValueError(
+                f"{what} needs at most {most} distinct scores, got {distinct}: on_grid() has fewer"
+            )
         return self.table.blocks
 
     def to_frame(self) -> pd.DataFrame:
@@ -352,10 +377,14 @@ class CalibrationCurve:
         from cmtrack._pandas import pd
 
         blocks = self.table.blocks
-        return pd.DataFrame({
-            "score": blocks.scores, "recalibrated": self.recalibrated, "positive": blocks.positive,
-            "negative": blocks.negative,
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "score": blocks.scores,
+                "recalibrated": self.recalibrated,
+                "positive": blocks.positive,
+                "negative": blocks.negative,
+            }
+        )
 
     def __repr__(self) -> str:
         error = self.table.error.value
@@ -453,28 +482,87 @@ def _parts(log: bool) -> tuple[Metric, ...]:
     words = {"low": 0.0, "high": highest, "source": _CORP}
     of = " by log loss" if log else ""
     return (
-        _metric(f"{prefix}miscalibration", Part("miscalibration", log), better="lower", one_sided=True,
-                title=f"miscalibration{of}",
-                formula=f"{loss} − that after isotonic recalibration; above 0 by chance, too", **words),
-        _metric(f"{prefix}discrimination", Part("discrimination", log), better="higher", title=f"discrimination{of}",
-                formula=f"{loss} of the share of positives − that after isotonic recalibration", **words),
-        _metric(f"{prefix}uncertainty", Part("uncertainty", log), better="", title=f"uncertainty{of}",
-                formula=f"{loss} of the share of positives", **words),
-    )  # fmt: skip
+        _metric(
+            f"{prefix}miscalibration",
+            Part("miscalibration", log),
+            better="lower",
+            one_sided=True,
+            title=f"miscalibration{of}",
+            formula=f"{loss} − that after isotonic recalibration; above 0 by chance, too",
+            **words,
+        ),
+        _metric(
+            f"{prefix}discrimination",
+            Part("discrimination", log),
+            better="higher",
+            title=f"discrimination{of}",
+            formula=f"{loss} of the share of positives − that after isotonic recalibration",
+            **words,
+        ),
+        _metric(
+            f"{prefix}uncertainty",
+            Part("uncertainty", log),
+            better="",
+            title=f"uncertainty{of}",
+            formula=f"{loss} of the share of positives",
+            **words,
+        ),
+    )
 
 
-CALIBRATION = Section("calibration", "Calibration of the positive group's score", (
-    _metric("error", Error(), better="lower", low=0.0, high=1.0, interval="square", headline=True, one_sided=True,
-            title="calibration error", brief="calibration error", source="Bröcker (2012); Kumar, Liang & Ma (2019)",
+CALIBRATION = Section(
+    "calibration",
+    "Calibration of the positive group's score",
+    (
+        _metric(
+            "error",
+            Error(),
+            better="lower",
+            low=0.0,
+            high=1.0,
+            interval="square",
+            headline=True,
+            one_sided=True,
+            title="calibration error",
+            brief="calibration error",
+            source="Bröcker (2012); Kumar, Liang & Ma (2019)",
             reason="none of the 15 bins holds two rows",
-            formula="√ mean (observed − score)² over 15 bins of equal mass of the rows, less its bias: a lower bound"),
-    _metric("pvalue", PValue(), better="", low=0.0, high=1.0, title="p-value of calibration", brief="calibration p",
+            formula="√ mean (observed − score)² over 15 bins of equal mass of the rows, less its bias: a lower bound",
+        ),
+        _metric(
+            "pvalue",
+            PValue(),
+            better="",
+            low=0.0,
+            high=1.0,
+            title="p-value of calibration",
+            brief="calibration p",
             source=PVALUE_SOURCE,
-            formula="small: the scores are not calibrated; Kuiper's and Cox's score test, 999 draws"),
-    _metric("slope", Coefficient("slope"), better="", interval="wald", title="calibration slope", source=_COX,
-            reason=_LABELS, formula="of the labels on logit(score); below 1: over-confident"),
-    _metric("intercept", Coefficient("intercept"), better="nearest zero", interval="wald", reason=_LABELS,
-            few_errors=True, title="calibration intercept", source=_COX, formula="of the same fit"),
-    *_parts(log=False),
-    *_parts(log=True),
-), of_positive=True)  # fmt: skip
+            formula="small: the scores are not calibrated; Kuiper's and Cox's score test, 999 draws",
+        ),
+        _metric(
+            "slope",
+            Coefficient("slope"),
+            better="",
+            interval="wald",
+            title="calibration slope",
+            source=_COX,
+            reason=_LABELS,
+            formula="of the labels on logit(score); below 1: over-confident",
+        ),
+        _metric(
+            "intercept",
+            Coefficient("intercept"),
+            better="nearest zero",
+            interval="wald",
+            reason=_LABELS,
+            few_errors=True,
+            title="calibration intercept",
+            source=_COX,
+            formula="of the same fit",
+        ),
+        *_parts(log=False),
+        *_parts(log=True),
+    ),
+    of_positive=True,
+)

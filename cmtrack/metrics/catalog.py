@@ -32,7 +32,9 @@ class Sections:
 
     def __init__(self, *sections: Section, places: tuple[str, ...]) -> None:
         self.all, self.places = sections, places
-        self._section_of = {metric.name: section for section in sections for metric in section.metrics}
+        self._section_of = {
+            metric.name: section for section in sections for metric in section.metrics
+        }
         self.metrics = tuple(metric for section in sections for metric in section.metrics)
         self._exact = {metric.name: metric for metric in self.metrics if "<" not in metric.name}
         self._patterns: dict[str, list[tuple[re.Pattern[str], Metric]]] = {}
@@ -52,7 +54,10 @@ class Sections:
         """The metric of a full name, and its encoded parts that vary; None where there is none."""
         if name in self._exact:
             return self._exact[name], {}
-        tried = ((pattern.fullmatch(name), metric) for pattern, metric in self._patterns.get(name.split("/")[0], []))
+        tried = (
+            (pattern.fullmatch(name), metric)
+            for pattern, metric in self._patterns.get(name.split("/")[0], [])
+        )
         return next(((metric, match.groupdict()) for match, metric in tried if match), None)
 
     def of(self, metric: Metric) -> Section | None:
@@ -65,10 +70,24 @@ def _at(*places: str) -> Any:
 
 
 OWN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,79}/[A-Za-z0-9_][A-Za-z0-9_-]{0,79}")
-RESERVED = frozenset({
-    "binary", "calibration", "class", "confidence", "cost", "family", "flips", "multiclass", "prevalence",
-    "probability", "reduced", "rough", "spans", "spcc",
-})  # fmt: skip
+RESERVED = frozenset(
+    {
+        "binary",
+        "calibration",
+        "class",
+        "confidence",
+        "cost",
+        "family",
+        "flips",
+        "multiclass",
+        "prevalence",
+        "probability",
+        "reduced",
+        "rough",
+        "spans",
+        "spcc",
+    }
+)
 """Sections that are cmtrack's own, in whatever kind of evaluation."""
 _MEANING = ("of", "better", "low", "high", "interval")
 """What two declarations of a user's metric must agree in; the first one's title and formula are shown."""
@@ -143,7 +162,13 @@ class Catalog:
         """The metric of a full name, as in :meth:`find`."""
         return self.find(name)[0]
 
-    def title(self, name: str, show: Callable[[str], str] = quoted, positive: str = "", brief: bool = False) -> str:
+    def title(
+        self,
+        name: str,
+        show: Callable[[str], str] = quoted,
+        positive: str = "",
+        brief: bool = False,
+    ) -> str:
         """The title of a full metric name for people: ``class/7/recall`` as "recall of “7”".
 
         Parameters
@@ -163,11 +188,18 @@ class Catalog:
             return heading.format(**shown)
         if shown:
             heading += f" of {shown.popitem()[1]}"
-        elif positive and name == metric.name and (section := self.sections.of(metric)) and section.of_positive:
+        elif (
+            positive
+            and name == metric.name
+            and (section := self.sections.of(metric))
+            and section.of_positive
+        ):
             heading += f", {positive}" if brief else f" for {positive}"
         return f"{heading} ({step})" if step else heading
 
-    def section_title(self, name: str, show: Callable[[str], str] = quoted, positive: str = "") -> str:
+    def section_title(
+        self, name: str, show: Callable[[str], str] = quoted, positive: str = ""
+    ) -> str:
         """The title of a metric's section; arguments as in :meth:`title`."""
         metric, parts = self.find(name)
         section = self.sections.of(metric)

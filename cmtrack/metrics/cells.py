@@ -112,13 +112,17 @@ class Cells(Weighted):
         return cls(actual, predicted, actual == predicted, weight, square, len(matrix.labels))
 
     @classmethod
-    def of_reduced(cls, reduced: ReducedConfusionMatrix, squares: ReducedConfusionMatrix | None = None) -> Cells:
+    def of_reduced(
+        cls, reduced: ReducedConfusionMatrix, squares: ReducedConfusionMatrix | None = None
+    ) -> Cells:
         """The cells of a reduced matrix, its mismatches among them."""
         size = len(reduced.labels)
         actual, predicted = (grid.ravel() for grid in np.indices((size, size)))
         groups = np.arange(size)
         actual, predicted = np.concatenate((actual, groups)), np.concatenate((predicted, groups))
-        hit = np.concatenate(((groups[:, None] == groups[None, :]).ravel(), np.zeros(size, dtype=bool)))
+        hit = np.concatenate(
+            ((groups[:, None] == groups[None, :]).ravel(), np.zeros(size, dtype=bool))
+        )
         weight = np.concatenate((reduced.counts.ravel(), reduced.mismatches))
         filled = weight > 0
         own_weight = square = _floats(weight[filled])
@@ -126,11 +130,17 @@ class Cells(Weighted):
             square = _floats(np.concatenate((squares.counts.ravel(), squares.mismatches))[filled])
         return cls(actual[filled], predicted[filled], hit[filled], own_weight, square, size)
 
-    def with_empty(self, actual: IntArray, predicted: IntArray, hit: BoolArray) -> tuple[Cells, IntArray]:
+    def with_empty(
+        self, actual: IntArray, predicted: IntArray, hit: BoolArray
+    ) -> tuple[Cells, IntArray]:
         """These cells, and those that only rows without weight fall into; and the cell of each row, shape (n,)."""
         code = (actual * self.size + predicted) * 2 + hit
         own_code = (self.actual * self.size + self.predicted) * 2 + self.hit
-        codes = np.arange(2 * self.size**2) if self.size**2 <= 8 * len(code) else np.union1d(code, own_code)
+        codes = (
+            np.arange(2 * self.size**2)
+            if self.size**2 <= 8 * len(code)
+            else np.union1d(code, own_code)
+        )
         if len(codes) < 2 * self.size**2:  # nearly all cells are empty
             code, own_code = np.searchsorted(codes, code), np.searchsorted(codes, own_code)
         number = np.full(len(codes), -1)
@@ -140,9 +150,13 @@ class Cells(Weighted):
         new = codes[new]
         group, none = new // 2, np.zeros(len(new))
         own = (group // self.size, group % self.size, new % 2 == 1, none, none)
-        ours = {name: getattr(self, name) for name in ("actual", "predicted", "hit", "weight", "squares")}
+        ours = {
+            name: getattr(self, name)
+            for name in ("actual", "predicted", "hit", "weight", "squares")
+        }
         parts: dict[str, Any] = {
-            name: np.concatenate(both) for (name, *both) in zip(ours, ours.values(), own, strict=True)
+            name: np.concatenate(both)
+            for (name, *both) in zip(ours, ours.values(), own, strict=True)
         }
         return (replace(self, **parts) if len(new) else self), number[code]
 
@@ -169,7 +183,9 @@ class Cells(Weighted):
         return table
 
     def in_table(self, values: FloatArray) -> FloatArray | None:
-        return values[self.actual, self.predicted] if values.shape == (self.size, self.size) else None
+        return (
+            values[self.actual, self.predicted] if values.shape == (self.size, self.size) else None
+        )
 
     def located(self, at: Influence, step: str) -> tuple[Cells, IntArray]:
         return self.with_empty(*at.answered(step))
@@ -187,7 +203,9 @@ class Table(Samples):
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Table | None:
         # the cell in which neither side names a span is always empty; spans are no partition
-        if (kind == "whole table" and views.over is not None) or (kind == "spans" and views.over is None):
+        if (kind == "whole table" and views.over is not None) or (
+            kind == "spans" and views.over is None
+        ):
             return None
         return views.reduced[step][0] if step else views.table
 
@@ -222,13 +240,19 @@ class Table(Samples):
             psi = metric.influence_in(self._of_all_cells)
         there, cells = (self.actual > 0) | (self.predicted > 0), self._of_all_cells.cells
         # a class without samples tells nothing
-        reach = 0.0 if psi is None else float(np.ptp(psi[there[cells.actual] & there[cells.predicted]]))
-        return min(everyone, everyone * (metric.high - metric.low) / reach) if reach > 0 else everyone
+        reach = (
+            0.0 if psi is None else float(np.ptp(psi[there[cells.actual] & there[cells.predicted]]))
+        )
+        return (
+            min(everyone, everyone * (metric.high - metric.low) / reach) if reach > 0 else everyone
+        )
 
     @cached_property
     def _of_all_cells(self) -> Table:
         """The same table with its empty cells."""
-        actual, predicted = (grid.ravel() for grid in np.indices((self.cells.size, self.cells.size)))
+        actual, predicted = (
+            grid.ravel() for grid in np.indices((self.cells.size, self.cells.size))
+        )
         cells, _ = self.cells.with_empty(actual, predicted, actual == predicted)
         return Table(cells, self.over, self.whole)
 
@@ -271,7 +295,9 @@ def _floats(counts: Counts) -> FloatArray:
     return counts.astype(np.float64)
 
 
-def ratio(numerator: FloatArray, denominator: FloatArray, undefined: float = math.nan) -> FloatArray:
+def ratio(
+    numerator: FloatArray, denominator: FloatArray, undefined: float = math.nan
+) -> FloatArray:
     """Elementwise ratio; ``undefined`` where the denominator is zero."""
     out = np.full(np.shape(numerator), undefined)
     return np.divide(numerator, denominator, out=out, where=denominator > 0)

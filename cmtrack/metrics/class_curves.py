@@ -19,7 +19,13 @@ import numpy as np
 from cmtrack.digits import p_text
 from cmtrack.grouping import Label
 from cmtrack.metrics._calibration import DRAWS
-from cmtrack.metrics.calibration import FEW_OF_A_GROUP, PVALUE_SOURCE, Error, PValue, ReliabilityTable
+from cmtrack.metrics.calibration import (
+    FEW_OF_A_GROUP,
+    PVALUE_SOURCE,
+    Error,
+    PValue,
+    ReliabilityTable,
+)
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, holm
 from cmtrack.metrics.metric import Metric
@@ -57,17 +63,32 @@ class ClassCurves(Samples):
         scores, squares = views.statistics.class_scores, views.squares
         if kind != "class curves":
             curves = views.seen(cls)
-            lacks = views.statistics.ranking_only if kind == "class calibration" else curves and curves.pairs is None
+            lacks = (
+                views.statistics.ranking_only
+                if kind == "class calibration"
+                else curves and curves.pairs is None
+            )
             return None if lacks else curves
-        return None if scores is None else cls(scores, squares.class_scores if squares else None, views.level)
+        return (
+            None
+            if scores is None
+            else cls(scores, squares.class_scores if squares else None, views.level)
+        )
 
-    def __init__(self, scores: ClassScoreCounts, squares: ClassScoreCounts | None = None, level: float = 0.95) -> None:
+    def __init__(
+        self, scores: ClassScoreCounts, squares: ClassScoreCounts | None = None, level: float = 0.95
+    ) -> None:
         self.scores, self._squares, self._level = scores, squares, level
         self.total, self.fractional = float(scores.tables[0].counts.sum()), squares is not None
 
     def with_flipped(self, size: Any) -> ClassCurves:
-        made, sizes = ClassCurves(self.scores, self._squares, self._level), np.broadcast_to(size, self.n_classes)
-        made.tables = tuple(table.with_flipped(float(one)) for table, one in zip(self.tables, sizes, strict=True))
+        made, sizes = (
+            ClassCurves(self.scores, self._squares, self._level),
+            np.broadcast_to(size, self.n_classes),
+        )
+        made.tables = tuple(
+            table.with_flipped(float(one)) for table, one in zip(self.tables, sizes, strict=True)
+        )
         return made
 
     def with_high_negative(self) -> ClassCurves:
@@ -79,7 +100,10 @@ class ClassCurves(Samples):
     @cached_property
     def tables(self) -> tuple[ReliabilityTable, ...]:
         """Each class against all others."""
-        squares = [None if self._squares is None else self._squares.one_vs_rest(k) for k in range(self.n_classes)]
+        squares = [
+            None if self._squares is None else self._squares.one_vs_rest(k)
+            for k in range(self.n_classes)
+        ]
         return tuple(
             ReliabilityTable(
                 with_channels(self.scores.one_vs_rest(k)),
@@ -112,7 +136,8 @@ class ClassCurves(Samples):
             return None
         squares = (None,) * self.n_classes if self._squares is None else self._squares.tables
         return tuple(
-            Pairs(table, square, k) for k, (table, square) in enumerate(zip(self.scores.tables, squares, strict=True))
+            Pairs(table, square, k)
+            for k, (table, square) in enumerate(zip(self.scores.tables, squares, strict=True))
         )
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
@@ -151,9 +176,14 @@ class Pairs:
             self._above = 1 - self._below[k]
             self.areas = counts[k] @ self._below.T / sizes[k]
             effective = sizes**2 / squared.sum(axis=1)
-            self._factor = np.sqrt(np.where(effective > 1 + 1e-9, effective / (effective - 1), math.nan)) / sizes
+            self._factor = (
+                np.sqrt(np.where(effective > 1 + 1e-9, effective / (effective - 1), math.nan))
+                / sizes
+            )
             own = squared[k] @ (self._below - self.areas[:, None]).T ** 2 * self._factor[k] ** 2
-            others = (squared * (self._above - self.areas[:, None]) ** 2).sum(axis=1) * self._factor**2
+            others = (squared * (self._above - self.areas[:, None]) ** 2).sum(
+                axis=1
+            ) * self._factor**2
             self.errors = np.sqrt(own + others)
         self.areas[k] = self.errors[k] = math.nan
 
@@ -162,7 +192,9 @@ class Pairs:
         there = np.isfinite(self.areas) & np.isfinite(self.errors)
         psi = np.zeros(self._below.shape)
         psi[there] = (self._above - self.areas[there, None]) * self._factor[there, None]
-        psi[self.k] = (self._below[there] - self.areas[there, None]).sum(axis=0) * self._factor[self.k]
+        psi[self.k] = (self._below[there] - self.areas[there, None]).sum(axis=0) * self._factor[
+            self.k
+        ]
         return np.asarray(psi * total)
 
 
@@ -256,20 +288,26 @@ class ClassCalibration:
         among = f"{total} classes" if tested == total else f"{tested} tested classes (of {total})"
         few = sum(one.support < FEW_OF_A_GROUP for one in set(self.tested) - set(wrong))
         has = "class has" if few == 1 else "classes have"
-        rare = f"; {few} {has} fewer than {FEW_OF_A_GROUP} samples, of which the test sees gross faults only" * bool(
-            few
+        rare = (
+            f"; {few} {has} fewer than {FEW_OF_A_GROUP} samples, of which the test sees gross faults only"
+            * bool(few)
         )
         if not wrong and self.least > 1 - self.level + 1e-12:
             at_least = f"with {tested} tests it is at least {self.least:.3g}"
             return f"No p-value by Holm can be as small as {1 - self.level:.3g}: {at_least}."
         if not wrong:
             return f"0 of {among} show signs of miscalibration (least p by Holm {self.pvalue:.3f}){rare}."
-        named = [f"{quoted(elide(one_line(one.label), 60))} (p {self._p(one.pvalue_holm)})" for one in wrong[:3]]
+        named = [
+            f"{quoted(elide(one_line(one.label), 60))} (p {self._p(one.pvalue_holm)})"
+            for one in wrong[:3]
+        ]
         if len(wrong) > 1:
             last = f"{len(wrong) - 3} more" if len(wrong) > 3 else named.pop()
             named = [f"{', '.join(named)} and {last}"]
         show = "shows" if len(wrong) == 1 else "show"
-        return f"{len(wrong)} of {among} {show} signs of miscalibration: {named[0]}, p by Holm{rare}."
+        return (
+            f"{len(wrong)} of {among} {show} signs of miscalibration: {named[0]}, p by Holm{rare}."
+        )
 
     def _p(self, value: float) -> str:
         shown = p_text(value, self.least)
@@ -299,16 +337,28 @@ def calibration_of_classes(
         table = curves.tables[k]
         total = table.blocks.total
         low, high = ends or (math.nan, math.nan)
-        rows.append(CalibrationOfClass(
-            label, number["support"], number["calibration_error"], low, high, number["calibration_pvalue"],
-            float(adjusted[k]), math.nan if table.fit is None else table.fit.slope,
-            float(total @ table.blocks.scores / total.sum()), float(curves.shares[k]), number["roc_auc"],
-            number["average_precision"],
-        ))  # fmt: skip
+        rows.append(
+            CalibrationOfClass(
+                label,
+                number["support"],
+                number["calibration_error"],
+                low,
+                high,
+                number["calibration_pvalue"],
+                float(adjusted[k]),
+                math.nan if table.fit is None else table.fit.slope,
+                float(total @ table.blocks.scores / total.sum()),
+                float(curves.shares[k]),
+                number["roc_auc"],
+                number["average_precision"],
+            )
+        )
         if table.has_both:
             errors.append(table.error.squared)
     finite = [error for error in errors if math.isfinite(error)]
-    return ClassCalibration(tuple(rows), math.fsum(finite) / len(finite) if finite else math.nan, level)
+    return ClassCalibration(
+        tuple(rows), math.fsum(finite) / len(finite) if finite else math.nan, level
+    )
 
 
 class OfEach(Function):
@@ -344,7 +394,11 @@ class OfEach(Function):
     def why(self, curves: ClassCurves, k: int) -> str:
         """The reason why there is no value."""
         table = curves.tables[k]
-        return self.function.why(table, None) if table.has_both else "no samples of the class, or of no other"
+        return (
+            self.function.why(table, None)
+            if table.has_both
+            else "no samples of the class, or of no other"
+        )
 
     def ends(self, curves: ClassCurves) -> tuple[FloatArray, FloatArray] | None:
         """The ends of each class's interval, where the function makes them."""
@@ -367,7 +421,9 @@ def _errors(function: Function, curves: ClassCurves) -> FloatArray:
 class AreaAverage(Function):
     """A mean of areas, whose error needs the rows."""
 
-    def influence_of_rows(self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]) -> FloatArray:
+    def influence_of_rows(
+        self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
+    ) -> FloatArray:
         """Influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
         raise NotImplementedError
 
@@ -401,7 +457,9 @@ class OneVsRest(AreaAverage):
         sides = np.stack([table.effective_sides for table in curves.tables if table.has_both])
         return np.asarray(sides[sides[:, 0].argmin()])
 
-    def influence_of_rows(self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]) -> FloatArray:
+    def influence_of_rows(
+        self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
+    ) -> FloatArray:
         """Influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
         psi = np.zeros(len(actual))
         for k, (part, place) in enumerate(zip(self.weights(curves), places, strict=True)):
@@ -424,7 +482,10 @@ class OneVsOne(AreaAverage):
     def spread(self, curves: ClassCurves) -> float:
         """The largest standard error that the areas' own errors allow."""
         assert curves.pairs is not None  # the view has asked
-        areas, errors = (np.concatenate([getattr(pair, name) for pair in curves.pairs]) for name in ("areas", "errors"))
+        areas, errors = (
+            np.concatenate([getattr(pair, name) for pair in curves.pairs])
+            for name in ("areas", "errors")
+        )
         return float(errors[np.isfinite(areas)].mean())
 
     def size(self, curves: ClassCurves) -> FloatArray:
@@ -432,10 +493,15 @@ class OneVsOne(AreaAverage):
         sizes = np.sort([table.effective_sides[0] for table in curves.tables if table.has_both])
         return np.asarray(sizes[:2])
 
-    def influence_of_rows(self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]) -> FloatArray:
+    def influence_of_rows(
+        self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
+    ) -> FloatArray:
         """Influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
         assert curves.pairs is not None  # the view has asked
-        psi, n = np.zeros(len(actual)), int(np.isfinite(np.concatenate([pair.areas for pair in curves.pairs])).sum())
+        psi, n = (
+            np.zeros(len(actual)),
+            int(np.isfinite(np.concatenate([pair.areas for pair in curves.pairs])).sum()),
+        )
         for pair, place in zip(curves.pairs, places, strict=True):
             psi += pair.influence(curves.total)[actual, place] / n
         return psi
@@ -447,28 +513,80 @@ _CALIBRATION: dict[str, Any] = {**_SHARE, "of": "class calibration"}
 _BOUND = "its error needs rows; from counts alone, at most the mean of theirs"
 
 CLASS_CURVES = (
-    Metric("class/<label>/roc_auc", OfEach(AREA), interval="logit", title="area under the ROC curve", brief="ROC AUC",
-           formula="the class's probability, the class against all others", source="DeLong et al. (1988)", **_EACH),
-    Metric("class/<label>/average_precision", OfEach(PRECISION), interval="logit", brief="AP", few_errors=True,
-           formula="the same by precision and recall", source="Boyd, Eng & Page (2013)", **_EACH),
-    Metric("class/<label>/calibration_error", OfEach(Error()), interval="square", better="lower", one_sided=True,
-           formula="calibration/error of the class's probability", source="Bröcker (2012); Kumar, Liang & Ma (2019)",
-           **_CALIBRATION),
-    Metric("class/<label>/calibration_pvalue", OfEach(PValue()), interval="", better="", brief="calibration p",
-           title="p-value of calibration", formula=f"calibration/pvalue of the class's probability, {BLOCKS} blocks",
-           source=PVALUE_SOURCE, **_CALIBRATION),
-)  # fmt: skip
+    Metric(
+        "class/<label>/roc_auc",
+        OfEach(AREA),
+        interval="logit",
+        title="area under the ROC curve",
+        brief="ROC AUC",
+        formula="the class's probability, the class against all others",
+        source="DeLong et al. (1988)",
+        **_EACH,
+    ),
+    Metric(
+        "class/<label>/average_precision",
+        OfEach(PRECISION),
+        interval="logit",
+        brief="AP",
+        few_errors=True,
+        formula="the same by precision and recall",
+        source="Boyd, Eng & Page (2013)",
+        **_EACH,
+    ),
+    Metric(
+        "class/<label>/calibration_error",
+        OfEach(Error()),
+        interval="square",
+        better="lower",
+        one_sided=True,
+        formula="calibration/error of the class's probability",
+        source="Bröcker (2012); Kumar, Liang & Ma (2019)",
+        **_CALIBRATION,
+    ),
+    Metric(
+        "class/<label>/calibration_pvalue",
+        OfEach(PValue()),
+        interval="",
+        better="",
+        brief="calibration p",
+        title="p-value of calibration",
+        formula=f"calibration/pvalue of the class's probability, {BLOCKS} blocks",
+        source=PVALUE_SOURCE,
+        **_CALIBRATION,
+    ),
+)
 """Metrics of each class's probability, which stand in ``class/<label>/``."""
 
 AVERAGES = (
-    Metric("multiclass/roc_auc_ovr_macro", OneVsRest(), of="class curves", interval="logit",
-           title="one-vs-rest ROC AUC, macro", formula=f"mean of class/<label>/roc_auc; {_BOUND}",
-           source="Hand & Till (2001)", **_SHARE),
-    Metric("multiclass/roc_auc_ovr_weighted", OneVsRest(weighted=True), of="class curves", interval="logit",
-           title="one-vs-rest ROC AUC, weighted", formula=f"the same, by the classes' shares; {_BOUND}",
-           source="Hand & Till (2001)", **_SHARE),
-    Metric("multiclass/roc_auc_ovo_macro", OneVsOne(), of="class pairs", interval="logit",
-           title="one-vs-one ROC AUC, macro", formula=f"mean over all pairs of classes; {_BOUND}",
-           source="Hand & Till (2001)", **_SHARE),
-)  # fmt: skip
+    Metric(
+        "multiclass/roc_auc_ovr_macro",
+        OneVsRest(),
+        of="class curves",
+        interval="logit",
+        title="one-vs-rest ROC AUC, macro",
+        formula=f"mean of class/<label>/roc_auc; {_BOUND}",
+        source="Hand & Till (2001)",
+        **_SHARE,
+    ),
+    Metric(
+        "multiclass/roc_auc_ovr_weighted",
+        OneVsRest(weighted=True),
+        of="class curves",
+        interval="logit",
+        title="one-vs-rest ROC AUC, weighted",
+        formula=f"the same, by the classes' shares; {_BOUND}",
+        source="Hand & Till (2001)",
+        **_SHARE,
+    ),
+    Metric(
+        "multiclass/roc_auc_ovo_macro",
+        OneVsOne(),
+        of="class pairs",
+        interval="logit",
+        title="one-vs-one ROC AUC, macro",
+        formula=f"mean over all pairs of classes; {_BOUND}",
+        source="Hand & Till (2001)",
+        **_SHARE,
+    ),
+)
 """Averages of areas, which stand in ``multiclass/``."""

@@ -54,13 +54,20 @@ class HitTable(ReliabilityTable):
         accept: BoolArray | None = None,
     ) -> None:
         self.accept = accept
-        super().__init__(with_channels(scores), None if squares is None else with_channels(squares), level, most=BLOCKS)
+        super().__init__(
+            with_channels(scores),
+            None if squares is None else with_channels(squares),
+            level,
+            most=BLOCKS,
+        )
 
     def located(self, at: Influence, step: str) -> tuple[HitTable, IntArray]:
         score, hit = self.of_rows(at.rows.actual, at.rows.predicted, at.probabilities)
         return self, place_of(self.scores, score, np.where(hit, 0, 2))
 
-    def of_rows(self, actual: IntArray, predicted: IntArray, probabilities: FloatArray) -> tuple[FloatArray, BoolArray]:
+    def of_rows(
+        self, actual: IntArray, predicted: IntArray, probabilities: FloatArray
+    ) -> tuple[FloatArray, BoolArray]:
         """Hit probability of each row and whether it is a hit, both of shape (n,)."""
         patterns = () if self.accept is None else (Pattern.of(self.accept),)
         own = picked(probabilities.T, predicted)
@@ -70,27 +77,73 @@ class HitTable(ReliabilityTable):
 
 def _section(title: str, prefix: str, headline: bool) -> Section:
     usual: dict[str, Any] = {"of": "confidence", "headline": False, "low": 0.0, "high": 1.0}
-    return Section("confidence", title, (
-        Metric(f"{prefix}error", Error(), better="lower", interval="square", title="calibration error of confidence",
-               one_sided=True, brief="confidence error", source="Guo et al. (2017); Kumar, Liang & Ma (2019)",
-               reason="none of the 15 bins holds two rows",
-               formula="√ mean (hits − hit probability)² over 15 bins of equal mass of the rows, less its bias: a "
-               "lower bound",
-               **{**usual, "headline": headline}),
-        Metric(f"{prefix}pvalue", PValue(), better="", interval="", title="p-value of the confidence's calibration",
-               brief="confidence p", source=PVALUE_SOURCE,
-               formula="small: hits are more or fewer than the hit probabilities say", **usual),
-        Metric(f"{prefix}miscalibration", Part("miscalibration"), better="lower", one_sided=True, interval="",
-               title="miscalibration of the confidence", source="Dimitriadis, Gneiting & Jordan (2021)",
-               formula="Brier score of the hits − that after isotonic recalibration", **usual),
-        Metric(f"{prefix}aurc", AURC, better="lower", interval="log", title="area under risk by coverage", brief="AURC",
-               formula="mean share of misses among the most confident, over all shares of them",
-               source="Geifman & El-Yaniv (2017)", **usual),
-        Metric(f"{prefix}aurc_excess", EXCESS, better="lower", interval="log", brief="excess AURC",
-               title="excess area under risk by coverage", formula="aurc − that of as many misses that come last",
-               source="Geifman, Uziel & El-Yaniv (2019)", **usual),
-    ))  # fmt: skip
+    return Section(
+        "confidence",
+        title,
+        (
+            Metric(
+                f"{prefix}error",
+                Error(),
+                better="lower",
+                interval="square",
+                title="calibration error of confidence",
+                one_sided=True,
+                brief="confidence error",
+                source="Guo et al. (2017); Kumar, Liang & Ma (2019)",
+                reason="none of the 15 bins holds two rows",
+                formula="√ mean (hits − hit probability)² over 15 bins of equal mass of the rows, less its bias: a "
+                "lower bound",
+                **{**usual, "headline": headline},
+            ),
+            Metric(
+                f"{prefix}pvalue",
+                PValue(),
+                better="",
+                interval="",
+                title="p-value of the confidence's calibration",
+                brief="confidence p",
+                source=PVALUE_SOURCE,
+                formula="small: hits are more or fewer than the hit probabilities say",
+                **usual,
+            ),
+            Metric(
+                f"{prefix}miscalibration",
+                Part("miscalibration"),
+                better="lower",
+                one_sided=True,
+                interval="",
+                title="miscalibration of the confidence",
+                source="Dimitriadis, Gneiting & Jordan (2021)",
+                formula="Brier score of the hits − that after isotonic recalibration",
+                **usual,
+            ),
+            Metric(
+                f"{prefix}aurc",
+                AURC,
+                better="lower",
+                interval="log",
+                title="area under risk by coverage",
+                brief="AURC",
+                formula="mean share of misses among the most confident, over all shares of them",
+                source="Geifman & El-Yaniv (2017)",
+                **usual,
+            ),
+            Metric(
+                f"{prefix}aurc_excess",
+                EXCESS,
+                better="lower",
+                interval="log",
+                brief="excess AURC",
+                title="excess area under risk by coverage",
+                formula="aurc − that of as many misses that come last",
+                source="Geifman, Uziel & El-Yaniv (2019)",
+                **usual,
+            ),
+        ),
+    )
 
 
 CONFIDENCE = _section("Calibration of the confidence", "confidence/", True)
-CONFIDENCE_OF_STEP = _section("Calibration of the confidence in the groups: {step}", "confidence/<step>/", False)
+CONFIDENCE_OF_STEP = _section(
+    "Calibration of the confidence in the groups: {step}", "confidence/<step>/", False
+)

@@ -66,7 +66,10 @@ class Priced(Samples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Priced | None:
-        counts, squares = views.statistics.matrix.counts, views.squares.matrix.counts if views.squares else None
+        counts, squares = (
+            views.statistics.matrix.counts,
+            views.squares.matrix.counts if views.squares else None,
+        )
         return None if views.prices is None else Priced(counts, squares, views.prices)
 
     def __init__(self, counts: Counts, squares: Counts | None, costs: FloatArray) -> None:
@@ -115,7 +118,10 @@ class Priced(Samples):
         """Mean cost where the actual classes have other shares (K,); NaN where one of them has no samples."""
         means, errors = self.by_class()
         there = shares > 0
-        value, error = float(shares[there] @ means[there]), math.sqrt(float(shares[there] ** 2 @ errors[there] ** 2))
+        value, error = (
+            float(shares[there] @ means[there]),
+            math.sqrt(float(shares[there] ** 2 @ errors[there] ** 2)),
+        )
         ends = float(shares @ self.costs.min(axis=1)), float(shares @ self.costs.max(axis=1))
         interval = on_scale("wald", value, error, level, ends)
         return CostAtShares(value, error, *(interval or (math.nan, math.nan)))
@@ -123,8 +129,12 @@ class Priced(Samples):
     def profile(self, level: float, wider: float = 1.0) -> Interval:
         """Profile-likelihood interval of the mean cost; weights count as Kish's effective number of rows."""
         support, place = np.unique(self.costs, return_inverse=True)
-        counts: FloatArray = np.bincount(place.ravel(), self.counts.ravel(), len(support)).astype(np.float64)
-        return profile_of_mean(support, counts * (self.effective(None) / self.total / wider**2), level)
+        counts: FloatArray = np.bincount(place.ravel(), self.counts.ravel(), len(support)).astype(
+            np.float64
+        )
+        return profile_of_mean(
+            support, counts * (self.effective(None) / self.total / wider**2), level
+        )
 
 
 class Decided(Priced):
@@ -138,12 +148,18 @@ class Decided(Priced):
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Decided | None:
         counted = views.statistics.decisions
-        if counted is None or views.prices is None or not np.array_equal(counted.costs, views.prices):
+        if (
+            counted is None
+            or views.prices is None
+            or not np.array_equal(counted.costs, views.prices)
+        ):
             return None
         return cls(counted, views.squares.decisions if views.squares else None)
 
     def __init__(self, decisions: DecisionCounts, squares: DecisionCounts | None) -> None:
-        super().__init__(decisions.counts, None if squares is None else squares.counts, decisions.costs)
+        super().__init__(
+            decisions.counts, None if squares is None else squares.counts, decisions.costs
+        )
         self.decisions, self._squared = decisions, squares or decisions
 
     def mean_of(self, column: int) -> float:
@@ -179,7 +195,9 @@ def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95
     return float(low[0]), float(high[0])
 
 
-def profiles_of_means(support: FloatArray, counts: FloatArray, quantile: float) -> tuple[FloatArray, FloatArray]:
+def profiles_of_means(
+    support: FloatArray, counts: FloatArray, quantile: float
+) -> tuple[FloatArray, FloatArray]:
     """Multinomial profile-likelihood intervals of many means, low and high of shape (T,).
 
     ``{mu : 2 (l(p_hat) - max l(p)) <= quantile^2}``, the maximum over all p with the mean mu. Such p are ``n_k`` over a
@@ -192,7 +210,9 @@ def profiles_of_means(support: FloatArray, counts: FloatArray, quantile: float) 
     first, last = support[:, :1], support[:, -1:]
     span = last - first
     both = np.concatenate(((support - first) / span, ((last - support) / span)[:, ::-1]))
-    highest, lowest = np.split(_reach_up(both, np.concatenate((counts, counts[:, ::-1])), quantile**2), 2)
+    highest, lowest = np.split(
+        _reach_up(both, np.concatenate((counts, counts[:, ::-1])), quantile**2), 2
+    )
     return last[:, 0] - span[:, 0] * lowest, first[:, 0] + span[:, 0] * highest
 
 
@@ -207,18 +227,24 @@ def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArra
     def logarithms(steep: FloatArray) -> FloatArray:
         """Logarithms of p where the line falls to exp(-steep) at the end."""
         with np.errstate(invalid="ignore"):
-            weights = np.where(seen, log_counts - np.logaddexp(lower, upper - steep[:, None]), -math.inf)
+            weights = np.where(
+                seen, log_counts - np.logaddexp(lower, upper - steep[:, None]), -math.inf
+            )
         return np.asarray(weights - logsumexp(weights, axis=1)[:, None])
 
     def excess(steep: FloatArray) -> FloatArray:
-        return np.asarray(2 * (counts * (log_shares - np.where(seen, logarithms(steep), 0.0))).sum(axis=1) - reach)
+        return np.asarray(
+            2 * (counts * (log_shares - np.where(seen, logarithms(steep), 0.0))).sum(axis=1) - reach
+        )
 
     means = np.ones(len(places))
     flat = np.full(len(places), math.inf)
     left = np.where(seen[:, -1], -1.0, -excess(np.where(seen[:, -1], 0.0, flat)))
     at_end = left >= 0  # the end without counts takes a share
     part = np.exp(-left / (2 * total))
-    means[at_end] = (part * (np.exp(logarithms(np.where(at_end, flat, 0.0))) * places).sum(axis=1) + 1 - part)[at_end]
+    means[at_end] = (
+        part * (np.exp(logarithms(np.where(at_end, flat, 0.0))) * places).sum(axis=1) + 1 - part
+    )[at_end]
     inner = ~at_end & ~(seen[:, -1] & (seen.sum(axis=1) == 1))
     steep = _roots(excess, inner)
     means[inner] = (np.exp(logarithms(steep)) * places).sum(axis=1)[inner]
@@ -262,7 +288,9 @@ class MeanCost(Function):
         """Influence (K, K)."""
         return priced.costs - priced.mean
 
-    def bracket(self, priced: Priced, level: float, wider: float, degrees: float) -> Interval | None:
+    def bracket(
+        self, priced: Priced, level: float, wider: float, degrees: float
+    ) -> Interval | None:
         """By profile likelihood, or Wald's where errors are of clusters."""
         error = wider * priced.standard_error(self.influence(priced))
         if error == 0 or (wider == 1 and math.isinf(degrees)):
@@ -280,7 +308,11 @@ class Saved(Function):
     def __call__(self, priced: Priced) -> float:
         best = float(priced.constants.min())
         avoidable = best - priced.ideal
-        return (best - priced.mean) / avoidable if avoidable > 1e-12 * float(np.abs(priced.costs).max()) else math.nan
+        return (
+            (best - priced.mean) / avoidable
+            if avoidable > 1e-12 * float(np.abs(priced.costs).max())
+            else math.nan
+        )
 
     def influence(self, priced: Priced) -> FloatArray:
         """Influence (K, K), the best constant answer held fixed."""
@@ -292,7 +324,9 @@ class Saved(Function):
         avoidable = best - priced.ideal
         return np.asarray(((of_best - of_cost) - self(priced) * (of_best - of_ideal)) / avoidable)
 
-    def bracket(self, priced: Priced, level: float, wider: float, degrees: float) -> Interval | None:
+    def bracket(
+        self, priced: Priced, level: float, wider: float, degrees: float
+    ) -> Interval | None:
         """Return the interval of a ratio from those of its parts: see :func:`mover_ratio`.
 
         Saved is 1 - (mean cost - least cost) / (best constant cost - least cost). A few costly rows make the upper side
@@ -315,7 +349,9 @@ class Saved(Function):
         if len(ends) < len(parts):
             return None
         errors = [one.standard_error(one.costs - one.mean) for one in (above_least, base)]
-        joint = (priced.squares * (excess - parts[0]) * (base.costs - parts[1])).sum() / priced.total**2
+        joint = (
+            priced.squares * (excess - parts[0]) * (base.costs - parts[1])
+        ).sum() / priced.total**2
         together = errors[0] * errors[1]
         correlation = float(np.clip(joint / together, -1.0, 1.0)) if together > 0 else 0.0
         low, high = mover_ratio(parts, ends, correlation)
@@ -329,7 +365,9 @@ class Saved(Function):
         return "no decision is better than the best constant one: its cost is the least possible"
 
 
-def mover_ratio(parts: tuple[float, float], ends: Sequence[Interval], correlation: float) -> Interval:
+def mover_ratio(
+    parts: tuple[float, float], ends: Sequence[Interval], correlation: float
+) -> Interval:
     """Return the interval of a ratio from the intervals of its parts, by recovered variances (MOVER).
 
     Donner and Zou (2012), Closed-form confidence intervals for functions of the normal mean and standard deviation,
@@ -351,7 +389,12 @@ def mover_ratio(parts: tuple[float, float], ends: Sequence[Interval], correlatio
 
 
 def _fieller_root(
-    numerator: float, denominator: float, reach: float, base_reach: float, correlation: float, side: float
+    numerator: float,
+    denominator: float,
+    reach: float,
+    base_reach: float,
+    correlation: float,
+    side: float,
 ) -> float:
     """Return the end of a ratio r below (side -1) or above it (1).
 
@@ -390,17 +433,57 @@ COST = Section(
     "cost",
     "Costs",
     (
-        Metric("cost/mean", MeanCost(), of="costs", better="lower", formula="Σ C_ij c_ij / n, c the cost of a pair",
-               title="mean cost", source="Elkan (2001)"),
-        Metric("cost/saved", Saved(), of="costs", high=1.0, formula="(best constant − cost) / (best constant − least)",
-               title="avoidable cost saved", brief="saved", source="Richardson (2000)"),
-        Metric("cost/bayes", MeanCost(), of="decisions", better="lower", title="mean cost of the best decisions",
-               formula=f"mean cost {_FROM_PROBABILITIES}", brief="Bayes cost", source="Elkan (2001)", headline=False),
-        Metric("cost/expected", MeanOf(0), of="decisions", better="", title="expected cost of the best decisions",
-               formula=f"mean of what the probabilities expect {_FROM_PROBABILITIES}", brief="expected cost",
-               source="Elkan (2001)", headline=False),
-        Metric("cost/gap", MeanOf(1), of="decisions", better="nearest zero", brief="cost gap", headline=False,
-               title="cost that the probabilities hide", formula="cost/bayes − cost/expected; 0 where they are right",
-               source="Elkan (2001)"),
+        Metric(
+            "cost/mean",
+            MeanCost(),
+            of="costs",
+            better="lower",
+            formula="Σ C_ij c_ij / n, c the cost of a pair",
+            title="mean cost",
+            source="Elkan (2001)",
+        ),
+        Metric(
+            "cost/saved",
+            Saved(),
+            of="costs",
+            high=1.0,
+            formula="(best constant − cost) / (best constant − least)",
+            title="avoidable cost saved",
+            brief="saved",
+            source="Richardson (2000)",
+        ),
+        Metric(
+            "cost/bayes",
+            MeanCost(),
+            of="decisions",
+            better="lower",
+            title="mean cost of the best decisions",
+            formula=f"mean cost {_FROM_PROBABILITIES}",
+            brief="Bayes cost",
+            source="Elkan (2001)",
+            headline=False,
+        ),
+        Metric(
+            "cost/expected",
+            MeanOf(0),
+            of="decisions",
+            better="",
+            title="expected cost of the best decisions",
+            formula=f"mean of what the probabilities expect {_FROM_PROBABILITIES}",
+            brief="expected cost",
+            source="Elkan (2001)",
+            headline=False,
+        ),
+        Metric(
+            "cost/gap",
+            MeanOf(1),
+            of="decisions",
+            better="nearest zero",
+            brief="cost gap",
+            headline=False,
+            title="cost that the probabilities hide",
+            formula="cost/bayes − cost/expected; 0 where they are right",
+            source="Elkan (2001)",
+        ),
     ),
-)  # fmt: skip
+)

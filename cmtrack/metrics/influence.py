@@ -39,13 +39,16 @@ class Influence:
         """
         if metric.interval in WITHOUT_ERROR:  # it has no error, or brings an interval
             return None
-        if metric.needs == "probabilities" and self.rows.source is None:  # the rows were kept without probabilities
+        # the rows were kept without probabilities
+        if metric.needs == "probabilities" and self.rows.source is None:
             return None
         step = parts.get("step", "")
         samples, names = self.views.of(metric, step), self.views.names(metric, step)
         if samples is None:
             return None
-        return samples.by_row(metric, self, step, None if names is None else number_of(names, parts))
+        return samples.by_row(
+            metric, self, step, None if names is None else number_of(names, parts)
+        )
 
     def answers(self, metric: Metric, parts: Mapping[str, str]) -> npt.NDArray[Any]:
         """Code of each row's answer as far as a metric reads it, shape (n,).
@@ -107,7 +110,9 @@ MOST_ROWS = 1 << 12
 """Right rows, and wrong ones, from which an error is taken that counts only bound; of more, so many are drawn."""
 
 
-def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()) -> dict[str, float]:
+def row_errors(
+    rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()
+) -> dict[str, float]:
     """Standard errors that counts only bound, by full name: those of averages of areas.
 
     ``only``: full names of metrics; none stand for all.
@@ -120,10 +125,14 @@ def row_errors(rows: Predictions, views: EvaluationViews, only: Sequence[str] = 
     actual, rng = rows.actual, np.random.default_rng(0)
     wrong = actual != rows.predicted  # the rows that move an area most
     parts = [np.flatnonzero(wrong), np.flatnonzero(~wrong)]
-    picked = [part if len(part) <= MOST_ROWS else part[rng.integers(0, len(part), MOST_ROWS)] for part in parts]
+    picked = [
+        part if len(part) <= MOST_ROWS else part[rng.integers(0, len(part), MOST_ROWS)]
+        for part in parts
+    ]
     drawn = np.concatenate(picked)
     squares = np.repeat(
-        [len(part) / max(len(pick), 1) for part, pick in zip(parts, picked, strict=True)], [*map(len, picked)]
+        [len(part) / max(len(pick), 1) for part, pick in zip(parts, picked, strict=True)],
+        [*map(len, picked)],
     )
     if rows.weights is not None:
         weights = rows.weights[drawn]
@@ -176,7 +185,9 @@ def covariance(
         weighted = centred if weights is None else centred * weights[:, None]
         sums = np.column_stack([np.bincount(clusters, column) for column in weighted.T])
         weighted_clusters = clusters if weights is None else clusters[weights > 0]
-        return np.asarray(sums.T @ sums) * few_clusters(len(np.unique(weighted_clusters))) / total**2
+        return (
+            np.asarray(sums.T @ sums) * few_clusters(len(np.unique(weighted_clusters))) / total**2
+        )
     if weights is None:
         return np.asarray(centred.T @ centred) / total**2
     squares = weights if weights.dtype.kind == "i" else weights**2
@@ -188,7 +199,9 @@ def few_clusters(n: int) -> float:
     return n / (n - 1) if n > 1 else 1.0
 
 
-def effective_clusters(psi: FloatArray, weights: FloatArray | IntArray | None, clusters: IntArray) -> float:
+def effective_clusters(
+    psi: FloatArray, weights: FloatArray | IntArray | None, clusters: IntArray
+) -> float:
     """Effective number of clusters of a standard error: (sum of s^2)^2 / sum of s^4 over clusters' sums s.
 
     ``psi``, ``weights``, ``clusters``: as in :func:`standard_error`.
@@ -199,7 +212,9 @@ def effective_clusters(psi: FloatArray, weights: FloatArray | IntArray | None, c
     too small: see :func:`~cmtrack.metrics.intervals.cluster_degrees`.
     """
     mean = psi.mean() if weights is None else weights @ psi / weights.sum()
-    squares = np.bincount(clusters, (psi - mean) if weights is None else (psi - mean) * weights) ** 2
+    squares = (
+        np.bincount(clusters, (psi - mean) if weights is None else (psi - mean) * weights) ** 2
+    )
     fourths = float(squares @ squares)
     return float(squares.sum()) ** 2 / fourths if fourths > 0 else math.inf
 
@@ -253,7 +268,8 @@ def _degrees_of_classes(
 ) -> FloatArray:
     """Welch's and Satterthwaite's degrees of freedom, (R, R), of centred influence values, (n, R)."""
     sizes = class_sizes(actual, weights)
-    narrow = actual.astype(np.uint16) if len(sizes) <= 1 << 16 else actual  # NumPy sorts 16 bits by radix
+    # NumPy sorts 16 bits by radix
+    narrow = actual.astype(np.uint16) if len(sizes) <= 1 << 16 else actual
     order = np.argsort(narrow, kind="stable")
     psi = psi[order]
     squared_weights: FloatArray | IntArray | None = None
@@ -286,7 +302,10 @@ def _degrees_of_classes(
 
 
 def _degrees_of_units(
-    psi: FloatArray, weights: FloatArray | IntArray | None, clusters: IntArray | None, signs: tuple[int, ...]
+    psi: FloatArray,
+    weights: FloatArray | IntArray | None,
+    clusters: IntArray | None,
+    signs: tuple[int, ...],
 ) -> FloatArray:
     """Degrees of freedom of clusters or of rows, (R, R), by fourth powers of their centred influence, (n, R)."""
     times: FloatArray | IntArray | None = None

@@ -86,14 +86,20 @@ def settled(value: float, low: float, high: float) -> float:
     if not math.isfinite(value):
         return value
     for end in (low, high):
-        if math.isfinite(end) and abs(value - end) <= ROUNDING * max(1.0, abs(end)) and (end or low < 0):
+        if (
+            math.isfinite(end)
+            and abs(value - end) <= ROUNDING * max(1.0, abs(end))
+            and (end or low < 0)
+        ):
             return float(end)
     if low < 0 < high and abs(value) <= ROUNDING:
         return 0.0
     return min(max(value, low), high)
 
 
-def wilson(share: float, n: float, confidence_level: float = 0.95, degrees: float = math.inf) -> Interval | None:
+def wilson(
+    share: float, n: float, confidence_level: float = 0.95, degrees: float = math.inf
+) -> Interval | None:
     """Wilson interval of a proportion.
 
     ``share``: the proportion.
@@ -196,8 +202,11 @@ def on_scale(
     reach = normal_quantile(confidence_level, degrees) * standard_error
     if scale == "wald":
         return max(lowest, value - reach), min(highest, value + reach)
-    if scale == "log" and math.isinf(lowest) and math.isfinite(highest):  # a skill: 1 less a ratio of losses
-        ends = on_scale("log", highest - value, standard_error, confidence_level, (0.0, math.inf), degrees)
+    # a skill: 1 less a ratio of losses
+    if scale == "log" and math.isinf(lowest) and math.isfinite(highest):
+        ends = on_scale(
+            "log", highest - value, standard_error, confidence_level, (0.0, math.inf), degrees
+        )
         return None if ends is None else (highest - ends[1], highest - ends[0])
     if scale == "log":
         if not value > 0 or reach / value > _LONGEST:
@@ -238,14 +247,22 @@ def within_bounds(
     """
     low, high = bounds
     span = high - low
-    if scale == "log" or not (math.isfinite(span) and math.isfinite(value) and math.isfinite(standard_error)):
+    if scale == "log" or not (
+        math.isfinite(span) and math.isfinite(value) and math.isfinite(standard_error)
+    ):
         return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
-    if standard_error > 0 and min(value - low, high - value) >= min(NEAR * standard_error, EDGE * span):
+    if standard_error > 0 and min(value - low, high - value) >= min(
+        NEAR * standard_error, EDGE * span
+    ):
         return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
     candidates = []
     share = (value - low) / span
     if 0 < share < 1 and standard_error > 0:
-        candidates.append(wilson(share, share * (1 - share) * (span / standard_error) ** 2, confidence_level, degrees))
+        candidates.append(
+            wilson(
+                share, share * (1 - share) * (span / standard_error) ** 2, confidence_level, degrees
+            )
+        )
     if isinstance(n, np.ndarray):
         candidates.append(newcombe(share, float(n[0]), float(n[1]), confidence_level))
     elif n is not None and n > 0 and not candidates:
@@ -260,9 +277,13 @@ def within_bounds(
 
 
 def least_correlation(
-    values: FloatArray, errors: FloatArray, n: FloatArray, confidence_level: float = 0.95, degrees: float = math.inf,
+    values: FloatArray,
+    errors: FloatArray,
+    n: FloatArray,
+    confidence_level: float = 0.95,
+    degrees: float = math.inf,
     many: int | None = None,
-) -> Interval | None:  # fmt: skip
+) -> Interval | None:
     """Interval of the least of m correlations: from the lowest lower end to the lowest simultaneous upper end.
 
     The least estimate is biased downward, and where several true values are alike it is far from normal. The least
@@ -292,7 +313,9 @@ def least_correlation(
     return min(least[0], float(r.min())), max(least[1], float(r.min()))
 
 
-def newcombe(area: float, positives: float, negatives: float, confidence_level: float = 0.95) -> Interval | None:
+def newcombe(
+    area: float, positives: float, negatives: float, confidence_level: float = 0.95
+) -> Interval | None:
     """Interval of an area under a ROC curve that two sizes give: method 5 of Newcombe (2006).
 
     The values whose own variance, by Hanley and McNeil (1982) with the mean of both sizes in it, makes the area no
@@ -306,7 +329,12 @@ def newcombe(area: float, positives: float, negatives: float, confidence_level: 
         near, far = 0.0, area
         for _ in range(60):
             a = (near + far) / 2
-            variance = a * (1 - a) * (1 + more * ((1 - a) / (2 - a) + a / (1 + a))) / (positives * negatives)
+            variance = (
+                a
+                * (1 - a)
+                * (1 + more * ((1 - a) / (2 - a) + a / (1 + a)))
+                / (positives * negatives)
+            )
             near, far = (a, far) if (area - a) ** 2 > z * z * variance else (near, a)
         return near
 
@@ -328,7 +356,9 @@ def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArra
     Tango, T. (1998). Equivalence test and confidence interval for the difference in proportions for the paired-sample
     design. Statistics in Medicine 17, 891-908.
     """
-    b, c, n, k = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (only_first, only_second, n, quantile)))
+    b, c, n, k = np.broadcast_arrays(
+        *(np.asarray(x, dtype=np.float64) for x in (only_first, only_second, n, quantile))
+    )
     near, far = np.asarray((b - c) / n), np.ones(b.shape)
     for _ in range(45):
         delta = (near + far) / 2

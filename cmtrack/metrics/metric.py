@@ -28,19 +28,39 @@ NEEDS = {
     "two groups": ("binary",),
     "spans": ("spans",),
     "probabilities": (
-        "scores", "reliability", "confidence", "class curves", "class calibration",
+        "scores",
+        "reliability",
+        "confidence",
+        "class curves",
+        "class calibration",
         "class pairs",
-        "decisions", "means", "spread", "moments", "calibrated", "calibrated rows",
-        "log losses", "brier losses", "spherical losses", "losses within", "ranks",
-        "class moments", "class means", "class scores", "class shares",
+        "decisions",
+        "means",
+        "spread",
+        "moments",
+        "calibrated",
+        "calibrated rows",
+        "log losses",
+        "brier losses",
+        "spherical losses",
+        "losses within",
+        "ranks",
+        "class moments",
+        "class means",
+        "class scores",
+        "class shares",
     ),
     "costs": ("costs",),
     "label sets": ("documents", "family", "codes"),
     "granules": ("granules",),
     "two runs": ("flips",),
-}  # fmt: skip
+}
 """What metrics may be functions of, by the least data that this is computed from."""
-BETTER = {"higher": "higher is better", "lower": "lower is better", "nearest zero": "nearest zero is best"}
+BETTER = {
+    "higher": "higher is better",
+    "lower": "lower is better",
+    "nearest zero": "nearest zero is best",
+}
 """What a comparison may prefer, in words."""
 RANGES = {"atanh": (-1.0, 1.0), "wilson": (0.0, 1.0), "logit": (0.0, 1.0), "log": (0.0, math.inf)}
 """The range of a metric by its kind of interval; of others it has no ends."""
@@ -207,11 +227,15 @@ class Metric:
         except ZeroDivisionError:
             return math.nan
         except Exception as error:
-            raise ValueError(f"the metric {self.name!r} failed: {type(error).__name__}: {error}") from error
+            raise ValueError(
+                f"the metric {self.name!r} failed: {type(error).__name__}: {error}"
+            ) from error
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-            raise TypeError(f"the metric {self.name!r} must give one real number, got {value!r:.60}")
+            raise TypeError(
+                f"the metric {self.name!r} must give one real number, got {value!r:.60}"
+            )
         return float(value)
 
     def of_each(self, samples: Samples) -> FloatArray:
@@ -245,7 +269,9 @@ class Metric:
         if self.interval in WITHOUT_ERROR:
             return Spread()
         if self.interval == "count":
-            return self._of_share(samples, value / samples.total, samples.effective(None), samples.total)
+            return self._of_share(
+                samples, value / samples.total, samples.effective(None), samples.total
+            )
         if self.interval == "wilson":
             kish = self._rows_of_share(samples)
             if kish is not None:
@@ -273,7 +299,9 @@ class Metric:
         if not samples.fractional:
             return Spread(None, kish)
         error = self._error(samples)
-        return Spread(error, kish if error is None else size_of_share(share, error / scale, kish, kish))
+        return Spread(
+            error, kish if error is None else size_of_share(share, error / scale, kish, kish)
+        )
 
     def _error(self, samples: Samples) -> Any:
         """The standard error; None where it is not known."""

@@ -75,7 +75,9 @@ class Sides:
     def of_score(cls, moments: ScoreMoments) -> Sides:
         """Moments of a single score: negatives, positives."""
         if moments.mean.shape != (2, 1):
-            raise ValueError(f"two classes and one score are needed, got shape {moments.mean.shape}")
+            raise ValueError(
+                f"two classes and one score are needed, got shape {moments.mean.shape}"
+            )
         return cls.of_classes(moments)
 
     @classmethod
@@ -94,10 +96,16 @@ class Sides:
     def mixed(self, part: Any) -> Sides:
         """The samples, a part of them once more, and the same part on the other side."""
         other = [getattr(self, name)[::-1] for name in ("n", "mean", "m2", "m3", "m4")]
-        mine = [self.n * (1 + part), self.mean, *(power * (1 + part) for power in (self.m2, self.m3, self.m4))]
+        mine = [
+            self.n * (1 + part),
+            self.mean,
+            *(power * (1 + part) for power in (self.m2, self.m3, self.m4)),
+        ]
         theirs = [other[0] * part, other[1], *(power * part for power in other[2:])]
         n = mine[0] + theirs[0]
-        mean = np.divide(mine[0] * mine[1] + theirs[0] * theirs[1], n, out=np.zeros_like(n), where=n > 0)
+        mean = np.divide(
+            mine[0] * mine[1] + theirs[0] * theirs[1], n, out=np.zeros_like(n), where=n > 0
+        )
         powers = np.zeros((3, *n.shape))
         for count, centre, m2, m3, m4 in (mine, theirs):
             d = centre - mean
@@ -113,7 +121,10 @@ class Sides:
         """Means of the sum of some classes' scores in these classes and in the others; its spread is not known."""
         sums = np.zeros(len(positive))
         sums[moments.classes] = moments.n[moments.classes] * moments.mean[:, positive].sum(axis=1)
-        n, total = (np.array([part[~positive].sum(), part[positive].sum()], float) for part in (moments.n, sums))
+        n, total = (
+            np.array([part[~positive].sum(), part[positive].sum()], float)
+            for part in (moments.n, sums)
+        )
         return cls(n, np.divide(total, n, out=np.zeros(2), where=n > 0), *(np.full((3, 2), np.nan)))
 
 
@@ -144,7 +155,9 @@ class ScoreSamples(Samples):
         of_squares = None if squared is None else Sides.of_score(squared)
         return cls(Sides.of_score(moments), of_squares, statistics.labels_variance or 0.0)
 
-    def __init__(self, sides: Sides, squares: Sides | None = None, labels_variance: float = np.nan) -> None:
+    def __init__(
+        self, sides: Sides, squares: Sides | None = None, labels_variance: float = np.nan
+    ) -> None:
         self.sides, self.squares = sides, sides if squares is None else squares
         self.labels_variance, self.total = labels_variance, sides.n.sum(axis=0)
         self.fractional = self.squares is not self.sides
@@ -196,7 +209,9 @@ class ScoreSamples(Samples):
     def standard_error(self, influence: FloatArray) -> Any:
         return quadratic_error(influence, self.sides, self.squares) / self.total
 
-    def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray] | None:
+    def within(
+        self, influence: FloatArray, strata: IntArray
+    ) -> tuple[FloatArray, FloatArray] | None:
         if self.sides.n.ndim > 1 and len(np.unique(strata)) < len(strata):
             return None  # one class against the others is finer than strata of several
         n, m2 = self.sides.n, self.sides.m2
@@ -213,7 +228,8 @@ class ScoreSamples(Samples):
         mean = self.sides.mean if k is None else self.sides.mean[:, k]
         deviation = score - mean[positive]
         psi = np.asarray(a[positive] + b[positive] * deviation + c[positive] * deviation**2)
-        return None if np.isnan(psi).all() else psi  # a correlation has no derivative at a constant score
+        # a correlation has no derivative at a constant score
+        return None if np.isnan(psi).all() else psi
 
 
 def quadratic_error(coefficients: FloatArray, moments: Sides, squares: Sides) -> Any:
@@ -234,5 +250,6 @@ def quadratic_error(coefficients: FloatArray, moments: Sides, squares: Sides) ->
     a, b, c = np.where(n > 0, coefficients, 0.0)
     total = a * a * n + 2 * a * b * n * e
     for factor, moment in ((b * b + 2 * a * c, m2), (2 * b * c, m3), (c * c, m4)):
-        total = total + np.where(factor == 0, 0.0, factor * moment)  # it may be NaN, where only means are known
+        # it may be NaN, where only means are known
+        total = total + np.where(factor == 0, 0.0, factor * moment)
     return np.sqrt(np.maximum(total.sum(axis=0), 0.0))

@@ -54,7 +54,9 @@ class Share(Fraction):
         """Influence per cell, shape (C,)."""
         below = self.denominator(table)
         base = float(table.cells.weight @ below)
-        return (self.above(table) - self(table) * below) * (table.cells.total / base if base else math.nan)
+        return (self.above(table) - self(table) * below) * (
+            table.cells.total / base if base else math.nan
+        )
 
 
 class Closed(Fraction):
@@ -90,7 +92,11 @@ def precision_macro(table: Table, undefined: float = math.nan) -> Both:
     """Mean of precision over the classes."""
     cells, precision = table.cells, _of_classes(table, per_class.PRECISION, undefined)
     j = cells.predicted
-    psi = table.kept[j] * (cells.hit - np.nan_to_num(precision[j])) / (table.predicted[j] / cells.total)
+    psi = (
+        table.kept[j]
+        * (cells.hit - np.nan_to_num(precision[j]))
+        / (table.predicted[j] / cells.total)
+    )
     return _mean(precision), psi / _defined(precision)
 
 
@@ -102,7 +108,10 @@ def f1_macro(table: Table, undefined: float = math.nan) -> Both:
 
 def f1_of_macro_means(table: Table) -> Both:
     """Harmonic mean of macro recall and macro precision."""
-    (a, psi_a), (b, psi_b) = table.once(recall_macro, math.nan), table.once(precision_macro, math.nan)
+    (a, psi_a), (b, psi_b) = (
+        table.once(recall_macro, math.nan),
+        table.once(precision_macro, math.nan),
+    )
     if not a + b > 0:
         return math.nan, np.full(len(psi_a), math.nan)
     return 2 * a * b / (a + b), 2 * (b * b * psi_a + a * a * psi_b) / (a + b) ** 2
@@ -124,7 +133,9 @@ def recall_weighted(table: Table) -> Both:
         return ACCURACY(table), ACCURACY.influence(table)
     cells, i = table.cells, table.cells.actual
     values = np.nan_to_num(_of_classes(table, per_class.RECALL))
-    return _weighted(_own_shares(table), values, table.kept[i], i, table.kept[i] * (cells.hit - values[i]))
+    return _weighted(
+        _own_shares(table), values, table.kept[i], i, table.kept[i] * (cells.hit - values[i])
+    )
 
 
 def f1_weighted(table: Table) -> Both:
@@ -151,7 +162,9 @@ def cohen_kappa(table: Table, weights: str | None = None) -> Both:
         if not p_e < 1:
             return math.nan, np.full(len(i), math.nan)
         value = (p_o - p_e) / (1 - p_e)
-        influence = ((agree - p_o) * (1 - p_e) - (1 - p_o) * (q[i] + t[j] - 2 * p_e)) / (1 - p_e) ** 2
+        influence = ((agree - p_o) * (1 - p_e) - (1 - p_o) * (q[i] + t[j] - 2 * p_e)) / (
+            1 - p_e
+        ) ** 2
         return value, influence
     if weights not in ("linear", "quadratic"):
         raise ValueError(f"weights must be None, 'linear' or 'quadratic', got {weights!r}")
@@ -204,7 +217,9 @@ def passed_over(name: str, table: Table) -> IntArray:
     return np.asarray(np.flatnonzero((table.actual > 0) & (table.predicted == 0) & table.kept))
 
 
-def _of_classes(table: Table, ratio: per_class.ClassRatio, undefined: float = math.nan) -> FloatArray:
+def _of_classes(
+    table: Table, ratio: per_class.ClassRatio, undefined: float = math.nan
+) -> FloatArray:
     """A ratio of each class, NaN for the classes that averages are not taken over."""
     return np.where(table.kept, table.once(_ratio, ratio, undefined), math.nan)
 
@@ -225,7 +240,9 @@ def _own_shares(table: Table) -> FloatArray:
     return np.where(table.kept, table.actual / table.cells.total, 0.0)
 
 
-def _weighted(weight: FloatArray, values: FloatArray, inside: BoolArray, of: IntArray, terms: FloatArray) -> Both:
+def _weighted(
+    weight: FloatArray, values: FloatArray, inside: BoolArray, of: IntArray, terms: FloatArray
+) -> Both:
     """Mean of a class metric by weights that are shares of samples; ``terms`` are what its own values add."""
     covered = float(weight.sum())
     value = float(weight @ values) / covered if covered > 0 else math.nan
@@ -273,7 +290,15 @@ def _of_table(section: str, source: str, **usual: Any) -> Callable[..., Metric]:
     """A declarer of a section's metrics: between 0 and 1, with a Wald interval, unless ``words`` differ."""
 
     def declare(name: str, value: Any, formula: str, **words: Any) -> Metric:
-        fields = {"of": "table", "low": 0.0, "high": 1.0, "headline": False, "source": source, **usual, **words}
+        fields = {
+            "of": "table",
+            "low": 0.0,
+            "high": 1.0,
+            "headline": False,
+            "source": source,
+            **usual,
+            **words,
+        }
         return Metric(f"{section}/{name}", value, formula=formula, **fields)
 
     return declare
@@ -283,9 +308,11 @@ _multiclass = _of_table("multiclass", _SOKOLOVA)
 _reduced = _of_table("reduced/<step>", f"{_MARKOULIDAKIS}, Tables 3 and 4")
 _spans = _of_table("spans", _SEQEVAL, of="spans", reason="no actual spans")
 _beyond_chance = {
-    "of": "whole table", "low": -1.0, "association": True,
+    "of": "whole table",
+    "low": -1.0,
+    "association": True,
     "reason": "all samples are of one actual or one predicted class",
-}  # fmt: skip
+}
 _unpredicted = {"reason": "no predicted spans"}
 _OF_MEANS = {"title": "F1 of the macro means", "brief": "F1 of means"}
 MATTHEWS = {"title": "Matthews correlation", "brief": "MCC"}
@@ -293,71 +320,208 @@ MATTHEWS = {"title": "Matthews correlation", "brief": "MCC"}
 ORDINAL = ("multiclass/cohen_kappa_linear", "multiclass/cohen_kappa_quadratic")
 """Metrics that read the order of the classes."""
 
-MULTICLASS = Section("multiclass", "All classes", (
-    _multiclass("accuracy", ACCURACY, "Σ C_ii / n", interval="wilson", headline=True),
-    _multiclass("recall_weighted", Closed(recall_weighted), "mean of recall weighted by support; equals accuracy",
-                interval="wilson"),
-    _multiclass("balanced_accuracy", Closed(recall_macro, math.nan), "mean of recall over classes", headline=True,
-                association=True),
-    _multiclass("precision_macro", Closed(precision_macro, math.nan), "mean of precision over classes"),
-    _multiclass("recall_macro", Closed(recall_macro, math.nan), "mean of recall over classes"),
-    _multiclass("f1_macro", Closed(f1_macro), "mean of F1 over classes", headline=True),
-    _multiclass("precision_weighted", Closed(precision_weighted), "mean of precision weighted by support"),
-    _multiclass("f1_weighted", Closed(f1_weighted), "mean of F1 weighted by support"),
-    _multiclass("precision_macro_zero", Closed(precision_macro, 0.0),
-                "precision_macro, a class that is never predicted counted as 0", source=_ZERO),
-    _multiclass("precision_weighted_zero", Closed(precision_weighted, 0.0),
-                "precision_weighted, a class that is never predicted counted as 0", source=_ZERO),
-    _multiclass("f1_macro_zero", Closed(f1_macro, 0.0),
-                "f1_macro, a class that is neither actual nor predicted counted as 0", source=_ZERO),
-    _multiclass("f1_of_macro_means", Closed(f1_of_macro_means), "harmonic mean of precision_macro and recall_macro",
-                source=f"{_MARKOULIDAKIS}, Table 3", **_OF_MEANS),
-    _multiclass("cohen_kappa", Closed(cohen_kappa), "(p_o − p_e) / (1 − p_e)", source=_COHEN, headline=True,
-                title="Cohen's kappa", brief="kappa", **_beyond_chance),
-    _multiclass("cohen_kappa_linear", Closed(cohen_kappa, "linear"),
-                "1 − Σ W P / Σ W T Q, W = |i − j| / (K − 1), in label order", source=_COHEN,
-                title="Cohen's kappa, linear weights", brief="linear kappa", **_beyond_chance),
-    _multiclass("cohen_kappa_quadratic", Closed(cohen_kappa, "quadratic"),
-                "1 − Σ W P / Σ W T Q, W = (i − j)² / (K − 1)², in label order", source=_COHEN,
-                title="Cohen's kappa, quadratic weights", brief="quadratic kappa", **_beyond_chance),
-    _multiclass("matthews_corrcoef", Closed(matthews_corrcoef), "(p_o − Σ T Q) / √((1 − Σ T²)(1 − Σ Q²))",
-                source=_GORODKIN, interval="atanh", headline=True, **MATTHEWS,
-                **_beyond_chance),
-    *RANKS,
-    *AVERAGES,
-))  # fmt: skip
+MULTICLASS = Section(
+    "multiclass",
+    "All classes",
+    (
+        _multiclass("accuracy", ACCURACY, "Σ C_ii / n", interval="wilson", headline=True),
+        _multiclass(
+            "recall_weighted",
+            Closed(recall_weighted),
+            "mean of recall weighted by support; equals accuracy",
+            interval="wilson",
+        ),
+        _multiclass(
+            "balanced_accuracy",
+            Closed(recall_macro, math.nan),
+            "mean of recall over classes",
+            headline=True,
+            association=True,
+        ),
+        _multiclass(
+            "precision_macro", Closed(precision_macro, math.nan), "mean of precision over classes"
+        ),
+        _multiclass("recall_macro", Closed(recall_macro, math.nan), "mean of recall over classes"),
+        _multiclass("f1_macro", Closed(f1_macro), "mean of F1 over classes", headline=True),
+        _multiclass(
+            "precision_weighted",
+            Closed(precision_weighted),
+            "mean of precision weighted by support",
+        ),
+        _multiclass("f1_weighted", Closed(f1_weighted), "mean of F1 weighted by support"),
+        _multiclass(
+            "precision_macro_zero",
+            Closed(precision_macro, 0.0),
+            "precision_macro, a class that is never predicted counted as 0",
+            source=_ZERO,
+        ),
+        _multiclass(
+            "precision_weighted_zero",
+            Closed(precision_weighted, 0.0),
+            "precision_weighted, a class that is never predicted counted as 0",
+            source=_ZERO,
+        ),
+        _multiclass(
+            "f1_macro_zero",
+            Closed(f1_macro, 0.0),
+            "f1_macro, a class that is neither actual nor predicted counted as 0",
+            source=_ZERO,
+        ),
+        _multiclass(
+            "f1_of_macro_means",
+            Closed(f1_of_macro_means),
+            "harmonic mean of precision_macro and recall_macro",
+            source=f"{_MARKOULIDAKIS}, Table 3",
+            **_OF_MEANS,
+        ),
+        _multiclass(
+            "cohen_kappa",
+            Closed(cohen_kappa),
+            "(p_o − p_e) / (1 − p_e)",
+            source=_COHEN,
+            headline=True,
+            title="Cohen's kappa",
+            brief="kappa",
+            **_beyond_chance,
+        ),
+        _multiclass(
+            "cohen_kappa_linear",
+            Closed(cohen_kappa, "linear"),
+            "1 − Σ W P / Σ W T Q, W = |i − j| / (K − 1), in label order",
+            source=_COHEN,
+            title="Cohen's kappa, linear weights",
+            brief="linear kappa",
+            **_beyond_chance,
+        ),
+        _multiclass(
+            "cohen_kappa_quadratic",
+            Closed(cohen_kappa, "quadratic"),
+            "1 − Σ W P / Σ W T Q, W = (i − j)² / (K − 1)², in label order",
+            source=_COHEN,
+            title="Cohen's kappa, quadratic weights",
+            brief="quadratic kappa",
+            **_beyond_chance,
+        ),
+        _multiclass(
+            "matthews_corrcoef",
+            Closed(matthews_corrcoef),
+            "(p_o − Σ T Q) / √((1 − Σ T²)(1 − Σ Q²))",
+            source=_GORODKIN,
+            interval="atanh",
+            headline=True,
+            **MATTHEWS,
+            **_beyond_chance,
+        ),
+        *RANKS,
+        *AVERAGES,
+    ),
+)
 
-REDUCED = Section("reduced", "Grouped: {step}", (
-    _reduced("accuracy", ACCURACY, "Σ TP_g / n", source=f"{_MARKOULIDAKIS}, Table 4", interval="wilson", headline=True),
-    _reduced("precision_macro", Closed(precision_macro, math.nan), "mean of precision over groups"),
-    _reduced("recall_macro", Closed(recall_macro, math.nan), "mean of recall over groups"),
-    _reduced("f1_macro", Closed(f1_macro), "mean of F1 over groups", headline=True),
-    _reduced("f1_of_macro_means", Closed(f1_of_macro_means), "harmonic mean of precision_macro and recall_macro",
-             **_OF_MEANS),
-    _reduced("precision_macro_zero", Closed(precision_macro, 0.0),
-             "precision_macro, a group that is never predicted counted as 0", source=_ZERO),
-    _reduced("f1_macro_zero", Closed(f1_macro, 0.0),
-             "f1_macro, a group that is neither actual nor predicted counted as 0", source=_ZERO),
-    _reduced("matthews_corrcoef", Closed(matthews_corrcoef),
-             "R_K of the groups; a mismatch counts as agreement of its group", source=_GORODKIN, interval="atanh",
-             **MATTHEWS, **(_beyond_chance | {"reason": "all samples are of one actual or one predicted group"})),
-    _reduced("mismatch_rate", Share(_mismatch), "Σ IM_g / n", source=f"{_MARKOULIDAKIS}, eq. 7", interval="wilson",
-             better="lower", headline=True, one_sided=True),
-    *GROUPS,
-))  # fmt: skip
+REDUCED = Section(
+    "reduced",
+    "Grouped: {step}",
+    (
+        _reduced(
+            "accuracy",
+            ACCURACY,
+            "Σ TP_g / n",
+            source=f"{_MARKOULIDAKIS}, Table 4",
+            interval="wilson",
+            headline=True,
+        ),
+        _reduced(
+            "precision_macro", Closed(precision_macro, math.nan), "mean of precision over groups"
+        ),
+        _reduced("recall_macro", Closed(recall_macro, math.nan), "mean of recall over groups"),
+        _reduced("f1_macro", Closed(f1_macro), "mean of F1 over groups", headline=True),
+        _reduced(
+            "f1_of_macro_means",
+            Closed(f1_of_macro_means),
+            "harmonic mean of precision_macro and recall_macro",
+            **_OF_MEANS,
+        ),
+        _reduced(
+            "precision_macro_zero",
+            Closed(precision_macro, 0.0),
+            "precision_macro, a group that is never predicted counted as 0",
+            source=_ZERO,
+        ),
+        _reduced(
+            "f1_macro_zero",
+            Closed(f1_macro, 0.0),
+            "f1_macro, a group that is neither actual nor predicted counted as 0",
+            source=_ZERO,
+        ),
+        _reduced(
+            "matthews_corrcoef",
+            Closed(matthews_corrcoef),
+            "R_K of the groups; a mismatch counts as agreement of its group",
+            source=_GORODKIN,
+            interval="atanh",
+            **MATTHEWS,
+            **(_beyond_chance | {"reason": "all samples are of one actual or one predicted group"}),
+        ),
+        _reduced(
+            "mismatch_rate",
+            Share(_mismatch),
+            "Σ IM_g / n",
+            source=f"{_MARKOULIDAKIS}, eq. 7",
+            interval="wilson",
+            better="lower",
+            headline=True,
+            one_sided=True,
+        ),
+        *GROUPS,
+    ),
+)
 
-SPANS = Section("spans", "Spans", (
-    _spans("precision_micro", Share(_hit_kept, _predicted_kept), "right spans / predicted spans", interval="wilson",
-           headline=True, **_unpredicted),
-    _spans("recall_micro", Share(_hit_kept, _actual_kept), "right spans / actual spans", interval="wilson",
-           headline=True),
-    _spans("f1_micro", Share(lambda t: 2 * _hit_kept(t), lambda t: _actual_kept(t) + _predicted_kept(t)),
-           "2 right spans / (predicted + actual spans)", headline=True),
-    _spans("precision_macro", Closed(precision_macro, math.nan), "mean of precision over the labels of spans",
-           **_unpredicted),
-    _spans("recall_macro", Closed(recall_macro, math.nan), "mean of recall over the labels of spans"),
-    _spans("f1_macro", Closed(f1_macro), "mean of F1 over the labels of spans", headline=True),
-    _spans("precision_macro_zero", Closed(precision_macro, 0.0),
-           "precision_macro, a label that is never predicted counted as 0", **_unpredicted),
-    _spans("recall_macro_zero", Closed(recall_macro, 0.0), "recall_macro, a label that is never actual counted as 0"),
-))  # fmt: skip
+SPANS = Section(
+    "spans",
+    "Spans",
+    (
+        _spans(
+            "precision_micro",
+            Share(_hit_kept, _predicted_kept),
+            "right spans / predicted spans",
+            interval="wilson",
+            headline=True,
+            **_unpredicted,
+        ),
+        _spans(
+            "recall_micro",
+            Share(_hit_kept, _actual_kept),
+            "right spans / actual spans",
+            interval="wilson",
+            headline=True,
+        ),
+        _spans(
+            "f1_micro",
+            Share(lambda t: 2 * _hit_kept(t), lambda t: _actual_kept(t) + _predicted_kept(t)),
+            "2 right spans / (predicted + actual spans)",
+            headline=True,
+        ),
+        _spans(
+            "precision_macro",
+            Closed(precision_macro, math.nan),
+            "mean of precision over the labels of spans",
+            **_unpredicted,
+        ),
+        _spans(
+            "recall_macro",
+            Closed(recall_macro, math.nan),
+            "mean of recall over the labels of spans",
+        ),
+        _spans("f1_macro", Closed(f1_macro), "mean of F1 over the labels of spans", headline=True),
+        _spans(
+            "precision_macro_zero",
+            Closed(precision_macro, 0.0),
+            "precision_macro, a label that is never predicted counted as 0",
+            **_unpredicted,
+        ),
+        _spans(
+            "recall_macro_zero",
+            Closed(recall_macro, 0.0),
+            "recall_macro, a label that is never actual counted as 0",
+        ),
+    ),
+)

@@ -25,7 +25,11 @@ _ESCAPE = re.compile(r"_u([0-9a-f]*)_")
 def segment_parts(name: str) -> tuple[str, str, str] | None:
     """Column, value and metric of ``segment/<column>/<value>/<metric>``, encoded; None for any other name."""
     column, value, metric = (*name.removeprefix(OF_SEGMENTS).split("/", 2), "", "")[:3]
-    return (column, value, metric) if name.startswith(OF_SEGMENTS) and column and value and metric else None
+    return (
+        (column, value, metric)
+        if name.startswith(OF_SEGMENTS) and column and value and metric
+        else None
+    )
 
 
 def encode_label(label: Label) -> str:
@@ -38,9 +42,11 @@ def encode_label(label: Label) -> str:
     if not text:
         return "_u_"
     encoded = _ILLEGAL.sub(lambda match: f"_u{ord(match.group()):x}_", text)
-    if encoded.strip(". ") == "" or encoded[0] in ". " or encoded[-1] in ". ":  # "." and ".." climb; MLflow trims
+    # "." and ".." climb; MLflow trims
+    if encoded.strip(". ") == "" or encoded[0] in ". " or encoded[-1] in ". ":
         encoded = "".join(
-            f"_u{ord(c):x}_" if c in ". " and i in (0, len(encoded) - 1) else c for i, c in enumerate(encoded)
+            f"_u{ord(c):x}_" if c in ". " and i in (0, len(encoded) - 1) else c
+            for i, c in enumerate(encoded)
         )
     if len(encoded) > MAX_LENGTH:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
@@ -88,7 +94,12 @@ def near_metric(name: str, known: Iterable[str]) -> str:
 
     def distance(full: str) -> tuple[bool, bool, bool, bool]:
         last = _last_part(full)
-        return not full.startswith(section), last != wanted, "<" in full, not last.startswith(wanted)
+        return (
+            not full.startswith(section),
+            last != wanted,
+            "<" in full,
+            not last.startswith(wanted),
+        )
 
     return _did_you_mean(sorted(alike, key=distance)) or near(name, names)
 

@@ -98,7 +98,17 @@ class NetBenefit:
         """One row per threshold."""
         from cmtrack._pandas import pd
 
-        names = ("thresholds", "value", "low", "high", "band_low", "band_high", "all", "standardized", "avoided")
+        names = (
+            "thresholds",
+            "value",
+            "low",
+            "high",
+            "band_low",
+            "band_high",
+            "all",
+            "standardized",
+            "avoided",
+        )
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:
@@ -117,7 +127,9 @@ def check_thresholds(thresholds: npt.ArrayLike) -> FloatArray:
         raise ValueError(f"thresholds must have the shape (n_thresholds,), got {checked.shape}")
     outside = checked[~((checked > 0) & (checked < 1))]
     if len(outside):
-        raise ValueError(f"thresholds of a net benefit must lie between 0 and 1, got {outside[0]:g}")
+        raise ValueError(
+            f"thresholds of a net benefit must lie between 0 and 1, got {outside[0]:g}"
+        )
     return checked
 
 
@@ -169,23 +181,35 @@ def net_benefit(
     if clusters is not None:
         ends = _by_clusters(table, t, odds, value, level, clusters)
     elif not reason:
-        spread = _covariance(*_called(table.squares, values, t), float(table.squares.sum()), t, value)
+        spread = _covariance(
+            *_called(table.squares, values, t), float(table.squares.sum()), t, value
+        )
         support = np.column_stack((-odds, np.zeros(len(t)), np.ones(len(t))))
-        counts = np.column_stack((alarms, total - hits - alarms, hits)) * (table.effective(None) / total)
+        counts = np.column_stack((alarms, total - hits - alarms, hits)) * (
+            table.effective(None) / total
+        )
         quantiles = normal_quantile(level), _reach(spread, level)
-        ends = np.concatenate([profiles_of_means(support, counts, quantile) for quantile in quantiles])
+        ends = np.concatenate(
+            [profiles_of_means(support, counts, quantile) for quantile in quantiles]
+        )
     low, high, band_low, band_high = ends
-    return NetBenefit(t, value, everyone, low, high, band_low, band_high, prevalence, level, positive, reason)
+    return NetBenefit(
+        t, value, everyone, low, high, band_low, band_high, prevalence, level, positive, reason
+    )
 
 
 def _nearest_edges(thresholds: FloatArray) -> FloatArray:
     edges = grid_edges()
     above = np.searchsorted(edges, thresholds).clip(1, len(edges) - 1)
     below = edges[above - 1]
-    return np.asarray(np.where(thresholds - below <= edges[above] - thresholds, below, edges[above]))
+    return np.asarray(
+        np.where(thresholds - below <= edges[above] - thresholds, below, edges[above])
+    )
 
 
-def _called(weight: FloatArray, values: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _called(
+    weight: FloatArray, values: FloatArray, thresholds: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Accepted positives and negatives of at least each threshold, both of shape (T,)."""
     counts = weight.reshape(4, -1)
     place = np.searchsorted(values, thresholds)
@@ -194,10 +218,13 @@ def _called(weight: FloatArray, values: FloatArray, thresholds: FloatArray) -> t
     return hits, alarms
 
 
-def _covariance(hits: FloatArray, alarms: FloatArray, total: float, t: FloatArray, value: FloatArray) -> FloatArray:
+def _covariance(
+    hits: FloatArray, alarms: FloatArray, total: float, t: FloatArray, value: FloatArray
+) -> FloatArray:
     """n^2 times the covariance of the net benefits, shape (T, T); hits, alarms and total are of squared weights."""
     places, odds = np.arange(len(t)), t / (1 - t)
-    higher = np.where(np.greater.outer(t, t), places[:, None], places)  # what the higher one calls, both call
+    # what the higher one calls, both call
+    higher = np.where(np.greater.outer(t, t), places[:, None], places)
     gains = hits - odds * alarms
     joint = hits[higher] + np.outer(odds, odds) * alarms[higher]
     return joint - np.outer(gains, value) - np.outer(value, gains) + total * np.outer(value, value)
@@ -220,7 +247,12 @@ def _reach(spread: FloatArray, level: float, degrees: float = math.inf) -> float
 
 
 def _by_clusters(
-    table: ScoreTable, t: FloatArray, odds: FloatArray, value: FloatArray, level: float, clusters: ClusterSums
+    table: ScoreTable,
+    t: FloatArray,
+    odds: FloatArray,
+    value: FloatArray,
+    level: float,
+    clusters: ClusterSums,
 ) -> FloatArray:
     """Wald's intervals and band from sums by cluster, shape (4, T)."""
 
@@ -232,12 +264,21 @@ def _by_clusters(
     spread = sums @ sums.T
     squares = sums**2
     fourths = (squares**2).sum(axis=1)
-    effective = np.divide(squares.sum(axis=1) ** 2, fourths, out=np.full(len(t), math.inf), where=fourths > 0)
+    effective = np.divide(
+        squares.sum(axis=1) ** 2, fourths, out=np.full(len(t), math.inf), where=fourths > 0
+    )
     degrees = cluster_degrees(float(effective.min()), sums.shape[1])
     error = np.sqrt(np.maximum(np.diag(spread), 0.0) * few_clusters(sums.shape[1])) / table.total
-    alone, together = normal_quantile(level, degrees) * error, _reach(spread, level, degrees) * error
+    alone, together = (
+        normal_quantile(level, degrees) * error,
+        _reach(spread, level, degrees) * error,
+    )
     least = -odds
-    return np.stack([
-        np.maximum(value - alone, least), np.minimum(value + alone, 1.0),
-        np.maximum(value - together, least), np.minimum(value + together, 1.0),
-    ])  # fmt: skip
+    return np.stack(
+        [
+            np.maximum(value - alone, least),
+            np.minimum(value + alone, 1.0),
+            np.maximum(value - together, least),
+            np.minimum(value + together, 1.0),
+        ]
+    )

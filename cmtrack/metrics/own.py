@@ -44,16 +44,22 @@ class Kept:
 def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     """Check metrics that a caller gives."""
     if isinstance(extra_metrics, Metric):
-        raise TypeError(f"extra_metrics must be a list of Metric, got the Metric {extra_metrics.name!r} itself")
+        raise TypeError(
+            f"extra_metrics must be a list of Metric, got the Metric {extra_metrics.name!r} itself"
+        )
     if not isinstance(extra_metrics, Iterable):
-        raise TypeError(f"extra_metrics must be a list of Metric, got {type(extra_metrics).__name__}")
+        raise TypeError(
+            f"extra_metrics must be a list of Metric, got {type(extra_metrics).__name__}"
+        )
     metrics = tuple(extra_metrics)
     for metric in metrics:
         if not isinstance(metric, Metric):
             raise TypeError(f"extra_metrics must hold Metric objects, got {type(metric).__name__}")
         _check(metric)
         if not callable(metric.value):
-            raise TypeError(f"the metric {metric.name!r} needs a function, got {metric.value!r:.40}")
+            raise TypeError(
+                f"the metric {metric.name!r} needs a function, got {metric.value!r:.40}"
+            )
     names = [metric.name for metric in metrics]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -63,24 +69,34 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
 
 def near_or_own(name: str, known: Iterable[str]) -> str:
     """The metrics most like an unknown name, or how to pass a custom one."""
-    return near_metric(name, known) or (f"; if it is a metric of your own, {_GIVE}" if may_be_own(name) else "")
+    return near_metric(name, known) or (
+        f"; if it is a metric of your own, {_GIVE}" if may_be_own(name) else ""
+    )
 
 
 def _check(metric: Metric) -> None:
     name = metric.name
     if not isinstance(name, str) or not OWN_NAME.fullmatch(name):
-        raise ValueError(f"a metric's name must be 'section/metric' of letters, digits, _ and -, got {name!r:.100}")
+        raise ValueError(
+            f"a metric's name must be 'section/metric' of letters, digits, _ and -, got {name!r:.100}"
+        )
     if metric.section in RESERVED:
         raise ValueError(
             f"the section {metric.section!r} is one of cmtrack's own: a metric needs another, such as "
             f"'custom/{name.split('/')[1]}', got {name!r}"
         )
     if metric.of not in ("counts", "binary"):
-        raise ValueError(f"the metric {name!r} must be of 'counts' or 'binary', got {metric.of!r:.40}")
+        raise ValueError(
+            f"the metric {name!r} must be of 'counts' or 'binary', got {metric.of!r:.40}"
+        )
     if metric.better and metric.better not in BETTER:
-        raise ValueError(f"better of the metric {name!r} must be one of {[*BETTER, '']}, got {metric.better!r:.40}")
+        raise ValueError(
+            f"better of the metric {name!r} must be one of {[*BETTER, '']}, got {metric.better!r:.40}"
+        )
     if metric.interval not in INTERVALS:
-        raise ValueError(f"the interval of the metric {name!r} must be one of {INTERVALS}, got {metric.interval!r:.40}")
+        raise ValueError(
+            f"the interval of the metric {name!r} must be one of {INTERVALS}, got {metric.interval!r:.40}"
+        )
     lowest, highest = RANGES.get(metric.interval, (-math.inf, math.inf))
     if not lowest <= metric.low < metric.high <= highest:
         raise ValueError(
@@ -106,7 +122,9 @@ def put_own(
         elif metric.value is None:
             results.put(name, math.nan, reason=UNKNOWN, metric=metric)
         elif samples is None:
-            results.put(name, math.nan, reason="it is of two groups, and there are none", metric=metric)
+            results.put(
+                name, math.nan, reason="it is of two groups, and there are none", metric=metric
+            )
         else:
             value = metric.number(samples.argument())
             slack = 1e-9 * max(1.0, abs(value))
@@ -145,7 +163,11 @@ def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
     if kept.level != results.confidence_level:
         if metric.interval == "wilson":
             inside = 0 < value < 1 and error > 0
-            ends = wilson(value, value * (1 - value) / error**2, results.confidence_level) if inside else None
+            ends = (
+                wilson(value, value * (1 - value) / error**2, results.confidence_level)
+                if inside
+                else None
+            )
         else:
             bounds = metric.low, metric.high
             ends = within_bounds(metric.interval, value, error, results.confidence_level, bounds)
@@ -185,22 +207,32 @@ def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Ke
         if any(not isinstance(text, str) or len(text) > _LONGEST for text in texts.values()):
             raise ValueError(f"the words of a metric must be texts, got {texts!r:.80}")
         low, high = _number(item["low"], -math.inf), _number(item["high"], math.inf)
-        metric = Metric(item["name"], None, low=low, high=high, headline=item["headline"] is True, **texts)
+        metric = Metric(
+            item["name"], None, low=low, high=high, headline=item["headline"] is True, **texts
+        )
         _check(metric)
         if metric.name in numbers:
             raise ValueError(f"extra_metrics must have different names, got {metric.name!r} twice")
         value, ends = _number(item["value"], math.nan), item["ends"]
         if math.isfinite(value) and not low <= value <= high:
-            raise ValueError(f"the metric {metric.name!r} must lie between {low:g} and {high:g}, got {value!r}")
-        error = None if item["standard_error"] is None else _number(item["standard_error"], math.nan)
+            raise ValueError(
+                f"the metric {metric.name!r} must lie between {low:g} and {high:g}, got {value!r}"
+            )
+        error = (
+            None if item["standard_error"] is None else _number(item["standard_error"], math.nan)
+        )
         if error is not None and not error >= 0:
-            raise ValueError(f"the standard error of {metric.name!r} must not be negative, got {error!r}")
+            raise ValueError(
+                f"the standard error of {metric.name!r} must not be negative, got {error!r}"
+            )
         between = None
         if ends is not None:
             first, last = ends
             between = _number(first, math.nan), _number(last, math.nan)
             if not between[0] <= between[1]:
-                raise ValueError(f"the interval of {metric.name!r} must have its lower end first, got {ends!r:.80}")
+                raise ValueError(
+                    f"the interval of {metric.name!r} must have its lower end first, got {ends!r:.80}"
+                )
         numbers[metric.name] = Kept(value, error, between, level, str(item["undefined"])[:_LONGEST])
         metrics.append(metric)
     return tuple(metrics), numbers

@@ -49,7 +49,8 @@ def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, Flo
     tail = np.where(n > 0, bdtr(least, n, 0.5), math.nan)
     here = tail - np.where(least > 0, bdtr(np.maximum(least - 1, 0), n, 0.5), 0.0)
     exact = np.minimum(1.0, 2 * tail)
-    return exact, np.where(b == c, 1 - here / 2, exact - here)  # at b = c the two tails share the outcome
+    # at b = c the two tails share the outcome
+    return exact, np.where(b == c, 1 - here / 2, exact - here)
 
 
 def sign_quantile(better: Any, worse: Any) -> FloatArray:
@@ -153,11 +154,19 @@ class Paired:
 
     @classmethod
     def of(
-        cls, values: FloatArray, psi: FloatArray, *, bounds: tuple[float, float],
-        answers: Sequence[npt.NDArray[Any]] | None = None, actual: IntArray | None = None,
-        weights: FloatArray | IntArray | None = None, clusters: IntArray | None = None,
-        ends: FloatArray | None = None, share_size: float = math.nan, of_same_rows: bool = True,
-    ) -> Paired:  # fmt: skip
+        cls,
+        values: FloatArray,
+        psi: FloatArray,
+        *,
+        bounds: tuple[float, float],
+        answers: Sequence[npt.NDArray[Any]] | None = None,
+        actual: IntArray | None = None,
+        weights: FloatArray | IntArray | None = None,
+        clusters: IntArray | None = None,
+        ends: FloatArray | None = None,
+        share_size: float = math.nan,
+        of_same_rows: bool = True,
+    ) -> Paired:
         """Everything that differences need, by products of matrices.
 
         ``values``, ``psi``, shape (R,) and (n, R): values and influence values with the metric's own sign, also where
@@ -208,10 +217,16 @@ class Paired:
             alike = (error == 0) & equal_values
         if shares is None and ends is not None:
             counted = ((error == 0) & ~alike | np.logical_or.outer(ends[2], ends[2])) & off_diagonal
-            error = np.where(counted, np.sqrt(error**2 + np.add.outer(ends[0] ** 2, ends[0] ** 2)), error)
-            degrees = np.where(counted, np.minimum(degrees, np.minimum.outer(ends[1], ends[1])), degrees)
+            error = np.where(
+                counted, np.sqrt(error**2 + np.add.outer(ends[0] ** 2, ends[0] ** 2)), error
+            )
+            degrees = np.where(
+                counted, np.minimum(degrees, np.minimum.outer(ends[1], ends[1])), degrees
+            )
         size = share_size if shares is None else shares.size
-        return cls(values, np.where(alike, 0.0, error), degrees, bounds, shares, alike, sign_test, size)
+        return cls(
+            values, np.where(alike, 0.0, error), degrees, bounds, shares, alike, sign_test, size
+        )
 
     @cached_property
     def difference(self) -> FloatArray:
@@ -232,7 +247,11 @@ class Paired:
         """The reason why two have no interval; empty where they have one."""
         if not self.without_interval[i, j]:
             return ""
-        return NO_ROW_DIFFERS if self.alike[i, j] else "the rows do not tell the error of the difference"
+        return (
+            NO_ROW_DIFFERS
+            if self.alike[i, j]
+            else "the rows do not tell the error of the difference"
+        )
 
     @cached_property
     def statistic(self) -> FloatArray:
@@ -246,14 +265,18 @@ class Paired:
     @cached_property
     def pvalue(self) -> FloatArray:
         """Two-sided p-values: 1 where no row differs, NaN where no error is known."""
-        return np.where(self.without_interval & ~self.alike, np.nan, 2 * ndtr(-np.abs(self.statistic)))
+        return np.where(
+            self.without_interval & ~self.alike, np.nan, 2 * ndtr(-np.abs(self.statistic))
+        )
 
     def upper(self, quantile: Any) -> FloatArray:
         """Upper ends of :meth:`interval`, also without an error; the lower ones are those of the other way."""
         if self.shares is not None:
             high = np.maximum(self.shares.upper(quantile), self.difference)
         else:
-            high = cut(self.difference, students(quantile, self.degrees) * self.error, self.bounds)[1]
+            high = cut(self.difference, students(quantile, self.degrees) * self.error, self.bounds)[
+                1
+            ]
         high = np.where(self.sign_test < quantile, np.maximum(high, 0.0), high)
         if math.isfinite(self.share_size):  # Tango's interval with b = c = 0
             squared = np.square(quantile)
@@ -264,21 +287,28 @@ class Paired:
     def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends at a normal quantile, a number or (R, R); NaN where :meth:`reason` says why."""
         high = self.upper(quantile)
-        low = 0.0 - (high if np.ndim(quantile) == 0 else self.upper(np.transpose(quantile))).T  # 0 without a sign
+        # 0 without a sign
+        low = 0.0 - (high if np.ndim(quantile) == 0 else self.upper(np.transpose(quantile))).T
         missing = self.without_interval
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
     def larger_is_better(self) -> Paired:
         """The same of a metric of which lower values are better: values with the other sign."""
-        shares = None if self.shares is None else replace(self.shares, only_row=self.shares.only_row.T)
-        return replace(self, values=-self.values, bounds=(-self.bounds[1], -self.bounds[0]), shares=shares)
+        shares = (
+            None if self.shares is None else replace(self.shares, only_row=self.shares.only_row.T)
+        )
+        return replace(
+            self, values=-self.values, bounds=(-self.bounds[1], -self.bounds[0]), shares=shares
+        )
 
     def take(self, places: IntArray) -> Paired:
         """Select some of the evaluations, in their order."""
         both, shares = np.ix_(places, places), self.shares
         if shares is not None:
             shares = replace(shares, only_row=shares.only_row[both], squares=shares.squares[both])
-        parts = {name: getattr(self, name)[both] for name in ("error", "degrees", "alike", "sign_test")}
+        parts = {
+            name: getattr(self, name)[both] for name in ("error", "degrees", "alike", "sign_test")
+        }
         return replace(self, values=self.values[places], shares=shares, **parts)
 
 
@@ -305,7 +335,9 @@ def cut(difference: Any, reach: Any, bounds: tuple[float, float]) -> tuple[Any, 
 def students(quantile: Any, degrees: Any) -> Any:
     """Student's quantile of the same tail as a normal one; the normal one where degrees of freedom are infinite."""
     few = np.isfinite(degrees)
-    return np.where(few, -stdtrit(np.where(few, degrees, 1.0), ndtr(-np.asarray(quantile))), quantile)
+    return np.where(
+        few, -stdtrit(np.where(few, degrees, 1.0), ndtr(-np.asarray(quantile))), quantile
+    )
 
 
 def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
@@ -317,15 +349,19 @@ def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
 
 
 def _shares(
-    values: FloatArray, psi: FloatArray, actual: IntArray | None, weights: FloatArray | IntArray | None,
+    values: FloatArray,
+    psi: FloatArray,
+    actual: IntArray | None,
+    weights: FloatArray | IntArray | None,
     clusters: IntArray | None,
-) -> tuple[BoolArray, Discordant | None]:  # fmt: skip
+) -> tuple[BoolArray, Discordant | None]:
     """Hits by row, (n, R), and the discordant rows of values that are shares of the same rows; None of other values.
 
     Their influence functions show it: that of a share has two values inside its denominator, for hits and misses, and
     is 0 outside.
     """
-    counted = slice(None) if weights is None or weights.all() else weights > 0  # rows without weight say nothing
+    # rows without weight say nothing
+    counted = slice(None) if weights is None or weights.all() else weights > 0
     all_hits = np.zeros(psi.shape, dtype=bool)
     psi = psi[counted]
     weights = None if weights is None else weights[counted]
@@ -341,7 +377,9 @@ def _shares(
             continue  # all are hits, or none
         hit, miss = np.abs(column - top) <= least, np.abs(column - bottom) <= least
         among = hit | miss
-        if not (0 < value < 1 and bottom < 0 < top and np.abs(column[~among]).max(initial=0) <= least):
+        if not (
+            0 < value < 1 and bottom < 0 < top and np.abs(column[~among]).max(initial=0) <= least
+        ):
             return all_hits, None
         if inside is None:
             inside = among
@@ -349,7 +387,10 @@ def _shares(
             part = np.bincount(classes, inside)
             if not ((part == 0) | (part == np.bincount(classes))).all():
                 return all_hits, None
-        if not np.array_equal(among, inside) or abs(float(ones @ hit) / float(ones @ among) - value) > SHARE_ROUNDING:
+        if (
+            not np.array_equal(among, inside)
+            or abs(float(ones @ hit) / float(ones @ among) - value) > SHARE_ROUNDING
+        ):
             return all_hits, None
         hits[:, r] = hit
     if inside is None:
@@ -375,13 +416,18 @@ def _shares(
     only_row[only_row <= SAME * total] = 0.0
     n = float(ones @ inside)
     size = n if whole and clusters is None else n**2 / float(units @ units)
-    return all_hits, Discordant(only_row, np.where(squares > negligible, squares, 0.0), n, further, size)
+    return all_hits, Discordant(
+        only_row, np.where(squares > negligible, squares, 0.0), n, further, size
+    )
 
 
 def _differing(
-    answers: Sequence[npt.NDArray[Any]], values: FloatArray, psi: FloatArray, weights: FloatArray | IntArray | None,
+    answers: Sequence[npt.NDArray[Any]],
+    values: FloatArray,
+    psi: FloatArray,
+    weights: FloatArray | IntArray | None,
     clusters: IntArray | None,
-) -> tuple[IntArray, FloatArray]:  # fmt: skip
+) -> tuple[IntArray, FloatArray]:
     """Number of rows, or clusters, that two of R do not answer alike, (R, R), and the sign tests of few.
 
     A row, or a cluster's sum, favours the one whose influence is larger. Influence less the value is the row's own loss

@@ -36,7 +36,9 @@ class ClassRatio(Function):
 
     def below(self, table: Table) -> FloatArray:
         """The denominator of each class, shape (K,)."""
-        return self.actual * table.actual + self.predicted * table.predicted + self.common * table.hits
+        return (
+            self.actual * table.actual + self.predicted * table.predicted + self.common * table.hits
+        )
 
     def spread(self, table: Table) -> FloatArray:
         """The standard error of each class's ratio, shape (K,)."""
@@ -52,11 +54,16 @@ class ClassRatio(Function):
         diagonal = i == j
         both = self.actual + self.predicted + self.common * cells.hit
         if values is None:
-            row, column = np.where(diagonal, both, self.actual), np.where(diagonal, 0.0, self.predicted)
+            row, column = (
+                np.where(diagonal, both, self.actual),
+                np.where(diagonal, 0.0, self.predicted),
+            )
         else:
             row = np.where(diagonal, hits * cells.hit - both * values[i], self.actual * values[i])
             column = np.where(diagonal, 0.0, self.predicted * values[j])
-        return cells.by_actual(cells.squares * row**2) + cells.by_predicted(cells.squares * column**2)
+        return cells.by_actual(cells.squares * row**2) + cells.by_predicted(
+            cells.squares * column**2
+        )
 
     def influence_of(self, table: Table, k: int) -> FloatArray:
         """Influence per cell of class k's ratio, shape (C,)."""
@@ -106,32 +113,91 @@ class ClassCount(Function):
 
 
 PRECISION, RECALL, F1 = ClassRatio(1, 0, 1), ClassRatio(1, 1, 0), ClassRatio(2, 1, 1)
-_NEVER, _NO_ACTUAL, _NEITHER = "never predicted", "no actual samples", "neither actual nor predicted samples"
+_NEVER, _NO_ACTUAL, _NEITHER = (
+    "never predicted",
+    "no actual samples",
+    "neither actual nor predicted samples",
+)
 _SHARE: dict[str, Any] = {"of": "classes", "low": 0.0, "high": 1.0, "headline": False}
-_COUNT: dict[str, Any] = {"of": "classes", "low": 0.0, "better": "", "interval": "count", "headline": False}
+_COUNT: dict[str, Any] = {
+    "of": "classes",
+    "low": 0.0,
+    "better": "",
+    "interval": "count",
+    "headline": False,
+}
 _SOKOLOVA = "Sokolova & Lapalme (2009)"
 _MARKOULIDAKIS = "Markoulidakis et al. (2021)"
 
-CLASS = Section("class", "Each class", (
-    Metric("class/<label>/precision", PRECISION, interval="wilson", formula="C_ii / predicted total",
-           source=_SOKOLOVA, reason=_NEVER, **_SHARE),
-    Metric("class/<label>/recall", RECALL, interval="wilson", one_sided=True, formula="C_ii / actual total",
-           source=_SOKOLOVA, reason=_NO_ACTUAL, **_SHARE),
-    Metric("class/<label>/f1", F1, formula="2 C_ii / (actual + predicted total)",
-           source="van Rijsbergen (1979)", reason=_NEITHER, **_SHARE),
-    Metric("class/<label>/support", ClassCount(), formula="actual total", **_COUNT),
-    *CLASS_CURVES,
-))  # fmt: skip
+CLASS = Section(
+    "class",
+    "Each class",
+    (
+        Metric(
+            "class/<label>/precision",
+            PRECISION,
+            interval="wilson",
+            formula="C_ii / predicted total",
+            source=_SOKOLOVA,
+            reason=_NEVER,
+            **_SHARE,
+        ),
+        Metric(
+            "class/<label>/recall",
+            RECALL,
+            interval="wilson",
+            one_sided=True,
+            formula="C_ii / actual total",
+            source=_SOKOLOVA,
+            reason=_NO_ACTUAL,
+            **_SHARE,
+        ),
+        Metric(
+            "class/<label>/f1",
+            F1,
+            formula="2 C_ii / (actual + predicted total)",
+            source="van Rijsbergen (1979)",
+            reason=_NEITHER,
+            **_SHARE,
+        ),
+        Metric("class/<label>/support", ClassCount(), formula="actual total", **_COUNT),
+        *CLASS_CURVES,
+    ),
+)
 
 GROUPS = (
-    Metric("reduced/<step>/<group>/precision", PRECISION, interval="wilson", formula="TP_g / (TP_g + FP_g + IM_g)",
-           source=f"{_MARKOULIDAKIS}, Table 4", reason=_NEVER, **_SHARE),
-    Metric("reduced/<step>/<group>/recall", RECALL, interval="wilson", one_sided=True,
-           formula="TP_g / (TP_g + FN_g + IM_g)",
-           source=f"{_MARKOULIDAKIS}, Table 4", reason=_NO_ACTUAL, **_SHARE),
-    Metric("reduced/<step>/<group>/f1", F1, formula="2 TP_g / (actual + predicted total)",
-           source=f"{_MARKOULIDAKIS}, Table 4", reason=_NEITHER, **_SHARE),
-    Metric("reduced/<step>/<group>/mismatches", ClassCount(mismatches=True),
-           formula="IM_g: right group, a pair of classes that is not accepted",
-           source=f"{_MARKOULIDAKIS}, eq. 7", **_COUNT),
-)  # fmt: skip
+    Metric(
+        "reduced/<step>/<group>/precision",
+        PRECISION,
+        interval="wilson",
+        formula="TP_g / (TP_g + FP_g + IM_g)",
+        source=f"{_MARKOULIDAKIS}, Table 4",
+        reason=_NEVER,
+        **_SHARE,
+    ),
+    Metric(
+        "reduced/<step>/<group>/recall",
+        RECALL,
+        interval="wilson",
+        one_sided=True,
+        formula="TP_g / (TP_g + FN_g + IM_g)",
+        source=f"{_MARKOULIDAKIS}, Table 4",
+        reason=_NO_ACTUAL,
+        **_SHARE,
+    ),
+    Metric(
+        "reduced/<step>/<group>/f1",
+        F1,
+        formula="2 TP_g / (actual + predicted total)",
+        source=f"{_MARKOULIDAKIS}, Table 4",
+        reason=_NEITHER,
+        **_SHARE,
+    ),
+    Metric(
+        "reduced/<step>/<group>/mismatches",
+        ClassCount(mismatches=True),
+        formula="IM_g: right group, a pair of classes that is not accepted",
+        source=f"{_MARKOULIDAKIS}, eq. 7",
+        **_COUNT,
+    ),
+)

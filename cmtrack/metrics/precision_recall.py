@@ -74,7 +74,9 @@ class PrecisionRecallCurve:
         """One row per threshold."""
         from cmtrack._pandas import pd
 
-        return pd.DataFrame({name: getattr(self, name) for name in ("thresholds", "precision", "recall", "called")})
+        return pd.DataFrame(
+            {name: getattr(self, name) for name in ("thresholds", "precision", "recall", "called")}
+        )
 
     def __repr__(self) -> str:
         return (
@@ -91,9 +93,14 @@ def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
     with np.errstate(invalid="ignore", divide="ignore"):
         recall = sweep.hits[held] / np.float64(positives)
     return PrecisionRecallCurve(
-        table.scores.values[held], sweep.precision[held], recall, sweep.called[held] / table.total,
-        PRECISION(table), table.ceiling, positives / table.total,
-    )  # fmt: skip
+        table.scores.values[held],
+        sweep.precision[held],
+        recall,
+        sweep.called[held] / table.total,
+        PRECISION(table),
+        table.ceiling,
+        positives / table.total,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +163,9 @@ class GainsCurve:
         """One row per threshold."""
         from cmtrack._pandas import pd
 
-        return pd.DataFrame({name: getattr(self, name) for name in ("thresholds", "called", "gain", "lift")})
+        return pd.DataFrame(
+            {name: getattr(self, name) for name in ("thresholds", "called", "gain", "lift")}
+        )
 
     def __repr__(self) -> str:
         gain = self.gain_at(0.1)
@@ -183,10 +192,16 @@ class AveragePrecision(Function):
 
     def _parts(self, table: ScoreTable) -> tuple[FloatArray, FloatArray, FloatArray]:
         sweep, share = table.calls, float(table.sides[0]) / table.total
-        steps = np.divide(sweep.accepted, sweep.called, out=np.zeros(len(sweep.hits)), where=sweep.called > 0)
+        steps = np.divide(
+            sweep.accepted, sweep.called, out=np.zeros(len(sweep.hits)), where=sweep.called > 0
+        )
         gained, lost = np.cumsum(steps), np.cumsum(steps * sweep.precision)
         value = PRECISION(table)
-        return (sweep.precision + gained - lost - value) / share, (-lost - value) / share, -lost / share
+        return (
+            (sweep.precision + gained - lost - value) / share,
+            (-lost - value) / share,
+            -lost / share,
+        )
 
 
 class NormalizedPrecision(AveragePrecision):
@@ -199,7 +214,11 @@ class NormalizedPrecision(AveragePrecision):
         accepted, rejected, negative = super()._parts(table)
         ceiling, value, share = table.ceiling, PRECISION(table), float(table.sides[0]) / table.total
         slope = value / ceiling**2 / share
-        return accepted / ceiling - slope * (1 - ceiling), rejected / ceiling + slope * ceiling, negative / ceiling
+        return (
+            accepted / ceiling - slope * (1 - ceiling),
+            rejected / ceiling + slope * ceiling,
+            negative / ceiling,
+        )
 
 
 PRECISION = AveragePrecision()
@@ -218,9 +237,14 @@ def largest_error(table: ScoreTable) -> float:
     hits, cells = sweep.accepted, sweep.accepted > 0
     before, rows = (sweep.hits - hits)[cells], (sweep.called - inside)[cells]
     hits, inside = hits[cells], inside[cells]
-    behind = rows + inside - hits  # all others of the cell first, then sum of (before + j) / (behind + j)
-    worst = float((hits + (before - behind) * (digamma(behind + hits + 1) - digamma(behind + 1))).sum()) / positives
-    best = float((hits * (before + hits) / (rows + hits)).sum()) / positives  # the accepted first, all at once
+    # all others of the cell first, then sum of (before + j) / (behind + j)
+    behind = rows + inside - hits
+    worst = (
+        float((hits + (before - behind) * (digamma(behind + hits + 1) - digamma(behind + 1))).sum())
+        / positives
+    )
+    # the accepted first, all at once
+    best = float((hits * (before + hits) / (rows + hits)).sum()) / positives
     value = PRECISION(table)
     return max(best - value, value - worst, 0.0)
 
@@ -238,16 +262,52 @@ _AP: dict[str, Any] = {"of": "scores", "low": 0.0, "high": 1.0, "source": "Boyd,
 _NO_POSITIVES = "there are no actual positives"
 
 PRECISION_RECALL = (
-    Metric("binary/average_precision", PRECISION, interval="logit", reason=_NO_POSITIVES, brief="AP", few_errors=True,
-           formula="Σ (recall step) · precision; with mismatches at most the ceiling", **_AP),
-    Metric("binary/average_precision_ceiling", Ceiling(), interval="wilson", reason="a group has no samples",
-           one_sided=True, title="ceiling of the average precision", brief="AP ceiling", headline=False,
-           formula="largest recall that any threshold reaches", **_AP),
-    Metric("binary/average_precision_normalized", NormalizedPrecision(), interval="logit",
-           reason="there are no actual positives, or the ceiling is 0", title="normalised average precision",
-           brief="normalised AP", headline=False,
-           few_errors=True, formula="average_precision / average_precision_ceiling", **_AP),
-    Metric("binary/ks", youden, interval="", reason="a group has no samples", brief="KS", headline=False,
-           title="Kolmogorov-Smirnov distance", formula="largest recall − fall-out over all thresholds, chosen by it",
-           of="scores", low=0.0, high=1.0, source="Youden (1950)"),
-)  # fmt: skip
+    Metric(
+        "binary/average_precision",
+        PRECISION,
+        interval="logit",
+        reason=_NO_POSITIVES,
+        brief="AP",
+        few_errors=True,
+        formula="Σ (recall step) · precision; with mismatches at most the ceiling",
+        **_AP,
+    ),
+    Metric(
+        "binary/average_precision_ceiling",
+        Ceiling(),
+        interval="wilson",
+        reason="a group has no samples",
+        one_sided=True,
+        title="ceiling of the average precision",
+        brief="AP ceiling",
+        headline=False,
+        formula="largest recall that any threshold reaches",
+        **_AP,
+    ),
+    Metric(
+        "binary/average_precision_normalized",
+        NormalizedPrecision(),
+        interval="logit",
+        reason="there are no actual positives, or the ceiling is 0",
+        title="normalised average precision",
+        brief="normalised AP",
+        headline=False,
+        few_errors=True,
+        formula="average_precision / average_precision_ceiling",
+        **_AP,
+    ),
+    Metric(
+        "binary/ks",
+        youden,
+        interval="",
+        reason="a group has no samples",
+        brief="KS",
+        headline=False,
+        title="Kolmogorov-Smirnov distance",
+        formula="largest recall − fall-out over all thresholds, chosen by it",
+        of="scores",
+        low=0.0,
+        high=1.0,
+        source="Youden (1950)",
+    ),
+)

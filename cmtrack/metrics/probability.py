@@ -58,7 +58,11 @@ class Losses:
     @property
     def expected(self) -> FloatArray:
         """Share of each group in the reference."""
-        return self.shares if self.reference is None else np.asarray(np.bincount(self.groups, self.reference))
+        return (
+            self.shares
+            if self.reference is None
+            else np.asarray(np.bincount(self.groups, self.reference))
+        )
 
 
 class Mean(Function):
@@ -133,9 +137,11 @@ class BrierSkill(Skill):
         """The Gini index, and its influence."""
         expected = losses.expected
         half = 0.5 if len(expected) == 2 else 1.0
-        by_class = half * (float(expected @ expected) - 2 * expected[losses.groups] + 1)  # of a row by its class
+        # of a row by its class
+        by_class = half * (float(expected @ expected) - 2 * expected[losses.groups] + 1)
         mean = float(losses.n @ by_class) / float(losses.n.sum())
-        if losses.reference is None:  # the shares are estimated: the index 1 - Σ π² moves twice as far
+        # the shares are estimated: the index 1 - Σ π² moves twice as far
+        if losses.reference is None:
             return mean, 2 * half * (float(expected @ expected) - expected[losses.groups])
         return mean, by_class - mean
 
@@ -165,7 +171,8 @@ class LossSamples(Samples):
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> LossSamples | None:
         loss = "within" if kind == "losses within" else kind.removesuffix(" losses")
         if loss == "within" and not step and views.steps:
-            return views.seen(cls, kind, views.steps[-1])  # without a step, the loss within groups is of the last one
+            # without a step, the loss within groups is of the last one
+            return views.seen(cls, kind, views.steps[-1])
         groups = views.composed[step].group_of_class if step else None
         scores, squares = views.statistics.losses, views.squares.losses if views.squares else None
         if scores is None or (loss == "within" and not step) or scores.place(loss, groups) is None:
@@ -194,12 +201,26 @@ class LossSamples(Samples):
         groups = np.arange(len(self.scores.n)) if self.groups is None else self.groups
         noun = "class" if self.groups is None or self.loss == "within" else "group"
         n = self.scores.n.astype(np.float64)
-        return Losses(n, self.scores.mean[:, self._column], float(impossible.sum()), groups, self._reference, noun)
+        return Losses(
+            n,
+            self.scores.mean[:, self._column],
+            float(impossible.sum()),
+            groups,
+            self._reference,
+            noun,
+        )
 
     def standard_error(self, influence: FloatArray) -> float:
         constant, slope = influence.T
-        n, mean, m2 = self.squares.n, self.squares.mean[:, self._column], self.squares.m2[:, self._column]
-        return math.sqrt(float((slope**2 * m2 + n * (slope * mean + constant) ** 2).sum())) / self.total
+        n, mean, m2 = (
+            self.squares.n,
+            self.squares.mean[:, self._column],
+            self.squares.m2[:, self._column],
+        )
+        return (
+            math.sqrt(float((slope**2 * m2 + n * (slope * mean + constant) ** 2).sum()))
+            / self.total
+        )
 
     def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
         of_class = influence[:, 0] + influence[:, 1] * self.scores.mean[:, self._column]
@@ -212,10 +233,14 @@ class LossSamples(Samples):
             return None
         part = float(size) * float(self.squares.n.sum()) / self.total**2 / 2
         alike = self.scores.mean[:, self._column]
-        scores, squared = (self._mixed(one, part, flipped, alike) for one in (self.scores, self.squares))
+        scores, squared = (
+            self._mixed(one, part, flipped, alike) for one in (self.scores, self.squares)
+        )
         return LossSamples(scores, squared, self.loss, self.groups, self._reference)
 
-    def _mixed(self, scores: ProperScores, part: float, flipped: FloatArray, alike: FloatArray) -> ProperScores:
+    def _mixed(
+        self, scores: ProperScores, part: float, flipped: FloatArray, alike: FloatArray
+    ) -> ProperScores:
         """The samples, a part of them once more with the loss ``alike`` of their class, and once with ``flipped``."""
         mean, m2, n = scores.mean.copy(), scores.m2.copy(), scores.n * (1 + 2 * part)
         losses = mean[:, self._column].copy()
@@ -232,14 +257,20 @@ class LossSamples(Samples):
         """
         if self._moments is None:
             return None
-        n, means, classes = self.scores.n.astype(np.float64), self._moments.diagonal("mean"), self._moments.classes
+        n, means, classes = (
+            self.scores.n.astype(np.float64),
+            self._moments.diagonal("mean"),
+            self._moments.classes,
+        )
         size = len(n)
         groups = np.arange(size) if self.groups is None else self.groups
         together = np.zeros(size)
         for rows in row_blocks(len(classes), size):
             same = groups[classes[rows], None] == groups
             together[classes[rows]] = (self._moments.mean[rows] * same).sum(axis=1)
-        by_class = means / np.where(together > 0, together, 1.0) if self.loss == "within" else together
+        by_class = (
+            means / np.where(together > 0, together, 1.0) if self.loss == "within" else together
+        )
         inside = n * (np.bincount(groups)[groups] > 1) if self.loss == "within" else n
         if not inside.sum() > 0:
             return None
@@ -253,10 +284,18 @@ class LossSamples(Samples):
         elif self.loss == "spherical":
             flipped = 1 - (1 - self.argument().loss) * left / sure
         else:
-            spread = self._moments.diagonal("m2") + n * (means - float(n @ means) / float(n.sum())) ** 2
+            spread = (
+                self._moments.diagonal("m2") + n * (means - float(n @ means) / float(n.sum())) ** 2
+            )
             one_less = 1 - float(n @ means) / float(n.sum())
-            strength = one_less * (1 - one_less) * float(n.sum()) / max(float(spread.sum()), 1e-300) - 1
-            flipped = float(digamma(strength) - digamma(left * strength)) if 0 < strength < _SAME else -math.log(left)
+            strength = (
+                one_less * (1 - one_less) * float(n.sum()) / max(float(spread.sum()), 1e-300) - 1
+            )
+            flipped = (
+                float(digamma(strength) - digamma(left * strength))
+                if 0 < strength < _SAME
+                else -math.log(left)
+            )
             flipped = min(flipped, _LARGEST_LOSS)
         return np.where(inside > 0, flipped, self.scores.mean[:, self._column])
 
@@ -267,7 +306,11 @@ class LossSamples(Samples):
         """
         influence, actual, weights = metric.influence_in(self), at.rows.actual, at.rows.weights
         assert influence is not None  # every metric of losses brings its own
-        groups = np.empty((0, len(self.scores.n)), np.int64) if self.groups is None else self.groups[None]
+        groups = (
+            np.empty((0, len(self.scores.n)), np.int64)
+            if self.groups is None
+            else self.groups[None]
+        )
         place = LOSSES.index(self.loss) if self.groups is None else 3 + LOSSES.index(self.loss)
         table = 0 if self.groups is None or self.loss == "within" else 1
         losses, impossible = losses_of(at.probabilities.T, actual, groups)
@@ -299,7 +342,9 @@ class RankCells(Weighted):
     def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
         table, size = self._tables[0], len(influence)
         actual, rank = np.divmod(table.places, size)
-        sums, n = (np.bincount(actual, part, size) for part in (table.sums * influence[rank], table.sums))
+        sums, n = (
+            np.bincount(actual, part, size) for part in (table.sums * influence[rank], table.sums)
+        )
         of_class = np.divide(sums, n, out=np.zeros(size), where=n > 0)
         means = stratum_means(of_class, n.astype(np.float64), strata)
         return influence - means[strata][:, None], means
@@ -348,44 +393,117 @@ def mean_reciprocal_rank(counts: Any) -> Any:
 
 _GOOD, _BRIER, _SPHERICAL = "Good (1952)", "Brier (1950)", "Roby (1965)"
 _KINDS: tuple[tuple[str, Any, str, str, str, dict[str, Any]], ...] = (
-    ("log_loss", LogMean(), "log losses", _GOOD, "mean of −ln p(actual)",
-     {"title": "log loss", "headline": True}),
-    ("brier", Mean(), "brier losses", _BRIER, "mean of Σ (p − 1[actual])²; of two the half",
-     {"high": 2.0, "title": "Brier score", "brief": "Brier", "headline": True}),
-    ("spherical", Mean(), "spherical losses", _SPHERICAL, "mean of 1 − p(actual) / √Σ p²",
-     {"high": 1.0, "title": "spherical score", "brief": "spherical"}),
-    ("log_skill", LogSkill(), "log losses", _GOOD, "1 − log loss / entropy of the shares",
-     {"better": "higher", "low": -math.inf, "high": 1.0, "title": "skill by log loss",
-      "brief": "log skill"}),
-    ("brier_skill", BrierSkill(), "brier losses", _BRIER, "1 − Brier score / that of the shares",
-     {"better": "higher", "low": -math.inf, "high": 1.0, "title": "skill by Brier score",
-      "brief": "Brier skill"}),
-    ("log_loss_within", LogMean(), "losses within", _GOOD, "log loss of the classes − log loss of their groups",
-     {"title": "log loss inside the groups", "brief": "log loss within"}),
-)  # fmt: skip
+    (
+        "log_loss",
+        LogMean(),
+        "log losses",
+        _GOOD,
+        "mean of −ln p(actual)",
+        {"title": "log loss", "headline": True},
+    ),
+    (
+        "brier",
+        Mean(),
+        "brier losses",
+        _BRIER,
+        "mean of Σ (p − 1[actual])²; of two the half",
+        {"high": 2.0, "title": "Brier score", "brief": "Brier", "headline": True},
+    ),
+    (
+        "spherical",
+        Mean(),
+        "spherical losses",
+        _SPHERICAL,
+        "mean of 1 − p(actual) / √Σ p²",
+        {"high": 1.0, "title": "spherical score", "brief": "spherical"},
+    ),
+    (
+        "log_skill",
+        LogSkill(),
+        "log losses",
+        _GOOD,
+        "1 − log loss / entropy of the shares",
+        {
+            "better": "higher",
+            "low": -math.inf,
+            "high": 1.0,
+            "title": "skill by log loss",
+            "brief": "log skill",
+        },
+    ),
+    (
+        "brier_skill",
+        BrierSkill(),
+        "brier losses",
+        _BRIER,
+        "1 − Brier score / that of the shares",
+        {
+            "better": "higher",
+            "low": -math.inf,
+            "high": 1.0,
+            "title": "skill by Brier score",
+            "brief": "Brier skill",
+        },
+    ),
+    (
+        "log_loss_within",
+        LogMean(),
+        "losses within",
+        _GOOD,
+        "log loss of the classes − log loss of their groups",
+        {"title": "log loss inside the groups", "brief": "log loss within"},
+    ),
+)
 
 
 def _section(name: str, title: str, prefix: str, headline: bool) -> Section:
-    usual = {"better": "lower", "low": 0.0, "high": math.inf, "interval": "log", "headline": False, "few_errors": True}
+    usual = {
+        "better": "lower",
+        "low": 0.0,
+        "high": math.inf,
+        "interval": "log",
+        "headline": False,
+        "few_errors": True,
+    }
     made = []
     for kind, function, of, source, formula, words in _KINDS:
         fields = {**usual, **words}
         fields["headline"] = fields["headline"] and headline
-        made.append(Metric(f"{prefix}{kind}", function, of=of, source=source, formula=formula, **fields))
+        made.append(
+            Metric(f"{prefix}{kind}", function, of=of, source=source, formula=formula, **fields)
+        )
     return Section(name, title, tuple(made))
 
 
 PROBABILITY = _section("probability", "Probabilities of the classes", "probability/", True)
-PROBABILITY_OF_STEP = _section("probability", "Probabilities of the groups: {step}", "probability/<step>/", False)
+PROBABILITY_OF_STEP = _section(
+    "probability", "Probabilities of the groups: {step}", "probability/<step>/", False
+)
 
 _TOP = "lowest index first among equal probabilities, as the arg-max"
 RANKS: tuple[Metric, ...] = (
     *(
-        Metric(f"multiclass/top_{k}_accuracy", TopK(k), of="ranks", interval="wilson", headline=False,
-               formula=f"share of rank ≤ {k}; {_TOP}", title=f"top-{k} accuracy", brief=f"top {k}")
+        Metric(
+            f"multiclass/top_{k}_accuracy",
+            TopK(k),
+            of="ranks",
+            interval="wilson",
+            headline=False,
+            formula=f"share of rank ≤ {k}; {_TOP}",
+            title=f"top-{k} accuracy",
+            brief=f"top {k}",
+        )
         for k in (2, 3, 5)
     ),
-    Metric("multiclass/mean_reciprocal_rank", mean_reciprocal_rank, of="ranks", interval="logit", headline=False,
-           formula=f"mean of 1 / rank; {_TOP}", title="mean reciprocal rank", brief="MRR"),
-)  # fmt: skip
+    Metric(
+        "multiclass/mean_reciprocal_rank",
+        mean_reciprocal_rank,
+        of="ranks",
+        interval="logit",
+        headline=False,
+        formula=f"mean of 1 / rank; {_TOP}",
+        title="mean reciprocal rank",
+        brief="MRR",
+    ),
+)
 """Metrics of the ranks, which stand in ``multiclass/``."""

@@ -72,7 +72,9 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
     negatives, positives = labelled.counts.astype(np.float64)
     m0, m1 = float(negatives.sum()), float(positives.sum())
     if m0 <= 0 or m1 <= 0:
-        raise ValueError(f"calibration needs labelled scores of both classes, got {m1:g} positive, {m0:g} negative")
+        raise ValueError(
+            f"calibration needs labelled scores of both classes, got {m1:g} positive, {m0:g} negative"
+        )
     bins = n_bins(m1, m0) if bins is None else bins
     share = (np.cumsum(negatives) / m0 + np.cumsum(positives) / m1) / 2
     occupied = np.flatnonzero(negatives + positives > 0)
@@ -81,12 +83,14 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
     edges = labelled.values[cuts]
     index = np.searchsorted(edges, labelled.values, side="left")
     size = len(edges) + 1
-    below, above = (np.bincount(index, c, size).astype(np.float64, copy=False) for c in (negatives, positives))
+    below, above = (
+        np.bincount(index, c, size).astype(np.float64, copy=False) for c in (negatives, positives)
+    )
     total = below + above
     unit = bool(labelled.values[0] >= 0 and labelled.values[-1] <= 1)
-    mean = np.bincount(index, (negatives + positives) * _line(labelled.values, unit), size) / np.where(
-        total > 0, total, 1
-    )
+    mean = np.bincount(
+        index, (negatives + positives) * _line(labelled.values, unit), size
+    ) / np.where(total > 0, total, 1)
     return BinnedDensities(edges, below, above, smoothed(below), smoothed(above), mean, unit)
 
 

@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from cmtrack.metrics.intervals import ROUNDING, Interval, cluster_degrees, settled, size_of_share, wilson, within_bounds
+from cmtrack.metrics.intervals import (
+    ROUNDING,
+    Interval,
+    cluster_degrees,
+    settled,
+    size_of_share,
+    wilson,
+    within_bounds,
+)
 from cmtrack.metrics.metric import UNKNOWN_SPREAD, Metric, Spread
 from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.samples import Samples
@@ -90,26 +98,37 @@ class Results:
             self.put(name or metric.name, pvalue, reason=_DEPENDENT, metric=metric)
             return
         value = metric.number(samples.argument())
-        spread = metric.spread(samples, value) if self.with_errors and math.isfinite(value) else Spread()
+        spread = (
+            metric.spread(samples, value) if self.with_errors and math.isfinite(value) else Spread()
+        )
         more = self._with_flipped(metric, samples, [name or metric.name], spread)
         ends = self._ends(metric, samples, value)
-        self._put_computed(metric, samples, name or metric.name, value, spread, more=more, ends=ends)
+        self._put_computed(
+            metric, samples, name or metric.name, value, spread, more=more, ends=ends
+        )
 
     def _is_left_out(self, metric: Metric) -> bool:
         """True for numbers that hold for independent rows only, if the rows are clustered."""
         return self.clusters.n is not None and metric.function.independent == "value"
 
-    def put_each(self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = "") -> None:
+    def put_each(
+        self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = ""
+    ) -> None:
         """Add metrics of each class, group or family; ``names`` are their encoded names by number."""
         columns = []
         for metric, samples in metrics:
             alone = self._is_left_out(metric)
-            values = np.full(1 + max(names, default=0), math.nan) if alone else metric.of_each(samples)
+            values = (
+                np.full(1 + max(names, default=0), math.nan) if alone else metric.of_each(samples)
+            )
             spread = metric.spread(samples, values) if self.with_errors and not alone else Spread()
             spreads = [None if part is None else _of_each(part, values) for part in spread]
             head, tail = _PLACE.split(metric.name.replace("<step>", step))
             everyone = [f"{head}{names.get(k, '')}{tail}" for k in range(len(values))]
-            more = [_of_each(part, values) for part in self._with_flipped(metric, samples, everyone, spread)]
+            more = [
+                _of_each(part, values)
+                for part in self._with_flipped(metric, samples, everyone, spread)
+            ]
             ends = self._ends(metric, samples, values)
             columns.append((metric, samples, head, tail, values.tolist(), spreads, more, ends))
         for k, name in names.items():
@@ -117,14 +136,22 @@ class Results:
                 of_class = Spread(*(None if part is None else part[k] for part in spreads))
                 one = tuple(part[k] for part in more)
                 both = ends and (ends[0][k], ends[1][k])
-                self._put_computed(metric, samples, f"{head}{name}{tail}", numbers[k], of_class, k, one, both)
+                self._put_computed(
+                    metric, samples, f"{head}{name}{tail}", numbers[k], of_class, k, one, both
+                )
 
     def _ends(self, metric: Metric, samples: Samples, values: Any) -> tuple[Any, Any] | None:
         """The ends that are made with the value, or with those of each class."""
         alone = self.clusters.n is not None and metric.function.independent
-        return None if alone or not np.isfinite(values).any() else metric.function.ends(samples.argument())
+        return (
+            None
+            if alone or not np.isfinite(values).any()
+            else metric.function.ends(samples.argument())
+        )
 
-    def _with_flipped(self, metric: Metric, samples: Samples, names: Sequence[str], spread: Spread) -> tuple[Any, ...]:
+    def _with_flipped(
+        self, metric: Metric, samples: Samples, names: Sequence[str], spread: Spread
+    ) -> tuple[Any, ...]:
         """Value and error with one more sample, half of it flipped, if the metric's interval uses these; else nothing.
 
         With clusters the one stands for as many samples as their errors are alike, at most a cluster.
@@ -133,10 +160,18 @@ class Results:
             return ()
         wider: Any = np.ones(np.shape(spread.error))
         if self.clusters.n is not None:
-            errors = np.reshape([self.clusters.errors.get(name, math.nan) for name in names], wider.shape)
-            wider = np.divide(errors, spread.error, out=wider, where=(spread.error > 0) & (errors > 0))
+            errors = np.reshape(
+                [self.clusters.errors.get(name, math.nan) for name in names], wider.shape
+            )
+            wider = np.divide(
+                errors, spread.error, out=wider, where=(spread.error > 0) & (errors > 0)
+            )
         with np.errstate(all="ignore"):
-            most = 1.0 if self.clusters.n is None else max(float(np.max(samples.total)) / self.clusters.n, 1.0)
+            most = (
+                1.0
+                if self.clusters.n is None
+                else max(float(np.max(samples.total)) / self.clusters.n, 1.0)
+            )
             more = samples.with_flipped(np.clip(wider**2, 1.0, most))
             if more is None:
                 return ()
@@ -164,14 +199,25 @@ class Results:
         function = metric.function
         reason = "" if math.isfinite(value) else function.why(samples.argument(), k)
         reason = _DEPENDENT if self._is_left_out(metric) else reason
-        self.put(name, value, spread=spread, weighted=samples.fractional, reason=reason, metric=metric, more=more)
+        self.put(
+            name,
+            value,
+            spread=spread,
+            weighted=samples.fractional,
+            reason=reason,
+            metric=metric,
+            more=more,
+        )
         if function.scale and name in self.errors:
             self._put_made(metric, name, samples, spread.error or 0.0)
         value = self.metrics[name]
         if ends is not None and math.isfinite(value):
             low, high = map(float, ends)
             if math.isfinite(low) and math.isfinite(high):
-                self.intervals[name] = (max(metric.low, min(low, value)), min(metric.high, max(high, value)))
+                self.intervals[name] = (
+                    max(metric.low, min(low, value)),
+                    min(metric.high, max(high, value)),
+                )
 
     def _put_made(self, metric: Metric, name: str, samples: Samples, by_rows: float) -> None:
         """Store the interval that a metric's function computes; one-sided intervals separately.
@@ -184,7 +230,9 @@ class Results:
             alike = math.sqrt(max(float(samples.total) / self.clusters.n, 1.0))
             wider = error / by_rows if error > 0 and by_rows > 0 else alike
         self.intervals.pop(name, None)
-        ends = metric.function.bracket(samples.argument(), self.confidence_level, wider, self.clusters.degrees(name))
+        ends = metric.function.bracket(
+            samples.argument(), self.confidence_level, wider, self.clusters.degrees(name)
+        )
         if ends is None:
             return
         low, high = ends
@@ -232,24 +280,37 @@ class Results:
                 n = self.clusters.informing(n, by_rows, error)
         if error is None or not math.isfinite(error):
             return
-        if error <= ROUNDING and (value in (metric.low, 0.0, metric.high) or math.isfinite(metric.high - metric.low)):
+        if error <= ROUNDING and (
+            value in (metric.low, 0.0, metric.high) or math.isfinite(metric.high - metric.low)
+        ):
             error = 0.0  # of what has a range: no fewer than 10^26 rows make a smaller one
         self.errors[name] = float(error)
         interval = None
         if metric.interval == "wilson" and n is not None:
             self.sizes[name] = float(n)
         if metric.interval == "wilson":
-            interval = wilson(value, n, self.confidence_level, self.clusters.degrees(name)) if n is not None else None
+            interval = (
+                wilson(value, n, self.confidence_level, self.clusters.degrees(name))
+                if n is not None
+                else None
+            )
         elif metric.interval in ("wald", "atanh", "logit", "log"):
             bounds, degrees = (metric.low, metric.high), self.clusters.degrees(name)
             wide = error if least is None else max(error, least)
-            interval = within_bounds(metric.interval, value, wide, self.confidence_level, bounds, n, degrees)
+            interval = within_bounds(
+                metric.interval, value, wide, self.confidence_level, bounds, n, degrees
+            )
             if more and np.isfinite(more).all() and (error > 0 or interval is None):
                 at, around = more
-                other = within_bounds(metric.interval, at, around, self.confidence_level, bounds, n, degrees)
+                other = within_bounds(
+                    metric.interval, at, around, self.confidence_level, bounds, n, degrees
+                )
                 both = [ends for ends in (interval, other) if ends is not None]
                 if both:  # what either leaves open stays open
-                    interval = min(value, *(low for low, _ in both)), max(value, *(high for _, high in both))
+                    interval = (
+                        min(value, *(low for low, _ in both)),
+                        max(value, *(high for _, high in both)),
+                    )
         if interval is not None:
             self.intervals[name] = interval
 
@@ -261,7 +322,11 @@ class Results:
             return
         total = samples.total
         share = float(count) / total
-        error = total * math.sqrt(share * (1 - share) / n) if spread.error is None else float(spread.error)
+        error = (
+            total * math.sqrt(share * (1 - share) / n)
+            if spread.error is None
+            else float(spread.error)
+        )
         if name in self.clusters.errors:
             error = self.clusters.errors[name]
             if error > 0:

@@ -49,7 +49,9 @@ class Order:
     @property
     def risk(self) -> FloatArray:
         """Mean loss of the accepted rows up to each block, shape (U,)."""
-        return np.divide(self.lost, self.coverage, out=np.zeros(len(self.lost)), where=self.coverage > 0)
+        return np.divide(
+            self.lost, self.coverage, out=np.zeros(len(self.lost)), where=self.coverage > 0
+        )
 
     @property
     def moved(self) -> FloatArray:
@@ -141,14 +143,17 @@ class RiskCoverage:
             return 1.0
         start = float(self.coverage[last]) if last >= 0 else 0.0
         lost = start * float(self.risk[last]) if last >= 0 else 0.0
-        mean = float(self.loss[last + 1])  # it is above the risk: the block brings the curve over it
+        # it is above the risk: the block brings the curve over it
+        mean = float(self.loss[last + 1])
         return max(start, (start * mean - lost) / (mean - risk))
 
     def to_frame(self) -> pd.DataFrame:
         """One row per confidence."""
         from cmtrack._pandas import pd
 
-        return pd.DataFrame({name: getattr(self, name) for name in ("confidence", "coverage", "risk")})
+        return pd.DataFrame(
+            {name: getattr(self, name) for name in ("confidence", "coverage", "risk")}
+        )
 
     def __repr__(self) -> str:
         return (
@@ -204,7 +209,9 @@ def _risk(table: ScoreTable) -> float:
     return float(table.sides[1]) / table.total
 
 
-def risk_coverage_of(table: ScoreTable, level: float = 0.95, error: float | None = None) -> RiskCoverage:
+def risk_coverage_of(
+    table: ScoreTable, level: float = 0.95, error: float | None = None
+) -> RiskCoverage:
     """The curve of hits and misses.
 
     ``table``: of the channels hit, none, miss, none.
@@ -212,16 +219,30 @@ def risk_coverage_of(table: ScoreTable, level: float = 0.95, error: float | None
     """
     order = order_of(table)
     held = np.flatnonzero(table.weight.reshape(4, -1).sum(axis=0)[::-1] > 0)
-    weight, squares = (np.cumsum(part.reshape(4, -1).sum(axis=0)[::-1])[held] for part in (table.weight, table.squares))
+    weight, squares = (
+        np.cumsum(part.reshape(4, -1).sum(axis=0)[::-1])[held]
+        for part in (table.weight, table.squares)
+    )
     error = table.standard_error(AURC.influence(table)) if error is None else error
     return RiskCoverage(
-        table.scores.means[::-1][held], order.coverage[held], order.risk[held], order.mean[held], weight**2 / squares,
-        order.area, EXCESS(table), error, on_scale("log", order.area, error, level, (0.0, 1.0)),
-    )  # fmt: skip
+        table.scores.means[::-1][held],
+        order.coverage[held],
+        order.risk[held],
+        order.mean[held],
+        weight**2 / squares,
+        order.area,
+        EXCESS(table),
+        error,
+        on_scale("log", order.area, error, level, (0.0, 1.0)),
+    )
 
 
 def risk_coverage(
-    confidence: npt.ArrayLike, losses: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, level: float = 0.95
+    confidence: npt.ArrayLike,
+    losses: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    *,
+    level: float = 0.95,
 ) -> RiskCoverage:
     """The curve of any losses.
 
@@ -255,10 +276,14 @@ def risk_coverage(
             f"{kappa.shape}, {lost.shape} and {given.shape}"
         )
     for name, values in (("confidence", kappa), ("losses", lost), ("weights", given)):
-        wrong = ~np.isfinite(values) if name == "confidence" else ~(np.isfinite(values) & (values >= 0))
+        wrong = (
+            ~np.isfinite(values) if name == "confidence" else ~(np.isfinite(values) & (values >= 0))
+        )
         if wrong.any():
             rule = "finite" if name == "confidence" else "finite and not negative"
-            raise ValueError(f"{name} must be {rule}, got {values[wrong][0]} at row {np.flatnonzero(wrong)[0]}")
+            raise ValueError(
+                f"{name} must be {rule}, got {values[wrong][0]} at row {np.flatnonzero(wrong)[0]}"
+            )
     if not given.any():
         raise ValueError("a weight must be above 0, got only zeros")
     w = given.astype(np.float64)
@@ -271,9 +296,16 @@ def risk_coverage(
     error = math.sqrt(float(squares @ psi**2)) / order.total
     size = np.cumsum(_sums(place, w)) ** 2 / np.cumsum(_sums(place, squares))
     return RiskCoverage(
-        -values, order.coverage, order.risk, order.mean, size, order.area, max(order.area - ideal.area, 0.0), error,
+        -values,
+        order.coverage,
+        order.risk,
+        order.mean,
+        size,
+        order.area,
+        max(order.area - ideal.area, 0.0),
+        error,
         on_scale("log", order.area, error, level, (0.0, math.inf)),
-    )  # fmt: skip
+    )
 
 
 def _sums(place: IntArray, values: FloatArray) -> FloatArray:
@@ -374,7 +406,15 @@ def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
         threshold = float(grid_edges()[first - 1]) if first else 0.0
     inside, wrong = float(hits[accepted].sum()), float(misses[accepted].sum())
     rejection = Rejection(
-        share, (inside + wrong) / table.total, threshold, wrong / (inside + wrong), math.nan, math.nan, inside, wrong,
-        float(hits[~accepted].sum()), float(misses[~accepted].sum()),
-    )  # fmt: skip
+        share,
+        (inside + wrong) / table.total,
+        threshold,
+        wrong / (inside + wrong),
+        math.nan,
+        math.nan,
+        inside,
+        wrong,
+        float(hits[~accepted].sum()),
+        float(misses[~accepted].sum()),
+    )
     return rejection, accepted

@@ -141,7 +141,11 @@ def sweep(table: ScoreTable) -> RocCurve:
     six: Any = six_counts(scores.counts)
     tp, fn, imp, fp, tn, imn = (part[::-1] for part in six)
     with np.errstate(invalid="ignore", divide="ignore"):
-        fpr, tpr, tnr = fp / np.float64(negatives), tp / np.float64(positives), tn / np.float64(negatives)
+        fpr, tpr, tnr = (
+            fp / np.float64(negatives),
+            tp / np.float64(positives),
+            tn / np.float64(negatives),
+        )
     numbers = []
     for area in (AREA, NORMALIZED):
         value = area(table)
@@ -150,9 +154,23 @@ def sweep(table: ScoreTable) -> RocCurve:
     (auc, auc_error), (normalized, normalized_error) = numbers
     bound = 0.0 if scores.exact or math.isnan(auc) else table.tied / 2
     return RocCurve(
-        np.concatenate(([math.inf], scores.values[::-1])), tp, fn, imp, fp, tn, imn, fpr, tpr, tnr,
-        auc, auc_error, math.nan if math.isnan(auc) else bound, table.ceiling, normalized, normalized_error,
-    )  # fmt: skip
+        np.concatenate(([math.inf], scores.values[::-1])),
+        tp,
+        fn,
+        imp,
+        fp,
+        tn,
+        imn,
+        fpr,
+        tpr,
+        tnr,
+        auc,
+        auc_error,
+        math.nan if math.isnan(auc) else bound,
+        table.ceiling,
+        normalized,
+        normalized_error,
+    )
 
 
 def six_counts(counts: Any) -> BinaryCounts:
@@ -214,7 +232,8 @@ class ScoreTable(Weighted):
         self.scores, self.squared_scores = scores, squares
         self.weight = scores.counts.ravel().astype(np.float64)
         self.squares = self.weight if squares is None else squares.counts.ravel().astype(np.float64)
-        self.sides = self.weight.reshape(2, 2, -1).sum(axis=1).sum(axis=1)  # in the order of one channel alone
+        # in the order of one channel alone
+        self.sides = self.weight.reshape(2, 2, -1).sum(axis=1).sum(axis=1)
 
     def argument(self, weight: Any = None) -> ScoreTable:
         return self
@@ -291,7 +310,9 @@ class ScoreTable(Weighted):
         """Both sides in quantile bins; half a count is half an effective sample, whatever the weights' scale."""
         scale = self.total / float(self.squares.sum())
         sides = self.scores.channels((2, 3), (0, 1))
-        return quantile_bins(sides if self.squared_scores is None else replace(sides, counts=sides.counts * scale))
+        return quantile_bins(
+            sides if self.squared_scores is None else replace(sides, counts=sides.counts * scale)
+        )
 
     @property
     def effective_sides(self) -> FloatArray:
@@ -310,7 +331,8 @@ class ScoreTable(Weighted):
         if not self.has_both:
             return None
         positive_weight, negative_weight = self.sides / self.effective_sides
-        part = 1 - positive_weight / negative_weight  # of a row: nothing is added to rows as they were drawn
+        # of a row: nothing is added to rows as they were drawn
+        part = 1 - positive_weight / negative_weight
         if not part > 0:
             return None
         part /= float(self.effective_sides[1])  # of all negatives
@@ -332,9 +354,16 @@ class ScoreTable(Weighted):
         """Other counts, seen in the same way."""
         return ScoreTable(scores, squares)
 
-    def by_channel(self, accepted: Any, rejected: Any, negative: Any, corrected: bool = True) -> FloatArray:
+    def by_channel(
+        self, accepted: Any, rejected: Any, negative: Any, corrected: bool = True
+    ) -> FloatArray:
         """Influence (4 U,) from what a sample of a channel and a score adds to the mean of its side."""
-        parts = np.stack([np.broadcast_to(part, len(self.scores.values)) for part in (accepted, rejected, negative)])
+        parts = np.stack(
+            [
+                np.broadcast_to(part, len(self.scores.values))
+                for part in (accepted, rejected, negative)
+            ]
+        )
         factor = self.total / self.sides * (self.corrections if corrected else 1.0)
         psi: FloatArray = parts[[0, 1, 2, 2]] * np.repeat(factor, 2)[:, None]
         return psi.ravel()
@@ -398,15 +427,45 @@ class NormalizedArea(Function):
 
 
 AREA, NORMALIZED = Area(), NormalizedArea()
-_AREA: dict[str, Any] = {"of": "scores", "low": 0.0, "high": 1.0, "source": "Markoulidakis et al. (2021), section 4.3"}
+_AREA: dict[str, Any] = {
+    "of": "scores",
+    "low": 0.0,
+    "high": 1.0,
+    "source": "Markoulidakis et al. (2021), section 4.3",
+}
 _NO_SIDE = "a group has no samples"
 
 AREAS = (
-    Metric("binary/roc_auc", AREA, interval="logit", reason=_NO_SIDE, title="area under the ROC curve", brief="ROC AUC",
-           formula="area under (FPR, TPR); with mismatches at most the ceiling", **_AREA),
-    Metric("binary/roc_auc_ceiling", Ceiling(), interval="wilson", reason=_NO_SIDE, title="ceiling of the ROC curve",
-           one_sided=True, brief="ROC ceiling", formula="largest recall that any threshold reaches", **_AREA),
-    Metric("binary/roc_auc_normalized", NORMALIZED, interval="logit", reason=f"{_NO_SIDE} or the ceiling is 0",
-           title="normalised area under the ROC curve", brief="normalised AUC", headline=False,
-           formula="roc_auc / roc_auc_ceiling; chance is 1/2", **_AREA),
-)  # fmt: skip
+    Metric(
+        "binary/roc_auc",
+        AREA,
+        interval="logit",
+        reason=_NO_SIDE,
+        title="area under the ROC curve",
+        brief="ROC AUC",
+        formula="area under (FPR, TPR); with mismatches at most the ceiling",
+        **_AREA,
+    ),
+    Metric(
+        "binary/roc_auc_ceiling",
+        Ceiling(),
+        interval="wilson",
+        reason=_NO_SIDE,
+        title="ceiling of the ROC curve",
+        one_sided=True,
+        brief="ROC ceiling",
+        formula="largest recall that any threshold reaches",
+        **_AREA,
+    ),
+    Metric(
+        "binary/roc_auc_normalized",
+        NORMALIZED,
+        interval="logit",
+        reason=f"{_NO_SIDE} or the ceiling is 0",
+        title="normalised area under the ROC curve",
+        brief="normalised AUC",
+        headline=False,
+        formula="roc_auc / roc_auc_ceiling; chance is 1/2",
+        **_AREA,
+    ),
+)

@@ -15,7 +15,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.special import logit
 
-from cmtrack.metrics._calibration import DRAWS, MAX_BLOCKS, CalibrationTest, combined, reach, refused
+from cmtrack.metrics._calibration import (
+    DRAWS,
+    MAX_BLOCKS,
+    CalibrationTest,
+    combined,
+    reach,
+    refused,
+)
 from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.class_curves import ClassCurves
 from cmtrack.metrics.confidence import HitTable
@@ -32,7 +39,9 @@ _AT_ONCE = 1 << 14
 _SEED = 15
 
 
-def row_pvalues(rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()) -> dict[str, float]:
+def row_pvalues(
+    rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()
+) -> dict[str, float]:
     """The p-values of calibration, confidence and classes that apply, by full name.
 
     ``rows``: with clusters and probabilities.
@@ -50,11 +59,15 @@ def row_pvalues(rows: Predictions, views: EvaluationViews, only: Sequence[str] =
             continue
         by_signs, by_labels = sign_test(score, event, weights, clusters), table.test
         if by_signs is not None:
-            pvalues[name] = by_signs.pvalue if by_labels is None else max(by_signs.pvalue, by_labels.pvalue)
+            pvalues[name] = (
+                by_signs.pvalue if by_labels is None else max(by_signs.pvalue, by_labels.pvalue)
+            )
     return pvalues
 
 
-def _asked(rows: Predictions, views: EvaluationViews) -> Iterator[tuple[str, FloatArray, IntArray, ReliabilityTable]]:
+def _asked(
+    rows: Predictions, views: EvaluationViews
+) -> Iterator[tuple[str, FloatArray, IntArray, ReliabilityTable]]:
     """Name, score, event (0 or 1) and counts of each test that applies."""
     probabilities = rows.probabilities
     assert probabilities is not None  # the caller's choice
@@ -73,7 +86,9 @@ def _asked(rows: Predictions, views: EvaluationViews) -> Iterator[tuple[str, Flo
             yield f"class/{name}/calibration_pvalue", probabilities[:, k], event, curves.tables[k]
 
 
-def sign_test(score: FloatArray, event: IntArray, weights: FloatArray, clusters: IntArray) -> CalibrationTest | None:
+def sign_test(
+    score: FloatArray, event: IntArray, weights: FloatArray, clusters: IntArray
+) -> CalibrationTest | None:
     """Kuiper's and Cox's statistic of differences whose signs are drawn by cluster.
 
     ``score``, ``weights``, shape (n,).
@@ -93,7 +108,11 @@ def sign_test(score: FloatArray, event: IntArray, weights: FloatArray, clusters:
     number = clusters[inner]
     n_clusters = 1 + int(number.max())
     rng, signed = np.random.default_rng(_SEED), np.zeros((DRAWS, _BLOCKS + 1))
-    total, covariance, spread = np.zeros(_BLOCKS + 1), np.zeros((_BLOCKS + 1, _BLOCKS + 1)), np.zeros((2, 2))
+    total, covariance, spread = (
+        np.zeros(_BLOCKS + 1),
+        np.zeros((_BLOCKS + 1, _BLOCKS + 1)),
+        np.zeros((2, 2)),
+    )
     for sums in _by_cluster(number, n_clusters, block, difference, difference * x):
         total += sums.sum(axis=0)
         both = np.stack((sums[:, :-1].sum(axis=1), sums[:, -1]))
@@ -104,7 +123,9 @@ def sign_test(score: FloatArray, event: IntArray, weights: FloatArray, clusters:
             covariance += sums.T @ sums
     if n_clusters > _MOST_SIGNS:
         roots, axes = np.linalg.eigh(covariance)
-        signed = rng.standard_normal((DRAWS, _BLOCKS + 1)) @ (axes * np.sqrt(np.maximum(roots, 0.0))).T
+        signed = (
+            rng.standard_normal((DRAWS, _BLOCKS + 1)) @ (axes * np.sqrt(np.maximum(roots, 0.0))).T
+        )
     together = np.vstack((total, signed))
     ends = np.stack((together[:, :-1].sum(axis=1), together[:, -1]))
     cox = np.einsum("ad,ab,bd->d", ends, np.linalg.pinv(spread, hermitian=True), ends)
@@ -131,6 +152,8 @@ def _by_cluster(
         mine, size = order[start:stop], min(_AT_ONCE, n_clusters - first)
         cluster = number[mine] - first
         sums = np.empty((size, _BLOCKS + 1))
-        sums[:, :-1] = np.bincount(cluster * _BLOCKS + block[mine], difference[mine], size * _BLOCKS).reshape(size, -1)
+        sums[:, :-1] = np.bincount(
+            cluster * _BLOCKS + block[mine], difference[mine], size * _BLOCKS
+        ).reshape(size, -1)
         sums[:, -1] = np.bincount(cluster, moment[mine], size)
         yield sums

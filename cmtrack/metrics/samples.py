@@ -79,7 +79,9 @@ class Samples:
         """Standard error of a metric from its influence."""
         raise NotImplementedError
 
-    def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray] | None:
+    def within(
+        self, influence: FloatArray, strata: IntArray
+    ) -> tuple[FloatArray, FloatArray] | None:
         """The influence less its mean over each stratum of actual classes, and these means; None if they are unknown.
 
         Where the shares of the actual classes are given, only what varies within a class makes an error.
@@ -286,8 +288,12 @@ class Weighted(Samples):
         assert metric.value is not None  # the caller computes what has a function
         derivative, step = np.zeros(len(self.weight)), _STEP * self.total
         try:
-            with np.errstate(all="ignore"), nullcontext() if metric.of == "binary" else warnings.catch_warnings():
-                if metric.of != "binary":  # the six counts are plain complex numbers, which refuse by themselves
+            with (
+                np.errstate(all="ignore"),
+                nullcontext() if metric.of == "binary" else warnings.catch_warnings(),
+            ):
+                # the six counts are plain complex numbers, which refuse by themselves
+                if metric.of != "binary":
                     warnings.simplefilter("error", np.exceptions.ComplexWarning)
                 for c in used:
                     stepped: _Complex = self.weight.astype(np.complex128)
@@ -299,9 +305,13 @@ class Weighted(Samples):
             return None
         along = 1e-5 * self.weight * np.cos(0.7 + np.arange(len(self.weight)))
         ends = [metric.number(self.argument(self.weight + sign * along)) for sign in (1, -1)]
-        rounding = 1e-12 * abs(ends[0]) + 1e-15 * self.total * float(np.abs(derivative).max(initial=0.0))
+        rounding = 1e-12 * abs(ends[0]) + 1e-15 * self.total * float(
+            np.abs(derivative).max(initial=0.0)
+        )
         near = 1e-4 * float(np.abs(derivative * along).sum()) + rounding
-        return derivative if abs((ends[0] - ends[1]) / 2 - float(derivative @ along)) <= near else None
+        return (
+            derivative if abs((ends[0] - ends[1]) / 2 - float(derivative @ along)) <= near else None
+        )
 
     def _central_differences(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray:
         derivative = np.zeros(len(self.weight))

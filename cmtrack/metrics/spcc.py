@@ -50,7 +50,9 @@ def is_constant(s: TwoClasses) -> Any:
 
 def _correlation(p: Any, n: Any, mean: Any, other_mean: Any, within: Any) -> Any:
     share, delta = p * n / (p + n), mean - other_mean
-    value = np.where(np.real(share) > 0, delta * np.sqrt(share) / np.sqrt(within + delta**2 * share), math.nan)
+    value = np.where(
+        np.real(share) > 0, delta * np.sqrt(share) / np.sqrt(within + delta**2 * share), math.nan
+    )
     # Equal means are a correlation of 0, as their ROC area is 1/2. The correlation has no derivative at a constant
     # score, so a complex step must not find one: the error is unknown, not 0.
     at_constant = complex(0.0, math.nan) if np.iscomplexobj(value) else 0.0
@@ -93,7 +95,9 @@ def spcc(moments: ScoreMoments) -> float:
         with one constant score for all rows; NaN if a class is empty.
     """
     with np.errstate(all="ignore"):
-        return float(np.clip(correlation(ScoreSamples(Sides.of_score(moments)).argument()), -1.0, 1.0))
+        return float(
+            np.clip(correlation(ScoreSamples(Sides.of_score(moments)).argument()), -1.0, 1.0)
+        )
 
 
 def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
@@ -141,9 +145,13 @@ def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
         within = own_m2 + other_m2
         if equal_shares:
             within = (own_m2 / safe[rows, None] + other_m2 / safe[None, :]) / 2
-        own, other = (share[rows, None], share[None, :]) if equal_shares else (n[rows, None], n[None, :])
+        own, other = (
+            (share[rows, None], share[None, :]) if equal_shares else (n[rows, None], n[None, :])
+        )
         with np.errstate(all="ignore"):
-            np.clip(_correlation(own, other, own_mean, other_mean, within), -1.0, 1.0, out=matrix[rows])
+            np.clip(
+                _correlation(own, other, own_mean, other_mean, within), -1.0, 1.0, out=matrix[rows]
+            )
     np.fill_diagonal(matrix, 0.0)
     return matrix
 
@@ -165,7 +173,12 @@ def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatA
         scale = (4 * w + d**2) ** -1.5
         by_mean, by_variance = 4 * w * scale, -d * scale
         squared = sum(
-            (by_mean**2 * v + sign * 2 * by_mean * by_variance * third + by_variance**2 * (fourth - v**2)) / n
+            (
+                by_mean**2 * v
+                + sign * 2 * by_mean * by_variance * third
+                + by_variance**2 * (fourth - v**2)
+            )
+            / n
             for sign, (n, _, v, third, fourth) in zip((1, -1), parts, strict=True)
         )
         return np.asarray(np.sqrt(squared))
@@ -207,7 +220,11 @@ class ClassScores(Samples):
         if kind == "class scores":
             return views.seen(cls) if len(statistics.matrix.labels) > 2 else None
         squared = (squares.moments, squares.cross) if squares else (None, None)
-        return None if statistics.moments is None else cls(statistics.moments, statistics.cross, *squared)
+        return (
+            None
+            if statistics.moments is None
+            else cls(statistics.moments, statistics.cross, *squared)
+        )
 
     def __init__(
         self,
@@ -224,7 +241,8 @@ class ClassScores(Samples):
     def one_vs_rest(self) -> ScoreSamples:
         """Each class against the others."""
         return ScoreSamples(
-            Sides.one_vs_rest(self.moments), None if self.squares is None else Sides.one_vs_rest(self.squares)
+            Sides.one_vs_rest(self.moments),
+            None if self.squares is None else Sides.one_vs_rest(self.squares),
         )
 
     @cached_property
@@ -244,7 +262,9 @@ class ClassScores(Samples):
             other_mean = moments.mean[:, classes[rows]].T
             within = m2[rows, None] + moments.m2[:, classes[rows]].T
             with np.errstate(all="ignore"):
-                constant[rows] = _is_constant(n[rows, None], n, mean[rows, None], other_mean, within)
+                constant[rows] = _is_constant(
+                    n[rows, None], n, mean[rows, None], other_mean, within
+                )
         np.fill_diagonal(constant, False)
         return constant
 
@@ -275,10 +295,15 @@ class ClassScores(Samples):
         size, n = len(moments.n), moments.n.astype(np.float64)
         first = moments.mean - 1 / size
         second = (
-            np.divide(moments.m2, n[classes, None], out=np.zeros_like(first), where=n[classes, None] > 0) + first**2
+            np.divide(
+                moments.m2, n[classes, None], out=np.zeros_like(first), where=n[classes, None] > 0
+            )
+            + first**2
         )
         of_class = influence[:, 0].copy()
-        of_class[classes] += np.einsum("kj,kj->k", influence[classes, 1:], np.hstack((first, second)))
+        of_class[classes] += np.einsum(
+            "kj,kj->k", influence[classes, 1:], np.hstack((first, second))
+        )
         means = stratum_means(of_class, n, strata)
         centred = influence.copy()
         centred[:, 0] -= means[strata]
@@ -293,7 +318,11 @@ class ClassScores(Samples):
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         psi = metric.influence_in(self)
-        return None if psi is None else np.einsum("ij,ij->i", psi[at.rows.actual], features_of(at.probabilities))
+        return (
+            None
+            if psi is None
+            else np.einsum("ij,ij->i", psi[at.rows.actual], features_of(at.probabilities))
+        )
 
 
 class EachScore(ScoreSamples):
@@ -350,7 +379,9 @@ class Correlations(Function):
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
                 return np.asarray(is_constant(scores.one_vs_rest.argument()))
-        return scores.constant_pairs[~np.eye(len(scores.matrix), dtype=np.bool_)] & self.counted(scores)
+        return scores.constant_pairs[~np.eye(len(scores.matrix), dtype=np.bool_)] & self.counted(
+            scores
+        )
 
     def why(self, scores: ClassScores, k: None) -> str:
         """Return the reason why it is undefined."""
@@ -370,19 +401,29 @@ class Correlations(Function):
         """The samples that some of the correlations, the terms, are of."""
         if self.kind == "ovr":
             every = scores.one_vs_rest
-            own, squared = (Sides(*(p[:, terms] for p in vars(s).values())) for s in (every.sides, every.squares))
+            own, squared = (
+                Sides(*(p[:, terms] for p in vars(s).values()))
+                for s in (every.sides, every.squares)
+            )
             return ScoreSamples(own, squared if every.fractional else None)
         own_class, other = self.pair(terms, scores)
 
         def sides(moments: ScoreMoments) -> Sides:
             powers = (getattr(moments, name) for name in ("mean", "m2", "m3", "m4"))
-            n, row = moments.n.astype(np.float64), np.searchsorted(moments.classes, (other, own_class))
+            n, row = (
+                moments.n.astype(np.float64),
+                np.searchsorted(moments.classes, (other, own_class)),
+            )
             both = (np.stack((p[row[0], own_class], p[row[1], own_class])) for p in powers)
             return Sides(np.stack((n[other], n[own_class])), *both)
 
-        return ScoreSamples(sides(scores.moments), None if scores.squares is None else sides(scores.squares))
+        return ScoreSamples(
+            sides(scores.moments), None if scores.squares is None else sides(scores.squares)
+        )
 
-    def combined(self, scores: ClassScores, terms: IntArray, weights: FloatArray, single: bool = False) -> FloatArray:
+    def combined(
+        self, scores: ClassScores, terms: IntArray, weights: FloatArray, single: bool = False
+    ) -> FloatArray:
         """Influence (K, 2K+1) on a sum of some of the correlations, the terms, each with its weight.
 
         Of a single term shape (K, 3): of its score alone.
@@ -397,11 +438,18 @@ class Correlations(Function):
         pairs = self.samples(scores, terms)
         sides = pairs.sides
         scale = weights * scores.total / pairs.total
-        negative, positive = _moved(scale * pairs.quadratic(correlation), 1 / size - sides.mean).swapaxes(0, 1)
+        negative, positive = _moved(
+            scale * pairs.quadratic(correlation), 1 / size - sides.mean
+        ).swapaxes(0, 1)
         sums = np.zeros((size, 2 * width + 1))
-        for classes, parts, of_term in ((own, positive, np.arange(len(terms))), (other, negative, of)):
+        for classes, parts, of_term in (
+            (own, positive, np.arange(len(terms))),
+            (other, negative, of),
+        ):
             column = of_term if single else own[of_term]
-            for place, part in zip((0 * column, 1 + column, 1 + width + column), parts, strict=True):
+            for place, part in zip(
+                (0 * column, 1 + column, 1 + width + column), parts, strict=True
+            ):
                 np.add.at(sums, (classes, place), part[of_term])
         return sums
 
@@ -441,7 +489,9 @@ class Fisher(Correlations):
         terms = np.flatnonzero(self.counted(scores))
         values = self.values(scores)[terms]
         slope = np.zeros(len(terms))
-        np.divide(1 - fisher_mean(values) ** 2, 1 - values**2, out=slope, where=np.abs(values) < _CLIP)
+        np.divide(
+            1 - fisher_mean(values) ** 2, 1 - values**2, out=slope, where=np.abs(values) < _CLIP
+        )
         return self.combined(scores, terms, slope / len(terms))
 
     def spread(self, scores: ClassScores) -> float | None:
@@ -467,7 +517,9 @@ class Least(Correlations):
         """Return the influence (K, 2K+1), or (K, 3): of the one score alone; None if a score never varies."""
         if self.constant(scores).any():
             return None
-        return self.combined(scores, np.array([np.nanargmin(self.usable(scores))]), np.ones(1), single)
+        return self.combined(
+            scores, np.array([np.nanargmin(self.usable(scores))]), np.ones(1), single
+        )
 
     def spread(self, scores: ClassScores) -> float | None:
         """Return the standard error; None if a score never varies."""
@@ -483,19 +535,26 @@ class Least(Correlations):
         with np.errstate(all="ignore"):
             return scores.error_by(int(classes[0]), psi)
 
-    def bracket(self, scores: ClassScores, level: float, wider: float, degrees: float) -> Interval | None:
+    def bracket(
+        self, scores: ClassScores, level: float, wider: float, degrees: float
+    ) -> Interval | None:
         """The interval of the least of all: see :func:`cmtrack.metrics.intervals.least_correlation`."""
         values = self.usable(scores)
         many = int(np.isfinite(values).sum())
         with np.errstate(all="ignore"):
-            if len(values) > _MOST_TERMS:  # of one-vs-one; those with the least lower ends by a rough error
+            # of one-vs-one; those with the least lower ends by a rough error
+            if len(values) > _MOST_TERMS:
                 terms = self._least_ends(scores, values.reshape(len(scores.moments.classes), -1))
             else:
                 terms = np.flatnonzero(np.isfinite(values))
             every = self.samples(scores, terms)
             intervals = []
-            for own in (every, every.with_flipped(max(wider**2, 1.0))):  # as the interval of each correlation
-                errors, sizes = wider * own.standard_error(own.quadratic(correlation)), own.equal_sides / wider**2
+            # as the interval of each correlation
+            for own in (every, every.with_flipped(max(wider**2, 1.0))):
+                errors, sizes = (
+                    wider * own.standard_error(own.quadratic(correlation)),
+                    own.equal_sides / wider**2,
+                )
                 each = np.asarray(correlation(own.argument()), dtype=np.float64)
                 intervals.append(least_correlation(each, errors, sizes, level, degrees, many))
         ends = [one for one in intervals if one is not None]
@@ -548,30 +607,39 @@ class BayesIndex(Function):
         bands = table.bands
         place = bands.bin_of(table.scores.values)
         error = 0.5 * float(np.minimum(bands.p, bands.q).sum())
-        slope = -math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)  # half that of d_b by the Bayes error
+        # half that of d_b by the Bayes error
+        slope = -math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)
         psi = np.empty((4, len(place)))
         for channels, counts, lower in (
             (slice(0, 2), bands.positives, bands.p < bands.q),
             (slice(2, 4), bands.negatives, bands.q <= bands.p),
         ):
             mean = float(counts @ lower) / float(counts.sum())
-            psi[channels] = slope * (lower[place] - mean) * table.total / table.sides[channels.start // 2]
+            psi[channels] = (
+                slope * (lower[place] - mean) * table.total / table.sides[channels.start // 2]
+            )
         return psi.ravel()
 
-    def bracket(self, table: ScoreTable, level: float, wider: float, degrees: float) -> Interval | None:
+    def bracket(
+        self, table: ScoreTable, level: float, wider: float, degrees: float
+    ) -> Interval | None:
         """The bracket, each side with its sampling error; an end of 0 or infinity says nothing of that side."""
         if not table.has_both:
             return None
         size = table.effective_sides / wider**2
         sides = table.weight.reshape(2, 2, -1).sum(axis=1)
-        squares = sides if table.squares is table.weight else table.squares.reshape(2, 2, -1).sum(axis=1)
+        squares = (
+            sides if table.squares is table.weight else table.squares.reshape(2, 2, -1).sum(axis=1)
+        )
         apart, bands = _missed(sides, _best_range(_gap_curve(sides))), table.bands
         p, q = (side / side.sum() for side in (bands.positives, bands.negatives))
         binned = float(p @ (p < q)), float(q @ (q <= p))
         least = _error_ends(min(apart, binned, key=sum), size, level, degrees)[0]
         most = _error_ends(_cross_fitted(sides, squares), size, level, degrees)[1]
         value = self(table)
-        return min(value, max(float(-2 * ndtri(min(most, 0.5))), 0.0)), max(value, float(-2 * ndtri(least)))
+        return min(value, max(float(-2 * ndtri(min(most, 0.5))), 0.0)), max(
+            value, float(-2 * ndtri(least))
+        )
 
 
 _CELLS, _SPLITS = 512, 3
@@ -579,7 +647,9 @@ _CELLS, _SPLITS = 512, 3
 
 def _gap_curve(sides: FloatArray) -> FloatArray:
     """Share of the positives less that of the negatives below each cell, shape (..., U + 1), of sides (..., 2, U)."""
-    positives, negatives = (sides[..., k, :] / sides[..., k, :].sum(axis=-1, keepdims=True) for k in (0, 1))
+    positives, negatives = (
+        sides[..., k, :] / sides[..., k, :].sum(axis=-1, keepdims=True) for k in (0, 1)
+    )
     curve = np.zeros((*positives.shape[:-1], positives.shape[-1] + 1))
     np.cumsum(positives - negatives, axis=-1, out=curve[..., 1:])
     # what is equal but for rounding is equal: all scores at an end go with those before them, not only those seen
@@ -624,10 +694,14 @@ def _cross_fitted(sides: FloatArray, squares: FloatArray) -> tuple[float, float]
 
 def _summed(sides: FloatArray, cell: IntArray) -> FloatArray:
     """Sums of both sides (2, U) by a coarser cell, shape (2, 512)."""
-    return np.stack([np.bincount(cell, side, _CELLS) for side in sides]).astype(np.float64, copy=False)
+    return np.stack([np.bincount(cell, side, _CELLS) for side in sides]).astype(
+        np.float64, copy=False
+    )
 
 
-def _error_ends(missed: tuple[float, float], size: FloatArray, level: float, degrees: float) -> Interval:
+def _error_ends(
+    missed: tuple[float, float], size: FloatArray, level: float, degrees: float
+) -> Interval:
     """Wilson's interval of a mean of two shares of (effective) samples of ``size``."""
     shares = np.array(missed)
     error, spread = float(shares.mean()), float((shares * (1 - shares) / size).sum()) / 4
@@ -646,34 +720,111 @@ _NEVER_VARIES = "the sPCC of a score that never varies is 0 and has no standard 
 def _spcc(name: str, value: Any, of: str, source: str, formula: str, **words: Any) -> Metric:
     """A metric of the section: a correlation unless ``words`` say otherwise."""
     usual = {"low": -1.0, "high": 1.0, "interval": "atanh", "headline": False, "reason": _NO_ROWS}
-    return Metric(f"spcc/{name}", value, of=of, source=source, formula=formula, **{**usual, **words})
+    return Metric(
+        f"spcc/{name}", value, of=of, source=source, formula=formula, **{**usual, **words}
+    )
 
 
 _DISTANCE: dict[str, Any] = {"low": 0.0, "high": math.inf, "interval": "wald"}
 _NO_SPREAD = "a class has fewer than two samples, or no score varies in its class"
 
-SPCC = Section("spcc", "Correlation with the probabilities (sPCC)", (
-    _spcc("ovr/<label>", OneCorrelation(), "class moments", _EQ,
-          "correlation of one class's indicator and its score over all samples",
-          title="correlation of {label} with its score (sPCC)", brief="sPCC of {label}", few_errors=True),
-    _spcc("ovr_fisher", Fisher("ovr"), "class scores", _MEAN, "tanh of the mean atanh of the one-vs-rest correlations",
-          title="correlation of each class with its score (sPCC, Fisher mean)", brief="sPCC ovr", headline=True),
-    _spcc("ovo_fisher", Fisher("ovo"), "class scores", _MEAN,
-          "tanh of the mean atanh of the one-vs-one correlations of at least 4 rows",
-          title="correlation within pairs of classes (sPCC, Fisher mean)", brief="sPCC ovo"),
-    _spcc("ovr_min", Least("ovr"), "class scores", _MEAN, "smallest one-vs-rest correlation",
-          title="lowest correlation of a class with its score (sPCC)", brief="sPCC ovr min"),
-    _spcc("ovo_min", Least("ovo"), "class scores", _MEAN, "smallest one-vs-one correlation of at least 4 rows",
-          title="lowest correlation within a pair of classes (sPCC)", brief="sPCC ovo min"),
-    _spcc("binary", OneCorrelation(), "moments", _EQ,
-          "sample correlation of the positive group's indicator and its score",
-          title="correlation of the positive group with its score (sPCC)", brief="sPCC", headline=True, few_errors=True,
-          reason="a group has no rows"),
-    _spcc("d_a", d_a, "moments", _INDEX, "|μ₁ − μ₀| / √((v₁ + v₀) / 2)", reason=_NO_SPREAD,
-          title="distance of the groups d_a", brief="d_a", few_errors=True, **_DISTANCE),
-    _spcc("d_e", d_e, "moments", _INDEX, "2 |μ₁ − μ₀| / (√v₁ + √v₀)", reason=_NO_SPREAD,
-          title="distance of the groups d_e", brief="d_e", few_errors=True, **_DISTANCE),
-    _spcc("d_b", BayesIndex(), "scores", _INDEX,
-          "−2 Φ⁻¹(e), e the Bayes error at equal priors of the binned densities",
-          reason="a class has no samples", title="distance of the groups d_b", brief="d_b", **_DISTANCE),
-))  # fmt: skip
+SPCC = Section(
+    "spcc",
+    "Correlation with the probabilities (sPCC)",
+    (
+        _spcc(
+            "ovr/<label>",
+            OneCorrelation(),
+            "class moments",
+            _EQ,
+            "correlation of one class's indicator and its score over all samples",
+            title="correlation of {label} with its score (sPCC)",
+            brief="sPCC of {label}",
+            few_errors=True,
+        ),
+        _spcc(
+            "ovr_fisher",
+            Fisher("ovr"),
+            "class scores",
+            _MEAN,
+            "tanh of the mean atanh of the one-vs-rest correlations",
+            title="correlation of each class with its score (sPCC, Fisher mean)",
+            brief="sPCC ovr",
+            headline=True,
+        ),
+        _spcc(
+            "ovo_fisher",
+            Fisher("ovo"),
+            "class scores",
+            _MEAN,
+            "tanh of the mean atanh of the one-vs-one correlations of at least 4 rows",
+            title="correlation within pairs of classes (sPCC, Fisher mean)",
+            brief="sPCC ovo",
+        ),
+        _spcc(
+            "ovr_min",
+            Least("ovr"),
+            "class scores",
+            _MEAN,
+            "smallest one-vs-rest correlation",
+            title="lowest correlation of a class with its score (sPCC)",
+            brief="sPCC ovr min",
+        ),
+        _spcc(
+            "ovo_min",
+            Least("ovo"),
+            "class scores",
+            _MEAN,
+            "smallest one-vs-one correlation of at least 4 rows",
+            title="lowest correlation within a pair of classes (sPCC)",
+            brief="sPCC ovo min",
+        ),
+        _spcc(
+            "binary",
+            OneCorrelation(),
+            "moments",
+            _EQ,
+            "sample correlation of the positive group's indicator and its score",
+            title="correlation of the positive group with its score (sPCC)",
+            brief="sPCC",
+            headline=True,
+            few_errors=True,
+            reason="a group has no rows",
+        ),
+        _spcc(
+            "d_a",
+            d_a,
+            "moments",
+            _INDEX,
+            "|μ₁ − μ₀| / √((v₁ + v₀) / 2)",
+            reason=_NO_SPREAD,
+            title="distance of the groups d_a",
+            brief="d_a",
+            few_errors=True,
+            **_DISTANCE,
+        ),
+        _spcc(
+            "d_e",
+            d_e,
+            "moments",
+            _INDEX,
+            "2 |μ₁ − μ₀| / (√v₁ + √v₀)",
+            reason=_NO_SPREAD,
+            title="distance of the groups d_e",
+            brief="d_e",
+            few_errors=True,
+            **_DISTANCE,
+        ),
+        _spcc(
+            "d_b",
+            BayesIndex(),
+            "scores",
+            _INDEX,
+            "−2 Φ⁻¹(e), e the Bayes error at equal priors of the binned densities",
+            reason="a class has no samples",
+            title="distance of the groups d_b",
+            brief="d_b",
+            **_DISTANCE,
+        ),
+    ),
+)

@@ -45,10 +45,16 @@ class Views:
         """Compute the metrics of a section that apply."""
         for step in self.steps if "<step>" in section.metrics[0].name else ("",):
             there = [(self.names(m, step), m, self.of(m, step)) for m in section.metrics]
-            for _, run in groupby((one for one in there if one[2] is not None), lambda one: id(one[0])):
+            for _, run in groupby(
+                (one for one in there if one[2] is not None), lambda one: id(one[0])
+            ):
                 (names, *_), *_ = together = list(run)
                 if names is not None:
-                    results.put_each([(metric, samples) for _, metric, samples in together if samples], names, step)
+                    results.put_each(
+                        [(metric, samples) for _, metric, samples in together if samples],
+                        names,
+                        step,
+                    )
                     continue
                 for _, metric, samples in together:
                     if samples is not None:
@@ -76,7 +82,13 @@ class EvaluationViews(Views):
         reference: FloatArray | None = None,
         prices: FloatArray | None = None,
     ) -> None:
-        self.statistics, self.grouping, self.step, self.over, self.level = statistics, grouping, step, over, level
+        self.statistics, self.grouping, self.step, self.over, self.level = (
+            statistics,
+            grouping,
+            step,
+            over,
+            level,
+        )
         self.reference, self.prices = reference, prices
         self.squares = statistics.squares
         self._seen: dict[tuple[str, str], Samples | None] = {}
@@ -113,11 +125,15 @@ class EvaluationViews(Views):
             results.put_metric(metric, samples, metric.name.replace("<step>", step))
             return
         wanted = parts.get("group", parts.get("label"))
-        results.put_each([(metric, samples)], {k: name for k, name in names.items() if name == wanted}, step)
+        results.put_each(
+            [(metric, samples)], {k: name for k, name in names.items() if name == wanted}, step
+        )
 
     def of_part(self, statistics: Statistics, level: float) -> EvaluationViews:
         """The views of some of the rows, at a level."""
-        views = EvaluationViews(statistics, self.grouping, self.step, self.over, level, self.reference, self.prices)
+        views = EvaluationViews(
+            statistics, self.grouping, self.step, self.over, level, self.reference, self.prices
+        )
         views.composed = self.composed
         return views
 
@@ -148,7 +164,9 @@ class EvaluationViews(Views):
     @cached_property
     def composed(self) -> dict[str, ComposedStep]:
         """The steps of the grouping by their encoded names."""
-        steps = () if self.grouping is None else self.grouping.compose(self.statistics.matrix.labels)
+        steps = (
+            () if self.grouping is None else self.grouping.compose(self.statistics.matrix.labels)
+        )
         return {encode_label(step.name): step for step in steps}
 
     @property
@@ -160,15 +178,23 @@ class EvaluationViews(Views):
         """The reduced matrix of each step, and the same with squared weights where these are fractions."""
         if self.grouping is None:
             return ()
-        counts, squares = self.statistics.matrix.counts, self.squares.matrix.counts if self.squares else None
+        counts, squares = (
+            self.statistics.matrix.counts,
+            self.squares.matrix.counts if self.squares else None,
+        )
         steps = self.composed.values()
-        return tuple((reduce_counts(counts, s), None if squares is None else reduce_counts(squares, s)) for s in steps)
+        return tuple(
+            (reduce_counts(counts, s), None if squares is None else reduce_counts(squares, s))
+            for s in steps
+        )
 
     @cached_property
     def reduced(self) -> dict[str, tuple[Table, dict[int, str], dict[int, str]]]:
         """Of each step the table of its groups, the names of all groups, and of those that averages are taken over."""
         tables = {}
-        for (name, step), (matrix, squared) in zip(self.composed.items(), self.matrices, strict=True):
+        for (name, step), (matrix, squared) in zip(
+            self.composed.items(), self.matrices, strict=True
+        ):
             table = Table(Cells.of_reduced(matrix, squared), groups_over(step, self.over))
             everyone = {g: encode_label(group) for g, group in enumerate(matrix.labels)}
             tables[name] = table, everyone, _held(table, matrix.labels)

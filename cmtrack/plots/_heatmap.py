@@ -49,7 +49,16 @@ FEW = 20
 PALE = 0.35
 SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 """Ticks of a colour bar."""
-ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
+ROOTS = {
+    0.0: "0%",
+    0.01: "1%",
+    0.05: "5%",
+    0.1: "10%",
+    0.25: "25%",
+    0.5: "50%",
+    0.75: "75%",
+    1.0: "100%",
+}
 """Ticks of a square-root colour bar."""
 
 
@@ -90,7 +99,9 @@ def cell_for(n_classes: int, ax: Axes | None) -> Cell:
         return Cell(max(44.0, 300.0 / n_classes))
     if n_classes <= 30:
         return Cell(26.0)
-    return Cell(float(np.clip(840.0 / n_classes, 5.0, 15.0)) if n_classes <= 200 else 1000.0 / n_classes)
+    return Cell(
+        float(np.clip(840.0 / n_classes, 5.0, 15.0)) if n_classes <= 200 else 1000.0 / n_classes
+    )
 
 
 def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> tuple[Sheet, Axes]:
@@ -101,7 +112,9 @@ def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> tuple[Sheet, Ax
 
 def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
     """Explanations under the matrix: hatched rows, pale rows and numbered names."""
-    lines = [f"Hatched: no samples of this class ({empty} of {len(names)} classes)."] if empty else []
+    lines = (
+        [f"Hatched: no samples of this class ({empty} of {len(names)} classes)."] if empty else []
+    )
     if few:
         lines.append(f"Pale rows: fewer than {FEW} samples ({few} of {len(names)} rows).")
     return lines + text.numbered(names)
@@ -125,7 +138,9 @@ def row_strength(pale: npt.NDArray[np.bool_]) -> FloatArray:
 def with_totals(names: Sequence[str], totals: FloatArray, cell: Cell) -> list[str]:
     """The names of rows with the numbers of their samples."""
     ends = ["\n" if columns(name) > 14 and cell.holds_text else " " for name in names]
-    return [f"{k}{end}(n={text.count_text(n)})" for k, end, n in zip(names, ends, totals, strict=True)]
+    return [
+        f"{k}{end}(n={text.count_text(n)})" for k, end, n in zip(names, ends, totals, strict=True)
+    ]
 
 
 def share_scale(linear: bool) -> tuple[Normalize, Mapping[float, str], str]:
@@ -146,7 +161,9 @@ def check_matrix(name: str, matrix: npt.ArrayLike, labels: Sequence[object]) -> 
     if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
         raise ValueError(f"{name} must have shape (n_classes, n_classes), got {values.shape}")
     if len(labels) != len(values):
-        raise ValueError(f"labels must name the {len(values)} classes of {name}, got {len(labels)} labels")
+        raise ValueError(
+            f"labels must name the {len(values)} classes of {name}, got {len(labels)} labels"
+        )
     return values
 
 
@@ -190,7 +207,12 @@ def draw_image(
     rows, across = values.shape
     x, y = at[0] - 0.5, at[1] - 0.5
     image = _Cells(
-        ax, cmap=cmap, norm=norm, interpolation="antialiased", origin="upper", extent=(x, x + across, y + rows, y)
+        ax,
+        cmap=cmap,
+        norm=norm,
+        interpolation="antialiased",
+        origin="upper",
+        extent=(x, x + across, y + rows, y),
     )
     image.set_data(np.ma.masked_invalid(values))
     if strength is not None and bool((strength < 1).any()):
@@ -202,7 +224,9 @@ def draw_image(
     return image
 
 
-def name_cells(image: AxesImage, matrix: str, rows: Iterable[object], columns: Iterable[object]) -> None:
+def name_cells(
+    image: AxesImage, matrix: str, rows: Iterable[object], columns: Iterable[object]
+) -> None:
     """Name the cells of a drawn matrix, so that a page can make links of them: rows and columns by short codes."""
     image.cells = f"{matrix} {','.join(map(str, rows))} {','.join(map(str, columns))}"  # type: ignore[attr-defined]
 
@@ -249,7 +273,12 @@ def write_cells(
 
 
 def name_ticks(
-    ax: Axes, names: Sequence[str], row_names: Sequence[str], cell: Cell, positions: Sequence[float], aside: str = ""
+    ax: Axes,
+    names: Sequence[str],
+    row_names: Sequence[str],
+    cell: Cell,
+    positions: Sequence[float],
+    aside: str = "",
 ) -> int:
     """Label columns and rows, rotated and thinned out as needed; returns the step between labels.
 
@@ -265,7 +294,11 @@ def name_ticks(
     else:
         named = [one_line(name) for name in names]
         slanted = cell.points >= 22
-        turn = {"rotation": 40.0, "ha": "right", "rotation_mode": "anchor"} if slanted else {"rotation": 90.0}
+        turn = (
+            {"rotation": 40.0, "ha": "right", "rotation_mode": "anchor"}
+            if slanted
+            else {"rotation": 90.0}
+        )
     last = [aside] if aside else []
     places = [*positions[shown], *(len(names) + GAP for _ in last)]
     ax.set_xticks(places, [*named[shown], *last], fontsize=size, color=INK, **turn)
@@ -283,7 +316,8 @@ def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge:
     side = 1 - 2 * inset
     squares = [Rectangle((x - side / 2, y - side / 2), side, side) for x, y in cells]
     ax.add_collection(
-        PatchCollection(squares, facecolor=face, edgecolor=edge, linewidth=width, zorder=2.5), autolim=False
+        PatchCollection(squares, facecolor=face, edgecolor=edge, linewidth=width, zorder=2.5),
+        autolim=False,
     )
 
 
@@ -294,7 +328,13 @@ def hatch_rows(ax: Axes, rows: npt.NDArray[np.intp], columns: int, start: float 
 
 def hatch(ax: Axes, areas: Sequence[Rectangle]) -> None:
     """Grey hatching over some areas."""
-    look: dict[str, Any] = {"facecolor": EMPTY, "edgecolor": FRAME, "linewidth": 0.0, "hatch": "////", "zorder": 2.2}
+    look: dict[str, Any] = {
+        "facecolor": EMPTY,
+        "edgecolor": FRAME,
+        "linewidth": 0.0,
+        "hatch": "////",
+        "zorder": 2.2,
+    }
     if areas:
         ax.add_collection(PatchCollection(areas, **look), autolim=False)
 
@@ -313,7 +353,9 @@ def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str
 
 def contrast(rgba: FloatArray) -> list[str]:
     """The text colour, white or ink, that reads best on each of the (N, 4) background colours."""
-    linear = np.where(rgba[:, :3] <= 0.04045, rgba[:, :3] / 12.92, ((rgba[:, :3] + 0.055) / 1.055) ** 2.4)
+    linear = np.where(
+        rgba[:, :3] <= 0.04045, rgba[:, :3] / 12.92, ((rgba[:, :3] + 0.055) / 1.055) ** 2.4
+    )
     luminance = linear @ np.array([0.2126, 0.7152, 0.0722])
     return ["white" if light < 0.24 else INK for light in luminance]
 
@@ -337,13 +379,19 @@ def draw_with_aside(
         part = shares[row : row + 1 if row else size, column : column + 1 if column else size]
         at = (column and column + GAP, row and row + GAP)
         opacity = strength.T if strength is not None and row else strength
-        images.append(draw_image(ax, part, mismatch_map() if row or column else hit_map(), norm, at, opacity))
+        images.append(
+            draw_image(ax, part, mismatch_map() if row or column else hit_map(), norm, at, opacity)
+        )
         if cell.holds_text:
             content = lambda i, j, row=row, column=column: texts(i + row, j + column)  # noqa: E731
             write_cells(ax, images[-1], part, content, cell.text_font, at)
         high, across = part.shape
         corner = (at[0] - 0.5, at[1] - 0.5)
-        ax.add_patch(Rectangle(corner, across, high, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False))
+        ax.add_patch(
+            Rectangle(
+                corner, across, high, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False
+            )
+        )
     ax.set(xlim=(-0.5, size + GAP + 0.5), ylim=(size + GAP + 0.5, -0.5))
     ax.spines[:].set_visible(False)
     return images[0]

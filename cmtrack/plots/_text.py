@@ -118,7 +118,8 @@ def percent_text(share: float) -> str:
 
 def number_text(value: float) -> str:
     """A metric with three decimals, or the word for NaN."""
-    return f"{round(value, 3) + 0.0:.3f}" if math.isfinite(value) else "undefined"  # adding 0.0 keeps "-0.000" away
+    # adding 0.0 keeps "-0.000" away
+    return f"{round(value, 3) + 0.0:.3f}" if math.isfinite(value) else "undefined"
 
 
 def ordinal(n: int) -> str:
@@ -128,16 +129,60 @@ def ordinal(n: int) -> str:
 
 
 FALLBACKS = (
-    "DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans CJK TC", "Noto Sans CJK KR", "Noto Sans CJK HK",
-    "Noto Sans SC", "Noto Sans JP", "Noto Sans TC", "Noto Sans KR", "Source Han Sans SC", "Source Han Sans",
-    "Source Han Sans JP", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback", "PingFang SC",
-    "Hiragino Sans", "Hiragino Sans GB", "Apple SD Gothic Neo", "AppleGothic", "Heiti SC", "Heiti TC", "Songti SC",
-    "Microsoft YaHei", "Microsoft JhengHei", "SimHei", "SimSun", "Yu Gothic", "Meiryo", "MS Gothic", "Malgun Gothic",
-    "Gulim", "IPAexGothic", "IPAGothic", "TakaoGothic", "VL Gothic", "NanumGothic", "NanumBarunGothic", "UnDotum",
-    "Arial Unicode MS", "Noto Emoji", "Symbola", "Noto Sans Symbols", "Noto Sans Symbols2", "Segoe UI Symbol",
-    "Noto Sans", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Thai", "GNU Unifont",
+    "DejaVu Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK TC",
+    "Noto Sans CJK KR",
+    "Noto Sans CJK HK",
+    "Noto Sans SC",
+    "Noto Sans JP",
+    "Noto Sans TC",
+    "Noto Sans KR",
+    "Source Han Sans SC",
+    "Source Han Sans",
+    "Source Han Sans JP",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "Droid Sans Fallback",
+    "PingFang SC",
+    "Hiragino Sans",
+    "Hiragino Sans GB",
+    "Apple SD Gothic Neo",
+    "AppleGothic",
+    "Heiti SC",
+    "Heiti TC",
+    "Songti SC",
+    "Microsoft YaHei",
+    "Microsoft JhengHei",
+    "SimHei",
+    "SimSun",
+    "Yu Gothic",
+    "Meiryo",
+    "MS Gothic",
+    "Malgun Gothic",
+    "Gulim",
+    "IPAexGothic",
+    "IPAGothic",
+    "TakaoGothic",
+    "VL Gothic",
+    "NanumGothic",
+    "NanumBarunGothic",
+    "UnDotum",
+    "Arial Unicode MS",
+    "Noto Emoji",
+    "Symbola",
+    "Noto Sans Symbols",
+    "Noto Sans Symbols2",
+    "Segoe UI Symbol",
+    "Noto Sans",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+    "GNU Unifont",
     "Unifont",
-)  # fmt: skip
+)
 """Families by preference, of which those that are installed are used."""
 BOX = "□"
 _WIDE = 5 / 3  # width of a Chinese, Japanese or Korean character over that of the others
@@ -224,7 +269,9 @@ def installed() -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _is_known(character: str, fonts: tuple[str, ...]) -> bool:
-    return character.isspace() or any(_has(character, (family,)) for family in (*fonts, *installed()))
+    return character.isspace() or any(
+        _has(character, (family,)) for family in (*fonts, *installed())
+    )
 
 
 def _has(character: str, families: Iterable[str]) -> bool:

@@ -44,18 +44,26 @@ class Words(PathCollection):
         self.texts, self.bold = [texts[i] for i in some], [bool(bold[i]) for i in some]
         self.places = places[some]
         fonts = [FontProperties(weight=weight, size=1.0) for weight in ("normal", "bold")]
-        paths = [_block(text, fonts[heavy]) for text, heavy in zip(self.texts, self.bold, strict=True)]
+        paths = [
+            _block(text, fonts[heavy]) for text, heavy in zip(self.texts, self.bold, strict=True)
+        ]
         super().__init__(
-            paths, offsets=self.places, offset_transform=ax.transData, facecolors=[colours[i] for i in some],
-            linewidths=0, zorder=3,
-        )  # fmt: skip
+            paths,
+            offsets=self.places,
+            offset_transform=ax.transData,
+            facecolors=[colours[i] for i in some],
+            linewidths=0,
+            zorder=3,
+        )
         self.colours, self._points = [colours[i] for i in some], size
         self.set_in_layout(False)
 
     def draw(self, renderer: RendererBase) -> None:
         if isinstance(renderer, SvgRenderer):
             places = self.get_offset_transform().transform(self.places)
-            renderer.draw_words(self.texts, places, self.colours, self._points, self.bold, _LINE, _MIDDLE)
+            renderer.draw_words(
+                self.texts, places, self.colours, self._points, self.bold, _LINE, _MIDDLE
+            )
             if renderer.raster is None:
                 return
             renderer = renderer.raster
@@ -69,7 +77,9 @@ def _block(text: str, font: FontProperties) -> Path:
     lines = text.split("\n")
     below = np.arange(len(lines) - 1, -1, -1) * _LINE - (len(lines) - 1) * _LINE / 2 - _MIDDLE
     parts = [_line(line, font) for line in lines]
-    vertices = [outline + np.array([0.0, height]) for (outline, _), height in zip(parts, below, strict=True)]
+    vertices = [
+        outline + np.array([0.0, height]) for (outline, _), height in zip(parts, below, strict=True)
+    ]
     return Path(np.concatenate(vertices), np.concatenate([codes for _, codes in parts]))
 
 
@@ -77,7 +87,10 @@ def _line(text: str, font: FontProperties) -> Outline:
     glyphs = [_glyph(character, font) for character in text]
     ends = np.cumsum([width for _, _, width in glyphs])
     starts = ends - [width for _, _, width in glyphs] - ends[-1] / 2
-    outlines = [outline + np.array([start, 0.0]) for (outline, _, _), start in zip(glyphs, starts, strict=True)]
+    outlines = [
+        outline + np.array([start, 0.0])
+        for (outline, _, _), start in zip(glyphs, starts, strict=True)
+    ]
     return np.concatenate(outlines), np.concatenate([codes for _, codes, _ in glyphs])
 
 
@@ -85,4 +98,8 @@ def _line(text: str, font: FontProperties) -> Outline:
 def _glyph(character: str, font: FontProperties) -> tuple[FloatArray, npt.NDArray[np.uint8], float]:
     path = TextPath((0.0, 0.0), character, size=1.0, prop=font)
     width, _, _ = text_to_path.get_text_width_height_descent(character, font, ismath=False)
-    return np.asarray(path.vertices).reshape(-1, 2), np.asarray(path.codes, dtype=np.uint8), width / font.get_size()
+    return (
+        np.asarray(path.vertices).reshape(-1, 2),
+        np.asarray(path.codes, dtype=np.uint8),
+        width / font.get_size(),
+    )

@@ -52,7 +52,9 @@ class ClassCurve:
         return (self.called - self.recall * self.prevalence) / (1 - self.prevalence)
 
 
-def plot_class_curves(rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: str | None = None) -> Figure:
+def plot_class_curves(
+    rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: str | None = None
+) -> Figure:
     """Draw ROC, precision over recall, and gains side by side: in each row the curves that belong together.
 
     ValueError if there is no row.
@@ -72,7 +74,13 @@ def plot_class_curves(rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: s
         for place, curve in enumerate(curves):
             zero = np.append(0.0, curve.recall)
             _line(roc, np.append(0.0, np.clip(curve.fpr, 0, 1)), zero, curve, place, name=True)
-            _line(precision, *steps(curve.recall, curve.precision), curve, place, drawstyle="steps-pre")
+            _line(
+                precision,
+                *steps(curve.recall, curve.precision),
+                curve,
+                place,
+                drawstyle="steps-pre",
+            )
             _line(gains, np.append(0.0, curve.called), zero, curve, place)
         for ax in (roc, gains):
             ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
@@ -87,14 +95,28 @@ def plot_class_curves(rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: s
 
 
 def _line(
-    ax: Axes, x: FloatArray, y: FloatArray, curve: ClassCurve, place: int, *, name: bool = False,
+    ax: Axes,
+    x: FloatArray,
+    y: FloatArray,
+    curve: ClassCurve,
+    place: int,
+    *,
+    name: bool = False,
     drawstyle: str = "default",
-) -> None:  # fmt: skip
+) -> None:
     colour, dashes = line_style(place if curve.run is None else curve.run)
     cells = np.floor(_GRID * np.stack((x, y)))
-    apart = np.append(True, (np.diff(cells) != 0).any(axis=0))  # points that are not on the cell of the one before
+    # points that are not on the cell of the one before
+    apart = np.append(True, (np.diff(cells) != 0).any(axis=0))
     apart[-1] = True
     ax.plot(
-        x[apart], y[apart], color=colour, linestyle=dashes, linewidth=1.5, clip_on=False, drawstyle=drawstyle,
-        label=text.verbatim(curve.name) if name else "_same", gid=None if curve.run is None else f"{RUN}{curve.run}",
-    )  # fmt: skip
+        x[apart],
+        y[apart],
+        color=colour,
+        linestyle=dashes,
+        linewidth=1.5,
+        clip_on=False,
+        drawstyle=drawstyle,
+        label=text.verbatim(curve.name) if name else "_same",
+        gid=None if curve.run is None else f"{RUN}{curve.run}",
+    )

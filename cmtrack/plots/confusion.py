@@ -95,7 +95,9 @@ def plot_confusion_matrix(
         _write_no_samples(ax, empty, size)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     heat.colour_bar(ax, image, f"share of the actual class{scale}", ticks)
-    name_axes(ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title)
+    name_axes(
+        ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title
+    )
     caption_below(ax, heat.notes(names, empty.size, int(pale.sum())))
     return page.finish()
 
@@ -166,9 +168,13 @@ def plot_reduced_matrix(
     texts = heat.cell_texts(counts, shares, cell)
     drawn = np.vstack((shares, np.append(np.nan_to_num(shares[:, -1]), np.nan)))
     image = heat.draw_with_aside(
-        ax, drawn, lambda i, j: texts(i, j) if i < size else text.count_text(aside[j]), cell, Normalize(0.0, 1.0),
+        ax,
+        drawn,
+        lambda i, j: texts(i, j) if i < size else text.count_text(aside[j]),
+        cell,
+        Normalize(0.0, 1.0),
         heat.row_strength(pale),
-    )  # fmt: skip
+    )
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
     heat.hatch_rows(ax, empty, 1, start=apart)
@@ -179,12 +185,19 @@ def plot_reduced_matrix(
     heat.name_ticks(ax, names + extra, row_names + extra, cell, [*range(size), apart])
     heat.colour_bar(ax, image, f"share of the actual {of}", heat.SHARES)
     name_axes(ax, f"predicted {of}", f"actual {of}", title)
-    caption_below(ax, [caption] * bool(caption) + _MISMATCH_CAPTION + heat.notes(names, few=int(pale.sum())))
+    caption_below(
+        ax, [caption] * bool(caption) + _MISMATCH_CAPTION + heat.notes(names, few=int(pale.sum()))
+    )
     return page.finish()
 
 
 def plot_confusion_chart(
-    counts: npt.ArrayLike, labels: Sequence[object], *, positive: object | None = None, run: str = "", value: str = ""
+    counts: npt.ArrayLike,
+    labels: Sequence[object],
+    *,
+    positive: object | None = None,
+    run: str = "",
+    value: str = "",
 ) -> Figure:
     """Draw a confusion matrix for a thumbnail of 256 pixels: row percentages and few words.
 
@@ -207,9 +220,20 @@ def plot_confusion_chart(
     side = min(_CHART - left - 8.0, _CHART - below - above)
     cell = heat.Cell(side / size * 72 / DPI)
     figure = new_figure((_CHART / DPI, _CHART / DPI))
-    ax = figure.add_axes((left / _CHART, (_CHART - above - side) / _CHART, side / _CHART, side / _CHART))
+    ax = figure.add_axes(
+        (left / _CHART, (_CHART - above - side) / _CHART, side / _CHART, side / _CHART)
+    )
     ax.set_axis_off()  # a frame and names are less work than ticks
-    frame = Rectangle((0, 0), 1, 1, transform=ax.transAxes, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False)
+    frame = Rectangle(
+        (0, 0),
+        1,
+        1,
+        transform=ax.transAxes,
+        fill=False,
+        edgecolor=FRAME,
+        linewidth=0.8,
+        clip_on=False,
+    )
     frame.set_zorder(2.5)
     ax.add_artist(frame)
     norm = heat.share_scale(written)[0]
@@ -217,17 +241,32 @@ def plot_confusion_chart(
     image = heat.draw_image(ax, shares, hit_map(), norm, strength=strength)
     heat.hatch_rows(ax, np.flatnonzero(totals <= 0), size)
     if written:
-        numbers = np.where(np.isfinite(shares), np.round(100 * np.nan_to_num(shares)), -1).astype(int)
+        numbers = np.where(np.isfinite(shares), np.round(100 * np.nan_to_num(shares)), -1).astype(
+            int
+        )
         font = min(26.0, 0.52 * cell.points)
-        heat.write_cells(ax, image, shares, lambda i, j: "" if numbers[i, j] < 0 else f"{numbers[i, j]}", font)
+        heat.write_cells(
+            ax, image, shares, lambda i, j: "" if numbers[i, j] < 0 else f"{numbers[i, j]}", font
+        )
         for row, label in enumerate(labels):
             figure.text(
-                (left - 2 * DPI / 72) / _CHART, 1 - (above + (row + 0.5) * side / size) / _CHART,
-                text.brief(label, _CHART_NAME), ha="right", va="center_baseline",
-                fontsize=min(9.5, 0.6 * cell.points), color=INK,
-            )  # fmt: skip
+                (left - 2 * DPI / 72) / _CHART,
+                1 - (above + (row + 0.5) * side / size) / _CHART,
+                text.brief(label, _CHART_NAME),
+                ha="right",
+                va="center_baseline",
+                fontsize=min(9.5, 0.6 * cell.points),
+                color=INK,
+            )
     figure.text(
-        0.5, 1 - 6 / _CHART, "\n".join(lines), ha="center", va="top", fontsize=11.5, color=INK, linespacing=1.15
+        0.5,
+        1 - 6 / _CHART,
+        "\n".join(lines),
+        ha="center",
+        va="top",
+        fontsize=11.5,
+        color=INK,
+        linespacing=1.15,
     )
     use_fallbacks(figure)
     return figure
@@ -241,12 +280,21 @@ def chart_words(step: str, metric: str, value: float) -> str:
 def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> None:
     for row in rows:
         ax.text(
-            (columns - 1) / 2, float(row), "no samples", ha="center", va="center", fontsize=SMALL_SIZE,
-            color=INK, bbox={"facecolor": EMPTY, "edgecolor": "none", "pad": 1.5}, zorder=3,
-        )  # fmt: skip
+            (columns - 1) / 2,
+            float(row),
+            "no samples",
+            ha="center",
+            va="center",
+            fontsize=SMALL_SIZE,
+            color=INK,
+            bbox={"facecolor": EMPTY, "edgecolor": "none", "pad": 1.5},
+            zorder=3,
+        )
 
 
-def _by_row(counts: npt.ArrayLike, labels: Sequence[object]) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _by_row(
+    counts: npt.ArrayLike, labels: Sequence[object]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Checked counts (K, K), the totals (K,) of their rows, and the shares (K, K) of these."""
     values = heat.check_matrix("counts", counts, labels)
     heat.check_counts("counts", values)

@@ -90,7 +90,14 @@ def plot_decision_curve(
         words = f"band of the whole curve ({100 * level:g} %)"
         ax.fill_between(t, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
         highest.append(high.max())
-    ax.plot(t, by_score, color=BLUE, linewidth=1.8, zorder=3, label="positive where the score reaches the threshold")
+    ax.plot(
+        t,
+        by_score,
+        color=BLUE,
+        linewidth=1.8,
+        zorder=3,
+        label="positive where the score reaches the threshold",
+    )
     ax.plot(t, all_, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label="all positive")
     ax.axhline(0.0, color=INK, linewidth=1.0, linestyle=":", zorder=2, label="none positive: 0")
     top = max(highest) or 1.0
@@ -164,20 +171,50 @@ def plot_gains(
     share = min(0.1, 10.0 ** math.ceil(math.log10(prevalence))) if prevalence > 0 else 0.1
     lift = float(np.interp(share, x, y)) / share
     words = f"by the score: lift {lift:.3g} at {text.percent_text(share)} called"
-    ax.plot(grid, np.interp(grid, x, y), color=BLUE, linewidth=1.8, zorder=3, clip_on=False, label=words)
-    ends = np.unique(np.append(grid[:: len(grid) // _POINTS + 1], [best, 1.0])) if rare else np.array([0.0, best, 1.0])
     ax.plot(
-        ends, np.interp(ends, [0.0, best, 1.0], [0.0, ceiling, ceiling]), color=GREEN, linewidth=1.2, linestyle="--",
+        grid, np.interp(grid, x, y), color=BLUE, linewidth=1.8, zorder=3, clip_on=False, label=words
+    )
+    ends = (
+        np.unique(np.append(grid[:: len(grid) // _POINTS + 1], [best, 1.0]))
+        if rare
+        else np.array([0.0, best, 1.0])
+    )
+    ax.plot(
+        ends,
+        np.interp(ends, [0.0, best, 1.0], [0.0, ceiling, ceiling]),
+        color=GREEN,
+        linewidth=1.2,
+        linestyle="--",
         zorder=2,
         label=f"perfect order: {text.percent_text(ceiling)} found at {text.percent_text(best)} called",
-    )  # fmt: skip
-    ax.plot(ends, ceiling * ends, color=MUTED, linewidth=1.0, linestyle=":", label="chance: lift " + f"{ceiling:.3g}")
+    )
+    ax.plot(
+        ends,
+        ceiling * ends,
+        color=MUTED,
+        linewidth=1.0,
+        linestyle=":",
+        label="chance: lift " + f"{ceiling:.3g}",
+    )
     if ceiling < 1:
-        ax.axhline(ceiling, color=INK, linewidth=1.0, linestyle="--", label=fold(ceiling_words(ceiling), 300))
+        ax.axhline(
+            ceiling,
+            color=INK,
+            linewidth=1.0,
+            linestyle="--",
+            label=fold(ceiling_words(ceiling), 300),
+        )
     if operating_point is not None and all(map(math.isfinite, operating_point)):
         place = max(operating_point[0], least), operating_point[1]  # no logarithm of 0
-        mark_operating_point(ax, place, ("called", "found"), tuple(map(text.percent_text, operating_point)))
-    unit_square(ax, "share called" + (" (log scale)" if rare else ""), "share found" + of_positive(positive), title)
+        mark_operating_point(
+            ax, place, ("called", "found"), tuple(map(text.percent_text, operating_point))
+        )
+    unit_square(
+        ax,
+        "share called" + (" (log scale)" if rare else ""),
+        "share found" + of_positive(positive),
+        title,
+    )
     if rare:
         ax.set_aspect("auto")
         ax.set_xscale("log")
@@ -246,26 +283,55 @@ def plot_risk_coverage(
     sure = grid >= min(few, 1.0)
     ends = "" if interval is None else f" (interval {interval[0]:.3g} to {interval[1]:.3g})"
     ax.plot(
-        grid[sure], wrong[sure], color=BLUE, linewidth=1.8, zorder=3, clip_on=False,
+        grid[sure],
+        wrong[sure],
+        color=BLUE,
+        linewidth=1.8,
+        zorder=3,
+        clip_on=False,
         label=f"most confident first: AURC {aurc:.3g}{ends}",
-    )  # fmt: skip
+    )
     ax.plot(grid[~sure], wrong[~sure], color=BLUE, linewidth=1.4, alpha=0.35, zorder=2)
     ideal = np.maximum(grid - (1 - total), 0.0) / grid
     ax.plot(
-        grid, ideal, color=GREEN, linewidth=1.2, linestyle="--", zorder=2, label="perfect order: all wrong ones last"
+        grid,
+        ideal,
+        color=GREEN,
+        linewidth=1.2,
+        linestyle="--",
+        zorder=2,
+        label="perfect order: all wrong ones last",
     )
-    ax.axhline(total, color=MUTED, linewidth=1.0, linestyle=":", label=f"no order: {text.percent_text(total)} wrong")
+    ax.axhline(
+        total,
+        color=MUTED,
+        linewidth=1.0,
+        linestyle=":",
+        label=f"no order: {text.percent_text(total)} wrong",
+    )
     for place, point in enumerate(points):
         label = (
             f"{text.percent_text(point.coverage)} accepted: {text.percent_text(point.risk)} wrong (confidence from "
             f"{point.confidence:.3g})"
         )
         ax.errorbar(
-            [point.coverage], [point.risk], yerr=[[point.risk - point.low], [point.high - point.risk]], color=ORANGE,
-            marker="Dos"[place % 3], markersize=6, markeredgecolor="white", capsize=2.5, linewidth=1.0, zorder=4,
-            clip_on=False, label=fold(label, extent_points(ax)[0]), linestyle="none",
-        )  # fmt: skip
-    highest = max([total, *wrong[sure], *(point.high for point in points if math.isfinite(point.high))])
+            [point.coverage],
+            [point.risk],
+            yerr=[[point.risk - point.low], [point.high - point.risk]],
+            color=ORANGE,
+            marker="Dos"[place % 3],
+            markersize=6,
+            markeredgecolor="white",
+            capsize=2.5,
+            linewidth=1.0,
+            zorder=4,
+            clip_on=False,
+            label=fold(label, extent_points(ax)[0]),
+            linestyle="none",
+        )
+    highest = max(
+        [total, *wrong[sure], *(point.high for point in points if math.isfinite(point.high))]
+    )
     ax.set(xlim=(0, 1), ylim=(0, min(1.0, 1.08 * highest) or 1.0))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0))

@@ -73,20 +73,31 @@ def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
         return with_named_cells(figure, 0, evaluation, "", labels)
     part = with_others(matrix.counts, matrix.labels, positive)
     figure = plot_reduced_matrix(
-        part.counts, part.mismatches, part.labels, positive=positive, of="class", caption=part.caption,
+        part.counts,
+        part.mismatches,
+        part.labels,
+        positive=positive,
+        of="class",
+        caption=part.caption,
         title="Confusion matrix of the most confused classes",
-    )  # fmt: skip
+    )
     return with_named_cells(figure, 0, evaluation, "", part.labels)
 
 
-def with_named_cells(figure: Figure, panel: int, evaluation: Evaluation, step: str, shown: Sequence[object]) -> Figure:
+def with_named_cells(
+    figure: Figure, panel: int, evaluation: Evaluation, step: str, shown: Sequence[object]
+) -> Figure:
     """A figure whose matrix in a panel has named cells: codes of the classes, or of the groups of a step, by place."""
     matrix, labels = CLASSES, evaluation.labels
     if step:
         place = [one.name for one in evaluation.reduced].index(step)
         matrix, labels = f"{STEP}{place}", evaluation.reduced[place].labels
     codes = [labels.index(label) if label in labels else OTHER for label in shown]
-    sides: tuple[tuple[list[Any], list[Any]], ...] = ((codes, codes), (codes, [ASIDE]), ([ASIDE], codes))
+    sides: tuple[tuple[list[Any], list[Any]], ...] = (
+        (codes, codes),
+        (codes, [ASIDE]),
+        ([ASIDE], codes),
+    )
     for image, (rows, columns) in zip(figure.axes[panel].images, sides, strict=False):
         name_cells(image, matrix, rows, columns)
     return figure
@@ -94,16 +105,22 @@ def with_named_cells(figure: Figure, panel: int, evaluation: Evaluation, step: s
 
 def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Figure:
     """The confusion matrix for MLflow's charts, with a run, its step and one metric in its title."""
-    name, metric = ("accuracy", "multiclass/accuracy") if evaluation.none is None else ("F1", "spans/f1_micro")
+    name, metric = (
+        ("accuracy", "multiclass/accuracy") if evaluation.none is None else ("F1", "spans/f1_micro")
+    )
     words = chart_words(step, name, evaluation.metrics.get(metric, math.nan))
-    counts, labels = in_order(evaluation.confusion_matrix.counts, evaluation.confusion_matrix.labels)
+    counts, labels = in_order(
+        evaluation.confusion_matrix.counts, evaluation.confusion_matrix.labels
+    )
     return plot_confusion_chart(counts, labels, positive=evaluation.positive, run=run, value=words)
 
 
 def reduced_figure(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
     """The reduced matrix of a grouping step."""
     title = f"Reduced confusion matrix “{text.brief(step.name, 40)}”"
-    figure = plot_reduced_matrix(step.counts, step.mismatches, step.labels, positive=step.positive, title=title)
+    figure = plot_reduced_matrix(
+        step.counts, step.mismatches, step.labels, positive=step.positive, title=title
+    )
     return with_named_cells(figure, 0, evaluation, step.name, step.labels)
 
 
@@ -115,10 +132,17 @@ def roc_figure(evaluation: Evaluation) -> Figure | None:
 def draw_roc(roc: RocCurve, title: str | None = None, ax: Axes | None = None) -> Figure:
     """The ROC curve from the computed one."""
     return plot_roc(
-        roc.fpr, roc.tpr, auc=roc.auc, ceiling=roc.ceiling, normalized_auc=roc.auc_normalized,
-        auc_interval=roc.auc_interval, operating_point=roc.operating_point, positive=roc.positive,
-        title=title, ax=ax,
-    )  # fmt: skip
+        roc.fpr,
+        roc.tpr,
+        auc=roc.auc,
+        ceiling=roc.ceiling,
+        normalized_auc=roc.auc_normalized,
+        auc_interval=roc.auc_interval,
+        operating_point=roc.operating_point,
+        positive=roc.positive,
+        title=title,
+        ax=ax,
+    )
 
 
 def precision_recall_figure(evaluation: Evaluation) -> Figure | None:
@@ -129,16 +153,27 @@ def precision_recall_figure(evaluation: Evaluation) -> Figure | None:
     return draw_precision_recall(curve, title="Precision and recall")
 
 
-def draw_precision_recall(curve: PrecisionRecallCurve, title: str | None = None, ax: Axes | None = None) -> Figure:
+def draw_precision_recall(
+    curve: PrecisionRecallCurve, title: str | None = None, ax: Axes | None = None
+) -> Figure:
     """Precision over recall from the computed curve."""
     return plot_precision_recall(
-        curve.recall, curve.precision, average_precision=curve.average_precision, prevalence=curve.prevalence,
-        ceiling=curve.ceiling, interval=curve.average_precision_interval, operating_point=curve.operating_point,
-        positive=curve.positive, title=title, ax=ax,
-    )  # fmt: skip
+        curve.recall,
+        curve.precision,
+        average_precision=curve.average_precision,
+        prevalence=curve.prevalence,
+        ceiling=curve.ceiling,
+        interval=curve.average_precision_interval,
+        operating_point=curve.operating_point,
+        positive=curve.positive,
+        title=title,
+        ax=ax,
+    )
 
 
-def reliability_figure(evaluation: Evaluation, *, band: str | None = "consistency") -> Figure | None:
+def reliability_figure(
+    evaluation: Evaluation, *, band: str | None = "consistency"
+) -> Figure | None:
     """The reliability of the positive group's score; None without it, or with one group alone.
 
     Parameters
@@ -165,7 +200,11 @@ def reliability_figure(evaluation: Evaluation, *, band: str | None = "consistenc
     if band not in ("consistency", "confidence", None):
         raise ValueError(f"band must be 'consistency', 'confidence' or None, got {band!r}")
     curve = evaluation.calibration
-    if curve is None or "calibration/error" not in evaluation.metrics or not evaluation.has_section("calibration"):
+    if (
+        curve is None
+        or "calibration/error" not in evaluation.metrics
+        or not evaluation.has_section("calibration")
+    ):
         return None
     blocks = curve.table.blocks
     if not (blocks.positive.any() and blocks.negative.any()):
@@ -195,17 +234,29 @@ def draw_reliability(
         ends = curve.confidence_band(curve.table.level)
     blocks, level = curve.table.blocks, curve.table.level
     return plot_reliability(
-        curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
-        band=ends, band_of=band or "consistency", around=around, level=level,
-        error=f"{below} ({100 * level:g} %)" if below else text.number_text(error) + interval_words(interval),
-        names=(negative, curve.positive), title=title, ax=ax,
-    )  # fmt: skip
+        curve.scores,
+        curve.recalibrated,
+        blocks.positive,
+        blocks.negative,
+        band=ends,
+        band_of=band or "consistency",
+        around=around,
+        level=level,
+        error=f"{below} ({100 * level:g} %)"
+        if below
+        else text.number_text(error) + interval_words(interval),
+        names=(negative, curve.positive),
+        title=title,
+        ax=ax,
+    )
 
 
 _MOST_CURVES = 8
 
 
-def class_curve(evaluation: Evaluation, label: object, name: str, run: int | None = None) -> ClassCurve:
+def class_curve(
+    evaluation: Evaluation, label: object, name: str, run: int | None = None
+) -> ClassCurve:
     """The curves of one class's probability against all others."""
     curve = precision_recall(evaluation.calibration_of(label).table)
     return ClassCurve(name, curve.recall, curve.precision, curve.called, curve.prevalence, run)
@@ -215,7 +266,9 @@ def hardest_classes(evaluation: Evaluation, most: int) -> list[tuple[object, str
     """The classes with the least areas under their ROC curves, in the order of the labels, each with its metric."""
     names = {label: f"class/{encode_label(label)}/roc_auc" for label in evaluation.labels}
     areas = {label: evaluation.metrics.get(name, math.nan) for label, name in names.items()}
-    there = sorted((label for label in names if math.isfinite(areas[label])), key=lambda label: areas[label])[:most]
+    there = sorted(
+        (label for label in names if math.isfinite(areas[label])), key=lambda label: areas[label]
+    )[:most]
     return [(label, name) for label, name in names.items() if label in there]
 
 
@@ -223,15 +276,22 @@ def class_curves_figure(evaluation: Evaluation) -> Figure | None:
     """ROC, precision over recall and gains of each class against all others; None without them."""
     if not evaluation.has_class_calibration:
         return None
-    drawn, short = hardest_classes(evaluation, _MOST_CURVES), text.short_names(evaluation.labels, 30)
+    drawn, short = (
+        hardest_classes(evaluation, _MOST_CURVES),
+        text.short_names(evaluation.labels, 30),
+    )
     if not drawn:
         return None
     lines = []
     for label, metric in drawn:
-        area = text.number_text(evaluation.metrics[metric]) + interval_words(evaluation.intervals.get(metric))
+        area = text.number_text(evaluation.metrics[metric]) + interval_words(
+            evaluation.intervals.get(metric)
+        )
         name = short[evaluation.labels.index(label)]
         lines.append(class_curve(evaluation, label, f"{name}: AUC {area}"))
-    more = f" (the {len(drawn)} of {len(short)} with the least AUC)" if len(drawn) < len(short) else ""
+    more = (
+        f" (the {len(drawn)} of {len(short)} with the least AUC)" if len(drawn) < len(short) else ""
+    )
     return plot_class_curves([("", lines)], title=f"Each class against all others{more}")
 
 
@@ -252,32 +312,56 @@ def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
     confidence = evaluation.confidence_calibration if evaluation.has_section("confidence") else None
     if confidence is not None:
         p = evaluation.metrics["confidence/pvalue"]
-        panels.append(_panel("predicted class", confidence, evaluation.intervals.get("confidence/error"), p_text(p), p))
+        panels.append(
+            _panel(
+                "predicted class",
+                confidence,
+                evaluation.intervals.get("confidence/error"),
+                p_text(p),
+                p,
+            )
+        )
     for one in (one for one in there if one in drawn):
         shown, ends = p_text(one.pvalue_holm, judged.least), (one.low, one.high)
-        panels.append(_panel(one.label, evaluation.calibration_of(one.label), ends, shown, one.pvalue_holm))
+        panels.append(
+            _panel(one.label, evaluation.calibration_of(one.label), ends, shown, one.pvalue_holm)
+        )
     if not drawn:
         return None
     more = f" (the {len(drawn)} largest of {len(there)})" if len(there) > len(drawn) else ""
     return plot_reliability_panels(
-        panels, level=judged.level, names=("other classes, or wrong", "the class, or right"),
+        panels,
+        level=judged.level,
+        names=("other classes, or wrong", "the class, or right"),
         title=f"Reliability by class{more}",
-    )  # fmt: skip
+    )
 
 
 def _panel(
-    name: object, curve: CalibrationCurve, ends: tuple[float, float] | None, shown: str, pvalue: float
+    name: object,
+    curve: CalibrationCurve,
+    ends: tuple[float, float] | None,
+    shown: str,
+    pvalue: float,
 ) -> ReliabilityPanel:
     """A small figure of a curve, with its class's size, calibration error and p-value."""
     error, curve, level = curve.table.error.value, curve.drawn, curve.table.level
     blocks = curve.table.blocks
     p = "" if math.isnan(pvalue) else f", p {shown}"
-    size, error_shown = float(blocks.positive.sum()), upper_bound(error, ends) or text.number_text(error)
+    size, error_shown = (
+        float(blocks.positive.sum()),
+        upper_bound(error, ends) or text.number_text(error),
+    )
     return ReliabilityPanel(
-        name, curve.scores, curve.recalibrated, blocks.positive, blocks.negative,
+        name,
+        curve.scores,
+        curve.recalibrated,
+        blocks.positive,
+        blocks.negative,
         band=curve.band(level) if curve.has_band else None,
-        note=f"n={text.count_text(size)}, error {error_shown}{p}", marked=pvalue <= 1 - level + 1e-12,
-    )  # fmt: skip
+        note=f"n={text.count_text(size)}, error {error_shown}{p}",
+        marked=pvalue <= 1 - level + 1e-12,
+    )
 
 
 def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
@@ -287,9 +371,14 @@ def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
         return None
     worth = evaluation.net_benefit()
     return plot_decision_curve(
-        worth.thresholds, worth.value, worth.all, band=None if worth.reason else (worth.band_low, worth.band_high),
-        level=worth.confidence_level, positive=worth.positive, title="Decision curve",
-    )  # fmt: skip
+        worth.thresholds,
+        worth.value,
+        worth.all,
+        band=None if worth.reason else (worth.band_low, worth.band_high),
+        level=worth.confidence_level,
+        positive=worth.positive,
+        title="Decision curve",
+    )
 
 
 def gains_figure(evaluation: Evaluation) -> Figure | None:
@@ -298,9 +387,14 @@ def gains_figure(evaluation: Evaluation) -> Figure | None:
     if curve is None or not 0 < curve.prevalence < 1:
         return None
     return plot_gains(
-        curve.called, curve.gain, prevalence=curve.prevalence, ceiling=curve.ceiling,
-        operating_point=curve.operating_point, positive=curve.positive, title="Gains",
-    )  # fmt: skip
+        curve.called,
+        curve.gain,
+        prevalence=curve.prevalence,
+        ceiling=curve.ceiling,
+        operating_point=curve.operating_point,
+        positive=curve.positive,
+        title="Gains",
+    )
 
 
 _REJECTED = (0.5, 0.2, 0.1)
@@ -315,11 +409,18 @@ def risk_coverage_figure(evaluation: Evaluation) -> Figure | None:
     for share in _REJECTED:
         rest = evaluation.reject(share)
         if rest.accepted < 1:
-            points[rest.accepted] = Point(rest.accepted, rest.risk, rest.low, rest.high, rest.threshold)
+            points[rest.accepted] = Point(
+                rest.accepted, rest.risk, rest.low, rest.high, rest.threshold
+            )
     return plot_risk_coverage(
-        curve.coverage, curve.risk, curve.size, aurc=curve.aurc, interval=curve.interval,
-        points=list(points.values()), title="Risk by coverage",
-    )  # fmt: skip
+        curve.coverage,
+        curve.risk,
+        curve.size,
+        aurc=curve.aurc,
+        interval=curve.interval,
+        points=list(points.values()),
+        title="Risk by coverage",
+    )
 
 
 _PAIRS = 15
@@ -337,11 +438,17 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
         return None
     sizes = moments.n.astype(float)
     if squares is not None and squares.moments is not None:
-        sizes = np.divide(sizes**2, squares.moments.n, out=np.zeros_like(sizes), where=squares.moments.n > 0)
+        sizes = np.divide(
+            sizes**2, squares.moments.n, out=np.zeros_like(sizes), where=squares.moments.n > 0
+        )
     matrix, labels = spcc_ovo(moments, equal_shares=True), evaluation.confusion_matrix.labels
     if len(labels) <= IN_GIVEN_ORDER:
         return plot_spcc_matrix(
-            matrix, labels, samples=sizes, equal_shares=True, title="One-vs-one sPCC at equal shares"
+            matrix,
+            labels,
+            samples=sizes,
+            equal_shares=True,
+            title="One-vs-one sPCC at equal shares",
         )
     enough = np.minimum(sizes[:, None], sizes) >= FEW
     values = np.where(enough & np.isfinite(matrix), matrix, np.inf)
@@ -359,11 +466,14 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
     pairs = [
         PairSeparation(labels[c], labels[d], *numbers)
         for c, d, *numbers in zip(first, other, r, *ends, strict=True)
-    ]  # fmt: skip
+    ]
     return plot_spcc_pairs(
-        pairs, names=labels, level=evaluation.confidence_level, n_pairs=int(np.isfinite(values).sum()),
+        pairs,
+        names=labels,
+        level=evaluation.confidence_level,
+        n_pairs=int(np.isfinite(values).sum()),
         title="The pairs of classes with the lowest sPCC",
-    )  # fmt: skip
+    )
 
 
 def score_figure(evaluation: Evaluation) -> Figure | None:
@@ -379,9 +489,12 @@ def score_figure(evaluation: Evaluation) -> Figure | None:
     else:
         rows[str(evaluation.positive)] = accepted
     return plot_score_histogram(
-        scores.values, list(rows.values()), list(rows), with_counts=False,
+        scores.values,
+        list(rows.values()),
+        list(rows),
+        with_counts=False,
         title=f"Scores for “{text.brief(evaluation.positive, 40)}” by actual class",
-    )  # fmt: skip
+    )
 
 
 def likelihood_figure(evaluation: Evaluation) -> Figure | None:
@@ -390,7 +503,8 @@ def likelihood_figure(evaluation: Evaluation) -> Figure | None:
     if estimate is None or math.isnan(estimate.value) or evaluation.calibrates_itself:
         return None
     metrics = evaluation.metrics
-    if "prevalence/calibrated_bias" not in metrics:  # a target of its own: what is known is of other rows
+    # a target of its own: what is known is of other rows
+    if "prevalence/calibrated_bias" not in metrics:
         return prevalence_figure(estimate)
     references = {label: metrics[name] for name, label in _REFERENCES.items() if name in metrics}
     return prevalence_figure(estimate, actual=metrics["prevalence/actual"], references=references)
@@ -414,7 +528,12 @@ def at_prevalence_figure(
     steps = list(evaluation._views.composed)
     name = metric or (f"reduced/{steps[-1]}/accuracy" if steps else "multiclass/accuracy")
     marks = [share for share in (here, target) if 0 < share < 1]
-    ends = np.array([min([0.01, *(share / 2 for share in marks)]), max([0.99, *((1 + share) / 2 for share in marks)])])
+    ends = np.array(
+        [
+            min([0.01, *(share / 2 for share in marks)]),
+            max([0.99, *((1 + share) / 2 for share in marks)]),
+        ]
+    )
     low, high = np.log(ends / (1 - ends))
     shares = np.union1d(1 / (1 + np.exp(-np.linspace(low, high, SHARES))), marks)
     moved = [evaluation.at(float(share)) for share in shares]
@@ -422,12 +541,18 @@ def at_prevalence_figure(
         return None
     entry = evaluation.catalog.lookup(name)
     return plot_at_prevalence(
-        shares, [there.metrics[name] for there in moved],
+        shares,
+        [there.metrics[name] for there in moved],
         band=np.transpose([there.intervals.get(name, (math.nan, math.nan)) for there in moved]),
-        constant=[there.constant(name) for there in moved], lower_is_better=entry.better == "lower", here=here,
-        target=target, level=evaluation.confidence_level, metric=entry.heading(brief=True),
-        positive=evaluation.positive, title="At other shares of positives",
-    )  # fmt: skip
+        constant=[there.constant(name) for there in moved],
+        lower_is_better=entry.better == "lower",
+        here=here,
+        target=target,
+        level=evaluation.confidence_level,
+        metric=entry.heading(brief=True),
+        positive=evaluation.positive,
+        title="At other shares of positives",
+    )
 
 
 def prevalence_figure(
@@ -483,8 +608,17 @@ def prevalence_figure(
         caption += f" They may not be (p = {estimate.fit_pvalue:.2g}): do not trust the estimate."
     curves = estimate.likelihood()
     return plot_prevalence_likelihood(
-        curves.prevalence, curves.naive, adjusted=curves.adjusted, value=estimate.value, low=estimate.low,
-        high=estimate.high, confidence_level=estimate.confidence_level, interval=estimate.interval,
-        actual=actual, references=references, caption=caption, ax=ax,
+        curves.prevalence,
+        curves.naive,
+        adjusted=curves.adjusted,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        confidence_level=estimate.confidence_level,
+        interval=estimate.interval,
+        actual=actual,
+        references=references,
+        caption=caption,
+        ax=ax,
         title=f"Prevalence of “{text.brief(estimate.positive, 40)}”" if title is None else title,
-    )  # fmt: skip
+    )

@@ -110,13 +110,18 @@ def plot_family_matrix(
     heat.check_counts("values", counts)
     if given not in ("actual", "predicted"):
         raise ValueError(f"given must be 'actual' or 'predicted', got {given!r}")
-    share = _shares(counts, given) if shares is None else of_shape("shares", shares, counts.shape).copy()
+    share = (
+        _shares(counts, given)
+        if shares is None
+        else of_shape("shares", shares, counts.shape).copy()
+    )
     cell = heat.cell_for(size + 1, ax)
     names = text.short_names(codes, 30)
     apart = size + heat.GAP
     page, ax = heat.matrix_sheet(size + 1 + heat.GAP, cell, ax)
     norm, ticks, scale = heat.share_scale(cell.holds_two_lines)
-    empty = np.flatnonzero(np.isnan(np.diag(share)[:size]))  # undefined where no document has the code
+    # undefined where no document has the code
+    empty = np.flatnonzero(np.isnan(np.diag(share)[:size]))
     shown = share.copy()
     for part in (shown[:size, :size], shown[:size, size:], shown[size:, :size]):
         if not np.isfinite(part).any():
@@ -201,7 +206,10 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
     ]
     bar = figure.colorbar(images[0], ax=grid.ravel().tolist(), shrink=0.6, aspect=30, pad=0.02)
     bar.set_ticks(list(_ROOTS), labels=list(_ROOTS.values()))
-    bar.set_label("share of the documents with the actual code (square-root colour scale)", fontsize=SMALL_SIZE)
+    bar.set_label(
+        "share of the documents with the actual code (square-root colour scale)",
+        fontsize=SMALL_SIZE,
+    )
     bar.ax.tick_params(labelsize=SMALL_SIZE)
     if title:
         figure.suptitle(title, fontsize=12, color=INK)
@@ -232,7 +240,14 @@ def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, apart: float, given
         heat.hatch_rows(ax, empty, 1, start=apart)
         return
     parts = ((0.0, size), (apart, 1))
-    heat.hatch(ax, [Rectangle((k - 0.5, start - 0.5), 1, high) for k in empty.tolist() for start, high in parts])
+    heat.hatch(
+        ax,
+        [
+            Rectangle((k - 0.5, start - 0.5), 1, high)
+            for k in empty.tolist()
+            for start, high in parts
+        ],
+    )
 
 
 def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesImage:
@@ -245,12 +260,16 @@ def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesIma
     ax.set(xlim=(-0.5, apart + 0.5), ylim=(size - 0.5, -0.5))
     points = 190.0 / (size + 1)
     for i in range(size):
-        ax.add_patch(Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=INK, lw=min(1.0, points / 28)))
+        ax.add_patch(
+            Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=INK, lw=min(1.0, points / 28))
+        )
     font = float(np.clip(0.8 * points, 5.5, SMALL_SIZE))
     step = text.tick_step(points, font)
     names = text.short_names(panel.codes, 14)
     ax.set_yticks(range(0, size, step), names[::step], fontsize=font)
-    ax.set_xticks([*range(0, size, step), apart], [*names[::step], "OOF"], fontsize=font, rotation=90)
+    ax.set_xticks(
+        [*range(0, size, step), apart], [*names[::step], "OOF"], fontsize=font, rotation=90
+    )
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     name = text.brief(panel.name, 34)
@@ -298,25 +317,36 @@ def plot_code_shares(
     figure = new_figure((7.2 + 0.11 * min(widest, 28), 1.75 + 0.34 * rows), "constrained")
     figure.suptitle(text.brief(code, 40), fontsize=12, color=INK)
     titles = ("Actual codes where it is predicted", "Predicted codes where it is actual")
-    for ax, side, n, words, rare in zip(figure.subplots(1, 2), sides, documents, titles, few, strict=True):
+    for ax, side, n, words, rare in zip(
+        figure.subplots(1, 2), sides, documents, titles, few, strict=True
+    ):
         _bars(ax, side, rows)
         many = f"{n:,} document{'s' if n != 1 else ''}"
         few_words, colour = (" – too few to rely on", ORANGE) if rare else ("", INK)
         ax.set_title(f"{words}\n{many}{few_words}", fontsize=TEXT_SIZE, color=colour)
     figure.supxlabel(
-        f"share of these documents, with {100 * confidence_level:g}% intervals", fontsize=SMALL_SIZE, color=INK
+        f"share of these documents, with {100 * confidence_level:g}% intervals",
+        fontsize=SMALL_SIZE,
+        color=INK,
     )
     use_fallbacks(figure)
     return figure
 
 
-def _shortened(side: Sequence[tuple[str, float, float, float]], most: int) -> list[tuple[str, float, float, float]]:
+def _shortened(
+    side: Sequence[tuple[str, float, float, float]], most: int
+) -> list[tuple[str, float, float, float]]:
     """The most frequent siblings; the others pooled in one bar without an interval."""
     if len(side) <= most + 2:
         return list(side)
     code, siblings, outside = side[0], side[1:-1], side[-1]
     rest = siblings[most - 1 :]
-    together = (f"{len(rest)} more siblings", sum(share for _, share, *_ in rest), math.nan, math.nan)
+    together = (
+        f"{len(rest)} more siblings",
+        sum(share for _, share, *_ in rest),
+        math.nan,
+        math.nan,
+    )
     return [code, *siblings[: most - 1], together, outside]
 
 
@@ -332,13 +362,22 @@ def _bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], rows: int) 
             ax.plot([low, high], [place, place], color=INK, lw=1.1, solid_capstyle="butt", zorder=3)
             end = high
         if math.isfinite(share):
-            ax.text(end + 0.015, place, text.share_text(share), va="center", fontsize=SMALL_SIZE, color=INK)
+            ax.text(
+                end + 0.015,
+                place,
+                text.share_text(share),
+                va="center",
+                fontsize=SMALL_SIZE,
+                color=INK,
+            )
     names = text.short_names([name for name, *_ in side], 28)
     ax.set_yticks(places, names, fontsize=SMALL_SIZE, color=INK)
     ax.set(xlim=(0, 1.14), ylim=(rows - 0.5, -0.5))
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1.0], list(heat.SHARES.values()), fontsize=SMALL_SIZE)
     if not any(math.isfinite(share) for _, share, *_ in side):
-        ax.text(0.5, 0.5, "no documents", transform=ax.transAxes, ha="center", va="center", color=MUTED)
+        ax.text(
+            0.5, 0.5, "no documents", transform=ax.transAxes, ha="center", va="center", color=MUTED
+        )
 
 
 MOST_FAMILIES = 6
@@ -347,7 +386,11 @@ MOST_CODES = 60
 
 
 def family_matrix_figure(
-    evaluation: FamilyEvaluation, family: Label, *, given: str = "actual", matching: str | None = None
+    evaluation: FamilyEvaluation,
+    family: Label,
+    *,
+    given: str = "actual",
+    matching: str | None = None,
 ) -> Figure:
     """Draw one family's matrix.
 
@@ -368,15 +411,25 @@ def family_matrix_figure(
     >>> family_matrix_figure(evaluate_families(actual, predicted, Prefix(".")), "I21").savefig("family.png")
     """
     matrix = evaluation.matrix(family, matching)
-    rows, columns = (evaluation.distribution(family, side).values for side in ("actual", "predicted"))
+    rows, columns = (
+        evaluation.distribution(family, side).values for side in ("actual", "predicted")
+    )
     shown = _most_frequent(evaluation, family)
     cells = np.ix_([*shown, len(matrix.codes)], [*shown, len(matrix.codes)])
     shares, codes = _crossed(rows.copy(), columns.copy(), given), [matrix.codes[i] for i in shown]
-    more = f" (the {len(shown)} most frequent of {len(matrix.codes)} codes)" if len(shown) < len(matrix.codes) else ""
+    more = (
+        f" (the {len(shown)} most frequent of {len(matrix.codes)} codes)"
+        if len(shown) < len(matrix.codes)
+        else ""
+    )
     return plot_family_matrix(
-        matrix.values[cells], codes, shares=shares[cells], given=given, title=f"Family {_shown(family)}{more}",
+        matrix.values[cells],
+        codes,
+        shares=shares[cells],
+        given=given,
+        title=f"Family {_shown(family)}{more}",
         matches_removed=evaluation.statistics.together is None,
-    )  # fmt: skip
+    )
 
 
 def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
@@ -391,9 +444,13 @@ def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
     """
     predicted, actual = evaluation.given_predicted(code), evaluation.given_actual(code)
     return plot_code_shares(
-        code, _outcomes(predicted), _outcomes(actual), (predicted.documents, actual.documents),
-        confidence_level=evaluation.confidence_level, few=(predicted.too_few, actual.too_few),
-    )  # fmt: skip
+        code,
+        _outcomes(predicted),
+        _outcomes(actual),
+        (predicted.documents, actual.documents),
+        confidence_level=evaluation.confidence_level,
+        few=(predicted.too_few, actual.too_few),
+    )
 
 
 def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
@@ -426,7 +483,9 @@ def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") ->
         return None
     panel = _panel_of(evaluation, worst[0])
     words = chart_words(step, "F1", evaluation.metrics.get("family/f1_micro", math.nan))
-    return plot_confusion_chart(np.nan_to_num(panel.shares), [*panel.codes, "OOF"], run=run, value=words)
+    return plot_confusion_chart(
+        np.nan_to_num(panel.shares), [*panel.codes, "OOF"], run=run, value=words
+    )
 
 
 def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:
@@ -435,7 +494,8 @@ def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:
     if len(worst) < 2:
         return None
     return plot_worst_families(
-        [_panel_of(evaluation, family) for family in worst], title="Families with the most confused labels"
+        [_panel_of(evaluation, family) for family in worst],
+        title="Families with the most confused labels",
     )
 
 
@@ -449,11 +509,16 @@ def _panel_of(evaluation: FamilyEvaluation, family: Label) -> FamilyPanel:
     n = text.count_text(metrics[f"{prefix}/support"])
     more = f", {len(some)} of {outside} codes" if len(some) < outside else ""
     return FamilyPanel(
-        _shown(family), [shares.codes[i] for i in some], shares.values[cells], f"{confused} confused, n={n}{more}"
+        _shown(family),
+        [shares.codes[i] for i in some],
+        shares.values[cells],
+        f"{confused} confused, n={n}{more}",
     )
 
 
-def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int = MOST_CODES) -> list[int]:
+def _most_frequent(
+    evaluation: FamilyEvaluation, family: Label, most: int = MOST_CODES
+) -> list[int]:
     """Indices of the family's most frequent codes, in order."""
     families = evaluation.statistics.families
     start, stop = families.starts[families.family_place(family) :][:2]

@@ -48,11 +48,15 @@ def in_order(counts: npt.ArrayLike, labels: Sequence[object]) -> tuple[FloatArra
     return values[np.ix_(order, order)], [labels[place] for place in order]
 
 
-def with_others(counts: npt.ArrayLike, labels: Sequence[object], positive: object | None = None) -> WithOthers:
+def with_others(
+    counts: npt.ArrayLike, labels: Sequence[object], positive: object | None = None
+) -> WithOthers:
     """The 20 most confused classes, and the positive one, in order; the others as one group, whose totals stay."""
     values = np.asarray(counts, dtype=np.float64)
     shown = most_confused(values)
-    shown = np.union1d(shown, [place for place, label in enumerate(labels) if label == positive]).astype(np.intp)
+    shown = np.union1d(
+        shown, [place for place, label in enumerate(labels) if label == positive]
+    ).astype(np.intp)
     shown = shown[order_of(values[np.ix_(shown, shown)])]
     part = np.full(len(values), len(shown))
     part[shown] = np.arange(len(shown))

@@ -11,7 +11,16 @@ from matplotlib.figure import Figure
 
 from . import _text as text
 from .roc import ceiling_words, interval_words, mark_operating_point, of_positive
-from .style import BLUE, INK, MUTED, FloatArray, curve_sheet, legend_below, of_one_shape, unit_square
+from .style import (
+    BLUE,
+    INK,
+    MUTED,
+    FloatArray,
+    curve_sheet,
+    legend_below,
+    of_one_shape,
+    unit_square,
+)
 
 
 def plot_precision_recall(
@@ -64,13 +73,22 @@ def plot_precision_recall(
     page, ax = curve_sheet(ax, (4.7, 4.7))
     top = ceiling if math.isfinite(ceiling) else 1.0
     ax.plot(
-        *steps(x, y), drawstyle="steps-pre", color=BLUE, linewidth=1.8, zorder=3,
-        clip_on=False, label=f"average precision {text.number_text(average_precision)}{interval_words(interval)}",
-    )  # fmt: skip
+        *steps(x, y),
+        drawstyle="steps-pre",
+        color=BLUE,
+        linewidth=1.8,
+        zorder=3,
+        clip_on=False,
+        label=f"average precision {text.number_text(average_precision)}{interval_words(interval)}",
+    )
     ax.plot(
-        [0, top], [top * prevalence] * 2, color=MUTED, linewidth=1.0, linestyle=":",
+        [0, top],
+        [top * prevalence] * 2,
+        color=MUTED,
+        linewidth=1.0,
+        linestyle=":",
         label=f"chance: average precision {text.number_text(top * top * prevalence)}",
-    )  # fmt: skip
+    )
     if top < 1:
         ax.axvline(top, color=INK, linewidth=1.0, linestyle="--", label=ceiling_words(top))
     if operating_point is not None and all(map(math.isfinite, operating_point)):

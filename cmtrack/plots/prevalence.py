@@ -113,7 +113,9 @@ def plot_prevalence_likelihood(
     solid = y / inflation if adjusted is None else of_shape("adjusted", adjusted, x.shape)
     marks = {name: share for name, share in (references or {}).items() if math.isfinite(share)}
     truth = actual if actual is not None and math.isfinite(actual) else None
-    left, right = _limits(x, value, low, high, [*marks.values(), *([] if truth is None else [truth])])
+    left, right = _limits(
+        x, value, low, high, [*marks.values(), *([] if truth is None else [truth])]
+    )
     page, ax = curve_sheet(ax, (5.8, 3.6))
 
     cut = float(chdtri(1, 1 - confidence_level))
@@ -123,31 +125,60 @@ def plot_prevalence_likelihood(
         words = f"{level} interval{method}: {text.percent_text(low)} to {text.percent_text(high)}"
         ax.axvspan(low, high, color=BLUE, alpha=0.14, linewidth=0, label=words)
         ax.plot(
-            [low, high], [0, 0], color=BLUE, linewidth=4.0, solid_capstyle="butt", clip_on=False, zorder=4,
+            [low, high],
+            [0, 0],
+            color=BLUE,
+            linewidth=4.0,
+            solid_capstyle="butt",
+            clip_on=False,
+            zorder=4,
             label="_interval",
-        )  # fmt: skip
+        )
     differ = not np.array_equal(solid, y)
     if differ:
         known_exactly = np.isfinite(y)
         naive = "deviance with densities taken as known"
-        ax.plot(x[known_exactly], y[known_exactly], color=INK, linewidth=0.9, linestyle="--", label=naive)
+        ax.plot(
+            x[known_exactly],
+            y[known_exactly],
+            color=INK,
+            linewidth=0.9,
+            linestyle="--",
+            label=naive,
+        )
     keep = np.isfinite(solid)
     curve = "adjusted deviance: with the error of the densities" if differ else "deviance"
-    ax.plot(x[keep], solid[keep], color=BLUE, linewidth=2.0, label=fold(curve, extent_points(ax)[0]))
-    ax.axhline(cut, color=MUTED, linewidth=0.9, linestyle=":", label=f"cut at χ² quantile {cut:.2f}")
+    ax.plot(
+        x[keep], solid[keep], color=BLUE, linewidth=2.0, label=fold(curve, extent_points(ax)[0])
+    )
+    ax.axhline(
+        cut, color=MUTED, linewidth=0.9, linestyle=":", label=f"cut at χ² quantile {cut:.2f}"
+    )
     top = 2.6 * cut
     if math.isfinite(value):
         ax.plot(
-            [value], [0], marker="o", markersize=8, color=BLUE, markeredgecolor="white", linestyle="none",
-            label=f"estimate: {text.percent_text(value)}", clip_on=False, zorder=5,
-        )  # fmt: skip
+            [value],
+            [0],
+            marker="o",
+            markersize=8,
+            color=BLUE,
+            markeredgecolor="white",
+            linestyle="none",
+            label=f"estimate: {text.percent_text(value)}",
+            clip_on=False,
+            zorder=5,
+        )
     if truth is not None:
         _mark_actual(ax, truth, left, right)
     _mark_references(ax, marks, left, right)
     ax.set(xlim=(left, right), ylim=(0, top))
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))
     name_axes(ax, "prevalence of the positive class", "deviance: 2 (max ℓ − ℓ)", title)
-    below = [Line2D([], [], linestyle="none", label=fold(caption, extent_points(ax)[0]))] if caption else []
+    below = (
+        [Line2D([], [], linestyle="none", label=fold(caption, extent_points(ax)[0]))]
+        if caption
+        else []
+    )
     legend_below(ax, [*ax.get_legend_handles_labels()[0], *below])
     return page.finish()
 
@@ -218,17 +249,36 @@ def plot_at_prevalence(
         gain = np.interp(fine, line, same - y) * (-1 if lower_is_better else 1)
         if (gain >= 0).any():
             ax.fill_between(
-                1 / (1 + np.exp(-fine)), 0, 1, where=(gain >= 0).tolist(), transform=ax.get_xaxis_transform(),
-                color=EMPTY, alpha=0.6, linewidth=0, zorder=0, label="a constant answer is as good",
-            )  # fmt: skip
-        ax.plot(x, same, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label="best constant answer")
+                1 / (1 + np.exp(-fine)),
+                0,
+                1,
+                where=(gain >= 0).tolist(),
+                transform=ax.get_xaxis_transform(),
+                color=EMPTY,
+                alpha=0.6,
+                linewidth=0,
+                zorder=0,
+                label="a constant answer is as good",
+            )
+        ax.plot(
+            x,
+            same,
+            color=MUTED,
+            linewidth=1.2,
+            linestyle="--",
+            zorder=2,
+            label="best constant answer",
+        )
     if band is not None:
         low, high = np.asarray(band, dtype=np.float64)
         words = f"interval at each share ({text.percent_text(level)})"
         ax.fill_between(x, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
         drawn += [low, high]
     ax.plot(x, y, color=BLUE, linewidth=1.8, zorder=3, label=text.verbatim(metric))
-    for share, name, colour, style in ((here, "test set", INK, ":"), (target, "target", ORANGE, "-")):
+    for share, name, colour, style in (
+        (here, "test set", INK, ":"),
+        (target, "target", ORANGE, "-"),
+    ):
         if share is not None and math.isfinite(share):
             words = f"{name}: {text.percent_text(share)}"
             ax.axvline(share, color=colour, linewidth=1.2, linestyle=style, zorder=2, label=words)
@@ -244,7 +294,9 @@ def plot_at_prevalence(
     return page.finish()
 
 
-def _limits(grid: FloatArray, value: float, low: float, high: float, others: list[float]) -> tuple[float, float]:
+def _limits(
+    grid: FloatArray, value: float, low: float, high: float, others: list[float]
+) -> tuple[float, float]:
     """Axis limits around the interval and nearby estimates, within [0, 1] and a small margin."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return float(grid.min()), float(grid.max())
@@ -268,8 +320,17 @@ def _mark_actual(ax: Axes, actual: float, left: float, right: float) -> None:
     where, arrow, hint = _place(actual, left, right)
     label = f"actual: {text.percent_text(actual)}{hint}"
     if arrow:
-        ax.plot([where], [0.5], transform=ax.get_xaxis_transform(), marker=arrow, markersize=9, color=ORANGE,
-                linestyle="none", label=label, clip_on=False)  # fmt: skip
+        ax.plot(
+            [where],
+            [0.5],
+            transform=ax.get_xaxis_transform(),
+            marker=arrow,
+            markersize=9,
+            color=ORANGE,
+            linestyle="none",
+            label=label,
+            clip_on=False,
+        )
     else:
         ax.axvline(where, color=ORANGE, linewidth=1.6, label=label)
 
@@ -282,7 +343,16 @@ def _mark_references(ax: Axes, marks: Mapping[str, float], left: float, right: f
         beyond += bool(arrow)
         height = 0.06 * beyond if arrow else 0.0
         ax.plot(
-            [where], [height], transform=ax.get_xaxis_transform(), marker=arrow or marker, markersize=7, color=colour,
-            markeredgecolor=INK, markeredgewidth=0.5, linestyle="none", clip_on=False, zorder=4,
+            [where],
+            [height],
+            transform=ax.get_xaxis_transform(),
+            marker=arrow or marker,
+            markersize=7,
+            color=colour,
+            markeredgecolor=INK,
+            markeredgewidth=0.5,
+            linestyle="none",
+            clip_on=False,
+            zorder=4,
             label=f"{text.verbatim(name)}: {text.percent_text(share)}{hint}",
-        )  # fmt: skip
+        )

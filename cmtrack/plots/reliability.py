@@ -104,7 +104,9 @@ def plot_reliability(
     """
     if band_of not in ("consistency", "confidence"):
         raise ValueError(f"band_of must be 'consistency' or 'confidence', got {band_of!r}")
-    x, y, above, below = of_one_shape(0, scores=scores, recalibrated=recalibrated, positive=positive, negative=negative)
+    x, y, above, below = of_one_shape(
+        0, scores=scores, recalibrated=recalibrated, positive=positive, negative=negative
+    )
     weights, n = np.stack((below, above)), below + above
     on_score = f"score: probability of {text.brief(names[1], 28)}"
     scale = _Scale.of(x, y, n)
@@ -200,7 +202,9 @@ def plot_reliability_panels(
     """
     if not panels:
         raise ValueError("panels must have at least one panel, got none")
-    columns = min(range(3, 6), key=lambda n: (-len(panels) % n, -n)) if len(panels) > 5 else len(panels)
+    columns = (
+        min(range(3, 6), key=lambda n: (-len(panels) % n, -n)) if len(panels) > 5 else len(panels)
+    )
     rows = -(-len(panels) // columns)
     figure = new_figure((0.7 + 1.75 * max(columns, 2), 1.0 + 2.6 * rows))
     axes = figure.subplots(2 * rows, columns, squeeze=False)
@@ -213,7 +217,9 @@ def plot_reliability_panels(
     pairs = np.stack((axes[::2].ravel(), axes[1::2].ravel()), axis=1)
     for ax in pairs[len(panels) :].flat:
         ax.set_visible(False)
-    for place, (panel, reach, (heights, totals)) in enumerate(zip(panels, reaches, strips, strict=True)):
+    for place, (panel, reach, (heights, totals)) in enumerate(
+        zip(panels, reaches, strips, strict=True)
+    ):
         top, bottom = pairs[place]
         first, last = place % columns == 0, place >= (rows - 1) * columns
         x, y = (np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.recalibrated))
@@ -227,14 +233,29 @@ def plot_reliability_panels(
             axis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
         for ax in (top, bottom):
             ax.set_xlim(0, reach)
-            ax.tick_params(labelsize=TINY_SIZE, labelleft=first or (near and ax is top), labelbottom=ax is bottom)
+            ax.tick_params(
+                labelsize=TINY_SIZE,
+                labelleft=first or (near and ax is top),
+                labelbottom=ax is bottom,
+            )
         name_axes(top, "", "observed share" if first else "", None)
         name_axes(bottom, "score" if last else "", "samples" if first else "", None)
         for label in (top.yaxis.label, bottom.xaxis.label, bottom.yaxis.label):
             label.set_fontsize(SMALL_SIZE)
-        top.set_title(shown[place], loc="left", fontsize=SMALL_SIZE, color=INK, pad=4 + 1.4 * TINY_SIZE)
+        top.set_title(
+            shown[place], loc="left", fontsize=SMALL_SIZE, color=INK, pad=4 + 1.4 * TINY_SIZE
+        )
         colour = ORANGE if panel.marked else MUTED
-        write_beside(top, panel.note, (0, 1), (0, 4), "axes fraction", va="baseline", size=TINY_SIZE, colour=colour)
+        write_beside(
+            top,
+            panel.note,
+            (0, 1),
+            (0, 4),
+            "axes fraction",
+            va="baseline",
+            size=TINY_SIZE,
+            colour=colour,
+        )
         handles = max(handles, top.get_legend_handles_labels()[0], key=len)
     legend = legend_of_panels(figure, [*handles, *_areas(names)], min(3, max(1, columns - 1)))
     arrange(figure, axes.tolist(), legend, heights=[4, 1] * rows, title=title)
@@ -244,20 +265,30 @@ def plot_reliability_panels(
 def _areas(names: Sequence[str]) -> list[Patch]:
     """Handles of the negatives and the positives."""
     colours = zip((BLUE, ORANGE), names, strict=True)
-    return [Patch(facecolor=(colour, 0.35), edgecolor=colour, label=name) for colour, name in colours]
+    return [
+        Patch(facecolor=(colour, 0.35), edgecolor=colour, label=name) for colour, name in colours
+    ]
 
 
 def _strip(panel: ReliabilityPanel, reach: float) -> tuple[FloatArray, FloatArray]:
     """The histogram of a score up to the end of its axis, shape (2, bins), and both totals."""
     x, positive, negative = (
-        np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.positive, panel.negative)
+        np.asarray(part, dtype=np.float64)
+        for part in (panel.scores, panel.positive, panel.negative)
     )
     weights = np.stack((negative, positive))
     return histogram(x / reach, weights, _SMALL_BINS)[0], weights.sum(axis=1)
 
 
 def _draw_curve(
-    ax: Axes, x: FloatArray, y: FloatArray, band: Band | None, band_of: str, level: float, error: str, scale: _Scale
+    ax: Axes,
+    x: FloatArray,
+    y: FloatArray,
+    band: Band | None,
+    band_of: str,
+    level: float,
+    error: str,
+    scale: _Scale,
 ) -> None:
     open_axes(ax)
     scale.use(ax, both=True)
@@ -268,19 +299,46 @@ def _draw_curve(
         if band_of == "confidence":
             first, last = scale.inside(np.array([0.0, 1.0]))
             ends = np.concatenate(([first], np.repeat(x, 2), [last]))
-            where = {"x": ends, "y1": np.repeat(np.append(first, low), 2), "y2": np.repeat(np.append(high, last), 2)}
-        words = "where the true curve lies" if band_of == "confidence" else "a perfectly calibrated model"
-        label = f"{100 * level:g} % band of {words}" if band_of == "consistency" else f"{words} ({100 * level:g} %)"
+            where = {
+                "x": ends,
+                "y1": np.repeat(np.append(first, low), 2),
+                "y2": np.repeat(np.append(high, last), 2),
+            }
+        words = (
+            "where the true curve lies"
+            if band_of == "confidence"
+            else "a perfectly calibrated model"
+        )
+        label = (
+            f"{100 * level:g} % band of {words}"
+            if band_of == "consistency"
+            else f"{words} ({100 * level:g} %)"
+        )
         ax.fill_between(**where, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=label)
         if len(x) == 1:
             ax.vlines(x, low, high, color=SKY, alpha=0.35, linewidth=6, zorder=1)
     ends = scale.inside(np.array([0.0, 1.0]))
-    ax.plot(ends, ends, color=MUTED, linewidth=1.0, linestyle=":", label="perfect: as often as the score says")
-    alone: dict[str, Any] = {"marker": "o", "markersize": 5, "clip_on": False} if len(x) == 1 else {}
     ax.plot(
-        x, y, color=BLUE, linewidth=1.8, zorder=3, drawstyle="steps-mid", **alone,
+        ends,
+        ends,
+        color=MUTED,
+        linewidth=1.0,
+        linestyle=":",
+        label="perfect: as often as the score says",
+    )
+    alone: dict[str, Any] = (
+        {"marker": "o", "markersize": 5, "clip_on": False} if len(x) == 1 else {}
+    )
+    ax.plot(
+        x,
+        y,
+        color=BLUE,
+        linewidth=1.8,
+        zorder=3,
+        drawstyle="steps-mid",
+        **alone,
         label=fold("observed share" + (f"; calibration error {error}" if error else ""), 300),
-    )  # fmt: skip
+    )
 
 
 def _draw_steps(
@@ -293,19 +351,32 @@ def _draw_steps(
     label = f"where the true curve lies ({100 * level:g} %); n: samples of the step"
     written = -1.0
     for step in np.split(np.arange(len(x)), np.flatnonzero(np.diff(y)) + 1):
-        middle = float(np.average(x[step], weights=n[step])) if n[step].sum() else float(x[step].mean())
+        middle = (
+            float(np.average(x[step], weights=n[step])) if n[step].sum() else float(x[step].mean())
+        )
         place = step[int(np.abs(x[step] - middle).argmin())]
-        middle, bottom, at, top = scale.inside(np.array([middle, low[place], y[place], high[place]]))
+        middle, bottom, at, top = scale.inside(
+            np.array([middle, low[place], y[place], high[place]])
+        )
         ax.errorbar(
-            [middle], [at], yerr=np.maximum([[at - bottom], [top - at]], 0.0), color=BLUE, linewidth=1.0, capsize=2.5,
-            zorder=2, linestyle="none", label=label,
-        )  # fmt: skip
+            [middle],
+            [at],
+            yerr=np.maximum([[at - bottom], [top - at]], 0.0),
+            color=BLUE,
+            linewidth=1.0,
+            capsize=2.5,
+            zorder=2,
+            linestyle="none",
+            label=label,
+        )
         label, at = "_more", float(scale.places(np.array(middle)))
         if at - written < _ROOM:
             continue
         written = at
         words = f"n={text.count_text(float(n[step].sum()))}"
-        write_beside(ax, words, (middle, top), (0, 2), ha="center", va="bottom", size=TINY_SIZE, colour=MUTED)
+        write_beside(
+            ax, words, (middle, top), (0, 2), ha="center", va="bottom", size=TINY_SIZE, colour=MUTED
+        )
 
 
 _RARE = 0.05
@@ -353,7 +424,11 @@ class _Scale:
         """Set the horizontal axis, or both, the vertical one of a plain scale up to 1."""
         for axis in (ax.xaxis, ax.yaxis)[: 1 + both]:
             if self.low:
-                logit_axis(axis, [tick for tick in _TICKS if self.low <= tick <= self.top], text.percent_text)
+                logit_axis(
+                    axis,
+                    [tick for tick in _TICKS if self.low <= tick <= self.top],
+                    text.percent_text,
+                )
             else:
                 axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         ax.set_xlim(self.low, self.reach)

@@ -88,16 +88,29 @@ def plot_roc(
     if normalized_auc is not None and top < 1:
         words += f"\nnormalised AUC {text.number_text(normalized_auc)} (AUC / ceiling)"
     ax.plot(
-        x, y, color=BLUE, linewidth=1.8, marker="o" if len(x) <= _FEW_POINTS else "", markersize=3.5, label=words,
-        zorder=3, clip_on=False,
-    )  # fmt: skip
+        x,
+        y,
+        color=BLUE,
+        linewidth=1.8,
+        marker="o" if len(x) <= _FEW_POINTS else "",
+        markersize=3.5,
+        label=words,
+        zorder=3,
+        clip_on=False,
+    )
     ax.plot(
-        [0, 1], [0, top], color=MUTED, linewidth=1.0, linestyle=":",
+        [0, 1],
+        [0, top],
+        color=MUTED,
+        linewidth=1.0,
+        linestyle=":",
         label=f"chance: AUC {text.number_text(top / 2)}",
-    )  # fmt: skip
+    )
     if top < 1:
         ax.axhline(top, color=INK, linewidth=1.0, linestyle="--")
-        write_beside(ax, fold(ceiling_words(top), extent_points(ax)[0]), (0.0, top), (5, 3), va="bottom")
+        write_beside(
+            ax, fold(ceiling_words(top), extent_points(ax)[0]), (0.0, top), (5, 3), va="bottom"
+        )
     if operating_point is not None:
         mark_operating_point(ax, operating_point, ("false positive rate", "recall"))
     unit_square(ax, "false positive rate", "recall" + of_positive(positive), title)
@@ -109,12 +122,22 @@ def mark_operating_point(
     ax: Axes, point: tuple[float, float], names: tuple[str, str], shown: tuple[str, ...] = ()
 ) -> None:
     """Mark the operating point of the predicted labels, with its coordinates or another text in the legend."""
-    rates = [f"{name} {rate}" for name, rate in zip(names, shown or map(text.number_text, point), strict=True)]
+    rates = [
+        f"{name} {rate}"
+        for name, rate in zip(names, shown or map(text.number_text, point), strict=True)
+    ]
     words = f"predicted labels: {', '.join(rates)}"
     ax.plot(
-        *([value] for value in point), color=ORANGE, marker="D", markersize=7, linestyle="none",
-        markeredgecolor="white", zorder=4, clip_on=False, label=fold(words, extent_points(ax)[0]),
-    )  # fmt: skip
+        *([value] for value in point),
+        color=ORANGE,
+        marker="D",
+        markersize=7,
+        linestyle="none",
+        markeredgecolor="white",
+        zorder=4,
+        clip_on=False,
+        label=fold(words, extent_points(ax)[0]),
+    )
 
 
 def interval_words(interval: tuple[float, float] | None) -> str:

@@ -89,10 +89,19 @@ def plot_rough_approximations(
     ax.barh(places, outer - inner, 0.72, left=inner, color=_BOUNDARY, linewidth=0)
     there = counts > 0
     ax.plot(
-        counts[there], places[there], linestyle="none", marker="|", color=ORANGE, zorder=3, clip_on=False,
-        markersize=float(np.clip(0.9 * row, 3, 22)), markeredgewidth=float(np.clip(row / 9, 0.8, 2.2)),
-    )  # fmt: skip
-    ax.set(xlim=(0, 1.03 * max(float(outer.max()), float(counts.max()), 1e-9)), ylim=(size - 0.5, -0.5))
+        counts[there],
+        places[there],
+        linestyle="none",
+        marker="|",
+        color=ORANGE,
+        zorder=3,
+        clip_on=False,
+        markersize=float(np.clip(0.9 * row, 3, 22)),
+        markeredgewidth=float(np.clip(row / 9, 0.8, 2.2)),
+    )
+    ax.set(
+        xlim=(0, 1.03 * max(float(outer.max()), float(counts.max()), 1e-9)), ylim=(size - 0.5, -0.5)
+    )
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text.count_text(value)))
     step = text.tick_step(row, font)
@@ -101,7 +110,12 @@ def plot_rough_approximations(
     ax.tick_params(axis="y", length=0 if step == 1 else 3)
     if step == 1:
         beside = ax.get_yaxis_transform() + ScaledTranslation(6 / 72, 0, ax.figure.dpi_scale_trans)
-        look: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": min(font, SMALL_SIZE), "color": INK}
+        look: dict[str, Any] = {
+            "va": "center",
+            "ha": "left",
+            "fontsize": min(font, SMALL_SIZE),
+            "color": INK,
+        }
         for place, numbers in enumerate(zip(inner, counts, outer, strict=True)):
             ax.text(1.0, place, " | ".join(map(text.count_text, numbers)), transform=beside, **look)
     name_axes(ax, "samples", f"class{heat.thinned(step)}", title)
@@ -138,8 +152,13 @@ def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str
     width = extent_points(ax)[0] + 60
     handles: list[Artist] = [
         Patch(color=BLUE, label=f"lower approximation{': at most this' if bound else ''}"),
-        Patch(color=_BOUNDARY, label=f"boundary, up to the upper approximation{': at least this' if bound else ''}"),
-        Line2D([], [], linestyle="none", marker="|", color=ORANGE, ms=10, mew=2, label="class size"),
+        Patch(
+            color=_BOUNDARY,
+            label=f"boundary, up to the upper approximation{': at least this' if bound else ''}",
+        ),
+        Line2D(
+            [], [], linestyle="none", marker="|", color=ORANGE, ms=10, mew=2, label="class size"
+        ),
     ]
     handles += [Line2D([], [], linestyle="none", label=fold(line, width)) for line in lines]
     legend_below(ax, handles)

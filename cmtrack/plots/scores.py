@@ -104,7 +104,9 @@ def plot_score_histogram(
     panels = figure.subplots(len(rows), 1 + with_counts, sharex=True, squeeze=False)
     for (name, where), (linear, *others) in zip(rows.items(), panels, strict=True):
         histograms, edges = histogram(where, weights, n_bins)
-        shares = np.divide(histograms, totals[:, None], out=np.zeros_like(histograms), where=totals[:, None] > 0)
+        shares = np.divide(
+            histograms, totals[:, None], out=np.zeros_like(histograms), where=totals[:, None] > 0
+        )
         draw_panel(linear, shares, edges, colours, totals)
         linear.yaxis.set_major_formatter(PercentFormatter(1.0))
         name_axes(linear, name, "share of the class", None)
@@ -114,19 +116,26 @@ def plot_score_histogram(
             name_axes(logarithmic, name, "samples (log scale)", None)
         linear.set_title(
             ("before" if name == "score" else "after") + " calibration" if len(rows) > 1 else "",
-            loc="left", fontsize=SMALL_SIZE + 1, color=INK, y=1.0,
-        )  # fmt: skip
+            loc="left",
+            fontsize=SMALL_SIZE + 1,
+            color=INK,
+            y=1.0,
+        )
     arrange(figure, panels.tolist(), _shared_legend(figure, names, totals, colours), title=title)
     return figure
 
 
-def histogram(values: FloatArray, weights: FloatArray, n_bins: int) -> tuple[FloatArray, FloatArray]:
+def histogram(
+    values: FloatArray, weights: FloatArray, n_bins: int
+) -> tuple[FloatArray, FloatArray]:
     """Weights of shape (C, U) summed into equal bins over [0, 1]; returns (C, n_bins) and the bin edges.
 
     A value on an edge, up to rounding, belongs to the bin above it, the value 1 to the last bin.
     """
     cells = np.clip(np.floor(values * n_bins + 1e-9), 0, n_bins - 1).astype(np.intp)
-    sums = np.stack([np.bincount(cells, weights=row, minlength=n_bins).astype(np.float64) for row in weights])
+    sums = np.stack(
+        [np.bincount(cells, weights=row, minlength=n_bins).astype(np.float64) for row in weights]
+    )
     return sums, np.linspace(0.0, 1.0, n_bins + 1)
 
 
@@ -149,14 +158,23 @@ def _dashes(row: int, colours: Sequence[str]) -> Any:
     return _DASHES[(row if row < half else len(colours) - 1 - row) % len(_DASHES)]
 
 
-def draw_panel(ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Sequence[str], totals: FloatArray) -> None:
+def draw_panel(
+    ax: Axes, histograms: FloatArray, edges: FloatArray, colours: Sequence[str], totals: FloatArray
+) -> None:
     """Draw overlaid histograms of classes, small classes in front."""
     open_axes(ax)
     for row in np.argsort(-totals, kind="stable"):  # small classes are drawn over large ones
-        area = StepPatch(histograms[row], edges, fill=True, facecolor=(colours[row], 0.35), linewidth=0)
+        area = StepPatch(
+            histograms[row], edges, fill=True, facecolor=(colours[row], 0.35), linewidth=0
+        )
         ax.add_artist(area)  # the limits of the axes are already set
         outline = StepPatch(
-            histograms[row], edges, fill=False, edgecolor=colours[row], linewidth=1.3, linestyle=_dashes(row, colours)
+            histograms[row],
+            edges,
+            fill=False,
+            edgecolor=colours[row],
+            linewidth=1.3,
+            linestyle=_dashes(row, colours),
         )
         ax.add_artist(outline)
     ax.set(xlim=(0, 1), ylim=(0, 1.05 * max(float(histograms.max()), 1e-9)))
@@ -170,9 +188,12 @@ def use_log_counts(ax: Axes, histograms: FloatArray, *, low_axis: bool = False) 
     low, high = (seen.min(), seen.max()) if seen.size else (1.0, 1.0)
     ax.set_yscale("log", nonpositive="clip")
     if high < 100 * low:  # powers of ten alone would be few
-        ax.yaxis.set_major_locator(LogLocator(subs=((1,) if high >= 10 * low else (1, 3)) if low_axis else (1, 2, 5)))
+        ax.yaxis.set_major_locator(
+            LogLocator(subs=((1,) if high >= 10 * low else (1, 3)) if low_axis else (1, 2, 5))
+        )
     ax.yaxis.set_major_formatter(_count_tick)
-    ax.yaxis.set_minor_locator(NullLocator())  # marks without a number are most of the time that the axes take
+    # marks without a number are most of the time that the axes take
+    ax.yaxis.set_minor_locator(NullLocator())
     ax.set_ylim(0.6 * low, 2.0 * high)
 
 
@@ -180,12 +201,19 @@ def _count_tick(value: float, _: object) -> str:
     return text.count_text(value)
 
 
-def _shared_legend(figure: Figure, names: Sequence[object], totals: FloatArray, colours: Sequence[str]) -> Legend:
+def _shared_legend(
+    figure: Figure, names: Sequence[object], totals: FloatArray, colours: Sequence[str]
+) -> Legend:
     handles = [
         Patch(
-            facecolor=(colour, 0.35), edgecolor=colour, linewidth=1.3, linestyle=_dashes(row, colours),
+            facecolor=(colour, 0.35),
+            edgecolor=colour,
+            linewidth=1.3,
+            linestyle=_dashes(row, colours),
             label=f"{name} (n={text.count_text(total)})",
         )
-        for row, (name, total, colour) in enumerate(zip(text.short_names(names, 48), totals, colours, strict=True))
-    ]  # fmt: skip
+        for row, (name, total, colour) in enumerate(
+            zip(text.short_names(names, 48), totals, colours, strict=True)
+        )
+    ]
     return legend_of_panels(figure, handles, 1 + (figure.get_figwidth() > 5), SMALL_SIZE + 1)

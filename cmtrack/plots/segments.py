@@ -112,15 +112,22 @@ def plot_segments(
     check_level(confidence_level)
     n_segments = len(names)
     if not n_segments or not panels:
-        raise ValueError(f"names and panels must not be empty, got {n_segments} segments and {len(panels)} panels")
+        raise ValueError(
+            f"names and panels must not be empty, got {n_segments} segments and {len(panels)} panels"
+        )
     counts = of_shape("sizes", sizes, (n_segments,))
     n = min(n_segments, max_rows)
-    figure, axes = inch_figure([(k * (_WIDTH + 0.2), 0, _WIDTH, _ROW * (n + 0.4)) for k in range(len(panels))])
+    figure, axes = inch_figure(
+        [(k * (_WIDTH + 0.2), 0, _WIDTH, _ROW * (n + 0.4)) for k in range(len(panels))]
+    )
     seen: set[int] = set()
     for ax, panel in zip(axes, panels, strict=True):
         seen |= _draw(ax, panel, n_segments, n)
     short = text.short_names(names, 34)
-    rows = [f"{name}  ({text.count_text(size)})" for name, size in zip(short[:n], counts[:n].tolist(), strict=True)]
+    rows = [
+        f"{name}  ({text.count_text(size)})"
+        for name, size in zip(short[:n], counts[:n].tolist(), strict=True)
+    ]
     axes[0].set_yticks(range(n), rows, fontsize=SMALL_SIZE, color=INK)
     if title is not None:
         axes[0].set_title(text.verbatim(title), fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
@@ -128,13 +135,18 @@ def plot_segments(
     lines = [f"{level} intervals hold for all segments together. In brackets: samples."]
     if n_segments > n:
         lines.append(f"{n} of {n_segments:,} segments are shown{order and f', {order}'}.")
-    _explain(axes[0], seen, [*lines, *text.numbered(short[:n])], 72 * ((_WIDTH + 0.2) * len(panels) + 1))
+    _explain(
+        axes[0], seen, [*lines, *text.numbered(short[:n])], 72 * ((_WIDTH + 0.2) * len(panels) + 1)
+    )
     return fit(figure)
 
 
 def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
     """Draw the first n segments of a panel; returns the kinds of markers used."""
-    given = {name: of_shape(name, getattr(panel, name), (n_segments,)) for name in ("values", "low", "high", "apart")}
+    given = {
+        name: of_shape(name, getattr(panel, name), (n_segments,))
+        for name in ("values", "low", "high", "apart")
+    }
     values, low, high, apart = (array[:n] for array in given.values())
     open_axes(ax, "x")
     ax.spines["left"].set_visible(False)
@@ -147,11 +159,21 @@ def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
         held = np.isfinite(values) & (apart == kind)
         ax.hlines(places[held], low[held], high[held], color=colour, linewidth=1.6, zorder=2)
         ax.plot(
-            values[held], places[held], linestyle="none", marker=marker, markersize=5.0, color=colour, zorder=3,
-            markeredgecolor="white", markeredgewidth=0.6, clip_on=False,
-        )  # fmt: skip
+            values[held],
+            places[held],
+            linestyle="none",
+            marker=marker,
+            markersize=5.0,
+            color=colour,
+            zorder=3,
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+            clip_on=False,
+        )
     for place in places[~np.isfinite(values)]:
-        write_beside(ax, "undefined", (0.02, float(place)), (0, 0), ax.get_yaxis_transform(), colour=MUTED)
+        write_beside(
+            ax, "undefined", (0.02, float(place)), (0, 0), ax.get_yaxis_transform(), colour=MUTED
+        )
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel(text.wrap(text.brief(panel.title, 60), 34), fontsize=TEXT_SIZE, color=INK)
     return {int(kind) for kind in np.unique(apart[np.isfinite(values)])}
@@ -164,6 +186,8 @@ def _explain(ax: Axes, seen: set[int], lines: Sequence[str], points: float) -> N
         for kind, (colour, marker, label) in _LOOK.items()
         if kind in seen
     ]
-    handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="all samples"))
+    handles.append(
+        Line2D([], [], color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="all samples")
+    )
     handles += [Line2D([], [], linestyle="none", label=fold(line, points)) for line in lines]
     legend_below(ax, handles)

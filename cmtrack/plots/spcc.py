@@ -13,7 +13,18 @@ from matplotlib.figure import Figure
 
 from . import _heatmap as heat
 from . import _text as text
-from .style import BLUE, FRAME, MUTED, SMALL_SIZE, caption_below, name_axes, of_shape, open_axes, separation_map, sheet
+from .style import (
+    BLUE,
+    FRAME,
+    MUTED,
+    SMALL_SIZE,
+    caption_below,
+    name_axes,
+    of_shape,
+    open_axes,
+    separation_map,
+    sheet,
+)
 
 _TICKS = {-1.0: "−1", -0.5: "−0.5", 0.0: "0", 0.5: "0.5", 1.0: "1"}
 
@@ -78,7 +89,9 @@ def plot_spcc_matrix(
     names = text.short_names(labels, 30)
     row_names = names if samples is None else heat.with_totals(names, totals, cell)
     page, ax = heat.matrix_sheet(size, cell, ax)
-    image = heat.draw_image(ax, np.where(few, np.nan, values), separation_map(), Normalize(-1.0, 1.0))
+    image = heat.draw_image(
+        ax, np.where(few, np.nan, values), separation_map(), Normalize(-1.0, 1.0)
+    )
     heat.frame_cells(ax, [(i, i) for i in range(size)], cell, face="white", edge=FRAME)
     if cell.holds_text:
         font = 9.5 if cell.holds_two_lines else 7.0
@@ -86,13 +99,22 @@ def plot_spcc_matrix(
         heat.write_cells(ax, image, drawn, lambda i, j: _entry(values[i, j], cell), font)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     shares = " at equal shares of both classes" if equal_shares else ""
-    heat.colour_bar(ax, image, f"one-vs-one sPCC{shares}: 1: constant within each class, 0: equal means", _TICKS)
-    name_axes(ax, "against class" + heat.thinned(step), "class whose score is judged" + heat.thinned(step), title)
+    heat.colour_bar(
+        ax, image, f"one-vs-one sPCC{shares}: 1: constant within each class, 0: equal means", _TICKS
+    )
+    name_axes(
+        ax,
+        "against class" + heat.thinned(step),
+        "class whose score is judged" + heat.thinned(step),
+        title,
+    )
     undefined = np.isnan(values).sum() - size
     pairs = size * (size - 1)
     grey = [f"Grey: undefined ({undefined} of {pairs} pairs)."] if undefined else []
     if few.any():
-        grey.append(f"Grey: fewer than {heat.FEW} samples of a class ({int(few.sum())} of {pairs} pairs).")
+        grey.append(
+            f"Grey: fewer than {heat.FEW} samples of a class ({int(few.sum())} of {pairs} pairs)."
+        )
     caption_below(ax, grey + heat.notes(names))
     return page.finish()
 
@@ -151,17 +173,36 @@ def plot_spcc_pairs(
         raise ValueError("pairs must hold at least one pair, got none")
     short = dict(zip(map(str, names), text.short_names(names, 24), strict=True))
     page, ax = sheet(None, (4.4, 0.24 * len(pairs) + 0.2))
-    value, low, high = (np.array([getattr(pair, name) for pair in pairs]) for name in ("value", "low", "high"))
+    value, low, high = (
+        np.array([getattr(pair, name) for pair in pairs]) for name in ("value", "low", "high")
+    )
     y = np.arange(len(pairs))
     ax.hlines(y, low, high, color=BLUE, linewidth=1.6)
-    ax.plot(value, y, linestyle="none", marker="o", markersize=5, color=BLUE, clip_on=False, zorder=3)
+    ax.plot(
+        value, y, linestyle="none", marker="o", markersize=5, color=BLUE, clip_on=False, zorder=3
+    )
     ax.axvline(0.0, color=MUTED, linewidth=1.0, linestyle=":")
     open_axes(ax, "x")
-    ax.set(xlim=(min(0.0, float(np.nanmin([*value, *low])) - 0.03), 1.0), ylim=(len(pairs) - 0.5, -0.5))
-    ax.set_yticks(y, [f"{short[str(one.first)]} / {short[str(one.second)]}" for one in pairs], fontsize=SMALL_SIZE)
-    name_axes(ax, "one-vs-one sPCC at equal shares: 1: constant within each class, 0: equal means", "", title)
-    words = f" with its {100 * level:g} % interval, each by itself" if np.isfinite(low).any() else ""
-    lines = [f"Of each pair the score of the first class{words}. {len(pairs)} of {n_pairs:,} pairs."]
+    ax.set(
+        xlim=(min(0.0, float(np.nanmin([*value, *low])) - 0.03), 1.0), ylim=(len(pairs) - 0.5, -0.5)
+    )
+    ax.set_yticks(
+        y,
+        [f"{short[str(one.first)]} / {short[str(one.second)]}" for one in pairs],
+        fontsize=SMALL_SIZE,
+    )
+    name_axes(
+        ax,
+        "one-vs-one sPCC at equal shares: 1: constant within each class, 0: equal means",
+        "",
+        title,
+    )
+    words = (
+        f" with its {100 * level:g} % interval, each by itself" if np.isfinite(low).any() else ""
+    )
+    lines = [
+        f"Of each pair the score of the first class{words}. {len(pairs)} of {n_pairs:,} pairs."
+    ]
     caption_below(ax, lines + text.numbered(list(short.values())))
     return page.finish()
 

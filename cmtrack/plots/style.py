@@ -82,7 +82,9 @@ def mismatch_map() -> Colormap:
 
 def separation_map() -> Colormap:
     """Near-black (-1) over red (0) to near-white (1), lightness always rising: trouble is dark."""
-    return ramp("cmtrack_separation", "#1b0a2a", "#5a0f4d", "#b3123f", "#ee7b32", "#fbd48a", "#fdfaf0")
+    return ramp(
+        "cmtrack_separation", "#1b0a2a", "#5a0f4d", "#b3123f", "#ee7b32", "#fbd48a", "#fdfaf0"
+    )
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,11 @@ def of_shape(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatA
 def of_one_shape(least: int = 1, /, **arrays: npt.ArrayLike) -> list[FloatArray]:
     """The arrays as float64, one-dimensional and of one length; ValueError otherwise."""
     values = [np.asarray(array, dtype=np.float64) for array in arrays.values()]
-    if values[0].ndim != 1 or len(values[0]) < least or any(array.shape != values[0].shape for array in values):
+    if (
+        values[0].ndim != 1
+        or len(values[0]) < least
+        or any(array.shape != values[0].shape for array in values)
+    ):
         shapes = (str(array.shape) for array in values)
         names, got = (" and ".join(", ".join(part).rsplit(", ", 1)) for part in (arrays, shapes))
         raise ValueError(f"{names} must have one shape (n_points,), got {got}")
@@ -155,12 +161,15 @@ def as_png(figure: Figure, dpi: float = DPI) -> bytes:
         raster = raster_of(figure, *figure.bbox.size)
         figure.draw(raster)
         return png_file(raster.buffer_rgba(), dpi)
-    buffer = io.BytesIO()  # letters are not equally wide at any resolution, so that names could be cut off
+    # letters are not equally wide at any resolution, so that names could be cut off
+    buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight", pad_inches=PAD)
     return buffer.getvalue()
 
 
-def png_file(pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, signature: str = "") -> bytes:
+def png_file(
+    pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, signature: str = ""
+) -> bytes:
     """An image of shape (rows, columns, 3 or 4), row 0 on top, as a PNG file.
 
     ``signature``: what an opaque figure is of, on one line in small grey type below it; it is cut in its middle to the
@@ -176,7 +185,8 @@ def png_file(pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, sig
         below[:, left : left + across] = line
         shown = np.concatenate((shown, below))
     height, width, parts = shown.shape
-    rows = np.full((height, 1 + width * parts), 2, dtype=np.uint8)  # 2: differences from the row above
+    # 2: differences from the row above
+    rows = np.full((height, 1 + width * parts), 2, dtype=np.uint8)
     rows[:, 1:] = np.diff(shown.reshape(height, -1), axis=0, prepend=np.uint8(0))
     dots = [round(dpi / 0.0254)] * 2
     chunks = {
@@ -185,7 +195,10 @@ def png_file(pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, sig
         b"IDAT": zlib.compress(rows.data, compression),
         b"IEND": b"",
     }
-    whole = (struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c)) for n, c in chunks.items())
+    whole = (
+        struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c))
+        for n, c in chunks.items()
+    )
     return b"\x89PNG\r\n\x1a\n" + b"".join(whole)
 
 
@@ -231,7 +244,9 @@ class Raster(RendererAgg):
         """Draw what can be drawn of a text."""
         super().draw_text(gc, x, y, drawable(s), *args, **kwargs)  # type: ignore[no-untyped-call]
 
-    def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> tuple[float, float, float]:
+    def get_text_width_height_descent(
+        self, s: str, prop: Any, ismath: Any
+    ) -> tuple[float, float, float]:
         """Size of a text in pixels."""
         s = boxed(s)
         key = (s, hash(prop), bool(ismath), self.dpi)
@@ -243,7 +258,9 @@ class Raster(RendererAgg):
             _sizes[key] = size
         return size
 
-    def _get_font_height_metrics(self, prop: Any) -> tuple[float | None, float | None, float | None]:
+    def _get_font_height_metrics(
+        self, prop: Any
+    ) -> tuple[float | None, float | None, float | None]:
         """Ascent, descent and gap of lines in pixels, which matplotlib would read from the font for every text."""
         return _heights(prop, self.dpi)
 
@@ -255,7 +272,11 @@ def _heights(prop: Any, dpi: float) -> tuple[float | None, float | None, float |
     if lines is None or head is None:
         return None, None, None
     scale = 1 / head["unitsPerEm"] * prop.get_size_in_points() * dpi / 72
-    return lines["sTypoAscender"] * scale, -lines["sTypoDescender"] * scale, lines["sTypoLineGap"] * scale
+    return (
+        lines["sTypoAscender"] * scale,
+        -lines["sTypoDescender"] * scale,
+        lines["sTypoLineGap"] * scale,
+    )
 
 
 def raster_of(figure: Figure, width: float = 1, height: float = 1) -> Any:
@@ -367,7 +388,9 @@ def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Fi
     figure = new_figure((width, height))
     panels = []
     for left, bottom, across, high in places:
-        panels.append(figure.add_axes((left / width, bottom / height, across / width, high / height)))
+        panels.append(
+            figure.add_axes((left / width, bottom / height, across / width, high / height))
+        )
         plain_axes(panels[-1])
     return figure, panels
 
@@ -384,9 +407,13 @@ def fit(figure: Figure) -> Figure:
     figure.set_size_inches(*full)
     for ax, (x, y, across, high) in zip(figure.axes, places, strict=True):
         ax.set_position(
-            ((x * width + left) / full[0], (y * height + low) / full[1], across * width / full[0],
-             high * height / full[1])
-        )  # fmt: skip
+            (
+                (x * width + left) / full[0],
+                (y * height + low) / full[1],
+                across * width / full[0],
+                high * height / full[1],
+            )
+        )
     return figure
 
 
@@ -407,7 +434,13 @@ def plain_axes(ax: Axes) -> None:
     ax.set_axisbelow(True)
     ax.spines[:].set(visible=True, color=FRAME, linewidth=0.8)
     ax.tick_params(
-        which="both", direction="out", color=FRAME, labelcolor=INK, labelsize=SMALL_SIZE, width=0.8, length=3
+        which="both",
+        direction="out",
+        color=FRAME,
+        labelcolor=INK,
+        labelsize=SMALL_SIZE,
+        width=0.8,
+        length=3,
     )
 
 
@@ -423,7 +456,8 @@ def name_axes(ax: Axes, x: str, y: str, title: str | None) -> None:
     ax.set_xlabel(x, fontsize=TEXT_SIZE, color=INK)
     ax.set_ylabel(y, fontsize=TEXT_SIZE, color=INK)
     if title is not None:
-        ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9, y=1.0)  # nothing above the axes to be measured
+        # nothing above the axes to be measured
+        ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9, y=1.0)
 
 
 def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:
@@ -444,21 +478,48 @@ def logit_axis(axis: XAxis | YAxis, ticks: Sequence[float], show: Callable[[floa
 
 
 def write_beside(
-    ax: Axes, words: str, at: tuple[float, float], offset: tuple[float, float], coords: Any = "data", *,
-    ha: str = "left", va: str = "center", size: float = SMALL_SIZE, colour: str = INK,
-) -> None:  # fmt: skip
+    ax: Axes,
+    words: str,
+    at: tuple[float, float],
+    offset: tuple[float, float],
+    coords: Any = "data",
+    *,
+    ha: str = "left",
+    va: str = "center",
+    size: float = SMALL_SIZE,
+    colour: str = INK,
+) -> None:
     """Write words, `offset` points from a place, also outside of the axes."""
     ax.annotate(
-        words, xy=at, xycoords=coords, xytext=offset, textcoords="offset points", ha=ha, va=va, fontsize=size,
-        color=colour, annotation_clip=False,
-    )  # fmt: skip
+        words,
+        xy=at,
+        xycoords=coords,
+        xytext=offset,
+        textcoords="offset points",
+        ha=ha,
+        va=va,
+        fontsize=size,
+        color=colour,
+        annotation_clip=False,
+    )
 
 
-def caption(ax: Axes, lines: Sequence[str], points: float, under: Any, x: float = 0.0, gap: float = 7.0) -> None:
+def caption(
+    ax: Axes, lines: Sequence[str], points: float, under: Any, x: float = 0.0, gap: float = 7.0
+) -> None:
     """Small explanations, if any, `points` wide, at the left or the middle (x) of the coordinates `under`."""
     if lines:
         folded = "\n".join(fold(line, points) for line in lines)
-        write_beside(ax, folded, (x, 0.0), (0, -gap), under, ha="center" if x else "left", va="top", colour=MUTED)
+        write_beside(
+            ax,
+            folded,
+            (x, 0.0),
+            (0, -gap),
+            under,
+            ha="center" if x else "left",
+            va="top",
+            colour=MUTED,
+        )
 
 
 def caption_below(ax: Axes, lines: Sequence[str]) -> None:
@@ -467,22 +528,42 @@ def caption_below(ax: Axes, lines: Sequence[str]) -> None:
 
 
 def legend_below(
-    ax: Axes, handles: Sequence[Artist] | None = None, points: float = 38, handlelength: float = 2.4, ncols: int = 1
+    ax: Axes,
+    handles: Sequence[Artist] | None = None,
+    points: float = 38,
+    handlelength: float = 2.4,
+    ncols: int = 1,
 ) -> Legend:
     """A legend `points` under the axes, of the given artists in their order, else of all."""
     below = ScaledTranslation(0, -points / 72, root_figure(ax).dpi_scale_trans)
     return ax.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + below, ncols=ncols,
-        borderaxespad=0.0, frameon=False, fontsize=SMALL_SIZE, labelcolor=INK, handlelength=handlelength,
-    )  # fmt: skip
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=ax.transAxes + below,
+        ncols=ncols,
+        borderaxespad=0.0,
+        frameon=False,
+        fontsize=SMALL_SIZE,
+        labelcolor=INK,
+        handlelength=handlelength,
+    )
 
 
-def legend_of_panels(figure: Figure, handles: Sequence[Artist], ncols: int, size: float = SMALL_SIZE) -> Legend:
+def legend_of_panels(
+    figure: Figure, handles: Sequence[Artist], ncols: int, size: float = SMALL_SIZE
+) -> Legend:
     """A legend at the foot of a figure of several panels."""
     return figure.legend(
-        handles=handles, loc="lower center", ncols=ncols, frameon=False, fontsize=size, labelcolor=INK,
-        bbox_to_anchor=(0.5, 0.0), borderaxespad=0.4,
-    )  # fmt: skip
+        handles=handles,
+        loc="lower center",
+        ncols=ncols,
+        frameon=False,
+        fontsize=size,
+        labelcolor=INK,
+        bbox_to_anchor=(0.5, 0.0),
+        borderaxespad=0.4,
+    )
 
 
 def arrange(
@@ -498,7 +579,9 @@ def arrange(
     `heights` to each other. Everything is measured once, in its place.
     """
     if title is not None:
-        figure.suptitle(title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight())
+        figure.suptitle(
+            title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight()
+        )
     renderer = raster_of(figure)
     full = figure.get_size_inches() * figure.dpi
     pad = PAD * figure.dpi
@@ -517,7 +600,9 @@ def arrange(
         y -= above + height
         x = 0.0
         for ax, before, after in zip(row, left, right, strict=True):
-            ax.set_position(((x + before) / full[0], y / full[1], width / full[0], height / full[1]))
+            ax.set_position(
+                ((x + before) / full[0], y / full[1], width / full[0], height / full[1])
+            )
             x += before + width + after
         y -= under
 

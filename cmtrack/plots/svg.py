@@ -26,7 +26,20 @@ from matplotlib.font_manager import weight_dict
 from matplotlib.path import Path
 from matplotlib.transforms import Affine2D, Transform
 
-from .style import BAND, BLUE, EMPTY, FRAME, GRID, INK, MUTED, ORANGE, RUN, FloatArray, png_file, raster_of
+from .style import (
+    BAND,
+    BLUE,
+    EMPTY,
+    FRAME,
+    GRID,
+    INK,
+    MUTED,
+    ORANGE,
+    RUN,
+    FloatArray,
+    png_file,
+    raster_of,
+)
 
 _UNITS = 10  # of the drawing in a pixel of the figure: all numbers are whole
 CSS_DPI = 96
@@ -40,9 +53,15 @@ _NO_ID = re.compile(r"[^A-Za-z0-9_]")
 MOST_CELLS = 40_000
 """Of a matrix that is drawn as cells; beyond, they are smaller than pixels."""
 TURNED = {
-    INK: "ink", MUTED: "soft", FRAME: "frame", GRID: "grid", EMPTY: "empty", "#ffffff": "page",
-    BAND: "band", BLUE.lower(): "data-blue",
-}  # fmt: skip
+    INK: "ink",
+    MUTED: "soft",
+    FRAME: "frame",
+    GRID: "grid",
+    EMPTY: "empty",
+    "#ffffff": "page",
+    BAND: "band",
+    BLUE.lower(): "data-blue",
+}
 """Colours that are those of the page, by the name of its variable."""
 _TURNED_TEXT = TURNED | {ORANGE.lower(): "data-orange-text"}
 _CAPS = {"projecting": "square", "round": "round"}
@@ -63,7 +82,13 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = 
     width, height = figure.get_size_inches() * figure.dpi
     prefix = _NO_ID.sub(lambda found: f"-{ord(found[0]):x}-", name)
     renderer = SvgRenderer(
-        width, height, figure.dpi, prefix, raster or raster_of(figure), drawn=raster is not None, title=title
+        width,
+        height,
+        figure.dpi,
+        prefix,
+        raster or raster_of(figure),
+        drawn=raster is not None,
+        title=title,
     )
     figure.draw(renderer)
     top, scale = renderer.top, CSS_DPI / figure.dpi
@@ -77,7 +102,9 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = 
     )
 
 
-def as_svg_and_png(figure: Figure, name: str = "figure", title: str = "", signature: str = "") -> tuple[str, bytes]:
+def as_svg_and_png(
+    figure: Figure, name: str = "figure", title: str = "", signature: str = ""
+) -> tuple[str, bytes]:
     """The element of :func:`as_svg` and the PNG file with a caption strip, in one drawing."""
     raster = raster_of(figure, *(figure.get_size_inches() * figure.dpi))
     svg = as_svg(figure, name, title, raster)
@@ -111,7 +138,15 @@ class SvgRenderer(RendererBase):
     """
 
     def __init__(
-        self, width: float, height: float, dpi: float, prefix: str, image: Any, *, drawn: bool, title: str = ""
+        self,
+        width: float,
+        height: float,
+        dpi: float,
+        prefix: str,
+        image: Any,
+        *,
+        drawn: bool,
+        title: str = "",
     ) -> None:
         super().__init__()
         self.width, self.height, self.dpi, self.prefix = width, height, dpi, prefix
@@ -141,8 +176,12 @@ class SvgRenderer(RendererBase):
     def points_to_pixels(self, points: Any) -> Any:
         return points * self.dpi / 72
 
-    def get_text_width_height_descent(self, s: str, prop: Any, ismath: Any) -> tuple[float, float, float]:
-        size: tuple[float, float, float] = self._measure.get_text_width_height_descent(s, prop, ismath)
+    def get_text_width_height_descent(
+        self, s: str, prop: Any, ismath: Any
+    ) -> tuple[float, float, float]:
+        size: tuple[float, float, float] = self._measure.get_text_width_height_descent(
+            s, prop, ismath
+        )
         return size
 
     def _get_font_height_metrics(self, prop: Any) -> Any:
@@ -159,7 +198,9 @@ class SvgRenderer(RendererBase):
             self._parts.append("</g>")
 
     @_in_both
-    def draw_path(self, gc: GraphicsContextBase, path: Path, transform: Transform, rgbFace: Any = None) -> None:
+    def draw_path(
+        self, gc: GraphicsContextBase, path: Path, transform: Transform, rgbFace: Any = None
+    ) -> None:
         clip = None if rgbFace is not None or gc.get_hatch() is not None else self._clip_box(gc)
         self._draw(gc, [_Outline(path, self._flipped(transform), clip)], rgbFace)
 
@@ -170,21 +211,39 @@ class SvgRenderer(RendererBase):
 
     @_in_both
     def draw_markers(
-        self, gc: GraphicsContextBase, marker_path: Path, marker_trans: Transform, path: Path, trans: Transform,
+        self,
+        gc: GraphicsContextBase,
+        marker_path: Path,
+        marker_trans: Transform,
+        path: Path,
+        trans: Transform,
         rgbFace: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         places = np.asarray(trans.transform(path.vertices), dtype=np.float64).reshape(-1, 2)
         shape = _Outline(marker_path, Affine2D(_matrix(marker_trans)).scale(1, -1))
-        seen = (places > -_HATCH).all(axis=1) & (places < (self.width + _HATCH, self.height + _HATCH)).all(axis=1)
+        seen = (places > -_HATCH).all(axis=1) & (
+            places < (self.width + _HATCH, self.height + _HATCH)
+        ).all(axis=1)
         self._draw(gc, [shape.at(x, self.height - y) for x, y in places[seen].tolist()], rgbFace)
 
     @_in_both
     def draw_quad_mesh(
-        self, gc: GraphicsContextBase, master_transform: Transform, meshWidth: int, meshHeight: int,
-        coordinates: npt.ArrayLike, offsets: Any, offsetTrans: Any, facecolors: Any, *args: Any, **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self,
+        gc: GraphicsContextBase,
+        master_transform: Transform,
+        meshWidth: int,
+        meshHeight: int,
+        coordinates: npt.ArrayLike,
+        offsets: Any,
+        offsetTrans: Any,
+        facecolors: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
         """Draw axis-aligned cells, as those of a colour bar."""
-        corners = master_transform.transform(np.asarray(coordinates, dtype=np.float64).reshape(-1, 2))
+        corners = master_transform.transform(
+            np.asarray(coordinates, dtype=np.float64).reshape(-1, 2)
+        )
         corners = corners.reshape(meshHeight + 1, meshWidth + 1, 2)
         rows = np.asarray(facecolors, dtype=np.float64).reshape(meshHeight, meshWidth, 4)
         y = corners[:, 0, 1]
@@ -206,9 +265,16 @@ class SvgRenderer(RendererBase):
 
     @_in_both
     def draw_text(
-        self, gc: GraphicsContextBase, x: float, y: float, s: str, prop: Any, angle: float, ismath: Any = False,
+        self,
+        gc: GraphicsContextBase,
+        x: float,
+        y: float,
+        s: str,
+        prop: Any,
+        angle: float,
+        ismath: Any = False,
         mtext: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if ismath:  # no text of ours is a formula
             with self._alone():
                 super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
@@ -217,10 +283,14 @@ class SvgRenderer(RendererBase):
             self._under_title = y + self.points_to_pixels(_UNDER)
             return
         if not angle:
-            self._highest = min(self._highest, y - self.points_to_pixels(1.2 * prop.get_size_in_points()))
+            self._highest = min(
+                self._highest, y - self.points_to_pixels(1.2 * prop.get_size_in_points())
+            )
         side = "left" if mtext is None else _side(mtext, angle)
         if side != "left":  # a browser's font is not as wide: what is flush or centred stays so
-            across = self.get_text_width_height_descent(s, prop, ismath)[0] * (0.5 if side == "center" else 1.0)
+            across = self.get_text_width_height_descent(s, prop, ismath)[0] * (
+                0.5 if side == "center" else 1.0
+            )
             turn = np.deg2rad(angle)
             x, y = x + across * np.cos(turn), y - across * np.sin(turn)
         attributes = f' text-anchor="{_ANCHORS[side]}"' if side != "left" else ""
@@ -231,7 +301,9 @@ class SvgRenderer(RendererBase):
 
     # -- what artists of our own ask ---------------------------------------------------------------------------
 
-    def draw_cells(self, rgba: FloatArray, box: tuple[float, float, float, float], names: str = "") -> None:
+    def draw_cells(
+        self, rgba: FloatArray, box: tuple[float, float, float, float], names: str = ""
+    ) -> None:
         """Cells of shape (rows, columns, 4), row 0 on top, that fill (left, bottom, right, top) in pixels."""
         left, low, right, top = box
         self._areas.append((min(left, right), min(low, top), max(left, right), max(low, top)))
@@ -240,7 +312,9 @@ class SvgRenderer(RendererBase):
         across, high = (right - left) * _UNITS / columns, (top - low) * _UNITS / rows
         place = f"{self._whole(left)} {self._whole(self.height - top)}"
         if names:
-            self._named.append(f'<g data-cells="{escape(names)} {place} {across:.4g} {high:.4g}"></g>')
+            self._named.append(
+                f'<g data-cells="{escape(names)} {place} {across:.4g} {high:.4g}"></g>'
+            )
         if rows * columns <= _SQUARES:
             self._parts.append(
                 f'<g transform="translate({place})scale({across:.4g} {high:.4g})" shape-rendering="crispEdges">'
@@ -250,9 +324,15 @@ class SvgRenderer(RendererBase):
         self._image(pixels, box, ' style="image-rendering:pixelated"')
 
     def draw_words(
-        self, texts: Sequence[str], places: FloatArray, colours: Sequence[str], size: float, bold: Sequence[bool],
-        line: float, middle: float,
-    ) -> None:  # fmt: skip
+        self,
+        texts: Sequence[str],
+        places: FloatArray,
+        colours: Sequence[str],
+        size: float,
+        bold: Sequence[bool],
+        line: float,
+        middle: float,
+    ) -> None:
         """Texts centred at places in pixels, `line` font sizes a line, the baseline `middle` below the centre."""
         font = self.points_to_pixels(size)
         self._parts.append(f'<g text-anchor="middle" font-size="{self._whole(font)}">')
@@ -276,7 +356,9 @@ class SvgRenderer(RendererBase):
 
     # -- elements ----------------------------------------------------------------------------------------------
 
-    def _text(self, words: str, x: float, y: float, points: float, bold: bool, rgba: Any, attributes: str) -> None:
+    def _text(
+        self, words: str, x: float, y: float, points: float, bold: bool, rgba: Any, attributes: str
+    ) -> None:
         weight = ' font-weight="700"' if bold else ""
         opacity = f' fill-opacity="{rgba[3]:.2g}"' if rgba[3] < 1 else ""
         fill = self._colour("fill", rgba, self._is_on_cells(x, self.height - y), text=True)
@@ -285,7 +367,9 @@ class SvgRenderer(RendererBase):
             f"{attributes}{weight}{fill}{opacity}>{escape(words, quote=False)}</text>"
         )
 
-    def _image(self, pixels: npt.NDArray[np.uint8], box: tuple[float, float, float, float], style: str) -> None:
+    def _image(
+        self, pixels: npt.NDArray[np.uint8], box: tuple[float, float, float, float], style: str
+    ) -> None:
         left, low, right, top = box
         data = base64.b64encode(png_file(pixels, compression=9)).decode("ascii")
         self._parts.append(
@@ -308,7 +392,9 @@ class SvgRenderer(RendererBase):
         boxes = np.array([outline.box for outline in drawn])
         left, top = boxes[:, :2].min(axis=0).tolist()
         right, low = boxes[:, 2:].max(axis=0).tolist()
-        style = self._style(gc, face, self._is_on_cells((left + right) / 2, self.height - (top + low) / 2))
+        style = self._style(
+            gc, face, self._is_on_cells((left + right) / 2, self.height - (top + low) / 2)
+        )
         if not style:
             return
         clip = self._clip_box(gc)
@@ -320,10 +406,17 @@ class SvgRenderer(RendererBase):
             if right < clip[0] - 1 or left > clip[2] + 1 or low < clip[1] - 1 or top > clip[3] + 1:
                 return
             slack = 1 + self.points_to_pixels(gc.get_linewidth())
-            if left < clip[0] - slack or top < clip[1] - slack or right > clip[2] + slack or low > clip[3] + slack:
+            if (
+                left < clip[0] - slack
+                or top < clip[1] - slack
+                or right > clip[2] + slack
+                or low > clip[3] + slack
+            ):
                 x, y, to_x, to_y = map(self._whole, clip)
                 limit = self._define_clip(f"M{x} {y}H{to_x}V{to_y}H{x}z")
-        self._parts.append(f'<path d="{"".join(outline.data for outline in drawn)}"{style}{limit}/>')
+        self._parts.append(
+            f'<path d="{"".join(outline.data for outline in drawn)}"{style}{limit}/>'
+        )
 
     def _define_clip(self, data: str) -> str:
         name = self._defined.get(data)
@@ -344,7 +437,9 @@ class SvgRenderer(RendererBase):
                 parts.append(f' fill-opacity="{face[3]:.2g}"')
         width, rgb = self.points_to_pixels(gc.get_linewidth()), gc.get_rgb()
         if width and (len(rgb) < 4 or rgb[3] > 0):
-            parts.append(f'{self._colour("stroke", rgb, fixed)} stroke-width="{self._whole(width)}"')
+            parts.append(
+                f'{self._colour("stroke", rgb, fixed)} stroke-width="{self._whole(width)}"'
+            )
             if alpha is None and rgb[3] < 1:
                 parts.append(f' stroke-opacity="{rgb[3]:.2g}"')
             start, dashes = gc.get_dashes()
@@ -353,7 +448,9 @@ class SvgRenderer(RendererBase):
                     f' stroke-dasharray="{" ".join(map(self._whole, self.points_to_pixels(np.array(dashes))))}"'
                 )
                 if start:
-                    parts.append(f' stroke-dashoffset="{self._whole(self.points_to_pixels(start))}"')
+                    parts.append(
+                        f' stroke-dashoffset="{self._whole(self.points_to_pixels(start))}"'
+                    )
             if gc.get_joinstyle() != "round":
                 parts.append(f' stroke-linejoin="{gc.get_joinstyle()}"')
             if gc.get_capstyle() in _CAPS:
@@ -363,14 +460,23 @@ class SvgRenderer(RendererBase):
         return "".join(parts)
 
     def _define_hatch(self, gc: GraphicsContextBase, face: Any, fixed: bool) -> str:
-        key = (gc.get_hatch(), None if face is None else tuple(face), tuple(gc.get_hatch_color()), fixed)
+        key = (
+            gc.get_hatch(),
+            None if face is None else tuple(face),
+            tuple(gc.get_hatch_color()),
+            fixed,
+        )
         name = self._defined.get(key)
         if name is None:
             name = self._defined[key] = f"{self.prefix}-{len(self._defined)}"
-            outline = _Outline(gc.get_hatch_path(), Affine2D().scale(_HATCH, -_HATCH).translate(0, _HATCH))
+            outline = _Outline(
+                gc.get_hatch_path(), Affine2D().scale(_HATCH, -_HATCH).translate(0, _HATCH)
+            )
             side = self._whole(_HATCH)
             ground = (
-                "" if face is None else f'<path d="M0 0h{side}v{side}h-{side}z"{self._colour("fill", face, fixed)}/>'
+                ""
+                if face is None
+                else f'<path d="M0 0h{side}v{side}h-{side}z"{self._colour("fill", face, fixed)}/>'
             )
             lines = self._colour("stroke", gc.get_hatch_color(), fixed)
             width = self._whole(self.points_to_pixels(gc.get_hatch_linewidth()))
@@ -399,11 +505,18 @@ class SvgRenderer(RendererBase):
 class _Outline:
     """A path in pixels: start, relative steps, and bounding box."""
 
-    def __init__(self, path: Path, transform: Transform, clip: tuple[float, float, float, float] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        transform: Transform,
+        clip: tuple[float, float, float, float] | None = None,
+    ) -> None:
         self.box: tuple[float, ...] = ()  # of nothing
         self.start, self.rest = (0, 0), ""
         matrix = _matrix(transform) if path is Path.unit_circle() else None
-        if matrix is not None and np.allclose([abs(matrix[0, 0]), matrix[0, 1]], [abs(matrix[1, 1]), matrix[1, 0]]):
+        if matrix is not None and np.allclose(
+            [abs(matrix[0, 0]), matrix[0, 1]], [abs(matrix[1, 1]), matrix[1, 0]]
+        ):
             x, y, r = matrix[0, 2], matrix[1, 2], float(np.hypot(matrix[0, 0], matrix[0, 1]))
             if np.isfinite([x, y, r]).all():
                 self.box = (x - r, y - r, x + r, y + r)
@@ -411,7 +524,9 @@ class _Outline:
                 self.rest = f"a{radius} {radius} 0 1 0 {2 * radius} 0a{radius} {radius} 0 1 0 {-2 * radius} 0z"
             return
         simple = bool(path.should_simplify) and clip is not None
-        cleaned = path.cleaned(transform=transform, remove_nans=True, clip=clip, simplify=simple, curves=True)
+        cleaned = path.cleaned(
+            transform=transform, remove_nans=True, clip=clip, simplify=simple, curves=True
+        )
         codes, vertices = np.asarray(cleaned.codes), np.asarray(cleaned.vertices)
         seen = vertices[(codes != Path.STOP) & (codes != Path.CLOSEPOLY)]
         if len(seen):
@@ -459,7 +574,9 @@ def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int
                 out.append(_lines(np.diff(run, axis=0, prepend=here[None])))
             else:
                 letter, step = _LETTERS[kind]
-                origins = np.concatenate([here[None], run[step - 1 : -1 : step]]).repeat(step, axis=0)
+                origins = np.concatenate([here[None], run[step - 1 : -1 : step]]).repeat(
+                    step, axis=0
+                )
                 out.append(letter + " ".join(map(str, (run - origins).ravel().tolist())))
             here = run[-1]
     first = points[0] if codes[0] != Path.MOVETO else points[edges[1] - 1]
@@ -471,7 +588,11 @@ def _lines(moves: npt.NDArray[np.int64]) -> str:
     moved = moves[moves.any(axis=1)]
     if not len(moved):
         return "h0"
-    way = np.where(moved[:, 1] == 0, np.sign(moved[:, 0]), np.where(moved[:, 0] == 0, 2 * np.sign(moved[:, 1]), 0))
+    way = np.where(
+        moved[:, 1] == 0,
+        np.sign(moved[:, 0]),
+        np.where(moved[:, 0] == 0, 2 * np.sign(moved[:, 1]), 0),
+    )
     other = np.concatenate([[True], (way[1:] != way[:-1]) | (way[1:] == 0)])
     pieces = np.add.reduceat(moved, np.flatnonzero(other), axis=0).tolist()
     return "".join([f"h{x}" if not y else f"v{y}" if not x else f"l{x} {y}" for x, y in pieces])
@@ -482,14 +603,18 @@ def _squares(pixels: npt.NDArray[np.uint8]) -> str:
     rows, columns = pixels.shape[:2]
     pieces: dict[tuple[int, ...], list[str]] = {}
     for row, cells in enumerate(pixels):
-        edges = np.concatenate([[0], np.flatnonzero((cells[1:] != cells[:-1]).any(axis=1)) + 1, [columns]]).tolist()
+        edges = np.concatenate(
+            [[0], np.flatnonzero((cells[1:] != cells[:-1]).any(axis=1)) + 1, [columns]]
+        ).tolist()
         for start, stop in pairwise(edges):
             pieces.setdefault(tuple(cells[start].tolist()), []).append(
                 f"M{start} {row}h{stop - start}v1h{start - stop}z"
             )
     if all(colour[3] == 255 for colour in pieces):
         most = max(pieces, key=lambda colour: len(pieces[colour]))
-        pieces = {most: [f"M0 0h{columns}v{rows}h-{columns}z"]} | {c: p for c, p in pieces.items() if c != most}
+        pieces = {most: [f"M0 0h{columns}v{rows}h-{columns}z"]} | {
+            c: p for c, p in pieces.items() if c != most
+        }
     return "".join(
         f'<path fill="#{"".join(f"{part:02x}" for part in (colour if colour[3] < 255 else colour[:3]))}" '
         f'd="{"".join(parts)}"/>'
@@ -503,6 +628,10 @@ def _side(text: Any, angle: float) -> str:
     if angle and text.get_rotation_mode() != "anchor":
         if angle % 180 == 90:
             side = _ALONG.get(text.get_va(), "center")
-            return side if angle % 360 == 90 or side == "center" else {"left": "right", "right": "left"}[side]
+            return (
+                side
+                if angle % 360 == 90 or side == "center"
+                else {"left": "right", "right": "left"}[side]
+            )
         return "left"
     return str(getattr(text, "_multialignment", None) or text.get_ha())

@@ -98,7 +98,9 @@ def plot_thresholds(
     drawn = [*([] if y is None else [y]), *curves.values()]
     if not drawn or any(curve.shape != x.shape for curve in drawn) or x.ndim != 1:
         shapes = [curve.shape for curve in drawn]
-        raise ValueError(f"cost or metrics must have the shape of thresholds, {x.shape}, got {shapes}")
+        raise ValueError(
+            f"cost or metrics must have the shape of thresholds, {x.shape}, got {shapes}"
+        )
     n_panels = (y is not None) + bool(curves)
     figure = new_figure((5.6, 1.7 + 2.7 * n_panels))
     (low, high), dots = _ends(x, [value, calibrated]), dict(judged or {})
@@ -108,9 +110,12 @@ def plot_thresholds(
         open_axes(ax)
         at = "no row" if math.isinf(value) else f"{value:.3g}"
         ax.axvline(
-            chosen, color=INK, linewidth=1.0, linestyle="--",
+            chosen,
+            color=INK,
+            linewidth=1.0,
+            linestyle="--",
             label=f"chosen: {at}" if ax is panels[0] else None,
-        )  # fmt: skip
+        )
         if low > 0:
             logit_axis(ax.xaxis, [tick for tick in _TICKS if low < tick < high], "{:g}".format)
         else:
@@ -121,9 +126,12 @@ def plot_thresholds(
         _draw_steps(panels[0], x, y, BLUE, label)
         if math.isfinite(calibrated):
             panels[0].axvline(
-                float(np.clip(calibrated, low, high)), color=MUTED, linewidth=1.0, linestyle=":",
+                float(np.clip(calibrated, low, high)),
+                color=MUTED,
+                linewidth=1.0,
+                linestyle=":",
                 label=f"of least cost if the scores were calibrated: {calibrated:.3g}",
-            )  # fmt: skip
+            )
         _draw_judged(panels[0], chosen, "cost", dots.get("cost"), ORANGE)
         name_axes(panels[0], "", _COST, None)
     if curves:
@@ -156,21 +164,39 @@ def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figur
     >>> threshold_figure(evaluation.threshold({("yes", "no"): 10})).savefig("threshold.png")
     """
     parts = [part for part in (threshold.objective, threshold.bounded) if part is not None]
-    names = ["binary/recall", "binary/precision", "binary/specificity", *(p.name for p in parts if p.name != COST)]
-    metrics = {lookup(name).heading(): values_of(lookup(name), threshold.counts) for name in dict.fromkeys(names)}
-    judged = {"cost" if p.name == COST else lookup(p.name).heading(): (p.value, p.low, p.high) for p in parts}
+    names = [
+        "binary/recall",
+        "binary/precision",
+        "binary/specificity",
+        *(p.name for p in parts if p.name != COST),
+    ]
+    metrics = {
+        lookup(name).heading(): values_of(lookup(name), threshold.counts)
+        for name in dict.fromkeys(names)
+    }
+    judged = {
+        "cost" if p.name == COST else lookup(p.name).heading(): (p.value, p.low, p.high)
+        for p in parts
+    }
     return plot_thresholds(
-        threshold.thresholds, value=threshold.value,
+        threshold.thresholds,
+        value=threshold.value,
         cost=threshold.costs.of(threshold.counts) if threshold.costs is not None else None,
-        metrics=metrics, judged=judged, calibrated=threshold.calibrated, bound=threshold.bound_in_words,
+        metrics=metrics,
+        judged=judged,
+        calibrated=threshold.calibrated,
+        bound=threshold.bound_in_words,
         positive=threshold.positive,
         title=f"Threshold of {text.brief(threshold.positive, 40)}" if title is None else title,
-    )  # fmt: skip
+    )
 
 
 def _ends(thresholds: FloatArray, marks: list[float]) -> tuple[float, float]:
     """Ends of the axis; the lower one is above 0 where the axis is of log-odds, as a mark is close to 0 or 1."""
-    inner, there = thresholds[np.isfinite(thresholds)], [mark for mark in marks if math.isfinite(mark)]
+    inner, there = (
+        thresholds[np.isfinite(thresholds)],
+        [mark for mark in marks if math.isfinite(mark)],
+    )
     between = [mark for mark in there if 0 < mark < 1]
     if not any(min(mark, 1 - mark) < _NEAR_AN_END for mark in between):
         return 0.0, 1.02 * reach_of(max([inner.max() if len(inner) else 1.0, *there]))
@@ -183,12 +209,19 @@ def _ends(thresholds: FloatArray, marks: list[float]) -> tuple[float, float]:
 def _draw_steps(ax: Axes, x: FloatArray, y: FloatArray, colour: str, label: str) -> None:
     """Draw a step curve, constant down to the next lower threshold."""
     ax.plot(
-        x, np.append(y[:1], y), drawstyle="steps-pre", color=colour, linewidth=1.6, zorder=3,
+        x,
+        np.append(y[:1], y),
+        drawstyle="steps-pre",
+        color=colour,
+        linewidth=1.6,
+        zorder=3,
         label=fold(label, _WIDE),
-    )  # fmt: skip
+    )
 
 
-def _draw_judged(ax: Axes, x: float, name: str, judged: tuple[float, float, float] | None, colour: str) -> None:
+def _draw_judged(
+    ax: Axes, x: float, name: str, judged: tuple[float, float, float] | None, colour: str
+) -> None:
     """Draw the chosen threshold's held-out performance, with its interval."""
     if judged is None or not math.isfinite(judged[0]):
         return
@@ -196,16 +229,34 @@ def _draw_judged(ax: Axes, x: float, name: str, judged: tuple[float, float, floa
     whole = math.isfinite(low + high)
     words = f"{name} on rows that did not choose the threshold: {at:.3g}"
     ax.errorbar(
-        [x], [at], yerr=[[at - low], [high - at]] if whole else None, color=colour, marker="o", markersize=5.5,
-        markeredgecolor="white", capsize=3, linewidth=1.6, linestyle="none", zorder=4, clip_on=False,
+        [x],
+        [at],
+        yerr=[[at - low], [high - at]] if whole else None,
+        color=colour,
+        marker="o",
+        markersize=5.5,
+        markeredgecolor="white",
+        capsize=3,
+        linewidth=1.6,
+        linestyle="none",
+        zorder=4,
+        clip_on=False,
         label=fold(words + (f" [{low:.3g}, {high:.3g}]" if whole else ""), _WIDE),
-    )  # fmt: skip
+    )
 
 
-def _finish_metrics(ax: Axes, curves: Mapping[str, FloatArray], bound: tuple[str, float] | None) -> None:
+def _finish_metrics(
+    ax: Axes, curves: Mapping[str, FloatArray], bound: tuple[str, float] | None
+) -> None:
     if bound is not None:
         words, height = bound
-        ax.axhline(height, color=MUTED, linewidth=1.0, linestyle="-.", label=f"asked for: {text.verbatim(words)}")
+        ax.axhline(
+            height,
+            color=MUTED,
+            linewidth=1.0,
+            linestyle="-.",
+            label=f"asked for: {text.verbatim(words)}",
+        )
     there = np.concatenate([curve[np.isfinite(curve)] for curve in curves.values()])
     ax.set_ylim(min(0.0, there.min(initial=0.0)), 1.02)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))

@@ -69,7 +69,11 @@ def at_random(counts: FloatArray, folds: int) -> FloatArray:
     left, out = whole.copy(), np.zeros((folds, len(whole)))
     for fold in range(folds):
         size = int(left.sum()) // (folds - fold)
-        drawn = rng.multivariate_hypergeometric(left, size, method="marginals") if fold < folds - 1 else left
+        drawn = (
+            rng.multivariate_hypergeometric(left, size, method="marginals")
+            if fold < folds - 1
+            else left
+        )
         out[fold] = drawn
         left = left - drawn
     return out * np.divide(counts, whole, out=np.zeros(len(whole)), where=whole > 0)
@@ -98,7 +102,10 @@ class FittedRatio:
 
 
 def fit_ratio(
-    cells: ScoreCells, members: tuple[str, ...] = MEMBERS, folding: Folding = in_turn, most: int = FOLDS
+    cells: ScoreCells,
+    members: tuple[str, ...] = MEMBERS,
+    folding: Folding = in_turn,
+    most: int = FOLDS,
 ) -> FittedRatio:
     """Fit one density model, or a stack of several.
 
@@ -111,7 +118,9 @@ def fit_ratio(
     weights = dict.fromkeys(members, 1 / len(members))
     folds = int(min(most, positives.sum(), negatives.sum()))
     if folds < 2:
-        return FittedRatio(whole_ratio(cells, members)[None], positives[None], negatives[None], weights)
+        return FittedRatio(
+            whole_ratio(cells, members)[None], positives[None], negatives[None], weights
+        )
     held1, held0 = folding(positives, folds), folding(negatives, folds)
     left = _members(place, positives - held1, negatives - held0, members)
     if len(members) > 1:
@@ -130,14 +139,19 @@ def _log_odds(chance: FloatArray) -> FloatArray:
     return np.log(chance) - np.log1p(-chance)
 
 
-def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray, members: tuple[str, ...]) -> FloatArray:
+def _members(
+    place: FloatArray, positives: FloatArray, negatives: FloatArray, members: tuple[str, ...]
+) -> FloatArray:
     """Probabilities of each member (first axis), no more extreme than half a count among all would give.
 
     A high ratio is limited by the number of negatives, of which half a one could have such a score; a low one by that
     of the positives.
     """
     top, bottom = np.log(2 * negatives.sum(axis=1) + 1), np.log(2 * positives.sum(axis=1) + 1)
-    fits = [np.clip(MODELS[m](place, positives, negatives), -bottom[:, None], top[:, None]) for m in members]
+    fits = [
+        np.clip(MODELS[m](place, positives, negatives), -bottom[:, None], top[:, None])
+        for m in members
+    ]
     return 1 / (1 + np.exp(-np.stack(fits)))
 
 
@@ -146,7 +160,9 @@ def _weights(left: FloatArray, positives: FloatArray, negatives: FloatArray) -> 
     m1, m0 = positives.sum(), negatives.sum()
     size = m1 + m0
     of_label = np.concatenate((left[:, positives > 0], 1 - left[:, negatives > 0]), axis=1)
-    mass = np.concatenate((positives[positives > 0] / m1, negatives[negatives > 0] / m0)) * (size / 2)
+    mass = np.concatenate((positives[positives > 0] / m1, negatives[negatives > 0] / m0)) * (
+        size / 2
+    )
     return stacking_weights(of_label, mass)
 
 
@@ -211,7 +227,9 @@ class MomentMatch:
         """Values of n h at each prevalence, shape (len(prevalence), F, B)."""
         n, m1, m0 = self.sizes
         pi = prevalence[:, None, None]
-        return (self.odds - 1) / ((pi + pi**2 * n / m1) * self.odds + (1 - pi) + (1 - pi) ** 2 * n / m0)
+        return (self.odds - 1) / (
+            (pi + pi**2 * n / m1) * self.odds + (1 - pi) + (1 - pi) ** 2 * n / m0
+        )
 
     def equation(self, prevalence: FloatArray) -> FloatArray:
         """Gap mean_target h - pi mean_positives h - (1-pi) mean_negatives h; 0 at the estimate, falling."""
@@ -227,7 +245,9 @@ class MomentMatch:
         updating, Hansen, Heaton & Yaron 1996) is then the end of the range or the place where the root was.
         """
         h = self.weights(np.array([0.5]))[0]
-        target, above, below = (float((h * x).sum()) for x in (self.target / len(h), self.positives, self.negatives))
+        target, above, below = (
+            float((h * x).sum()) for x in (self.target / len(h), self.positives, self.negatives)
+        )
         start = min(max((target - below) / (above - below), 0.0), 1.0) if above > below else 0.5
         rising = self.equation(np.array([start]))[0] > 0
         end = 1.0 if rising else 0.0
@@ -241,11 +261,15 @@ class MomentMatch:
         low, high = sorted((float(path[turned[0] - 1]), float(path[turned[0]])))
         for _ in range(46):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.equation(np.array([middle]))[0] > 0 else (low, middle)
+            low, high = (
+                (middle, high) if self.equation(np.array([middle]))[0] > 0 else (low, middle)
+            )
         return (low + high) / 2
 
     def spread(
-        self, prevalence: FloatArray, unseen: tuple[bool | BoolArray, bool | BoolArray] = (False, False)
+        self,
+        prevalence: FloatArray,
+        unseen: tuple[bool | BoolArray, bool | BoolArray] = (False, False),
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Variances of the equation due to (target, positives, negatives), and minus its slope, at each prevalence.
 
@@ -271,7 +295,9 @@ class MomentMatch:
         of_target = pi * v1 + (1 - pi) * v0 + pi * (1 - pi) * slope**2
         return of_target / n, pi**2 * v1 / m1, (1 - pi) ** 2 * v0 / m0, slope
 
-    def about(self, estimate: float, prevalence: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    def about(
+        self, estimate: float, prevalence: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """:meth:`spread` at candidates for an interval around the estimate.
 
         Negatives that score like positives, of which the labelled ones have shown none, would make the share smaller
@@ -298,10 +324,14 @@ class MomentMatch:
         target, positives, negatives, slope = self.about(estimate, prevalence)
         whole = target if kind == "naive" else target + positives + negatives
         if realised:
-            whole = np.maximum(whole - slope**2 * prevalence * (1 - prevalence) / self.sizes[0], 1e-3 * whole)
+            whole = np.maximum(
+                whole - slope**2 * prevalence * (1 - prevalence) / self.sizes[0], 1e-3 * whole
+            )
         return whole, slope
 
-    def deviance(self, estimate: float, grid: FloatArray, kind: str = "adjusted", realised: bool = False) -> FloatArray:
+    def deviance(
+        self, estimate: float, grid: FloatArray, kind: str = "adjusted", realised: bool = False
+    ) -> FloatArray:
         """Quasi-deviance 2 |integral of slope x equation / variance| from the estimate to each point of an even grid.
 
         "naive" keeps the target's part of the variance only. ``realised`` leaves out pi(1-pi)/n.
@@ -315,7 +345,9 @@ class MomentMatch:
         deviance: FloatArray = 2 * (area[start] - area)
         return np.maximum(deviance[np.searchsorted(points, grid)], 0.0)
 
-    def interval(self, kind: str, estimate: float, confidence_level: float, realised: bool = False) -> Interval:
+    def interval(
+        self, kind: str, estimate: float, confidence_level: float, realised: bool = False
+    ) -> Interval:
         """Ends of the adjusted, naive or score interval, of the population's or of the target's own share."""
         if kind == "bootstrap":
             return self.bootstrap(estimate, confidence_level, realised)
@@ -329,9 +361,13 @@ class MomentMatch:
             return np.where(np.isfinite(ratio), ratio, 0.0)
 
         reach = max(6 * float(np.sqrt(min(self.variance(estimate).total, 1.0))), 1e-6)
-        return _end(estimate, 0.0, reach, limit, outside), _end(estimate, 1.0, reach, limit, outside)
+        return _end(estimate, 0.0, reach, limit, outside), _end(
+            estimate, 1.0, reach, limit, outside
+        )
 
-    def bootstrap(self, estimate: float, confidence_level: float, realised: bool = False) -> Interval:
+    def bootstrap(
+        self, estimate: float, confidence_level: float, realised: bool = False
+    ) -> Interval:
         """Percentiles over multinomial resamples of the three count vectors (fixed seed), with h as estimated.
 
         ``realised`` resamples the target's positives and negatives apart, in the numbers that are estimated.
@@ -368,7 +404,11 @@ def _moments(h: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]
 
 
 def _end(
-    estimate: float, limit_at: float, reach: float, limit: float, outside: Callable[[FloatArray], FloatArray]
+    estimate: float,
+    limit_at: float,
+    reach: float,
+    limit: float,
+    outside: Callable[[FloatArray], FloatArray],
 ) -> float:
     """First point between the estimate and 0 or 1 where the deviance passes the limit."""
     while True:
@@ -430,22 +470,31 @@ class TwoFoldings:
             return Variance(np.inf, np.inf, np.inf, 0.0)
         w = self.weight
         target, positives, negatives = (
-            w * getattr(turn, part) + (1 - w) * getattr(drawn, part) for part in ("target", "positives", "negatives")
+            w * getattr(turn, part) + (1 - w) * getattr(drawn, part)
+            for part in ("target", "positives", "negatives")
         )
         between = w * (1 - w) * (self.estimates[0] - self.estimates[1]) ** 2
         labelled = positives + negatives
         share = positives / labelled if labelled > 0 else 0.5
-        return Variance(target, positives + share * between, negatives + (1 - share) * between, turn.information)
+        return Variance(
+            target, positives + share * between, negatives + (1 - share) * between, turn.information
+        )
 
-    def deviance(self, grid: FloatArray, kind: str = "adjusted", realised: bool = False) -> FloatArray:
+    def deviance(
+        self, grid: FloatArray, kind: str = "adjusted", realised: bool = False
+    ) -> FloatArray:
         """The smaller of the two quasi-deviances; 0 between the two estimates."""
         low, high = sorted(self.estimates)
         pair = zip((self.in_turn, self.at_random), self.estimates, strict=True)
-        smaller = np.minimum(*(match.deviance(estimate, grid, kind, realised) for match, estimate in pair))
+        smaller = np.minimum(
+            *(match.deviance(estimate, grid, kind, realised) for match, estimate in pair)
+        )
         return np.where((low <= grid) & (grid <= high), 0.0, smaller)
 
     def interval(self, kind: str, confidence_level: float, realised: bool = False) -> Interval:
         """Interval from the lower of the two lower ends to the upper of the two upper ones."""
         pair = zip((self.in_turn, self.at_random), self.estimates, strict=True)
-        ends = [match.interval(kind, estimate, confidence_level, realised) for match, estimate in pair]
+        ends = [
+            match.interval(kind, estimate, confidence_level, realised) for match, estimate in pair
+        ]
         return min(low for low, _ in ends), max(high for _, high in ends)

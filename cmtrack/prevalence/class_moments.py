@@ -130,7 +130,9 @@ def fit_scaling(
     if len(forms) > 1:
         mass = len(actual) / len(counts) / counts[actual]
         weights = stacking_weights(left[:, np.arange(len(actual)), actual], mass)
-    return Scaling(dict(zip(forms, weights.tolist(), strict=True)), parameters, prior), np.tensordot(weights, left, 1)
+    return Scaling(
+        dict(zip(forms, weights.tolist(), strict=True)), parameters, prior
+    ), np.tensordot(weights, left, 1)
 
 
 def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
@@ -147,7 +149,9 @@ def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
     return out
 
 
-def _fit(form: str, features: FloatArray, actual: IntArray, start: FloatArray | None = None) -> FloatArray:
+def _fit(
+    form: str, features: FloatArray, actual: IntArray, start: FloatArray | None = None
+) -> FloatArray:
     """Parameters of the largest penalised likelihood."""
     m, size = features.shape
     slopes = {"vector": np.ones(size), "matrix": np.eye(size).ravel()}.get(form, np.ones(1))
@@ -181,7 +185,9 @@ def _logits(form: str, features: FloatArray, parameters: FloatArray) -> FloatArr
     return scaled + bias
 
 
-def _balanced(form: str, features: FloatArray, parameters: FloatArray, prior: FloatArray) -> FloatArray:
+def _balanced(
+    form: str, features: FloatArray, parameters: FloatArray, prior: FloatArray
+) -> FloatArray:
     """Posteriors at equal shares, from a model fitted at the labelled ones."""
     return np.exp(log_softmax(_logits(form, features, parameters) - np.log(prior), axis=1))
 
@@ -236,8 +242,12 @@ class ClassMoments:
         means = np.stack([h[rows].mean(axis=0) for rows in self._rows], axis=1)
         target = _covariance(of_target, each) / self.n
         weight = shares**2 / self.counts
-        classes = np.stack([w * m / (m - 1) * _covariance(h[rows], np.full(len(rows), 1 / m))
-                            for w, m, rows in zip(weight, self.counts, self._rows, strict=True)])  # fmt: skip
+        classes = np.stack(
+            [
+                w * m / (m - 1) * _covariance(h[rows], np.full(len(rows), 1 / m))
+                for w, m, rows in zip(weight, self.counts, self._rows, strict=True)
+            ]
+        )
         if cautious:
             precision = _inverse(target + classes.sum(axis=0))
             chances = (self.labelled / self.counts[self.actual][:, None]).T
@@ -288,7 +298,9 @@ class Moments:
         heavy = 1e4 * max(float(np.abs(matrix).max()), 1e-9)  # the row of the sum
         size = len(self.target)
         shares, _ = nnls(
-            np.vstack((matrix, np.full(size, heavy))), np.append(root @ self.target, heavy), maxiter=50 * size
+            np.vstack((matrix, np.full(size, heavy))),
+            np.append(root @ self.target, heavy),
+            maxiter=50 * size,
         )
         return shares / shares.sum()
 
@@ -331,7 +343,9 @@ def scaled_shares(
     shares = shares + _towards(likely - shares, of_target + labelled_part, labelled_part)
     by_class = np.diagonal(of_labelled, axis1=1, axis2=2)
     covariance = of_target + labelled_part
-    return ClassShares.estimated(shares, covariance, by_class, identified, confidence_level, moments.n, interval)
+    return ClassShares.estimated(
+        shares, covariance, by_class, identified, confidence_level, moments.n, interval
+    )
 
 
 def folds_for(target: FloatArray) -> int:
@@ -339,7 +353,9 @@ def folds_for(target: FloatArray) -> int:
     return _FOLDS if target.size <= _MOST_CELLS else 2
 
 
-def matching_factors(ratios: FloatArray, shares: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+def matching_factors(
+    ratios: FloatArray, shares: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
     """Factors q (K,) with mean over rows of q_k r_k / sum_c q_c r_c = share_k, by Newton's method; sum 1.
 
     ``ratios``, shape (n, K).

@@ -83,7 +83,9 @@ class ClassShares:
         values = np.where(identified, values, math.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
             variance = np.maximum(np.diag(covariance), 0.0)
-            part = np.where(variance > 0, np.maximum(1 - values * (1 - values) / n / variance, 1e-3), 1.0)
+            part = np.where(
+                variance > 0, np.maximum(1 - values * (1 - values) / n / variance, 1e-3), 1.0
+            )
         reach = normal_quantile(level) * np.stack((np.ones(len(values)), np.sqrt(part)))
         whole, realised = (joint_ends(values, covariance, one, interval != "wald") for one in reach)
         low, high = realised if interval == "realised" else whole
@@ -100,7 +102,9 @@ class ClassShares:
         """Return shares that are all NaN, for a reason."""
         nothing = np.full(len(self.values), math.nan)
         realised = np.full_like(self.realised, math.nan)
-        return replace(self, values=nothing, low=nothing, high=nothing, realised=realised, refused=reason)
+        return replace(
+            self, values=nothing, low=nothing, high=nothing, realised=realised, refused=reason
+        )
 
     @classmethod
     def nothing(cls) -> ClassShares:
@@ -141,7 +145,9 @@ def joint_ends(
         for ends, side in ((low, -1.0), (high, 1.0)):
             others = at + side * reach[k] * spread[place] / (error[k] or 1.0)
             if np.delete(others, place).min() < 0 and away(ends[k], place) > reach[k]:
-                ends[k] = brentq(lambda x, p=place, r=reach[k]: away(x, p) - r, at[place], ends[k], xtol=1e-6)
+                ends[k] = brentq(
+                    lambda x, p=place, r=reach[k]: away(x, p) - r, at[place], ends[k], xtol=1e-6
+                )
     return low, high
 
 
@@ -178,7 +184,9 @@ def class_shares(
     identified[present] = sure
     by_class = np.zeros((size, size))
     by_class[np.ix_(present, present)] = variances
-    return ClassShares.estimated(values, covariance, by_class, identified, confidence_level, n, interval)
+    return ClassShares.estimated(
+        values, covariance, by_class, identified, confidence_level, n, interval
+    )
 
 
 def covariance_parts(
@@ -294,7 +302,9 @@ def _bins(labelled: TopScoreCounts, groups: int) -> IntArray:
     return (np.arange(size)[:, None] * groups + group).ravel()
 
 
-def _grouped(labelled: TopScoreCounts, target: TopScoreCounts | None, groups: int) -> tuple[FloatArray, FloatArray]:
+def _grouped(
+    labelled: TopScoreCounts, target: TopScoreCounts | None, groups: int
+) -> tuple[FloatArray, FloatArray]:
     """Counts (K, bins) of the labelled and (bins,) of the target samples over the bins that the former define.
 
     Bins that hold neither are dropped.
@@ -304,9 +314,13 @@ def _grouped(labelled: TopScoreCounts, target: TopScoreCounts | None, groups: in
     aim = (bins, labelled.sums) if target is None else (code[target.cells[1]], target.sums)
     used, place = np.unique(np.concatenate((bins, aim[0])), return_inverse=True)
     n_bins, n_labelled = len(used), len(bins)
-    counted = np.bincount(actual * n_bins + place[:n_labelled], labelled.sums, labelled.n_rows * n_bins)
+    counted = np.bincount(
+        actual * n_bins + place[:n_labelled], labelled.sums, labelled.n_rows * n_bins
+    )
     table: FloatArray = counted.astype(np.float64, copy=False).reshape(labelled.n_rows, n_bins)
-    binned: FloatArray = np.bincount(place[n_labelled:], aim[1], n_bins).astype(np.float64, copy=False)
+    binned: FloatArray = np.bincount(place[n_labelled:], aim[1], n_bins).astype(
+        np.float64, copy=False
+    )
     return table, table.sum(axis=0) if target is None else binned
 
 
@@ -327,14 +341,21 @@ class BinnedShares:
     given: FloatArray | None = None
 
     @classmethod
-    def of_tops(cls, labelled: TopScoreCounts, target: TopScoreCounts, given: FloatArray | None = None) -> BinnedShares:
+    def of_tops(
+        cls, labelled: TopScoreCounts, target: TopScoreCounts, given: FloatArray | None = None
+    ) -> BinnedShares:
         """By most probable class and quantile group of its probability."""
         counts, binned = _grouped(labelled, target, GROUPS)
         bins = _bins(labelled, GROUPS)
-        held = np.bincount(np.concatenate((labelled.cells[1], target.cells[1])), minlength=len(bins)) > 0
+        held = (
+            np.bincount(np.concatenate((labelled.cells[1], target.cells[1])), minlength=len(bins))
+            > 0
+        )
         used, place = np.unique(bins[held], return_inverse=True)
         rows = np.bincount(labelled.cells[1], labelled.sums, len(bins))[held] + 1e-9
-        middle = np.bincount(place, rows * np.tile(cell_middles(), len(bins) // CELLS)[held]) / np.bincount(place, rows)
+        middle = np.bincount(
+            place, rows * np.tile(cell_middles(), len(bins) // CELLS)[held]
+        ) / np.bincount(place, rows)
         return cls(counts, binned, middle, used // GROUPS, given)
 
     @property
@@ -428,13 +449,17 @@ class BinnedShares:
         wanted = float(brentq(lambda far: chndtr(critical, self.degrees, far) - 0.5, 0.0, 1e4))
 
         def beyond(tilt: float) -> float:
-            return self._statistic(self.tilted(self.densities.T, tilt).T @ self.shares, least=True) - wanted
+            return (
+                self._statistic(self.tilted(self.densities.T, tilt).T @ self.shares, least=True)
+                - wanted
+            )
 
         return tuple(
-            side * _FARTHEST if beyond(side * _FARTHEST) < 0
+            side * _FARTHEST
+            if beyond(side * _FARTHEST) < 0
             else float(brentq(beyond, *sorted((0.0, side * _FARTHEST)), xtol=1e-4))
             for side in (-1, 1)
-        )  # fmt: skip
+        )
 
     def fitted_to(self, tilt: float) -> FloatArray:
         """The shares estimated for a large target with tilted scores, shape (K,)."""
@@ -456,5 +481,7 @@ class BinnedShares:
     @cached_property
     def missed_move(self) -> FloatArray:
         """The largest effect on each share of a tilt that the test would miss, shape (K,); NaN without a test."""
-        moves = [np.abs(one.fitted_to(tilt) - self.shares) for one in self.ways for tilt in one.missed]
+        moves = [
+            np.abs(one.fitted_to(tilt) - self.shares) for one in self.ways for tilt in one.missed
+        ]
         return np.max(moves, axis=0) if moves else np.full(len(self.counts), math.nan)

@@ -55,7 +55,11 @@ class ScoreCells:
     def count(self, scores: FloatArray | ScoreCounts) -> FloatArray:
         """Target samples of each cell, from the scores or from their counts (one channel)."""
         upper = _tally(self.cells.edges, "left", scores, len(self.place))
-        return upper if self.lower is None else (upper + _tally(self.lower, "right", scores, len(self.place))) / 2
+        return (
+            upper
+            if self.lower is None
+            else (upper + _tally(self.lower, "right", scores, len(self.place))) / 2
+        )
 
 
 def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
@@ -76,18 +80,23 @@ def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
     return ScoreCells(_moved(bands, upper), np.log(rank / (1 - rank)), lower)
 
 
-def _tally(keys: FloatArray, side: Literal["left", "right"], scores: FloatArray | ScoreCounts, size: int) -> FloatArray:
+def _tally(
+    keys: FloatArray, side: Literal["left", "right"], scores: FloatArray | ScoreCounts, size: int
+) -> FloatArray:
     """Number of scores in each gap between the keys, as by ``searchsorted``.
 
     Of many scores each is first put into a step of an even grid; only steps that a key may cut are searched.
     """
     if isinstance(scores, ScoreCounts):
-        return np.bincount(np.searchsorted(keys, scores.values, side=side), scores.counts[0], size).astype(np.float64)
+        return np.bincount(
+            np.searchsorted(keys, scores.values, side=side), scores.counts[0], size
+        ).astype(np.float64)
     width = (keys[-1] - keys[0]) / _STEPS if len(keys) else 0.0
     if len(scores) < 8 * _STEPS or not 0 < width < np.inf:
         return _counted(np.searchsorted(keys, scores, side=side), size)
     bounds = keys[0] + np.arange(_STEPS + 1) * width
-    margin = 1e-6 * width + 4 * np.spacing(np.abs(keys).max())  # far more than rounding moves a score
+    # far more than rounding moves a score
+    margin = 1e-6 * width + 4 * np.spacing(np.abs(keys).max())
     below = np.searchsorted(keys, np.append(-np.inf, bounds[1:-1] - margin), side=side)
     above = np.searchsorted(keys, np.append(bounds[1:-1] + margin, np.inf), side=side)
     whole = below == above
@@ -103,7 +112,9 @@ def _counted(index: IntArray, size: int) -> FloatArray:
 
 
 def _moved(bands: BinnedDensities, edges: FloatArray) -> BinnedDensities:
-    return BinnedDensities(edges, bands.negatives, bands.positives, bands.q, bands.p, bands.centres, bands.unit)
+    return BinnedDensities(
+        edges, bands.negatives, bands.positives, bands.q, bands.p, bands.centres, bands.unit
+    )
 
 
 # -- models: log density ratio of each cell, for each row of counts -----------------------------------
@@ -177,7 +188,9 @@ def _regression(features: FloatArray, positives: FloatArray, negatives: FloatArr
     for _ in range(60):
         chance = 1 / (1 + np.exp(-np.clip(weights @ x.T, -500, 500)))
         gradient = (hits - trials * chance) @ x - 1e-6 * weights
-        curvature = np.einsum("rb,bi,bj->rij", trials * chance * (1 - chance), x, x, optimize=True) + ridge
+        curvature = (
+            np.einsum("rb,bi,bj->rij", trials * chance * (1 - chance), x, x, optimize=True) + ridge
+        )
         step = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
         length = np.ones((len(weights), 1))
         following = objective(weights + step)

@@ -113,7 +113,11 @@ def estimate_prevalence(
     positive = labels[-1] if positive is None else positive
     if positive not in labels:
         raise ValueError(f"positive must be one of {list(labels)}, got {positive!r}")
-    options: dict[str, Any] = {"positive": positive, "interval": interval, "confidence_level": confidence_level}
+    options: dict[str, Any] = {
+        "positive": positive,
+        "interval": interval,
+        "confidence_level": confidence_level,
+    }
     two = len(labels) == 2
     if two:
         _check_options(density, interval)
@@ -127,14 +131,18 @@ def estimate_prevalence(
     held = read("calibration scores", calibration_scores)
     if len(held) != len(actual):
         rows = "score" if two else "row"
-        raise ValueError(f"calibration needs one {rows} per label, got {len(held)} {rows}s and {len(actual)} labels")
+        raise ValueError(
+            f"calibration needs one {rows} per label, got {len(held)} {rows}s and {len(actual)} labels"
+        )
     folds = None if fold_ids is None else Folds.from_ids(fold_ids, len(actual))
     sets = None if folds is None else folds.score_sets(scores, len(labels), "scores")
     weights = None
     if folds is None or sets is None:
         target = read("scores", scores)
     else:
-        target, weights = folds.joined([read(f"scores[{k}]", one) for k, one in enumerate(sets)], "scores")
+        target, weights = folds.joined(
+            [read(f"scores[{k}]", one) for k, one in enumerate(sets)], "scores"
+        )
     if not len(target):
         raise ValueError("scores must have at least one row, got none")
 
@@ -146,13 +154,17 @@ def estimate_prevalence(
         """From some of the labelled rows."""
         if not two:
             each = None if folds is None or weights is None else weights / len(folds.codes)
-            return class_estimate(actual[rows], held[rows], target, labels, density=density, weights=each, **options)
+            return class_estimate(
+                actual[rows], held[rows], target, labels, density=density, weights=each, **options
+            )
         if density == "raw":
             return raw_estimate(counted(), float(actual[rows].mean()), **options)
         labelled = ScoreCounts.from_scores(held[rows], actual[rows], 2, exact=True)
         if density == "bins":
             return binned_estimate(labelled, counted(), **options)
-        return modelled_estimate(labelled, target if weights is None else counted(), density=density, **options)
+        return modelled_estimate(
+            labelled, target if weights is None else counted(), density=density, **options
+        )
 
     whole = estimate(slice(None))
     if folds is not None and sets is None:

@@ -33,7 +33,13 @@ from cmtrack.prevalence._cross_fitting import (
     fit_ratio,
     in_turn,
 )
-from cmtrack.prevalence.class_moments import FORMS, default_forms, fit_scaling, folds_for, scaled_shares
+from cmtrack.prevalence.class_moments import (
+    FORMS,
+    default_forms,
+    fit_scaling,
+    folds_for,
+    scaled_shares,
+)
 from cmtrack.prevalence.class_shares import BinnedShares, class_shares
 from cmtrack.prevalence.densities import ScoreCells, score_cells
 from cmtrack.prevalence.fit import doubt
@@ -87,11 +93,14 @@ def binned_estimate(
         labelled, target = labelled.to_grid(), target.to_grid()
     same = target is None
     target = labelled.channels((0, 1)) if target is None else target
-    if sizes is not None:  # half a count is half an effective sample, whatever the scale of the weights
+    # half a count is half an effective sample, whatever the scale of the weights
+    if sizes is not None:
         factor = (sizes[1] + sizes[2]) / float(labelled.counts.sum())
         labelled = replace(labelled, counts=labelled.counts * factor)
     bands = quantile_bins(labelled, bins)
-    binned = np.bincount(bands.bin_of(target.values), target.counts[0], len(bands.p)).astype(np.float64)
+    binned = np.bincount(bands.bin_of(target.values), target.counts[0], len(bands.p)).astype(
+        np.float64
+    )
     mixture = Mixture(bands.p, bands.q, binned)
     if same:
         own = np.concatenate((bands.positives, bands.negatives))
@@ -103,9 +112,16 @@ def binned_estimate(
     n, m1, m0 = sizes or (float(binned.sum()), bands.m1, bands.m0)
     value = math.nan if np.array_equal(bands.p, bands.q) else mixture.maximise()
     make = partial(
-        PrevalenceEstimate, positive=positive, n_target=float(binned.sum()), confidence_level=confidence_level,
-        interval=interval, mixture=mixture, densities=bands, target_scores=target, density="bins",
-    )  # fmt: skip
+        PrevalenceEstimate,
+        positive=positive,
+        n_target=float(binned.sum()),
+        confidence_level=confidence_level,
+        interval=interval,
+        mixture=mixture,
+        densities=bands,
+        target_scores=target,
+        density="bins",
+    )
     if math.isnan(value):
         return make(**_not_identified())
     spread = variance(bands.p, bands.q, value, n, m1, m0)
@@ -126,10 +142,17 @@ def binned_estimate(
     ends, realised = _both(interval, between)
     fit: _Fit = {} if same else fit_diagnostic(bands, binned * (n / binned.sum()), value, m1, m0)
     return make(
-        value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
+        value=value,
+        low=ends[0],
+        high=ends[1],
+        variance=spread,
+        realised=realised,
         undefined={"fit_pvalue": _SAME_ROWS} if same else _untested(fit),
-        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan), None if same else ends), **fit,
-    )  # fmt: skip
+        warnings=warnings_of(
+            bands, spread, fit.get("fit_pvalue", math.nan), None if same else ends
+        ),
+        **fit,
+    )
 
 
 def _both(interval: str, make: Callable[[str, bool], Interval]) -> tuple[Interval, Interval]:
@@ -138,7 +161,9 @@ def _both(interval: str, make: Callable[[str, bool], Interval]) -> tuple[Interva
     return (realised if interval == "realised" else make(interval, False)), realised
 
 
-def _bootstrap(binned: Mixture, bands: BinnedDensities, level: float, share: float | None) -> Interval:
+def _bootstrap(
+    binned: Mixture, bands: BinnedDensities, level: float, share: float | None
+) -> Interval:
     """Percentiles over multinomial resamples of the three count vectors (fixed seed).
 
     With a share the target's positives and negatives are resampled apart: for an interval of the target's own share.
@@ -146,7 +171,9 @@ def _bootstrap(binned: Mixture, bands: BinnedDensities, level: float, share: flo
     rng = np.random.default_rng(20230813)
 
     def resample(counts: FloatArray) -> FloatArray:
-        return rng.multinomial(round(counts.sum()), counts / counts.sum(), REPLICATES).astype(np.float64)
+        return rng.multinomial(round(counts.sum()), counts / counts.sum(), REPLICATES).astype(
+            np.float64
+        )
 
     def densities(counts: FloatArray) -> FloatArray:
         drawn = resample(counts)
@@ -170,11 +197,15 @@ def _untested(fit: _Fit) -> dict[str, str]:
     return {"fit_pvalue": reason} if math.isnan(fit["fit_pvalue"]) else {}
 
 
-def fit_diagnostic(bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float) -> _Fit:
+def fit_diagnostic(
+    bands: BinnedDensities, binned: FloatArray, value: float, m1: float, m0: float
+) -> _Fit:
     """Goodness of fit of the target's bin counts to the mixture (chi-square with B - 2 degrees of freedom)."""
     n, df = float(binned.sum()), len(bands.p) - 2
     mix = value * bands.p + (1 - value) * bands.q
-    parts = (binned / n - mix) ** 2 / (mix / n + value**2 * bands.p / m1 + (1 - value) ** 2 * bands.q / m0)
+    parts = (binned / n - mix) ** 2 / (
+        mix / n + value**2 * bands.p / m1 + (1 - value) ** 2 * bands.q / m0
+    )
     worst = np.argsort(parts)[::-1][:3]
     total = float(parts.sum())
     return {
@@ -185,7 +216,9 @@ def fit_diagnostic(bands: BinnedDensities, binned: FloatArray, value: float, m1:
     }
 
 
-def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float, ends: Interval | None) -> tuple[str, ...]:
+def warnings_of(
+    bands: BinnedDensities, spread: Variance, fit_pvalue: float, ends: Interval | None
+) -> tuple[str, ...]:
     """Reasons to distrust an estimate, or to read it with care; with interval ends, also those at 0 and 1."""
     out = []
     distance = 0.5 * float(np.abs(bands.p - bands.q).sum())
@@ -193,7 +226,9 @@ def warnings_of(bands: BinnedDensities, spread: Variance, fit_pvalue: float, end
         out.append("the prevalence is weakly identified: the scores hardly separate the classes")
     if min(bands.m1, bands.m0) < 20:
         fewest = two_digits(min(bands.m1, bands.m0))
-        out.append(f"only {fewest} labelled scores of one class (< 20): the interval is approximate")
+        out.append(
+            f"only {fewest} labelled scores of one class (< 20): the interval is approximate"
+        )
     if doubtful := doubt(fit_pvalue):
         out.append(doubtful)
     if ends is not None and ends[0] == 0 and ends[1] < 1:
@@ -222,11 +257,20 @@ def modelled_estimate(
     if isinstance(target, ScoreCounts) and labelled.exact != target.exact:
         labelled, target = labelled.to_grid(), target.to_grid()
     if density == "auto" and few_distinct(labelled):
-        counts = target if isinstance(target, ScoreCounts) else ScoreCounts.from_scores(target, exact=True)
+        counts = (
+            target
+            if isinstance(target, ScoreCounts)
+            else ScoreCounts.from_scores(target, exact=True)
+        )
         m0, m1 = labelled.counts.sum(axis=1).tolist()
         sizes = None if effective is None else (effective, m1, m0)
         return binned_estimate(
-            labelled, counts, positive=positive, interval=interval, confidence_level=confidence_level, sizes=sizes
+            labelled,
+            counts,
+            positive=positive,
+            interval=interval,
+            confidence_level=confidence_level,
+            sizes=sizes,
         )
     cells = score_cells(labelled)
     counted = cells.count(target)
@@ -234,9 +278,14 @@ def modelled_estimate(
     n = total if effective is None else effective
     name = density if isinstance(density, str) else getattr(density, "__name__", "function")
     make = partial(
-        PrevalenceEstimate, confidence_level=confidence_level, positive=positive, n_target=total, interval=interval,
-        target_scores=target, density=name,
-    )  # fmt: skip
+        PrevalenceEstimate,
+        confidence_level=confidence_level,
+        positive=positive,
+        n_target=total,
+        interval=interval,
+        target_scores=target,
+        density=name,
+    )
     if np.allclose(cells.positives / m1, cells.negatives / m0, rtol=0, atol=1e-12):
         mixture = Mixture(cells.cells.p, cells.cells.q, counted)
         return make(mixture=mixture, densities=cells.cells, **_not_identified())
@@ -247,7 +296,9 @@ def modelled_estimate(
         else:
             fitted = _of_function(density, labelled, cells, folding, folds)
         shares = (fitted.positives / m1, fitted.negatives / m0)
-        matches.append((fitted.members, MomentMatch(fitted.left, counted / total, *shares, (n, m1, m0))))
+        matches.append(
+            (fitted.members, MomentMatch(fitted.left, counted / total, *shares, (n, m1, m0)))
+        )
     match = TwoFoldings(*(found for _, found in matches))
     value = match.solve()
     spread = match.variance(value)
@@ -257,28 +308,46 @@ def modelled_estimate(
 
         def between(method: str, realised: bool) -> Interval:
             if method == "wald":
-                return _wald(value, spread.about_target(value, n) if realised else spread.total, confidence_level)
+                return _wald(
+                    value,
+                    spread.about_target(value, n) if realised else spread.total,
+                    confidence_level,
+                )
             return match.interval(method, confidence_level, realised)
 
         ends, realised = _both(interval, between)
     p, q = match.densities
-    ranks = ScoreCounts(np.arange(len(p), dtype=np.float64), np.stack((cells.negatives, cells.positives)), exact=True)
+    ranks = ScoreCounts(
+        np.arange(len(p), dtype=np.float64),
+        np.stack((cells.negatives, cells.positives)),
+        exact=True,
+    )
     bands = quantile_bins(ranks)
     binned = np.bincount(bands.bin_of(ranks.values), counted, len(bands.p)).astype(np.float64)
     fit = fit_diagnostic(bands, binned * (n / total), value, m1, m0)
     return make(
-        value=value, low=ends[0], high=ends[1], variance=spread, realised=realised,
-        mixture=Mixture(p, q, counted), densities=replace(cells.cells, p=p, q=q),
-        deviance=match.deviance, members=matches[0][0], undefined=_untested(fit),
-        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan), ends), **fit,
-    )  # fmt: skip
+        value=value,
+        low=ends[0],
+        high=ends[1],
+        variance=spread,
+        realised=realised,
+        mixture=Mixture(p, q, counted),
+        densities=replace(cells.cells, p=p, q=q),
+        deviance=match.deviance,
+        members=matches[0][0],
+        undefined=_untested(fit),
+        warnings=warnings_of(bands, spread, fit.get("fit_pvalue", math.nan), ends),
+        **fit,
+    )
 
 
 def few_distinct(labelled: ScoreCounts) -> bool:
     """True where each distinct labelled score can have a bin of its own, so that bins lose no detail."""
     negatives, positives = labelled.counts.sum(axis=1)
     used = int(np.count_nonzero(labelled.counts.sum(axis=0)))
-    return bool(min(negatives, positives) > 0) and used <= n_bins(float(positives), float(negatives))
+    return bool(min(negatives, positives) > 0) and used <= n_bins(
+        float(positives), float(negatives)
+    )
 
 
 def _of_function(
@@ -289,7 +358,9 @@ def _of_function(
     at = 1 / (1 + np.exp(-cells.place)) if cells.cells.unit else cells.cells.centres
 
     def log_ratio(without0: FloatArray, without1: FloatArray) -> FloatArray:
-        samples = [np.repeat(labelled.values, np.rint(c).astype(np.int64)) for c in (without0, without1)]
+        samples = [
+            np.repeat(labelled.values, np.rint(c).astype(np.int64)) for c in (without0, without1)
+        ]
         ratio = np.asarray(density(samples[0], samples[1])(at), dtype=np.float64)
         if ratio.shape != at.shape or not (ratio >= 0).all():
             raise ValueError(
@@ -303,9 +374,19 @@ def _of_function(
     folds = int(min(most, positives.sum(), negatives.sum()))
     members = {"function": 1.0}
     if folds < 2:
-        return FittedRatio(log_ratio(negatives, positives)[None], cells.positives[None], cells.negatives[None], members)
+        return FittedRatio(
+            log_ratio(negatives, positives)[None],
+            cells.positives[None],
+            cells.negatives[None],
+            members,
+        )
     held1, held0 = folding(positives, folds), folding(negatives, folds)
-    left = np.stack([log_ratio(negatives - out0, positives - out1) for out0, out1 in zip(held0, held1, strict=True)])
+    left = np.stack(
+        [
+            log_ratio(negatives - out0, positives - out1)
+            for out0, out1 in zip(held0, held1, strict=True)
+        ]
+    )
     index = cells.cells.bin_of(labelled.values)
     size = len(cells.place)
     by_cell = [np.zeros((folds, size)), np.zeros((folds, size))]
@@ -351,7 +432,9 @@ def raw_estimate(
         density="raw",
         realised=realised,
         undefined={"fit_pvalue": "densities are taken as known: the fit cannot be tested"},
-        warnings=("density='raw' holds only for scores that are calibrated at the calibration set's prevalence",),
+        warnings=(
+            "density='raw' holds only for scores that are calibrated at the calibration set's prevalence",
+        ),
     )
 
 
@@ -372,14 +455,20 @@ def class_estimate(
     With weights (n,) the target's rows count for as many samples as these sum to.
     """
     if density not in CLASS_DENSITIES:
-        raise ValueError(f"for more than two classes density must be one of {CLASS_DENSITIES}, got {density!r}")
+        raise ValueError(
+            f"for more than two classes density must be one of {CLASS_DENSITIES}, got {density!r}"
+        )
     if interval not in CLASS_INTERVALS:
-        raise ValueError(f"for more than two classes interval must be one of {CLASS_INTERVALS}, got {interval!r}")
+        raise ValueError(
+            f"for more than two classes interval must be one of {CLASS_INTERVALS}, got {interval!r}"
+        )
     size, n = len(labels), float(len(target) if weights is None else weights.sum())
     labelled = np.bincount(actual, minlength=size).astype(np.float64)
     if labelled.min() < 2:
         few = [label for label, m in zip(labels, labelled, strict=True) if m < 2]
-        raise ValueError(f"calibration needs at least two labelled samples of each class, too few of {few[:10]}")
+        raise ValueError(
+            f"calibration needs at least two labelled samples of each class, too few of {few[:10]}"
+        )
     tops = TopScoreCounts.from_scores(actual, held, size)
     wanted = TopScoreCounts.from_scores(np.zeros(len(target), dtype=np.int64), target, 1, weights)
     scaling = None
@@ -388,7 +477,9 @@ def class_estimate(
     else:
         forms = default_forms(labelled) if density == "auto" else (density,)
         scaling, ratios = fit_scaling(actual, held, forms, folds_for(target))
-        shares = scaled_shares(scaling, (actual, ratios), target, confidence_level, weights, interval)
+        shares = scaled_shares(
+            scaling, (actual, ratios), target, confidence_level, weights, interval
+        )
     k = labels.index(positive)
     own, every = float(shares.of_labelled[k, k]), float(shares.of_labelled[:, k].sum())
     total = float(shares.covariance[k, k])
@@ -400,13 +491,21 @@ def class_estimate(
         binned = BinnedShares.of_tops(tops, wanted, shares.values)
         statistic, df, pvalue = binned.statistic, binned.degrees, binned.fit_pvalue
     else:
-        lost = [label for label, identified in zip(labels, shares.identified, strict=True) if not identified]
-        undefined["by_class"] = f"not identified, because scores do not tell these classes apart: {lost[:10]}"
+        lost = [
+            label
+            for label, identified in zip(labels, shares.identified, strict=True)
+            if not identified
+        ]
+        undefined["by_class"] = (
+            f"not identified, because scores do not tell these classes apart: {lost[:10]}"
+        )
         if math.isnan(value):
             undefined |= dict.fromkeys(("value", "low", "high"), undefined["by_class"])
     warnings = []
     if labelled.min() < 20:
-        warnings.append(f"a class has only {labelled.min():g} labelled samples (< 20): the intervals are approximate")
+        warnings.append(
+            f"a class has only {labelled.min():g} labelled samples (< 20): the intervals are approximate"
+        )
     if doubtful := doubt(pvalue):
         warnings.append(doubtful)
     return ClassPrevalenceEstimate(
@@ -445,4 +544,8 @@ def _not_identified() -> dict[str, Any]:
     """Fields of an estimate from scores that do not tell the classes apart."""
     reasons = dict.fromkeys(("value", "low", "high", "fit_pvalue"), _NOT_IDENTIFIED)
     unknown = dict.fromkeys(("value", "low", "high"), math.nan)
-    return {**unknown, "variance": Variance(math.inf, math.inf, math.inf, 0.0), "undefined": reasons}
+    return {
+        **unknown,
+        "variance": Variance(math.inf, math.inf, math.inf, 0.0),
+        "undefined": reasons,
+    }

@@ -14,7 +14,9 @@ REFUSED = 0.01
 Where the assumption holds, one estimate in a hundred is refused. A number with a warning is read as a number, and most
 refused estimates are far from the truth.
 """
-_CAUSE = "either more than the shares of the classes changed, or the labelled scores are training scores"
+_CAUSE = (
+    "either more than the shares of the classes changed, or the labelled scores are training scores"
+)
 
 
 def misfit(pvalue: float) -> str:
@@ -30,4 +32,8 @@ def refusal(pvalue: float) -> str:
 
 def doubt(pvalue: float) -> str:
     """Return the warning about an estimate that is stated though its fit is doubtful; else empty."""
-    return f"{misfit(pvalue)}; {_CAUSE}; do not trust the estimate" if REFUSED <= pvalue < DOUBTFUL else ""
+    return (
+        f"{misfit(pvalue)}; {_CAUSE}; do not trust the estimate"
+        if REFUSED <= pvalue < DOUBTFUL
+        else ""
+    )

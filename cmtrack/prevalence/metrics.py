@@ -61,7 +61,11 @@ class EstimatedShares(Samples):
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> EstimatedShares | None:
         """The calibrated shares of all classes, where there are no two groups."""
-        return None if views.seen(EachScore, "class means") is None else estimated_shares(views.statistics, views.level)
+        return (
+            None
+            if views.seen(EachScore, "class means") is None
+            else estimated_shares(views.statistics, views.level)
+        )
 
     def argument(self) -> ClassShares:
         """Return the shares."""
@@ -78,7 +82,8 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
     labelled = pooled(by_fold, 2)
     n0, n1 = statistics.score_moments.n.tolist()
     actual = float(n1) / (n0 + n1) if target is None else None
-    if not (labelled.counts.sum(axis=1) > 0).all():  # only own labels: a calibration set of one class is refused
+    # only own labels: a calibration set of one class is refused
+    if not (labelled.counts.sum(axis=1) > 0).all():
         return Estimated(None, actual)
     if target is None and statistics.labelled is not None:
         target = own.channels((0, 1))  # given labelled scores, evaluated target
@@ -89,14 +94,20 @@ def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estim
     positive = step.labels[step.positive]
     if statistics.labelled is not None and target is not None:  # calibration sets carry no weights
         modelled = partial(
-            modelled_estimate, target=target, positive=positive, confidence_level=level, effective=effective
+            modelled_estimate,
+            target=target,
+            positive=positive,
+            confidence_level=level,
+            effective=effective,
         )
         estimate, rests = modelled(labelled), without_each_fold(by_fold, 2)
         if rests:
             estimate = estimate.exposed([modelled(rest) for rest in rests])
     else:
         sizes = (effective, m1 * scale, m0 * scale)
-        estimate = binned_estimate(labelled, target, positive=positive, confidence_level=level, sizes=sizes)
+        estimate = binned_estimate(
+            labelled, target, positive=positive, confidence_level=level, sizes=sizes
+        )
     return Estimated(estimate.unless_refused(), actual)
 
 
@@ -130,13 +141,18 @@ def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | 
 
 
 def _fit_of_classes(
-    labelled: TopScoreCounts, target: TopScoreCounts, shares: ClassShares, scales: tuple[float, float]
+    labelled: TopScoreCounts,
+    target: TopScoreCounts,
+    shares: ClassShares,
+    scales: tuple[float, float],
 ) -> float:
     """p-value of the fit of the target to the labelled classes; NaN where it cannot be tested."""
     if not (shares.identified.all() and np.isfinite(shares.values).all()):
         return math.nan
     binned = BinnedShares.of_tops(labelled, target, shares.values)
-    return replace(binned, counts=binned.counts * scales[0], target=binned.target * scales[1]).fit_pvalue
+    return replace(
+        binned, counts=binned.counts * scales[0], target=binned.target * scales[1]
+    ).fit_pvalue
 
 
 def effective_share(statistics: Statistics) -> float:
@@ -180,7 +196,11 @@ def _bias(s: TwoClasses) -> Any:
 
 def _labels_sd(s: TwoClasses) -> Any:
     variance = s.labels_variance
-    return np.sqrt(variance) if np.isrealobj(variance) or variance.real > 0 else complex(math.nan, math.nan)
+    return (
+        np.sqrt(variance)
+        if np.isrealobj(variance) or variance.real > 0
+        else complex(math.nan, math.nan)
+    )
 
 
 @dataclass(frozen=True)
@@ -245,60 +265,173 @@ def _bias_ends(e: Any) -> tuple[float, float]:
 _EXPECTED, _CALIBRATED = "Gubbels (2023), section 1.2.3", "Gubbels (2023), section 0.4"
 
 
-def _share(name: str, value: Any, of: str, formula: str, source: str = _CALIBRATED, **words: Any) -> Metric:
+def _share(
+    name: str, value: Any, of: str, formula: str, source: str = _CALIBRATED, **words: Any
+) -> Metric:
     """A metric of the section: between 0 and 1 and not ranked, unless ``words`` say otherwise."""
     usual = {"low": 0.0, "high": 1.0, "better": "", "headline": False, "needs": "probabilities"}
-    return Metric(f"prevalence/{name}", value, of=of, formula=formula, source=source, **{**usual, **words})
+    return Metric(
+        f"prevalence/{name}", value, of=of, formula=formula, source=source, **{**usual, **words}
+    )
 
 
 _ZERO: dict[str, Any] = {"low": -1.0, "better": "nearest zero"}
 _BIAS: dict[str, Any] = {"title": "prevalence bias", "brief": "prev. bias", **_ZERO}
 _VARIANCE: dict[str, Any] = {"source": "variance by source", "interval": ""}
 
-PREVALENCE = Section("prevalence", "Prevalence", (
-    _share("actual", Actual(), "means", "share of actual positives", "", interval="wilson", headline=False,
-           title="actual prevalence"),
-    _share("expected", _expected, "means", "mean score", _EXPECTED, title="expected prevalence"),
-    _share("expected_count", attrgetter("score_sum"), "means", "sum of scores", _EXPECTED, high=math.inf),
-    _share("bias", _bias, "means", "(Σ s − Σ y) / n", _EXPECTED, headline=True, **_BIAS),
-    _share("expected_count_sd_labels_only", _labels_sd, "spread",
-           "√Σ s (1 − s): the labels' spread, not the count's error", _EXPECTED, high=math.inf,
-           title="standard deviation of the expected count, labels only"),
-    _share("classify_and_count", Called(PREDICTED_POSITIVE, BinaryCounts._fields), "binary",
-           "share of predicted positives", "", interval="wilson"),
-    _share("calibrated", OfEstimate(attrgetter("value"), attrgetter("estimate.low", "estimate.high")), "calibrated",
-           "share of positives by labelled scores. With a calibration set: a stack of density ratios, as "
-           "estimate_prevalence(density=\"auto\"). Without one: maximum likelihood over quantile bins, cross-fitted",
-           interval="profile", headline=True,
-           title="calibrated prevalence", brief="prevalence"),
-    _share("calibrated_low", OfEstimate(attrgetter("low")), "calibrated", "lower end of its interval", interval="",
-           title="calibrated prevalence, lower end", brief="calibrated low"),
-    _share("calibrated_high", OfEstimate(attrgetter("high")), "calibrated", "upper end of its interval", interval="",
-           title="calibrated prevalence, upper end", brief="calibrated high"),
-    _share("calibrated_count", OfEstimate(attrgetter("count"), attrgetter("estimate.count_low", "estimate.count_high")),
-           "calibrated", "calibrated share times the target's size", interval="profile", high=math.inf),
-    _share("calibrated_bias", Bias(attrgetter("value"), _bias_ends), "calibrated rows", "calibrated − actual",
-           interval="profile", title="calibrated prevalence bias", brief="calibrated bias", **_ZERO),
-    _share("share_target", OfEstimate(lambda e: e.shares[0]), "calibrated",
-           "share of the error that comes from the target's size", **_VARIANCE,
-           title="share of the variance from the target"),
-    _share("share_positives", OfEstimate(lambda e: e.shares[1]), "calibrated",
-           "share that comes from the labelled positives", **_VARIANCE,
-           title="share of the variance from the labelled positives"),
-    _share("share_negatives", OfEstimate(lambda e: e.shares[2]), "calibrated",
-           "share that comes from the labelled negatives", **_VARIANCE,
-           title="share of the variance from the labelled negatives"),
-    _share("fit_pvalue", OfEstimate(attrgetter("fit_pvalue"), named="fit_pvalue"), "calibrated",
-           "small: not only the prevalence changed; large: no proof that nothing else did",
-           "Pearson's X² of target against mixture", interval="",
-           title="p-value of the fit"),
-    _share("<label>/actual", Actual(), "class means", "share of the class", "", interval="wilson"),
-    _share("<label>/expected", _expected, "class means", "mean probability of the class", _EXPECTED),
-    _share("<label>/bias", _bias, "class means", "expected − actual", _EXPECTED, **_BIAS),
-    _share("<label>/calibrated", OfShares(attrgetter("values"), attrgetter("low", "high")), "class shares",
-           "maximum-likelihood share of the class, all classes jointly", interval="profile"),
-    _share("<label>/calibrated_low", OfShares(attrgetter("low")), "class shares", "lower end of its interval",
-           interval=""),
-    _share("<label>/calibrated_high", OfShares(attrgetter("high")), "class shares", "upper end of its interval",
-           interval=""),
-), of_positive=True)  # fmt: skip
+PREVALENCE = Section(
+    "prevalence",
+    "Prevalence",
+    (
+        _share(
+            "actual",
+            Actual(),
+            "means",
+            "share of actual positives",
+            "",
+            interval="wilson",
+            headline=False,
+            title="actual prevalence",
+        ),
+        _share(
+            "expected", _expected, "means", "mean score", _EXPECTED, title="expected prevalence"
+        ),
+        _share(
+            "expected_count",
+            attrgetter("score_sum"),
+            "means",
+            "sum of scores",
+            _EXPECTED,
+            high=math.inf,
+        ),
+        _share("bias", _bias, "means", "(Σ s − Σ y) / n", _EXPECTED, headline=True, **_BIAS),
+        _share(
+            "expected_count_sd_labels_only",
+            _labels_sd,
+            "spread",
+            "√Σ s (1 − s): the labels' spread, not the count's error",
+            _EXPECTED,
+            high=math.inf,
+            title="standard deviation of the expected count, labels only",
+        ),
+        _share(
+            "classify_and_count",
+            Called(PREDICTED_POSITIVE, BinaryCounts._fields),
+            "binary",
+            "share of predicted positives",
+            "",
+            interval="wilson",
+        ),
+        _share(
+            "calibrated",
+            OfEstimate(attrgetter("value"), attrgetter("estimate.low", "estimate.high")),
+            "calibrated",
+            "share of positives by labelled scores. With a calibration set: a stack of density ratios, as "
+            'estimate_prevalence(density="auto"). Without one: maximum likelihood over quantile bins, cross-fitted',
+            interval="profile",
+            headline=True,
+            title="calibrated prevalence",
+            brief="prevalence",
+        ),
+        _share(
+            "calibrated_low",
+            OfEstimate(attrgetter("low")),
+            "calibrated",
+            "lower end of its interval",
+            interval="",
+            title="calibrated prevalence, lower end",
+            brief="calibrated low",
+        ),
+        _share(
+            "calibrated_high",
+            OfEstimate(attrgetter("high")),
+            "calibrated",
+            "upper end of its interval",
+            interval="",
+            title="calibrated prevalence, upper end",
+            brief="calibrated high",
+        ),
+        _share(
+            "calibrated_count",
+            OfEstimate(
+                attrgetter("count"), attrgetter("estimate.count_low", "estimate.count_high")
+            ),
+            "calibrated",
+            "calibrated share times the target's size",
+            interval="profile",
+            high=math.inf,
+        ),
+        _share(
+            "calibrated_bias",
+            Bias(attrgetter("value"), _bias_ends),
+            "calibrated rows",
+            "calibrated − actual",
+            interval="profile",
+            title="calibrated prevalence bias",
+            brief="calibrated bias",
+            **_ZERO,
+        ),
+        _share(
+            "share_target",
+            OfEstimate(lambda e: e.shares[0]),
+            "calibrated",
+            "share of the error that comes from the target's size",
+            **_VARIANCE,
+            title="share of the variance from the target",
+        ),
+        _share(
+            "share_positives",
+            OfEstimate(lambda e: e.shares[1]),
+            "calibrated",
+            "share that comes from the labelled positives",
+            **_VARIANCE,
+            title="share of the variance from the labelled positives",
+        ),
+        _share(
+            "share_negatives",
+            OfEstimate(lambda e: e.shares[2]),
+            "calibrated",
+            "share that comes from the labelled negatives",
+            **_VARIANCE,
+            title="share of the variance from the labelled negatives",
+        ),
+        _share(
+            "fit_pvalue",
+            OfEstimate(attrgetter("fit_pvalue"), named="fit_pvalue"),
+            "calibrated",
+            "small: not only the prevalence changed; large: no proof that nothing else did",
+            "Pearson's X² of target against mixture",
+            interval="",
+            title="p-value of the fit",
+        ),
+        _share(
+            "<label>/actual", Actual(), "class means", "share of the class", "", interval="wilson"
+        ),
+        _share(
+            "<label>/expected", _expected, "class means", "mean probability of the class", _EXPECTED
+        ),
+        _share("<label>/bias", _bias, "class means", "expected − actual", _EXPECTED, **_BIAS),
+        _share(
+            "<label>/calibrated",
+            OfShares(attrgetter("values"), attrgetter("low", "high")),
+            "class shares",
+            "maximum-likelihood share of the class, all classes jointly",
+            interval="profile",
+        ),
+        _share(
+            "<label>/calibrated_low",
+            OfShares(attrgetter("low")),
+            "class shares",
+            "lower end of its interval",
+            interval="",
+        ),
+        _share(
+            "<label>/calibrated_high",
+            OfShares(attrgetter("high")),
+            "class shares",
+            "upper end of its interval",
+            interval="",
+        ),
+    ),
+    of_positive=True,
+)

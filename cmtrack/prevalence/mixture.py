@@ -125,7 +125,9 @@ class Variance:
         return max(self.total - prevalence * (1 - prevalence) / n, 1e-3 * self.total)
 
 
-def variance(p: FloatArray, q: FloatArray, prevalence: float, n: float, m1: float, m0: float) -> Variance:
+def variance(
+    p: FloatArray, q: FloatArray, prevalence: float, n: float, m1: float, m0: float
+) -> Variance:
     """Variance of the estimate from n target samples and densities of m1 positives and m0 negatives.
 
     ``p``, ``q``, shape (B,): binned densities, each summing to 1.
@@ -156,7 +158,12 @@ def profile_interval(
 
 
 def score_interval(
-    mixture: Mixture, estimate: float, m1: float, m0: float, confidence_level: float, realised: bool = False
+    mixture: Mixture,
+    estimate: float,
+    m1: float,
+    m0: float,
+    confidence_level: float,
+    realised: bool = False,
 ) -> tuple[float, float]:
     """Invert the score test, the labelled scores' error taken at each candidate.
 
@@ -217,7 +224,13 @@ def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-
     [0.8, 0.2]
     """
     size = densities.shape[1]
-    return climb(lambda shares: densities @ shares, lambda ratio: densities.T @ ratio, weights, size, tolerance)
+    return climb(
+        lambda shares: densities @ shares,
+        lambda ratio: densities.T @ ratio,
+        weights,
+        size,
+        tolerance,
+    )
 
 
 def climb(

@@ -45,7 +45,9 @@ def calibration_parts(calibration: Any, otherwise: str = "") -> tuple[Any, Any, 
         parts = ()
     if len(parts) not in (2, 3):
         got = f"{len(parts)} values" if parts else f"{calibration!r:.60}"
-        raise ValueError(f"calibration must be (y, scores) or (y, scores, fold_ids){otherwise}, got {got}")
+        raise ValueError(
+            f"calibration must be (y, scores) or (y, scores, fold_ids){otherwise}, got {got}"
+        )
     names = ("calibration y", "calibration scores", "calibration fold_ids")
     aligned = align_rows(dict(zip(names, parts, strict=False)))
     return aligned[names[0]], aligned[names[1]], aligned.get(names[2])
@@ -66,13 +68,17 @@ class Folds:
         codes, values = encode_values("fold_ids", ids)
         distinct: list[Any] = list(values)
         if len(codes) != n_rows:
-            raise ValueError(f"fold_ids must have one id for each of the {n_rows} labelled rows, got {len(codes)}")
+            raise ValueError(
+                f"fold_ids must have one id for each of the {n_rows} labelled rows, got {len(codes)}"
+            )
         if len(distinct) < 2:
             raise ValueError(f"fold_ids must name at least two folds, got {distinct}")
         try:
             rank = {fold: place for place, fold in enumerate(sorted(distinct))}
         except TypeError:
-            raise ValueError(f"fold_ids must be all numbers or all texts, got {distinct[:5]}") from None
+            raise ValueError(
+                f"fold_ids must be all numbers or all texts, got {distinct[:5]}"
+            ) from None
         return cls(np.array([rank[fold] for fold in distinct])[codes])
 
     @property
@@ -112,7 +118,9 @@ class Folds:
         """
         lengths = [len(scores) for scores in sets]
         if len(set(lengths)) > 1 or not lengths[0]:
-            raise ValueError(f"{what} must hold as many rows for each fold, at least one, got {lengths[:12]}")
+            raise ValueError(
+                f"{what} must hold as many rows for each fold, at least one, got {lengths[:12]}"
+            )
         return np.concatenate(sets), np.repeat(self.sizes, lengths[0])
 
     def per_row(self, counted: Counted) -> Counted:
@@ -150,7 +158,9 @@ def pooled(labelled: Counted, size: int) -> Counted:
     """The labelled scores of all folds together, by class."""
     if isinstance(labelled, TopScoreCounts):
         return reduce(add, labelled.blocks(size))
-    return replace(labelled, counts=labelled.counts.reshape(-1, size, labelled.counts.shape[1]).sum(axis=0))
+    return replace(
+        labelled, counts=labelled.counts.reshape(-1, size, labelled.counts.shape[1]).sum(axis=0)
+    )
 
 
 def without_each_fold(labelled: Counted, size: int) -> list[Counted]:

@@ -275,7 +275,11 @@ class BasePrevalence(ABC):
     @property
     def inflation(self) -> float:
         """Total variance over target variance; the naive likelihood interval takes it for 1."""
-        return self.variance.total / self.variance.target if math.isfinite(self.variance.total) else math.nan
+        return (
+            self.variance.total / self.variance.target
+            if math.isfinite(self.variance.total)
+            else math.nan
+        )
 
     @property
     @abstractmethod
@@ -301,7 +305,11 @@ class BasePrevalence(ABC):
         warnings = (EXPOSED, *self.warnings)
         if math.isnan(self.value):
             return replace(self, warnings=warnings)
-        low, high, (least, most) = min([self.low, *values]), max([self.high, *values]), self.realised
+        low, high, (least, most) = (
+            min([self.low, *values]),
+            max([self.high, *values]),
+            self.realised,
+        )
         realised = (min([least, *values]), max([most, *values]))
         return replace(self, low=low, high=high, realised=realised, warnings=warnings)
 
@@ -356,7 +364,9 @@ class BasePrevalence(ABC):
     def _check_estimated(self, use: str) -> None:
         """ValueError if there is no estimate for a use."""
         if math.isnan(self.value) or math.isnan(self.variance.total):
-            raise ValueError(f"{use} needs an identified prevalence; this estimate is NaN: {self.why}")
+            raise ValueError(
+                f"{use} needs an identified prevalence; this estimate is NaN: {self.why}"
+            )
 
     @property
     def _notes(self) -> list[str]:
@@ -449,13 +459,18 @@ class PrevalenceEstimate(BasePrevalence):
         own = self.densities
         if own is None or math.isnan(self.fit_pvalue):
             return math.nan
-        counts, places = np.stack((own.negatives, own.positives)), np.arange(len(own.p), dtype=np.float64)
+        counts, places = (
+            np.stack((own.negatives, own.positives)),
+            np.arange(len(own.p), dtype=np.float64),
+        )
         group = places.astype(np.int64)
         if len(group) > self.fit_df + 2:  # the test has fewer bins than the model
             group = quantile_bins(ScoreCounts(places, counts, exact=True)).bin_of(places)
         part = self.mixture.w + 1e-9
         place = np.bincount(group, part * own.centres) / np.bincount(group, part)
-        table = np.stack([np.bincount(group, row) for row in (*counts, self.mixture.w)]).astype(np.float64)
+        table = np.stack([np.bincount(group, row) for row in (*counts, self.mixture.w)]).astype(
+            np.float64
+        )
         binned = BinnedShares(table[:2], table[2], place)
         return float(binned.missed_move[1]) if binned.identified else math.nan
 
@@ -464,7 +479,10 @@ class PrevalenceEstimate(BasePrevalence):
         if math.isnan(self.value) or math.isnan(self.missed_move):
             return super()._notes
         most = f"{100 * self.missed_move:.2g}"
-        return [*super()._notes, f"A shift that the test of the fit would miss moves it by up to {most} points."]
+        return [
+            *super()._notes,
+            f"A shift that the test of the fit would miss moves it by up to {most} points.",
+        ]
 
     def likelihood(self, n_points: int = 401) -> Likelihood:
         """The deviance 2 (l_max - l) on a grid of prevalences around the estimate, adjusted and naive.
@@ -474,7 +492,9 @@ class PrevalenceEstimate(BasePrevalence):
         one fold. Without an estimate the likelihood is flat: deviance 0 everywhere.
         """
         if math.isnan(self.value):
-            return Likelihood(np.linspace(0.0, 1.0, n_points), np.zeros(n_points), np.zeros(n_points))
+            return Likelihood(
+                np.linspace(0.0, 1.0, n_points), np.zeros(n_points), np.zeros(n_points)
+            )
         reach = max(self.high - self.value, self.value - self.low, 1e-6) * 2
         low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
         grid = np.union1d(np.linspace(low, high, n_points), [self.value])
@@ -492,7 +512,11 @@ class PrevalenceEstimate(BasePrevalence):
     @property
     def _effective(self) -> float:
         """Effective size of the target; with weights less than their sum."""
-        size = 1 / (self.variance.target * self.variance.information) if self.variance.information > 0 else math.nan
+        size = (
+            1 / (self.variance.target * self.variance.information)
+            if self.variance.information > 0
+            else math.nan
+        )
         return size if math.isfinite(size) else float(self.mixture.w.sum())
 
     def posterior(self, scores: Any, method: str = "interpolated") -> FloatArray:
@@ -533,7 +557,9 @@ class PrevalenceEstimate(BasePrevalence):
             return float(weight @ expit(at_target + shift)) / float(weight.sum()) - self.value
 
         shift = brentq(excess, -60.0, 60.0)
-        return np.asarray(expit(np.interp(self.densities.line(array), centres, heights) + prior + shift))
+        return np.asarray(
+            expit(np.interp(self.densities.line(array), centres, heights) + prior + shift)
+        )
 
     def _most_probable(self, scores: FloatArray) -> BoolArray:
         return np.asarray(self.posterior(scores) >= 0.5)
@@ -551,9 +577,22 @@ class PrevalenceEstimate(BasePrevalence):
         """One row: value, interval, count, shares of the variance, fit."""
         from cmtrack._pandas import pd
 
-        names = ("value", "low", "high", "count", "count_low", "count_high", "count_sd", "fit_pvalue")
-        row: dict[str, Any] = {"positive": self.positive} | {name: getattr(self, name) for name in names}
-        row |= dict(zip(("share_target", "share_positives", "share_negatives"), self.shares, strict=True))
+        names = (
+            "value",
+            "low",
+            "high",
+            "count",
+            "count_low",
+            "count_high",
+            "count_sd",
+            "fit_pvalue",
+        )
+        row: dict[str, Any] = {"positive": self.positive} | {
+            name: getattr(self, name) for name in names
+        }
+        row |= dict(
+            zip(("share_target", "share_positives", "share_negatives"), self.shares, strict=True)
+        )
         return pd.DataFrame([row | {"why": self.why}])
 
     def __repr__(self) -> str:
@@ -568,7 +607,9 @@ class PrevalenceEstimate(BasePrevalence):
         """The share and the number in a sentence, the sources of their errors, the likelihood, and warnings."""
         share, n = f"The share of “{self.positive}” in the population", f"{self.n_target:,g}"
         if math.isnan(self.value):
-            return notebook.view(notebook.sentence(f"{share} is not estimated: {self.why}."), notes=self._notes)
+            return notebook.view(
+                notebook.sentence(f"{share} is not estimated: {self.why}."), notes=self._notes
+            )
         target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
         return notebook.view(
             notebook.sentence(
@@ -634,7 +675,11 @@ class ClassPrevalenceEstimate(BasePrevalence):
         classes by one of the largest probability, which moves shares less.
         """
         moves = [] if self.binned is None else self.binned.missed_move.tolist()
-        return {label: move for label, move in zip(self.classes, moves, strict=False) if math.isfinite(move)}
+        return {
+            label: move
+            for label, move in zip(self.classes, moves, strict=False)
+            if math.isfinite(move)
+        }
 
     @property
     def _notes(self) -> list[str]:
@@ -643,7 +688,10 @@ class ClassPrevalenceEstimate(BasePrevalence):
             return super()._notes
         label = max(moves, key=moves.__getitem__)
         most = f"{100 * moves[label]:.2g} points (“{label}”)"
-        return [*super()._notes, f"A shift that the test of the fit would miss moves a share by up to {most}."]
+        return [
+            *super()._notes,
+            f"A shift that the test of the fit would miss moves a share by up to {most}.",
+        ]
 
     def exposed(self, left_out: Sequence[Self]) -> Self:
         """The same with the warning, and every class's interval over the estimates without each fold."""
@@ -657,7 +705,9 @@ class ClassPrevalenceEstimate(BasePrevalence):
             return estimate
         reason = estimate.undefined["value"]
         undefined = {**estimate.undefined, "by_class": reason}
-        return replace(estimate, class_shares=self.class_shares.withdrawn(reason), undefined=undefined)
+        return replace(
+            estimate, class_shares=self.class_shares.withdrawn(reason), undefined=undefined
+        )
 
     @property
     def by_class(self) -> dict[Label, ClassShare]:
@@ -681,19 +731,25 @@ class ClassPrevalenceEstimate(BasePrevalence):
         """The sPCC of the recalibrated posterior of the positive class that the model implies."""
         tau = self._ordering(self.at_target)
         spread = float(np.average((tau - self.value) ** 2, weights=self.target_weights))
-        return math.sqrt(spread / (self.value * (1 - self.value))) if 0 < self.value < 1 else math.nan
+        return (
+            math.sqrt(spread / (self.value * (1 - self.value))) if 0 < self.value < 1 else math.nan
+        )
 
     @property
     def sd_labels_only(self) -> float:
         """sqrt(sum tau (1-tau)) of the positive class: the labels' spread alone, not the count's error."""
         tau = self._ordering(self.at_target)
-        return math.sqrt(float(np.average(tau * (1 - tau), weights=self.target_weights)) * self.n_target)
+        return math.sqrt(
+            float(np.average(tau * (1 - tau), weights=self.target_weights)) * self.n_target
+        )
 
     @cached_property
     def _factors(self) -> FloatArray:
         """Factors of the ratios (K,) with which the posteriors' means over the target are the estimated shares."""
         assert self.scaling is not None
-        return matching_factors(self.scaling.ratios(self.at_target), self.class_shares.values, self.target_weights)
+        return matching_factors(
+            self.scaling.ratios(self.at_target), self.class_shares.values, self.target_weights
+        )
 
     def posterior(self, scores: Any) -> FloatArray:
         """Recalibrated probabilities (n, K) in the target, from probabilities (n, K).
@@ -701,12 +757,16 @@ class ClassPrevalenceEstimate(BasePrevalence):
         Their means over the target are the estimated shares.
         """
         if self.scaling is None:
-            raise ValueError("posterior needs a model, such as that of density='vector', got density='bins'")
+            raise ValueError(
+                "posterior needs a model, such as that of density='vector', got density='bins'"
+            )
         weighted = self.scaling.ratios(np.asarray(scores, dtype=np.float64)) * self._factors
         return weighted / weighted.sum(axis=1, keepdims=True)
 
     def _most_probable(self, scores: FloatArray) -> BoolArray:
-        return np.asarray(self.posterior(scores).argmax(axis=1) == self.classes.index(self.positive))
+        return np.asarray(
+            self.posterior(scores).argmax(axis=1) == self.classes.index(self.positive)
+        )
 
     def _ordering(self, scores: FloatArray) -> FloatArray:
         return self.posterior(scores)[:, self.classes.index(self.positive)]
@@ -723,12 +783,17 @@ class ClassPrevalenceEstimate(BasePrevalence):
     def __repr__(self) -> str:
         if self.refused is not None:
             classes = f"{len(self.classes)} classes"
-            return f"{type(self).__name__}({classes}: no estimate of {self.n_target:,g}; {self.why})"
+            return (
+                f"{type(self).__name__}({classes}: no estimate of {self.n_target:,g}; {self.why})"
+            )
         shown = [
-            f"{label!r}: {value:.6g} [{low:.6g}, {high:.6g}]" for label, (value, low, high) in self.by_class.items()
+            f"{label!r}: {value:.6g} [{low:.6g}, {high:.6g}]"
+            for label, (value, low, high) in self.by_class.items()
         ]
         more = f", … ({len(shown)} classes in all)" if len(shown) > 12 else ""
-        return f"{type(self).__name__}({', '.join(shown[:12])}{more}, of {self.n_target:g}; {ASSUMES})"
+        return (
+            f"{type(self).__name__}({', '.join(shown[:12])}{more}, of {self.n_target:g}; {ASSUMES})"
+        )
 
     def _repr_html_(self) -> str:
         """Share and number of every class with their intervals, the assumption, and warnings."""

@@ -27,9 +27,15 @@ def p_of(constant: ConstantAnswer) -> str:
 
 
 def constant_sentence(
-    constant: ConstantAnswer, shown: str, *, interval: Interval | None = None, several: str = "",
-    positive: Label | None = None, catalog: Catalog = BUILT_IN, say: Callable[[str], str] = quoted,
-) -> str:  # fmt: skip
+    constant: ConstantAnswer,
+    shown: str,
+    *,
+    interval: Interval | None = None,
+    several: str = "",
+    positive: Label | None = None,
+    catalog: Catalog = BUILT_IN,
+    say: Callable[[str], str] = quoted,
+) -> str:
     """Return the sentence on a run that is not shown to be better than the constant answer; empty if it is.
 
     "No run has a lower mean cost than always answering “worse”, which needs no model (0.713): “m2” has 4.100
@@ -56,7 +62,9 @@ def constant_sentence(
         claim = "is shown to have" if several else "is not shown to have"
     article = "a " if several or constant.ahead else ""
     has = f"{say(constant.run)} has {shown}" if several else f"it has {shown}"
-    title = f"{article}{constant.better} {fmt.metric_title(constant.metric, positive, catalog=catalog)}"
+    title = (
+        f"{article}{constant.better} {fmt.metric_title(constant.metric, positive, catalog=catalog)}"
+    )
     return f"{who} {claim} {title} than {than}: {has} ({p_of(constant)})."
 
 
@@ -84,13 +92,19 @@ def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> 
         sentences.append(_sentence_on(constant, best, ranking, several, say))
         taken = ranking.foremost
         if not several and taken is not best:
-            of_taken = constant.for_run(_key(taken, ranking), taken.name, _value_of(taken, constant.metric, ranking))
+            of_taken = constant.for_run(
+                _key(taken, ranking), taken.name, _value_of(taken, constant.metric, ranking)
+            )
             sentences.append(_sentence_on(of_taken, taken, ranking, "", say))
     return [sentence for sentence in sentences if sentence]
 
 
 def _sentence_on(
-    constant: ConstantAnswer, entry: Ranked, ranking: Ranking, several: str, say: Callable[[str], str]
+    constant: ConstantAnswer,
+    entry: Ranked,
+    ranking: Ranking,
+    several: str,
+    say: Callable[[str], str],
 ) -> str:
     """Return the sentence on one run of a ranking; empty if it is shown to be better."""
     interval = _interval_of(entry, constant.metric, ranking)
@@ -98,7 +112,13 @@ def _sentence_on(
     positive = ranking.evaluation.positive
     catalog = ranking.criterion.catalog
     return constant_sentence(
-        constant, shown, interval=interval, several=several, positive=positive, catalog=catalog, say=say
+        constant,
+        shown,
+        interval=interval,
+        several=several,
+        positive=positive,
+        catalog=catalog,
+        say=say,
     )
 
 
@@ -144,7 +164,9 @@ def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
             text = fmt.number(one.value, _interval_of(best, one.metric, ranking))
         earlier = rows.get(one.words, UnrankedRow(one.words, "", CONSTANT, {}))
         reason = "; ".join(filter(None, (earlier.reason, one.reason)))
-        rows[one.words] = replace(earlier, values=earlier.values | {one.metric: text}, reason=reason)
+        rows[one.words] = replace(
+            earlier, values=earlier.values | {one.metric: text}, reason=reason
+        )
     if ranking.over:
         return list(rows.values())
     data = ranking.evaluation.statistics.digest.content_only
@@ -155,8 +177,15 @@ def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
         evaluation = read.get(run.run_id)
         if evaluation is None or evaluation.statistics.digest.content_only != data:
             continue
-        metrics = {name: evaluation.metrics[name] for name in ranking.criterion.metrics if name in evaluation.metrics}
-        values = {name: fmt.number(value) if math.isfinite(value) else UNDEFINED for name, value in metrics.items()}
+        metrics = {
+            name: evaluation.metrics[name]
+            for name in ranking.criterion.metrics
+            if name in evaluation.metrics
+        }
+        values = {
+            name: fmt.number(value) if math.isfinite(value) else UNDEFINED
+            for name, value in metrics.items()
+        }
         values |= {name: "infinite" for name in values if name in evaluation.infinite}
         out.append(UnrankedRow(run.name, run.run_id, standing, values, unranked.reason))
     return out

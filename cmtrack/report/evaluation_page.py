@@ -33,11 +33,15 @@ def content(evaluation: Evaluation) -> dict[str, Any]:
         "classes": _classes(evaluation, judged),
         "class_scores": [head for head, _ in _class_scores(evaluation)],
         "class_calibration": "" if judged is None else judged.sentence(),
-        "class_rows": MAX_FIRST if len(evaluation.classes) > MAX_FIRST + 5 else len(evaluation.classes),
+        "class_rows": MAX_FIRST
+        if len(evaluation.classes) > MAX_FIRST + 5
+        else len(evaluation.classes),
         "n_classes": len(evaluation.classes),
         "mismatches": narrative.MISMATCHES,
         "segments": segments.page_tables(evaluation),
-        "steps": [_step(evaluation, s) for s in evaluation.reduced if evaluation.has_section("reduced")],
+        "steps": [
+            _step(evaluation, s) for s in evaluation.reduced if evaluation.has_section("reduced")
+        ],
         "facts": _facts(evaluation),
         "head": _head(evaluation),
     }
@@ -50,7 +54,9 @@ def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "title": evaluation.catalog.title(name, fmt.named),
-        "value": fmt.missing_word(evaluation, name) if math.isnan(value) else fmt.metric_value(entry, value, ends),
+        "value": fmt.missing_word(evaluation, name)
+        if math.isnan(value)
+        else fmt.metric_value(entry, value, ends),
         "sort": value if math.isfinite(value) else "",
         "interval": fmt.metric_interval(entry, value, ends),
         "better": entry.better,
@@ -86,9 +92,14 @@ def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Headline metrics in sections; the ends of an interval stand beside their value already."""
     sections: dict[str, list[dict[str, Any]]] = {}
     positive = "" if evaluation.positive is None else fmt.short(evaluation.positive)
-    first = {*evaluation.headline, *([narrative.AREA_OF_CLASSES] if evaluation.positive is None else [])}
+    first = {
+        *evaluation.headline,
+        *([narrative.AREA_OF_CLASSES] if evaluation.positive is None else []),
+    }
     for name in evaluation.metrics:
-        if name in first and not (name.endswith("roc_auc_ceiling") and evaluation.metrics[name] == 1):
+        if name in first and not (
+            name.endswith("roc_auc_ceiling") and evaluation.metrics[name] == 1
+        ):
             title = evaluation.catalog.section_title(name, fmt.short, positive)
             sections.setdefault(title, []).append(metric_row(evaluation, name))
     return [{"name": name, "rows": rows} for name, rows in sections.items()]
@@ -99,18 +110,27 @@ def _classes(evaluation: Evaluation, judged: ClassCalibration | None) -> list[di
         return []
     confused = {error[0]: error[1:] for error in narrative.confusions(evaluation)}
     brief = dict(zip(evaluation.labels, distinct(evaluation.labels, _NAME), strict=True))
-    adjusted = {} if judged is None else {tested.label: tested.pvalue_holm for tested in judged.classes}
+    adjusted = (
+        {} if judged is None else {tested.label: tested.pvalue_holm for tested in judged.classes}
+    )
     rows = []
     for label in evaluation.classes:
         prefix = f"class/{encode_label(label)}"
         row = _scores(evaluation, prefix, label) | {"shown": brief[label] or fmt.short(label)}
         row["support"] = evaluation.metrics[f"{prefix}/support"]
         row["support_shown"] = fmt.count(row["support"])
-        row["share"] = fmt.percent(row["support"] / evaluation.n_samples if evaluation.n_samples else math.nan)
-        row["scores"] = [metric_row(evaluation, f"{prefix}/{name}") for _, name in _class_scores(evaluation)]
+        row["share"] = fmt.percent(
+            row["support"] / evaluation.n_samples if evaluation.n_samples else math.nan
+        )
+        row["scores"] = [
+            metric_row(evaluation, f"{prefix}/{name}") for _, name in _class_scores(evaluation)
+        ]
         if judged is not None:  # the p-value of the class alone stands in the table of all metrics
             p = adjusted[label]
-            row["scores"][-1] |= {"value": fmt.p_text(p, judged.least), "sort": "" if math.isnan(p) else p}
+            row["scores"][-1] |= {
+                "value": fmt.p_text(p, judged.least),
+                "sort": "" if math.isnan(p) else p,
+            }
         row |= {"confused": "", "confused_sort": 0}
         if label in confused:
             predicted, count, share = confused[label]
@@ -118,22 +138,30 @@ def _classes(evaluation: Evaluation, judged: ClassCalibration | None) -> list[di
             row |= {"confused": text, "confused_sort": count}
         rows.append(row)
     if len(rows) > MAX_CLASS_ROWS:  # the weakest ones are what a reviewer looks for
-        rows = sorted(rows, key=lambda row: (row["f1"]["sort"] == "", row["f1"]["sort"]))[:MAX_CLASS_ROWS]
+        rows = sorted(rows, key=lambda row: (row["f1"]["sort"] == "", row["f1"]["sort"]))[
+            :MAX_CLASS_ROWS
+        ]
     return rows
 
 
 def _class_scores(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Heads and names of the available metrics by class, besides precision, recall and F1."""
     heads = {
-        "roc_auc": "ROC AUC", "average_precision": "AP", "calibration_error": "Calibration error",
+        "roc_auc": "ROC AUC",
+        "average_precision": "AP",
+        "calibration_error": "Calibration error",
         "calibration_pvalue": "p (Holm)",
-    }  # fmt: skip
+    }
     prefix = f"class/{encode_label(evaluation.labels[0])}"
-    return [(head, name) for name, head in heads.items() if f"{prefix}/{name}" in evaluation.metrics]
+    return [
+        (head, name) for name, head in heads.items() if f"{prefix}/{name}" in evaluation.metrics
+    ]
 
 
 def _scores(evaluation: Evaluation, prefix: str, label: object) -> dict[str, Any]:
-    rows = {name: metric_row(evaluation, f"{prefix}/{name}") for name in ("precision", "recall", "f1")}
+    rows = {
+        name: metric_row(evaluation, f"{prefix}/{name}") for name in ("precision", "recall", "f1")
+    }
     return {"label": str(label), "shown": fmt.short(label), **rows}
 
 
@@ -179,7 +207,9 @@ def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
     names = list(evaluation.metrics)
     if len(names) > MAX_METRIC_ROWS:
         names = [
-            name for name in names if not {"<label>", "<family>"} & set(evaluation.catalog.lookup(name).name.split("/"))
+            name
+            for name in names
+            if not {"<label>", "<family>"} & set(evaluation.catalog.lookup(name).name.split("/"))
         ]
     return [metric_row(evaluation, name) for name in names]
 
@@ -197,7 +227,9 @@ def _head(evaluation: Evaluation) -> list[str]:
     if evaluation.positive is not None:
         parts.append(f"positive group {fmt.named(evaluation.positive)}")
     if evaluation.reduced:
-        parts.append(f"grouped by {', then '.join(fmt.named(step.name) for step in evaluation.reduced)}")
+        parts.append(
+            f"grouped by {', then '.join(fmt.named(step.name) for step in evaluation.reduced)}"
+        )
     return [*parts, f"{fmt.level(evaluation.confidence_level)} intervals"]
 
 
@@ -207,13 +239,25 @@ def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
         ("Classes", f"{len(evaluation.classes)}: {fmt.in_row(evaluation.classes, 60)}"),
     ]
     if evaluation.positive is not None:
-        facts.append(("Positive group", f"{fmt.short(evaluation.positive)} (against {fmt.short(evaluation.negative)})"))
-    facts += [(f"Grouping step “{s.name}”", describe_step(evaluation, s.name)) for s in evaluation.reduced]
+        facts.append(
+            (
+                "Positive group",
+                f"{fmt.short(evaluation.positive)} (against {fmt.short(evaluation.negative)})",
+            )
+        )
+    facts += [
+        (f"Grouping step “{s.name}”", describe_step(evaluation, s.name)) for s in evaluation.reduced
+    ]
     if evaluation.costs is not None:
         facts.append(("Costs", fmt.short(evaluation.costs.describe(), 600)))
     if evaluation.prevalence is not None and not evaluation.calibrates_itself:
         given = evaluation.statistics.labelled is not None
-        facts.append(("Labelled scores", "given for calibration" if given else "the evaluated samples, cross-fitted"))
+        facts.append(
+            (
+                "Labelled scores",
+                "given for calibration" if given else "the evaluated samples, cross-fitted",
+            )
+        )
     if evaluation.weights_are is not None:
         facts.append(("Weights", _WEIGHTS[evaluation.weights_are]))
     return [*facts, *last_facts(evaluation, "labels")]
@@ -238,6 +282,10 @@ def class_table(evaluation: Evaluation) -> list[dict[str, Any]]:
         ends = {name: (name, f"{name}_low", f"{name}_high") for name in names}
         numbers = {part: fmt.rounded(row[part]) for name in names for part in ends[name]}
         # the view that compares runs opens with the second column, and shows it on one line
-        result = fmt.BETWEEN.join(fmt.named_value(name, *(row[part] for part in ends[name])) for name in names)
-        rows.append({"label": str(row["label"]), "result": result, "support": row["support"], **numbers})
+        result = fmt.BETWEEN.join(
+            fmt.named_value(name, *(row[part] for part in ends[name])) for name in names
+        )
+        rows.append(
+            {"label": str(row["label"]), "result": result, "support": row["support"], **numbers}
+        )
     return rows

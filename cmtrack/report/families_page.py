@@ -20,7 +20,12 @@ MAX_ROWS = 2000
 def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
     """The page for families and codes, apart from what all kinds share."""
     return {
-        "key_metrics": [{"name": FAMILY.title, "rows": [metric_row(evaluation, name) for name in evaluation.headline]}],
+        "key_metrics": [
+            {
+                "name": FAMILY.title,
+                "rows": [metric_row(evaluation, name) for name in evaluation.headline],
+            }
+        ],
         "families": _families(evaluation),
         "n_families": len(evaluation.families),
         "codes": _codes(evaluation),
@@ -59,7 +64,9 @@ def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
 def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
     """The codes with the most labels that are no match, of both sides."""
     table = evaluation.code_table()
-    wrong = (table["predicted"] + table["actual"] - 2 * evaluation.statistics.codes[:, 0]).to_numpy()
+    wrong = (
+        table["predicted"] + table["actual"] - 2 * evaluation.statistics.codes[:, 0]
+    ).to_numpy()
     rows = []
     for place in np.argsort(-wrong, kind="stable")[:MAX_CODES].tolist():
         row = table.iloc[place]
@@ -74,15 +81,23 @@ def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
                 "n": n,
                 "shown": fmt.count(n),
                 "few": bool(row[f"too_few_{side}"]),
-                **{part: _share(row[f"{part}_given_{side}"]) for part in ("match", "confused", "oof")},
-                "partner": _partner(row[f"partner_given_{side}"], row[f"partner_share_given_{side}"]),
+                **{
+                    part: _share(row[f"{part}_given_{side}"])
+                    for part in ("match", "confused", "oof")
+                },
+                "partner": _partner(
+                    row[f"partner_given_{side}"], row[f"partner_share_given_{side}"]
+                ),
             }
         rows.append(out)
     return rows
 
 
 def _share(value: float) -> dict[str, Any]:
-    return {"sort": "" if np.isnan(value) else value, "shown": "–" if np.isnan(value) else fmt.percent(value)}
+    return {
+        "sort": "" if np.isnan(value) else value,
+        "shown": "–" if np.isnan(value) else fmt.percent(value),
+    }
 
 
 def _partner(code: object, share: float) -> str:
@@ -119,13 +134,20 @@ def code_table(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
     rows = []
     for row in table.to_dict("records"):
         numbers = {name: fmt.rounded(row[name]) for name in ("recall", "precision", "f1")}
-        shown = [f"{name} {value:.3f}" if value is not None else f"{name} undefined" for name, value in numbers.items()]
+        shown = [
+            f"{name} {value:.3f}" if value is not None else f"{name} undefined"
+            for name, value in numbers.items()
+        ]
         if row["partner_given_predicted"] is not None:
-            shown.append(f"instead actual {row['partner_given_predicted']} {row['partner_share_given_predicted']:.3f}")
+            shown.append(
+                f"instead actual {row['partner_given_predicted']} {row['partner_share_given_predicted']:.3f}"
+            )
         rows.append(
             {
                 "label": str(row["code"]),
-                "result": fmt.BETWEEN.join(shown),  # the view that compares runs opens with the second column
+                "result": fmt.BETWEEN.join(
+                    shown
+                ),  # the view that compares runs opens with the second column
                 "family": str(row["family"]),
                 "support": int(row["actual"]),
                 "predicted": int(row["predicted"]),
@@ -135,7 +157,10 @@ def code_table(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
                     for side in ("predicted", "actual")
                     for share in ("confused", "oof")
                 },
-                **{f"partner_given_{side}": _text(row[f"partner_given_{side}"]) for side in ("predicted", "actual")},
+                **{
+                    f"partner_given_{side}": _text(row[f"partner_given_{side}"])
+                    for side in ("predicted", "actual")
+                },
                 "few": bool(row["too_few_predicted"] or row["too_few_actual"]),
             }
         )
@@ -152,9 +177,12 @@ def _text(code: Any) -> str:
 def told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
     """The sentences on a family evaluation, the most important first, each with its section."""
     parts = {
-        _overall: "", _errors: "", _hierarchy: "good", _worst_family: "confusions",
+        _overall: "",
+        _errors: "",
+        _hierarchy: "good",
+        _worst_family: "confusions",
         _worst_code: "confusions",
-    }  # fmt: skip
+    }
     return [(section, sentence) for part, section in parts.items() for sentence in part(evaluation)]
 
 
@@ -187,7 +215,9 @@ def _errors(evaluation: FamilyEvaluation) -> list[str]:
 
 def _hierarchy(evaluation: FamilyEvaluation) -> list[str]:
     shown = fmt.shown(evaluation, "family/hierarchical_f1")
-    return [f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {shown}."]
+    return [
+        f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {shown}."
+    ]
 
 
 def _worst_family(evaluation: FamilyEvaluation) -> list[str]:

@@ -68,7 +68,11 @@ class FigureEntry:
             return [(self.name, self.title, partial(self.draw, subject))]
         place = self.name[self.name.index("<") :]
         return [
-            (self.name.replace(place, name), self.title.replace(place, name), partial(self.draw, subject, part))
+            (
+                self.name.replace(place, name),
+                self.title.replace(place, name),
+                partial(self.draw, subject, part),
+            )
             for name, part in self.parts(subject)
         ]
 
@@ -117,7 +121,9 @@ class About:
     @property
     def signature(self) -> str:
         """``svm · step 7 · ANES 1996, test · 2026-11-22``."""
-        return BETWEEN.join(short(part) for part in (self.run, self.step_words, self.data, self.date) if part)
+        return BETWEEN.join(
+            short(part) for part in (self.run, self.step_words, self.data, self.date) if part
+        )
 
 
 CLASSES = (
@@ -420,7 +426,9 @@ class DrawnFigures(Mapping[str, "Figure"]):
     def __getitem__(self, name: str) -> Figure:
         figure = self._figure(name)
         if figure is None:
-            raise KeyError(f"no figure {name!r} here, use one of {', '.join(map(repr, self)) or 'none'}")
+            raise KeyError(
+                f"no figure {name!r} here, use one of {', '.join(map(repr, self)) or 'none'}"
+            )
         return figure
 
     def __contains__(self, name: object) -> bool:
@@ -436,7 +444,9 @@ class DrawnFigures(Mapping[str, "Figure"]):
         return f"<figures: {', '.join(self) or 'none'}>"
 
 
-def draw_figures(subject: BaseEvaluation | Comparison, on_error: OnError | None = None) -> Mapping[str, Figure]:
+def draw_figures(
+    subject: BaseEvaluation | Comparison, on_error: OnError | None = None
+) -> Mapping[str, Figure]:
     """Every figure that applies, by name.
 
     ``on_error``: called for a figure that fails, which is then left out; all are drawn at once. By default each is
@@ -471,9 +481,22 @@ def draw_pictures(
 
     def picture(entry: FigureEntry, name: str, title: str, figure: Figure) -> Picture:
         both = files and (figures != "auto" or entry.logged == "file")
-        svg, png = as_svg_and_png(figure, name, title, signature) if both else (as_svg(figure, name, title), b"")
+        svg, png = (
+            as_svg_and_png(figure, name, title, signature)
+            if both
+            else (as_svg(figure, name, title), b"")
+        )
         width = float(figure.get_size_inches()[0]) * CSS_DPI
-        return Picture(name, title, entry.reading, file_name(name, review=review), png, svg, width, entry.section)
+        return Picture(
+            name,
+            title,
+            entry.reading,
+            file_name(name, review=review),
+            png,
+            svg,
+            width,
+            entry.section,
+        )
 
     def failed(name: str, error: Exception) -> None:
         if problems is None:
@@ -492,9 +515,13 @@ def draw_pictures(
             pictures[made.name] = made
     for entry in entries:
         name = f"{entry.name} for the charts"
-        chart = None if about is None else _attempt(name, partial(_chart, entry, shown, about), failed)
+        chart = (
+            None if about is None else _attempt(name, partial(_chart, entry, shown, about), failed)
+        )
         if chart:
-            alone = Picture(entry.name, entry.title, entry.reading, file_name(entry.name), section=entry.section)
+            alone = Picture(
+                entry.name, entry.title, entry.reading, file_name(entry.name), section=entry.section
+            )
             pictures[entry.name] = replace(pictures.get(entry.name, alone), chart=chart)
     names = [entry.name for entry in entries]
     for name in () if isinstance(figures, str) else figures:

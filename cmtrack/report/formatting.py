@@ -63,7 +63,9 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     """``“a”, “b” and “c”``, of many names the first ``most`` and how many more there are."""
     if len(names) > most + 1:
         return some_of(names, most)
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+    return (
+        names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+    )
 
 
 def in_row(names: Iterable[object], most: int) -> str:
@@ -79,7 +81,11 @@ def short(label: object, most: int = SHORT) -> str:
 
 def markdown_text(text: object) -> str:
     """A text on one line that Markdown shows as it is."""
-    return for_page("".join(f"\\{mark}" if mark in _MARKS else _ENTITIES.get(mark, mark) for mark in one_line(text)))
+    return for_page(
+        "".join(
+            f"\\{mark}" if mark in _MARKS else _ENTITIES.get(mark, mark) for mark in one_line(text)
+        )
+    )
 
 
 def markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
@@ -92,7 +98,10 @@ def split_json(rows: Sequence[Mapping[str, Any]]) -> str:
     """Rows as MLflow's views read a table: names of columns, and the values by row; NaN is null."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     values = ((row.get(name) for name in names) for row in rows)
-    data = [[None if isinstance(v, float) and not math.isfinite(v) else v for v in row] for row in values]
+    data = [
+        [None if isinstance(v, float) and not math.isfinite(v) else v for v in row]
+        for row in values
+    ]
     return json.dumps({"columns": names, "data": data}, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -108,7 +117,11 @@ def capital(text: str) -> str:
 
 def counted(n: float, noun: str) -> str:
     """``1 sample``, ``1,200 samples``; fractional weights keep a decimal."""
-    return f"{count(n)} {noun}" if n == 1 else f"{count(n)} {noun}{'es' if noun.endswith('s') else 's'}"
+    return (
+        f"{count(n)} {noun}"
+        if n == 1
+        else f"{count(n)} {noun}{'es' if noun.endswith('s') else 's'}"
+    )
 
 
 def samples(evaluation: BaseEvaluation, weighed: bool = True) -> str:
@@ -118,13 +131,17 @@ def samples(evaluation: BaseEvaluation, weighed: bool = True) -> str:
     if isinstance(evaluation, Evaluation) and evaluation.none is not None:
         return f"{counted(weight, 'span')} in {counted(rows, 'document')}"
     kind = evaluation.weights_are if isinstance(evaluation, Evaluation) and weighed else None
-    return counted(rows, evaluation.unit) + ("" if kind is None else f" ({kind} weight {count(weight)})")
+    return counted(rows, evaluation.unit) + (
+        "" if kind is None else f" ({kind} weight {count(weight)})"
+    )
 
 
 # -- metrics ---------------------------------------------------------------------------------------------------
 
 
-def metric_title(name: str, positive: Label | None = None, *, brief: bool = False, catalog: Catalog = BUILT_IN) -> str:
+def metric_title(
+    name: str, positive: Label | None = None, *, brief: bool = False, catalog: Catalog = BUILT_IN
+) -> str:
     """``binary/recall`` as "recall of promoter"; ``brief`` for a table's head."""
     shown = "" if positive is None else short(positive, 16) if brief else quoted(positive)
     return catalog.title(name, (lambda label: short(label, 30)) if brief else quoted, shown, brief)
@@ -137,7 +154,11 @@ def shown(evaluation: BaseEvaluation, name: str, write: Callable[..., str] = wit
 
 def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:
     """A metric's value: a count, a number with the digits that its interval makes sensible, or the range of a 0."""
-    if math.isinf(metric.high) and not metric.better and metric.section not in ("calibration", "cost"):
+    if (
+        math.isinf(metric.high)
+        and not metric.better
+        and metric.section not in ("calibration", "cost")
+    ):
         return count(value)
     return _range_of_zero(metric, value, ends) or number(value, ends)
 

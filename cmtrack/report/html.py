@@ -55,7 +55,10 @@ def render_page(name: str, /, **values: Any) -> str:
     """
     html = _template(name).render(values)
     # what people copy into a terminal or a script holds no marks that they do not see
-    parts = [printable(part) if place % 2 else for_page(part) for place, part in enumerate(_COPIED.split(html))]
+    parts = [
+        printable(part) if place % 2 else for_page(part)
+        for place, part in enumerate(_COPIED.split(html))
+    ]
     html = "".join(parts)
     return html.replace(_FIRST, f"{_FIRST}\n{_meta(html)}", 1)
 
@@ -69,7 +72,9 @@ def _meta(html: str) -> str:
     return f'<meta http-equiv="Content-Security-Policy" content="{_policy(html)}">'
 
 
-def figure_block(picture: Picture, opens: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+def figure_block(
+    picture: Picture, opens: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
     """A picture as the pages show it; cells of its matrices are links to what they open, titles by their ids."""
     svg = _CELLS.sub(lambda match: _links(match[1], opens) or match[0], picture.svg)
     linked = svg != picture.svg
@@ -77,7 +82,9 @@ def figure_block(picture: Picture, opens: Mapping[str, str] = MappingProxyType({
         "name": picture.name,
         "title": picture.title,
         "reading": picture.reading,
-        "svg": svg.replace('role="img"', 'role="group"', 1) if linked else svg,  # inside an image nothing is reached
+        "svg": svg.replace('role="img"', 'role="group"', 1)
+        if linked
+        else svg,  # inside an image nothing is reached
         "linked": linked,
         "small": picture.width <= _SMALL_FIGURE,
         "section": picture.section,
@@ -93,7 +100,10 @@ def _links(cells: str, opens: Mapping[str, str]) -> str:
         f'<path d="M{x + j * across:.0f} {y + i * high:.0f}h{across:.0f}v{high:.0f}h-{across:.0f}z"/></a>'
         for i, row in enumerate(rows.split(","))
         for j, column in enumerate(columns.split(","))
-        if (target := f"rows-{matrix}-{row}-{column}" if row != "m" else f"rows-{matrix}-{column}-m") in opens
+        if (
+            target := f"rows-{matrix}-{row}-{column}" if row != "m" else f"rows-{matrix}-{column}-m"
+        )
+        in opens
     )
     return f"<!-- rows -->{links}<!-- end of rows -->" if links else ""
 
@@ -140,4 +150,6 @@ def _hashes(element: str, html: str) -> str:
     """The hashes of an element's contents; all are the template's, as a ``<`` of a value is escaped."""
     contents = re.findall(rf"<{element}\b[^>]*>(.*?)</{element}>", html, re.DOTALL)
     digests = (hashlib.sha256(content.encode("utf-8")).digest() for content in contents)
-    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests) or "'none'"
+    return (
+        " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests) or "'none'"
+    )

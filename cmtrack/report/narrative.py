@@ -73,12 +73,19 @@ def question(key: str, evaluation: BaseEvaluation) -> str:
 def told(evaluation: Evaluation) -> list[tuple[str, str]]:
     """The sentences on an evaluation, made from its numbers, the most important first, each with its section."""
     parts = {
-        _findings: ("binary", ""), _overall: ("multiclass" if evaluation.none is None else "spans", ""),
-        _steps: ("reduced", "confusions"), _classes: ("class", "confusions"), _confusion: ("multiclass", "confusions"),
-        _area: ("binary", "good"), _areas: ("multiclass", "good"), costs: ("cost", "good"),
-        _log_loss: ("probability", "probabilities"), _probabilities: ("", "probabilities"),
-        _prevalence: ("prevalence", "prevalence"), segments.sentences: ("", "failures"),
-    }  # fmt: skip
+        _findings: ("binary", ""),
+        _overall: ("multiclass" if evaluation.none is None else "spans", ""),
+        _steps: ("reduced", "confusions"),
+        _classes: ("class", "confusions"),
+        _confusion: ("multiclass", "confusions"),
+        _area: ("binary", "good"),
+        _areas: ("multiclass", "good"),
+        costs: ("cost", "good"),
+        _log_loss: ("probability", "probabilities"),
+        _probabilities: ("", "probabilities"),
+        _prevalence: ("prevalence", "prevalence"),
+        segments.sentences: ("", "failures"),
+    }
     return [
         (section, sentence)
         for part, (needed, section) in parts.items()
@@ -96,7 +103,9 @@ def verdict(evaluation: Evaluation) -> list[str]:
 def lead(evaluation: Evaluation) -> list[str]:
     """Return the first sentences: on the positive group, if there is one, and on how many predictions are right."""
     parts = {_findings: "binary", _overall: "multiclass" if evaluation.none is None else "spans"}
-    by_part = {part: part(evaluation) for part, section in parts.items() if evaluation.has_section(section)}
+    by_part = {
+        part: part(evaluation) for part, section in parts.items() if evaluation.has_section(section)
+    }
     found = by_part.pop(_findings, [])  # also why few are found
     return [*found, *(sentences[0] for sentences in by_part.values() if sentences)]
 
@@ -141,31 +150,43 @@ def _overall(evaluation: Evaluation) -> list[str]:
     mcc = "multiclass/matthews_corrcoef"
     if math.isnan(evaluation.metrics[mcc]):
         return [*out, f"The Matthews correlation is undefined: {evaluation.undefined[mcc]}."]
-    return [*out, f"The Matthews correlation is {shown(evaluation, mcc)} (0: guessing, 1: perfect)."]
+    return [
+        *out,
+        f"The Matthews correlation is {shown(evaluation, mcc)} (0: guessing, 1: perfect).",
+    ]
 
 
 def _against_constant(evaluation: Evaluation) -> list[str]:
     """Return the sentence that compares the accuracy with the most frequent class; none of rare positives."""
     cells = evaluation.binary
-    if evaluation.positive is not None and cells is not None and 0 < cells.actual_positives < RARE_SHARE * cells.total:
+    if (
+        evaluation.positive is not None
+        and cells is not None
+        and 0 < cells.actual_positives < RARE_SHARE * cells.total
+    ):
         return []
     constant = constant_answer(evaluation, "multiclass/accuracy")
     assert constant is not None  # accuracies of single labels have one
     if constant.unbeatable:
-        return [f"Every sample is of the class {named(constant.answer)}: always predicting it makes no error."]
+        return [
+            f"Every sample is of the class {named(constant.answer)}: always predicting it makes no error."
+        ]
     how = "not clearly different from"
     if constant.shown_better or constant.shown_worse:
         how = f"{'better' if constant.ahead else 'worse'} than"
         how = f"clearly {how}" if constant.pvalue < CLEAR else how
     ends = evaluation.intervals.get("multiclass/accuracy")
-    share = percent_with_interval(constant.value, ends).partition(" [")[0]  # in the digits of the accuracy
+    # in the digits of the accuracy
+    share = percent_with_interval(constant.value, ends).partition(" [")[0]
     answer = f"{named(constant.answer)} ({share}; {p_of(constant)})"
     return [f"This is {how} always predicting the most frequent class, {answer}."]
 
 
 def _classes(evaluation: Evaluation) -> list[str]:
     m = evaluation.metrics
-    present = [label for label in evaluation.classes if m[f"class/{encode_label(label)}/support"] > 0]
+    present = [
+        label for label in evaluation.classes if m[f"class/{encode_label(label)}/support"] > 0
+    ]
     by_f1 = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
     scored = [(f1, label) for f1, label in by_f1 if math.isfinite(f1)]
     if len(scored) < 2:
@@ -175,7 +196,10 @@ def _classes(evaluation: Evaluation) -> list[str]:
         return [f"All classes have the same F1 ({number(top)})."]
     if len(present) == 2 and evaluation.positive is not None:  # one is the rest of the other
         return []
-    best, worst = (_with_f1(evaluation, [label for f1, label in scored if f1 == end], end) for end in (top, bottom))
+    best, worst = (
+        _with_f1(evaluation, [label for f1, label in scored if f1 == end], end)
+        for end in (top, bottom)
+    )
     return [f"Best class by F1: {best}. Worst: {worst}."]
 
 
@@ -184,7 +208,11 @@ def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:
     size = ""
     if len(labels) == 1:
         support = evaluation.metrics[f"class/{encode_label(labels[0])}/support"]
-        size = f", weight {two_digits(support)}" if evaluation.weights_are == "sampling" else f", n = {count(support)}"
+        size = (
+            f", weight {two_digits(support)}"
+            if evaluation.weights_are == "sampling"
+            else f", n = {count(support)}"
+        )
     return f"{listed([named(label) for label in labels])} (F1 {number(f1) if f1 else '0'}{size})"
 
 
@@ -195,8 +223,12 @@ def _confusion(evaluation: Evaluation) -> list[str]:
     actual, predicted, n, share = max(rows, key=lambda row: row[2])
     if evaluation.none is not None and evaluation.none in (actual, predicted):
         if actual == evaluation.none:
-            return [f"Most frequent error: {counted(n, 'span')} predicted as {named(predicted)} where there is none."]
-        return [f"Most frequent error: {counted(n, 'span')} of class {named(actual)} missed ({percent(share)})."]
+            return [
+                f"Most frequent error: {counted(n, 'span')} predicted as {named(predicted)} where there is none."
+            ]
+        return [
+            f"Most frequent error: {counted(n, 'span')} of class {named(actual)} missed ({percent(share)})."
+        ]
     if evaluation.weights_are == "sampling":
         return [
             f"Most frequent confusion: {named(actual)} was predicted as {named(predicted)}, "
@@ -248,7 +280,11 @@ def _findings(evaluation: Evaluation) -> list[str]:
 
 def _needs_counts(hits: float, total: float) -> bool:
     """True for a share of few rows; weights have no counts."""
-    return 0 < total == round(total) and hits == round(hits) and min(hits, total) < LEAST_WITHOUT_COUNTS
+    return (
+        0 < total == round(total)
+        and hits == round(hits)
+        and min(hits, total) < LEAST_WITHOUT_COUNTS
+    )
 
 
 def _ranks_well(evaluation: Evaluation) -> list[str]:
@@ -258,7 +294,10 @@ def _ranks_well(evaluation: Evaluation) -> list[str]:
     if cells is None or not area >= GOOD_AREA or cells.actual_positives == 0:
         return []
     missed = cells.actual_positives - cells.tp
-    if missed <= cells.actual_positives / 2 or evaluation.intervals.get("binary/roc_auc", (0.0, 1.0))[0] <= 0.5:
+    if (
+        missed <= cells.actual_positives / 2
+        or evaluation.intervals.get("binary/roc_auc", (0.0, 1.0))[0] <= 0.5
+    ):
         return []
     but = "the predicted labels miss"
     if evaluation.decision_threshold is not None:
@@ -278,16 +317,22 @@ def _area(evaluation: Evaluation) -> list[str]:
     text = f"The area under the ROC curve, {by}, is {shown(evaluation, name)}"
     ceiling = m["binary/roc_auc_ceiling"]
     if ceiling < 1:
-        relative = f"relative to that cap it is {number(m['binary/roc_auc_normalized'])} (chance: 0.5)"
+        relative = (
+            f"relative to that cap it is {number(m['binary/roc_auc_normalized'])} (chance: 0.5)"
+        )
         text += f". Mismatches within the group cap it at {number(ceiling)}; {relative}"
     return [text + "."]
 
 
 def _areas(evaluation: Evaluation) -> list[str]:
-    if evaluation.positive is not None or math.isnan(evaluation.metrics.get(AREA_OF_CLASSES, math.nan)):
+    if evaluation.positive is not None or math.isnan(
+        evaluation.metrics.get(AREA_OF_CLASSES, math.nan)
+    ):
         return []
     area = shown(evaluation, AREA_OF_CLASSES)
-    return [f"The area under the ROC curve, of each class against all others, is {area} on average (chance: 0.5)."]
+    return [
+        f"The area under the ROC curve, of each class against all others, is {area} on average (chance: 0.5)."
+    ]
 
 
 def costs(evaluation: Evaluation) -> list[str]:
@@ -309,7 +354,9 @@ def costs(evaluation: Evaluation) -> list[str]:
 
 
 def _log_loss(evaluation: Evaluation) -> list[str]:
-    loss, skill = (evaluation.metrics.get(f"probability/{name}") for name in ("log_loss", "log_skill"))
+    loss, skill = (
+        evaluation.metrics.get(f"probability/{name}") for name in ("log_loss", "log_skill")
+    )
     if loss is None or skill is None:
         return []
     if math.isnan(loss):
@@ -345,7 +392,9 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
         text += f" (actual: {percent(evaluation.metrics['prevalence/actual'])})"
     text += f"; this {ASSUMES}"
     if doubt(estimate.fit_pvalue):
-        return [f"{text}. They may not be ({p_equals(estimate.fit_pvalue)}): do not trust the estimate."]
+        return [
+            f"{text}. They may not be ({p_equals(estimate.fit_pvalue)}): do not trust the estimate."
+        ]
     if all(map(math.isfinite, estimate.shares)):
         top = int(np.argmax(estimate.shares))
         part = "Most" if estimate.shares[top] > 0.5 else "The largest part"

@@ -32,7 +32,11 @@ MARGIN = 0.01
 
 Where less than a tenth of the samples have the rarer outcome it is a tenth of their share.
 """
-CERTAIN, NONE, SIGNS = "some 0 % or 100 % scores are wrong", "no miscalibration found", "signs of miscalibration"
+CERTAIN, NONE, SIGNS = (
+    "some 0 % or 100 % scores are wrong",
+    "no miscalibration found",
+    "signs of miscalibration",
+)
 _LEAST = 20  # rows of an example
 
 
@@ -52,7 +56,8 @@ class _Judged(NamedTuple):
     noun: str
     outcomes: tuple[str, str]  # "13 are …": what did not come true, and what did
     faults: dict[str, str]
-    towards: int | None  # the side of an example: 1 above the curve, -1 below it, 0 any, None that of Cox's fit
+    # the side of an example: 1 above the curve, -1 below it, 0 any, None that of Cox's fit
+    towards: int | None
     mean_ends: Interval | None  # of the mean score minus the observed share
 
 
@@ -71,7 +76,13 @@ def judgement(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | Non
         return None
     faults, slope = {}, evaluation.intervals.get("calibration/slope")
     if slope is not None and not slope[0] <= 1 <= slope[1]:
-        word = "under-confident" if slope[0] > 1 else "over-confident" if slope[1] > 0 else "the wrong way round"
+        word = (
+            "under-confident"
+            if slope[0] > 1
+            else "over-confident"
+            if slope[1] > 0
+            else "the wrong way round"
+        )
         faults[word] = f"the slope is {_slope(evaluation)}"
     elif _parted(curve) and evaluation.metrics["calibration/error"] >= _margin(curve, margin):
         faults["under-confident"] = "the scores part the groups"
@@ -104,7 +115,10 @@ def confidence(evaluation: Evaluation, margin: float = MARGIN) -> Judgement | No
     return _judge(evaluation, judged, margin)
 
 
-JUDGES: dict[str, Callable[[Evaluation], Judgement | None]] = {"calibration": judgement, "confidence": confidence}
+JUDGES: dict[str, Callable[[Evaluation], Judgement | None]] = {
+    "calibration": judgement,
+    "confidence": confidence,
+}
 """The judgement of each section."""
 
 
@@ -125,8 +139,14 @@ def average(evaluation: Evaluation, margin: float = MARGIN) -> str:
         return f"{text}: a difference of {fmt.points(bias, reach)}{within}."
     turned = reach if bias > 0 else (-reach[1], -reach[0])
     margin = _margin(curve, margin)
-    small = f", but less than {_points(margin)}: too little to matter" if max(map(abs, reach)) <= margin else ""
-    return f"{text}: {fmt.points(abs(bias), turned)} {_level(side)}, more than chance explains{small}."
+    small = (
+        f", but less than {_points(margin)}: too little to matter"
+        if max(map(abs, reach)) <= margin
+        else ""
+    )
+    return (
+        f"{text}: {fmt.points(abs(bias), turned)} {_level(side)}, more than chance explains{small}."
+    )
 
 
 def curve_of(evaluation: Evaluation, section: str) -> CalibrationCurve | None:
@@ -167,7 +187,9 @@ def _mean_ends(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | No
     blocks = curve.table.blocks
     n, s = float(blocks.total.sum()), blocks.scores
     mean = float(blocks.total @ s - blocks.positive.sum()) / n
-    square = float(blocks.squares_positive @ (s - 1 - mean) ** 2 + blocks.squares_negative @ (s - mean) ** 2)
+    square = float(
+        blocks.squares_positive @ (s - 1 - mean) ** 2 + blocks.squares_negative @ (s - mean) ** 2
+    )
     reach = normal_quantile(evaluation.confidence_level) * math.sqrt(square) / n
     return mean - reach, mean + reach
 
@@ -181,7 +203,9 @@ def _mean_ends_of_clusters(evaluation: Evaluation) -> Interval | None:
     if confidences is None:
         return None
     off = confidences - right_rows(rows, None)
-    degrees = cluster_degrees(effective_clusters(off, rows.weights, rows.clusters), evaluation.n_clusters)
+    degrees = cluster_degrees(
+        effective_clusters(off, rows.weights, rows.clusters), evaluation.n_clusters
+    )
     quantile = normal_quantile(evaluation.confidence_level, degrees)
     reach = quantile * standard_error(off, rows.weights, rows.clusters)
     mean = float(np.average(off, weights=rows.weights))
@@ -219,7 +243,11 @@ def _judge(evaluation: Evaluation, judged: _Judged, margin: float) -> Judgement:
     p, size = evaluation.metrics[f"{section}/pvalue"], evaluation.metrics[f"{section}/error"]
     alpha, ends = 1 - evaluation.confidence_level, evaluation.intervals.get(f"{section}/error")
     below = upper_bound(size, ends)
-    shown_size = f"{below} ({fmt.level(evaluation.confidence_level)})" if below else fmt.with_interval(size, ends)
+    shown_size = (
+        f"{below} ({fmt.level(evaluation.confidence_level)})"
+        if below
+        else fmt.with_interval(size, ends)
+    )
     error, failed = f"{section} error {shown_size}", _failures(judged)
     if math.isnan(p):
         if np.isin(curve.scores, (0, 1)).all() and not failed:
@@ -233,14 +261,18 @@ def _judge(evaluation: Evaluation, judged: _Judged, margin: float) -> Judgement:
     margin = _margin(curve, margin)
     outside, test = curve.leaves_band, curve.test
     # the error is at least the mean's: bins that hold one row each, as of few rows, do not see it
-    mean_matters = judged.mean_ends is not None and (judged.mean_ends[0] > margin or judged.mean_ends[1] < -margin)
+    mean_matters = judged.mean_ends is not None and (
+        judged.mean_ends[0] > margin or judged.mean_ends[1] < -margin
+    )
     small = ends is not None and ends[1] <= margin and not mean_matters
     may_be_small = size < margin and not mean_matters
     by_p, brackets = f"{section} {fmt.p_equals(p)}", f"({section} {fmt.p_equals(p)}; {error})"
     word = next(iter(faults), "miscalibrated")
     example = _example(judged)
     if failed:
-        others = f"; the others are {word}: {example}" if faults and example and not may_be_small else ""
+        others = (
+            f"; the others are {word}: {example}" if faults and example and not may_be_small else ""
+        )
         text = f"Of the {subject}, {CERTAIN}: {failed}{others} {brackets}."
         return Judgement(f"{CERTAIN}, {word}" if others else CERTAIN, text)
     if p <= alpha and small:
@@ -262,9 +294,7 @@ def _judge(evaluation: Evaluation, judged: _Judged, margin: float) -> Judgement:
     if outside or ((faults or excluded) and not small):
         look = next(iter(faults.values()), "the interval of the error excludes 0")
         look = "the curve leaves its band" if outside else look
-        text = (
-            f"It is unclear whether the {subject} are right: the test finds no miscalibration, but {look} {brackets}."
-        )
+        text = f"It is unclear whether the {subject} are right: the test finds no miscalibration, but {look} {brackets}."
         return Judgement("unclear", text)
     beside = _beside(judged, rows)
     return Judgement(NONE, f"No miscalibration is found in the {subject} {brackets}{beside}.")
@@ -289,10 +319,15 @@ def _failures(judged: _Judged) -> str:
     blocks, parts = judged.curve.table.blocks, []
     for score, lost in ((1, blocks.negative), (0, blocks.positive)):
         at = blocks.scores == score
-        samples, wrong = fmt.counted(float(blocks.total[at].sum()), judged.noun), float(lost[at].sum())
+        samples, wrong = (
+            fmt.counted(float(blocks.total[at].sum()), judged.noun),
+            float(lost[at].sum()),
+        )
         if wrong:
             are = "is" if wrong == 1 else "are"
-            parts.append(f"of {samples} given {100 * score} %, {fmt.count(wrong)} {are} {judged.outcomes[1 - score]}")
+            parts.append(
+                f"of {samples} given {100 * score} %, {fmt.count(wrong)} {are} {judged.outcomes[1 - score]}"
+            )
     return "; ".join(parts)
 
 
@@ -323,7 +358,9 @@ def largest_fault(curve: CalibrationCurve, towards: int | None) -> tuple[float, 
     """
     total, fit = curve.table.blocks.total, curve.table.fit
     bins = _example_bins(curve)
-    place = np.minimum((bins * (np.cumsum(total) - total / 2) / total.sum() + 1e-9).astype(int), bins - 1)
+    place = np.minimum(
+        (bins * (np.cumsum(total) - total / 2) / total.sum() + 1e-9).astype(int), bins - 1
+    )
 
     def mean(values: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(place, total * values)[filled] / size[filled])
@@ -349,7 +386,9 @@ def about(given: float, observed: float) -> tuple[str, str]:
         sides, shown = [0, 0], shares(given, observed)
     else:
         shown = f"{100 * given:.0f} %", f"{100 * observed:.0f} %"
-    first, second = (edges.get(side, f"about {text}") for side, text in zip(sides, shown, strict=True))
+    first, second = (
+        edges.get(side, f"about {text}") for side, text in zip(sides, shown, strict=True)
+    )
     return first, second
 
 
@@ -358,7 +397,8 @@ def shares(given: float, observed: float, least: int = 0) -> tuple[str, str]:
     for places in range(least, 4):
         shown = [f"{100 * value:.{places}f}" for value in (given, observed)]
         sure = all(
-            0 < float(text) < 100 or value in (0, 1) for text, value in zip(shown, (given, observed), strict=True)
+            0 < float(text) < 100 or value in (0, 1)
+            for text, value in zip(shown, (given, observed), strict=True)
         )
         if sure and (shown[0] != shown[1] or math.isclose(given, observed, abs_tol=1e-12)):
             break

@@ -10,7 +10,15 @@ import numpy as np
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.rows import ASIDE, CLASSES, MISMATCH, STEP, joined_columns, right_rows, step_called
+from cmtrack.evaluation.rows import (
+    ASIDE,
+    CLASSES,
+    MISMATCH,
+    STEP,
+    joined_columns,
+    right_rows,
+    step_called,
+)
 from cmtrack.report import formatting as fmt
 from cmtrack.rows.join import column_called
 from cmtrack.statistics.factorize import is_missing
@@ -47,7 +55,9 @@ def lists_rows(problems: list[str]) -> bool:
     return True
 
 
-def joined_table(evaluation: Any, rows: bool, table: Any, row_ids: Any, images: str | None) -> Joined:
+def joined_table(
+    evaluation: Any, rows: bool, table: Any, row_ids: Any, images: str | None
+) -> Joined:
     """Columns of a table that the author of a page asks for; a column of ids joins the rows, and is not shown.
 
     ValueError if the page lists no rows, the table has other rows or too many columns, or an address is none.
@@ -62,7 +72,9 @@ def joined_table(evaluation: Any, rows: bool, table: Any, row_ids: Any, images: 
     if isinstance(row_ids, str) and row_ids != images:
         columns.pop(row_ids, None)
     if len(columns) > _MAX_COLUMNS:
-        raise ValueError(f"a page shows at most {_MAX_COLUMNS} columns of a table beside ids, got {len(columns):,}")
+        raise ValueError(
+            f"a page shows at most {_MAX_COLUMNS} columns of a table beside ids, got {len(columns):,}"
+        )
     return Joined(columns, images)
 
 
@@ -74,12 +86,17 @@ def rows_table(
 ) -> dict[str, Any]:
     """Columns of a frame of rows by their heads, and those of a table; texts are cut where they are long."""
     numbers = {"row", *probabilities}
-    columns = [[(_text(value, name in probabilities), name in numbers) for value in frame[name]] for name in heads]
+    columns = [
+        [(_text(value, name in probabilities), name in numbers) for value in frame[name]]
+        for name in heads
+    ]
     for name, column in joined.columns.items():
         values, most = column.iloc[frame["row"]], MAX_ADDRESS if name == joined.images else _TEXT
         columns.append([(_text(value, most=most), False) for value in values])
     titles = [(head, name in numbers) for name, head in heads.items()]
-    links = [len(heads) + place for place, name in enumerate(joined.columns) if name == joined.images]
+    links = [
+        len(heads) + place for place, name in enumerate(joined.columns) if name == joined.images
+    ]
     return {
         "heads": [*titles, *((fmt.short(name), False) for name in joined.columns)],
         "rows": list(zip(*columns, strict=True)),
@@ -130,9 +147,14 @@ def behind_confusions(
     for place, step in enumerate(evaluation.reduced):
         matrices.append(_cells(evaluation, evaluation.rows, step.name, f"{STEP}{place}"))
     turns = sorted(
-        (cell.right and not place, k, place) for place, cells in enumerate(matrices) for k, cell in enumerate(cells)
+        (cell.right and not place, k, place)
+        for place, cells in enumerate(matrices)
+        for k, cell in enumerate(cells)
     )
-    listed = [matrices[place][k] for _, k, place in sorted(turns[:most], key=lambda turn: (turn[2], turn[1]))]
+    listed = [
+        matrices[place][k]
+        for _, k, place in sorted(turns[:most], key=lambda turn: (turn[2], turn[1]))
+    ]
     tables = [(cell, _behind(evaluation, evaluation.rows, cell, joined)) for cell in listed]
     confusions = [table for cell, table in tables if cell.step is None and not cell.right]
     scored, total = has_probabilities(evaluation.rows), sum(not cell.right for cell in matrices[0])
@@ -141,10 +163,21 @@ def behind_confusions(
         reading += f" The {len(confusions)} most frequent of {total:,} confusions."
     heads = {f"Grouped: {step.name}": step.name for step in evaluation.reduced} | {"Right": None}
     others = [
-        (head, [table for cell, table in tables if cell.step == step and (step is not None or cell.right)])
+        (
+            head,
+            [
+                table
+                for cell, table in tables
+                if cell.step == step and (step is not None or cell.right)
+            ],
+        )
         for head, step in heads.items()
     ]
-    return {"reading": reading, "cells": confusions, "others": [(head, cells) for head, cells in others if cells]}
+    return {
+        "reading": reading,
+        "cells": confusions,
+        "others": [(head, cells) for head, cells in others if cells],
+    }
 
 
 def opened(behind: Mapping[str, Any] | None) -> dict[str, str]:
@@ -167,12 +200,15 @@ def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: 
     cells = []
     for place, count in zip(places.tolist(), counts.tolist(), strict=True):
         i, j = divmod(place, size + 1)
-        if j < size or MISMATCH not in getattr(composed, "labels", ()):  # of a group of that name they are not found
+        # of a group of that name they are not found
+        if j < size or MISMATCH not in getattr(composed, "labels", ()):
             cells.append(_Cell(matrix, step, i, ASIDE if j == size else j, count, i == j))
     return sorted(cells, key=lambda cell: (cell.right, -cell.rows))
 
 
-def _behind(evaluation: Evaluation, rows: Predictions, cell: _Cell, joined: Joined) -> dict[str, Any]:
+def _behind(
+    evaluation: Evaluation, rows: Predictions, cell: _Cell, joined: Joined
+) -> dict[str, Any]:
     groups = evaluation.labels if cell.step is None else step_called(evaluation, cell.step).labels
     aside = cell.predicted == ASIDE
     predicted = MISMATCH if isinstance(cell.predicted, str) else groups[cell.predicted]
@@ -187,9 +223,16 @@ def _behind(evaluation: Evaluation, rows: Predictions, cell: _Cell, joined: Join
     scores = ("probability", "probability_actual")[: len(of)] if has_probabilities(rows) else ()
     heads |= dict(zip(scores, (f"p of {name}" for name in of), strict=False))
     columns = [str(name) for name in frame][len(frame.columns) - len(rows.segments) :]
-    heads |= {name: fmt.short(one.name) for name, one in zip(columns[:_MAX_SEGMENTS], rows.segments, strict=False)}
+    heads |= {
+        name: fmt.short(one.name)
+        for name, one in zip(columns[:_MAX_SEGMENTS], rows.segments, strict=False)
+    }
     called = f"called {names[1]}" if not aside else "called another class of it"
     most = "" if cell.rows == len(frame) else f": the first {len(frame)}"
     title = f"{cell.rows:,} {names[0]} {called}{most}"
-    words = {"title": title, "reading": "", "id": f"rows-{cell.matrix}-{cell.actual}-{cell.predicted}"}
+    words = {
+        "title": title,
+        "reading": "",
+        "id": f"rows-{cell.matrix}-{cell.actual}-{cell.predicted}",
+    }
     return rows_table(frame, heads, scores, joined) | words

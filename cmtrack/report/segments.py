@@ -63,7 +63,9 @@ class SegmentView:
     def title_of(self, metric: str, *, brief: bool = False) -> str:
         """A metric's name in a sentence, or a table's head."""
         evaluation = self.table.evaluation
-        return fmt.metric_title(metric, evaluation.positive, brief=brief, catalog=evaluation.catalog)
+        return fmt.metric_title(
+            metric, evaluation.positive, brief=brief, catalog=evaluation.catalog
+        )
 
     def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
         """A sentence for each segment that is worse than the rest, of the first metric in which it is.
@@ -85,7 +87,9 @@ class SegmentView:
         ends = row["difference_low"], row["difference_high"]
         share = self._entry(metric).interval == "wilson"
         shown = fmt.percent if share else fmt.number
-        difference = fmt.points(row["difference"], ends) if share else fmt.signed(row["difference"], ends)
+        difference = (
+            fmt.points(row["difference"], ends) if share else fmt.signed(row["difference"], ends)
+        )
         return (
             f"{fmt.named(row['segment'])} (by {fmt.named(self.name)}, {fmt.counted(row['rows'], 'sample')}) is worse: "
             f"{self.title_of(metric)} {shown(row['value'])} against {shown(row['rest'])} of the rest "
@@ -103,11 +107,14 @@ class SegmentView:
         ends = disparity.gap_low, disparity.gap_high
         rows, texts = self.rows[metric], self.table.texts
         low, high = (
-            f"{fmt.named(texts[k])} ({shown(rows[texts[k]]['value'])})" for k in (disparity.lowest, disparity.highest)
+            f"{fmt.named(texts[k])} ({shown(rows[texts[k]]['value'])})"
+            for k in (disparity.lowest, disparity.highest)
         )
         places = f"from {low} to {high}"
         if disparity.lowest == disparity.highest:
-            places = f"{shown(rows[texts[disparity.lowest]]['value'])} in every segment that has a value"
+            places = (
+                f"{shown(rows[texts[disparity.lowest]]['value'])} in every segment that has a value"
+            )
         gap = fmt.points(disparity.gap, ends) if share else fmt.with_interval(disparity.gap, ends)
         why = "; the interval includes 0" if disparity.gap_low <= 0 else ""
         if math.isnan(disparity.gap_low):
@@ -169,14 +176,22 @@ def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
                 "interval": fmt.interval(row["value"], ends),
                 "sort": row["value"] if math.isfinite(row["value"]) else "",
                 "undefined": row["undefined"],
-                "difference": fmt.signed(row["difference"], apart).removesuffix(reach).rstrip() if defined else "–",
+                "difference": fmt.signed(row["difference"], apart).removesuffix(reach).rstrip()
+                if defined
+                else "–",
                 "reach": reach if defined else "",
                 "difference_sort": row["difference"] if defined else "",
                 "apart": view.side(metric, text) != 0,
             }
         )
     rows = view.rows[view.metrics[0]][text]["rows"]
-    return {"label": text, "shown": fmt.short(text), "rows": fmt.count(rows), "sort": rows, "cells": cells}
+    return {
+        "label": text,
+        "shown": fmt.short(text),
+        "rows": fmt.count(rows),
+        "sort": rows,
+        "cells": cells,
+    }
 
 
 # -- the table of MLflow's views -----------------------------------------------------------------------------------
@@ -197,7 +212,9 @@ def segment_table(evaluation: Evaluation) -> list[dict[str, Any]]:
                 shown.append(fmt.named_value(name, row["value"], row["low"], row["high"]))
             sizes = view.rows[view.metrics[0]][text]["rows"]
             segment = f"{view.name}: {text}"
-            rows.append({"segment": segment, "result": fmt.BETWEEN.join(shown), "rows": sizes, **numbers})
+            rows.append(
+                {"segment": segment, "result": fmt.BETWEEN.join(shown), "rows": sizes, **numbers}
+            )
     return rows
 
 
@@ -206,7 +223,8 @@ def segment_table(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 def segments_figure(evaluation: Evaluation, view: SegmentView) -> Figure:
     """The segments of a column with the intervals of all metrics side by side."""
-    from cmtrack.plots.segments import SegmentPanel, plot_segments  # Matplotlib, only where a figure is drawn
+    # Matplotlib, only where a figure is drawn
+    from cmtrack.plots.segments import SegmentPanel, plot_segments
 
     panels = []
     for metric in view.metrics:
@@ -218,4 +236,6 @@ def segments_figure(evaluation: Evaluation, view: SegmentView) -> Figure:
     sizes = [view.rows[view.metrics[0]][text]["rows"] for text in view.order]
     title = f"Segments by {fmt.named(view.name, 40)}"
     level = evaluation.confidence_level
-    return plot_segments(view.order, sizes, panels, confidence_level=level, order=view.order_text, title=title)
+    return plot_segments(
+        view.order, sizes, panels, confidence_level=level, order=view.order_text, title=title
+    )

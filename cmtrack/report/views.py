@@ -27,7 +27,14 @@ from cmtrack.report.formatting import (
     split_json,
 )
 from cmtrack.report.html import drawn, figure_block, render_page, write_text
-from cmtrack.report.rows import NOTHING_JOINED, Joined, behind_confusions, joined_table, lists_rows, opened
+from cmtrack.report.rows import (
+    NOTHING_JOINED,
+    Joined,
+    behind_confusions,
+    joined_table,
+    lists_rows,
+    opened,
+)
 
 if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
@@ -58,16 +65,35 @@ class View:
 
 
 _OF_CLASSES = (
-    "binary/matthews_corrcoef", "binary/recall", "binary/precision", "binary/roc_auc", "spans/f1_micro",
-    "spans/recall_micro", "spans/precision_micro", "spans/f1_macro", "multiclass/accuracy",
-    "multiclass/balanced_accuracy", "multiclass/matthews_corrcoef", "multiclass/f1_macro",
-)  # fmt: skip
-_OF_FAMILIES = ("family/f1_micro", "family/precision_micro", "family/recall_micro", "family/hierarchical_f1")
+    "binary/matthews_corrcoef",
+    "binary/recall",
+    "binary/precision",
+    "binary/roc_auc",
+    "spans/f1_micro",
+    "spans/recall_micro",
+    "spans/precision_micro",
+    "spans/f1_macro",
+    "multiclass/accuracy",
+    "multiclass/balanced_accuracy",
+    "multiclass/matthews_corrcoef",
+    "multiclass/f1_macro",
+)
+_OF_FAMILIES = (
+    "family/f1_micro",
+    "family/precision_micro",
+    "family/recall_micro",
+    "family/hierarchical_f1",
+)
 _FIRST = 4  # numbers of the first screen
 
 _VIEWS = {
     archive.CLASSES: View(
-        "report.html", evaluation_page.content, narrative.told, narrative.lead, _OF_CLASSES, evaluation_page.class_table
+        "report.html",
+        evaluation_page.content,
+        narrative.told,
+        narrative.lead,
+        _OF_CLASSES,
+        evaluation_page.class_table,
     ),
     archive.FAMILIES: View(
         "families.html",
@@ -86,7 +112,9 @@ def view_of(evaluation: BaseEvaluation) -> View:
     TypeError if it is of no known kind.
     """
     if not isinstance(evaluation, BaseEvaluation):
-        raise TypeError(f"an evaluation must be of a kind among {list(_VIEWS)}, got {evaluation!r:.60}")
+        raise TypeError(
+            f"an evaluation must be of a kind among {list(_VIEWS)}, got {evaluation!r:.60}"
+        )
     return _VIEWS[evaluation.kind]
 
 
@@ -111,7 +139,11 @@ def report_html(
     view = view_of(evaluation)
     statements, content = view.told(evaluation), view.content(evaluation)
     problems = list(problems)
-    behind = behind_confusions(rows, joined=joined) if rows is not None and lists_rows(problems) else None
+    behind = (
+        behind_confusions(rows, joined=joined)
+        if rows is not None and lists_rows(problems)
+        else None
+    )
     opens = opened(behind)
     blocks = [figure_block(picture, opens) for picture in pictures.values()]
     reduced = [name for name in pictures if name.startswith("reduced_")]
@@ -120,7 +152,9 @@ def report_html(
     for key in narrative.QUESTIONS:
         sentences = [sentence for section, sentence in statements if section == key]
         figures = [block for block in blocks if block["section"] == key and block["name"] != first]
-        tables = key in ("good", "confusions", "facts") or (key == "failures" and content.get("segments"))
+        tables = key in ("good", "confusions", "facts") or (
+            key == "failures" and content.get("segments")
+        )
         if sentences or figures or tables:
             text = narrative.question(key, evaluation)
             questions.append({"key": key, "text": text, "sentences": sentences, "figures": figures})
@@ -183,22 +217,39 @@ def card(evaluation: BaseEvaluation, title: str) -> str:
     rows = _card_rows(evaluation)
     heads = ["metric", "value", f"{level(evaluation.confidence_level)} interval", "better"]
     body = [[plain(row[key]) for key in ("title", "value", "interval", "better")] for row in rows]
-    lines = [f"## {plain(title)}", *(f"\n{plain(text)}" for section, text in statements if not section)]
+    lines = [
+        f"## {plain(title)}",
+        *(f"\n{plain(text)}" for section, text in statements if not section),
+    ]
     lines += ["", *markdown_table(heads, body), "", f"### {narrative.QUESTIONS['facts']}", ""]
     lines += [f"- {plain(name)}: {plain(text)}" for name, text in content["facts"]]
     failures = [f"- {plain(text)}" for section, text in statements if section == "failures"]
     tables = content.get("segments", ())
     if failures or tables:
-        lines += ["", f"### {narrative.QUESTIONS['failures']}", *([""] if failures else []), *failures]
+        lines += [
+            "",
+            f"### {narrative.QUESTIONS['failures']}",
+            *([""] if failures else []),
+            *failures,
+        ]
     for table in tables:
         body = [
-            [plain(row["shown"]), row["rows"], *(plain(f"{one['value']} {one['interval']}") for one in row["cells"])]
+            [
+                plain(row["shown"]),
+                row["rows"],
+                *(plain(f"{one['value']} {one['interval']}") for one in row["cells"]),
+            ]
             for row in table["rows"]
         ]
         shown = markdown_table([table["name"], "rows", *table["heads"]], body)
         lines += ["", *shown, "", *(f"- {plain(text)}" for text in table["gaps"])]
     if evaluation.warnings:
-        lines += ["", "### What not to trust", "", *(f"- {plain(text)}" for text in evaluation.warnings)]
+        lines += [
+            "",
+            "### What not to trust",
+            "",
+            *(f"- {plain(text)}" for text in evaluation.warnings),
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -230,15 +281,24 @@ def segments_json(evaluation: Evaluation) -> str:
 
 
 def write_report(
-    evaluation: BaseEvaluation, path: str | Path, title: str | None, rows: bool, table: Any, row_ids: Any,
+    evaluation: BaseEvaluation,
+    path: str | Path,
+    title: str | None,
+    rows: bool,
+    table: Any,
+    row_ids: Any,
     images: str | None,
-) -> Path:  # fmt: skip
+) -> Path:
     """Write the report with its figures; see :meth:`BaseEvaluation.report`."""
     path = Path(path)
     if path.suffix.lower() != ".html":
-        raise ValueError(f"a report must end in .html, got {path.name!r}; .save keeps the numbers as JSON")
+        raise ValueError(
+            f"a report must end in .html, got {path.name!r}; .save keeps the numbers as JSON"
+        )
     joined = joined_table(evaluation, rows, table, row_ids, images)
     problems: list[str] = []
     pictures, listed = drawn(evaluation, problems), evaluation if rows else None
-    page = report_html(evaluation, pictures, title=title, problems=problems, rows=listed, joined=joined)
+    page = report_html(
+        evaluation, pictures, title=title, problems=problems, rows=listed, joined=joined
+    )
     return write_text(path, page)

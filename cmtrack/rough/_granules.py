@@ -19,7 +19,11 @@ Values = tuple[tuple[Any, ...], ...]
 
 
 def count_granules(
-    data: Any, y: Any, attributes: Sequence[Hashable] | None, labels: Sequence[Label] | None, what: str = "y"
+    data: Any,
+    y: Any,
+    attributes: Sequence[Hashable] | None,
+    labels: Sequence[Label] | None,
+    what: str = "y",
 ) -> tuple[Counts, tuple[Label, ...], tuple[Hashable, ...], Values]:
     """Counts (S, K) of granules by class, the labels, the attributes' names and the granules' values.
 
@@ -43,7 +47,9 @@ def count_granules(
             "choose fewer attributes, or put their values into groups"
         )
     granule, first = _by_appearance(granule, size)
-    counts = count_codes(granule * len(order) + classes, size * len(order)).reshape(size, len(order))
+    counts = count_codes(granule * len(order) + classes, size * len(order)).reshape(
+        size, len(order)
+    )
     shown = [[values[code] for code in codes[first].tolist()] for codes, values in encoded.values()]
     return counts, order, tuple(encoded), tuple(zip(*shown, strict=True))
 
@@ -51,6 +57,7 @@ def count_granules(
 def _by_appearance(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
     """Number codes anew in the order in which they appear; also the first row of each."""
     first = np.zeros(size, dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last to be written is the first to appear
+    # the last to be written is the first to appear
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     order = np.argsort(first)
     return np.argsort(order)[codes], first[order]

@@ -96,15 +96,24 @@ class RoughApproximations:
         """
         metrics = [metric for metric in ROUGH.metrics if metric.of == "granules"]
         out = {metric.name: metric.number(self) for metric in metrics if "<" not in metric.name}
-        of_each = [(metric.name, metric.value(self)) for metric in metrics if metric.value and "<" in metric.name]
+        of_each = [
+            (metric.name, metric.value(self))
+            for metric in metrics
+            if metric.value and "<" in metric.name
+        ]
         for k, label in enumerate(self.labels):
-            out |= {name.replace("<label>", encode_label(label)): float(values[k]) for name, values in of_each}
+            out |= {
+                name.replace("<label>", encode_label(label)): float(values[k])
+                for name, values in of_each
+            }
         return out
 
     @property
     def undefined(self) -> dict[str, str]:
         """Reasons why numbers of :attr:`metrics` are NaN."""
-        return {name: "no actual samples" for name, value in self.metrics.items() if math.isnan(value)}
+        return {
+            name: "no actual samples" for name, value in self.metrics.items() if math.isnan(value)
+        }
 
     def to_frame(self) -> pd.DataFrame:
         """One row per class."""
@@ -233,10 +242,19 @@ class RoughBounds:
     @property
     def metrics(self) -> dict[str, float]:
         """The numbers by their names in the catalog, such as ``rough/gamma_upper``; as in an evaluation."""
-        out = {"rough/gamma_upper": self.gamma_upper, "rough/alpha_upper": self.weighted_alpha_upper}
-        of_each = {name: getattr(self, name) for name in ("lower_upper_bound", "upper_lower_bound", "alpha_upper")}
+        out = {
+            "rough/gamma_upper": self.gamma_upper,
+            "rough/alpha_upper": self.weighted_alpha_upper,
+        }
+        of_each = {
+            name: getattr(self, name)
+            for name in ("lower_upper_bound", "upper_lower_bound", "alpha_upper")
+        }
         for k, label in enumerate(self.labels):
-            out |= {f"rough/{encode_label(label)}/{name}": float(values[k]) for name, values in of_each.items()}
+            out |= {
+                f"rough/{encode_label(label)}/{name}": float(values[k])
+                for name, values in of_each.items()
+            }
         return out
 
     def to_frame(self) -> pd.DataFrame:
@@ -244,8 +262,15 @@ class RoughBounds:
         from cmtrack._pandas import pd
 
         unknown = np.full(len(self.labels), math.nan)
-        names = ("hits", "lower_upper_bound", "majority_lower_upper_bound", "union", "upper_lower_bound",
-                 "majority_upper_lower_bound", "alpha_upper")  # fmt: skip
+        names = (
+            "hits",
+            "lower_upper_bound",
+            "majority_lower_upper_bound",
+            "union",
+            "upper_lower_bound",
+            "majority_upper_lower_bound",
+            "alpha_upper",
+        )
         columns = {"size": self.class_sizes} | {name: getattr(self, name) for name in names}
         columns = {name: unknown if column is None else column for name, column in columns.items()}
         return pd.DataFrame(columns, index=pd.Index(self.labels, name="class", tupleize_cols=False))
@@ -258,9 +283,13 @@ class RoughBounds:
         lower = self.lower_upper_bound if lower is None else lower
         upper = self.upper_lower_bound if upper is None else upper
         return plots.plot_rough_approximations(
-            lower, upper, self.class_sizes, self.labels, condition=self.condition_text,
+            lower,
+            upper,
+            self.class_sizes,
+            self.labels,
+            condition=self.condition_text,
             title="Bounds of the rough approximations",
-        )  # fmt: skip
+        )
 
     @property
     def condition_text(self) -> str:
@@ -268,7 +297,9 @@ class RoughBounds:
         if self.condition_holds:
             return "They hold: every granule holds samples of the class it is assigned to."
         if self.broken_by:
-            listed = ", ".join(map(str, self.broken_by[:8])) + (", …" if len(self.broken_by) > 8 else "")
+            listed = ", ".join(map(str, self.broken_by[:8])) + (
+                ", …" if len(self.broken_by) > 8 else ""
+            )
             return f"They may fail: these granules hold no sample of the class they are assigned to: {listed}."
         if self.condition_holds is False:
             return f"They may fail: {self.never_right[0]} is predicted, but never correctly."
@@ -276,10 +307,14 @@ class RoughBounds:
 
     def __repr__(self) -> str:
         numbers = f"gamma_upper {self.gamma_upper:.4g}, weighted_alpha_upper {self.weighted_alpha_upper:.4g}"
-        return printable(f"RoughBounds({len(self.labels)} classes, {numbers}. {self.condition_text[:-1]})")
+        return printable(
+            f"RoughBounds({len(self.labels)} classes, {numbers}. {self.condition_text[:-1]})"
+        )
 
     def _repr_html_(self) -> str:
-        return notebook.view(notebook.table(self.to_frame()), notebook.sentence(self.condition_text))
+        return notebook.view(
+            notebook.table(self.to_frame()), notebook.sentence(self.condition_text)
+        )
 
 
 _FIELDS = ("class_sizes", "hits", "lower_upper_bound", "union", "upper_lower_bound")
@@ -321,7 +356,9 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
     """
     if not isinstance(confusion_matrix, ConfusionMatrix):
         kind = type(confusion_matrix).__name__
-        raise TypeError(f"confusion_matrix must be a ConfusionMatrix, got {kind}; from_predictions makes one")
+        raise TypeError(
+            f"confusion_matrix must be a ConfusionMatrix, got {kind}; from_predictions makes one"
+        )
     if not confusion_matrix.total > 0:
         raise ValueError("confusion_matrix must hold samples, got only zeros")
     whole = confusion_matrix.counts.dtype.kind == "i"
@@ -329,14 +366,22 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
     labels = confusion_matrix.labels
     bounds = bounds_of_cells(cells, whole)
     kind = np.int64 if whole else np.float64
-    never = tuple(labels[k] for k in np.flatnonzero((bounds["predicted"] > 0) & ~(bounds["hits"] > 0)))
+    never = tuple(
+        labels[k] for k in np.flatnonzero((bounds["predicted"] > 0) & ~(bounds["hits"] > 0))
+    )
     arrays: dict[str, Any] = {name: bounds[name].astype(kind) for name in _FIELDS}
     if majority:
-        arrays |= {name: value.astype(kind) for name, value in _majority(cells, labels, bounds).items()}
-    return RoughBounds(labels, **arrays, condition_holds=False if never else None, never_right=never)
+        arrays |= {
+            name: value.astype(kind) for name, value in _majority(cells, labels, bounds).items()
+        }
+    return RoughBounds(
+        labels, **arrays, condition_holds=False if never else None, never_right=never
+    )
 
 
-def _majority(cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]) -> dict[str, FloatArray]:
+def _majority(
+    cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]
+) -> dict[str, FloatArray]:
     """Sharper bounds where every granule is assigned its most frequent class: theorems 4.3 and 4.4."""
     second = np.zeros(cells.size)
     off = ~cells.hit

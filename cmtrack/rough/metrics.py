@@ -29,8 +29,10 @@ def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
     ``whole``: whether the cells hold counts, so that a sample weighs at least one.
     """
     hits, actual, predicted = (
-        cells.by_actual(cells.weight * cells.hit), cells.by_actual(cells.weight), cells.by_predicted(cells.weight),
-    )  # fmt: skip
+        cells.by_actual(cells.weight * cells.hit),
+        cells.by_actual(cells.weight),
+        cells.by_predicted(cells.weight),
+    )
     union = actual + predicted - hits
     missed = (~cells.hit).astype(np.float64) if whole else np.zeros(len(cells.hit))
     less = cells.by_predicted(missed) > 0
@@ -75,44 +77,138 @@ def _bounds(table: Table) -> dict[str, FloatArray]:
 
 def _granules(name: str, attribute: str, formula: str, **words: Any) -> Metric:
     """A metric of granules, by the attribute of a :class:`RoughApproximations`."""
-    usual = {"low": 0, "high": 1, "interval": "", "headline": False, "source": f"{_DUENTSCH}, eq. 3.4"}
+    usual = {
+        "low": 0,
+        "high": 1,
+        "interval": "",
+        "headline": False,
+        "source": f"{_DUENTSCH}, eq. 3.4",
+    }
     fields = {**usual, "of": "granules", "reason": "no actual samples", **words}
     return Metric(f"rough/{name}", attrgetter(attribute), formula=formula, **fields)
 
 
 _SIZE: dict[str, Any] = {"high": math.inf, "better": "", "source": "Pawlak (1982)"}
 
-ROUGH = Section("rough", "Rough sets", (
-    Metric("rough/gamma_upper", ACCURACY, of="whole table", low=0, high=1, interval="wilson", headline=False,
-           title="upper bound of the quality of approximation γ", brief="γ at most",
-           formula="at least the quality of approximation γ: Σ C_ii / n, the accuracy", source=f"{_DUENTSCH}, eq. 3.6"),
-    Metric("rough/alpha_upper", WeightedAlpha(), of="whole table", low=0, high=1, headline=False,
-           title="upper bound of the accuracy of approximation α", brief="α at most",
-           formula="at least the weighted accuracy of approximation: Σ C_ii / (2n − Σ C_ii)",
-           source=f"{_DUENTSCH}, eq. 3.5-3.6 corrected"),
-    Metric("rough/<label>/lower_upper_bound", Bound("lower_upper_bound"), of="whole table", low=0, high=math.inf,
-           better="", interval="", headline=False, source=f"{_DUENTSCH}, theorem 4.1",
-           title="upper bound of the lower approximation", brief="lower at most",
-           formula="at least the lower approximation: C_ii, less 1 if the class is also predicted for others"),
-    Metric("rough/<label>/upper_lower_bound", Bound("upper_lower_bound"), of="whole table", low=0, high=math.inf,
-           better="", interval="", headline=False, source=f"{_DUENTSCH}, theorem 4.2",
-           title="lower bound of the upper approximation", brief="upper at least",
-           formula="at most the upper approximation: actual or predicted, plus 1 for each class it is taken for"),
-    Metric("rough/<label>/alpha_upper", ClassRatio(1, 1, 1, -1), of="whole table", low=0, high=1, interval="wilson",
-           headline=False, reason="neither actual nor predicted samples", source=f"{_DUENTSCH}, eq. 3.4",
-           title="upper bound of the accuracy of approximation", brief="α at most",
-           formula="at least the accuracy of approximation: C_ii / (actual + predicted total − C_ii)"),
-    _granules("gamma", "gamma", "share of samples in granules of a single class", source=f"{_DUENTSCH}, eq. 3.3",
-              title="quality of approximation γ", brief="γ"),
-    _granules("alpha", "weighted_alpha", "Σ lower / Σ upper approximations", source=f"{_DUENTSCH}, eq. 3.5",
-              title="accuracy of approximation α", brief="α"),
-    _granules("<label>/lower", "lower", "samples in granules inside the class", title="lower approximation",
-              brief="lower", **_SIZE),
-    _granules("<label>/upper", "upper", "samples in granules that meet the class", title="upper approximation",
-              brief="upper", **_SIZE),
-    _granules("<label>/alpha", "alpha", "lower / upper", title="accuracy of approximation", brief="α"),
-    _granules("<label>/lower_share", "lower_share", "lower / actual total", title="share of {label} that is certain",
-              brief="certain of {label}"),
-    _granules("<label>/upper_share", "upper_share", "actual total / upper",
-              title="share of the upper approximation that is {label}", brief="{label} of upper"),
-))  # fmt: skip
+ROUGH = Section(
+    "rough",
+    "Rough sets",
+    (
+        Metric(
+            "rough/gamma_upper",
+            ACCURACY,
+            of="whole table",
+            low=0,
+            high=1,
+            interval="wilson",
+            headline=False,
+            title="upper bound of the quality of approximation γ",
+            brief="γ at most",
+            formula="at least the quality of approximation γ: Σ C_ii / n, the accuracy",
+            source=f"{_DUENTSCH}, eq. 3.6",
+        ),
+        Metric(
+            "rough/alpha_upper",
+            WeightedAlpha(),
+            of="whole table",
+            low=0,
+            high=1,
+            headline=False,
+            title="upper bound of the accuracy of approximation α",
+            brief="α at most",
+            formula="at least the weighted accuracy of approximation: Σ C_ii / (2n − Σ C_ii)",
+            source=f"{_DUENTSCH}, eq. 3.5-3.6 corrected",
+        ),
+        Metric(
+            "rough/<label>/lower_upper_bound",
+            Bound("lower_upper_bound"),
+            of="whole table",
+            low=0,
+            high=math.inf,
+            better="",
+            interval="",
+            headline=False,
+            source=f"{_DUENTSCH}, theorem 4.1",
+            title="upper bound of the lower approximation",
+            brief="lower at most",
+            formula="at least the lower approximation: C_ii, less 1 if the class is also predicted for others",
+        ),
+        Metric(
+            "rough/<label>/upper_lower_bound",
+            Bound("upper_lower_bound"),
+            of="whole table",
+            low=0,
+            high=math.inf,
+            better="",
+            interval="",
+            headline=False,
+            source=f"{_DUENTSCH}, theorem 4.2",
+            title="lower bound of the upper approximation",
+            brief="upper at least",
+            formula="at most the upper approximation: actual or predicted, plus 1 for each class it is taken for",
+        ),
+        Metric(
+            "rough/<label>/alpha_upper",
+            ClassRatio(1, 1, 1, -1),
+            of="whole table",
+            low=0,
+            high=1,
+            interval="wilson",
+            headline=False,
+            reason="neither actual nor predicted samples",
+            source=f"{_DUENTSCH}, eq. 3.4",
+            title="upper bound of the accuracy of approximation",
+            brief="α at most",
+            formula="at least the accuracy of approximation: C_ii / (actual + predicted total − C_ii)",
+        ),
+        _granules(
+            "gamma",
+            "gamma",
+            "share of samples in granules of a single class",
+            source=f"{_DUENTSCH}, eq. 3.3",
+            title="quality of approximation γ",
+            brief="γ",
+        ),
+        _granules(
+            "alpha",
+            "weighted_alpha",
+            "Σ lower / Σ upper approximations",
+            source=f"{_DUENTSCH}, eq. 3.5",
+            title="accuracy of approximation α",
+            brief="α",
+        ),
+        _granules(
+            "<label>/lower",
+            "lower",
+            "samples in granules inside the class",
+            title="lower approximation",
+            brief="lower",
+            **_SIZE,
+        ),
+        _granules(
+            "<label>/upper",
+            "upper",
+            "samples in granules that meet the class",
+            title="upper approximation",
+            brief="upper",
+            **_SIZE,
+        ),
+        _granules(
+            "<label>/alpha", "alpha", "lower / upper", title="accuracy of approximation", brief="α"
+        ),
+        _granules(
+            "<label>/lower_share",
+            "lower_share",
+            "lower / actual total",
+            title="share of {label} that is certain",
+            brief="certain of {label}",
+        ),
+        _granules(
+            "<label>/upper_share",
+            "upper_share",
+            "actual total / upper",
+            title="share of the upper approximation that is {label}",
+            brief="{label} of upper",
+        ),
+    ),
+)

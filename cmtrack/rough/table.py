@@ -60,15 +60,21 @@ class GranuleTable(RemovedAttributes):
         counts = np.asarray(self.counts)
         shape = (len(self.values), len(self.labels))
         if counts.shape != shape or not counts.size:
-            raise ValueError(f"counts must have shape (n_granules, n_classes), here {shape}, got {counts.shape}")
+            raise ValueError(
+                f"counts must have shape (n_granules, n_classes), here {shape}, got {counts.shape}"
+            )
         if counts.dtype.kind not in "iu" or (counts < 0).any():
-            raise ValueError(f"counts must be whole numbers that are not negative, got {counts.dtype}")
+            raise ValueError(
+                f"counts must be whole numbers that are not negative, got {counts.dtype}"
+            )
         empty = np.flatnonzero(~counts.any(axis=1))
         if empty.size:
             raise ValueError(f"every granule must have a sample, got none in granule {empty[0]}")
         values = tuple(tuple(row) for row in self.values)
         if {len(row) for row in values} != {len(self.attributes)}:
-            raise ValueError(f"values must have one value per attribute {self.attributes}, got rows like {values[0]}")
+            raise ValueError(
+                f"values must have one value per attribute {self.attributes}, got rows like {values[0]}"
+            )
         if len(set(values)) != len(values):
             twice = next(row for row in values if values.count(row) > 1)
             raise ValueError(f"granules must have different values, got {twice} more than once")
@@ -125,7 +131,11 @@ class GranuleTable(RemovedAttributes):
         other = GranuleTable(*count_granules(X, y_pred, self.attributes, self.labels, "y_pred"))
         mixed = np.flatnonzero(~other.deterministic)
         if mixed.size:
-            given = [f"{label!r} {n}×" for label, n in zip(self.labels, other.counts[mixed[0]], strict=True) if n]
+            given = [
+                f"{label!r} {n}×"
+                for label, n in zip(self.labels, other.counts[mixed[0]], strict=True)
+                if n
+            ]
             raise ValueError(
                 f"y_pred must be constant within granules, got {' and '.join(given)} in "
                 f"{other._granule(int(mixed[0]))}; {len(mixed)} of {len(other.values)} granules have several"
@@ -134,10 +144,14 @@ class GranuleTable(RemovedAttributes):
         granules = set(self.values)
         strange = [i for i, values in enumerate(other.values) if values not in granules]
         if strange:
-            raise ValueError(f"X must have rows of the table's granules only, got also {other._granule(strange[0])}")
+            raise ValueError(
+                f"X must have rows of the table's granules only, got also {other._granule(strange[0])}"
+            )
         missing = [i for i, values in enumerate(self.values) if values not in assigned]
         if missing:
-            raise ValueError(f"every granule needs a prediction, got none for {self._granule(missing[0])}")
+            raise ValueError(
+                f"every granule needs a prediction, got none for {self._granule(missing[0])}"
+            )
         return tuple(assigned[values] for values in self.values)
 
     def confusion_matrix(self, classifier: Sequence[Label]) -> ConfusionMatrix:
@@ -167,7 +181,10 @@ class GranuleTable(RemovedAttributes):
         assigned = self._assigned(classifier)
         hits = self.counts[np.arange(len(assigned)), assigned]
         broken = tuple(np.flatnonzero(hits == 0).tolist())
-        limits = rough_bounds(self.confusion_matrix(classifier), majority=bool((hits == self.counts.max(axis=1)).all()))
+        limits = rough_bounds(
+            self.confusion_matrix(classifier),
+            majority=bool((hits == self.counts.max(axis=1)).all()),
+        )
         return replace(limits, condition_holds=not broken, broken_by=broken)
 
     def _assigned(self, classifier: Sequence[Label]) -> IntArray:
@@ -179,7 +196,9 @@ class GranuleTable(RemovedAttributes):
         return encode_labels({"classifier": classifier}, self.labels)[1]["classifier"]
 
     def _granule(self, at: int) -> str:
-        return "the granule " + ", ".join(f"{a}={v!r}" for a, v in zip(self.attributes, self.values[at], strict=True))
+        return "the granule " + ", ".join(
+            f"{a}={v!r}" for a, v in zip(self.attributes, self.values[at], strict=True)
+        )
 
     # -- merging and views -----------------------------------------------------------------------------
 
@@ -189,7 +208,9 @@ class GranuleTable(RemovedAttributes):
             return NotImplemented
         if self.attributes != other.attributes:
             ours, theirs = list(self.attributes), list(other.attributes)
-            raise ValueError(f"tables must have the same attributes in the same order, got {ours} and {theirs}")
+            raise ValueError(
+                f"tables must have the same attributes in the same order, got {ours} and {theirs}"
+            )
         labels = merged_labels(self.labels, other.labels)
         place = {values: i for i, values in enumerate(dict.fromkeys((*self.values, *other.values)))}
         counts = np.zeros((len(place), len(labels)), dtype=np.int64)
@@ -234,7 +255,11 @@ class GranuleTable(RemovedAttributes):
 
 
 def granule_table(
-    X: Any, y: Any, *, attributes: Sequence[Hashable] | None = None, labels: Sequence[Label] | None = None
+    X: Any,
+    y: Any,
+    *,
+    attributes: Sequence[Hashable] | None = None,
+    labels: Sequence[Label] | None = None,
 ) -> GranuleTable:
     """Put rows with equal attributes into granules and count them by class.
 

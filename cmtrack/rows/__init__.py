@@ -9,4 +9,5 @@ from cmtrack.rows.missed import Missed
 __all__ = ["Flips", "Missed"]
 
 if not TYPE_CHECKING:  # a type checker would otherwise accept every name
-    __getattr__ = found_in(__name__, {})  # a removed name raises an error that says what to use instead
+    # a removed name raises an error that says what to use instead
+    __getattr__ = found_in(__name__, {})

@@ -100,12 +100,21 @@ class Flips:
         confidence_level : float
         """
         values, codes = parts or (("all",), np.zeros(len(first), dtype=np.int64))
-        size, whole = len(values), clusters is None and (weights is None or weights.dtype.kind == "i")
+        size, whole = (
+            len(values),
+            clusters is None and (weights is None or weights.dtype.kind == "i"),
+        )
         n, worth = _weight_of(codes, size, weights, clusters)
         level = confidence_level if parts is None else 1 - (1 - confidence_level) / (2 * size)
-        marks, rates, counts = {"broken": first & ~second, "fixed": second & ~first, "changed": changed}, {}, {}
+        marks, rates, counts = (
+            {"broken": first & ~second, "fixed": second & ~first, "changed": changed},
+            {},
+            {},
+        )
         for name, mark in marks.items():
-            counts[name], _ = _weight_of(codes[mark], size, None if weights is None else weights[mark], None)
+            counts[name], _ = _weight_of(
+                codes[mark], size, None if weights is None else weights[mark], None
+            )
             with np.errstate(all="ignore"):
                 share = counts[name] / n
             rows = n if whole else _rows_worth(share, mark, codes, worth, weights, clusters)
@@ -115,9 +124,15 @@ class Flips:
             alone = np.where(counts["broken"] + counts["fixed"] > 0, alone, 1.0)
         else:
             signs = marks["broken"].astype(np.float64) - marks["fixed"]
-            alone = np.array([_sign_pvalue(signs[codes == part], *_at(codes == part, weights, clusters))
-                              for part in range(size)])  # fmt: skip
-        unlike = unlike_pvalue(counts["broken"], counts["fixed"]) if whole and size > 1 else math.nan
+            alone = np.array(
+                [
+                    _sign_pvalue(signs[codes == part], *_at(codes == part, weights, clusters))
+                    for part in range(size)
+                ]
+            )
+        unlike = (
+            unlike_pvalue(counts["broken"], counts["fixed"]) if whole and size > 1 else math.nan
+        )
         return cls(values, n, rates, alone, holm(alone), unlike, confidence_level, level)
 
     def metrics(self, by_class: bool = False) -> dict[str, tuple[float, Interval]]:
@@ -132,7 +147,9 @@ class Flips:
     def rows_of(self, metric: str) -> float:
         """Number (or weight) of the rows that a metric of :meth:`metrics` is of."""
         _, *place, _ = metric.split("/")
-        return float(self.n[[encode_label(part) for part in self.parts].index(place[1]) if place else 0])
+        return float(
+            self.n[[encode_label(part) for part in self.parts].index(place[1]) if place else 0]
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row per part: part, n, broken and fixed, each with the ends of its interval, and the adjusted p-value."""
@@ -140,12 +157,19 @@ class Flips:
 
         columns: dict[str, Any] = {"part": list(self.parts), "n": self.n}
         for name in ("broken", "fixed"):
-            columns |= dict(zip((name, f"{name}_low", f"{name}_high"), self.rates[name], strict=True))
+            columns |= dict(
+                zip((name, f"{name}_low", f"{name}_high"), self.rates[name], strict=True)
+            )
         return pd.DataFrame(columns | {"pvalue": self.pvalues})
 
     def __repr__(self) -> str:
-        broken, fixed = (float(np.nansum(self.rates[name][0] * self.n)) for name in ("broken", "fixed"))
-        total, parts = float(self.n.sum()), "" if len(self.parts) == 1 else f", {len(self.parts)} parts"
+        broken, fixed = (
+            float(np.nansum(self.rates[name][0] * self.n)) for name in ("broken", "fixed")
+        )
+        total, parts = (
+            float(self.n.sum()),
+            "" if len(self.parts) == 1 else f", {len(self.parts)} parts",
+        )
         sides = f"only the first run is right in {round(broken, 6):g}, only the second in {round(fixed, 6):g}"
         return printable(f"Flips(of {total:g} rows {sides}{parts})")
 
@@ -160,13 +184,28 @@ def _declared(place: str, of: str) -> tuple[Metric, ...]:
         "changed": ("", f"rows{of} with other predictions / rows{of}"),
     }
     return tuple(
-        Metric(f"flips/{place}{name}", None, of="flips", better=better, low=0.0, high=1.0, interval="exact",
-               title=f"{name} rows{of}", source="Yan et al. (2021)", formula=formula, headline=False)
+        Metric(
+            f"flips/{place}{name}",
+            None,
+            of="flips",
+            better=better,
+            low=0.0,
+            high=1.0,
+            interval="exact",
+            title=f"{name} rows{of}",
+            source="Yan et al. (2021)",
+            formula=formula,
+            headline=False,
+        )
         for name, (better, formula) in words.items()
-    )  # fmt: skip
+    )
 
 
-FLIPS = Section("flips", "A run against a baseline", (*_declared("", ""), *_declared("class/<label>/", " of {label}")))
+FLIPS = Section(
+    "flips",
+    "A run against a baseline",
+    (*_declared("", ""), *_declared("class/<label>/", " of {label}")),
+)
 """Shares of the rows of a run and its baseline; gates read them, no evaluation has them."""
 
 
@@ -209,17 +248,27 @@ def _weight_of(codes: IntArray, size: int, weights: Any, clusters: Any) -> tuple
     else:
         n = np.bincount(codes, weights, minlength=size).astype(weights.dtype)
     if clusters is not None:  # the sums of the clusters in each part
-        pairs, place = np.unique(codes * (int(clusters.max(initial=0)) + 1) + clusters, return_inverse=True)
+        pairs, place = np.unique(
+            codes * (int(clusters.max(initial=0)) + 1) + clusters, return_inverse=True
+        )
         codes, weights = pairs // (int(clusters.max(initial=0)) + 1), np.bincount(place, weights)
     if weights is None:
         return n, n.astype(np.float64)
     with np.errstate(all="ignore"):
-        sums = [np.bincount(codes, weights.astype(np.float64) ** power, minlength=size) for power in (1, 2)]
+        sums = [
+            np.bincount(codes, weights.astype(np.float64) ** power, minlength=size)
+            for power in (1, 2)
+        ]
         return n, np.where(sums[1] > 0, sums[0] ** 2 / sums[1], 0.0)
 
 
 def _rows_worth(
-    share: FloatArray, mark: BoolArray, codes: IntArray, worth: FloatArray, weights: Any, clusters: Any
+    share: FloatArray,
+    mark: BoolArray,
+    codes: IntArray,
+    worth: FloatArray,
+    weights: Any,
+    clusters: Any,
 ) -> FloatArray:
     """Effective sample size of a share by its sandwich error; the number of units for 0 and 1."""
     errors = np.zeros(len(share))
@@ -259,8 +308,12 @@ def unlike_pvalue(broken: Any, fixed: Any) -> float:
         return float(chdtrc(len(sizes) - 1, seen))
     least = seen * (1 - 1e-9)
     if float(np.log(np.minimum(sizes, ones) + 1).sum()) > math.log(_TABLES):
-        drawn = np.random.default_rng(0).multivariate_hypergeometric(sizes, ones, size=_DRAWN, method="marginals")
-        return (1 + int((((drawn - sizes * share) ** 2 / scale).sum(axis=1) >= least).sum())) / (1 + _DRAWN)
+        drawn = np.random.default_rng(0).multivariate_hypergeometric(
+            sizes, ones, size=_DRAWN, method="marginals"
+        )
+        return (1 + int((((drawn - sizes * share) ** 2 / scale).sum(axis=1) >= least).sum())) / (
+            1 + _DRAWN
+        )
     sums, squares, logs = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
     for size, one in zip(sizes.tolist(), scale.tolist(), strict=True):
         k = np.arange(min(size, ones) + 1)

@@ -23,12 +23,19 @@ def column_called(argument: str, name: Any, columns: Mapping[Any, Any]) -> Any:
     """The column of a table that an argument names; ValueError if there is none."""
     if not isinstance(name, str) or name not in columns:
         there = f"{listed(list(columns), 12)}{near(str(name), map(str, columns))}"
-        raise ValueError(f"{argument} must be a column of the table, one of {there}, got {name!r:.80}")
+        raise ValueError(
+            f"{argument} must be a column of the table, one of {there}, got {name!r:.80}"
+        )
     return columns[name]
 
 
 def places_in(
-    table: Any, columns: Mapping[Any, Any], row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str
+    table: Any,
+    columns: Mapping[Any, Any],
+    row_ids: Any,
+    n_rows: int,
+    digest: LabelDigest | None,
+    instead: str,
 ) -> IntArray | None:
     """The row of a table, found by its index, of each of n rows with these ids; None where both have one order.
 
@@ -47,13 +54,19 @@ def places_in(
     return None
 
 
-def _by_index(table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) -> IntArray:
+def _by_index(
+    table: Any, row_ids: Any, n_rows: int, digest: LabelDigest | None, instead: str
+) -> IntArray:
     from cmtrack._pandas import pd
 
     if not isinstance(table, pd.DataFrame):
-        raise ValueError(f"row_ids as an array need a DataFrame with ids as its index, got {type(table).__name__}")
+        raise ValueError(
+            f"row_ids as an array need a DataFrame with ids as its index, got {type(table).__name__}"
+        )
     if len(row_ids) != n_rows:
-        raise ValueError(f"row_ids must be those of the {n_rows:,} rows of the run, got {len(row_ids):,}")
+        raise ValueError(
+            f"row_ids must be those of the {n_rows:,} rows of the run, got {len(row_ids):,}"
+        )
     _check_ids(row_ids, n_rows, digest, instead)
     if not table.index.is_unique:
         repeats = table.index[table.index.duplicated()]
@@ -78,9 +91,14 @@ def hashed_ids(ids: Any) -> npt.NDArray[np.uint64]:
     """
     key = os.environ.get(ID_KEY, "").encode("utf-8")
     if not 0 < len(key) <= 64:
-        raise ValueError(f"hashes of row ids need a key of 1 to 64 bytes in {ID_KEY}, got {len(key)} bytes")
+        raise ValueError(
+            f"hashes of row ids need a key of 1 to 64 bytes in {ID_KEY}, got {len(key)} bytes"
+        )
     texts = map(str, np.asarray(ids).tolist())
-    hashes = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest() for text in texts]
+    hashes = [
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()
+        for text in texts
+    ]
     if len(set(hashes)) < len(hashes):
         raise ValueError(f"two row ids have the same hash: another {ID_KEY} tells them apart")
     return np.array([int.from_bytes(one, "big") for one in hashes], dtype=np.uint64)
@@ -102,13 +120,17 @@ def by_ids(column: Any, ids: RowIds, name: str) -> IntArray:
     given = pd.Index(texts)
     if not given.is_unique:
         twice = given[given.duplicated()]
-        raise ValueError(f"{name!r:.80} must not repeat an id, got {len(twice):,} repeats, such as {twice[0]!s:.80}")
+        raise ValueError(
+            f"{name!r:.80} must not repeat an id, got {len(twice):,} repeats, such as {twice[0]!s:.80}"
+        )
     given = pd.Index(hashed_ids(texts)) if ids.hashed else given
     places = given.get_indexer(pd.Index(ids.values if ids.hashed else ids.values.astype(str)))
     if (places < 0).all():
         key = f" (with this {ID_KEY})" if ids.hashed else ""
         first = ", ".join(f"{text!r:.80}" for text in texts[:3].tolist())
-        raise ValueError(f"{name!r:.80} must have ids of the rows{key}, got {first}: none of {len(texts):,} is one")
+        raise ValueError(
+            f"{name!r:.80} must have ids of the rows{key}, got {first}: none of {len(texts):,} is one"
+        )
     return np.asarray(places, dtype=np.int64)
 
 
@@ -120,5 +142,9 @@ def _check_ids(ids: Any, n_rows: int, digest: LabelDigest | None, instead: str) 
     if given == digest:
         return
     same = given.content_only == digest.content_only
-    why = "they are the same ids in another order" if same else "some are of other rows (the digest does not say which)"
+    why = (
+        "they are the same ids in another order"
+        if same
+        else "some are of other rows (the digest does not say which)"
+    )
     raise ValueError(f"row_ids must be those of the run, in its order, got others: {why}")

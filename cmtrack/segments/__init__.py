@@ -1,6 +1,11 @@
 """Segments of the rows: columns of categories, inference over several segments, search for the worst."""
 
-from cmtrack.segments.columns import SegmentColumn, cut_at_quantiles, search_columns, segment_columns
+from cmtrack.segments.columns import (
+    SegmentColumn,
+    cut_at_quantiles,
+    search_columns,
+    segment_columns,
+)
 from cmtrack.segments.inference import (
     Differences,
     Disparity,
@@ -14,7 +19,12 @@ from cmtrack.segments.inference import (
     shrink,
     simultaneous_level,
 )
-from cmtrack.segments.search import SearchedSegment, SegmentSearch, differing_segments, worst_segments
+from cmtrack.segments.search import (
+    SearchedSegment,
+    SegmentSearch,
+    differing_segments,
+    worst_segments,
+)
 
 __all__ = [
     "Differences",

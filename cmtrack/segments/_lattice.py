@@ -70,13 +70,19 @@ class Lattice:
         of_cluster = csr_array((values, (units, owner)), shape=(len(owner), 1 + int(owner.max())))
         ones = np.ones(len(owner))
         return sum(
-            block.selection @ csr_array((ones, (block.codes, units)), shape=(block.size, len(owner))) @ of_cluster
+            block.selection
+            @ csr_array((ones, (block.codes, units)), shape=(block.size, len(owner)))
+            @ of_cluster
             for block in self.blocks
         )
 
 
 def lattice(
-    columns: Sequence[SegmentColumn], codes: Sequence[IntArray], rows: IntArray, depth: int, least: int
+    columns: Sequence[SegmentColumn],
+    codes: Sequence[IntArray],
+    rows: IntArray,
+    depth: int,
+    least: int,
 ) -> Lattice:
     """The slices of at least ``least`` rows, without those of all rows.
 
@@ -105,7 +111,11 @@ def lattice(
         large[chosen] = (cells[enough], np.arange(len(slices), len(slices) + len(enough)))
         supports.append(support[enough])
         listed = cells[enough].tolist()
-        values = [divmod(key, sizes[chosen[1]]) for key in listed] if len(chosen) == 2 else [(key,) for key in listed]
+        values = (
+            [divmod(key, sizes[chosen[1]]) for key in listed]
+            if len(chosen) == 2
+            else [(key,) for key in listed]
+        )
         slices.extend(tuple(zip(chosen, cell, strict=True)) for cell in values)
     counts = np.concatenate(supports) if supports else np.zeros(0, dtype=np.int64)
     blocks = tuple(_blocks(codes, sizes, large, len(slices)))
@@ -114,10 +124,16 @@ def lattice(
 
 def _keys(codes: Sequence[IntArray], sizes: Sequence[int], chosen: tuple[int, ...]) -> IntArray:
     """The crossing of one or two columns in which each unit lies."""
-    return codes[chosen[0]] if len(chosen) == 1 else codes[chosen[0]] * sizes[chosen[1]] + codes[chosen[1]]
+    return (
+        codes[chosen[0]]
+        if len(chosen) == 1
+        else codes[chosen[0]] * sizes[chosen[1]] + codes[chosen[1]]
+    )
 
 
-def _cells(codes: Sequence[IntArray], sizes: Sequence[int], chosen: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+def _cells(
+    codes: Sequence[IntArray], sizes: Sequence[int], chosen: tuple[int, ...]
+) -> tuple[IntArray, IntArray]:
     """Place of each unit among the crossings that occur, and these."""
     keys, span = _keys(codes, sizes, chosen), int(np.prod([sizes[c] for c in chosen]))
     if span > 4 * len(keys) + _CELLS:
@@ -145,7 +161,9 @@ def _blocks(codes: Sequence[IntArray], sizes: Sequence[int], kept: Kept, n: int)
             held, size = np.searchsorted(keys, key), len(keys) + 1
             held[np.append(keys, -1)[held] != key] = len(keys)
         while others and not alone:
-            gains = [sum(c in chosen and set(chosen) <= block | {c} for chosen in left) for c in others]
+            gains = [
+                sum(c in chosen and set(chosen) <= block | {c} for chosen in left) for c in others
+            ]
             best = max(range(len(others)), key=gains.__getitem__)
             column = others.pop(best)
             if not gains[best]:
@@ -156,11 +174,15 @@ def _blocks(codes: Sequence[IntArray], sizes: Sequence[int], kept: Kept, n: int)
                     held, size = wider, many
                     block.add(column)
         served = [first] if alone else [chosen for chosen in left if set(chosen) <= block]
-        blocks.append(_block(codes, sizes, held, size, {chosen: left.pop(chosen) for chosen in served}, n))
+        blocks.append(
+            _block(codes, sizes, held, size, {chosen: left.pop(chosen) for chosen in served}, n)
+        )
     return blocks
 
 
-def _block(codes: Sequence[IntArray], sizes: Sequence[int], held: IntArray, size: int, served: Kept, n: int) -> Block:
+def _block(
+    codes: Sequence[IntArray], sizes: Sequence[int], held: IntArray, size: int, served: Kept, n: int
+) -> Block:
     from scipy.sparse import csr_array
 
     unit = np.zeros(size, dtype=np.int64)

@@ -61,7 +61,9 @@ class SegmentColumn:
         return np.bincount(self.codes, minlength=len(self.texts))
 
 
-def segment_columns(data: Any, n_rows: int, names: Sequence[Any] | None = None) -> tuple[SegmentColumn, ...]:
+def segment_columns(
+    data: Any, n_rows: int, names: Sequence[Any] | None = None
+) -> tuple[SegmentColumn, ...]:
     """Divide the rows by each column of categories.
 
     Parameters
@@ -92,7 +94,10 @@ def segment_columns(data: Any, n_rows: int, names: Sequence[Any] | None = None) 
     >>> [(column.name, column.texts) for column in columns]
     [('region', ('north', 'south')), ('size', ('1', '2'))]
     """
-    return tuple(_column(str(name), one, n_rows) for name, one in attribute_columns(data, names, SEGMENTS).items())
+    return tuple(
+        _column(str(name), one, n_rows)
+        for name, one in attribute_columns(data, names, SEGMENTS).items()
+    )
 
 
 def search_columns(
@@ -120,7 +125,11 @@ def search_columns(
     for name, one in attribute_columns(data, names, SEGMENTS).items():
         numbers = _numbers(one)
         many = numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) > MAX_NUMBERS
-        columns_read.append(cut_at_quantiles(str(name), one, n_rows, bins) if many else _column(str(name), one, n_rows))
+        columns_read.append(
+            cut_at_quantiles(str(name), one, n_rows, bins)
+            if many
+            else _column(str(name), one, n_rows)
+        )
     return tuple(columns_read)
 
 
@@ -156,7 +165,9 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
     no_masked(f"segment column {name!r}", values)
     numbers = _numbers(values)
     if numbers is None:
-        raise TypeError(f"segment column {name!r} must hold numbers to be cut, got {np.asarray(values).dtype}")
+        raise TypeError(
+            f"segment column {name!r} must hold numbers to be cut, got {np.asarray(values).dtype}"
+        )
     check_length(name, len(numbers), n_rows)
     missing = np.isnan(numbers)
     present = numbers[~missing]
@@ -187,14 +198,20 @@ def _column(name: str, column: Any, n_rows: int) -> SegmentColumn:
     sizes = np.bincount(rows.codes, minlength=len(rows.values))
     check_values(name, rows.values, sizes)
     chosen = type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype"
-    rows, note = rows.arranged([k for k in value_order(rows.values, not chosen) if sizes[k]]).limited()
+    rows, note = rows.arranged(
+        [k for k in value_order(rows.values, not chosen) if sizes[k]]
+    ).limited()
     return SegmentColumn(name, rows.values, value_texts(rows.values), rows.codes, note)
 
 
 def _numbers(column: Any) -> FloatArray | None:
     """The numbers of a column, missing ones NaN; None where it holds something else."""
     kind = getattr(getattr(column, "dtype", None), "kind", "")
-    if type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype" or kind in ("b", "m", "M"):
+    if type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype" or kind in (
+        "b",
+        "m",
+        "M",
+    ):
         return None
     if hasattr(column, "to_numpy") and hasattr(column, "isna"):  # pandas, whatever backs it
         try:
@@ -204,7 +221,9 @@ def _numbers(column: Any) -> FloatArray | None:
     array = np.asarray(column)
     if array.dtype.kind == "O":
         listed_ = [np.nan if value is None else value for value in array.tolist()]
-        if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in listed_):
+        if not all(
+            isinstance(value, (int, float)) and not isinstance(value, bool) for value in listed_
+        ):
             return None
         array = np.array(listed_, dtype=np.float64)
     return array.astype(np.float64) if array.dtype.kind in "iuf" and array.ndim == 1 else None
@@ -213,7 +232,11 @@ def _numbers(column: Any) -> FloatArray | None:
 def _shown(ends: FloatArray) -> list[str]:
     """Numbers in as few digits as tell them apart, at least three."""
     for digits in range(3, 18):
-        texts = [f"{end:.{digits}g}" if abs(end) < 1e6 else f"{end:.{max(digits, 7)}g}" for end in ends]
-        if len(set(texts)) == len(texts) and np.allclose(np.array(texts, dtype=np.float64), ends, rtol=5e-3, atol=0):
+        texts = [
+            f"{end:.{digits}g}" if abs(end) < 1e6 else f"{end:.{max(digits, 7)}g}" for end in ends
+        ]
+        if len(set(texts)) == len(texts) and np.allclose(
+            np.array(texts, dtype=np.float64), ends, rtol=5e-3, atol=0
+        ):
             return texts
     return [repr(float(end)) for end in ends]

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaln, chdtrc, ndtr, ndtri, stdtrit
 
-from cmtrack.metrics.intervals import ROUNDING, Interval, check_level, exact_ends, wilson_ends, within_bounds
+from cmtrack.metrics.intervals import (
+    ROUNDING,
+    Interval,
+    check_level,
+    exact_ends,
+    wilson_ends,
+    within_bounds,
+)
 from cmtrack.statistics.inputs import FloatArray, IntArray, to_float_array
 
 FEW = 20
@@ -116,8 +123,12 @@ class Estimates:
                 reach = np.where(self.errors > ROUNDING, z * self.errors, math.nan)
                 return reach, reach
             low, high = wilson_ends(self.values, np.where(self.n > 0, self.n, math.nan), z)
-            low = np.where(self.values <= ROUNDING, 0.0, np.minimum(np.maximum(low, 0.0), self.values))
-            high = np.where(self.values >= 1 - ROUNDING, 1.0, np.maximum(np.minimum(high, 1.0), self.values))
+            low = np.where(
+                self.values <= ROUNDING, 0.0, np.minimum(np.maximum(low, 0.0), self.values)
+            )
+            high = np.where(
+                self.values >= 1 - ROUNDING, 1.0, np.maximum(np.minimum(high, 1.0), self.values)
+            )
         return self.values - low, high - self.values
 
     def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
@@ -140,7 +151,9 @@ class Estimates:
     def _within(self, level: float) -> tuple[FloatArray, FloatArray]:
         """:meth:`arms`, none of which reaches out of the metric's range: nor does a difference made of them."""
         (down, up), (low, high) = self.arms(level), self.bounds
-        return np.minimum(down, np.maximum(self.values - low, 0.0)), np.minimum(up, np.maximum(high - self.values, 0.0))
+        return np.minimum(down, np.maximum(self.values - low, 0.0)), np.minimum(
+            up, np.maximum(high - self.values, 0.0)
+        )
 
     def intervals(
         self, scale: str, confidence_level: float = 0.95, bounds: Interval = (-math.inf, math.inf)
@@ -159,13 +172,19 @@ class Estimates:
         level = simultaneous_level(max(int(self.known.sum()), 1), confidence_level)
         if scale == "wilson":
             if self.n is None:
-                raise ValueError('scale must not be "wilson" where no n is given: it is for shares of samples')
+                raise ValueError(
+                    'scale must not be "wilson" where no n is given: it is for shares of samples'
+                )
             down, up = self.arms(level)
             return self.values - down, self.values + up
         ends = np.full((2, len(self.values)), math.nan)
         degrees = np.full(len(self.values), math.inf) if self.degrees is None else self.degrees
         for k in np.flatnonzero(self.known):
-            n, value, error = None if self.n is None else float(self.n[k]), float(self.values[k]), float(self.errors[k])
+            n, value, error = (
+                None if self.n is None else float(self.n[k]),
+                float(self.values[k]),
+                float(self.errors[k]),
+            )
             interval = within_bounds(scale, value, error, level, bounds, n, float(degrees[k]))
             ends[:, k] = (math.nan, math.nan) if interval is None else interval
         return ends[0], ends[1]
@@ -244,10 +263,14 @@ def differences(
             f"both sides must have the same segments, got {len(first.values)} and {len(second.values)} of them"
         )
     gap = first.values - second.values
-    level = simultaneous_level(max(int(np.isfinite(gap).sum()), 1) if together is None else together, confidence_level)
+    level = simultaneous_level(
+        max(int(np.isfinite(gap).sum()), 1) if together is None else together, confidence_level
+    )
     (down, up), (down_2, up_2) = first._within(level), second._within(level)
     low, high = gap - np.hypot(down, up_2), gap + np.hypot(up, down_2)
-    return Differences(gap, *with_zero(low, high, _unproven(first, second, low, high, level)), level)
+    return Differences(
+        gap, *with_zero(low, high, _unproven(first, second, low, high, level)), level
+    )
 
 
 def with_zero(low: FloatArray, high: FloatArray, where: Any) -> tuple[FloatArray, FloatArray]:
@@ -255,7 +278,9 @@ def with_zero(low: FloatArray, high: FloatArray, where: Any) -> tuple[FloatArray
     return np.where(where, np.minimum(low, 0.0), low), np.where(where, np.maximum(high, 0.0), high)
 
 
-def _unproven(first: Estimates, second: Estimates, low: FloatArray, high: FloatArray, level: float) -> Any:
+def _unproven(
+    first: Estimates, second: Estimates, low: FloatArray, high: FloatArray, level: float
+) -> Any:
     """True where an interval of a difference of shares excludes 0, and too few samples do not bear it out, (S,)."""
     out = np.zeros(len(low), dtype=bool)
     if first.n is None or second.n is None:
@@ -275,7 +300,9 @@ def _unproven(first: Estimates, second: Estimates, low: FloatArray, high: FloatA
 def _fisher(hits: FloatArray, n: FloatArray, hits_2: FloatArray, n_2: FloatArray) -> FloatArray:
     """Two-sided p-values of Fisher's exact test of two shares each, one of them of few samples."""
     swap = n > n_2
-    (hits, hits_2), (n, n_2) = (np.where(swap, (b, a), (a, b)) for a, b in ((hits, hits_2), (n, n_2)))
+    (hits, hits_2), (n, n_2) = (
+        np.where(swap, (b, a), (a, b)) for a, b in ((hits, hits_2), (n, n_2))
+    )
     k, total = np.arange(FEW)[None, :], (hits + hits_2)[:, None]
     n, rest = n[:, None], total - k
     with np.errstate(all="ignore"):  # (n over k) (n_2 over total - k), where there are so many
@@ -361,13 +388,20 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
     together = max(pairs, size)  # of two segments the gap is the difference of each to the rest
     lowest, highest = int(places[values.argmin()]), int(places[values.argmax()])
     gap = float(values.max() - values.min())
-    down, up = (arm[places] for arm in estimates.arms(simultaneous_level(together, confidence_level)))
+    down, up = (
+        arm[places] for arm in estimates.arms(simultaneous_level(together, confidence_level))
+    )
     lacking = int(np.isnan(down).sum())
     reason = f"{lacking} of {size} segments have no standard error" if lacking else ""
     low, high, ratio, ratio_low, ratio_high = (math.nan,) * 5
     if not lacking:
         first, second = np.nonzero(~np.eye(size, dtype=bool))
-        apart = differences(estimates._take(places[first]), estimates._take(places[second]), confidence_level, together)
+        apart = differences(
+            estimates._take(places[first]),
+            estimates._take(places[second]),
+            confidence_level,
+            together,
+        )
         low, high = max(0.0, float(apart.low.max())), float(apart.high.max())
     if values.min() < 0 or values.max() <= 0:
         reason = reason or "a ratio needs values that are not negative, and one that is not 0"
@@ -397,7 +431,9 @@ def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: 
         none = (values <= 0)[:, None] | (values <= 0)[None, :]
         ends_low, ends_high = np.maximum(values - down, 0.0), values + up
         low = np.where(none, ends_low[:, None] / ends_high[None, :], low)
-        high = np.where(none, np.where(ends_low > 0, ends_high[:, None] / ends_low[None, :], math.inf), high)
+        high = np.where(
+            none, np.where(ends_low > 0, ends_high[:, None] / ends_low[None, :], math.inf), high
+        )
     other = ~np.eye(len(values), dtype=bool)
     return min(1.0, float(np.nanmin(low[other]))), min(1.0, float(np.nanmin(high[other])))
 
@@ -446,7 +482,9 @@ def shrink(values: Any, errors: Any) -> Shrinkage:
     """
     g, se = np.asarray(values, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     if g.shape != se.shape or g.ndim != 1:
-        raise ValueError(f"values and errors must have one entry per segment, got {g.shape} and {se.shape}")
+        raise ValueError(
+            f"values and errors must have one entry per segment, got {g.shape} and {se.shape}"
+        )
     usable = np.isfinite(g) & np.isfinite(se) & (se > 0)
     out = np.full(len(g), math.nan)
     if not usable.any():
@@ -534,7 +572,9 @@ def qualitative_interaction(differences: Any, errors: Any) -> Interaction:
     """
     d, se = np.asarray(differences, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     if d.shape != se.shape or d.ndim != 1:
-        raise ValueError(f"differences and errors must have one entry per segment, got {d.shape} and {se.shape}")
+        raise ValueError(
+            f"differences and errors must have one entry per segment, got {d.shape} and {se.shape}"
+        )
     usable = np.isfinite(d) & np.isfinite(se) & (se > 0)
     d, se = d[usable], se[usable]
     if len(d) < 2:

@@ -140,7 +140,11 @@ class SegmentSearch:
         """One row per segment, the worst first."""
         from cmtrack._pandas import pd
 
-        names = [name for name in SearchedSegment.__dataclass_fields__ if name not in ("where", "clusters")]
+        names = [
+            name
+            for name in SearchedSegment.__dataclass_fields__
+            if name not in ("where", "clusters")
+        ]
         table: dict[str, Any] = {"segment": [one.text for one in self.segments]}
         table.update({name: [getattr(one, name) for one in self.segments] for name in names})
         if self.clusters is not None:
@@ -158,7 +162,9 @@ class SegmentSearch:
 
     def _repr_html_(self) -> str:
         return notebook.view(
-            notebook.sentence(f"{self._summary()}."), notebook.table(self.to_frame()), notes=self.notes
+            notebook.sentence(f"{self._summary()}."),
+            notebook.table(self.to_frame()),
+            notes=self.notes,
         )
 
 
@@ -248,7 +254,11 @@ def worst_segments(
         drawn = _draw_two(slices, deviations, options)
     else:
         drawn = _draw_orders(slices, deviations, options)
-    p = _adjusted(z, (_over(sums, scale[:, None]).max(axis=0, initial=-math.inf) for sums in drawn), n_permutations)
+    p = _adjusted(
+        z,
+        (_over(sums, scale[:, None]).max(axis=0, initial=-math.inf) for sums in drawn),
+        n_permutations,
+    )
     inside, outside = _estimates(slices, units, mean, bool(np.isin(x, (0.0, 1.0)).all()))
     share = slices.rows / units.rows.sum()
     loss = (inside.values, mean) if better == "lower" else (1 - inside.values, 1 - mean)
@@ -256,7 +266,9 @@ def worst_segments(
     score = _sliceline(*loss, share) if least >= 0 else share * math.nan
     notes = [f"All {len(x):,} rows have the same value: no segment differs."] if flat else [BIASED]
     notes += units.notes
-    return _result(columns, slices, units, (inside, outside), (z, z, p, score), mean, notes, options)
+    return _result(
+        columns, slices, units, (inside, outside), (z, z, p, score), mean, notes, options
+    )
 
 
 def differing_segments(
@@ -316,7 +328,16 @@ def differing_segments(
     most = (_over(np.abs(drawn), scale[:, None]).max(axis=0, initial=-math.inf) for drawn in draw)
     p = _adjusted(np.abs(z), most, n_permutations)
     inside, outside = _estimates(slices, units, 0.0, False)
-    return _result(columns, slices, units, (inside, outside), (np.abs(z), z, p, z * math.nan), mean, [BIASED], options)
+    return _result(
+        columns,
+        slices,
+        units,
+        (inside, outside),
+        (np.abs(z), z, p, z * math.nan),
+        mean,
+        [BIASED],
+        options,
+    )
 
 
 # -- rows ----------------------------------------------------------------------------------------------
@@ -330,7 +351,9 @@ class _Options(NamedTuple):
     seed: int
 
     @classmethod
-    def checked(cls, depth: Any, min_rows: Any, n_permutations: Any, confidence_level: float, seed: int) -> _Options:
+    def checked(
+        cls, depth: Any, min_rows: Any, n_permutations: Any, confidence_level: float, seed: int
+    ) -> _Options:
         if depth not in (1, 2):
             raise ValueError(f"depth must be 1 or 2, got {depth!r}")
         for name, number in (("min_rows", min_rows), ("n_permutations", n_permutations)):
@@ -363,24 +386,37 @@ class _Rows:
     """The metric's own rows, checked."""
 
     def __init__(
-        self, columns: Sequence[SegmentColumn], values: dict[str, Any], where: Any, weights: Any, clusters: Any
+        self,
+        columns: Sequence[SegmentColumn],
+        values: dict[str, Any],
+        where: Any,
+        weights: Any,
+        clusters: Any,
     ) -> None:
         if not columns:
             raise ValueError("columns must have at least one segment column, got none")
         if not all(isinstance(column, SegmentColumn) for column in columns):
             kinds = sorted({type(column).__name__ for column in columns})
-            raise TypeError(f"columns must be segment columns, as search_columns makes them, got {kinds}")
-        repeated = sorted({c.name for c in columns if sum(c.name == other.name for other in columns) > 1})
+            raise TypeError(
+                f"columns must be segment columns, as search_columns makes them, got {kinds}"
+            )
+        repeated = sorted(
+            {c.name for c in columns if sum(c.name == other.name for other in columns) > 1}
+        )
         if repeated:
             raise ValueError(f"segment columns must not repeat, got {repeated[0]!r} more than once")
         n = len(columns[0].codes)
         for column in columns:
             if len(column.codes) != n:
-                raise ValueError(f"segment columns must have one length, got {n:,} and {len(column.codes):,}")
+                raise ValueError(
+                    f"segment columns must have one length, got {n:,} and {len(column.codes):,}"
+                )
         arrays = {}
         for name, given in values.items():
             if np.ndim(given) != 1 or len(given) != n:
-                raise ValueError(f"{name} must have one number per row, got {np.shape(given)} for {n:,} rows")
+                raise ValueError(
+                    f"{name} must have one number per row, got {np.shape(given)} for {n:,} rows"
+                )
             arrays[name] = np.asarray(given)
         checked = as_weights(weights, n)
         mask = _mask(where, n) & (True if checked is None else checked > 0)
@@ -391,14 +427,22 @@ class _Rows:
         self.columns, self.sampled = columns, checked is not None and checked.dtype.kind == "f"
         times: Any = 1 if checked is None or self.sampled else checked[mask].astype(np.int64)
         if np.sum(times) > MAX_UNITS:
-            raise ValueError(f"weights must stand for at most {MAX_UNITS:,} rows, got {int(times.sum()):,}")
+            raise ValueError(
+                f"weights must stand for at most {MAX_UNITS:,} rows, got {int(times.sum()):,}"
+            )
         rows = np.repeat(np.flatnonzero(mask), times)
         self.codes = [column.codes[rows] for column in columns]
         self.values = {name: np.repeat(one, times) for name, one in taken.items()}
-        self.weights = checked[rows].astype(np.float64) if checked is not None and self.sampled else np.ones(len(rows))
+        self.weights = (
+            checked[rows].astype(np.float64)
+            if checked is not None and self.sampled
+            else np.ones(len(rows))
+        )
         self.clusters: IntArray | None = None
         if groups is not None:
-            self.clusters = np.unique(groups[rows], return_inverse=True)[1].astype(np.int64, copy=False)
+            self.clusters = np.unique(groups[rows], return_inverse=True)[1].astype(
+                np.int64, copy=False
+            )
 
     def units(self, deviations: FloatArray, nested: bool) -> _Units:
         """The rows, or the clusters; ``nested`` refuses clusters in several segments of a column."""
@@ -420,11 +464,16 @@ class _Rows:
         some = np.zeros(size, dtype=np.int64)
         some[place] = np.arange(len(place))
         return _Units(
-            [codes[some] for codes in of_column], np.bincount(place, minlength=size),
+            [codes[some] for codes in of_column],
+            np.bincount(place, minlength=size),
             np.bincount(place, weighted, size).astype(np.float64),
             np.bincount(place, self.weights, size).astype(np.float64),
-            np.bincount(place, squared, size).astype(np.float64) if self.sampled else None, of_unit, True, n, notes,
-        )  # fmt: skip
+            np.bincount(place, squared, size).astype(np.float64) if self.sampled else None,
+            of_unit,
+            True,
+            n,
+            notes,
+        )
 
     def _nested(self, owner: IntArray, n: int) -> tuple[list[IntArray], tuple[str, ...]]:
         """The segment of each cluster for each of its rows, by column; rows without a value take that of the others."""
@@ -442,7 +491,9 @@ class _Rows:
                     f"{column.name!r}: leave this column out, or give clusters that do not cross it"
                 )
             if taken := int((filled[-1] != codes).sum()):
-                notes.append(f"{taken:,} rows without a value of {column.name!r} are searched with their cluster's.")
+                notes.append(
+                    f"{taken:,} rows without a value of {column.name!r} are searched with their cluster's."
+                )
         return filled, tuple(notes)
 
 
@@ -451,7 +502,9 @@ def _mask(where: Any, n: int) -> BoolArray:
         return np.ones(n, dtype=np.bool_)
     mask = np.asarray(where)
     if mask.dtype.kind != "b" or mask.shape != (n,):
-        raise ValueError(f"where must be True or False for each of {n:,} rows, got {mask.dtype} of {mask.shape}")
+        raise ValueError(
+            f"where must be True or False for each of {n:,} rows, got {mask.dtype} of {mask.shape}"
+        )
     return mask
 
 
@@ -487,7 +540,10 @@ def _batches(n: int) -> Iterator[int]:
 
 
 def _drawn(
-    slices: Lattice, options: _Options, codes: Sequence[IntArray], draw: Callable[[], tuple[Any, FloatArray | None]]
+    slices: Lattice,
+    options: _Options,
+    codes: Sequence[IntArray],
+    draw: Callable[[], tuple[Any, FloatArray | None]],
 ) -> Iterator[FloatArray]:
     """Sums of slices (S, b) of the units that are drawn, of their values or, for None, of ones.
 
@@ -499,7 +555,9 @@ def _drawn(
             some, values = draw()
             for cells, table in zip(codes, tables, strict=True):
                 table[i] = np.bincount(cells[some], values, table.shape[1])
-        yield sum(block.selection @ table.T for block, table in zip(slices.blocks, tables, strict=True))
+        yield sum(
+            block.selection @ table.T for block, table in zip(slices.blocks, tables, strict=True)
+        )
 
 
 def _draw_two(slices: Lattice, deviations: FloatArray, options: _Options) -> Iterator[FloatArray]:
@@ -514,15 +572,26 @@ def _draw_two(slices: Lattice, deviations: FloatArray, options: _Options) -> Ite
     if len(slices.blocks) == 1 and 8 * alone.size < k and units < 10**9:
         colours = np.bincount(alone.codes, minlength=alone.size)
         batches = _batches(options.n_permutations)
-        tables = (rng.multivariate_hypergeometric(colours, k, batch, "marginals") for batch in batches)
-        counts: Iterator[FloatArray] = (alone.selection @ table.astype(np.float64).T for table in tables)
+        tables = (
+            rng.multivariate_hypergeometric(colours, k, batch, "marginals") for batch in batches
+        )
+        counts: Iterator[FloatArray] = (
+            alone.selection @ table.astype(np.float64).T for table in tables
+        )
     else:
         codes = [block.codes for block in slices.blocks]
-        counts = _drawn(slices, options, codes, lambda: (rng.choice(units, k, replace=False, shuffle=False), None))
+        counts = _drawn(
+            slices,
+            options,
+            codes,
+            lambda: (rng.choice(units, k, replace=False, shuffle=False), None),
+        )
     return (base + (rare - usual) * sums for sums in counts)
 
 
-def _draw_orders(slices: Lattice, deviations: FloatArray, options: _Options) -> Iterator[FloatArray]:
+def _draw_orders(
+    slices: Lattice, deviations: FloatArray, options: _Options
+) -> Iterator[FloatArray]:
     """Sums (S, b) of deviations in random order."""
     rng, mixed = np.random.default_rng(options.seed), deviations.copy()
 
@@ -547,7 +616,9 @@ def _draw_signs(slices: Lattice, units: _Units, options: _Options) -> Iterator[F
     return _drawn(slices, options, [block.codes[there] for block in slices.blocks], flipped)
 
 
-def _products(slices: Lattice, units: _Units, a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _products(
+    slices: Lattice, units: _Units, a: FloatArray, b: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Products of two sums, added over the rows or clusters in each slice, and over those outside; both (S,).
 
     A cluster in several slices has one sum in each.
@@ -569,13 +640,17 @@ def _counts(slices: Lattice, units: _Units) -> tuple[FloatArray, FloatArray]:
     parts = slices.by_cluster(units.owner, np.ones(len(units.owner)))
     wholly = parts.copy()
     wholly.data = (parts.data == np.bincount(units.owner)[parts.indices]).astype(np.float64)
-    return np.diff(parts.indptr).astype(np.float64), units.n_clusters - np.asarray(wholly.sum(axis=1)).ravel()
+    return np.diff(parts.indptr).astype(np.float64), units.n_clusters - np.asarray(
+        wholly.sum(axis=1)
+    ).ravel()
 
 
 # -- what is told of a segment -------------------------------------------------------------------------
 
 
-def _estimates(slices: Lattice, units: _Units, mean: float, shares: bool) -> tuple[Estimates, Estimates]:
+def _estimates(
+    slices: Lattice, units: _Units, mean: float, shares: bool
+) -> tuple[Estimates, Estimates]:
     """Means inside and outside of each slice, with their errors (the influence of a mean, summed by cluster)."""
     s, w = units.sums, units.weights
     squares = [_products(slices, units, *pair) for pair in ((s, s), (s, w), (w, w))]
@@ -602,7 +677,9 @@ def _estimates(slices: Lattice, units: _Units, mean: float, shares: bool) -> tup
             continue
         value = np.clip(np.round(value, 14), 0.0, 1.0)
         error = np.where((value > 0) & (value < 1), error, 0.0)
-        sides.append(Estimates(value, error, np.atleast_1d(size_of_share(value, error, size, kish)), degrees))
+        sides.append(
+            Estimates(value, error, np.atleast_1d(size_of_share(value, error, size, kish)), degrees)
+        )
     return sides[0], sides[1]
 
 
@@ -628,17 +705,37 @@ def _result(
     gaps = differences(inside, outside, options.confidence_level, len(slices.slices))
     low, high = inside.ends(gaps.level)
     clusters = _counts(slices, units)[0].astype(np.int64) if units.clustered else None
-    table = np.stack((
-        inside.values, low, high, outside.values, gaps.values, gaps.low, gaps.high,
-        inside.values - mean, score, z, p,
-    ))[:, order].T.tolist()  # fmt: skip
+    table = np.stack(
+        (
+            inside.values,
+            low,
+            high,
+            outside.values,
+            gaps.values,
+            gaps.low,
+            gaps.high,
+            inside.values - mean,
+            score,
+            z,
+            p,
+        )
+    )[:, order].T.tolist()
     segments = []
     many = [None] * len(order) if clusters is None else clusters.tolist()
     for k, numbers in zip(order.tolist(), table, strict=True):
         where = tuple((columns[c].name, columns[c].texts[v]) for c, v in slices.slices[k])
         segments.append(SearchedSegment(where, int(slices.rows[k]), many[k], *numbers))
     return SegmentSearch(
-        tuple(segments), len(segments), int(units.rows.sum()), units.n_clusters if units.clustered else None, mean,
-        options.depth, options.min_rows, options.n_permutations, options.seed, options.confidence_level, gaps.level,
+        tuple(segments),
+        len(segments),
+        int(units.rows.sum()),
+        units.n_clusters if units.clustered else None,
+        mean,
+        options.depth,
+        options.min_rows,
+        options.n_permutations,
+        options.seed,
+        options.confidence_level,
+        gaps.level,
         (*notes, *(column.note for column in columns if column.note)),
-    )  # fmt: skip
+    )

@@ -35,7 +35,9 @@ __all__ = [
 MODULES = ("duckdb", "polars", "pandas", "dask", "spark", "ray", "ibis", "arrow")
 
 
-def find_source(table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None) -> Source | None:
+def find_source(
+    table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None
+) -> Source | None:
     """The source of a table; None for an unsupported type.
 
     Parameters
@@ -72,7 +74,9 @@ def find_source(table: Any, names: Sequence[str] = (), missing: Sequence[str] | 
     return next((source for source in sources if source is not None), None)
 
 
-def open_source(table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None) -> Source:
+def open_source(
+    table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None
+) -> Source:
     """Open a table as a source of rows; only the names and kinds of its columns are read.
 
     Parameters

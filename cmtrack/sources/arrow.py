@@ -16,7 +16,9 @@ def opened(table: Any) -> ArrowStream | None:
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if isinstance(table, pa.RecordBatchReader):
-        raise TypeError("table must be readable more than once, got RecordBatchReader: give its read_all()")
+        raise TypeError(
+            "table must be readable more than once, got RecordBatchReader: give its read_all()"
+        )
     if hasattr(table, "to_batches") or hasattr(table, "__arrow_c_stream__"):
         return ArrowStream(table)
     return None
@@ -32,7 +34,11 @@ class ArrowStream(Stream):
     @cached_property
     def schema(self) -> pa.Schema:
         """Names and kinds of all columns."""
-        return self.table.schema if isinstance(self.table, pa.Table) or not self._streams else self._reader().schema
+        return (
+            self.table.schema
+            if isinstance(self.table, pa.Table) or not self._streams
+            else self._reader().schema
+        )
 
     def categories(self, name: str) -> list[Any] | None:
         """The values of an ordered dictionary."""

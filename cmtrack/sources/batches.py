@@ -100,7 +100,9 @@ class Work:
         """Numbers in a row, about."""
         width: int = batch.num_columns
         if self.columns.lists and batch.num_rows:
-            width += len(batch.column(self.columns.scores[0]).slice(0, 100).flatten()) // min(100, batch.num_rows)
+            width += len(batch.column(self.columns.scores[0]).slice(0, 100).flatten()) // min(
+                100, batch.num_rows
+            )
         return width
 
 
@@ -136,7 +138,10 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         return batches[0]
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     return pa.RecordBatch.from_arrays(
-        [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in table.columns],
+        [
+            column.chunk(0) if column.num_chunks else pa.array([], column.type)
+            for column in table.columns
+        ],
         names=table.column_names,
     )
 
@@ -172,7 +177,11 @@ def _segments(name: str, column: pa.Array) -> SegmentRows:
 def _numbers(column: pa.Array) -> npt.NDArray[Any]:
     """Numbers without a copy where none is missing; NaN for null."""
     kind = column.type
-    if pa.types.is_decimal(kind) or pa.types.is_null(kind) or (column.null_count and not pa.types.is_floating(kind)):
+    if (
+        pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+        or (column.null_count and not pa.types.is_floating(kind))
+    ):
         column = column.cast(pa.float64())
     return column.to_numpy(zero_copy_only=False)
 

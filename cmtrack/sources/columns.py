@@ -55,7 +55,11 @@ class Columns:
     def names(self) -> list[str]:
         """Every column that is read, once."""
         single = (self.y_true, self.y_pred, self.weight, self.row_ids)
-        return list(dict.fromkeys([name for name in single if name is not None] + [*self.scores, *self.dividing]))
+        return list(
+            dict.fromkeys(
+                [name for name in single if name is not None] + [*self.scores, *self.dividing]
+            )
+        )
 
     @property
     def dividing(self) -> list[str]:
@@ -96,7 +100,12 @@ def choose_columns(
     >>> chosen.scores, chosen.declared
     (('p_no', 'p_yes'), ('no', 'yes'))
     """
-    single = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "row_ids": row_ids}
+    single = {
+        "y_true": y_true,
+        "y_pred": y_pred,
+        "sample_weight": sample_weight,
+        "row_ids": row_ids,
+    }
     for argument, name in single.items():
         if name is not None:
             _check(argument, name, names)
@@ -104,7 +113,9 @@ def choose_columns(
     if y_prob is None:
         scores: tuple[str, ...] = ()
     elif isinstance(y_prob, str) and "*" in y_prob and y_prob not in names:
-        matched = match_pattern(y_prob, [name for name in names if name not in single.values()], what)
+        matched = match_pattern(
+            y_prob, [name for name in names if name not in single.values()], what
+        )
         if not matched:
             raise ValueError(f"no column matches {y_prob!r}; the columns are {listed(names, 20)}")
         declared, scores = tuple(matched), tuple(matched.values())
@@ -127,7 +138,9 @@ def choose_columns(
     for division in divisions:
         for name in division:
             _check("segments", name, names)
-    return Columns(y_true, y_pred, sample_weight, row_ids, scores, declared, what=what, segments=divisions)
+    return Columns(
+        y_true, y_pred, sample_weight, row_ids, scores, declared, what=what, segments=divisions
+    )
 
 
 def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> dict[str, str]:
@@ -181,32 +194,50 @@ def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = N
     for argument, name in (("y_true", columns.y_true), ("y_pred", columns.y_pred)):
         if name is not None and label_kind(schema.field(name).type) is None:
             kind = _shown(schema.field(name).type)
-            raise ValueError(f"{argument} must hold integers, strings, booleans or floats, got {kind} in {name!r}")
-    if columns.row_ids is not None and label_kind(schema.field(columns.row_ids).type) not in (int, str, object):
+            raise ValueError(
+                f"{argument} must hold integers, strings, booleans or floats, got {kind} in {name!r}"
+            )
+    if columns.row_ids is not None and label_kind(schema.field(columns.row_ids).type) not in (
+        int,
+        str,
+        object,
+    ):
         kind = _shown(schema.field(columns.row_ids).type)
-        raise ValueError(f"row_ids must be a column of integers or strings, got {kind} in {columns.row_ids!r}")
+        raise ValueError(
+            f"row_ids must be a column of integers or strings, got {kind} in {columns.row_ids!r}"
+        )
     for name in columns.dividing:
         stored = schema.field(name).type
         if label_kind(stored) is None and not pa.types.is_temporal(stored):
-            raise ValueError(f"segments must hold texts, numbers, booleans or times, got {_shown(stored)} in {name!r}")
+            raise ValueError(
+                f"segments must hold texts, numbers, booleans or times, got {_shown(stored)} in {name!r}"
+            )
     lists = bool(columns.scores) and is_list(schema.field(columns.scores[0]).type)
     if lists and len(columns.scores) > 1:
         raise ValueError(
             f"{columns.what} must be one column of lists or several of numbers, got {list(columns.scores)}"
         )
     for name in columns.scores:
-        _check_number(columns.what, name, schema.field(name).type.value_type if lists else schema.field(name).type)
+        _check_number(
+            columns.what,
+            name,
+            schema.field(name).type.value_type if lists else schema.field(name).type,
+        )
     if columns.weight is None:
         return replace(columns, lists=lists)
     kind = schema.field(columns.weight).type
     _check_number("sample_weight", columns.weight, kind)
     whole = label_kind(kind) in (int, bool) or (pa.types.is_decimal(kind) and kind.scale == 0)
-    return replace(columns, lists=lists, weights_are=weights_are or (FREQUENCY if whole else SAMPLING))
+    return replace(
+        columns, lists=lists, weights_are=weights_are or (FREQUENCY if whole else SAMPLING)
+    )
 
 
 def is_list(kind: pa.DataType) -> bool:
     """True for a column that holds a list in each row."""
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
 
 
 def label_kind(kind: pa.DataType) -> type | None:
@@ -242,7 +273,13 @@ def _is_string_view(kind: pa.DataType) -> bool:
 
 def _shown(kind: pa.DataType) -> str:
     """The kind of a column as data frames call it."""
-    names = {"double": "Float64", "float": "Float32", "large_string": "String", "string": "String", "bool": "Boolean"}
+    names = {
+        "double": "Float64",
+        "float": "Float32",
+        "large_string": "String",
+        "string": "String",
+        "bool": "Boolean",
+    }
     text = str(kind)
     return names.get(text, text.replace("timestamp", "Datetime"))
 
@@ -251,4 +288,6 @@ def _check(what: str, name: Any, names: Sequence[str]) -> None:
     if not isinstance(name, str):
         raise TypeError(f"{what} must be the name of a column, got {name!r:.80}")
     if name not in names:
-        raise ValueError(f"{what} must be a column of the table, got {name!r}; the columns are {listed(names, 20)}")
+        raise ValueError(
+            f"{what} must be a column of the table, got {name!r}; the columns are {listed(names, 20)}"
+        )

@@ -19,7 +19,11 @@ def opened(table: Any) -> DaskCluster | None:
     """The source of a data frame of Dask."""
     from cmtrack.sources import kind_of
 
-    return DaskCluster(table) if kind_of(table) in (("dask", "DataFrame"), ("dask_expr", "DataFrame")) else None
+    return (
+        DaskCluster(table)
+        if kind_of(table) in (("dask", "DataFrame"), ("dask_expr", "DataFrame"))
+        else None
+    )
 
 
 class DaskCluster(Cluster):
@@ -46,7 +50,9 @@ class DaskCluster(Cluster):
         count, add = delayed(_count), delayed(packed_sum)
         tallies = [count(work, part) for part in self.frame[work.columns.names].to_delayed()]
         while len(tallies) > 1:
-            tallies = [add(tallies[start : start + FAN_IN]) for start in range(0, len(tallies), FAN_IN)]
+            tallies = [
+                add(tallies[start : start + FAN_IN]) for start in range(0, len(tallies), FAN_IN)
+            ]
         return [tally.compute() for tally in tallies]
 
 

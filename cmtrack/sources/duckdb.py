@@ -22,7 +22,8 @@ class DuckDBStream(Stream):
     """Batches of a relation."""
 
     def __init__(self, relation: Any, connection: Any = None) -> None:
-        self.connection = connection  # before 1.5, DuckDB closes one that nobody holds, under its relations
+        # before 1.5, DuckDB closes one that nobody holds, under its relations
+        self.connection = connection
         self.relation = relation
 
     @cached_property
@@ -46,7 +47,11 @@ def quoted(name: str) -> str:
 
 
 def _reader(relation: Any) -> pa.RecordBatchReader:
-    read = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch
+    read = (
+        relation.to_arrow_reader
+        if hasattr(relation, "to_arrow_reader")
+        else relation.fetch_record_batch
+    )
     return read(_ROWS)
 
 
@@ -55,4 +60,6 @@ def explained(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     try:
         yield from reader
     except (OSError, pa.ArrowException) as error:  # what DuckDB says comes through Arrow
-        raise ValueError(f"the table could not be read: {str(error).partition(chr(10))[0]}") from error
+        raise ValueError(
+            f"the table could not be read: {str(error).partition(chr(10))[0]}"
+        ) from error

@@ -73,7 +73,8 @@ class FileStream(DuckDBStream):
         distinct = ", ".join(f"count(DISTINCT {quoted(name)})" for name in names)
         if max(self.relation.limit(_SAMPLE).aggregate(distinct).fetchall()[0]) > MAX_CLASSES:
             return []
-        labels, n_rows = ", ".join(map(quoted, names)), quoted("".join([*names, "#"]))  # no other column's name
+        # no other column's name
+        labels, n_rows = ", ".join(map(quoted, names)), quoted("".join([*names, "#"]))
         groups = self.relation.aggregate(f"{labels}, count(*) AS {n_rows}", labels)
         batches: list[pa.RecordBatch] = groups.to_arrow_table().to_batches()
         return batches
@@ -86,7 +87,9 @@ class CSVStream(FileStream):
     :meth:`with_kinds` reads the texts of labels, ids and segments first.
     """
 
-    def __init__(self, connection: Any, files: list[str], options: dict[str, Any], has_blanks: bool) -> None:
+    def __init__(
+        self, connection: Any, files: list[str], options: dict[str, Any], has_blanks: bool
+    ) -> None:
         self.files = files
         self.options = options
         self.has_blanks = has_blanks
@@ -115,7 +118,9 @@ class CSVStream(FileStream):
     def _read(self, texts: Collection[str]) -> Any:
         """The relation with clean names, in which these columns are texts."""
         types = {raw: "VARCHAR" for raw, clean in self.clean_names.items() if clean in texts}
-        return self._with_clean_names(self.connection.read_csv(self.files, **self.options, dtype=types))
+        return self._with_clean_names(
+            self.connection.read_csv(self.files, **self.options, dtype=types)
+        )
 
     def _with_clean_names(self, relation: Any) -> Any:
         renamed = [f"{quoted(raw)} AS {quoted(clean)}" for raw, clean in self.clean_names.items()]
@@ -133,18 +138,25 @@ class CSVStream(FileStream):
 
 def _has(schema: pa.Schema, wanted: list[pa.Field]) -> bool:
     places = [schema.get_field_index(field.name) for field in wanted]
-    return all(at >= 0 and schema.field(at).type == field.type for at, field in zip(places, wanted, strict=True))
+    return all(
+        at >= 0 and schema.field(at).type == field.type
+        for at, field in zip(places, wanted, strict=True)
+    )
 
 
 def _batches(files: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]:
     for file in files:
         with parquet.ParquetFile(file, buffer_size=_BUFFER) as rows:
             # On few cores, which the kernel's own threads hold, one thread decodes in less time than several.
-            for batch in rows.iter_batches(rows_at_once(len(names)), columns=names, use_threads=n_threads() > 8):
+            for batch in rows.iter_batches(
+                rows_at_once(len(names)), columns=names, use_threads=n_threads() > 8
+            ):
                 yield batch.select(names)
 
 
-def opened(table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None) -> FileStream | None:
+def opened(
+    table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None
+) -> FileStream | None:
     """The source of a path, a glob, a folder or a list of them.
 
     ``names``: columns that the caller names. If the first line of a CSV file has one of them, it is the header.
@@ -156,13 +168,19 @@ def opened(table: Any, names: Sequence[str] = (), missing: Sequence[str] | None 
     files = _files(paths)
     kinds = {file_kind(file) for file in files}
     if len(kinds) > 1:
-        raise ValueError(f"the files must be of one kind, Parquet or CSV, got both among {files[:5]}")
+        raise ValueError(
+            f"the files must be of one kind, Parquet or CSV, got both among {files[:5]}"
+        )
     with needs("reading files", "duckdb"):
         import duckdb
 
-    config: dict[str, Any] = {"preserve_insertion_order": False, "temp_directory": tempfile.gettempdir()}
+    config: dict[str, Any] = {
+        "preserve_insertion_order": False,
+        "temp_directory": tempfile.gettempdir(),
+    }
     connection = duckdb.connect(config=config)
-    if not any("://" in file for file in files):  # whole row groups in advance cost memory, and help over a network
+    # whole row groups in advance cost memory, and help over a network
+    if not any("://" in file for file in files):
         with contextlib.suppress(duckdb.Error):  # older ones have no such setting
             connection.execute("SET disable_parquet_prefetching = true")
     try:
@@ -175,18 +193,25 @@ def opened(table: Any, names: Sequence[str] = (), missing: Sequence[str] | None 
             source.parquet = local  # "=": a folder's name may be a column
         return source
     except duckdb.IOException as error:
-        raise FileNotFoundError(f"no file can be read at {files[:5]}: {_first_line(error)}") from None
+        raise FileNotFoundError(
+            f"no file can be read at {files[:5]}: {_first_line(error)}"
+        ) from None
     except duckdb.Error as error:
-        raise ValueError(f"{files[:5]} could not be read as {kinds.pop()}: {_first_line(error)}") from None
+        raise ValueError(
+            f"{files[:5]} could not be read as {kinds.pop()}: {_first_line(error)}"
+        ) from None
 
 
-def _csv_stream(connection: Any, files: list[str], names: Sequence[str], missing: Sequence[str] | None) -> CSVStream:
+def _csv_stream(
+    connection: Any, files: list[str], names: Sequence[str], missing: Sequence[str] | None
+) -> CSVStream:
     options: dict[str, Any] = {}
     if missing is not None:
         options["na_values"] = list(missing)
     local = [] if "://" in files[0] else _local_files(connection, files[:1])
     header = read_header(Path(local[0]), names) if local else None
-    if header is None or not header.n_found:  # DuckDB looks for a header, unless the names are those that it gives
+    # DuckDB looks for a header, unless the names are those that it gives
+    if header is None or not header.n_found:
         if names and all(re.fullmatch(r"column[0-9]+", name) for name in names):
             options["header"] = False
         return CSVStream(connection, files, options, False)
@@ -211,7 +236,9 @@ def _files(paths: list[Any]) -> list[str]:
             continue
         inside = [kind for kind in (*PARQUET, *CSV) if any(path.rglob(f"*{kind}"))]
         if not inside:
-            raise FileNotFoundError(f"the folder {str(path)!r} holds no {', '.join((*PARQUET, *CSV))} file")
+            raise FileNotFoundError(
+                f"the folder {str(path)!r} holds no {', '.join((*PARQUET, *CSV))} file"
+            )
         out += [str(path / "**" / f"*{kind}") for kind in inside]
     return out
 

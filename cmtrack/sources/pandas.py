@@ -30,7 +30,11 @@ class PandasStream(ArrowStream):
 
     def categories(self, name: str) -> list[Any] | None:
         """The categories of a categorical column."""
-        return list(self.table[name].cat.categories) if hasattr(self.table[name].dtype, "categories") else None
+        return (
+            list(self.table[name].cat.categories)
+            if hasattr(self.table[name].dtype, "categories")
+            else None
+        )
 
     def batches(self, names: list[str]) -> Any:
         """The named columns."""
@@ -47,7 +51,9 @@ def schema_of(frame: Any) -> pa.Schema:
     fields = []
     for name in frame.columns:
         try:
-            kind = pa.Array.from_pandas(frame[name][:1000] if frame[name].dtype != object else frame[name]).type
+            kind = pa.Array.from_pandas(
+                frame[name][:1000] if frame[name].dtype != object else frame[name]
+            ).type
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             kind = pa.binary()
         fields.append(pa.field(str(name), kind))

@@ -17,7 +17,11 @@ def opened(table: Any) -> PolarsStream | None:
     """The source of a frame or lazy frame of Polars."""
     from cmtrack.sources import kind_of
 
-    return PolarsStream(table) if kind_of(table) in (("polars", "DataFrame"), ("polars", "LazyFrame")) else None
+    return (
+        PolarsStream(table)
+        if kind_of(table) in (("polars", "DataFrame"), ("polars", "LazyFrame"))
+        else None
+    )
 
 
 class PolarsStream(Stream):

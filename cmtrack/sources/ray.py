@@ -16,7 +16,11 @@ def opened(table: Any) -> RayCluster | None:
     from cmtrack.sources import kind_of
 
     package, name = kind_of(table)
-    return RayCluster(table) if package == "ray" and name in ("Dataset", "MaterializedDataset") else None
+    return (
+        RayCluster(table)
+        if package == "ray" and name in ("Dataset", "MaterializedDataset")
+        else None
+    )
 
 
 class RayCluster(Cluster):
@@ -30,14 +34,20 @@ class RayCluster(Cluster):
         """Names and kinds of all columns; null for those that Arrow has no kind for."""
         fields = self.data.schema()
         kinds = [kind if isinstance(kind, pa.DataType) else pa.null() for kind in fields.types]
-        return pa.schema([pa.field(name, kind) for name, kind in zip(fields.names, kinds, strict=True)])
+        return pa.schema(
+            [pa.field(name, kind) for name, kind in zip(fields.names, kinds, strict=True)]
+        )
 
     def tallies(self, work: Work) -> Iterable[Any]:
         """The tally of each block, as Ray finishes them."""
 
         def count(block: pa.Table) -> pa.Table:
-            return pa.table({"tally": pa.array([work.packed(block.to_batches())], pa.large_binary())})
+            return pa.table(
+                {"tally": pa.array([work.packed(block.to_batches())], pa.large_binary())}
+            )
 
         chosen = self.data.select_columns(work.columns.names)
-        tallies = chosen.map_batches(count, batch_format="pyarrow", batch_size=None, zero_copy_batch=True)
+        tallies = chosen.map_batches(
+            count, batch_format="pyarrow", batch_size=None, zero_copy_batch=True
+        )
         return (row["tally"] for row in tallies.iter_rows())

@@ -175,9 +175,12 @@ def watched(show: bool | None, n_readings: int) -> Iterator[Reading]:
     console = Console(stderr=True)
     terminal = console.is_terminal
     columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f} rows"),
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} rows"),
         TimeElapsedColumn(),
-    )  # fmt: skip
+    )
     bar = Progress(*columns, console=console, transient=terminal, disable=not (show or terminal))
     task = bar.add_task("opening", total=None)
     begun = 0

@@ -45,7 +45,9 @@ class SparkCluster(Cluster):
 
     def tallies(self, work: Work) -> Iterable[Any]:
         """The tally of each partition; those of many are added up by the executors in a tree first."""
-        chosen = self.frame.select(*("`" + name.replace("`", "``") + "`" for name in work.columns.names))
+        chosen = self.frame.select(
+            *("`" + name.replace("`", "``") + "`" for name in work.columns.names)
+        )
         tallies = chosen.mapInArrow(_one(work.packed), "tally binary")
         n_parts = _partitions(chosen)
         while n_parts > FAN_IN:
@@ -64,7 +66,9 @@ class SparkCluster(Cluster):
             ) from error
 
 
-def _one(work: Callable[[Iterable[pa.RecordBatch]], bytes | None]) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+def _one(
+    work: Callable[[Iterable[pa.RecordBatch]], bytes | None],
+) -> Callable[[Any], Iterator[pa.RecordBatch]]:
     """The function that ``mapInArrow`` runs on a partition: one row comes back, or none."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from cmtrack.sources.texts import KINDS, Header, has_codes, kind_of_texts, kinds_of_labels, lossless_kinds, read_header
+from cmtrack.sources.texts import (
+    KINDS,
+    Header,
+    has_codes,
+    kind_of_texts,
+    kinds_of_labels,
+    lossless_kinds,
+    read_header,
+)
 from cmtrack.untrusted import one_line, open_file
 
 if TYPE_CHECKING:
@@ -106,7 +114,9 @@ def _read_csv(
     clean_names = _clean_names(path, header)
     wanted = [raw for raw, clean in clean_names.items() if names is None or clean in names]
     types = {raw: str for raw in wanted if clean_names[raw] in as_text}
-    frame = pd.read_csv(path, usecols=wanted, dtype=types, low_memory=False, sep=header.separator, **options)
+    frame = pd.read_csv(
+        path, usecols=wanted, dtype=types, low_memory=False, sep=header.separator, **options
+    )
     return frame.rename(columns=clean_names)
 
 

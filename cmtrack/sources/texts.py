@@ -20,9 +20,27 @@ if TYPE_CHECKING:
 
 SEPARATORS = (",", "\t", ";", "|")
 MISSING = (
-    "", " ", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
-    "NULL", "NaN", "None", "n/a", "nan", "null",
-)  # fmt: skip
+    "",
+    " ",
+    "#N/A",
+    "#N/A N/A",
+    "#NA",
+    "-1.#IND",
+    "-1.#QNAN",
+    "-NaN",
+    "-nan",
+    "1.#IND",
+    "1.#QNAN",
+    "<NA>",
+    "N/A",
+    "NA",
+    "NULL",
+    "NaN",
+    "None",
+    "n/a",
+    "nan",
+    "null",
+)
 """Texts that the command line reads as missing by default: the list of pandas."""
 KINDS: tuple[type, ...] = (bool, int, float, str)
 """Kinds of labels. The first one that keeps every text is taken."""
@@ -150,7 +168,9 @@ def kind_of_texts(lossless: Iterable[set[type]], among: Iterable[type] = KINDS) 
     return next((kind for kind in KINDS if kind in kinds), str)
 
 
-def kinds_of_labels(lossless: Mapping[str, set[type]], among: Iterable[type] = KINDS) -> dict[str, type]:
+def kinds_of_labels(
+    lossless: Mapping[str, set[type]], among: Iterable[type] = KINDS
+) -> dict[str, type]:
     """Return the kind of each label column by its :func:`lossless_kinds`: one kind for all.
 
     Integers and floats are the only mixture, since classes 1 and 1.0 are equal.
@@ -212,7 +232,8 @@ def _is_exact_float(text: str) -> bool:
         value = float(text)
     except ValueError:
         return False
-    if value != value or repr(value) == text:  # NaN has many spellings, and is a missing label in all of them
+    # NaN has many spellings, and is a missing label in all of them
+    if value != value or repr(value) == text:
         return True
     return _WHOLE.fullmatch(text) is not None and value.is_integer() and abs(value) <= _EXACT
 

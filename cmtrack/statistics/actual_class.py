@@ -126,7 +126,11 @@ class ProperScores(Record):
         """
         out = room("losses", (3 + 4 * len(groups), values.shape[1]))
         losses, zero = losses_of(values, block.codes if actual is None else actual, groups, out)
-        held = block.total(zero.astype(np.int64)) if zero.any() else np.zeros((len(zero), len(block.present)), np.int64)
+        held = (
+            block.total(zero.astype(np.int64))
+            if zero.any()
+            else np.zeros((len(zero), len(block.present)), np.int64)
+        )
         means, deviations = block.centre(losses)
         m2 = block.total(np.square(deviations, out=deviations))
         return cls(
@@ -192,9 +196,9 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
         before += (column > probability).view(np.uint8)
         equal += (column == probability).view(np.uint8)
     ties = np.flatnonzero(equal > 1)
-    before[ties] += ((values[:, ties] == probability[ties]) & (np.arange(len(values))[:, None] < codes[ties])).sum(
-        axis=0, dtype=before.dtype
-    )
+    before[ties] += (
+        (values[:, ties] == probability[ties]) & (np.arange(len(values))[:, None] < codes[ties])
+    ).sum(axis=0, dtype=before.dtype)
     return before.astype(np.int64)
 
 
@@ -211,7 +215,9 @@ class RankCounts(plain.Table):
         return cls(plain.decode_table(data, (size, size)))
 
     @classmethod
-    def of_block(cls, block: ClassBlock, values: FloatArray, actual: IntArray | None = None) -> RankCounts:
+    def of_block(
+        cls, block: ClassBlock, values: FloatArray, actual: IntArray | None = None
+    ) -> RankCounts:
         """The counts of one block of rows from their probabilities (K, b), in the order of its classes.
 
         ``actual`` are the actual classes (b,) where the block's own are finer.
@@ -229,4 +235,6 @@ class RankCounts(plain.Table):
     def by_rank(self) -> FloatArray:
         """The rows, or weight, of each rank, shape (K,)."""
         size = self.table.shape[1]
-        return np.bincount(self.table.places % size, self.table.sums, size).astype(np.float64, copy=False)
+        return np.bincount(self.table.places % size, self.table.sums, size).astype(
+            np.float64, copy=False
+        )

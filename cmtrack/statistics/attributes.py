@@ -53,7 +53,9 @@ def attribute_columns(
         raise TypeError(f"{names} must be a sequence of names, got the text {attributes!r}")
     chosen = [plain(name) for name in attributes]
     if not chosen:
-        raise ValueError(f"{names} must name at least one column, got none; None stands for all of them")
+        raise ValueError(
+            f"{names} must name at least one column, got none; None stands for all of them"
+        )
     if len(set(chosen)) != len(chosen):
         raise ValueError(f"{names} must not repeat, got {chosen[:20]}")
     strange = [name for name in chosen if name not in columns]
@@ -64,7 +66,9 @@ def attribute_columns(
     return {name: columns[name] for name in chosen}
 
 
-def encode_attribute(name: Hashable, column: Any, called: Called = ATTRIBUTES) -> tuple[IntArray, list[Any]]:
+def encode_attribute(
+    name: Hashable, column: Any, called: Called = ATTRIBUTES
+) -> tuple[IntArray, list[Any]]:
     """Number the values of one attribute.
 
     Missing values (None, NaN, NA, NaT) are one value of their own, written None. Times are read in microseconds.
@@ -77,11 +81,16 @@ def encode_attribute(name: Hashable, column: Any, called: Called = ATTRIBUTES) -
     """
     if type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype":  # pandas
         holder = getattr(column, "cat", column)
-        codes, values = np.asarray(holder.codes, dtype=np.int64), [plain(v) for v in holder.categories]
+        codes, values = (
+            np.asarray(holder.codes, dtype=np.int64),
+            [plain(v) for v in holder.categories],
+        )
         return _with_missing(codes, values, codes < 0)
     array, missing = _array(column)
     if array.ndim != 1:
-        raise ValueError(f"{called.column} {name!r} must have shape (n_samples,), got {array.shape}")
+        raise ValueError(
+            f"{called.column} {name!r} must have shape (n_samples,), got {array.shape}"
+        )
     if array.dtype.kind in "mM":
         array = array.astype(f"{'timedelta64' if array.dtype.kind == 'm' else 'datetime64'}[us]")
         missing = missing | np.isnat(array)
@@ -132,9 +141,12 @@ def _columns(data: Any, called: Called) -> dict[Hashable, Any]:
     if names is not None and not callable(names):
         listed = [plain(name) for name in names]
         if len(set(listed)) != len(listed):
-            raise ValueError(f"the columns of {called.data} must have names of their own, got {listed[:20]}")
+            raise ValueError(
+                f"the columns of {called.data} must have names of their own, got {listed[:20]}"
+            )
         return {name: data[name] for name in listed}
-    if getattr(data, "ndim", None) == 1 or hasattr(data, "to_list"):  # a series, or one column of an array
+    # a series, or one column of an array
+    if getattr(data, "ndim", None) == 1 or hasattr(data, "to_list"):
         name = getattr(data, "name", None)
         return {0 if name is None or name == "" else plain(name): data}
     if isinstance(data, (list, tuple)):
@@ -148,7 +160,9 @@ def _columns(data: Any, called: Called) -> dict[Hashable, Any]:
             f"{called.hint}"
         )
     if array.ndim != 2:
-        raise ValueError(f"{called.data} must have shape (n_samples, n_{called.names}), got {array.shape}")
+        raise ValueError(
+            f"{called.data} must have shape (n_samples, n_{called.names}), got {array.shape}"
+        )
     return dict(enumerate(array.T))
 
 
@@ -157,7 +171,9 @@ def _rows(data: Sequence[Any], what: str) -> npt.NDArray[Any]:
     widths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else -1 for row in data}
     if len(widths) != 1 or -1 in widths:
         raise ValueError(
-            f"{what} must have rows of one length, got {data[0]!r:.40}, …" if data else f"{what} must not be empty"
+            f"{what} must have rows of one length, got {data[0]!r:.40}, …"
+            if data
+            else f"{what} must not be empty"
         )
     array = np.empty((len(data), widths.pop()), dtype=object)
     for i, row in enumerate(data):
@@ -191,13 +207,19 @@ def _encode_objects(what: str, array: npt.NDArray[Any]) -> tuple[IntArray, list[
     seen: dict[Any, int] = {}
     values = (None if is_missing(value) else plain(value) for value in array.tolist())
     try:
-        codes = np.fromiter((seen.setdefault(value, len(seen)) for value in values), np.int64, len(array))
+        codes = np.fromiter(
+            (seen.setdefault(value, len(seen)) for value in values), np.int64, len(array)
+        )
     except TypeError:
-        raise ValueError(f"{what} must hold one value per row, got values like {array[0]!r:.80}") from None
+        raise ValueError(
+            f"{what} must hold one value per row, got values like {array[0]!r:.80}"
+        ) from None
     return codes, list(seen)
 
 
-def _with_missing(codes: IntArray, values: list[Any], missing: BoolArray) -> tuple[IntArray, list[Any]]:
+def _with_missing(
+    codes: IntArray, values: list[Any], missing: BoolArray
+) -> tuple[IntArray, list[Any]]:
     if not missing.any():
         return codes, values
     return np.where(missing, len(values), codes), [*values, None]

@@ -45,11 +45,14 @@ def ordered_statistics(kept: Statistics, labels: tuple[Label, ...]) -> Statistic
     if kept.decisions is not None:
         pairs = np.ix_(place, place)
         own = kept.decisions
-        moved["decisions"] = DecisionCounts(own.costs[pairs], own.counts[pairs], own.mean[place], own.m2[place])
+        moved["decisions"] = DecisionCounts(
+            own.costs[pairs], own.counts[pairs], own.mean[place], own.m2[place]
+        )
     for name in ("tops", "labelled_tops", "target_tops"):
         part: TopScoreCounts | None = getattr(kept, name)
         if part is not None:
-            moved[name] = part.arranged(place, name != "target_tops")  # rows are actual classes, for each fold
+            # rows are actual classes, for each fold
+            moved[name] = part.arranged(place, name != "target_tops")
     if kept.segments is not None:
         columns = {name: _segments(one, place) for name, one in kept.segments.columns.items()}
         moved["segments"] = Segmented(labels, columns)
@@ -77,19 +80,29 @@ def ordered_rows(rows: Predictions | SpanRows, labels: tuple[Label, ...]) -> Pre
 
 
 def _codes(codes: Codes, code: IntArray) -> Codes:
-    return Codes(codes.raw, 0, code) if codes.place is None else replace(codes, place=code[codes.place])
+    return (
+        Codes(codes.raw, 0, code)
+        if codes.place is None
+        else replace(codes, place=code[codes.place])
+    )
 
 
 def _moments(own: ScoreMoments, classes: IntArray, scores: IntArray) -> ScoreMoments:
     n = own.n[classes]
     present = None if own.present is None else np.flatnonzero(n)
     held = classes if present is None else classes[present]
-    return ScoreMoments(n, *(own.rows(name, held)[:, scores] for name in MOMENTS[1:]), present=present)
+    return ScoreMoments(
+        n, *(own.rows(name, held)[:, scores] for name in MOMENTS[1:]), present=present
+    )
 
 
 def _losses(own: ProperScores, classes: IntArray, place: IntArray) -> ProperScores:
-    groups = np.array([in_order(step[place]) for step in own.groups], dtype=np.int64).reshape(own.groups.shape)
-    return ProperScores(groups, own.n[classes], own.impossible[:, classes], own.mean[classes], own.m2[classes])
+    groups = np.array([in_order(step[place]) for step in own.groups], dtype=np.int64).reshape(
+        own.groups.shape
+    )
+    return ProperScores(
+        groups, own.n[classes], own.impossible[:, classes], own.mean[classes], own.m2[classes]
+    )
 
 
 def _segments(own: SegmentCounts, place: IntArray) -> SegmentCounts:
@@ -97,7 +110,8 @@ def _segments(own: SegmentCounts, place: IntArray) -> SegmentCounts:
     classes = (size * np.arange(len(own.values))[:, None] + place).ravel()
     moments = own.moments
     if moments is not None:
-        scores = np.concatenate((place, np.arange(size, moments.mean.shape[1])))  # the group's score stays last
+        # the group's score stays last
+        scores = np.concatenate((place, np.arange(size, moments.mean.shape[1])))
         moments = _moments(moments, classes, scores)
     return SegmentCounts(
         own.values,

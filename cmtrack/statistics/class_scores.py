@@ -107,14 +107,20 @@ class HitCounts(Record):
 
     def to_plain(self) -> Any:
         """The counts, and the pairs that are hits, as plain data."""
-        accept = {"accept": plain.encode_array(self.accept.astype(np.int64))} if len(self.accept) else {}
+        accept = (
+            {"accept": plain.encode_array(self.accept.astype(np.int64))} if len(self.accept) else {}
+        )
         return {**accept, "tables": [table.to_plain() for table in self.tables]}
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> HitCounts:
         """Read :meth:`to_plain`."""
         none = np.empty((0, size, size), dtype=np.bool_)
-        accept = plain.decode_array(data["accept"], (None, size, size)) != 0 if "accept" in data else none
+        accept = (
+            plain.decode_array(data["accept"], (None, size, size)) != 0
+            if "accept" in data
+            else none
+        )
         return cls(accept, ScoreCounts.each_from_plain(data["tables"], 1 + len(accept), 2))
 
     def __add__(self, other: HitCounts) -> HitCounts:
@@ -135,7 +141,9 @@ class HitTally(ScoreTally):
         self.accept = accept
         self.patterns = [Pattern.of(step) for step in accept]
 
-    def add_block(self, block: ClassBlock, values: FloatArray, predicted: IntArray, own: npt.NDArray[Any]) -> None:
+    def add_block(
+        self, block: ClassBlock, values: FloatArray, predicted: IntArray, own: npt.NDArray[Any]
+    ) -> None:
         """Count one block of probabilities (K, b), predicted classes and theirs (b,), in the order of its classes."""
         score, hit = hit_probabilities(values, own, block.codes, predicted, self.patterns)
         self.add(score, (~hit).view(np.int8), block.weights)
@@ -162,7 +170,11 @@ class Pattern:
     def of(cls, accept: BoolArray) -> Pattern:
         """The distinct columns of pairs (K, K)."""
         columns, number = np.unique(accept, axis=1, return_inverse=True)
-        return cls(accept, tuple(np.flatnonzero(own) for own in columns.T), np.asarray(number, dtype=np.int64).ravel())
+        return cls(
+            accept,
+            tuple(np.flatnonzero(own) for own in columns.T),
+            np.asarray(number, dtype=np.int64).ravel(),
+        )
 
     def sums(self, values: FloatArray, predicted: IntArray) -> FloatArray:
         """Total probability of the accepted classes of each prediction (b,), from probabilities (K, b).
@@ -181,7 +193,11 @@ class Pattern:
 
 
 def hit_probabilities(
-    values: FloatArray, own: npt.NDArray[Any], codes: IntArray, predicted: IntArray, patterns: Sequence[Pattern]
+    values: FloatArray,
+    own: npt.NDArray[Any],
+    codes: IntArray,
+    predicted: IntArray,
+    patterns: Sequence[Pattern],
 ) -> tuple[FloatArray, BoolArray]:
     """The probability that predictions are hits, and whether they are: of the classes, and of each step.
 
@@ -192,10 +208,15 @@ def hit_probabilities(
     """
     scores = np.stack([own, *(pattern.sums(values, predicted) for pattern in patterns)])
     hits = np.stack(
-        [codes == predicted, *(pattern.accept.take(codes * len(values) + predicted) for pattern in patterns)]
+        [
+            codes == predicted,
+            *(pattern.accept.take(codes * len(values) + predicted) for pattern in patterns),
+        ]
     )
     return scores, hits
 
 
-def _merged(ours: tuple[ScoreCounts, ...], theirs: tuple[ScoreCounts, ...]) -> tuple[ScoreCounts, ...]:
+def _merged(
+    ours: tuple[ScoreCounts, ...], theirs: tuple[ScoreCounts, ...]
+) -> tuple[ScoreCounts, ...]:
     return tuple(a.plus(b, FEW_ROWS) for a, b in zip(ours, theirs, strict=True))

@@ -36,7 +36,9 @@ _SHARED = ("labelled", "target", "labelled_tops", "target_tops")
 
 def _check_blocks(name: str, rows: int, size: int) -> None:
     if not rows or rows % size:
-        raise ValueError(f"{name} must have one row for each of {size} classes, or so many for each fold, got {rows}")
+        raise ValueError(
+            f"{name} must have one row for each of {size} classes, or so many for each fold, got {rows}"
+        )
 
 
 def _in_blocks(scores: ScoreCounts) -> ScoreCounts:
@@ -114,10 +116,14 @@ class Statistics:
     matrix: ConfusionMatrix = part(ConfusionMatrix.from_plain, MISSING)
     digest: LabelDigest = part(lambda data, labels: LabelDigest.parse(data), MISSING)
     row_ids: LabelDigest | None = part(lambda data, labels: LabelDigest.parse(data))
-    moments: ScoreMoments | None = part_by_size(lambda data, size: ScoreMoments.from_plain(data, size, True))
+    moments: ScoreMoments | None = part_by_size(
+        lambda data, size: ScoreMoments.from_plain(data, size, True)
+    )
     scores: ScoreCounts | None = part(lambda data, labels: ScoreCounts.from_plain(data, 4))
     cross: CrossMoments | None = part_by_size(CrossMoments.from_plain)
-    losses: ProperScores | None = part_by_size(lambda data, size: ProperScores.from_plain(data, size, size))
+    losses: ProperScores | None = part_by_size(
+        lambda data, size: ProperScores.from_plain(data, size, size)
+    )
     ranks: RankCounts | None = part_by_size(RankCounts.from_plain)
     hits: HitCounts | None = part_by_size(HitCounts.from_plain)
     class_scores: ClassScoreCounts | None = part_by_size(ClassScoreCounts.from_plain)
@@ -125,7 +131,9 @@ class Statistics:
     score_moments: ScoreMoments | None = part(lambda data, labels: ScoreMoments.from_plain(data, 2))
     labels_variance: float | None = part(lambda data, labels: float(data))
     tops: TopScoreCounts | None = part_by_size(_tops_by_class)
-    labelled: ScoreCounts | None = part(lambda data, labels: _in_blocks(ScoreCounts.from_plain(data)))
+    labelled: ScoreCounts | None = part(
+        lambda data, labels: _in_blocks(ScoreCounts.from_plain(data))
+    )
     target: ScoreCounts | None = part(lambda data, labels: ScoreCounts.from_plain(data))
     labelled_tops: TopScoreCounts | None = part_by_size(_tops_in_blocks)
     target_tops: TopScoreCounts | None = part_by_size(_tops_of_one_set)
@@ -148,8 +156,12 @@ class Statistics:
         read = {item.name: item.metadata["read"] for item in fields(cls)}
         for name in data:
             if name not in read:
-                raise ValueError(f"a statistic must be one that this version knows, got {name!r:.80}")
-        return cls(**{name: read[name](value, labels) for name, value in data.items()})._with_decisions_as_given()
+                raise ValueError(
+                    f"a statistic must be one that this version knows, got {name!r:.80}"
+                )
+        return cls(
+            **{name: read[name](value, labels) for name, value in data.items()}
+        )._with_decisions_as_given()
 
     def _with_decisions_as_given(self) -> Statistics:
         """Decision values of a file of cmtrack 0.2, which has them between 0 and 1, on their own scale."""
@@ -160,7 +172,9 @@ class Statistics:
             scores = scores.of_decisions()
         by_class = self.class_scores
         if by_class is not None and by_class.tables[0].dropped_bits is None:
-            by_class = replace(by_class, tables=tuple(table.of_decisions() for table in by_class.tables))
+            by_class = replace(
+                by_class, tables=tuple(table.of_decisions() for table in by_class.tables)
+            )
         return replace(self, scores=scores, class_scores=by_class)
 
     @property
@@ -186,8 +200,11 @@ class Statistics:
                     merged[item.name] = None
                     continue
                 if item.name != "squares":
-                    raise ValueError(f"evaluations must hold the same statistics, one has no {item.name!r}")
-                ours, theirs = self.squares or self, other.squares or other  # whole weights are their squares
+                    raise ValueError(
+                        f"evaluations must hold the same statistics, one has no {item.name!r}"
+                    )
+                # whole weights are their squares
+                ours, theirs = self.squares or self, other.squares or other
                 alone: dict[str, Any] = dict.fromkeys(
                     ("squares", *_SHARED)
                 )  # calibration and target sets carry no weights
@@ -205,7 +222,9 @@ def collect_rows(rows: Predictions, counting: Counting) -> Statistics:
     return collect(counting, rows.actual_codes, rows.predicted_codes, **given)[0]
 
 
-def collect(counting: Counting, actual: Codes, predicted: Codes | None, **more: Any) -> tuple[Statistics, Codes]:
+def collect(
+    counting: Counting, actual: Codes, predicted: Codes | None, **more: Any
+) -> tuple[Statistics, Codes]:
     """Collect the statistics of rows that are in memory, in their order, and their predicted classes.
 
     The arguments and the errors are those of :func:`count_rows`.
@@ -226,7 +245,9 @@ def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> S
     if held is not None and np.array_equal(held.costs, costs):
         return statistics
     if not isinstance(rows, Predictions) or rows.source is None or rows.source.ranking_only:
-        squares = None if statistics.squares is None else replace(statistics.squares, decisions=None)
+        squares = (
+            None if statistics.squares is None else replace(statistics.squares, decisions=None)
+        )
         return replace(statistics, decisions=None, squares=squares)
     decisions = DecisionCounts.of_rows(rows, costs)
     squares = statistics.squares
@@ -277,18 +298,24 @@ def count_rows(
     counts: dict[str, Any] = {}
     if probabilities is not None:
         best = CompactCodes(len(actual), len(labels)) if predicted is None else None
-        rows = ScorePass(counting, actual, probabilities, weights, predicted, best, exact_rows, threads)
+        rows = ScorePass(
+            counting, actual, probabilities, weights, predicted, best, exact_rows, threads
+        )
         counts = rows.run()
         counts["scaled_rows"] = probabilities.scaled_rows
         predicted = Codes(best.array) if best is not None else predicted
     assert predicted is not None  # there are predictions or probabilities
-    by_segment = partial(count_segments, counting, actual, predicted, segments, probabilities, threads=threads)
+    by_segment = partial(
+        count_segments, counting, actual, predicted, segments, probabilities, threads=threads
+    )
     if weights is not None and weights.dtype.kind == "f":
         squared = weights**2
         squares = {}
         if probabilities is not None:
             squares = replace(rows, weights=squared, predicted=predicted, best=None).run()
-        squares["matrix"] = ConfusionMatrix(count_pairs(actual, predicted, len(labels), squared), labels)
+        squares["matrix"] = ConfusionMatrix(
+            count_pairs(actual, predicted, len(labels), squared), labels
+        )
         counts["squares"] = squares
         if segments:
             squares["segments"] = by_segment(weights=squared)
@@ -330,9 +357,15 @@ def of_segments(
         if segment.moments is not None:
             parts["moments"] = segment.moments.components(slice(0, len(labels)))
         if scores is not None:
-            parts["score_moments"] = ScoreMoments(*(getattr(scores[0], name)[k] for name in MOMENTS))
+            parts["score_moments"] = ScoreMoments(
+                *(getattr(scores[0], name)[k] for name in MOMENTS)
+            )
             parts["labels_variance"] = float(scores[1][k])
-        out.append(Statistics(ConfusionMatrix(segment.matrix, labels), digests[k], squares=squared, **parts))
+        out.append(
+            Statistics(
+                ConfusionMatrix(segment.matrix, labels), digests[k], squares=squared, **parts
+            )
+        )
     return out
 
 
@@ -362,7 +395,9 @@ def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
 
 def finished(kept: dict[str, Any]) -> Statistics:
     """Finish the statistics from the kernel's tallies."""
-    done = {name: value.result() if hasattr(value, "result") else value for name, value in kept.items()}
+    done = {
+        name: value.result() if hasattr(value, "result") else value for name, value in kept.items()
+    }
     if "squares" in done:
         done["squares"] = finished(done["squares"])
     return Statistics(**done | {"scaled_rows": done.get("scaled_rows") or None})
@@ -370,7 +405,9 @@ def finished(kept: dict[str, Any]) -> Statistics:
 
 def _digest(actual: Codes, labels: Sequence[Label]) -> LabelDigest:
     hashes = label_hashes(labels)
-    parts = (LabelDigest.from_hashes(hashes.take(actual.block(rows))) for rows in blocks(len(actual)))
+    parts = (
+        LabelDigest.from_hashes(hashes.take(actual.block(rows))) for rows in blocks(len(actual))
+    )
     return reduce(operator.add, parts)
 
 
@@ -391,5 +428,7 @@ def accepted_within(actual: IntArray, probabilities: FloatArray, step: ComposedS
     """True where the most probable class of a row's own group is accepted for it, shape (n,); the first one on ties."""
     block = ClassBlock.sort(actual, len(step.group_of_class))
     accepted = np.empty(len(actual), dtype=np.bool_)
-    accepted[block.order] = accepted_in_block(block, probabilities.T.take(block.order, axis=1), step)
+    accepted[block.order] = accepted_in_block(
+        block, probabilities.T.take(block.order, axis=1), step
+    )
     return accepted

@@ -48,14 +48,19 @@ class ConfusionMatrix(Record):
         counts = np.asarray(self.counts)
         size = len(self.labels)
         if counts.shape != (size, size):
-            raise ValueError(f"counts must have shape ({size}, {size}) for {size} labels, got {counts.shape}")
+            raise ValueError(
+                f"counts must have shape ({size}, {size}) for {size} labels, got {counts.shape}"
+            )
         if counts.dtype.kind not in "iubf":
             raise ValueError(f"counts must be numbers, got {counts.dtype}")
-        held = [one for one in (counts, counts.base) if one is not None]  # what nobody can write is not copied
+        # what nobody can write is not copied
+        held = [one for one in (counts, counts.base) if one is not None]
         copied = any(not isinstance(one, np.ndarray) or one.flags.writeable for one in held)
         counts = counts.astype(np.float64 if counts.dtype.kind == "f" else np.int64, copy=copied)
         if not (np.isfinite(counts.max(initial=0)) and counts.min(initial=0) >= 0):
-            raise ValueError(f"counts must be finite and not negative, got the minimum {counts.min()}")
+            raise ValueError(
+                f"counts must be finite and not negative, got the minimum {counts.min()}"
+            )
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "labels", tuple(self.labels))

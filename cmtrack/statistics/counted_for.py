@@ -41,4 +41,6 @@ class Counting:
     def accept(self) -> BoolArray:
         """The pairs of classes that each step of the grouping accepts, shape (S, K, K)."""
         size = len(self.labels)
-        return np.array([step.accept for step in self._steps], dtype=np.bool_).reshape(-1, size, size)
+        return np.array([step.accept for step in self._steps], dtype=np.bool_).reshape(
+            -1, size, size
+        )

@@ -81,7 +81,9 @@ def picked(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]
     """The entry of each column of ``values`` (M, b) in one of its rows (b,)."""
     if len(values) << 8 <= len(rows) and (rows[1:] >= rows[:-1]).all():
         ends = np.searchsorted(rows, np.arange(len(values) + 1))
-        return np.concatenate([own[start:stop] for own, (start, stop) in zip(values, pairwise(ends), strict=True)])
+        return np.concatenate(
+            [own[start:stop] for own, (start, stop) in zip(values, pairwise(ends), strict=True)]
+        )
     columns = np.arange(values.shape[1])
     if not values.flags.c_contiguous:
         return np.asarray(values[rows, columns])
@@ -110,11 +112,13 @@ _MOST = 1 << 40
 def count_codes(codes: IntArray, size: int, weights: FloatArray | IntArray | None = None) -> Counts:
     """Count codes 0..size-1, or sum their weights; int64 unless the weights are fractions."""
     total = zeros(size, weights)
-    if _FEW * len(codes) < size:  # a table that is nearly empty, as of many classes, is not passed over
+    # a table that is nearly empty, as of many classes, is not passed over
+    if _FEW * len(codes) < size:
         present, place = np.unique(codes, return_inverse=True)
         total[present] = count_block(place, len(present), weights)
         return total
-    for rows in blocks(len(codes), max(BLOCK, size)):  # a block per pass over the totals, which should stay in cache
+    # a block per pass over the totals, which should stay in cache
+    for rows in blocks(len(codes), max(BLOCK, size)):
         total += count_block(codes[rows], size, None if weights is None else weights[rows])
     return total
 
@@ -142,7 +146,9 @@ def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.N
 
 def zeros(size: int | tuple[int, ...], weights: FloatArray | IntArray | None) -> Counts:
     """Totals to add to: int64 unless the weights are fractions."""
-    return np.zeros(size, dtype=np.float64 if weights is not None and weights.dtype.kind == "f" else np.int64)
+    return np.zeros(
+        size, dtype=np.float64 if weights is not None and weights.dtype.kind == "f" else np.int64
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +208,9 @@ class SparseCounts(Record):
 
     def _held(self) -> SparseCounts:
         there = self.sums != 0
-        return self if there.all() else SparseCounts(self.shape, self.places[there], self.sums[there])
+        return (
+            self if there.all() else SparseCounts(self.shape, self.places[there], self.sums[there])
+        )
 
 
 def count_pairs(
@@ -284,7 +292,9 @@ class _Pairs:
         """The counts so far, shape (W, W)."""
         if not len(self._twice):
             return self._counts
-        return self._counts + (self._twice.sum(axis=0) + self._twice.sum(axis=1)).reshape(self._counts.shape)
+        return self._counts + (self._twice.sum(axis=0) + self._twice.sum(axis=1)).reshape(
+            self._counts.shape
+        )
 
 
 def _range(first: RawIntegers, second: RawIntegers) -> tuple[int, int]:

@@ -64,8 +64,12 @@ class DecisionCounts(Record):
         """The counts of one block of rows from their probabilities (K, b), in the order of its classes."""
         size = len(costs)
         decided, expected = decide(values, costs)
-        counts = count_codes(block.codes * size + decided, size * size, block.weights).reshape(size, size)
-        means, deviations = block.centre(np.stack((expected, costs[block.codes, decided] - expected)))
+        counts = count_codes(block.codes * size + decided, size * size, block.weights).reshape(
+            size, size
+        )
+        means, deviations = block.centre(
+            np.stack((expected, costs[block.codes, decided] - expected))
+        )
         return cls(costs, counts, block.spread(means), block.spread(block.total(deviations**2)))
 
     @classmethod
@@ -88,7 +92,9 @@ class DecisionCounts(Record):
             raise ValueError("decisions must be under the same costs to be merged")
         counts = np.stack([part.counts for part in parts])
         n = counts.sum(axis=2).astype(np.float64)[:, :, None]
-        mean, m2 = merged_spread(n, np.stack([part.mean for part in parts]), np.stack([part.m2 for part in parts]))
+        mean, m2 = merged_spread(
+            n, np.stack([part.mean for part in parts]), np.stack([part.m2 for part in parts])
+        )
         return cls(parts[0].costs, counts.sum(axis=0), mean, m2)
 
     def __add__(self, other: DecisionCounts) -> DecisionCounts:

@@ -61,7 +61,9 @@ class LabelDigest:
         return cls.from_hashes(label_hashes(labels)[codes])
 
     @classmethod
-    def from_stored(cls, stored: LabelDigest, rows: IntArray | None, labels: Sequence[Label]) -> LabelDigest:
+    def from_stored(
+        cls, stored: LabelDigest, rows: IntArray | None, labels: Sequence[Label]
+    ) -> LabelDigest:
         """The digest of an evaluation of booleans or floats that cmtrack 0.2 stored.
 
         Without the rows only the number of rows of each label is known, so the digest has no order. If that is not
@@ -82,7 +84,10 @@ class LabelDigest:
         """True if the labels numbered by ``codes`` (n,) have this digest, or if it has no order."""
         if self.stored is not None:
             texts = list(map(str, labels))
-            return not self.stored.ordered or LabelDigest.from_codes(codes, texts).value == self.stored.value
+            return (
+                not self.stored.ordered
+                or LabelDigest.from_codes(codes, texts).value == self.stored.value
+            )
         return not self.ordered or LabelDigest.from_codes(codes, labels).value == self.value
 
     @classmethod
@@ -97,7 +102,9 @@ class LabelDigest:
         return cls(value, len(hashes), int(hashes.sum(dtype=np.uint64)))
 
     @classmethod
-    def unordered(cls, rows: IntArray, labels: Sequence[Label], powers: IntArray | None = None) -> LabelDigest:
+    def unordered(
+        cls, rows: IntArray, labels: Sequence[Label], powers: IntArray | None = None
+    ) -> LabelDigest:
         """The digest of rows in no order.
 
         Without ids, equal digests mean as many rows of each label, and no more: other rows with the same counts have
@@ -116,8 +123,14 @@ class LabelDigest:
         sums = [rows]
         if powers is not None:
             sums += list(powers.T)
-            hashes = [label_hashes([f"{power} {same_label(label)}" for label in labels]) for power in range(len(sums))]
-        value = sum(int((s.astype(np.uint64) * h).sum(dtype=np.uint64)) for s, h in zip(sums, hashes, strict=True))
+            hashes = [
+                label_hashes([f"{power} {same_label(label)}" for label in labels])
+                for power in range(len(sums))
+            ]
+        value = sum(
+            int((s.astype(np.uint64) * h).sum(dtype=np.uint64))
+            for s, h in zip(sums, hashes, strict=True)
+        )
         return cls(value % _MODULUS, int(rows.sum()))
 
     @classmethod
@@ -139,9 +152,13 @@ class LabelDigest:
     def __add__(self, other: LabelDigest) -> LabelDigest:
         rows = self.rows + other.rows
         if self.content is None or other.content is None:
-            return LabelDigest((self.content_only.value + other.content_only.value) % _MODULUS, rows)
+            return LabelDigest(
+                (self.content_only.value + other.content_only.value) % _MODULUS, rows
+            )
         shifted = other.value * pow(_BASE, self.rows, _MODULUS)
-        return LabelDigest((self.value + shifted) % _MODULUS, rows, (self.content + other.content) % _MODULUS)
+        return LabelDigest(
+            (self.value + shifted) % _MODULUS, rows, (self.content + other.content) % _MODULUS
+        )
 
     @property
     def content_only(self) -> LabelDigest:
@@ -171,7 +188,9 @@ class LabelDigest:
             return cls(int(value, 16), int(rows), 0)
         parts = text.split(".")
         if len(parts) != 3:
-            raise ValueError(f"a digest must be 'rows.content.value', or 'u.rows.value' without an order, got {text!r}")
+            raise ValueError(
+                f"a digest must be 'rows.content.value', or 'u.rows.value' without an order, got {text!r}"
+            )
         if parts[0] == "u":
             return cls(_number(parts[2]), int(parts[1]))
         return cls(_number(parts[2]), int(parts[0]), _number(parts[1]))

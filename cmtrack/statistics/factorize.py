@@ -49,7 +49,9 @@ def number_fixed_width(array: npt.NDArray[Any]) -> tuple[RawIntegers, list[Any]]
         return None
     word = np.dtype(np.uint32 if array.dtype.itemsize % 4 == 0 else np.uint8)
     width = array.dtype.itemsize // word.itemsize
-    factors = np.random.default_rng(0).integers(1, 1 << 63, width).astype(np.uint64) * np.uint64(2) + np.uint64(1)
+    factors = np.random.default_rng(0).integers(1, 1 << 63, width).astype(np.uint64) * np.uint64(
+        2
+    ) + np.uint64(1)
     table = _Slots(width, word)
     codes = CompactCodes(len(array))
     for rows in blocks(len(array), _BLOCK):
@@ -179,7 +181,9 @@ def integer_classes(low: int, present: npt.NDArray[np.bool_]) -> list[Label | No
 def is_missing(value: Any) -> bool:
     """True for a missing value: None, NaN, NA or NaT."""
     return (
-        value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+        value is None
+        or (isinstance(value, float) and value != value)
+        or type(value).__name__ in ("NAType", "NaTType")
     )
 
 
@@ -191,7 +195,9 @@ def _by_dictionary(name: str, array: npt.NDArray[Any]) -> Factor:
         try:
             numbers = np.fromiter(map(seen.__getitem__, listed), np.int64, len(listed))
         except TypeError:
-            raise ValueError(f"{name} must hold one label per row, got rows like {listed[0]!r:.80}") from None
+            raise ValueError(
+                f"{name} must hold one label per row, got rows like {listed[0]!r:.80}"
+            ) from None
         codes.put(rows, numbers, len(seen))
     missing = [code for value, code in seen.items() if is_missing(value)]
     if missing:
@@ -213,17 +219,25 @@ def _categories(name: str, values: Any) -> Factor | None:
 
 def _dictionary(name: str, values: Any) -> Factor | None:
     """Strings of pandas, polars and Arrow, numbered by their own library."""
-    if type(getattr(values, "dtype", None)).__name__ in ("StringDtype", "ArrowDtype") and hasattr(values, "factorize"):
+    if type(getattr(values, "dtype", None)).__name__ in ("StringDtype", "ArrowDtype") and hasattr(
+        values, "factorize"
+    ):
         codes, classes = values.factorize()
         listed = [plain(v) for v in classes.tolist()]
         return Factor(codes, listed) if all(isinstance(v, str) for v in listed) else None
-    if type(getattr(values, "dtype", None)).__name__ in ("String", "Categorical") and hasattr(values, "to_arrow"):
+    if type(getattr(values, "dtype", None)).__name__ in ("String", "Categorical") and hasattr(
+        values, "to_arrow"
+    ):
         values = values.to_arrow()  # polars
     type_name = str(getattr(values, "type", ""))
-    if not hasattr(values, "dictionary_encode") or not ("dictionary" in type_name or "string" in type_name):
+    if not hasattr(values, "dictionary_encode") or not (
+        "dictionary" in type_name or "string" in type_name
+    ):
         return None
     encoded = values if "dictionary" in type_name else values.dictionary_encode()
-    merged = encoded.unify_dictionaries().combine_chunks() if hasattr(encoded, "chunks") else encoded
+    merged = (
+        encoded.unify_dictionaries().combine_chunks() if hasattr(encoded, "chunks") else encoded
+    )
     merged = merged.chunk(0) if hasattr(merged, "chunks") else merged
     codes = merged.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     return Factor(codes, merged.dictionary.to_pylist(), ordered=bool(merged.type.ordered))
@@ -242,11 +256,19 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise ValueError(f"{name} must have shape (n_samples,), got {array.shape}{_what_rows_are(name, array)}")
-    if array.dtype.kind == "U" and isinstance(values, (list, tuple)) and not all(isinstance(v, str) for v in values):
+        raise ValueError(
+            f"{name} must have shape (n_samples,), got {array.shape}{_what_rows_are(name, array)}"
+        )
+    if (
+        array.dtype.kind == "U"
+        and isinstance(values, (list, tuple))
+        and not all(isinstance(v, str) for v in values)
+    ):
         array = np.array(list(values), dtype=object)  # NumPy turned mixed labels into strings
     if array.dtype.kind not in "iubfUSOT":
-        raise ValueError(f"{name} must hold integers, strings, booleans or floats, got {array.dtype}")
+        raise ValueError(
+            f"{name} must hold integers, strings, booleans or floats, got {array.dtype}"
+        )
     return array
 
 
@@ -262,4 +284,6 @@ def _what_rows_are(name: str, array: npt.NDArray[Any]) -> str:
 def _no_missing(name: str, missing: npt.NDArray[np.bool_]) -> None:
     if missing.any():
         rows = np.flatnonzero(missing)
-        raise ValueError(f"{name} must not have missing labels, got {len(rows)}, the first at row {rows[0]}")
+        raise ValueError(
+            f"{name} must not have missing labels, got {len(rows)}, the first at row {rows[0]}"
+        )

@@ -15,7 +15,14 @@ from cmtrack.statistics.decision_cells import LARGEST
 from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import FREQUENCY, WHOLE, FloatArray, IntArray, not_whole
 from cmtrack.statistics.labels import no_declared, no_scores, unknown_labels
-from cmtrack.statistics.probabilities import DECISIONS, ROUNDING, Normalize, most_off, out_of_range, sum_rule
+from cmtrack.statistics.probabilities import (
+    DECISIONS,
+    ROUNDING,
+    Normalize,
+    most_off,
+    out_of_range,
+    sum_rule,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +58,9 @@ class NumberFaults:
         missing, infinite = int(self.missing[column]), int(self.infinite[column])
         if missing or infinite:
             kind = " or ".join(["NaN or null"] * bool(missing) + ["infinity"] * bool(infinite))
-            raise ValueError(f"{what} must be finite{also}, got {kind} in {missing + infinite} of {n_rows} rows{part}")
+            raise ValueError(
+                f"{what} must be finite{also}, got {kind} in {missing + infinite} of {n_rows} rows{part}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +89,15 @@ class Faults:
 
     def __add__(self, other: Faults) -> Faults:
         both = {name: (ours, getattr(other, name)) for name, ours in vars(self).items()}
-        return Faults(**{name: max(pair) if name == "worst" else _sum(*pair) for name, pair in both.items()})
+        return Faults(
+            **{name: max(pair) if name == "worst" else _sum(*pair) for name, pair in both.items()}
+        )
 
     def __bool__(self) -> bool:
         numbers = (self.scores, self.weights)
-        wrong = any(f.missing.any() or f.infinite.any() or f.outside.any() for f in numbers if f is not None)
+        wrong = any(
+            f.missing.any() or f.infinite.any() or f.outside.any() for f in numbers if f is not None
+        )
         return bool(self.missing or self.unknown or self.fractions or self.off or wrong)
 
     def with_labels(self, name: str, values: Any, order: tuple[Label, ...] | None) -> Faults:
@@ -93,9 +106,15 @@ class Faults:
         missing = sum(n for label, n in rows if is_missing(label) or label in (np.inf, -np.inf))
         labels = set(order) if order is not None else set()
         strange = {
-            (name, label): n for label, n in rows if order is not None and not is_missing(label) and label not in labels
+            (name, label): n
+            for label, n in rows
+            if order is not None and not is_missing(label) and label not in labels
         }
-        return replace(self, missing=self.missing + Counter({name: missing}), unknown=self.unknown + Counter(strange))
+        return replace(
+            self,
+            missing=self.missing + Counter({name: missing}),
+            unknown=self.unknown + Counter(strange),
+        )
 
     def with_scores(self, columns: Sequence[Any], normalize: Normalize) -> Faults:
         """The faults with those of columns of probabilities."""
@@ -103,9 +122,15 @@ class Faults:
         faults = replace(self, scores=_sum(self.scores, NumberFaults.find(columns, *ends)))
         if len(columns) < 2 or normalize == DECISIONS:
             return faults
-        off = np.abs(np.sum([np.asarray(column, dtype=np.float64) for column in columns], axis=0) - 1)
+        off = np.abs(
+            np.sum([np.asarray(column, dtype=np.float64) for column in columns], axis=0) - 1
+        )
         wrong = off > most_off(normalize)
-        return replace(faults, off=self.off + int(wrong.sum()), worst=max(self.worst, off[wrong].max(initial=0.0)))
+        return replace(
+            faults,
+            off=self.off + int(wrong.sum()),
+            worst=max(self.worst, off[wrong].max(initial=0.0)),
+        )
 
     def with_weights(self, weights: Any, weights_are: str | None) -> Faults:
         """The faults with those of weights."""
@@ -117,7 +142,12 @@ class Faults:
         return replace(self, weights=faults, fractions=self.fractions + fractions)
 
     def refuse(
-        self, what: tuple[str, str], parts: Sequence[str], normalize: Normalize, order: Sequence[Label], declared: bool
+        self,
+        what: tuple[str, str],
+        parts: Sequence[str],
+        normalize: Normalize,
+        order: Sequence[Label],
+        declared: bool,
     ) -> None:
         """Raise the ValueError that says what is wrong and in how many rows, if anything is.
 
@@ -144,12 +174,16 @@ class Faults:
                 f"{WHOLE}, got {min(self.fractions)} and the like in {self.fractions.total()} of {self.n_rows} rows"
             )
         if self.missing["row_ids"]:
-            raise ValueError(f"row_ids must not be null, got null in {self.missing['row_ids']} of {self.n_rows} rows")
+            raise ValueError(
+                f"row_ids must not be null, got null in {self.missing['row_ids']} of {self.n_rows} rows"
+            )
         self._refuse_missing("y_pred", "y_pred")
         for name in dict.fromkeys(name for name, _ in self.unknown):
             strange = {label: n for (other, label), n in self.unknown.items() if other == name}
             no_scores(name, list(strange))
-            shown = sorted(strange) if len({type(label) for label in strange}) == 1 else list(strange)
+            shown = (
+                sorted(strange) if len({type(label) for label in strange}) == 1 else list(strange)
+            )
             if declared:
                 raise ValueError(no_declared(order, shown))
             shown_name = what[0] if name == "y_true" else name
@@ -157,9 +191,14 @@ class Faults:
 
     def refuse_lengths(self, name: str) -> None:
         """Raise the ValueError of lists that are not all of one length, if they are not."""
-        total, usual = self.lengths.total(), max(self.lengths, key=self.lengths.__getitem__, default=1)
+        total, usual = (
+            self.lengths.total(),
+            max(self.lengths, key=self.lengths.__getitem__, default=1),
+        )
         if len(self.lengths) > 1 or usual < 1:
-            shown = {("null" if length < 0 else length): n for length, n in sorted(self.lengths.items())}
+            shown = {
+                ("null" if length < 0 else length): n for length, n in sorted(self.lengths.items())
+            }
             raise ValueError(
                 f"y_prob must hold lists of one length in column {name!r}, got {total - self.lengths[usual]} of "
                 f"{total} rows that do not have {usual}: rows by length are {shown}"
@@ -167,7 +206,9 @@ class Faults:
 
     def _refuse_missing(self, name: str, shown: str) -> None:
         if self.missing[name]:
-            raise ValueError(f"{shown} must not have missing labels, got {self.missing[name]} in {self.n_rows} rows")
+            raise ValueError(
+                f"{shown} must not have missing labels, got {self.missing[name]} in {self.n_rows} rows"
+            )
 
     def _refuse_scores(self, what: str, parts: Sequence[str], normalize: Normalize) -> None:
         assert self.scores is not None
@@ -182,7 +223,9 @@ class Faults:
                     raise ValueError(
                         f"{what} must lie between -{LARGEST:g} and {LARGEST:g}, got {got} and the like in {rows}"
                     )
-                raise ValueError(out_of_range(what, f"{low if low < -ROUNDING else high} and the like in {rows}"))
+                raise ValueError(
+                    out_of_range(what, f"{low if low < -ROUNDING else high} and the like in {rows}")
+                )
         if self.off:
             raise ValueError(
                 f"each row of {what} must sum to 1, {self.off} of {self.n_rows} rows do not: the worst is off by "
@@ -193,7 +236,9 @@ class Faults:
 def label_rows(values: Any) -> list[tuple[Any, int]]:
     """Each label of an Arrow or NumPy column, None for rows without one, and its number of rows."""
     if hasattr(values, "value_counts"):
-        return [(plain(each["values"]), each["counts"]) for each in values.value_counts().to_pylist()]
+        return [
+            (plain(each["values"]), each["counts"]) for each in values.value_counts().to_pylist()
+        ]
     labels, rows = np.unique(values, return_counts=True)
     return list(zip(labels.tolist(), rows.tolist(), strict=True))
 

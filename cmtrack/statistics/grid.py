@@ -52,7 +52,8 @@ def _table(kind: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt
     edge that a lower score shares them with.
     """
     edges = grid_edges().astype(kind)
-    edges = np.where(edges < grid_edges(), np.nextafter(edges, kind.type(1)), edges)  # the least scores not below them
+    # the least scores not below them
+    edges = np.where(edges < grid_edges(), np.nextafter(edges, kind.type(1)), edges)
     shift = int(np.finfo(kind).nmant) - _LEADING
     ends = np.array([edges[0] * 0.99, 1 - (1 - edges[-1]) * 0.99], dtype=kind)
     first = _bits(ends[:1])
@@ -61,7 +62,10 @@ def _table(kind: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt
     add = (np.searchsorted(bucket, buckets) - buckets) << shift
     add[bucket] += (1 << shift) - bits % (1 << shift)
     unclear = np.concatenate(
-        (bucket[_bits(np.nextafter(edges, kind.type(0))) - first == bits], bucket[1:][np.diff(bucket) == 0])
+        (
+            bucket[_bits(np.nextafter(edges, kind.type(0))) - first == bits],
+            bucket[1:][np.diff(bucket) == 0],
+        )
     )
     add[unclear] = (CELLS - unclear) << shift
     return ends, first, add.astype(bits.dtype), shift

@@ -23,7 +23,9 @@ FREQUENCY, SAMPLING = "frequency", "sampling"
 def check_weights_are(weights_are: Any) -> str | None:
     """Check what weights are: "frequency", "sampling", or None for what their type says."""
     if weights_are is not None and weights_are not in (FREQUENCY, SAMPLING):
-        raise ValueError(f'weights_are must be "{FREQUENCY}", "{SAMPLING}" or None, got {weights_are!r:.40}')
+        raise ValueError(
+            f'weights_are must be "{FREQUENCY}", "{SAMPLING}" or None, got {weights_are!r:.40}'
+        )
     return None if weights_are is None else str(weights_are)
 
 
@@ -47,7 +49,9 @@ def as_weights(
         raise ValueError(f"sample_weight must have shape ({n_rows},), got {weights.shape}")
     if weights.min(initial=0) < 0:
         row = int(np.argmax(weights < 0))
-        raise ValueError(f"sample_weight must be finite and not negative, got {weights[row]} at row {row}")
+        raise ValueError(
+            f"sample_weight must be finite and not negative, got {weights[row]} at row {row}"
+        )
     extreme = (weights > 0) & ~((weights >= LEAST_WEIGHT) & (weights <= MOST_WEIGHT))
     if extreme.any():
         row = int(np.argmax(extreme))
@@ -120,9 +124,17 @@ def to_numbers(name: str, values: Any) -> npt.NDArray[Any]:
         if array.dtype.kind not in "fiub":
             array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        column = name == "y_prob" and isinstance(values, Iterable) and getattr(values, "ndim", 1) == 1
-        way_out = "; labels are given as y_pred=" if column and any(isinstance(v, str) for v in values) else ""
-        raise ValueError(f"{name} must hold numbers in a regular array, got {_describe(values)}{way_out}") from None
+        column = (
+            name == "y_prob" and isinstance(values, Iterable) and getattr(values, "ndim", 1) == 1
+        )
+        way_out = (
+            "; labels are given as y_pred="
+            if column and any(isinstance(v, str) for v in values)
+            else ""
+        )
+        raise ValueError(
+            f"{name} must hold numbers in a regular array, got {_describe(values)}{way_out}"
+        ) from None
     if array.ndim == 0:
         raise ValueError(f"{name} must be an array, got the single value {values!r}")
     return array
@@ -175,7 +187,9 @@ def _describe(values: Any) -> str:
     return f"{type(values).__name__}" + (f" of {dtype}" if dtype is not None else "")
 
 
-_WAY_OUT = "sort both with .sort_index() to go by index, or pass .to_numpy() of both to go by position"
+_WAY_OUT = (
+    "sort both with .sort_index() to go by index, or pass .to_numpy() of both to go by position"
+)
 
 
 def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,9 +233,14 @@ def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parts(name: str, values: Any) -> Iterator[tuple[str, Any]]:
     """The indexes of a column, or of the columns of a mapping, each by the name that error texts use."""
-    columns = [(f"{name}[{key!r}]", one) for key, one in values.items()] if isinstance(values, Mapping) else []
+    columns = (
+        [(f"{name}[{key!r}]", one) for key, one in values.items()]
+        if isinstance(values, Mapping)
+        else []
+    )
     for part, one in columns or [(name, values)]:
-        index = getattr(one, "index", None)  # of a pandas Series or frame; a list has a method of that name
+        # of a pandas Series or frame; a list has a method of that name
+        index = getattr(one, "index", None)
         if hasattr(index, "get_indexer") and hasattr(one, "iloc"):
             yield part, index
 
@@ -260,7 +279,9 @@ def _order(first: str, index: Any, name: str, own: Any) -> Any:
 def _taken(values: Any, part: str, name: str, order: Any) -> Any:
     if not isinstance(values, Mapping):
         return values.iloc[order]
-    return {key: one.iloc[order] if f"{name}[{key!r}]" == part else one for key, one in values.items()}
+    return {
+        key: one.iloc[order] if f"{name}[{key!r}]" == part else one for key, one in values.items()
+    }
 
 
 def check_threshold(threshold: Any) -> float | None:
@@ -287,8 +308,14 @@ def check_threshold_of_probabilities(threshold: float) -> None:
 def as_shares(shares: Any, what: str) -> dict[Any, float] | tuple[float, ...]:
     """Checked shares that sum to 1, by label or in the order of the labels."""
     try:
-        named = {plain(label): float(share) for label, share in shares.items()} if isinstance(shares, Mapping) else None
-        numbers = tuple(named.values()) if named is not None else tuple(float(share) for share in shares)
+        named = (
+            {plain(label): float(share) for label, share in shares.items()}
+            if isinstance(shares, Mapping)
+            else None
+        )
+        numbers = (
+            tuple(named.values()) if named is not None else tuple(float(share) for share in shares)
+        )
     except (TypeError, ValueError):
         raise TypeError(
             f"{what} must be shares of the classes, by label or in their order, got {shares!r:.80}"
@@ -305,8 +332,12 @@ def shares_of(shares: Any, labels: Sequence[Any], what: str) -> tuple[float, ...
     if isinstance(shares, dict):
         unknown = [label for label in shares if label not in labels]
         if unknown:
-            raise ValueError(f"{what} must be of the labels {list(labels)!r:.80}, got {unknown[0]!r:.80}")
+            raise ValueError(
+                f"{what} must be of the labels {list(labels)!r:.80}, got {unknown[0]!r:.80}"
+            )
         return tuple(shares.get(label, 0.0) for label in labels)
     if len(shares) != len(labels):
-        raise ValueError(f"{what} must have one share for each of {len(labels)} labels, got {len(shares)}")
+        raise ValueError(
+            f"{what} must have one share for each of {len(labels)} labels, got {len(shares)}"
+        )
     return tuple(shares)

@@ -177,11 +177,20 @@ def _count(batch: Batch, kernel: Kernel, counting: Counting, limit: int) -> dict
     if batch.scores:
         place = kernel.places[len(batch.scores)]
         given = [batch.scores[c] for c in place if c >= 0]
-        probabilities = Probabilities(given, first=place[0] >= 0 > place[-1], normalize=kernel.normalize)
+        probabilities = Probabilities(
+            given, first=place[0] >= 0 > place[-1], normalize=kernel.normalize
+        )
     counts, _ = count_rows(
-        counting, actual, predicted, probabilities=probabilities, weights=weights, pairs=pairs, exact_rows=limit,
-        threads=1, segments=divided(batch.segments, kernel.segments),
-    )  # fmt: skip
+        counting,
+        actual,
+        predicted,
+        probabilities=probabilities,
+        weights=weights,
+        pairs=pairs,
+        exact_rows=limit,
+        threads=1,
+        segments=divided(batch.segments, kernel.segments),
+    )
     return _with_digests(counts, batch, actual, labels)
 
 
@@ -195,11 +204,15 @@ def _count_as_they_come(batch: Batch, kernel: Kernel, seen: dict[str, set[Any]])
         return {}
     segments = divided(batch.segments, kernel.segments)
     actual, weights = codes["y_true"], _weights(batch, kernel)
-    counts, _ = count_rows(Counting(labels), actual, codes["y_pred"], weights=weights, segments=segments)
+    counts, _ = count_rows(
+        Counting(labels), actual, codes["y_pred"], weights=weights, segments=segments
+    )
     return _with_digests(counts, batch, actual, labels)
 
 
-def _with_digests(kept: dict[str, Any], batch: Batch, actual: Codes, labels: tuple[Label, ...]) -> dict[str, Any]:
+def _with_digests(
+    kept: dict[str, Any], batch: Batch, actual: Codes, labels: tuple[Label, ...]
+) -> dict[str, Any]:
     if batch.weights is None:
         rows = kept["matrix"].counts.sum(axis=1)
     else:
@@ -218,10 +231,14 @@ def _weights(batch: Batch, kernel: Kernel) -> npt.NDArray[Any] | None:
     return as_weights(batch.weights, batch.n_rows, kernel.weights_are, may_be_zero=True)
 
 
-def _digest_of_ids(ids: Any, actual: IntArray, rows: IntArray, labels: tuple[Label, ...]) -> LabelDigest:
+def _digest_of_ids(
+    ids: Any, actual: IntArray, rows: IntArray, labels: tuple[Label, ...]
+) -> LabelDigest:
     """The digest of row ids in no order: of integers by label, of strings that of :func:`cmtrack.evaluate`."""
     if getattr(ids, "null_count", 0):
-        raise ValueError(f"row_ids must not be null, got null in {ids.null_count} of {len(ids)} rows")
+        raise ValueError(
+            f"row_ids must not be null, got null in {ids.null_count} of {len(ids)} rows"
+        )
     array = np.asarray(ids)
     if array.dtype.kind not in "iu":
         hashes = label_hashes(array.tolist())
@@ -229,5 +246,6 @@ def _digest_of_ids(ids: Any, actual: IntArray, rows: IntArray, labels: tuple[Lab
     first = (array % MODULUS).astype(np.int64)
     second = first * first % MODULUS
     powers = (first, second, second * first % MODULUS)
-    sums = [np.bincount(actual, power, len(labels)).astype(np.int64) for power in powers]  # exact below 2**22 rows
+    # exact below 2**22 rows
+    sums = [np.bincount(actual, power, len(labels)).astype(np.int64) for power in powers]
     return LabelDigest.unordered(rows, labels, np.stack(sums, axis=1))

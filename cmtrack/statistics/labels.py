@@ -12,7 +12,13 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import same_label, stored_label
 from cmtrack.statistics.counting import Codes, Counts, blocks, count_integer_pairs, count_pairs
-from cmtrack.statistics.factorize import Factor, factorize, integer_classes, integer_factor, read_labels
+from cmtrack.statistics.factorize import (
+    Factor,
+    factorize,
+    integer_classes,
+    integer_factor,
+    read_labels,
+)
 from cmtrack.statistics.inputs import FloatArray, IntArray, listed
 
 MAX_CLASSES = 10_000
@@ -32,7 +38,9 @@ class Numbered:
     pairs: Counts | None = None
     remark: str = ""
 
-    def count(self, actual: str, predicted: str, weights: FloatArray | IntArray | None = None) -> Counts:
+    def count(
+        self, actual: str, predicted: str, weights: FloatArray | IntArray | None = None
+    ) -> Counts:
         """The (K, K) table of two columns."""
         if weights is None and self.pairs is not None:
             return self.pairs
@@ -85,7 +93,9 @@ def number_as_they_come(columns: Mapping[str, Any]) -> tuple[tuple[Label, ...], 
         no_scores(name, factor.present)
     order = _common_order(factors)
     if len(order) > MAX_CLASSES:
-        raise ValueError(f"at most {MAX_CLASSES} classes are supported, got {len(order)}: are these classes?")
+        raise ValueError(
+            f"at most {MAX_CLASSES} classes are supported, got {len(order)}: are these classes?"
+        )
     index = {label: i for i, label in enumerate(order)}
     return order, {name: _renumber(name, factor, index) for name, factor in factors.items()}
 
@@ -100,7 +110,9 @@ def encode_labels(
     return numbered.labels, {name: codes.all() for name, codes in numbered.codes.items()}
 
 
-def _factors(read: Mapping[str, Factor | Any]) -> tuple[dict[str, Factor], tuple[int, Counts] | None]:
+def _factors(
+    read: Mapping[str, Factor | Any],
+) -> tuple[dict[str, Factor], tuple[int, Counts] | None]:
     """The classes that each column holds, and the counts of pairs where they came with that."""
     whole = [one for one in read.values() if not isinstance(one, Factor)]
     if len(whole) == len(read) == 2:
@@ -109,8 +121,12 @@ def _factors(read: Mapping[str, Factor | Any]) -> tuple[dict[str, Factor], tuple
             low, table = pairs
             held = (table.sum(axis=1) > 0, table.sum(axis=0) > 0)
             classes = [integer_classes(low, one) for one in held]
-            return {n: Factor(a, c, low) for n, a, c in zip(read, whole, classes, strict=True)}, pairs
-    return {n: one if isinstance(one, Factor) else integer_factor(one) for n, one in read.items()}, None
+            return {
+                n: Factor(a, c, low) for n, a, c in zip(read, whole, classes, strict=True)
+            }, pairs
+    return {
+        n: one if isinstance(one, Factor) else integer_factor(one) for n, one in read.items()
+    }, None
 
 
 def _with_stored_labels(factors: dict[str, Factor]) -> tuple[dict[str, Factor], str]:
@@ -128,7 +144,10 @@ def _with_stored_labels(factors: dict[str, Factor]) -> tuple[dict[str, Factor], 
         out[name] = replace(factor, classes=stored)
     if not texts:
         return out, ""
-    return out, f"labels of type {' and '.join(texts)} are their texts here, such as {next(iter(texts.values()))!r}"
+    return (
+        out,
+        f"labels of type {' and '.join(texts)} are their texts here, such as {next(iter(texts.values()))!r}",
+    )
 
 
 _NUMBERS = frozenset((bool, int, float, type(None)))
@@ -152,9 +171,13 @@ def _order(
     if len({str(label) for label in order}) != len(order):
         raise ValueError(f"labels must differ as texts, for metric names, got {listed(order, 20)}")
     if len(order) < 2:
-        raise ValueError(f"at least two classes are needed, got only {list(order)}; name absent classes with labels=")
+        raise ValueError(
+            f"at least two classes are needed, got only {list(order)}; name absent classes with labels="
+        )
     if len(order) > MAX_CLASSES:
-        raise ValueError(f"at most {MAX_CLASSES} classes are supported, got {len(order)}: are these classes?")
+        raise ValueError(
+            f"at most {MAX_CLASSES} classes are supported, got {len(order)}: are these classes?"
+        )
     return order
 
 
@@ -166,11 +189,17 @@ def no_scores(name: str, present: Sequence[Label], named: Sequence[Any] = ()) ->
     """
     scores = [v for v in present if isinstance(v, float) and not v.is_integer() and v not in named]
     if scores:
-        where = "give scores and probabilities as y_prob=" if name != "y_true" else "cmtrack judges classifiers"
+        where = (
+            "give scores and probabilities as y_prob="
+            if name != "y_true"
+            else "cmtrack judges classifiers"
+        )
         where += "; if these are classes, name them all with labels="
         if name == "calibration y":
             where = "calibration is (y, scores), in this order"
-        raise ValueError(f"{name} must hold class labels, got continuous values: {listed(scores, 3)}; {where}")
+        raise ValueError(
+            f"{name} must hold class labels, got continuous values: {listed(scores, 3)}; {where}"
+        )
 
 
 def encode_groups(groups: Any, n_rows: int) -> IntArray:
@@ -224,15 +253,21 @@ def _common_order(factors: Mapping[str, Factor]) -> tuple[Label, ...]:
         return tuple(sorted(union))
     except TypeError:
         kinds = {name: sorted({type(v).__name__ for v in f.present}) for name, f in factors.items()}
-        raise ValueError(f"labels must be of one kind that can be put in order, got {kinds}") from None
+        raise ValueError(
+            f"labels must be of one kind that can be put in order, got {kinds}"
+        ) from None
 
 
 def _renumber(name: str, factor: Factor, index: Mapping[Label, int]) -> Codes:
-    place = np.array([-1 if v is None else index.get(v, -1) for v in factor.classes], dtype=np.int64)
+    place = np.array(
+        [-1 if v is None else index.get(v, -1) for v in factor.classes], dtype=np.int64
+    )
     strange = [v is not None and v not in index for v in factor.classes]
     if any(strange):
         unknown = np.array(strange)
-        values = (factor.raw[rows].astype(np.int64) - factor.low for rows in blocks(len(factor.raw)))
+        values = (
+            factor.raw[rows].astype(np.int64) - factor.low for rows in blocks(len(factor.raw))
+        )
         rows = sum(int(unknown[part].sum()) for part in values)
         if rows:
             names = [v for v, odd in zip(factor.classes, strange, strict=True) if odd]

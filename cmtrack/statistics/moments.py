@@ -41,7 +41,9 @@ class ClassBlock:
     sums: Counts
 
     @classmethod
-    def sort(cls, actual: IntArray, n_classes: int, weights: FloatArray | IntArray | None = None) -> ClassBlock:
+    def sort(
+        cls, actual: IntArray, n_classes: int, weights: FloatArray | IntArray | None = None
+    ) -> ClassBlock:
         """Sort rows by class; rows of a class keep their order."""
         if weights is None:
             order = np.argsort(compact(actual, n_classes), kind="stable")
@@ -54,7 +56,16 @@ class ClassBlock:
         starts = stops - sizes
         sorted_weights = None if weights is None else weights.take(order)
         sums = sizes if sorted_weights is None else np.add.reduceat(sorted_weights, starts)
-        return cls(n_classes, order, np.repeat(present, sizes), present, starts, stops, sorted_weights, sums)
+        return cls(
+            n_classes,
+            order,
+            np.repeat(present, sizes),
+            present,
+            starts,
+            stops,
+            sorted_weights,
+            sums,
+        )
 
     def classes(self, first: int, stop: int) -> ClassBlock:
         """The rows of the classes from ``first`` to before ``stop``, numbered from 0; there must be one."""
@@ -172,8 +183,12 @@ class ScoreMoments(Record):
         """Collect the moments of ``scores`` (n, L) by the codes ``actual`` (n,)."""
         parts = []
         for rows in blocks(len(actual)):
-            block = ClassBlock.sort(actual[rows], n_classes, None if weights is None else weights[rows])
-            values = np.ascontiguousarray(scores[rows].T, dtype=np.float64).take(block.order, axis=1)
+            block = ClassBlock.sort(
+                actual[rows], n_classes, None if weights is None else weights[rows]
+            )
+            values = np.ascontiguousarray(scores[rows].T, dtype=np.float64).take(
+                block.order, axis=1
+            )
             means, deviations = block.centre(values)
             parts.append(cls.of_block(block, means, deviations))
         return cls.merge(parts) if parts else cls.empty(n_classes, scores.shape[1])
@@ -185,7 +200,9 @@ class ScoreMoments(Record):
         return cls(np.zeros(n_classes, dtype=np.int64), *(np.zeros(shape) for _ in range(4)))
 
     @classmethod
-    def of_block(cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, few: bool = False) -> ScoreMoments:
+    def of_block(
+        cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, few: bool = False
+    ) -> ScoreMoments:
         """The moments of one block from the deviations (L, b) of its scores from their class means (L, C).
 
         ``few``: of many classes the rows of those with samples only.
@@ -200,8 +217,12 @@ class ScoreMoments(Record):
             columns = slice(start, start + step)
             first = deviations[columns]
             square = first * first
-            sums = [block.total(values) for values in (first, square, square * first, square * square)]
-            for power, values in zip(whole, _corrected(block, means[columns], first, sums), strict=True):
+            sums = [
+                block.total(values) for values in (first, square, square * first, square * square)
+            ]
+            for power, values in zip(
+                whole, _corrected(block, means[columns], first, sums), strict=True
+            ):
                 power[into, columns] = values.T[held]
         return cls(n, *whole, present=present)
 
@@ -229,7 +250,10 @@ class ScoreMoments(Record):
         step = max(1, _VALUES // max(whole[0, :1].size * len(parts), 1))
         for start in range(0, len(classes), step):  # a few classes at a time
             some = classes[start : start + step]
-            powers = (np.stack([part.rows(name, some) for part in parts]) for name in ("mean", "m2", "m3", "m4"))
+            powers = (
+                np.stack([part.rows(name, some) for part in parts])
+                for name in ("mean", "m2", "m3", "m4")
+            )
             whole[:, start : start + step] = _merged(n[:, some, None].astype(np.float64), *powers)
         return cls(total, *whole, present=present)
 
@@ -247,13 +271,17 @@ class ScoreMoments(Record):
             present = present_of(n, part.shape[1]) if few else None
             powers.append(part if present is None else part[present])
         if any(part.shape != powers[0].shape for part in powers):
-            raise ValueError(f"moments must be of the same scores, got {[part.shape for part in powers]}")
+            raise ValueError(
+                f"moments must be of the same scores, got {[part.shape for part in powers]}"
+            )
         return cls(n, *powers, present=present)
 
     def __add__(self, other: ScoreMoments) -> ScoreMoments:
         """Merge disjoint samples of the same classes and components."""
         if self.n.shape != other.n.shape or self.mean.shape[1:] != other.mean.shape[1:]:
-            raise ValueError(f"moments must have the same shape, got {self.mean.shape} and {other.mean.shape}")
+            raise ValueError(
+                f"moments must have the same shape, got {self.mean.shape} and {other.mean.shape}"
+            )
         return ScoreMoments.merge([self, other])
 
     def pooled(self) -> ScoreMoments:
@@ -265,7 +293,9 @@ class ScoreMoments(Record):
     def select(self, classes: Sequence[int] | IntArray) -> ScoreMoments:
         """The moments of some classes only."""
         index = np.asarray(classes, dtype=np.int64)
-        return ScoreMoments(self.n[index], *(self.rows(name, index) for name in ("mean", "m2", "m3", "m4")))
+        return ScoreMoments(
+            self.n[index], *(self.rows(name, index) for name in ("mean", "m2", "m3", "m4"))
+        )
 
     def component(self, index: int) -> ScoreMoments:
         """One score component, shape (K, 1)."""
@@ -279,8 +309,14 @@ class ScoreMoments(Record):
     def by_group(self, group: IntArray, n_groups: int) -> ScoreMoments:
         """The moments of groups of classes, shape (n_groups, L), where ``group`` (K,) has the number of each's."""
         members = (np.flatnonzero(group == g) for g in range(n_groups))
-        parts = [self.select(own).pooled() if len(own) else self.empty(1, self.mean.shape[1]) for own in members]
-        stacked = (np.concatenate([getattr(p, name) for p in parts]) for name in ("n", "mean", "m2", "m3", "m4"))
+        parts = [
+            self.select(own).pooled() if len(own) else self.empty(1, self.mean.shape[1])
+            for own in members
+        ]
+        stacked = (
+            np.concatenate([getattr(p, name) for p in parts])
+            for name in ("n", "mean", "m2", "m3", "m4")
+        )
         return ScoreMoments(*stacked)
 
     def others(self) -> tuple[FloatArray, ...]:
@@ -288,7 +324,10 @@ class ScoreMoments(Record):
         size, parts = len(self.n), []
         for scores in np.array_split(np.arange(size), -(-size * size // AT_ONCE)):
             of_class = self.classes[:, None] == scores
-            whole = (self.n[self.classes, None], *(each[:, scores] for each in (self.mean, self.m2, self.m3, self.m4)))
+            whole = (
+                self.n[self.classes, None],
+                *(each[:, scores] for each in (self.mean, self.m2, self.m3, self.m4)),
+            )
             n, *powers = (np.where(of_class, 0.0, each) for each in whole)
             parts.append((n.sum(axis=0), *_merged(n, *powers)))
         return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
@@ -313,7 +352,8 @@ def _corrected(
     m4 = np.maximum(m4 - 4 * off * m3 + 6 * square * m2 - 3 * n * (square * square), 0.0)
     m3 = m3 - 3 * off * m2 + 2 * n * (square * off)
     m2 = np.maximum(m2 - n * square, 0.0)
-    constant = (n > 0) & (m2 <= n * CONSTANT * mean**2)  # nothing but rounding: the score does not vary here
+    # nothing but rounding: the score does not vary here
+    constant = (n > 0) & (m2 <= n * CONSTANT * mean**2)
     mean = np.where(constant, means + deviations[:, block.starts], mean)
     return mean, *(np.where(constant, 0.0, power) for power in (m2, m3, m4))
 
@@ -344,7 +384,9 @@ def _common_mean(n: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArra
     total = n.sum(axis=0)
     first = np.broadcast_to(held, mean.shape).argmax(axis=0)[None]
     base = np.take_along_axis(mean, first, axis=0)[0]  # so that equal means stay equal
-    centre: FloatArray = base + (n * np.where(held, mean - base, 0.0)).sum(axis=0) / np.where(total > 0, total, 1.0)
+    centre: FloatArray = base + (n * np.where(held, mean - base, 0.0)).sum(axis=0) / np.where(
+        total > 0, total, 1.0
+    )
     return centre, np.where(held, mean - centre, 0.0)
 
 
@@ -397,8 +439,11 @@ def products(block: ClassBlock, features: FloatArray) -> tuple[FloatArray, Float
         part = features[:, start:stop]  # of one class, which stay in cache
         part[1 : size + 1] -= mean[:, None]
         np.multiply(part[1 : size + 1], part[1 : size + 1], out=part[size + 1 :])
-        gram[:, 1:] = _product(part, part[1:] if block.weights is None else part[1:] * block.weights[start:stop])
-    sums[:, 1:, 0] = sums[:, 0, 1:]  # left out above: for a matrix by itself BLAS has another way, which takes longer
+        gram[:, 1:] = _product(
+            part, part[1:] if block.weights is None else part[1:] * block.weights[start:stop]
+        )
+    # left out above: for a matrix by itself BLAS has another way, which takes longer
+    sums[:, 1:, 0] = sums[:, 0, 1:]
     sums[:, 0, 0] = block.sums
     return means, sums
 

@@ -33,8 +33,14 @@ def encode_array(array: npt.NDArray[Any]) -> Any:
         return array.tolist()
     kind, form = ("<i8", "planes") if array.dtype.kind == "i" else ("<f8", "zlib")
     numbers = np.ascontiguousarray(array, dtype=kind)
-    packed = zlib.compress((numbers.reshape(-1, 1).view(np.uint8).T if form == "planes" else numbers).tobytes(), 6)
-    return {"dtype": kind, "shape": list(array.shape), form: base64.b64encode(packed).decode("ascii")}
+    packed = zlib.compress(
+        (numbers.reshape(-1, 1).view(np.uint8).T if form == "planes" else numbers).tobytes(), 6
+    )
+    return {
+        "dtype": kind,
+        "shape": list(array.shape),
+        form: base64.b64encode(packed).decode("ascii"),
+    }
 
 
 def encode_table(table: SparseCounts) -> Any:
@@ -42,7 +48,11 @@ def encode_table(table: SparseCounts) -> Any:
     if math.prod(table.shape) <= _WHOLE_TABLE:
         return encode_array(table.array())
     steps = np.diff(table.places, prepend=0)
-    return {"shape": list(table.shape), "steps": encode_array(steps), "sums": encode_array(table.sums)}
+    return {
+        "shape": list(table.shape),
+        "steps": encode_array(steps),
+        "sums": encode_array(table.sums),
+    }
 
 
 def decode_table(data: Any, expected: tuple[int | None, ...]) -> SparseCounts:
@@ -52,7 +62,10 @@ def decode_table(data: Any, expected: tuple[int | None, ...]) -> SparseCounts:
     untrusted.array_bytes(data["shape"][:-1], MAX_ARRAYS)
     shape = tuple(data["shape"])
     _check_shape(shape, expected)
-    places, sums = decode_counts(data["steps"], (None,)).cumsum(), decode_counts(data["sums"], (None,))
+    places, sums = (
+        decode_counts(data["steps"], (None,)).cumsum(),
+        decode_counts(data["sums"], (None,)),
+    )
     if (
         places.dtype.kind != "i"
         or len(places) != len(sums)
@@ -79,7 +92,9 @@ def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> n
     """
     array = _unchecked(data, expected)
     if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():
-        raise ValueError(f"an array must hold numbers from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}")
+        raise ValueError(
+            f"an array must hold numbers from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}"
+        )
     return array
 
 
@@ -104,7 +119,9 @@ def _unchecked(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArra
 def _check_shape(shape: tuple[int, ...], expected: tuple[int | None, ...] | None) -> None:
     if expected is None:
         return
-    if len(shape) != len(expected) or any(want not in (None, n) for want, n in zip(expected, shape, strict=True)):
+    if len(shape) != len(expected) or any(
+        want not in (None, n) for want, n in zip(expected, shape, strict=True)
+    ):
         wanted = ", ".join("any" if want is None else str(want) for want in expected)
         raise ValueError(f"an array must have shape ({wanted}), got {shape}")
 
@@ -132,14 +149,21 @@ class Table(Record):
 def encode_fields(record: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
     """The arrays of a record, by default all, by name; those that are empty or absent are left out."""
     arrays = {name: getattr(record, name) for name in names or record.__dataclass_fields__}
-    return {name: encode_array(array) for name, array in arrays.items() if array is not None and array.size}
+    return {
+        name: encode_array(array)
+        for name, array in arrays.items()
+        if array is not None and array.size
+    }
 
 
 def decode_fields(
     data: Any, shapes: Mapping[str, tuple[int | None, ...]], signed: Iterable[str] = ()
 ) -> dict[str, npt.NDArray[Any]]:
     """Read arrays of :func:`encode_fields`; only those of ``signed`` may hold negative numbers."""
-    return {n: (decode_array if n in signed else decode_counts)(data[n], shape) for n, shape in shapes.items()}
+    return {
+        n: (decode_array if n in signed else decode_counts)(data[n], shape)
+        for n, shape in shapes.items()
+    }
 
 
 def part(read: Callable[[Any, Any], Any], default: Any = None) -> Any:

@@ -82,8 +82,14 @@ class Predictions:
 
     def take(self, rows: BoolArray | IntArray) -> Predictions:
         """Some of the rows."""
-        source = None if self.source is None else in_memory(self.source.array[rows], self.source.ranking_only)
-        weights, clusters = (None if column is None else column[rows] for column in (self.weights, self.clusters))
+        source = (
+            None
+            if self.source is None
+            else in_memory(self.source.array[rows], self.source.ranking_only)
+        )
+        weights, clusters = (
+            None if column is None else column[rows] for column in (self.weights, self.clusters)
+        )
         if clusters is not None:
             clusters = np.unique(clusters, return_inverse=True)[1]
         return Predictions(

@@ -12,7 +12,14 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.statistics.counting import blocks
 from cmtrack.statistics.decision_cells import LARGEST
-from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, column_names, listed, to_numbers
+from cmtrack.statistics.inputs import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    column_names,
+    listed,
+    to_numbers,
+)
 from cmtrack.statistics.room import room
 
 ROW_SUM_TOLERANCE = 1e-3
@@ -101,12 +108,19 @@ class Probabilities:
 
         They are returned as well: in single precision, in a :func:`room`, where all are as they came in it.
         """
-        single = len(self.columns) > 1 and all(column.dtype == np.float32 for column in self.columns)
+        single = len(self.columns) > 1 and all(
+            column.dtype == np.float32 for column in self.columns
+        )
         targets = out if len(self.columns) > 1 else out[0:1] if self.first else out[1:2]
-        given = room("single", targets.shape, np.float32) if single and not self.ranking_only else targets
+        given = (
+            room("single", targets.shape, np.float32)
+            if single and not self.ranking_only
+            else targets
+        )
         whole = self._whole
         if order is not None and whole is not None and whole.flags.c_contiguous:
-            block = whole[rows]  # whole rows are read, each once, instead of columns that stand far apart in memory
+            # whole rows are read, each once, instead of columns that stand far apart in memory
+            block = whole[rows]
             for part in blocks(len(order), max(1, _GATHERED // len(targets))):
                 given[:, part] = block.take(order[part], axis=0).T
         else:
@@ -129,7 +143,8 @@ class Probabilities:
         if len(self.columns) == 1:
             np.subtract(1.0, targets[0], out=out[1 if self.first else 0])
         else:
-            sums = given.sum(axis=0)  # in single precision they tell of most blocks that nothing is off
+            # in single precision they tell of most blocks that nothing is off
+            sums = given.sum(axis=0)
             near = ROW_SUM_TOLERANCE - ROUNDING * len(targets)
             if max(1 - sums.min(), sums.max() - 1) > near and self._scale(targets, rows, order):
                 return out
@@ -161,11 +176,18 @@ class Probabilities:
         if not self._scales or self.normalize is True:
             return 0
         return sum(
-            int((np.abs(sum(c[rows].astype(np.float64) for c in self.columns) - 1) > ROW_SUM_TOLERANCE).sum())
+            int(
+                (
+                    np.abs(sum(c[rows].astype(np.float64) for c in self.columns) - 1)
+                    > ROW_SUM_TOLERANCE
+                ).sum()
+            )
             for rows in blocks(len(self), self.block_rows)
         )
 
-    def _check_finite(self, values: FloatArray, rows: slice, order: IntArray | None, most: float = np.inf) -> None:
+    def _check_finite(
+        self, values: FloatArray, rows: slice, order: IntArray | None, most: float = np.inf
+    ) -> None:
         wrong = ~np.isfinite(values)
         if wrong.any():
             value, row = self._first(values, wrong, rows, order)
@@ -173,7 +195,9 @@ class Probabilities:
         wrong = np.abs(values) > most
         if wrong.any():
             value, row = self._first(values, wrong, rows, order)
-            raise ValueError(f"{self.what} must lie between -{most:g} and {most:g}, got {value} at row {row}")
+            raise ValueError(
+                f"{self.what} must lie between -{most:g} and {most:g}, got {value} at row {row}"
+            )
 
     def _check_range(self, values: FloatArray, rows: slice, order: IntArray | None) -> None:
         self._check_finite(values, rows, order)
@@ -183,7 +207,9 @@ class Probabilities:
             raise ValueError(out_of_range(self.what, f"{value} at row {row}"))
 
     @staticmethod
-    def _first(values: FloatArray, wrong: BoolArray, rows: slice, order: IntArray | None) -> tuple[float, int]:
+    def _first(
+        values: FloatArray, wrong: BoolArray, rows: slice, order: IntArray | None
+    ) -> tuple[float, int]:
         """The first wrong value, and its row."""
         places = np.flatnonzero(wrong.any(axis=0))
         number = np.arange(values.shape[1]) if order is None else order
@@ -271,14 +297,20 @@ def as_probabilities(
     if names is not None:
         columns = _by_label(what, y_prob, names, labels)
         if len(columns[0]) != n_rows:
-            raise ValueError(f"{what} must have one row per label, got {len(columns[0])} rows and {n_rows} labels")
+            raise ValueError(
+                f"{what} must have one row per label, got {len(columns[0])} rows and {n_rows} labels"
+            )
         return Probabilities(columns, what=what, normalize=normalize)
     array = to_numbers(what, y_prob)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     expected = f"(n_samples, {len(labels)})" + (" or (n_samples,)" if len(labels) == 2 else "")
     if array.ndim > 2 or (array.ndim == 1 and len(labels) != 2):
-        alone = f"; one column is enough for two classes, not for {len(labels)}" if array.ndim == 1 else ""
+        alone = (
+            f"; one column is enough for two classes, not for {len(labels)}"
+            if array.ndim == 1
+            else ""
+        )
         raise ValueError(f"{what} must have shape {expected}, got {array.shape}{alone}")
     if array.ndim == 2 and array.shape[1] != len(labels):
         more = "; name all classes of the model with labels=" if what == "y_prob" else ""
@@ -286,7 +318,9 @@ def as_probabilities(
             f"{what} must have shape {expected} for the labels {listed(labels, 12)}, got {array.shape}{more}"
         )
     if len(array) != n_rows:
-        raise ValueError(f"{what} must have one row per label, got {len(array)} rows and {n_rows} labels")
+        raise ValueError(
+            f"{what} must have one row per label, got {len(array)} rows and {n_rows} labels"
+        )
     if not len(array):
         raise ValueError(f"{what} must not be empty, got shape {array.shape}")
     if array.ndim == 1:
@@ -295,17 +329,25 @@ def as_probabilities(
     return Probabilities(columns, what=what, whole=array, normalize=normalize)
 
 
-def _by_label(what: str, data: Any, names: list[Any], labels: Sequence[Label]) -> list[npt.NDArray[Any]]:
+def _by_label(
+    what: str, data: Any, names: list[Any], labels: Sequence[Label]
+) -> list[npt.NDArray[Any]]:
     by_text = {str(name): name for name in names}
     missing = [label for label in labels if label not in names and str(label) not in by_text]
     if missing:
-        raise ValueError(f"{what} must have a column for each label, {listed(missing)} not in {listed(names, 20)}")
+        raise ValueError(
+            f"{what} must have a column for each label, {listed(missing)} not in {listed(names, 20)}"
+        )
     chosen = [label if label in names else by_text[str(label)] for label in labels]
     strange = [name for name in names if name not in chosen]
     if strange:
-        raise ValueError(f"columns of {what} must be labels, got {listed(strange)}; labels are {listed(labels, 20)}")
+        raise ValueError(
+            f"columns of {what} must be labels, got {listed(strange)}; labels are {listed(labels, 20)}"
+        )
     columns = [to_numbers(f"{what}[{name!r}]", data[name]) for name in chosen]
     shapes = {str(name): column.shape for name, column in zip(chosen, columns, strict=True)}
     if len(set(shapes.values())) > 1 or columns[0].ndim != 1:
-        raise ValueError(f"the columns of {what} must have one value per row each, got shapes {shapes}")
+        raise ValueError(
+            f"the columns of {what} must have one value per row each, got shapes {shapes}"
+        )
     return columns

@@ -15,6 +15,8 @@ class Record:
             return NotImplemented
         names: Any = self.__dataclass_fields__  # type: ignore[attr-defined]  # all are dataclasses
         pairs = ((getattr(self, name), getattr(other, name)) for name in names)
-        return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b) for a, b in pairs)
+        return all(
+            np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b) for a, b in pairs
+        )
 
     __hash__ = None  # type: ignore[assignment]

@@ -134,7 +134,9 @@ class ReducedConfusionMatrix(Record):
             base = reduce_counts(state.counts, step)
             mismatches = base.mismatches.copy()
             np.add.at(mismatches, step.group_of_class, state.mismatches)
-            state = ReducedConfusionMatrix(base.counts, mismatches, base.labels, base.name, base.positive)
+            state = ReducedConfusionMatrix(
+                base.counts, mismatches, base.labels, base.name, base.positive
+            )
         return state
 
     def as_binary(self, positive: Label | None = None) -> BinaryCounts:
@@ -146,10 +148,14 @@ class ReducedConfusionMatrix(Record):
             If there are not two groups or ``positive`` is none of them.
         """
         if len(self.labels) != 2:
-            raise ValueError(f"2x2+IM needs two groups, got {len(self.labels)}: {list(self.labels)}")
+            raise ValueError(
+                f"2x2+IM needs two groups, got {len(self.labels)}: {list(self.labels)}"
+            )
         positive = self.positive if positive is None else positive
         if positive not in self.labels:
-            raise ValueError(f"positive must be one of the groups {list(self.labels)}, got {positive!r}")
+            raise ValueError(
+                f"positive must be one of the groups {list(self.labels)}, got {positive!r}"
+            )
         p = self.labels.index(positive)
         n = 1 - p
         c, im = self.counts, self.mismatches

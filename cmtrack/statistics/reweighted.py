@@ -24,7 +24,9 @@ def reweighted(statistics: Statistics, factors: FloatArray, sides: FloatArray | 
     ``sides``, shape (2,): the factor of all negatives and of all positives; None, where classes of a side have several:
         what is kept of the positive group's score by side is then left out.
     """
-    squared = _scaled(statistics.squares or statistics, factors**2, None if sides is None else sides**2)
+    squared = _scaled(
+        statistics.squares or statistics, factors**2, None if sides is None else sides**2
+    )
     return replace(_scaled(statistics, factors, sides), squares=replace(squared, squares=None))
 
 
@@ -39,7 +41,11 @@ def _scaled(whole: Statistics, by: FloatArray, sides: FloatArray | None) -> Stat
         row = ranks.table.places // ranks.table.shape[1]
         ranks = replace(ranks, table=replace(ranks.table, sums=ranks.table.sums * by[row]))
     if scores is not None:
-        tables = tuple(_channels(table, by) for table in scores.tables) if scores.by_actual_class else None
+        tables = (
+            tuple(_channels(table, by) for table in scores.tables)
+            if scores.by_actual_class
+            else None
+        )
         scores = None if tables is None else ClassScoreCounts(tables)
     if decisions is not None:
         decisions = replace(decisions, counts=decisions.counts * column, m2=decisions.m2 * column)

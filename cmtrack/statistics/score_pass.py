@@ -71,13 +71,17 @@ class ScorePass:
         out["losses"] = ProperScores.merge([part.losses for part in parts])
         out["hits"] = reduce(operator.add, [part.hits for part in parts])
         if self.counting.costs is not None:
-            out["decisions"] = DecisionCounts.merge([part.decisions for part in parts if part.decisions])
+            out["decisions"] = DecisionCounts.merge(
+                [part.decisions for part in parts if part.decisions]
+            )
         if self._has_cross:
             out["cross"] = CrossMoments(sum(part.cross for part in parts))
         if self.counting.step is None:
             out["tops"] = reduce(operator.add, [part.tops for part in parts])
         else:
-            out["score_moments"] = moments.component(size).by_group(self.counting.step.in_positive.astype(np.int64), 2)
+            out["score_moments"] = moments.component(size).by_group(
+                self.counting.step.in_positive.astype(np.int64), 2
+            )
             out["labels_variance"] = float(sum(part.variance for part in parts))
         return out | {"moments": moments.components(slice(0, size))}
 
@@ -124,7 +128,9 @@ class ScorePass:
             if self._has_cross:
                 means, sums = products(block, features)
                 own = np.concatenate((np.arange(size + 1), width + 1 + np.arange(size)))
-                part.cross += CrossMoments.of_products(block, means[:size], sums[:, own[:, None], own]).sums
+                part.cross += CrossMoments.of_products(
+                    block, means[:size], sums[:, own[:, None], own]
+                ).sums
                 moments.append(ScoreMoments.of_products(block, means, values, sums))
             else:
                 moments.append(ScoreMoments.of_block(block, *block.centre(values), few=True))
@@ -172,7 +178,9 @@ class ScorePass:
         score[...] = sum_of_group(values[:-1], np.flatnonzero(self.counting.step.in_positive))
         if not self.probabilities.ranking_only:
             spread = score * (1 - score)
-            part.variance += float((spread if block.weights is None else spread * block.weights).sum())
+            part.variance += float(
+                (spread if block.weights is None else spread * block.weights).sum()
+            )
         rejected = ~accepted_in_block(block, values[:-1], self.counting.step)
         channel = np.where(self.counting.step.in_positive, 0, 2)[block.codes] + rejected
         part.scores.add(score[None, :], channel, block.weights)
@@ -196,11 +204,15 @@ class _Part:
 
 def n_threads() -> int:
     """The cores that this process may use, up to 16."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    available = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min(available, _MOST_THREADS)
 
 
-def in_threads(work: Callable[[slice], Part], chunks: Sequence[slice], threads: int | None = None) -> list[Part]:
+def in_threads(
+    work: Callable[[slice], Part], chunks: Sequence[slice], threads: int | None = None
+) -> list[Part]:
     """Map the work over chunks, on all cores by default; results and errors in order."""
     threads = min(len(chunks), n_threads() if threads is None else threads)
     if threads == 1:
@@ -226,7 +238,9 @@ def decided(values: FloatArray, step: ComposedStep) -> npt.NDArray[Any]:
     inside = step.in_positive
     sides = [np.flatnonzero(inside), np.flatnonzero(~inside)]
     positive, negative = (members[first_maximum(values[members])[0]] for members in sides)
-    return np.asarray(np.where(sum_of_group(values, sides[0]) >= step.threshold, positive, negative))
+    return np.asarray(
+        np.where(sum_of_group(values, sides[0]) >= step.threshold, positive, negative)
+    )
 
 
 def sum_of_group(values: npt.NDArray[Any], members: IntArray) -> FloatArray:

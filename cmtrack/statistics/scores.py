@@ -80,8 +80,14 @@ class ScoreCounts:
     def to_plain(self) -> Any:
         """The arrays by name as plain data; the fixed grid has no values of its own."""
         has_values = self.exact or self.dropped_bits is not None
-        arrays = {"counts": self.counts, "values": self.values if has_values else None, "sums": self.sums}
-        encoded = {name: plain.encode_array(array) for name, array in arrays.items() if array is not None}
+        arrays = {
+            "counts": self.counts,
+            "values": self.values if has_values else None,
+            "sums": self.sums,
+        }
+        encoded = {
+            name: plain.encode_array(array) for name, array in arrays.items() if array is not None
+        }
         if self.dropped_bits is not None:
             encoded["dropped_bits"] = self.dropped_bits
         return {"exact": self.exact, **encoded}
@@ -93,13 +99,19 @@ class ScoreCounts:
         dropped_bits = data.get("dropped_bits")
         is_number = type(dropped_bits) is int and 0 <= dropped_bits <= MANTISSA_BITS
         if dropped_bits is not None and not is_number:
-            raise ValueError(f"dropped_bits must be a number from 0 to {MANTISSA_BITS}, got {dropped_bits!r:.40}")
+            raise ValueError(
+                f"dropped_bits must be a number from 0 to {MANTISSA_BITS}, got {dropped_bits!r:.40}"
+            )
         has_values = exact or dropped_bits is not None
         values = plain.decode_array(data["values"], (None,)) if has_values else grid_centres()
         if has_values and len(values) and not (np.diff(values) > 0).all():
             raise ValueError("scores must increase")
         counts = plain.decode_counts(data["counts"], (n_channels, len(values)))
-        sums = plain.decode_array(data["sums"], (len(values),)) if "sums" in data and not has_values else None
+        sums = (
+            plain.decode_array(data["sums"], (len(values),))
+            if "sums" in data and not has_values
+            else None
+        )
         return cls(values, counts, exact, sums, dropped_bits)
 
     @classmethod
@@ -130,7 +142,11 @@ class ScoreCounts:
         (True, [[1, 1], [0, 1]])
         """
         tally = ScoreTally(1, n_channels, len(scores) if exact else EXACT_ROWS)
-        tally.add(scores[None, :], np.zeros(len(scores), dtype=np.int8) if channel is None else channel, weights)
+        tally.add(
+            scores[None, :],
+            np.zeros(len(scores), dtype=np.int8) if channel is None else channel,
+            weights,
+        )
         return tally.results()[0]
 
     @property
@@ -139,7 +155,9 @@ class ScoreCounts:
         if self.sums is None:
             return self.values
         weight = self.counts.sum(axis=0)
-        return self.values + np.divide(self.sums, weight, out=np.zeros(len(weight)), where=weight > 0)
+        return self.values + np.divide(
+            self.sums, weight, out=np.zeros(len(weight)), where=weight > 0
+        )
 
     def to_grid(self) -> ScoreCounts:
         """The same samples counted by grid cell; decision values without their last bits."""
@@ -152,7 +170,9 @@ class ScoreCounts:
         for channel, counted in zip(counts, self.counts, strict=True):
             np.add.at(channel, cells, counted)
         above = self.counts.sum(axis=0) * (self.values - centres[cells])
-        return ScoreCounts(centres, counts, exact=False, sums=np.bincount(cells, above, CELLS).astype(np.float64))
+        return ScoreCounts(
+            centres, counts, exact=False, sums=np.bincount(cells, above, CELLS).astype(np.float64)
+        )
 
     def __add__(self, other: ScoreCounts) -> ScoreCounts:
         """Merge disjoint samples with the same channels."""
@@ -171,7 +191,11 @@ class ScoreCounts:
             sums = None if a.sums is None or b.sums is None else a.sums + b.sums
             return ScoreCounts(a.values, a.counts + b.counts, exact=False, sums=sums)
         merged = ScoreCounts(*_together(self, other), exact=True)
-        return merged if len(merged.values) <= (EXACT_ROWS if most is None else most) else merged.to_grid()
+        return (
+            merged
+            if len(merged.values) <= (EXACT_ROWS if most is None else most)
+            else merged.to_grid()
+        )
 
     def _plus_decisions(self, other: ScoreCounts, most: int) -> ScoreCounts:
         """Merge counts of decision values; beyond ``most`` distinct ones without as few of their last bits as may be.
@@ -231,7 +255,9 @@ class ScoreCounts:
     def channels(self, *groups: tuple[int, ...]) -> ScoreCounts:
         """New channels as sums of these, for example ``channels((2, 3), (0, 1))``."""
         counts = np.stack([self.counts[list(group)].sum(axis=0) for group in groups])
-        everyone = sorted(place for group in groups for place in group) == list(range(len(self.counts)))
+        everyone = sorted(place for group in groups for place in group) == list(
+            range(len(self.counts))
+        )
         return replace(self, counts=counts, sums=self.sums if everyone else None)
 
     def __eq__(self, other: object) -> bool:
@@ -246,13 +272,17 @@ class ScoreCounts:
         )
         if not same or self.sums is None or other.sums is None:
             return same and (self.sums is None) == (other.sums is None)
-        return np.allclose(self.sums, other.sums, rtol=1e-9, atol=1e-12 * (1 + float(self.counts.sum())))
+        return np.allclose(
+            self.sums, other.sums, rtol=1e-9, atol=1e-12 * (1 + float(self.counts.sum()))
+        )
 
 
 def _together(ours: ScoreCounts, theirs: ScoreCounts) -> tuple[FloatArray, Counts]:
     """The scores of both in order, and the counts of both by score."""
     values = np.union1d(ours.values, theirs.values)
-    counts = np.zeros((len(ours.counts), len(values)), dtype=np.result_type(ours.counts, theirs.counts))
+    counts = np.zeros(
+        (len(ours.counts), len(values)), dtype=np.result_type(ours.counts, theirs.counts)
+    )
     counts[:, np.searchsorted(values, ours.values)] += ours.counts
     counts[:, np.searchsorted(values, theirs.values)] += theirs.counts
     return values, counts
@@ -264,11 +294,19 @@ class DecisionValueCounts:
     ``n_scores``, ``n_channels``, ``weights``: as in :class:`GridCounts`.
     """
 
-    def __init__(self, n_scores: int, n_channels: int, weights: FloatArray | IntArray | None) -> None:
-        none = np.zeros((n_channels, 0), dtype=np.int64) if weights is None else zeros((n_channels, 0), weights)
+    def __init__(
+        self, n_scores: int, n_channels: int, weights: FloatArray | IntArray | None
+    ) -> None:
+        none = (
+            np.zeros((n_channels, 0), dtype=np.int64)
+            if weights is None
+            else zeros((n_channels, 0), weights)
+        )
         self.counts = (ScoreCounts(np.empty(0), none, exact=True, dropped_bits=0),) * n_scores
 
-    def add(self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: Any, single: Any = None) -> None:
+    def add(
+        self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: Any, single: Any = None
+    ) -> None:
         """Count one block: scores (T, b), channel codes (b,) or (T, b)."""
         channels = np.broadcast_to(channel, values.shape)
         self.counts = tuple(
@@ -286,14 +324,18 @@ class DecisionValueCounts:
         return self.counts
 
 
-def _of_block(before: ScoreCounts, scores: FloatArray, channel: IntArray, weights: Any) -> ScoreCounts:
+def _of_block(
+    before: ScoreCounts, scores: FloatArray, channel: IntArray, weights: Any
+) -> ScoreCounts:
     """The counts of a block of decision values, without the bits that earlier counts lack."""
     bits = before.dropped_bits or 0
     if not len(before.values):
         bits = fewest_dropped_bits(np.sort(scores[:_BLOCK_START]), DECISION_CELLS)
     values, place = distinct_cells(scores, bits)
     shape = (len(before.counts), len(values))
-    counts = count_codes(channel.astype(np.int64) * len(values) + place, shape[0] * shape[1], weights)
+    counts = count_codes(
+        channel.astype(np.int64) * len(values) + place, shape[0] * shape[1], weights
+    )
     return ScoreCounts(values, counts.reshape(shape), exact=bits == 0, dropped_bits=bits)
 
 
@@ -306,16 +348,24 @@ class GridCounts:
     ``several``, shape (T,), bool: scores of which a cell holds two different ones.
     """
 
-    def __init__(self, n_scores: int, n_channels: int, weights: FloatArray | IntArray | None) -> None:
+    def __init__(
+        self, n_scores: int, n_channels: int, weights: FloatArray | IntArray | None
+    ) -> None:
         shape = (n_scores, n_channels, CELLS)  # 32 bits hold the rows of a chunk
-        self.counts: Counts = np.zeros(shape, dtype=np.int32) if weights is None else zeros(shape, weights)
+        self.counts: Counts = (
+            np.zeros(shape, dtype=np.int32) if weights is None else zeros(shape, weights)
+        )
         self.sums = np.zeros((n_scores, CELLS))
         self.alone = np.full((n_scores, CELLS), np.nan)
         self.several: BoolArray = np.zeros(n_scores, dtype=np.bool_)
 
-    def add(self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: Any, single: Any = None) -> None:
+    def add(
+        self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: Any, single: Any = None
+    ) -> None:
         """Count one block: scores (T, b), channel codes (b,) or (T, b); ``single``: as they came."""
-        cells = cells_of(values if single is None else single, out=room("cells", values.shape, np.int32))
+        cells = cells_of(
+            values if single is None else single, out=room("cells", values.shape, np.int32)
+        )
         weighed = values.astype(np.float64, copy=False) if weights is None else values * weights
         self.sums += sums_of_codes(cells, weighed, CELLS)
         for t in np.flatnonzero(~self.several):
@@ -368,7 +418,9 @@ class ScoreTally:
     ``of_decisions``: whether the scores are decision values, which the fixed grid does not hold.
     """
 
-    def __init__(self, n_scores: int, n_channels: int, limit: int, of_decisions: bool = False) -> None:
+    def __init__(
+        self, n_scores: int, n_channels: int, limit: int, of_decisions: bool = False
+    ) -> None:
         self.n_scores, self.n_channels, self.limit = n_scores, n_channels, limit
         self.of_decisions = of_decisions
         self.rows = 0
@@ -380,7 +432,9 @@ class ScoreTally:
         """True while the rows are counted one by one."""
         return self._grid is None
 
-    def add(self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: Any, single: Any = None) -> None:
+    def add(
+        self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: Any, single: Any = None
+    ) -> None:
         """Count one block: scores (T, b), channel codes (b,) or (T, b); ``single``: as they came."""
         self.rows += values.shape[1]
         if self._grid is None and self.rows <= self.limit:
@@ -404,9 +458,16 @@ class ScoreTally:
         """The counts of each score: one by one for few rows, or where no cell of the grid holds two different ones."""
         if self._grid is not None:
             return self._grid.results()
-        weights = None if self._waiting[0][2] is None else np.concatenate([part[2] for part in self._waiting])
+        weights = (
+            None
+            if self._waiting[0][2] is None
+            else np.concatenate([part[2] for part in self._waiting])
+        )
         columns = [np.broadcast_to(channel, values.shape) for values, channel, *_ in self._waiting]
-        together = np.concatenate([part[0] for part in self._waiting], axis=1), np.concatenate(columns, axis=1)
+        together = (
+            np.concatenate([part[0] for part in self._waiting], axis=1),
+            np.concatenate(columns, axis=1),
+        )
         return tuple(self._one_by_one(*own, weights) for own in zip(*together, strict=True))
 
     def result(self) -> Any:
@@ -417,7 +478,9 @@ class ScoreTally:
         values, place = np.unique(scores, return_inverse=True)
         counts = zeros((self.n_channels, len(values)), weights)
         np.add.at(counts, (channel, place), 1 if weights is None else weights)
-        return ScoreCounts(values, counts, exact=True, dropped_bits=0 if self.of_decisions else None)
+        return ScoreCounts(
+            values, counts, exact=True, dropped_bits=0 if self.of_decisions else None
+        )
 
     def _to_grid(self) -> None:
         if not self._waiting or (self._grid is None and self.rows <= self.limit):

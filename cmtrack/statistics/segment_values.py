@@ -25,7 +25,10 @@ MAX_FRACTIONS = 20
 MISSING, OTHERS = "(missing)", "(others)"
 CROSSED = " × "
 SEGMENTS = Called(
-    "segments", "segment column", "segments", "; segments=(table, ['region']) takes a column of a table by its name"
+    "segments",
+    "segment column",
+    "segments",
+    "; segments=(table, ['region']) takes a column of a table by its name",
 )
 
 Divisions: TypeAlias = tuple[tuple[Hashable, ...], ...]
@@ -55,7 +58,9 @@ class SegmentRows:
         """The segment of each row, with values that files hold; values that are written alike are one."""
         place: dict[Any, int] = {}
         numbers = [place.setdefault(plain_value(value), len(place)) for value in values]
-        return cls(name, tuple(place), codes if len(place) == len(values) else np.array(numbers)[codes])
+        return cls(
+            name, tuple(place), codes if len(place) == len(values) else np.array(numbers)[codes]
+        )
 
     @classmethod
     def read(cls, name: Hashable, column: Any) -> SegmentRows:
@@ -73,7 +78,9 @@ class SegmentRows:
         place: dict[Any, int] = {}
         codes = []
         for part in parts:
-            places = np.array([place.setdefault(value, len(place)) for value in part.values], dtype=np.int64)
+            places = np.array(
+                [place.setdefault(value, len(place)) for value in part.values], dtype=np.int64
+            )
             codes.append(places[part.codes] if len(places) else part.codes)
         return cls(parts[0].name, tuple(place), np.concatenate(codes))
 
@@ -82,7 +89,9 @@ class SegmentRows:
         held, codes = np.unique(self.codes * len(other.values) + other.codes, return_inverse=True)
         pairs = [divmod(key, len(other.values)) for key in held.tolist()]
         values = tuple(crossed_value(self.values[i], other.values[j]) for i, j in pairs)
-        return SegmentRows(f"{self.name}{CROSSED}{other.name}", values, codes.astype(np.int64, copy=False))
+        return SegmentRows(
+            f"{self.name}{CROSSED}{other.name}", values, codes.astype(np.int64, copy=False)
+        )
 
     @property
     def column(self) -> npt.NDArray[Any]:
@@ -120,7 +129,11 @@ def declared(segments: Any) -> tuple[Any, Divisions]:
     ``segments``: a pair is of one of these and a list of names, in which a tuple of names stands for their crossings.
     """
     data, names = segments, None
-    if isinstance(segments, tuple) and len(segments) == 2 and isinstance(segments[1], (list, tuple, str)):
+    if (
+        isinstance(segments, tuple)
+        and len(segments) == 2
+        and isinstance(segments[1], (list, tuple, str))
+    ):
         data, names = segments
     if _is_list_of_names(data):
         raise TypeError(
@@ -143,12 +156,16 @@ def _is_list_of_names(data: Any) -> bool:
 def divisions_of(names: Any) -> Divisions:
     """Names of columns, and tuples of names whose crossings are wanted."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
-        raise TypeError(f"segments must be a list of names, or of tuples of names for crossings, got {names!r:.80}")
+        raise TypeError(
+            f"segments must be a list of names, or of tuples of names for crossings, got {names!r:.80}"
+        )
     divisions = tuple(tuple(name) if isinstance(name, (tuple, list)) else (name,) for name in names)
     if not divisions:
         raise ValueError("segments must name at least one column, got none")
     called = [division_name(division) for division in divisions]
-    if len(set(called)) != len(called) or any(len(set(division)) != len(division) for division in divisions):
+    if len(set(called)) != len(called) or any(
+        len(set(division)) != len(division) for division in divisions
+    ):
         raise ValueError(f"segments must not repeat, got {called[:20]}")
     if not all(divisions):
         raise ValueError("a crossing of segments must name two columns at least, got none")
@@ -160,9 +177,13 @@ def division_name(division: Sequence[Hashable]) -> str:
     return CROSSED.join(map(str, division))
 
 
-def divided(columns: Mapping[Hashable, SegmentRows], divisions: Divisions) -> tuple[SegmentRows, ...]:
+def divided(
+    columns: Mapping[Hashable, SegmentRows], divisions: Divisions
+) -> tuple[SegmentRows, ...]:
     """The rows by each column or crossing."""
-    return tuple(reduce(SegmentRows.crossed, [columns[name] for name in division]) for division in divisions)
+    return tuple(
+        reduce(SegmentRows.crossed, [columns[name] for name in division]) for division in divisions
+    )
 
 
 # -- values --------------------------------------------------------------------------------------------
@@ -236,7 +257,9 @@ def check_values(name: str, values: Sequence[Any], sizes: IntArray) -> None:
     held, rows = np.flatnonzero(sizes), int(sizes.sum())
     if len(held) < 2:
         only = f"only {value_texts([values[held[0]]])[0]!r}" if len(held) else "none"
-        raise ValueError(f"segment column {name!r} must hold two values at least, got {only} in {rows:,} rows")
+        raise ValueError(
+            f"segment column {name!r} must hold two values at least, got {only} in {rows:,} rows"
+        )
     if len(held) > MAX_SEGMENTS and len(held) == rows:
         raise ValueError(
             f"segment column {name!r} must hold categories, got another value in each of {rows:,} rows: is it an id of "
@@ -247,7 +270,9 @@ def check_values(name: str, values: Sequence[Any], sizes: IntArray) -> None:
 def check_length(name: Hashable, length: int, n_rows: int) -> None:
     """Refuse a column of another length."""
     if length != n_rows:
-        raise ValueError(f"segment column {name!r} must have one value per row, got {length:,} for {n_rows:,} rows")
+        raise ValueError(
+            f"segment column {name!r} must have one value per row, got {length:,} for {n_rows:,} rows"
+        )
 
 
 def check_number(name: str, number: int) -> None:

@@ -63,9 +63,15 @@ def _value(data: Any, inside: bool = False) -> Any:
         return Others.OTHERS
     if isinstance(data, list) and len(data) > 1 and not inside:
         return tuple(_value(one, True) for one in data)
-    if data is None or isinstance(data, (str, int)) or (isinstance(data, float) and math.isfinite(data)):
+    if (
+        data is None
+        or isinstance(data, (str, int))
+        or (isinstance(data, float) and math.isfinite(data))
+    ):
         return data
-    raise ValueError(f"a segment must be a text, number or boolean, or a list of them, got {data!r:.80}")
+    raise ValueError(
+        f"a segment must be a text, number or boolean, or a list of them, got {data!r:.80}"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +95,17 @@ class SegmentCounts(Record):
 
     def to_plain(self) -> dict[str, Any]:
         """The values and the arrays by name as plain data."""
-        out = {"values": [_plain(value) for value in self.values], **plain.encode_fields(self, ("rows", "matrix"))}
+        out = {
+            "values": [_plain(value) for value in self.values],
+            **plain.encode_fields(self, ("rows", "matrix")),
+        }
         if self.ranks is not None:
             out["ranks"] = plain.encode_array(self.ranks.counts)
         for name in ("losses", "moments"):
             if getattr(self, name) is not None:
-                out[name] = plain.encode_fields(getattr(self, name), None if name == "losses" else MOMENTS)
+                out[name] = plain.encode_fields(
+                    getattr(self, name), None if name == "losses" else MOMENTS
+                )
         return out
 
     @classmethod
@@ -102,7 +113,9 @@ class SegmentCounts(Record):
         """Read :meth:`to_plain`, of classes of this number and a column of this name."""
         values = data["values"]
         if not isinstance(values, list) or not 0 < len(values) <= MAX_SEGMENTS:
-            raise ValueError(f"{column!r:.80} must have 1 to {MAX_SEGMENTS} segments, got {values!r:.80}")
+            raise ValueError(
+                f"{column!r:.80} must have 1 to {MAX_SEGMENTS} segments, got {values!r:.80}"
+            )
         read = tuple(map(_value, values))
         if len(set(read)) != len(read):
             raise ValueError(f"segments of {column!r:.80} must differ, got {values!r:.80}")
@@ -111,8 +124,13 @@ class SegmentCounts(Record):
             ranks = RankCounts.of_array(plain.decode_counts(data["ranks"], (n, size)))
         moments = ScoreMoments.from_plain(data["moments"], n) if "moments" in data else None
         if moments is not None and moments.mean.shape[1] not in (size, size + 1):
-            raise ValueError(f"moments of segments must be of {size} scores, got {moments.mean.shape[1]}")
-        rows, matrix = plain.decode_counts(data["rows"], (n,)), plain.decode_counts(data["matrix"], (n, size))
+            raise ValueError(
+                f"moments of segments must be of {size} scores, got {moments.mean.shape[1]}"
+            )
+        rows, matrix = (
+            plain.decode_counts(data["rows"], (n,)),
+            plain.decode_counts(data["matrix"], (n, size)),
+        )
         losses = ProperScores.from_plain(data["losses"], n, size) if "losses" in data else None
         return cls(read, rows, matrix, losses, ranks, moments)
 
@@ -149,9 +167,13 @@ class SegmentCounts(Record):
         table = None if self.ranks is None else self.ranks.counts
         for k, value in enumerate(self.values):
             rows = slice(k * self.n_classes, (k + 1) * self.n_classes)
-            losses, moments = (_by_class(operator.itemgetter(rows), part) for part in (self.losses, self.moments))
+            losses, moments = (
+                _by_class(operator.itemgetter(rows), part) for part in (self.losses, self.moments)
+            )
             ranks = None if table is None else RankCounts.of_array(table[rows])
-            yield SegmentCounts((value,), self.rows[rows], self.matrix[rows], losses, ranks, moments)
+            yield SegmentCounts(
+                (value,), self.rows[rows], self.matrix[rows], losses, ranks, moments
+            )
 
     def rests(self) -> SegmentCounts:
         """The counts of the rows outside each segment.
@@ -166,7 +188,12 @@ class SegmentCounts(Record):
         neighbours = places.reshape(-1, 2)[:, ::-1].ravel()[:size]
         outside = self.take(neighbours)
         if size > 2:
-            pairs = _merged([self.take(places[0::2]), replace(self.take(places[1::2]), values=self.values[0::2])])
+            pairs = _merged(
+                [
+                    self.take(places[0::2]),
+                    replace(self.take(places[1::2]), values=self.values[0::2]),
+                ]
+            )
             outside = _merged([pairs.rests().take(places[:size] // 2), outside])
         return replace(outside, values=self.values)
 
@@ -188,9 +215,17 @@ class SegmentCounts(Record):
         if moments is None or moments.mean.shape[1] <= size:
             return None
         scores, starts = moments.component(size), size * np.arange(len(self.values))
-        sides = [[scores.select(starts + c) for c in np.flatnonzero(positive == side)] for side in (False, True)]
-        both = [ScoreMoments.merge(side) if side else ScoreMoments.empty(len(starts), 1) for side in sides]
-        stacked = ScoreMoments(*(np.stack([getattr(side, name) for side in both], axis=1) for name in MOMENTS))
+        sides = [
+            [scores.select(starts + c) for c in np.flatnonzero(positive == side)]
+            for side in (False, True)
+        ]
+        both = [
+            ScoreMoments.merge(side) if side else ScoreMoments.empty(len(starts), 1)
+            for side in sides
+        ]
+        stacked = ScoreMoments(
+            *(np.stack([getattr(side, name) for side in both], axis=1) for name in MOMENTS)
+        )
         spread = stacked.n[:, :, None] * stacked.mean * (1 - stacked.mean) - stacked.m2
         return stacked, np.asarray(spread.sum(axis=(1, 2)))
 
@@ -219,7 +254,9 @@ class SegmentCounts(Record):
     def with_last(self, last: SegmentCounts) -> SegmentCounts:
         """The same with the rows of one segment as those of the others, the last one."""
         values = (*self.values[:-1], Others.OTHERS)
-        return _merged([replace(self, values=values), replace(last, values=(Others.OTHERS,)).spread(values)])
+        return _merged(
+            [replace(self, values=values), replace(last, values=(Others.OTHERS,)).spread(values)]
+        )
 
     def in_classes(self, place: IntArray, size: int) -> SegmentCounts:
         """The same with more classes, ``place`` those of the present ones; of counts without probabilities."""
@@ -233,7 +270,9 @@ class SegmentCounts(Record):
     def without_group_score(self) -> SegmentCounts:
         """The same without the moments of the positive group's score."""
         moments = self.moments
-        return replace(self, moments=None if moments is None else moments.components(slice(0, self.n_classes)))
+        return replace(
+            self, moments=None if moments is None else moments.components(slice(0, self.n_classes))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +319,9 @@ class Segmented(Record):
         if labels == self.labels:  # maybe as numbers of another kind
             return Segmented(labels, self.columns)
         place = places_of(labels, self.labels)
-        return Segmented(labels, {name: one.in_classes(place, len(labels)) for name, one in self.columns.items()})
+        return Segmented(
+            labels, {name: one.in_classes(place, len(labels)) for name, one in self.columns.items()}
+        )
 
     def checked(self, categories: Mapping[str, Sequence[Any]] | None = None) -> Segmented:
         """The segments in sorted order, or in that of the categories, at most 1,000 of each column."""
@@ -304,13 +345,20 @@ class Segmented(Record):
         """Notes on columns with more than 1,000 values."""
         held = [(name, one) for name, one in self.columns.items() if Others.OTHERS in one.values]
         return tuple(
-            note_of_others(name, None, int(one.sizes[one.values.index(Others.OTHERS)]), value_texts(one.values)[-1])
+            note_of_others(
+                name,
+                None,
+                int(one.sizes[one.values.index(Others.OTHERS)]),
+                value_texts(one.values)[-1],
+            )
             for name, one in held
         )
 
     def without_group_score(self) -> Segmented:
         """The same without the moments of the positive group's score."""
-        return Segmented(self.labels, {name: one.without_group_score() for name, one in self.columns.items()})
+        return Segmented(
+            self.labels, {name: one.without_group_score() for name, one in self.columns.items()}
+        )
 
 
 def count_segments(
@@ -330,10 +378,15 @@ def count_segments(
         codes = column.codes[rows] * size + actual.block(rows)
         classes = len(column.values) * size
         numbers = np.bincount(codes, minlength=classes)
-        matrix = count_codes(codes * size + predicted.block(rows), classes * size, own).reshape(classes, size)
+        matrix = count_codes(codes * size + predicted.block(rows), classes * size, own).reshape(
+            classes, size
+        )
         if probabilities is None:
             return SegmentCounts(column.values, numbers, matrix)
-        block, ends = ClassBlock.sort(codes, classes, own), np.cumsum(numbers.reshape(-1, size).sum(axis=1))
+        block, ends = (
+            ClassBlock.sort(codes, classes, own),
+            np.cumsum(numbers.reshape(-1, size).sum(axis=1)),
+        )
         cuts = np.unique(np.searchsorted(ends, np.arange(_AT_ONCE, len(codes), _AT_ONCE))) + 1
         bounds = [0, *cuts[ends[cuts - 1] < len(codes)].tolist(), len(column.values)]
         parts: dict[str, list[Any]] = {"ranks": [], "losses": [], "moments": []}
@@ -345,11 +398,16 @@ def count_segments(
             if size > 2:
                 parts["ranks"].append(RankCounts.of_block(part, values[:size], within))
             if not probabilities.ranking_only:
-                parts["losses"].append(ProperScores.of_block(part, values[:size], counting.groups, within))
+                parts["losses"].append(
+                    ProperScores.of_block(part, values[:size], counting.groups, within)
+                )
                 if step is not None:
                     values[size] = sum_of_group(values[:size], np.flatnonzero(step.in_positive))
                 parts["moments"].append(ScoreMoments.of_block(part, *part.centre(values)))
-        joined = {name: _by_class(lambda *arrays: np.concatenate(arrays), *own) for name, own in parts.items()}
+        joined = {
+            name: _by_class(lambda *arrays: np.concatenate(arrays), *own)
+            for name, own in parts.items()
+        }
         return SegmentCounts(column.values, numbers, matrix, **joined)
 
     counts = {}
@@ -366,7 +424,9 @@ def _merged(parts: Sequence[SegmentCounts]) -> SegmentCounts:
     first = parts[0]
     if len(parts) == 1:
         return first
-    losses, ranks, moments = ([getattr(part, name) for part in parts] for name in ("losses", "ranks", "moments"))
+    losses, ranks, moments = (
+        [getattr(part, name) for part in parts] for name in ("losses", "ranks", "moments")
+    )
     return SegmentCounts(
         first.values,
         reduce(operator.add, [part.rows for part in parts]),

@@ -50,18 +50,28 @@ def read_spans(name: str, spans: Any, columns: Sequence[str] = Span._fields) -> 
             raise ValueError(
                 f"{name} must have the columns {list(columns)} (columns= names them), got {list(spans.columns)[:10]}"
             )
-        rows: Iterable[Any] = zip(*(_column(f"{name}[{c!r}]", spans[c]) for c in columns), strict=True)
+        rows: Iterable[Any] = zip(
+            *(_column(f"{name}[{c!r}]", spans[c]) for c in columns), strict=True
+        )
     else:
         rows = spans
     out = []
     for place, row in enumerate(rows):
         if isinstance(row, str) or not isinstance(row, Iterable) or len(values := tuple(row)) != 4:
-            raise ValueError(f"{name} must hold (document, start, end, label), got {row!r:.60} at {place}")
+            raise ValueError(
+                f"{name} must hold (document, start, end, label), got {row!r:.60} at {place}"
+            )
         document, start, end, label = map(plain, values)
         if any(map(is_missing, (document, start, end, label))):
             raise ValueError(f"{name} must not have missing values, got {values!r:.80} at {place}")
-        if not isinstance(start, (int, float)) or not isinstance(end, (int, float)) or not start < end:
-            raise ValueError(f"a span must end after it starts, got {start!r} to {end!r} in {name} at {place}")
+        if (
+            not isinstance(start, (int, float))
+            or not isinstance(end, (int, float))
+            or not start < end
+        ):
+            raise ValueError(
+                f"a span must end after it starts, got {start!r} to {end!r} in {name} at {place}"
+            )
         out.append(Span(document, start, end, label))
     return out
 
@@ -93,7 +103,8 @@ class SpanRows:
     def by_document(self, psi: FloatArray) -> FloatArray:
         """Influence values of documents, shape (size,), from those of matches."""
         return np.asarray(
-            np.bincount(self.documents, psi, self.size) * (self.size / len(self.matches)), dtype=np.float64
+            np.bincount(self.documents, psi, self.size) * (self.size / len(self.matches)),
+            dtype=np.float64,
         )
 
     @property
@@ -103,7 +114,9 @@ class SpanRows:
         return self.matches.clusters
 
 
-def places_of(documents: Sequence[Label], actual: Iterable[Span], match: str) -> tuple[IntArray, LabelDigest]:
+def places_of(
+    documents: Sequence[Label], actual: Iterable[Span], match: str
+) -> tuple[IntArray, LabelDigest]:
     """The place of each match's document in :class:`SpanRows`, and the digest of all actual spans.
 
     How spans are matched is part of the digest: evaluations that match in two ways are of different things.
@@ -117,10 +130,14 @@ def places_of(documents: Sequence[Label], actual: Iterable[Span], match: str) ->
         if name not in place:
             place[name] = len(names) + int(label_hashes([name])[0] % np.uint64(OTHER_DOCUMENTS))
     texts = ["\n".join((match, str(name), *sorted(held[name]))) for name in names]
-    return np.array([place[name] for name in documents], dtype=np.int64), LabelDigest.from_hashes(label_hashes(texts))
+    return np.array([place[name] for name in documents], dtype=np.int64), LabelDigest.from_hashes(
+        label_hashes(texts)
+    )
 
 
-def match_spans(actual: Iterable[Span], predicted: Iterable[Span], match: str = "overlap") -> list[Match]:
+def match_spans(
+    actual: Iterable[Span], predicted: Iterable[Span], match: str = "overlap"
+) -> list[Match]:
     """Pair the spans of each document, one to one.
 
     Spans of the same extent first, those of the same label before others; then, unless ``match="exact"``, spans that
@@ -132,7 +149,11 @@ def match_spans(actual: Iterable[Span], predicted: Iterable[Span], match: str = 
         for span in spans:
             sides[span.document][which].append(span)
     exact = match == "exact"
-    return [matched for document, (held, called) in sides.items() for matched in _match(document, held, called, exact)]
+    return [
+        matched
+        for document, (held, called) in sides.items()
+        for matched in _match(document, held, called, exact)
+    ]
 
 
 def _match(document: Label, held: list[Span], called: list[Span], exact: bool) -> list[Match]:
@@ -145,12 +166,17 @@ def _match(document: Label, held: list[Span], called: list[Span], exact: bool) -
             partner[i] = j
             taken.add(j)
     out = [
-        Match(document, span.label, called[partner[i]].label if i in partner else None) for i, span in enumerate(held)
+        Match(document, span.label, called[partner[i]].label if i in partner else None)
+        for i, span in enumerate(held)
     ]
-    return out + [Match(document, None, span.label) for j, span in enumerate(called) if j not in taken]
+    return out + [
+        Match(document, None, span.label) for j, span in enumerate(called) if j not in taken
+    ]
 
 
-def _candidates(held: list[Span], called: list[Span]) -> Iterable[tuple[tuple[bool, float, bool], int, int]]:
+def _candidates(
+    held: list[Span], called: list[Span]
+) -> Iterable[tuple[tuple[bool, float, bool], int, int]]:
     """Pairs that overlap, with what they are sorted by."""
     order = sorted(range(len(called)), key=lambda j: called[j].start)
     starts = np.array([called[j].start for j in order])

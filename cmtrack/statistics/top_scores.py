@@ -33,7 +33,11 @@ class TopScoreCounts(plain.Table):
 
     @classmethod
     def from_scores(
-        cls, rows: IntArray, scores: FloatArray, n_rows: int, weights: FloatArray | IntArray | None = None
+        cls,
+        rows: IntArray,
+        scores: FloatArray,
+        n_rows: int,
+        weights: FloatArray | IntArray | None = None,
     ) -> TopScoreCounts:
         """Count ``scores`` (n, K) by the codes ``rows`` (n,)."""
         size = scores.shape[1]
@@ -77,7 +81,9 @@ class TopScoreCounts(plain.Table):
         (row, cell), to, size = self.cells, np.argsort(place), len(place)
         best, inside = np.divmod(cell, CELLS)
         row = row // size * size + to[row % size] if by_class else row
-        return TopScoreCounts(self.table.moved((row * size + to[best]) * CELLS + inside, self.table.shape))
+        return TopScoreCounts(
+            self.table.moved((row * size + to[best]) * CELLS + inside, self.table.shape)
+        )
 
     def __sub__(self, other: TopScoreCounts) -> TopScoreCounts:
         return TopScoreCounts(self.table - other.table)
@@ -95,7 +101,13 @@ class TopTally:
         self._codes: list[IntArray] = []
         self._weights: list[Any] = []
 
-    def add(self, actual: IntArray, best: IntArray, top: FloatArray, weights: FloatArray | IntArray | None) -> None:
+    def add(
+        self,
+        actual: IntArray,
+        best: IntArray,
+        top: FloatArray,
+        weights: FloatArray | IntArray | None,
+    ) -> None:
         """Count one block of rows by class, most probable class and its probability, all of shape (b,)."""
         codes = (actual * self.size + best) * CELLS + cells_of(top)
         if self.size * self.size * CELLS <= _MOST_CODES:

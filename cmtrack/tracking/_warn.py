@@ -20,7 +20,9 @@ class EvaluationWarning(UserWarning):
     """Part of an evaluation could not be made or sent; the training goes on."""
 
 
-def tell(message: str, stacklevel: int = 4, category: type[UserWarning] = EvaluationWarning) -> None:
+def tell(
+    message: str, stacklevel: int = 4, category: type[UserWarning] = EvaluationWarning
+) -> None:
     """Warn, and never raise: warnings may be errors, and streams and hooks of the script may fail."""
     text = f"cmtrack: {untrusted.printable(untrusted.without_credentials(message))}"
     try:

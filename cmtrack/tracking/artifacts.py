@@ -74,7 +74,9 @@ def filing(client: MlflowClient, uri: str) -> MlflowClient:
 
     def upload(path: str, subfolder: str | None) -> None:
         files = repository()  # raises where none may be sent
-        if urlsplit(uri).scheme not in untrusted.SERVED or mlflow_inside.uploads_in_parts(files, path):
+        if urlsplit(uri).scheme not in untrusted.SERVED or mlflow_inside.uploads_in_parts(
+            files, path
+        ):
             files.log_artifact(path, subfolder)
         else:
             _to_server(_allowed(uri, client.tracking_uri), path, subfolder)
@@ -101,9 +103,12 @@ def _to_server(folder: str, file: str, subfolder: str | None) -> None:
     with open(file, "rb") as content:
         answer = mlflow_inside.put(folder, f"/{quote(place)}", content, media_type)
     if 300 <= answer.status_code < 400:
-        raise Redirected(f"the store answers {answer.status_code} and sends the file on to another address")
+        raise Redirected(
+            f"the store answers {answer.status_code} and sends the file on to another address"
+        )
     answer.raise_for_status()
-    if _is_web_page(answer):  # of a proxy: images are not looked for afterwards, as the other files are
+    # of a proxy: images are not looked for afterwards, as the other files are
+    if _is_web_page(answer):
         raise OSError(f"the store answers the upload of {name} with a web page")
 
 
@@ -125,7 +130,9 @@ def origin(address: str) -> tuple[str, str | None, int | None]:
         parts = urlsplit(Request("GET", address).prepare().url or "")
         return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
     except ValueError as error:  # requests' own are among them
-        raise ValueError(f"no request can be sent to {untrusted.without_credentials(address)!r:.80}: {error}") from None
+        raise ValueError(
+            f"no request can be sent to {untrusted.without_credentials(address)!r:.80}: {error}"
+        ) from None
 
 
 def _allowed(uri: str, tracking_uri: str) -> str:
@@ -133,9 +140,16 @@ def _allowed(uri: str, tracking_uri: str) -> str:
     scheme = urlsplit(untrusted.artifact_uri(uri)).scheme
     if scheme not in untrusted.SERVED:
         return uri
-    folder = mlflow_inside.address_of_artifacts(uri, tracking_uri) if scheme == "mlflow-artifacts" else uri
+    folder = (
+        mlflow_inside.address_of_artifacts(uri, tracking_uri)
+        if scheme == "mlflow-artifacts"
+        else uri
+    )
     listed = (host.strip() for host in os.environ.get(HOSTS, "").split(","))
-    asked = [tracking_uri, *(host if "://" in host else f"https://{host}" for host in listed if host)]
+    asked = [
+        tracking_uri,
+        *(host if "://" in host else f"https://{host}" for host in listed if host),
+    ]
     there = origin(folder)
     if not any(origin(one) == there for one in asked if one.partition(":")[0].lower() in _PORTS):
         place = untrusted.printable("{}://{}:{}".format(*there))
@@ -153,7 +167,11 @@ def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
     """
     parts = urlsplit(untrusted.artifact_uri(uri))
     if parts.scheme == "file":
-        path = url2pathname(parts.path) if parts.netloc in ("", "localhost") else f"//{parts.netloc}{parts.path}"
+        path = (
+            url2pathname(parts.path)
+            if parts.netloc in ("", "localhost")
+            else f"//{parts.netloc}{parts.path}"
+        )
     elif uri and not parts.scheme:
         path = uri
     else:
@@ -190,7 +208,9 @@ def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
 
     try:
         folder = _allowed(uri, tracking_uri)
-        with closing(mlflow_inside.get(folder, f"/{quote(name)}", stream=True, retry_codes=_TRANSIENT)) as answer:
+        with closing(
+            mlflow_inside.get(folder, f"/{quote(name)}", stream=True, retry_codes=_TRANSIENT)
+        ) as answer:
             if answer.status_code == 404:
                 raise FileNotFoundError("there is no such file")
             if answer.status_code == 403:
@@ -253,5 +273,7 @@ def _from_repository(uri: str, name: str, tracking_uri: str, limit: int) -> byte
             path = repository_for(uri, tracking_uri).download_artifacts(name, scratch)
         except MlflowException as error:
             absent = error.error_code == "RESOURCE_DOES_NOT_EXIST"
-            raise (FileNotFoundError if absent else OSError)(untrusted.without_credentials(str(error))) from None
+            raise (FileNotFoundError if absent else OSError)(
+                untrusted.without_credentials(str(error))
+            ) from None
         return untrusted.read_file(Path(path), limit)

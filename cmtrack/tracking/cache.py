@@ -59,7 +59,11 @@ def keep(digest: str, content: bytes) -> None:
 def trim(limit: int = MAX_BYTES) -> None:
     """Remove the least recently used files while the cache is larger than the limit."""
     with contextlib.suppress(OSError):
-        files = [(f.stat().st_atime, f.stat().st_size, f) for f in cache_folder().glob("??/*") if f.is_file()]
+        files = [
+            (f.stat().st_atime, f.stat().st_size, f)
+            for f in cache_folder().glob("??/*")
+            if f.is_file()
+        ]
         excess = sum(size for _, size, _ in files) - limit
         for _, size, path in sorted(files, key=lambda entry: entry[0]):
             if excess <= 0:

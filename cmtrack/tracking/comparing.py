@@ -127,9 +127,15 @@ def compare(
     return compare_by(CompareOptions(**options), runs, progress)
 
 
-def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | None = None) -> Comparison:
+def compare_by(
+    options: CompareOptions, runs: Any = None, progress: Progress | None = None
+) -> Comparison:
     """Compare runs by a record of options; see :func:`compare`."""
-    how, prefix, tell = options.how(runs), check_prefix(options.prefix), progress or (lambda *_: None)
+    how, prefix, tell = (
+        options.how(runs),
+        check_prefix(options.prefix),
+        progress or (lambda *_: None),
+    )
     if isinstance(runs, Mapping):
         return compare_evaluations(runs, options, tell)
     options.check()
@@ -139,7 +145,9 @@ def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | N
         catalog = _declared(listing(order=None), prefix, names, catalog)
     criterion, rules = criterion_of(options, catalog), rules_of(options, catalog)
     listed = listing(order=criterion)
-    prefix = next((logged for run in listed.runs if (logged := run.logged_prefix(prefix)) != prefix), prefix)
+    prefix = next(
+        (logged for run in listed.runs if (logged := run.logged_prefix(prefix)) != prefix), prefix
+    )
     options = replace(options, prefix=prefix)
     complete = [run for run in listed.runs if run.status(prefix) == "completed"]
     if not complete:
@@ -156,18 +164,29 @@ def compare_by(options: CompareOptions, runs: Any = None, progress: Progress | N
         raise ValueError(f"the baseline {baseline.name!r} cannot be read: {why}")
     evaluations = {run_id: _with_sections_of(one, criterion) for run_id, one in evaluations.items()}
     tell("ranking", 0, 0)
-    sizes = each(lambda run: model_size(run, listed.clients[run.tracking_uri]), list(wanted.values()))
+    sizes = each(
+        lambda run: model_size(run, listed.clients[run.tracking_uri]), list(wanted.values())
+    )
     listed = replace(
         listed,
-        runs=tuple(replace(run, model_size=size.result()) for run, size in zip(wanted.values(), sizes, strict=True)),
-        stopped=tuple(stop for stop in listed.stopped if stop.run.run_id not in wanted),  # the baseline is judged
+        runs=tuple(
+            replace(run, model_size=size.result())
+            for run, size in zip(wanted.values(), sizes, strict=True)
+        ),
+        stopped=tuple(
+            stop for stop in listed.stopped if stop.run.run_id not in wanted
+        ),  # the baseline is judged
         passed_over=tuple(run for run in listed.passed_over if run.run_id not in wanted),
         unreadable=tuple(unreadable),
         baseline=baseline,
         notes=(*problems, *listed.notes),
         how=how,
-        record=Record.now(mlflow_inside.user_name(), _experiment_names(wanted.values(), listed.clients)),
-        looks=_looks(evaluations.values(), listed, part=runs is not None or bool(options.filter_string)),
+        record=Record.now(
+            mlflow_inside.user_name(), _experiment_names(wanted.values(), listed.clients)
+        ),
+        looks=_looks(
+            evaluations.values(), listed, part=runs is not None or bool(options.filter_string)
+        ),
     )
     return compare_runs(listed, evaluations, criterion, options)
 
@@ -177,7 +196,9 @@ def _with_sections_of(evaluation: BaseEvaluation, criterion: Criterion) -> BaseE
     if not isinstance(evaluation, Evaluation) or evaluation.sections is None:
         return evaluation
     needed = [name.partition("/")[0] for name in criterion.metrics]
-    return evaluation.with_sections([*evaluation.sections, *(name for name in SECTION_NAMES if name in needed)])
+    return evaluation.with_sections(
+        [*evaluation.sections, *(name for name in SECTION_NAMES if name in needed)]
+    )
 
 
 def _looks(evaluations: Iterable[BaseEvaluation], listed: Listed, part: bool) -> tuple[int, int]:
@@ -190,11 +211,17 @@ def _looks(evaluations: Iterable[BaseEvaluation], listed: Listed, part: bool) ->
         return 0, 0
     digest = digests.most_common(1)[0][0]
     others = [*(one.run for one in listed.stopped), *(one.run for one in listed.unreadable)]
-    everyone = {(run.tracking_uri, run.run_id): run for run in (*listed.runs, *listed.passed_over, *others)}
+    everyone = {
+        (run.tracking_uri, run.run_id): run for run in (*listed.runs, *listed.passed_over, *others)
+    }
     for uri, client in listed.clients.items() if part else ():
         ids = sorted({run.experiment_id for place, run in everyone.items() if place[0] == uri})
         try:
-            judged = [*search(client, ids, f"dataset.digest = '{digest}'", max_runs=_MOST_LOOKS)] if ids else []
+            judged = (
+                [*search(client, ids, f"dataset.digest = '{digest}'", max_runs=_MOST_LOOKS)]
+                if ids
+                else []
+            )
         except Exception:  # it is said that there are at least so many
             continue
         everyone |= {(run.tracking_uri, run.run_id): run for run in judged}
@@ -202,7 +229,9 @@ def _looks(evaluations: Iterable[BaseEvaluation], listed: Listed, part: bool) ->
     return len(same), len({run.tags[tag("review")] for run in same if tag("review") in run.tags})
 
 
-def _experiment_names(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]) -> dict[str, str]:
+def _experiment_names(
+    runs: Iterable[TrackedRun], clients: Mapping[str, MlflowClient]
+) -> dict[str, str]:
     """Experiment names by id; an id that means two experiments in two stores is left out."""
     names_by_id: dict[str, set[str]] = {}
     for uri, experiment_id in dict.fromkeys((run.tracking_uri, run.experiment_id) for run in runs):
@@ -211,23 +240,38 @@ def _experiment_names(runs: Iterable[TrackedRun], clients: Mapping[str, MlflowCl
         except Exception:  # the run is at hand without it
             continue
         names_by_id.setdefault(experiment_id, set()).add(name)
-    return {experiment_id: names.pop() for experiment_id, names in names_by_id.items() if len(names) == 1}
+    return {
+        experiment_id: names.pop()
+        for experiment_id, names in names_by_id.items()
+        if len(names) == 1
+    }
 
 
-def _shortened(listed: Listed, criterion: Criterion, options: CompareOptions, tell: Progress) -> Listed:
+def _shortened(
+    listed: Listed, criterion: Criterion, options: CompareOptions, tell: Progress
+) -> Listed:
     """The runs to read: all repeated runs, since gates apply to a model's mean; else the best by logged values."""
     if options.blocks is not None:
-        return reduced(listed, criterion, (), options.prefix, limit=len(listed.runs), changes=options.changes)
+        return reduced(
+            listed, criterion, (), options.prefix, limit=len(listed.runs), changes=options.changes
+        )
     prefix, changes, limit = options.prefix, options.changes, options.limit
     read = read_by(criterion, options.gates, rules_of(options, criterion.catalog))
-    listed = reduced(listed, criterion, options.gates, prefix, limit=limit, changes=changes, read=read)
+    listed = reduced(
+        listed, criterion, options.gates, prefix, limit=limit, changes=changes, read=read
+    )
     logged = all(prefix + criterion.metrics[0] in run.metrics for run in listed.runs)
     if len(listed.runs) <= limit or not criterion.single or (logged and not changes):
         return listed
     # the listing could not order them: their evaluations are read for that
     judged, _, _ = _read(listed.runs, listed.clients, options, tell, rows=False)
-    anew = {run.run_id: dict(judged[run.run_id].metrics) if run.run_id in judged else {} for run in listed.runs}
-    return reduced(listed, criterion, options.gates, prefix, limit=limit, changes=changes, read=read, anew=anew)
+    anew = {
+        run.run_id: dict(judged[run.run_id].metrics) if run.run_id in judged else {}
+        for run in listed.runs
+    }
+    return reduced(
+        listed, criterion, options.gates, prefix, limit=limit, changes=changes, read=read, anew=anew
+    )
 
 
 def _read(
@@ -258,17 +302,23 @@ def _read(
         except Exception as error:
             unreadable.append(LeftOut(run, plain_reason(error, run)))
             continue
-        notes += [f"{run.name}: compared without its predictions by row: {problem}"] if problem else []
+        notes += (
+            [f"{run.name}: compared without its predictions by row: {problem}"] if problem else []
+        )
     cache.trim()
     return evaluations, unreadable, sorted(notes)
 
 
-def _default_criterion(runs: Sequence[TrackedRun], listed: Listed, options: CompareOptions) -> Criterion:
+def _default_criterion(
+    runs: Sequence[TrackedRun], listed: Listed, options: CompareOptions
+) -> Criterion:
     """The first default metric logged or tagged as undefined; under a grouping, the first that can be computed."""
     if options.grouping is not None:
         first = sorted(runs, key=lambda run: run.run_id)[:1]
         evaluations, _, _ = _read(first, listed.clients, options, lambda *_: None, rows=False)
-        return default_criterion(lambda name: any(name in evaluation.metrics for evaluation in evaluations.values()))
+        return default_criterion(
+            lambda name: any(name in evaluation.metrics for evaluation in evaluations.values())
+        )
     undefined = [told(run.tags, "undefined", options.prefix) or "" for run in runs]
     names = {name for run in runs for name in run.metrics}
     names |= {options.prefix + name for listed in undefined for name in listed.split(", ")}
@@ -279,9 +329,17 @@ def _not_known(catalog: Catalog, *texts: Any) -> set[str]:
     """Custom metrics named in gates and criteria that the catalog lacks."""
     words: list[str] = []
     for given in texts:
-        words += [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+        words += (
+            [given]
+            if isinstance(given, str)
+            else list(given)
+            if isinstance(given, Iterable)
+            else []
+        )
     names = {name for word in words if isinstance(word, str) for name in _OWN_NAME.findall(word)}
-    return {name for name in names if name.split("/")[0] not in RESERVED and name not in catalog.names}
+    return {
+        name for name in names if name.split("/")[0] not in RESERVED and name not in catalog.names
+    }
 
 
 def _declared(listed: Listed, prefix: str, names: set[str], catalog: Catalog) -> Catalog:
@@ -289,10 +347,16 @@ def _declared(listed: Listed, prefix: str, names: set[str], catalog: Catalog) ->
     runs = [run for run in listed.runs if run.status(run.logged_prefix(prefix)) == "completed"]
     for run in runs[:_MOST_ASKED]:
         try:
-            evaluation = evaluation_of(run, listed.clients[run.tracking_uri], run.logged_prefix(prefix))
+            evaluation = evaluation_of(
+                run, listed.clients[run.tracking_uri], run.logged_prefix(prefix)
+            )
         except ValueError:
             continue
-        new = [one for one in evaluation.catalog.own if one.name in names - {metric.name for metric in catalog.own}]
+        new = [
+            one
+            for one in evaluation.catalog.own
+            if one.name in names - {metric.name for metric in catalog.own}
+        ]
         catalog = catalog.with_own((*catalog.own, *new))
         if names <= set(catalog.names):
             break
@@ -314,7 +378,11 @@ def _nothing(listed: Listed, prefix: str) -> str:
     if not listed.runs:
         stores = ", ".join(map(shown_uri, listed.clients.values()))
         return NO_RUN.format(f" in {stores}" if stores else "")
-    which = f"none of the {len(listed.runs)} runs holds a" if len(listed.runs) > 1 else "the run holds no"
+    which = (
+        f"none of the {len(listed.runs)} runs holds a"
+        if len(listed.runs) > 1
+        else "the run holds no"
+    )
     there = f"there are evaluations {f'under {named}' if named else 'without a prefix'}"
     way_out = "cmtrack.log_evaluation in the training script logs one"
     return f"{which} complete evaluation{under}: {there if others else way_out}"
@@ -335,14 +403,18 @@ class Listed(Listing):
     clients: dict[str, MlflowClient] = field(default_factory=dict)
 
 
-def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: Criterion | None) -> Listed:
+def list_runs(
+    runs: Any, options: CompareOptions, progress: Progress, *, order: Criterion | None
+) -> Listed:
     """List the referenced runs, or those of experiments, in one or more stores; the best first if there are many.
 
     ValueError or TypeError if a run, an experiment or a filter is not one; ConnectionError if a tracking server does
     not answer.
     """
     if runs is not None and options.filter_string and not options.experiment_names:
-        raise ValueError(f"filter_string needs experiment_names beside runs, got {options.filter_string!r:.60} alone")
+        raise ValueError(
+            f"filter_string needs experiment_names beside runs, got {options.filter_string!r:.60} alone"
+        )
     uris: list[Any] = several(options.tracking_uri or ()) or [None]
     by_uri = {client.tracking_uri: client for client in map(client_for, uris)}
     by_id: dict[str, TrackedRun] = {}
@@ -350,7 +422,9 @@ def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: 
         references = as_references(runs)
         everywhere = list(by_uri.values())
         names, n = several(options.experiment_names or ()), len(references)
-        for run in find_all(references, lambda _: everywhere, lambda done: progress("finding runs", done, n), names):
+        for run in find_all(
+            references, lambda _: everywhere, lambda done: progress("finding runs", done, n), names
+        ):
             by_id.setdefault(run.run_id, run)
     notes: tuple[str, ...] = ()
     if runs is None or options.experiment_names:
@@ -361,15 +435,27 @@ def list_runs(runs: Any, options: CompareOptions, progress: Progress, *, order: 
             # one more than wanted tells whether there are more
             most = None if options.max_runs is None else options.max_runs + 1
             by = _order_by(order, options.prefix)
-            for run in search(client, ids, options.filter_string, by, most, lambda n: progress("listing runs", n, 0)):
+            for run in search(
+                client,
+                ids,
+                options.filter_string,
+                by,
+                most,
+                lambda n: progress("listing runs", n, 0),
+            ):
                 by_id.setdefault(run.run_id, run)
             if options.max_runs is not None and len(by_id) - before > options.max_runs:
                 by_id.popitem()
-                notes = (f"The store holds more runs than the {options.max_runs} that were listed (max_runs).",)
+                notes = (
+                    f"The store holds more runs than the {options.max_runs} that were listed (max_runs).",
+                )
         for name in names if not by_id and len(by_uri) > 1 else ():
             if all(client.get_experiment_by_name(name) is None for client in by_uri.values()):
-                raise ValueError(f"there is no experiment {name!r} in {', '.join(map(shown_uri, by_uri.values()))}")
-    by_id = dict(sorted(by_id.items()))  # the same review whatever the order that they were given or found in
+                raise ValueError(
+                    f"there is no experiment {name!r} in {', '.join(map(shown_uri, by_uri.values()))}"
+                )
+    # the same review whatever the order that they were given or found in
+    by_id = dict(sorted(by_id.items()))
     label = unique_names({run_id: run.name for run_id, run in by_id.items()})
     named = tuple(replace(run, name=label[run.run_id]) for run in by_id.values())
     return Listed(named, clients=by_uri, notes=notes)
@@ -382,7 +468,9 @@ def _experiments(client: MlflowClient, names: list[str], several: bool) -> list[
         return [active_experiment_id()]
     if not several:
         return experiment_ids(client, names)
-    return [str(e.experiment_id) for e in map(client.get_experiment_by_name, names) if e is not None]
+    return [
+        str(e.experiment_id) for e in map(client.get_experiment_by_name, names) if e is not None
+    ]
 
 
 def _order_by(order: Criterion | None, prefix: str) -> list[str]:
@@ -420,7 +508,11 @@ def reduced(
 
     def distance(run: TrackedRun) -> float:
         value = logged(run, criterion.metrics[0])
-        return math.inf if value is None or not math.isfinite(value) else criterion.distance_from_best(value)
+        return (
+            math.inf
+            if value is None or not math.isfinite(value)
+            else criterion.distance_from_best(value)
+        )
 
     deciding = [gate for gate in gates if gate.of_value and holds(gate.metric)]
     incomplete, stopped, passing = list(listed.incomplete), list(listed.stopped), []
@@ -431,7 +523,9 @@ def reduced(
             incomplete.append(LeftOut(run, reason))
             continue
         values = {gate: logged(run, gate.metric) for gate in deciding}
-        results = tuple(gate.check({gate.metric: one}, {}) for gate, one in values.items() if one is not None)
+        results = tuple(
+            gate.check({gate.metric: one}, {}) for gate, one in values.items() if one is not None
+        )
         if all(result.passed for result in results):
             passing.append(run)
         else:
@@ -445,7 +539,11 @@ def reduced(
             passed_over += part[limit:]
             part = part[:limit]
         chosen += part
-    lists = {"stopped": tuple(stopped), "passed_over": tuple(passed_over), "incomplete": tuple(incomplete)}
+    lists = {
+        "stopped": tuple(stopped),
+        "passed_over": tuple(passed_over),
+        "incomplete": tuple(incomplete),
+    }
     return replace(listed, runs=tuple(chosen), **lists)  # type: ignore[arg-type]
 
 

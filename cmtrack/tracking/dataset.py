@@ -21,8 +21,11 @@ MAX_NAME = 500
 """Characters that MLflow takes."""
 _MOST_CLASSES = 200
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    ((bool, np.bool_), "boolean"), ((int, np.integer), "long"), ((float, np.floating), "double"), (object, "string"),
-)  # fmt: skip
+    ((bool, np.bool_), "boolean"),
+    ((int, np.integer), "long"),
+    ((float, np.floating), "double"),
+    (object, "string"),
+)
 
 
 def checked_name(name: str | None) -> str | None:
@@ -52,12 +55,19 @@ def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
         content = f"{fmt.counted(rows, 'row')} of {fmt.counted(len(classes), 'class')}"
         if evaluation.weights_are is not None:
             profile["sum_of_weights"] = evaluation.n_samples
-        sizes = zip(evaluation.labels, evaluation.confusion_matrix.counts.sum(axis=1).tolist(), strict=True)
+        sizes = zip(
+            evaluation.labels, evaluation.confusion_matrix.counts.sum(axis=1).tolist(), strict=True
+        )
         shown = list(sizes)[:_MOST_CLASSES]
-        profile |= {"classes": len(classes), "counts": {one_line(label): size for label, size in shown}}
+        profile |= {
+            "classes": len(classes),
+            "counts": {one_line(label): size for label, size in shown},
+        }
         columns = _columns(evaluation)
     else:
-        content = f"{fmt.counted(rows, evaluation.unit)} of {fmt.counted(len(evaluation.labels), 'code')}"
+        content = (
+            f"{fmt.counted(rows, evaluation.unit)} of {fmt.counted(len(evaluation.labels), 'code')}"
+        )
         profile |= evaluation.sizes
     entry = {
         "name": content if name is None else name,
@@ -77,9 +87,13 @@ def _columns(evaluation: Evaluation) -> list[tuple[str, str]]:
     label = _kind(evaluation.labels)
     columns = [("y_true", label), ("y_pred", label)]
     if evaluation.weights_are is not None:
-        columns.append(("sample_weight", "long" if evaluation.weights_are == "frequency" else "double"))
+        columns.append(
+            ("sample_weight", "long" if evaluation.weights_are == "frequency" else "double")
+        )
     if evaluation.statistics.moments is not None:
-        columns += [(f"prob/{one_line(name)}", "double") for name in evaluation.labels[:_MOST_CLASSES]]
+        columns += [
+            (f"prob/{one_line(name)}", "double") for name in evaluation.labels[:_MOST_CLASSES]
+        ]
     elif evaluation.positive_scores is not None:
         columns.append(("score", "double"))
     return columns
@@ -89,7 +103,9 @@ def _kind(labels: tuple[Label, ...]) -> str:
     return next(name for kind, name in _KINDS if all(isinstance(label, kind) for label in labels))
 
 
-def log(client: MlflowClient, run_id: str, entry: dict[str, str], model_id: str | None = None) -> None:
+def log(
+    client: MlflowClient, run_id: str, entry: dict[str, str], model_id: str | None = None
+) -> None:
     """Add the entry to a run's inputs, unless it has one, and the model that was evaluated."""
     from mlflow.data.code_dataset_source import CodeDatasetSource
     from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelInput
@@ -97,18 +113,26 @@ def log(client: MlflowClient, run_id: str, entry: dict[str, str], model_id: str 
 
     source: Any = CodeDatasetSource(tags={})
     dataset = Dataset(
-        entry["name"], entry["digest"], "code", source.to_json(), entry.get("schema"),
+        entry["name"],
+        entry["digest"],
+        "code",
+        source.to_json(),
+        entry.get("schema"),
         entry.get("profile"),
-    )  # fmt: skip
+    )
     inputs = [DatasetInput(dataset, tags=[InputTag("mlflow.data.context", "evaluation")])]
     models = None if model_id is None else [LoggedModelInput(model_id)]
     try:
         client.log_inputs(run_id, inputs, models)
-    except MlflowException:  # another run may have written the same dataset at the same moment: now it is there
+    except (
+        MlflowException
+    ):  # another run may have written the same dataset at the same moment: now it is there
         client.log_inputs(run_id, inputs, models)
 
 
 def is_there(run: Any, entry: dict[str, str]) -> bool:
     """True where a run has the entry."""
     given = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
-    return any((one.dataset.name, one.dataset.digest) == (entry["name"], entry["digest"]) for one in given)
+    return any(
+        (one.dataset.name, one.dataset.digest) == (entry["name"], entry["digest"]) for one in given
+    )

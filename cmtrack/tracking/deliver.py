@@ -66,7 +66,8 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
         _import_before_the_clock_starts()
 
     def until_it_is_sent(answered: Callable[[], object]) -> Sent:
-        used_client = client or client_for()  # asked in this thread: a server may keep a connection open for ever
+        # asked in this thread: a server may keep a connection open for ever
+        used_client = client or client_for()
         answered()
         began, mixed_up = time.monotonic(), 0
         while True:
@@ -74,16 +75,23 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
                 return send(package, used_client, answered, late.is_set)
             except Exception as error:
                 mixed_up += isinstance(error, MixedUp)
-                if not _passes(error) or mixed_up > _MOST_MIXED or time.monotonic() - began > PATIENCE:
+                if (
+                    not _passes(error)
+                    or mixed_up > _MOST_MIXED
+                    or time.monotonic() - began > PATIENCE
+                ):
                     raise
                 # Two writers must not wait for each other in step.
-                time.sleep(_AGAIN * random.uniform(0.5, 1.5) if isinstance(error, MixedUp) else _AGAIN)
+                time.sleep(
+                    _AGAIN * random.uniform(0.5, 1.5) if isinstance(error, MixedUp) else _AGAIN
+                )
 
     def as_the_only_one(answered: Callable[[], object]) -> Sent:
         if package.folder is None:
             return until_it_is_sent(answered)
         taken_over, earlier = threading.Event(), _sending.get(package.folder)
-        if earlier is not None:  # a thread of this process that its caller has left: it stops with its next answer
+        # a thread of this process that its caller has left: it stops with its next answer
+        if earlier is not None:
             earlier.set()
         _sending[package.folder] = taken_over
 
@@ -93,7 +101,8 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
             answered()
 
         try:
-            with spool.claimed(package.folder) as ours:  # by the thread: it may go on when the caller has gone
+            # by the thread: it may go on when the caller has gone
+            with spool.claimed(package.folder) as ours:
                 if not ours and earlier is None:
                     raise BusyEntry("it is being sent already")
                 with _place(package, anew=not ours):
@@ -105,7 +114,8 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
             if _sending.get(package.folder) is taken_over:
                 del _sending[package.folder]
 
-    with forks_wait(once=f"sending to {package.tracking_uri}"):  # the first time, which imports much
+    # the first time, which imports much
+    with forks_wait(once=f"sending to {package.tracking_uri}"):
         try:
             sent = within_patience(as_the_only_one)
         except (ConnectionError, BusyEntry) as error:
@@ -143,7 +153,9 @@ class Silences:
         """Raise ConnectionError while a store is left alone."""
         left = self._until.get(tracking_uri or "", 0.0) - time.monotonic()
         if left > 0:
-            raise ConnectionError(f"the tracking store has not answered twice, and is asked again in {left:.0f} s")
+            raise ConnectionError(
+                f"the tracking store has not answered twice, and is asked again in {left:.0f} s"
+            )
 
     def has_failed(self, tracking_uri: str | None) -> bool:
         """True if the last call to a store had no answer."""
@@ -183,12 +195,16 @@ def _place(package: Package, anew: bool) -> Iterator[None]:
     assert package.folder is not None
     ends = time.monotonic() + PATIENCE / 2
     while True:
-        with spool.claimed(package.folder, f"{package.run_id}\n{package.prefix}", anew=anew) as alone:
+        with spool.claimed(
+            package.folder, f"{package.run_id}\n{package.prefix}", anew=anew
+        ) as alone:
             if alone:
                 yield
                 return
         if time.monotonic() > ends:
-            raise BusyEntry(f"another evaluation is being sent to its place in run {package.run_id}")
+            raise BusyEntry(
+                f"another evaluation is being sent to its place in run {package.run_id}"
+            )
         time.sleep(_AGAIN)
 
 
@@ -236,7 +252,9 @@ class _Sender(threading.Thread):
 
     def look(self) -> None:
         """Record the daemon threads that were started meanwhile: thread pools, mostly, that delay exit."""
-        self.begun.update(thread for thread in set(threading.enumerate()) - self._before if thread.daemon)
+        self.begun.update(
+            thread for thread in set(threading.enumerate()) - self._before if thread.daemon
+        )
 
 
 def _let_end() -> None:

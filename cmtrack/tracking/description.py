@@ -28,20 +28,32 @@ MAX_NOTE = 8000
 ROWS = 6
 """Of the table of numbers."""
 _FIRST = (
-    "multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/f1", "binary/recall", "binary/precision",
-    "binary/roc_auc", "multiclass/f1_macro", "cost/mean", "prevalence/calibrated", "spans/f1_micro", "family/f1_micro",
-)  # fmt: skip
+    "multiclass/accuracy",
+    "multiclass/matthews_corrcoef",
+    "binary/f1",
+    "binary/recall",
+    "binary/precision",
+    "binary/roc_auc",
+    "multiclass/f1_macro",
+    "cost/mean",
+    "prevalence/calibrated",
+    "spans/f1_micro",
+    "family/f1_micro",
+)
 _WARNINGS = 2
 _FILE = "artifact:"
 _LINK = re.compile(rf" ?(!?)\[([^\[\]\n]*)\]\({_FILE}([^()\s]*)\)")
 _ANY_BLOCK = re.compile(r"^[^\n]*<!-- cmtrack", re.MULTILINE)
 _WHOLE_BLOCK = re.compile(
-    r"^(?P<head>[^\n]*<!-- (?P<name>cmtrack[^\n]*?) -->)\n.*?(?P<end><!-- /(?P=name) -->)", re.DOTALL | re.MULTILINE
+    r"^(?P<head>[^\n]*<!-- (?P<name>cmtrack[^\n]*?) -->)\n.*?(?P<end><!-- /(?P=name) -->)",
+    re.DOTALL | re.MULTILINE,
 )
 _FIRST_VERSION = re.compile(r"\A\| cmtrack \|.*\n(?:\|.*(?:\n|\Z))*\n*")
 
 
-def description(evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, Picture], *, report: bool) -> str:
+def description(
+    evaluation: BaseEvaluation, prefix: str, pictures: Mapping[str, Picture], *, report: bool
+) -> str:
     """The block of an evaluation: result, warnings, confusion matrix, headline metrics.
 
     MLflow shows four lines of a description before "Show more": the report's link is on the first.
@@ -77,7 +89,11 @@ def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Pict
 def _table(evaluation: BaseEvaluation, prefix: str) -> str:
     metrics, intervals = evaluation.metrics, evaluation.intervals
     wanted = {name for name in evaluation.headline if math.isfinite(metrics[name])}
-    in_order = [name for name in dict.fromkeys((*_FIRST, *(metric.name for metric in CATALOG))) if name in wanted]
+    in_order = [
+        name
+        for name in dict.fromkeys((*_FIRST, *(metric.name for metric in CATALOG)))
+        if name in wanted
+    ]
     lines = [f"| metric | value | {level(evaluation.confidence_level)} interval |", "|---|---|---|"]
     for name in in_order[:ROWS]:
         value, ends = metrics[name], intervals.get(name)

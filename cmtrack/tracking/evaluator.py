@@ -26,9 +26,20 @@ from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 
 OUTPUT = "output"
-_AS_THEY_ARE = ("labels", "calibration", "target", *(name for name in Spec.options() if name != "grouping"))
+_AS_THEY_ARE = (
+    "labels",
+    "calibration",
+    "target",
+    *(name for name in Spec.options() if name != "grouping"),
+)
 _BY_ROW = ("sample_weight", "groups", "row_ids")
-_OF_THE_RUN = {"step": None, "predictions": "auto", "on_existing": "replace", "dataset": None, "figures": "auto"}
+_OF_THE_RUN = {
+    "step": None,
+    "predictions": "auto",
+    "on_existing": "replace",
+    "dataset": None,
+    "figures": "auto",
+}
 _MAX_TAG = 4000
 
 
@@ -76,7 +87,10 @@ def evaluate_dataset(
         if config.get("strict"):
             raise
         if logged.status == "completed":  # else it was said why
-            tell(f"the evaluation is logged, but MLflow's result of it is empty: {error}", stacklevel=3)
+            tell(
+                f"the evaluation is logged, but MLflow's result of it is empty: {error}",
+                stacklevel=3,
+            )
         return EvaluationResult({}, {}, run_id)
     return EvaluationResult(metrics, artifacts, run_id)
 
@@ -85,7 +99,11 @@ def evaluate_dataset(
 
 
 def read_inputs(
-    dataset: Any, config: Mapping[str, Any], known: frozenset[str], model: Any, predictions: str | None
+    dataset: Any,
+    config: Mapping[str, Any],
+    known: frozenset[str],
+    model: Any,
+    predictions: str | None,
 ) -> dict[str, Any]:
     """Labels, predictions and probabilities as arguments of ``log_evaluation``.
 
@@ -93,9 +111,13 @@ def read_inputs(
     """
     unknown = sorted(set(config) - known)
     if unknown:
-        raise ValueError(f"evaluator_config must hold options of cmtrack, got {unknown[0]!r}; they are {sorted(known)}")
+        raise ValueError(
+            f"evaluator_config must hold options of cmtrack, got {unknown[0]!r}; they are {sorted(known)}"
+        )
     if dataset.labels_data is None:
-        raise ValueError("the evaluation needs labels, got no targets: pass targets= to mlflow.models.evaluate")
+        raise ValueError(
+            "the evaluation needs labels, got no targets: pass targets= to mlflow.models.evaluate"
+        )
     given: dict[str, Any] = {name: config[name] for name in _AS_THEY_ARE if name in config}
     if config.get("grouping") is not None:
         given["grouping"] = as_grouping(config["grouping"])
@@ -106,8 +128,13 @@ def read_inputs(
             given[name] = _column(table, wanted, name) if isinstance(wanted, str) else wanted
     dividing = _named_segments(config.get("segments"))
     if dividing:
-        columns = {name: _column(table, name, "segments") for division in dividing for name in division}
-        given["segments"] = (columns, [division if len(division) > 1 else division[0] for division in dividing])
+        columns = {
+            name: _column(table, name, "segments") for division in dividing for name in division
+        }
+        given["segments"] = (
+            columns,
+            [division if len(division) > 1 else division[0] for division in dividing],
+        )
     elif config.get("segments") is not None:
         given["segments"] = config["segments"]
     given["y_true"] = dataset.labels_data
@@ -124,17 +151,23 @@ def read_inputs(
     used += [name for division in dividing for name in division]
     features = dataset.features_data
     if used and hasattr(features, "columns"):
-        features = features.drop(columns=[column for column in features.columns if str(column) in used])
+        features = features.drop(
+            columns=[column for column in features.columns if str(column) in used]
+        )
     predicted = _predicted(model, features, config, predictions, given.get("labels"))
     return given | predicted | {"y_pred": unless_decided(predicted.get("y_pred"), config)}
 
 
 def _named_segments(given: Any) -> tuple[tuple[str, ...], ...]:
     """The data columns that ``segments`` names."""
-    if not isinstance(given, (list, tuple)) or not all(isinstance(name, (str, list, tuple)) for name in given):
+    if not isinstance(given, (list, tuple)) or not all(
+        isinstance(name, (str, list, tuple)) for name in given
+    ):
         return ()
     flat = [one for name in given for one in ([name] if isinstance(name, str) else name)]
-    divisions: Any = divisions_of(list(given)) if given and all(isinstance(one, str) for one in flat) else ()
+    divisions: Any = (
+        divisions_of(list(given)) if given and all(isinstance(one, str) for one in flat) else ()
+    )
     return divisions
 
 
@@ -158,7 +191,9 @@ def _columns_of(features: Any, feature_names: Any) -> dict[str, Any]:
 
 def _column(table: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in table:
-        raise ValueError(f"{what} must name a column of the data, got {name!r}; the columns are {list(table)[:30]}")
+        raise ValueError(
+            f"{what} must name a column of the data, got {name!r}; the columns are {list(table)[:30]}"
+        )
     return table[name]
 
 
@@ -171,7 +206,9 @@ def _probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
 
         columns = match_pattern(wanted, list(table))
         if not columns:
-            raise ValueError(f"no column is called like y_prob={wanted!r}; the columns are {list(table)[:30]}")
+            raise ValueError(
+                f"no column is called like y_prob={wanted!r}; the columns are {list(table)[:30]}"
+            )
         return {label: table[name] for label, name in columns.items()}
     if isinstance(wanted, str):
         return _column(table, wanted, "y_prob")
@@ -190,7 +227,8 @@ def _predicted(
     """Labels and, if the model gives them, probabilities."""
     wanted, params = config.get("y_prob"), config.get("params")
     raw: Any = None
-    with contextlib.suppress(Exception):  # not every flavour exposes the model inside the pyfunc wrapper
+    # not every flavour exposes the model inside the pyfunc wrapper
+    with contextlib.suppress(Exception):
         raw = model.get_raw_model()
     classes = getattr(raw, "classes_", None)
     if wanted is None and params is None and hasattr(raw, "predict_proba") and classes is not None:
@@ -209,9 +247,13 @@ def _predicted(
             "y_prob": _probabilities(table, wanted),
         }
     values = np.asarray(output)
-    if values.ndim == 2 and values.shape[1] > 1:  # such as a model logged with pyfunc_predict_fn="predict_proba"
+    # such as a model logged with pyfunc_predict_fn="predict_proba"
+    if values.ndim == 2 and values.shape[1] > 1:
         more = {} if classes is None or labels is not None else {"labels": list(classes)}
-        return {"y_prob": output if hasattr(output, "columns") and classes is None else values, **more}
+        return {
+            "y_prob": output if hasattr(output, "columns") and classes is None else values,
+            **more,
+        }
     tell(
         "the model gives labels only, so the metrics of probabilities (ROC, sPCC, prevalence) are left out; a model "
         'with predict_proba or pyfunc_predict_fn="predict_proba" has them',
@@ -223,15 +265,23 @@ def _predicted(
 # -- what comes out ------------------------------------------------------------------------------------------
 
 
-def _metrics(logged: LoggedEvaluation, chosen: Any, prefix: str, with_tag: bool) -> dict[str, float]:
+def _metrics(
+    logged: LoggedEvaluation, chosen: Any, prefix: str, with_tag: bool
+) -> dict[str, float]:
     if logged.evaluation is None:
         return {}
     prefix = names.prefix_to_log(prefix)
     values = names.chosen_metrics(logged.evaluation, chosen)
     undefined = [name for name, value in values.items() if not math.isfinite(value)]
     if with_tag and undefined and logged.status == "completed":
-        MlflowClient().set_tag(logged.run_id, names.tag("undefined", prefix), ", ".join(undefined)[:_MAX_TAG])
-    return {(prefix + name)[: names.MAX_NAME]: value for name, value in values.items() if math.isfinite(value)}
+        MlflowClient().set_tag(
+            logged.run_id, names.tag("undefined", prefix), ", ".join(undefined)[:_MAX_TAG]
+        )
+    return {
+        (prefix + name)[: names.MAX_NAME]: value
+        for name, value in values.items()
+        if math.isfinite(value)
+    }
 
 
 class _Fetched:
@@ -265,5 +315,11 @@ def _artifacts(run_id: str, prefix: str) -> dict[str, EvaluationArtifact]:
     """The files of the evaluation, by name."""
     client, start = MlflowClient(), names.file_name("cmtrack_", prefix)
     root = client.get_run(run_id).info.artifact_uri.rstrip("/")
-    paths = [Path(item.path) for item in client.list_artifacts(run_id) if item.path.startswith(start)]
-    return {path.stem: _KINDS[path.suffix](uri=f"{root}/{path.name}") for path in paths if path.suffix in _KINDS}
+    paths = [
+        Path(item.path) for item in client.list_artifacts(run_id) if item.path.startswith(start)
+    ]
+    return {
+        path.stem: _KINDS[path.suffix](uri=f"{root}/{path.name}")
+        for path in paths
+        if path.suffix in _KINDS
+    }

@@ -13,7 +13,14 @@ from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.metric import Metric
 from cmtrack.tracking import artifacts, cache
 from cmtrack.tracking._warn import first_line
-from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, ROWS_FILE, digest_key, digests, file_name
+from cmtrack.tracking.names import (
+    EVALUATION_FILE,
+    PREDICTIONS_FILE,
+    ROWS_FILE,
+    digest_key,
+    digests,
+    file_name,
+)
 from cmtrack.tracking.runs import TrackedRun, find
 from cmtrack.tracking.send import client_for
 
@@ -101,7 +108,9 @@ def with_predictions(
 ) -> BaseEvaluation:
     """The same evaluation with its rows; ValueError if the run holds no predictions, or they are damaged."""
     if not keeps_rows(run, prefix):
-        raise ValueError(f"run {run.run_id} holds no {rows_file(run, prefix)}: predictions by row were not kept")
+        raise ValueError(
+            f"run {run.run_id} holds no {rows_file(run, prefix)}: predictions by row were not kept"
+        )
     content = read_artifact(run, client, PREDICTIONS_FILE, prefix)
     return evaluation.with_rows(content)
 
@@ -113,7 +122,9 @@ def with_kept_predictions(
     try:
         return with_predictions(evaluation, run, client, prefix), ""
     except (ValueError, ImportError) as error:  # PyArrow may be missing
-        return evaluation, str(error) if digest_key(PREDICTIONS_FILE) in digests(run.tags, prefix) else ""
+        return evaluation, str(error) if digest_key(PREDICTIONS_FILE) in digests(
+            run.tags, prefix
+        ) else ""
 
 
 def plain_reason(error: Exception, run: TrackedRun) -> str:
@@ -133,14 +144,18 @@ def rows_file(run: TrackedRun, prefix: str = "") -> str:
 
     A regrouped evaluation has no file of its own: a tag names that of the evaluation it was made from.
     """
-    elsewhere = PurePosixPath(digests(run.tags, prefix).get(ROWS_FILE, "")).name  # a tag leads to no other folder
+    # a tag leads to no other folder
+    elsewhere = PurePosixPath(digests(run.tags, prefix).get(ROWS_FILE, "")).name
     return elsewhere or file_name(PREDICTIONS_FILE, prefix)
 
 
 def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
     """True if the run may hold per-row predictions: their digest is among its tags, or it has no digests at all."""
     marks = digests(run.tags, prefix)
-    return digest_key(EVALUATION_FILE) not in marks or not {digest_key(PREDICTIONS_FILE), ROWS_FILE}.isdisjoint(marks)
+    return digest_key(EVALUATION_FILE) not in marks or not {
+        digest_key(PREDICTIONS_FILE),
+        ROWS_FILE,
+    }.isdisjoint(marks)
 
 
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:

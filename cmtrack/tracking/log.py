@@ -181,12 +181,21 @@ def log_evaluation(
     try:
         with forks_wait():
             y_prob = probabilities_of(y_prob, options)
-            scores = {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}
-            given = {"y_true": evaluation_or_y_true, "y_pred": y_pred, **scores, "sample_weight": sample_weight}
+            scores = (
+                {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}
+            )
+            given = {
+                "y_true": evaluation_or_y_true,
+                "y_pred": y_pred,
+                **scores,
+                "sample_weight": sample_weight,
+            }
             Spec.check_names(options, log_evaluation)
             if isinstance(evaluation_or_y_true, BaseEvaluation):
                 if y_pred is not None or y_prob is not None or y_score is not None:
-                    raise ValueError("y_pred, y_prob and y_score need labels, got an Evaluation beside them")
+                    raise ValueError(
+                        "y_pred, y_prob and y_score need labels, got an Evaluation beside them"
+                    )
                 evaluation = evaluation_or_y_true.with_metrics(options.get("extra_metrics", ()))
                 if options.get("headline"):
                     evaluation = evaluation.asking(headline=check_headline(options["headline"]))
@@ -239,13 +248,26 @@ def log_evaluation(
         except Exception as error:
             if is_of_a_signal_handler(error):
                 raise
-            asked = Destination(run_id, prefix, step, on_existing=on_existing, metrics=metrics, predictions=predictions)
+            asked = Destination(
+                run_id,
+                prefix,
+                step,
+                on_existing=on_existing,
+                metrics=metrics,
+                predictions=predictions,
+            )
             wanted, problem = _where_right(asked, dataset, figures), error
         place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
-        in_time = steps.is_due(place, wanted.step) or wanted.step is None or wanted.figures not in ("auto", True)
+        in_time = (
+            steps.is_due(place, wanted.step)
+            or wanted.step is None
+            or wanted.figures not in ("auto", True)
+        )
         try:
             package = spooled(evaluation, wanted, report=in_time)
-        except Exception as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
+        except (
+            Exception
+        ) as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
             if is_of_a_signal_handler(error):
                 raise
             problem = problem or error
@@ -267,16 +289,22 @@ def log_evaluation(
         interrupt.add_note(f"cmtrack: {_kept(package)}")
         raise
     if not in_time and not sent.stays:
-        steps.later(place, partial(_log_report, evaluation, wanted, package.timestamp), wanted.step or 0)
+        steps.later(
+            place, partial(_log_report, evaluation, wanted, package.timestamp), wanted.step or 0
+        )
     if sent.replaced:
         tell(sent.replaced, stacklevel=3)
     problems = package.problems + sent.problems
     if problems:
         tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
-    return LoggedEvaluation(evaluation, package.run_id, "completed", problems=problems, replaced=sent.replaced)
+    return LoggedEvaluation(
+        evaluation, package.run_id, "completed", problems=problems, replaced=sent.replaced
+    )
 
 
-def spooled(evaluation: BaseEvaluation, wanted: Destination, *, report: bool = True, **more: Any) -> Package:
+def spooled(
+    evaluation: BaseEvaluation, wanted: Destination, *, report: bool = True, **more: Any
+) -> Package:
     """Write the whole evaluation to the spool; the package has no folder if no place is writable.
 
     Without a report it has of its figures the image of the charts only. ``more`` is for
@@ -288,10 +316,16 @@ def spooled(evaluation: BaseEvaluation, wanted: Destination, *, report: bool = T
     rows = None if listed is None else listed.write_rows
     metrics = wanted.metrics if isinstance(wanted.metrics, str) else list(wanted.metrics)
     to = replace(wanted, metrics=metrics, tracking_uri=wanted.tracking_uri or get_tracking_uri())
-    intent = {name: value for name, value in vars(to).items() if name not in ("predictions", "run_name", "figures")}
+    intent = {
+        name: value
+        for name, value in vars(to).items()
+        if name not in ("predictions", "run_name", "figures")
+    }
     with spool.new_entry(**intent, rows=rows is not None) as draft:
         to = to if report else replace(to, figures=())
-        package = build(evaluation, draft.write, to, rows=rows, listed=listed, report=report, **more)
+        package = build(
+            evaluation, draft.write, to, rows=rows, listed=listed, report=report, **more
+        )
         folder = draft.settle()
     note(sentence)
     if draft.refusals:
@@ -361,7 +395,11 @@ def name_of_run(run_id: str) -> str:
 
 
 def _not_computed(
-    error: Exception, given: dict[str, Any], predictions: bool | str, run_id: str | None, strict: bool
+    error: Exception,
+    given: dict[str, Any],
+    predictions: bool | str,
+    run_id: str | None,
+    strict: bool,
 ) -> LoggedEvaluation:
     if strict:
         raise error
@@ -373,7 +411,9 @@ def _not_computed(
             state = f"its inputs are not kept: {why}"
         path = spool.keep_inputs(given) if given else None
         if path is not None:
-            state = f"its inputs are kept in {path}" + (f", without probabilities: {why}" if why else "")
+            state = f"its inputs are kept in {path}" + (
+                f", without probabilities: {why}" if why else ""
+            )
             state += "; `cmtrack spool` says how to log them"
     except Exception as second:
         state += f" ({text_of(second)})"
@@ -483,7 +523,9 @@ def log_nested(
             package = spooled(child.evaluation, Destination(predictions=settings.safe(predictions)))
             done.append(not_sent(error, child.evaluation, package, None, strict))
             continue
-        logged = log_evaluation(child.evaluation, run_id=made, metrics=metrics, predictions=predictions, strict=strict)
+        logged = log_evaluation(
+            child.evaluation, run_id=made, metrics=metrics, predictions=predictions, strict=strict
+        )
         done.append(logged)
         if logged.status != "completed":
             problem = ConnectionError(logged.error)
@@ -503,7 +545,9 @@ def _make(client: MlflowClient, parent: Any, child: NestedEvaluation) -> str:
     name = parent.data.tags.get(_NAME, "")
     tags = {tag: parent.data.tags[tag] for tag in _KEPT_TAGS if tag in parent.data.tags}
     of = f"{name}: {child.name}" if name else child.name
-    run = create_run(client, parent.info.experiment_id, of, tags={**tags, _PARENT: parent.info.run_id})
+    run = create_run(
+        client, parent.info.experiment_id, of, tags={**tags, _PARENT: parent.info.run_id}
+    )
     given = {"model": child.model or name or parent.info.run_id, **child.params}
     params = [Param(key, str(value)[:_MAX_PARAM]) for key, value in given.items()]
     client.log_batch(run.info.run_id, params=params)

@@ -33,14 +33,17 @@ def read(folder: Path) -> Package:
     too many or too large.
     """
     try:
-        data = json.loads(untrusted.read_file(folder / MANIFEST, MAX_MANIFEST), parse_constant=_no_constant)
+        data = json.loads(
+            untrusted.read_file(folder / MANIFEST, MAX_MANIFEST), parse_constant=_no_constant
+        )
     except (OSError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
         raise ValueError(f"{MANIFEST} is damaged: {type(error).__name__}") from None
     if not isinstance(data, dict):
         raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
     data = schemas.MANIFEST.migrated(data)
     files = _files(folder / ARTIFACTS)
-    charts = _files(folder / CHARTS) if (folder / CHARTS).exists() else files  # earlier versions had no such folder
+    # earlier versions had no such folder
+    charts = _files(folder / CHARTS) if (folder / CHARTS).exists() else files
     package = Package(
         folder=folder,
         **destination(data, MANIFEST),
@@ -58,7 +61,9 @@ def read(folder: Path) -> Package:
     if package.table:
         untrusted.file_name(package.table, f"{MANIFEST}: table")
     if not {"name", "digest"} <= set(package.dataset) <= set(datasets.FIELDS):
-        raise ValueError(f"{MANIFEST}: dataset must hold name and digest, got {list(package.dataset)[:5]}")
+        raise ValueError(
+            f"{MANIFEST}: dataset must hold name and digest, got {list(package.dataset)[:5]}"
+        )
     return package
 
 
@@ -75,7 +80,9 @@ def destination(data: dict[str, Any], file: str) -> dict[str, Any]:
     )
     return {
         "run_id": None if run_id is None else untrusted.identifier(run_id, f"{file}: run_id"),
-        "model_id": None if model_id is None else untrusted.identifier(model_id, f"{file}: model_id"),
+        "model_id": None
+        if model_id is None
+        else untrusted.identifier(model_id, f"{file}: model_id"),
         "prefix": names.check_prefix(prefix or ""),
         "step": None if data.get("step") is None else whole_number(data["step"], f"{file}: step"),
         "tracking_uri": None if uri is None else untrusted.tracking_uri(uri),
@@ -124,7 +131,10 @@ def _with_whole_rows(package: Package, files: set[str], evaluation: bytes) -> Pa
     Other rows than those that were written are whole if they are the evaluation's: a process that took out their
     probabilities may have ended before it wrote their new digest.
     """
-    file, digest = names.file_name(names.PREDICTIONS_FILE, package.prefix), _digest(package, names.PREDICTIONS_FILE)
+    file, digest = (
+        names.file_name(names.PREDICTIONS_FILE, package.prefix),
+        _digest(package, names.PREDICTIONS_FILE),
+    )
     if digest is None:
         return package
     assert package.folder is not None
@@ -138,7 +148,9 @@ def _with_whole_rows(package: Package, files: set[str], evaluation: bytes) -> Pa
             return package.with_rows(content)
         except ValueError as error:
             problem = first_line(error)
-    return replace(package.with_rows(None), problems=(*package.problems, f"the rows in {file}: {problem}"))
+    return replace(
+        package.with_rows(None), problems=(*package.problems, f"the rows in {file}: {problem}")
+    )
 
 
 def _metrics(data: dict[str, Any]) -> dict[str, float]:
@@ -146,7 +158,9 @@ def _metrics(data: dict[str, Any]) -> dict[str, float]:
     for name, value in _required(data, "metrics", dict).items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or not abs(value) <= sys.float_info.max:
-            raise ValueError(f"{MANIFEST}: metrics must be finite numbers, got {value!r:.40} for {name!r:.80}")
+            raise ValueError(
+                f"{MANIFEST}: metrics must be finite numbers, got {value!r:.40} for {name!r:.80}"
+            )
         out[name] = float(value)
     return out
 
@@ -179,7 +193,9 @@ def _required(data: dict[str, Any], name: str, kind: type, file: str = MANIFEST)
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ValueError(f"{file}: {name} must be a {kind.__name__}, got {type(value).__name__}")
     if isinstance(value, int) and abs(value) >= 1 << 63:
-        raise ValueError(f"{file}: {name} must be a number of 64 bits, got one of {value.bit_length():,}")
+        raise ValueError(
+            f"{file}: {name} must be a number of 64 bits, got one of {value.bit_length():,}"
+        )
     return value
 
 
@@ -246,7 +262,9 @@ def _described(entry: spool.Entry) -> Waiting:
             kind, content = "damaged", str(error)
         else:
             samples = package.tags.get(tag("samples", package.prefix), "?")
-            content = f"evaluation of {samples} samples" + (f", prefix {package.prefix!r}" if package.prefix else "")
+            content = f"evaluation of {samples} samples" + (
+                f", prefix {package.prefix!r}" if package.prefix else ""
+            )
             where = f" in {package.tracking_uri}" if package.tracking_uri else ""
             meant_for = f"run {package.run_id}{where}" if package.run_id else "no run"
     return Waiting(entry.name, entry.folder, kind, made, content, meant_for, entry.size)
@@ -254,4 +272,8 @@ def _described(entry: spool.Entry) -> Waiting:
 
 def _stamp(name: str) -> str:
     made = spool.made(name)
-    return "" if made is None else datetime.fromtimestamp(made / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return (
+        ""
+        if made is None
+        else datetime.fromtimestamp(made / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    )

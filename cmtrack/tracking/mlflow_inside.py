@@ -48,7 +48,13 @@ def has_secret(server: str) -> bool:
     from mlflow.utils.credentials import get_default_host_creds
 
     access = get_default_host_creds(server)
-    return bool(access.token or access.password or access.auth or access.aws_sigv4 or access.client_cert_path)
+    return bool(
+        access.token
+        or access.password
+        or access.auth
+        or access.aws_sigv4
+        or access.client_cert_path
+    )
 
 
 def artifact_repository(uri: str, tracking_uri: str) -> ArtifactRepository:

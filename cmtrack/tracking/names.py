@@ -24,9 +24,14 @@ ROWS_FILE = "predictions_file"
 REGROUPING = "regrouping"
 """Entry of it: a digest of all that a regrouped evaluation was made from, and how."""
 TAGS_BEFORE = {
-    "schema": "schema", "labels": "labels_digest", "row_ids": "row_ids_digest", "evaluation": "evaluation_digest",
-    "predictions": "predictions_digest", ROWS_FILE: "predictions_file", REGROUPING: "regrouping",
-}  # fmt: skip
+    "schema": "schema",
+    "labels": "labels_digest",
+    "row_ids": "row_ids_digest",
+    "evaluation": "evaluation_digest",
+    "predictions": "predictions_digest",
+    ROWS_FILE: "predictions_file",
+    REGROUPING: "regrouping",
+}
 """The tags of their own that earlier versions wrote, by entry."""
 SHORT = {"grouping": "groups", "undefined": "nan", "warnings": "warning", "criterion": "rank_by"}
 """Readable tags, by their names in earlier versions: next to long values MLflow's pages cut names over 15 letters."""
@@ -48,7 +53,9 @@ def check_prefix(prefix: str) -> str:
     if not isinstance(prefix, str):
         raise ValueError(f"prefix must be a text, got {type(prefix).__name__}")
     if prefix and (not _LEGAL_PREFIX.fullmatch(prefix) or "//" in prefix or ".." in prefix):
-        raise ValueError(f"prefix must start with a letter or digit and hold letters, digits and _-./, got {prefix!r}")
+        raise ValueError(
+            f"prefix must start with a letter or digit and hold letters, digits and _-./, got {prefix!r}"
+        )
     return prefix
 
 
@@ -106,13 +113,25 @@ def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
         data = untrusted.parsed_json(text)
     except ValueError:
         return {}
-    return {key: value for key, value in data.items() if isinstance(value, str)} if isinstance(data, dict) else {}
+    return (
+        {key: value for key, value in data.items() if isinstance(value, str)}
+        if isinstance(data, dict)
+        else {}
+    )
 
 
-def with_digests(tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]) -> dict[str, str]:
+def with_digests(
+    tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]
+) -> dict[str, str]:
     """Tags with changed values of :func:`digests`; None removes a key."""
-    before = {tag(name, prefix) for name in TAGS_BEFORE.values()} | {former_tag(name, prefix) for name in SHORT}
-    held = {entry: text for entry, text in {**digests(tags, prefix), **changed}.items() if text is not None}
+    before = {tag(name, prefix) for name in TAGS_BEFORE.values()} | {
+        former_tag(name, prefix) for name in SHORT
+    }
+    held = {
+        entry: text
+        for entry, text in {**digests(tags, prefix), **changed}.items()
+        if text is not None
+    }
     others = {name: text for name, text in tags.items() if name not in before}
     return others | {tag(DIGESTS, prefix): json.dumps(held)}
 
@@ -130,8 +149,14 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
     metrics = evaluation.metrics
     if isinstance(chosen, str):
         if chosen not in ("headline", "all"):
-            raise ValueError(f"metrics must be 'headline', 'all' or a list of names, got {chosen!r}")
-        return dict(metrics) if chosen == "all" else {name: metrics[name] for name in evaluation.headline}
+            raise ValueError(
+                f"metrics must be 'headline', 'all' or a list of names, got {chosen!r}"
+            )
+        return (
+            dict(metrics)
+            if chosen == "all"
+            else {name: metrics[name] for name in evaluation.headline}
+        )
     out: dict[str, float] = {}
     for name in chosen:
         if name.startswith(OF_SEGMENTS) and isinstance(evaluation, Evaluation):
@@ -139,7 +164,11 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
             continue
         if name == "*":
             return dict(metrics)
-        named = [n for n in metrics if n.startswith(name[:-1])] if name.endswith("/*") else [name] * (name in metrics)
+        named = (
+            [n for n in metrics if n.startswith(name[:-1])]
+            if name.endswith("/*")
+            else [name] * (name in metrics)
+        )
         if not named:
             raise ValueError(f"this evaluation has no metric {name!r}{near_metric(name, metrics)}")
         out |= {n: metrics[n] for n in named}

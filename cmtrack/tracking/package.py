@@ -48,11 +48,15 @@ def checked_figures(figures: Figures) -> Figures:
     """
     if isinstance(figures, str):
         if figures not in ("auto", "all"):
-            raise ValueError(f"figures must be 'auto', 'all', True, False or a list of names, got {figures!r}")
+            raise ValueError(
+                f"figures must be 'auto', 'all', True, False or a list of names, got {figures!r}"
+            )
     elif not isinstance(figures, bool):
         names = tuple(figures) if isinstance(figures, Iterable) else (figures,)
         if not all(isinstance(name, str) for name in names):
-            raise TypeError(f"figures must be 'auto', 'all', True, False or a list of names, got {figures!r:.80}")
+            raise TypeError(
+                f"figures must be 'auto', 'all', True, False or a list of names, got {figures!r:.80}"
+            )
         return names
     return figures
 
@@ -127,11 +131,22 @@ class Package(Placed):
             sizes = {path.name: path.stat().st_size for path in (self.folder / ARTIFACTS).iterdir()}
         else:
             held = self.content.items() if hasattr(os, "memfd_create") else ()
-            sizes = {name.removeprefix(f"{ARTIFACTS}/"): len(data) for name, data in held if name.startswith(ARTIFACTS)}
-        first, rows = (names.file_name(name, self.prefix) for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE))
-        with_rows = names.digest_key(names.PREDICTIONS_FILE) in names.digests(self.tags, self.prefix)
+            sizes = {
+                name.removeprefix(f"{ARTIFACTS}/"): len(data)
+                for name, data in held
+                if name.startswith(ARTIFACTS)
+            }
+        first, rows = (
+            names.file_name(name, self.prefix)
+            for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE)
+        )
+        with_rows = names.digest_key(names.PREDICTIONS_FILE) in names.digests(
+            self.tags, self.prefix
+        )
         left_out = (PARTIAL, names.PREDICTIONS_FILE)
-        out = (name for name in sizes if not name.endswith(left_out) or (with_rows and name == rows))
+        out = (
+            name for name in sizes if not name.endswith(left_out) or (with_rows and name == rows)
+        )
         return sorted(out, key=lambda name: (name != first, sizes[name], name))
 
     @contextmanager
@@ -147,13 +162,22 @@ class Package(Placed):
         """An image for the charts; packages of earlier versions have it among their artifacts."""
         if self.folder is None:
             return self.content.get(f"{CHARTS}/{file}")
-        paths = (path for part in (CHARTS, ARTIFACTS) if (path := self.folder / part / file).is_file())
+        paths = (
+            path for part in (CHARTS, ARTIFACTS) if (path := self.folder / part / file).is_file()
+        )
         return next((path.read_bytes() for path in paths), None)
 
     def with_rows(self, content: bytes | None) -> Package:
         """The package with tags for this file of rows; None removes them."""
-        key, file = names.digest_key(names.PREDICTIONS_FILE), names.file_name(names.PREDICTIONS_FILE, self.prefix)
-        changed = {key: None, names.ROWS_FILE: None} if content is None else digests({file: content}, self.prefix)
+        key, file = (
+            names.digest_key(names.PREDICTIONS_FILE),
+            names.file_name(names.PREDICTIONS_FILE, self.prefix),
+        )
+        changed = (
+            {key: None, names.ROWS_FILE: None}
+            if content is None
+            else digests({file: content}, self.prefix)
+        )
         return replace(self, tags=names.with_digests(self.tags, self.prefix, changed))
 
 
@@ -241,7 +265,12 @@ def build(
         **place,
         folder=None,
         metrics={name[: names.MAX_NAME]: value for name, value in finite.items()},
-        tags=_tags(evaluation, prefix, [name for name in chosen if not math.isfinite(chosen[name])], written),
+        tags=_tags(
+            evaluation,
+            prefix,
+            [name for name in chosen if not math.isfinite(chosen[name])],
+            written,
+        ),
         images=images,
         table=names.file_name(names.CLASSES_FILE, prefix),
         dataset=data,
@@ -254,7 +283,11 @@ def build(
 
 
 def build_into(
-    evaluation: BaseEvaluation, folder: Path, *, listed: BaseEvaluation | None = None, **options: Any
+    evaluation: BaseEvaluation,
+    folder: Path,
+    *,
+    listed: BaseEvaluation | None = None,
+    **options: Any,
 ) -> Package:
     """Make the whole package in a given folder, with options of :class:`Destination`."""
 
@@ -272,8 +305,12 @@ def rewrite(package: Package, files: Mapping[str, bytes] = MappingProxyType({}))
 
 
 def _manifest(package: Package) -> bytes:
-    plain = {name: value for name, value in vars(package).items() if name not in ("folder", "content")}
-    return json.dumps({"schema": schemas.MANIFEST.newest, **plain}, ensure_ascii=False, indent=1).encode("utf-8")
+    plain = {
+        name: value for name, value in vars(package).items() if name not in ("folder", "content")
+    }
+    return json.dumps(
+        {"schema": schemas.MANIFEST.newest, **plain}, ensure_ascii=False, indent=1
+    ).encode("utf-8")
 
 
 def _in_memory(write: Callable[[BinaryIO], object]) -> bytes:
@@ -296,10 +333,14 @@ def _draw(
     pictures |= draw_pictures(evaluation, problems, figures=wanted, about=About(**about))
 
 
-def _tags(evaluation: BaseEvaluation, prefix: str, undefined: list[str], written: dict[str, bytes]) -> dict[str, str]:
+def _tags(
+    evaluation: BaseEvaluation, prefix: str, undefined: list[str], written: dict[str, bytes]
+) -> dict[str, str]:
     tags = {"samples": f"{evaluation.n_samples:.15g}"}
     if not isinstance(evaluation, Evaluation):
-        parts = {name: f"{evaluation.sizes[name]} {name}, {part}" for name, part in evaluation.design}
+        parts = {
+            name: f"{evaluation.sizes[name]} {name}, {part}" for name, part in evaluation.design
+        }
         tags |= {"kind": evaluation.kind, **parts}
     if evaluation.positive is not None:
         tags["positive"] = str(evaluation.positive)
@@ -327,7 +368,8 @@ def digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
         file = names.file_name(name, prefix)
         if file in written:
             entries[names.digest_key(name)] = digest_of(written[file])
-            if prefix and name == names.PREDICTIONS_FILE:  # a regrouped evaluation may have pointed elsewhere
+            # a regrouped evaluation may have pointed elsewhere
+            if prefix and name == names.PREDICTIONS_FILE:
                 entries[names.ROWS_FILE] = file
     return entries
 

@@ -92,16 +92,21 @@ def in_forked_workers(action: Callable[[], object]) -> None:
 def watch_forks() -> None:
     """Register what happens at a fork: when the first log begins, or the first lock is taken, not at import."""
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_before_fork, after_in_parent=lambda: _gate.release(), after_in_child=_forked)
+        os.register_at_fork(
+            before=_before_fork, after_in_parent=lambda: _gate.release(), after_in_child=_forked
+        )
 
 
 def _before_fork() -> None:
     forking = threading.get_ident()
     _gate.acquire()
     _gate.wait_for(
-        lambda: not any(imports and thread != forking for thread, imports in _under_way.values()), IMPORT_PATIENCE
+        lambda: not any(imports and thread != forking for thread, imports in _under_way.values()),
+        IMPORT_PATIENCE,
     )
-    if not _gate.wait_for(lambda: all(thread == forking for thread, _ in _under_way.values()), FORK_PATIENCE):
+    if not _gate.wait_for(
+        lambda: all(thread == forking for thread, _ in _under_way.values()), FORK_PATIENCE
+    ):
         _under_way.clear()
 
 

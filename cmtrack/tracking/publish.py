@@ -41,7 +41,8 @@ REVIEWS = ": reviews"
 """End of the name of an experiment that holds the reviews of another."""
 _LABEL = "(review)"
 _MAX_TAG = 4000
-_FORMER = former_tag("criterion", "")  # reviews of earlier versions left it, and each review replaces the one before
+# reviews of earlier versions left it, and each review replaces the one before
+_FORMER = former_tag("criterion", "")
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,9 @@ def publish(
         if run.tracking_uri and run.tracking_uri not in clients:
             clients[run.tracking_uri] = client_for(run.tracking_uri)
     if alias is not None and comparison.best is None:
-        raise ValueError(f"no run is chosen, so the alias {alias!r} cannot be set: {lead(comparison)}")
+        raise ValueError(
+            f"no run is chosen, so the alias {alias!r} cannot be set: {lead(comparison)}"
+        )
     client = clients[home.tracking_uri]
     version = None if alias is None else version_for(home, client, registered_model)
     problems: list[str] = []
@@ -109,11 +112,15 @@ def publish(
         end_run(client, run_id, "FAILED")
         raise
     end_run(client, run_id)
-    texts = _Said(comparison, run_id, artifact_link(str(experiment_id), run_id, HTML_FILE), problems)
+    texts = _Said(
+        comparison, run_id, artifact_link(str(experiment_id), run_id, HTML_FILE), problems
+    )
     given_versions = {} if version is None else {home.run_id: [version]}
     runs, models, versions = texts.tag_all(clients, given_versions)
     set_alias = "" if alias is None else _set_alias(client, version, alias, run_id)
-    return LoggedReview(run_id, str(experiment_id), runs, models, set_alias, tuple(problems), versions)
+    return LoggedReview(
+        run_id, str(experiment_id), runs, models, set_alias, tuple(problems), versions
+    )
 
 
 def review_of(run: Run) -> Run | None:
@@ -133,7 +140,9 @@ def review_of(run: Run) -> Run | None:
 
 
 def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> str:
-    with mlflow_errors_as(f"the review is logged as run {review}, but the alias {alias!r} was refused"):
+    with mlflow_errors_as(
+        f"the review is logged as run {review}, but the alias {alias!r} was refused"
+    ):
         client.set_registered_model_alias(version.name, alias, version.version)
     client.set_tag(review, tag("alias"), f"{version.name}@{alias}")
     return f"models:/{version.name}@{alias} (version {version.version})"
@@ -144,7 +153,11 @@ def _home(comparison: Comparison) -> Run:
     best, others = comparison.best, [*_others(comparison)]
     if not others:
         raise ValueError("a review needs a run that is ranked or that a gate stopped, got none")
-    first = next((run for run in others if run.tracking_uri), others[0]) if best is None else best.runs[0].run
+    first = (
+        next((run for run in others if run.tracking_uri), others[0])
+        if best is None
+        else best.runs[0].run
+    )
     if not first.tracking_uri:
         raise ValueError(
             "these evaluations are in no run, so there is no store to log the review to: Comparison.report writes it "
@@ -165,9 +178,16 @@ def _own_experiment(client: MlflowClient, of: str, problems: list[str]) -> str:
     home = client.get_experiment(of)
     if home.name.endswith(REVIEWS):
         return of
-    served = urlsplit(home.artifact_location or "").scheme in ("", "http", "https", "mlflow-artifacts")
+    served = urlsplit(home.artifact_location or "").scheme in (
+        "",
+        "http",
+        "https",
+        "mlflow-artifacts",
+    )
     try:
-        return experiment_named(client, home.name + REVIEWS, None if served else home.artifact_location)
+        return experiment_named(
+            client, home.name + REVIEWS, None if served else home.artifact_location
+        )
     except (MlflowException, ValueError) as error:
         problems.append(f"the review is in the experiment of its runs: {first_line(error)}")
         return of
@@ -195,16 +215,30 @@ def _numbers_and_question(comparison: Comparison) -> tuple[list[Metric], list[Pa
     from mlflow.entities import Metric, Param
 
     best, tied, now = comparison.best, len(_tied(comparison)), int(time.time() * 1000)
-    numbers: dict[str, float] = {"runs": len(comparison), "stopped": len(comparison.failed), "tied": tied}
+    numbers: dict[str, float] = {
+        "runs": len(comparison),
+        "stopped": len(comparison.failed),
+        "tied": tied,
+    }
     value = math.nan if best is None else best.value
     if math.isfinite(value):
         numbers["best"] = value
-    asked = {key: value.describe() if hasattr(value, "describe") else value for key, value in given(comparison).items()}
-    asked |= {"rank_by": comparison.criterion, "require": "; ".join(gate.text for gate in comparison.gates)}
+    asked = {
+        key: value.describe() if hasattr(value, "describe") else value
+        for key, value in given(comparison).items()
+    }
+    asked |= {
+        "rank_by": comparison.criterion,
+        "require": "; ".join(gate.text for gate in comparison.gates),
+    }
     named = CompareSpec.entries().keys() - {"tracking_uri"}
     return (
         [Metric(f"review/{key}", value, now, 0) for key, value in numbers.items()],
-        [Param(key, str(value)[:_MAX_TAG]) for key, value in sorted(asked.items()) if key in named and value],
+        [
+            Param(key, str(value)[:_MAX_TAG])
+            for key, value in sorted(asked.items())
+            if key in named and value
+        ],
     )
 
 
@@ -214,7 +248,9 @@ def _tied(comparison: Comparison) -> list[str]:
     return [entry.name for entry in comparison.ranking.tied]
 
 
-def _upload(comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str], name: str) -> None:
+def _upload(
+    comparison: Comparison, client: MlflowClient, run_id: str, problems: list[str], name: str
+) -> None:
     from cmtrack.report.figures import About, draw_pictures
 
     shown = draw_pictures(comparison, problems, about=About(name, date=_today()))
@@ -283,16 +319,23 @@ class _Said:
             client = clients.get(run.tracking_uri)
             if client is None or not run.run_id:
                 continue
-            if self.attempt(f"tags of run {run.run_id}", partial(self.tag_run, client, run.run_id, standing)):
+            if self.attempt(
+                f"tags of run {run.run_id}", partial(self.tag_run, client, run.run_id, standing)
+            ):
                 runs.append(run.run_id)
             seen = [
-                self.attempt(f"tags of model {model_id}", partial(self.tag_model, client, model_id, standing))
+                self.attempt(
+                    f"tags of model {model_id}", partial(self.tag_model, client, model_id, standing)
+                )
                 for model_id in run.model_ids
             ]
             models += [model_id for model_id, done in zip(run.model_ids, seen, strict=True) if done]
             judged = list(given.get(run.run_id, ()))
             if not judged and all(seen):
-                self.attempt(f"model versions of run {run.run_id}", partial(_add_versions, judged, run, client))
+                self.attempt(
+                    f"model versions of run {run.run_id}",
+                    partial(_add_versions, judged, run, client),
+                )
             for version in judged:
                 name = f"models:/{version.name}/{version.version}"
                 describe = partial(self.describe_version, client, version, standing)
@@ -303,20 +346,27 @@ class _Said:
     def tag_run(self, client: MlflowClient, run_id: str, standing: str) -> None:
         from mlflow.entities import RunTag
 
-        before = client.get_run(run_id).data.tags  # a person may have changed the note since the run was listed
+        # a person may have changed the note since the run was listed
+        before = client.get_run(run_id).data.tags
         tags = self.tags(standing) | {NOTE: self.described(before.get(NOTE), standing)}
-        client.log_batch(run_id, tags=[RunTag(name, text) for name, text in tags.items()], synchronous=True)
+        client.log_batch(
+            run_id, tags=[RunTag(name, text) for name, text in tags.items()], synchronous=True
+        )
         if _FORMER in before:
             client.delete_tag(run_id, _FORMER)
 
     def tag_model(self, client: MlflowClient, model_id: str, standing: str) -> None:
         before = client.get_logged_model(model_id).tags
-        client.set_logged_model_tags(model_id, self.tags(standing) | {NOTE: self.described(before.get(NOTE), standing)})
+        client.set_logged_model_tags(
+            model_id, self.tags(standing) | {NOTE: self.described(before.get(NOTE), standing)}
+        )
         if _FORMER in before:
             client.delete_logged_model_tag(model_id, _FORMER)
 
     def describe_version(self, client: MlflowClient, version: Any, standing: str) -> None:
-        client.update_model_version(version.name, version.version, self.described(version.description, standing))
+        client.update_model_version(
+            version.name, version.version, self.described(version.description, standing)
+        )
         for name, text in self.tags(standing).items():
             client.set_model_version_tag(version.name, version.version, name, text)
         if _FORMER in version.tags:

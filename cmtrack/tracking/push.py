@@ -124,7 +124,11 @@ class _Push:
             client = self.clients.get(uri) or self.clients.setdefault(uri, client_for(uri or None))
             if run_id is None or not within_patience(lambda _: _exists(str(run_id), client)):
                 if self.experiment_name is None:
-                    missing = "it was meant for no run" if run_id is None else f"there is no run {run_id!r}"
+                    missing = (
+                        "it was meant for no run"
+                        if run_id is None
+                        else f"there is no run {run_id!r}"
+                    )
                     raise ValueError(f"{missing}: {_NAME_ONE}")
                 name = self.experiment_name
                 package = within_patience(lambda _: _with_run(package, client, name))
@@ -152,7 +156,11 @@ def _with_credentials(uri: str | None) -> str | None:
     if uri is None or untrusted.without_credentials(current) == uri:
         return current if uri else uri
     served = uri.lower().startswith(("http:", "https:"))
-    if served and mlflow_inside.has_secret(uri) and not (current.startswith("http") and origin(uri) == origin(current)):
+    if (
+        served
+        and mlflow_inside.has_secret(uri)
+        and not (current.startswith("http") and origin(uri) == origin(current))
+    ):
         shown = untrusted.without_credentials(uri)
         raise ValueError(
             f"it names the server {shown!r:.80}, which is not the one that is set and would get your password or "
@@ -173,7 +181,9 @@ def _exists(run_id: str, client: MlflowClient) -> bool:
     return True
 
 
-def _with_run(package: packages.Package, client: MlflowClient, experiment_name: str) -> packages.Package:
+def _with_run(
+    package: packages.Package, client: MlflowClient, experiment_name: str
+) -> packages.Package:
     """Create a run for an evaluation without one; its id is stored in the entry before anything is sent."""
     assert package.folder is not None
     run = client.create_run(experiment_named(client, experiment_name), run_name=package.folder.name)
@@ -194,10 +204,14 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
     try:
         evaluation = loads(untrusted.read_file(file, MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"it was interrupted before the evaluation was complete: {first_line(error)}") from None
+        raise ValueError(
+            f"it was interrupted before the evaluation was complete: {first_line(error)}"
+        ) from None
     rows: bytes | None = None
     try:
-        rows = untrusted.read_file(file.with_name(file_name(PREDICTIONS_FILE, place["prefix"])), MAX_BYTES)
+        rows = untrusted.read_file(
+            file.with_name(file_name(PREDICTIONS_FILE, place["prefix"])), MAX_BYTES
+        )
         evaluation = evaluation.with_rows(rows)
     except (OSError, ValueError):
         rows = None
@@ -207,14 +221,23 @@ def _rebuilt(entry: spool.Entry) -> packages.Package:
         on_existing="error" if intent.get("on_existing") == "error" else "replace",
         dataset=checked_name(intent.get("dataset")),
     )
-    asked: dict[str, Any] = {} if rows is None else {"rows": lambda file: file.write(rows), "listed": evaluation}
-    problems = ["the rows: it was interrupted before they were written"] * bool(intent.get("rows") and not rows)
+    asked: dict[str, Any] = (
+        {} if rows is None else {"rows": lambda file: file.write(rows), "listed": evaluation}
+    )
+    problems = ["the rows: it was interrupted before they were written"] * bool(
+        intent.get("rows") and not rows
+    )
     with spool.claimed(entry.folder) as ours:
         if not ours:
             raise BusyEntry("it is being sent already")
         with spool.new_entry(of=entry.folder) as draft:
             package = packages.build(
-                evaluation, draft.write, to, **asked, problems=problems, timestamp=spool.made(entry.name)
+                evaluation,
+                draft.write,
+                to,
+                **asked,
+                problems=problems,
+                timestamp=spool.made(entry.name),
             )
             folder = draft.settle()
         if folder is None:

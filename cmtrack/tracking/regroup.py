@@ -158,7 +158,14 @@ def regroup_runs(
     _check_apart(prefix, source_prefix)
     chosen = list({run.run_id: (run, client) for run, client in with_clients(runs)}.values())
     few = len(chosen) <= FIGURES_UP_TO
-    job = _Job(grouping, positive, prefix, source_prefix, few if figures == "auto" else bool(figures), dry_run)
+    job = _Job(
+        grouping,
+        positive,
+        prefix,
+        source_prefix,
+        few if figures == "auto" else bool(figures),
+        dry_run,
+    )
     tell = progress or (lambda *_: None)
 
     def regroup(found: tuple[TrackedRun, MlflowClient]) -> RegroupedRun:
@@ -178,7 +185,11 @@ def regroup_runs(
         try:
             out.append(future.result())
         except Exception as error:  # of whatever kind: the other runs are none the worse for it
-            out.append(RegroupedRun(run.run_id, run.name, "left out", plain_reason(error, run), prefix=prefix))
+            out.append(
+                RegroupedRun(
+                    run.run_id, run.name, "left out", plain_reason(error, run), prefix=prefix
+                )
+            )
     tell("done", len(chosen), len(chosen))
     return out
 
@@ -190,7 +201,9 @@ def default_prefix(grouping: Grouping) -> str:
     """
     legal = re.sub(r"[^A-Za-z0-9-]+", "_", grouping.name).strip("_-")
     if not legal:
-        raise ValueError(f"no prefix can be made from the grouping's name {grouping.name!r}: give prefix=")
+        raise ValueError(
+            f"no prefix can be made from the grouping's name {grouping.name!r}: give prefix="
+        )
     return f"{legal}_"
 
 
@@ -209,8 +222,11 @@ class _Job:
             return False
         entries = names.digests(run.tags, self.prefix)
         mark, _, made = entries.get(names.REGROUPING, "").partition(" ")
-        sought = {self._mark(run, figures) for figures in ((True,) if with_figures else (True, False))}
-        whole = made == entries.get(names.digest_key(names.EVALUATION_FILE))  # nothing else came after it
+        sought = {
+            self._mark(run, figures) for figures in ((True,) if with_figures else (True, False))
+        }
+        # nothing else came after it
+        whole = made == entries.get(names.digest_key(names.EVALUATION_FILE))
         return bool(mark) and mark in sought and whole
 
     def done(self, run: TrackedRun) -> RegroupedRun:
@@ -220,17 +236,34 @@ class _Job:
         return replace(self._outcome(run, "completed", warnings, before, after), already_done=True)
 
     def _outcome(
-        self, run: TrackedRun, status: str, warnings: Sequence[str], before: dict[str, float], after: dict[str, float]
+        self,
+        run: TrackedRun,
+        status: str,
+        warnings: Sequence[str],
+        before: dict[str, float],
+        after: dict[str, float],
     ) -> RegroupedRun:
-        return RegroupedRun(run.run_id, run.name, status, "", tuple(warnings), self.prefix, before, after)
+        return RegroupedRun(
+            run.run_id, run.name, status, "", tuple(warnings), self.prefix, before, after
+        )
 
     def _mark(self, run: TrackedRun, figures: bool) -> str:
         """Digest of source and grouping; empty if the source has no digests."""
         entries = names.digests(run.tags, self.source_prefix)
-        sources = [entries.get(names.digest_key(name)) for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE)]
+        sources = [
+            entries.get(names.digest_key(name))
+            for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE)
+        ]
         if sources[0] is None:
             return ""
-        made = [version("cmtrack"), self.source_prefix, *sources, self.grouping.to_dict(), self.positive, figures]
+        made = [
+            version("cmtrack"),
+            self.source_prefix,
+            *sources,
+            self.grouping.to_dict(),
+            self.positive,
+            figures,
+        ]
         return digest_of(json.dumps(made, sort_keys=True, default=repr).encode())
 
     def regroup(self, run: TrackedRun, client: MlflowClient) -> RegroupedRun:
@@ -242,9 +275,13 @@ class _Job:
         lacking = check_classes(before.labels, self.grouping)
         after = before.regroup(self.grouping, positive=self.positive)
         if not self.dry_run:
-            mark = "" if problems else self._mark(run, self.figures)  # what lacks its rows may be whole another time
+            # what lacks its rows may be whole another time
+            mark = "" if problems else self._mark(run, self.figures)
             problems += self._write(run, client, after, mark, rows=before.rows is not None)
-        status, warnings = "planned" if self.dry_run else "completed", (*problems, *lacking, *after.warnings)
+        status, warnings = (
+            "planned" if self.dry_run else "completed",
+            (*problems, *lacking, *after.warnings),
+        )
         return self._outcome(run, status, warnings, _headline(before), _headline(after))
 
     def _in_the_way(self, run: TrackedRun) -> str:
@@ -256,10 +293,18 @@ class _Job:
         """The evaluation, with its rows if they were kept and are intact."""
         evaluation = evaluation_of(run, client, self.source_prefix)
         evaluation, problem = with_kept_predictions(evaluation, run, client, self.source_prefix)
-        return of_classes(evaluation), (f"regrouped without its predictions by row: {problem}",) if problem else ()
+        return of_classes(evaluation), (
+            f"regrouped without its predictions by row: {problem}",
+        ) if problem else ()
 
     def _write(
-        self, run: TrackedRun, client: MlflowClient, evaluation: Evaluation, mark: str, *, rows: bool
+        self,
+        run: TrackedRun,
+        client: MlflowClient,
+        evaluation: Evaluation,
+        mark: str,
+        *,
+        rows: bool,
     ) -> tuple[str, ...]:
         entries: dict[str, str | None] = {}
         if rows:
@@ -270,8 +315,15 @@ class _Job:
         origin = names.file_name(names.EVALUATION_FILE, self.source_prefix)
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
         with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
-            to = {"run_id": run.run_id, "run_name": run.name, "prefix": self.prefix, "figures": self.figures}
-            package = build_into(evaluation, Path(scratch) / "package", listed=with_kept_rows(evaluation)[0], **to)
+            to = {
+                "run_id": run.run_id,
+                "run_name": run.name,
+                "prefix": self.prefix,
+                "figures": self.figures,
+            }
+            package = build_into(
+                evaluation, Path(scratch) / "package", listed=with_kept_rows(evaluation)[0], **to
+            )
             made = names.digests(package.tags, self.prefix)[names.digest_key(names.EVALUATION_FILE)]
             entries[names.REGROUPING] = f"{mark} {made}".strip()
             tags = names.with_digests(package.tags, self.prefix, entries)
@@ -285,7 +337,9 @@ def _check_apart(prefix: str, source_prefix: str) -> None:
         alike = names.tag("status", prefix) == names.tag("status", other)
         if alike or names.file_name("", prefix) == names.file_name("", other):
             evaluation = f"the evaluation under {other!r}" if other else "the run's own evaluation"
-            raise ValueError(f"prefix must be another one, got {prefix!r}: it would overwrite {evaluation}")
+            raise ValueError(
+                f"prefix must be another one, got {prefix!r}: it would overwrite {evaluation}"
+            )
 
 
 def _logged(run: TrackedRun, prefix: str) -> dict[str, float]:
@@ -301,4 +355,8 @@ def _logged(run: TrackedRun, prefix: str) -> dict[str, float]:
 
 def _headline(evaluation: Evaluation) -> dict[str, float]:
     catalog = evaluation.catalog
-    return {n: value for n, value in evaluation.metrics.items() if catalog.lookup(n).headline and math.isfinite(value)}
+    return {
+        n: value
+        for n, value in evaluation.metrics.items()
+        if catalog.lookup(n).headline and math.isfinite(value)
+    }

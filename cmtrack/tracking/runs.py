@@ -33,7 +33,9 @@ _SHORT_ID = re.compile(r"[0-9a-f]{8,31}")
 _NAME = re.compile(r"[^'\"`\\%]+")
 """Names that a search may hold: MLflow's filters have no escape for quotes."""
 _RULE = "a run is given by its id, the first 8 characters of it, or its name if no other run has it"
-_MODEL_SOURCE = re.compile(r"models:/(?P<id>m-[0-9a-zA-Z_-]+)/?|.*/models/(?P<folder>m-[0-9a-f]{32})/artifacts/?")
+_MODEL_SOURCE = re.compile(
+    r"models:/(?P<id>m-[0-9a-zA-Z_-]+)/?|.*/models/(?P<folder>m-[0-9a-f]{32})/artifacts/?"
+)
 """Sources of a model version that hold a logged model's id: its URI, or the folder of its files."""
 _VERSION_SOURCE = re.compile(r"models:/(?P<name>[^/@]+)/(?P<version>[0-9]+)")
 _RUN_SOURCE = re.compile(r"runs:/(?P<run>[^/]+)/(?P<model>.+)")
@@ -64,7 +66,9 @@ class TrackedRun(Run):
     @property
     def prefixes(self) -> tuple[str, ...]:
         """The prefixes of complete evaluations, as logged; "" means without a prefix."""
-        matches = (_STATUS.fullmatch(name) for name, text in self.tags.items() if text == "completed")
+        matches = (
+            _STATUS.fullmatch(name) for name, text in self.tags.items() if text == "completed"
+        )
         return tuple(sorted(self.logged_prefix(match[1] or "") for match in matches if match))
 
     def logged_prefix(self, prefix: str) -> str:
@@ -74,18 +78,28 @@ class TrackedRun(Run):
         plain = prefix.rstrip("/ ._-")
         endings = dict.fromkeys((prefix.removeprefix(plain), "", "/", "_", "-", ".", " "))
         for candidate in (plain + ending for ending in endings):
-            if any(name.startswith(f"{candidate}{section}/") for name in self.metrics for section in _SECTIONS):
+            if any(
+                name.startswith(f"{candidate}{section}/")
+                for name in self.metrics
+                for section in _SECTIONS
+            ):
                 return candidate
         return prefix
 
     def _others(self) -> str:
         """The prefixes of other evaluations in a run that lacks one, in words."""
         named = [prefix for prefix in self.prefixes if prefix]
-        named_prefixes = f"evaluations under the prefixes {', '.join(map(repr, named))}" if named else ""
+        named_prefixes = (
+            f"evaluations under the prefixes {', '.join(map(repr, named))}" if named else ""
+        )
         if len(named) == 1:
             named_prefixes = f"one under the prefix {named[0]!r}"
         if "" in self.prefixes:
-            named_prefixes = f"one without a prefix and {named_prefixes}" if named_prefixes else "one without a prefix"
+            named_prefixes = (
+                f"one without a prefix and {named_prefixes}"
+                if named_prefixes
+                else "one without a prefix"
+            )
         return f"; it has {named_prefixes}" if named_prefixes else ""
 
 
@@ -110,7 +124,9 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
         artifact_uri=info.artifact_uri or "",
         start_time=info.start_time or 0,
         end_time=info.end_time or 0,
-        datasets=tuple(dict.fromkeys((str(one.dataset.name), str(one.dataset.digest)) for one in inputs)),
+        datasets=tuple(
+            dict.fromkeys((str(one.dataset.name), str(one.dataset.digest)) for one in inputs)
+        ),
         model_size=_logged_size(data.tags),
         model_ids=tuple(untrusted.identifier(model, "a model's id") for model in models),
     )
@@ -159,7 +175,11 @@ def search(
         size = PAGE if max_runs is None else min(PAGE, max_runs - seen)
         with mlflow_errors_as("the tracking store refused the search"):
             page = client.search_runs(
-                list(experiment_ids), filter_string, max_results=size, order_by=list(order_by), page_token=token
+                list(experiment_ids),
+                filter_string,
+                max_results=size,
+                order_by=list(order_by),
+                page_token=token,
             )
         yield from (from_entity(run, client) for run in page)
         seen += len(page)
@@ -196,11 +216,15 @@ def active_experiment_id() -> str:
     if experiment_id is None and name is not None:
         client = client_for()
         experiment = client.get_experiment_by_name(name)
-        experiment_id = client.create_experiment(name) if experiment is None else experiment.experiment_id
+        experiment_id = (
+            client.create_experiment(name) if experiment is None else experiment.experiment_id
+        )
     return str(mlflow_inside.default_experiment_id() if experiment_id is None else experiment_id)
 
 
-def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[str] = ()) -> TrackedRun:
+def find(
+    reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[str] = ()
+) -> TrackedRun:
     """The run that a reference means.
 
     TypeError or ValueError if the reference is of no such form, no store knows it, or an id begins like several;
@@ -224,7 +248,9 @@ def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[
             return from_entity(client.get_run(run_id), client, models)
         except MlflowException as error:
             if error.error_code not in ABSENT:
-                raise ConnectionError(f"{shown_uri(client)} did not answer: {first_line(error)}") from None
+                raise ConnectionError(
+                    f"{shown_uri(client)} did not answer: {first_line(error)}"
+                ) from None
             problems.append(f"{shown_uri(client)}: {first_line(error)}")
     if _SHORT_ID.fullmatch(text):
         by_id = _matching(f"attributes.run_id LIKE '{text}%'", clients, experiments)
@@ -241,12 +267,18 @@ def find(reference: Any, clients: Sequence[MlflowClient], experiments: Sequence[
     raise ValueError(f"there is no run {text!r} ({'; '.join(problems)}){rule}")
 
 
-def _matching(condition: str, clients: Sequence[MlflowClient], experiments: Sequence[str]) -> list[TrackedRun]:
+def _matching(
+    condition: str, clients: Sequence[MlflowClient], experiments: Sequence[str]
+) -> list[TrackedRun]:
     """The runs of all stores that meet a condition, by id; no more than can be listed, and one."""
     by_id: dict[str, TrackedRun] = {}
     for client in clients:
         named = [client.get_experiment_by_name(name) for name in experiments]
-        inside = [one for one in named if one is not None] if experiments else client.search_experiments()
+        inside = (
+            [one for one in named if one is not None]
+            if experiments
+            else client.search_experiments()
+        )
         ids = [str(experiment.experiment_id) for experiment in inside]
         if ids:
             for run in search(client, ids, condition, max_runs=_MOST_ALIKE + 1):
@@ -263,7 +295,9 @@ def _only(runs: Sequence[TrackedRun], what_they_share: str) -> TrackedRun:
     raise ValueError(f"several runs {what_they_share}: {listed}{more}")
 
 
-def newest(client: MlflowClient, experiments: Sequence[str], filter_string: str = "", prefix: str = "") -> TrackedRun:
+def newest(
+    client: MlflowClient, experiments: Sequence[str], filter_string: str = "", prefix: str = ""
+) -> TrackedRun:
     """The newest finished run with an evaluation, in the named experiments or the active one.
 
     ValueError if there is none, or the store refuses the filter.
@@ -289,7 +323,10 @@ def find_all(
 ) -> list[TrackedRun]:
     """The referenced runs in order, fetched in parallel; errors as in :func:`find`."""
     asked = [(reference, clients_of(reference), experiments) for reference in references]
-    return [job.result() for job in each(lambda given: find(*given), asked, lambda _, done: progress(done))]
+    return [
+        job.result()
+        for job in each(lambda given: find(*given), asked, lambda _, done: progress(done))
+    ]
 
 
 def with_clients(runs: Any) -> list[tuple[TrackedRun, MlflowClient]]:
@@ -297,11 +334,15 @@ def with_clients(runs: Any) -> list[tuple[TrackedRun, MlflowClient]]:
     client = cache(client_for)
 
     def clients_of(reference: Any) -> list[MlflowClient]:
-        return [client(reference.tracking_uri or None if isinstance(reference, TrackedRun) else None)]
+        return [
+            client(reference.tracking_uri or None if isinstance(reference, TrackedRun) else None)
+        ]
 
     references = as_references(runs)
     tracked = find_all(references, clients_of)
-    return [(run, *clients_of(reference)) for run, reference in zip(tracked, references, strict=True)]
+    return [
+        (run, *clients_of(reference)) for run, reference in zip(tracked, references, strict=True)
+    ]
 
 
 def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
@@ -336,8 +377,14 @@ def _as_text(reference: Any) -> str:
             if isinstance(value, str):
                 return value
     kind = type(reference).__name__
-    hint = '; name evaluations: compare({"a": first, "b": second})' if isinstance(reference, BaseEvaluation) else ""
-    raise TypeError(f"a run must be an id, a name, a model URI, or an object with a run_id, got {kind}{hint}")
+    hint = (
+        '; name evaluations: compare({"a": first, "b": second})'
+        if isinstance(reference, BaseEvaluation)
+        else ""
+    )
+    raise TypeError(
+        f"a run must be an id, a name, a model URI, or an object with a run_id, got {kind}{hint}"
+    )
 
 
 def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
@@ -356,7 +403,9 @@ def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
     else:
         model, _, number = name.rpartition("/")
         if not model:
-            raise ValueError(f"a model must read 'models:/name/3' or 'models:/name@alias', got {text!r}")
+            raise ValueError(
+                f"a model must read 'models:/name/3' or 'models:/name@alias', got {text!r}"
+            )
         version = client.get_model_version(model, number)
     model_id = _model_id(version, client)
     if model_id:
@@ -379,11 +428,15 @@ def _run_of_model(model_id: str, client: MlflowClient) -> str:
 
 def as_references(runs: Any) -> list[Any]:
     """References from the argument of ``compare(runs)``: one, several, or a frame of ``mlflow.search_runs``."""
-    if isinstance(runs, (str, TrackedRun)) or (hasattr(runs, "run_id") and not hasattr(runs, "columns")):
+    if isinstance(runs, (str, TrackedRun)) or (
+        hasattr(runs, "run_id") and not hasattr(runs, "columns")
+    ):
         return [runs]
     if hasattr(runs, "columns"):
         if "run_id" not in runs.columns:
-            raise ValueError(f"a frame of runs must have a column run_id, got {list(runs.columns)[:5]}")
+            raise ValueError(
+                f"a frame of runs must have a column run_id, got {list(runs.columns)[:5]}"
+            )
         return list(runs["run_id"])
     if isinstance(runs, Mapping) or not isinstance(runs, Iterable):
         raise TypeError(f"runs must be run ids or objects, got {type(runs).__name__}")
@@ -392,7 +445,9 @@ def as_references(runs: Any) -> list[Any]:
 
 def version_for(run: Run, client: MlflowClient, registered_model: str | None = None) -> Any:
     """The only model version of a run or its logged models; ValueError if there is none, or more than one."""
-    versions = {(version.name, str(version.version)): version for version in versions_of(run, client)}
+    versions = {
+        (version.name, str(version.version)): version for version in versions_of(run, client)
+    }
     if registered_model is not None:
         versions = {key: version for key, version in versions.items() if key[0] == registered_model}
     of = f"of {registered_model!r} " if registered_model is not None else ""
@@ -405,8 +460,14 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
     if len(versions) > 1:
         listed = ", ".join(f"{name} version {number}" for name, number in sorted(versions)[:6])
         names = {name for name, _ in versions}
-        hint = "registered_model= says which model" if len(names) > 1 else "set the alias by hand for the one you mean"
-        raise ValueError(f"{len(versions)} registered versions {of}come from {who}: {listed}; {hint}")
+        hint = (
+            "registered_model= says which model"
+            if len(names) > 1
+            else "set the alias by hand for the one you mean"
+        )
+        raise ValueError(
+            f"{len(versions)} registered versions {of}come from {who}: {listed}; {hint}"
+        )
     return next(iter(versions.values()))
 
 
@@ -416,7 +477,9 @@ def versions_of(run: Run, client: MlflowClient) -> list[Any]:
     # a list of runs by the store has the models that they made, but not those that they took
     model_ids = run.model_ids or tuple(evaluated_models(client.get_run(run.run_id)))
     if model_ids:  # a run may have registered other models than the evaluated one
-        versions = [version for version in versions if _model_id(version, client) in (*model_ids, None)]
+        versions = [
+            version for version in versions if _model_id(version, client) in (*model_ids, None)
+        ]
     for model_id in model_ids:
         with mlflow_errors_as(f"the logged model {model_id!r} cannot be read"):
             source_run = client.get_logged_model(model_id).source_run_id
@@ -444,7 +507,9 @@ def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None
         return logged["id"] or logged["folder"]
     original = _VERSION_SOURCE.fullmatch(source)
     if original and copies < _MOST_COPIES:
-        return _model_id(client.get_model_version(original["name"], original["version"]), client, copies + 1)
+        return _model_id(
+            client.get_model_version(original["name"], original["version"]), client, copies + 1
+        )
     from_run = _RUN_SOURCE.fullmatch(source)
     if from_run:
         return _named_model(from_run["run"], from_run["model"], client)

@@ -107,7 +107,9 @@ def segment_runs(
     for run, client in with_clients(runs):
         logged = run.logged_prefix(prefix)
         try:
-            evaluation = of_classes(with_predictions(evaluation_of(run, client, logged), run, client, logged))
+            evaluation = of_classes(
+                with_predictions(evaluation_of(run, client, logged), run, client, logged)
+            )
             places = _places(evaluation, columns, table, row_ids, y_true)
             chosen = {name: columns[name] for division in divisions for name in division}
             if places is not None:  # by the index of a frame
@@ -121,13 +123,17 @@ def segment_runs(
     return done
 
 
-def _places(evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_true: str | None) -> Any:
+def _places(
+    evaluation: Evaluation, columns: Any, table: Any, row_ids: Any, y_true: str | None
+) -> Any:
     """The table's row index for each row of a run; None if both have the same order.
 
     ValueError if they do not match.
     """
     statistics = evaluation.statistics
-    places = places_in(table, columns, row_ids, statistics.digest.rows, statistics.row_ids, _INSTEAD)
+    places = places_in(
+        table, columns, row_ids, statistics.digest.rows, statistics.row_ids, _INSTEAD
+    )
     if places is None and y_true is not None:
         _check_labels(evaluation, columns[y_true])
     elif places is None and row_ids is None:

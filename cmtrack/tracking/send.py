@@ -91,14 +91,17 @@ def send(
         step = max((known for known in (shown_step, held_step) if known is not None), default=0)
     newest = _newest(run, package, step)
     if is_there(run, package):
-        waiting = (entry.folder for entry in spool.entries())  # perhaps another one of this place, made in between
+        # perhaps another one of this place, made in between
+        waiting = (entry.folder for entry in spool.entries())
         if newest < package.timestamp and any(folder != package.folder for folder in waiting):
             client.set_tag(run_id, names.tag(AGAIN, package.prefix), str(package.timestamp))
         return Sent()
     status, files = names.tag("status", package.prefix), package.files
     there = what_is_there(run, package)
     if there and package.on_existing == "error":
-        raise ValueError(f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'")
+        raise ValueError(
+            f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'"
+        )
     waits = late()
     is_outdated = newest > package.timestamp and (held_step is None or step <= held_step)
     if is_outdated and package.step is None and not waits:
@@ -107,25 +110,38 @@ def send(
     is_lower = held_step is not None and step < held_step
     if (is_lower or (is_outdated and waits)) and run.data.tags.get(status) == "completed":
         if package.step is None:
-            if _holds_all_of(run, package):  # one that was cut off before it had its rows lacks only what is there
+            # one that was cut off before it had its rows lacks only what is there
+            if _holds_all_of(run, package):
                 return Sent()
             raise ValueError(
                 f"run {run_id} holds an evaluation with a later time, which stays: `cmtrack push --replace` puts this "
                 "one in its place, and removing its folder discards it"
             )
         _log_metrics(client, run_id, metrics, answered)
-        held = f"the evaluation of step {held_step}" if is_lower else f"a later evaluation of step {step}"
+        held = (
+            f"the evaluation of step {held_step}"
+            if is_lower
+            else f"a later evaluation of step {step}"
+        )
         return Sent((f"run {run_id} holds {held}, which stays", *problems), stays=True)
     if shown_step is not None and step < shown_step:
         problems += (f"run {run_id} has metrics of step {shown_step}, but not its evaluation",)
     client = artifacts.filing(client, run.info.artifact_uri)
     client.set_tag(run_id, status, "started")
-    refused = _refusal(lambda: _upload(client, package, files[0])) if files else "no place could be written"
+    refused = (
+        _refusal(lambda: _upload(client, package, files[0]))
+        if files
+        else "no place could be written"
+    )
     answered()
     _log_metrics(client, run_id, metrics, answered)
     if refused:
         client.set_tag(run_id, status, METRICS_ONLY)
-        state = f"the store refused {files[0]} ({refused}): the run" if files else f"{refused}: run {run_id}"
+        state = (
+            f"the store refused {files[0]} ({refused}): the run"
+            if files
+            else f"{refused}: run {run_id}"
+        )
         raise ValueError(f"{state} has the metrics only")
     left_out = dict(_optional(client, run, replace(package, step=step), files[1:], answered, late))
     datasets.log(client, run_id, package.dataset, _evaluated_elsewhere(run, metrics))
@@ -141,7 +157,8 @@ def send(
         tags[names.tag(STEP, package.prefix)] = str(step)
     tags[status] = "completed"
     replaced = ""
-    cut_off = package.step is None and run.data.tags.get(status, "completed") != "completed"  # perhaps of another one
+    # perhaps of another one
+    cut_off = package.step is None and run.data.tags.get(status, "completed") != "completed"
     if there or cut_off:
         replaced, untouched = _replaced(client, run, package, files, there)
         problems += untouched
@@ -163,7 +180,9 @@ class MixedUp(ConnectionError):
     """Another process has sent an evaluation to the same place at the same time: this one has to be sent again."""
 
 
-def _read_back(client: MlflowClient, run: Any, package: Package, sent: list[str]) -> tuple[str, ...]:
+def _read_back(
+    client: MlflowClient, run: Any, package: Package, sent: list[str]
+) -> tuple[str, ...]:
     """Compare the files of the run with those that were sent; return a problem if the store shows none.
 
     A proxy may answer "200" with a page of its own, or send to a login: the copy in the spool must not go on its word.
@@ -172,7 +191,9 @@ def _read_back(client: MlflowClient, run: Any, package: Package, sent: list[str]
     """
     try:
         items = client.list_artifacts(run.info.run_id)
-    except Exception:  # of whatever kind: MLflow lists no plain HTTP server, and some stores may not be listed
+    except (
+        Exception
+    ):  # of whatever kind: MLflow lists no plain HTTP server, and some stores may not be listed
         return _read_evaluation_back(client, run, package, sent[0])
     sizes = {item.path: item.file_size for item in items if not item.is_dir}
     for name in sent:
@@ -181,19 +202,27 @@ def _read_back(client: MlflowClient, run: Any, package: Package, sent: list[str]
         with package.path_of(name) as path:
             size = os.path.getsize(path)
         if sizes[name] is not None and sizes[name] != size:
-            raise MixedUp(f"the store has accepted {name}, and holds {sizes[name]:,} bytes in place of {size:,}")
+            raise MixedUp(
+                f"the store has accepted {name}, and holds {sizes[name]:,} bytes in place of {size:,}"
+            )
     return ()
 
 
-def _read_evaluation_back(client: MlflowClient, run: Any, package: Package, name: str) -> tuple[str, ...]:
+def _read_evaluation_back(
+    client: MlflowClient, run: Any, package: Package, name: str
+) -> tuple[str, ...]:
     """Compare the evaluation's file; NotThere if it is not the one that was sent."""
     try:
         content = artifacts.read(run.info.artifact_uri, name, client.tracking_uri)
     except FileNotFoundError:
         content = b""
     except (OSError, ValueError) as error:
-        return (f"the store shows no files ({first_line(error)}), so that they could not be compared",)
-    if digest_of(content) != names.digests(package.tags, package.prefix).get(names.digest_key(names.EVALUATION_FILE)):
+        return (
+            f"the store shows no files ({first_line(error)}), so that they could not be compared",
+        )
+    if digest_of(content) != names.digests(package.tags, package.prefix).get(
+        names.digest_key(names.EVALUATION_FILE)
+    ):
         raise NotThere(f"the store has accepted {name}, and does not hold it")
     return ()
 
@@ -203,7 +232,9 @@ _ROUNDS = 5
 """Times that shared tags are written: whoever writes last has seen what the others wrote."""
 
 
-def _close(client: MlflowClient, run: Any, package: Package, tags: dict[str, str], sent: list[str]) -> tuple[str, ...]:
+def _close(
+    client: MlflowClient, run: Any, package: Package, tags: dict[str, str], sent: list[str]
+) -> tuple[str, ...]:
     """Write the closing tags, and read back that neither they nor the evaluation's file are another writer's.
 
     MLflow has no transactions. Tags that several evaluations share, the description and the list of tables, are made
@@ -265,8 +296,14 @@ def _write_shared_tags(
                 part_tag = {names.tag(PART, part.prefix): part.text}
             others = _other_parts(before, part.prefix)
             shared = _shared_tags(before, others, part, gone, renews_block)
-            changed = {name: text for name, text in shared.items() if text != before.get(name, _EMPTY[name])}
-            closing = [RunTag(name, text) for name, text in ({**tags, **part_tag, **changed}).items()]
+            changed = {
+                name: text
+                for name, text in shared.items()
+                if text != before.get(name, _EMPTY[name])
+            }
+            closing = [
+                RunTag(name, text) for name, text in ({**tags, **part_tag, **changed}).items()
+            ]
             client.log_batch(run_id, tags=closing, synchronous=True)
             after = client.get_run(run_id).data.tags
         lacking = _lacking(shared, [*others, part])
@@ -309,7 +346,9 @@ class Part:
     def text(self) -> str:
         """The value of its tag, as JSON: with the first line of the block only if MLflow takes no more."""
         for block in (self.block, self.block.split("\n", 1)[0]):
-            text = json.dumps({"prefix": self.prefix, "block": block, "tables": self.tables}, ensure_ascii=False)
+            text = json.dumps(
+                {"prefix": self.prefix, "block": block, "tables": self.tables}, ensure_ascii=False
+            )
             if len(text) <= MAX_NOTE:
                 break
         return text
@@ -335,12 +374,20 @@ def _is_shared(tags: Mapping[str, str], prefix: str) -> bool:
 def _other_parts(tags: Mapping[str, str], prefix: str) -> list[Part]:
     """The parts of a run's evaluations under other prefixes, in the order of their tags' names."""
     own = names.tag(PART, prefix)
-    parts = [Part.from_text(text) for name, text in sorted(tags.items()) if _PART.fullmatch(name) and name != own]
+    parts = [
+        Part.from_text(text)
+        for name, text in sorted(tags.items())
+        if _PART.fullmatch(name) and name != own
+    ]
     return [part for part in parts if part is not None]
 
 
 def _shared_tags(
-    before: Mapping[str, str], others: Iterable[Part], part: Part, gone: Iterable[str], renews_block: bool
+    before: Mapping[str, str],
+    others: Iterable[Part],
+    part: Part,
+    gone: Iterable[str],
+    renews_block: bool,
 ) -> dict[str, str]:
     """The description and the list of tables with all parts: the blocks of others only where they are missing."""
     note = before.get(NOTE, _EMPTY[NOTE])
@@ -404,7 +451,9 @@ def _replaced(
     try:
         remove_old_files(client, run, package, files)
     except Exception as error:  # of whatever kind: some stores remove nothing
-        return warning, (f"files of the replaced evaluation could not be removed: {first_line(error)}",)
+        return warning, (
+            f"files of the replaced evaluation could not be removed: {first_line(error)}",
+        )
     return warning, ()
 
 
@@ -426,7 +475,10 @@ def client_for(tracking_uri: str | None = None) -> MlflowClient:
 def import_what_reaches(tracking_uri: str) -> None:
     """Import MLflow's code for a kind of store, which takes seconds the first time; ImportError if there is none."""
     if urlsplit(tracking_uri).scheme.partition("+")[0] in _DATABASES:
-        with needs("a tracking store in a database (mlflow-skinny reaches servers: MLFLOW_TRACKING_URI)", "mlflow"):
+        with needs(
+            "a tracking store in a database (mlflow-skinny reaches servers: MLFLOW_TRACKING_URI)",
+            "mlflow",
+        ):
             import_module("sqlalchemy")  # MLflow's, not cmtrack's
         import_module("mlflow.store.tracking.sqlalchemy_store")
 
@@ -441,10 +493,14 @@ def probe(tracking_uri: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return
     try:
-        mlflow_inside.get(tracking_uri, "/health", max_retries=0, timeout=PROBE_SECONDS, stream=True).close()
+        mlflow_inside.get(
+            tracking_uri, "/health", max_retries=0, timeout=PROBE_SECONDS, stream=True
+        ).close()
     except Exception as error:
         host, innermost = parts.netloc.rpartition("@")[2], [*_chain(error)][-1]
-        raise ConnectionError(f"the tracking server {host} does not answer: {first_line(innermost)}") from None
+        raise ConnectionError(
+            f"the tracking server {host} does not answer: {first_line(innermost)}"
+        ) from None
 
 
 # -- files -----------------------------------------------------------------------------------------------------------
@@ -461,7 +517,10 @@ def _optional(
     """Upload the optional files of an evaluation; return those that the store refuses, with the reason."""
     run_id = run.info.run_id
     for name in files:
-        reason = _refusal(lambda name=name: _upload(client, package, name), lambda: client.get_run(run_id))  # type: ignore[misc]
+        reason = _refusal(
+            lambda name=name: _upload(client, package, name),  # type: ignore[misc]
+            lambda: client.get_run(run_id),
+        )
         if reason:
             yield name, reason
         answered()
@@ -516,7 +575,10 @@ def _status_of(error: BaseException) -> str:
             status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
             reason = response.get("Error", {}).get("Code")
         else:
-            status, reason = getattr(response, "status_code", None), getattr(response, "reason", None)
+            status, reason = (
+                getattr(response, "status_code", None),
+                getattr(response, "reason", None),
+            )
         if isinstance(status, int) and 400 <= status < 500 and status not in _PASSING:
             return untrusted.printable(f"{status} {reason or ''}".strip())
         if isinstance(one, OSError) and one.errno == errno.EFBIG:
@@ -529,7 +591,9 @@ def _status_of(error: BaseException) -> str:
 def _is_closed(error: BaseException) -> bool:
     from requests.exceptions import ConnectionError as Closed
 
-    return any(isinstance(one, (Closed, ConnectionResetError, BrokenPipeError)) for one in _chain(error))
+    return any(
+        isinstance(one, (Closed, ConnectionResetError, BrokenPipeError)) for one in _chain(error)
+    )
 
 
 def _named(left_out: dict[str, str]) -> str:
@@ -546,30 +610,46 @@ def _log_images(client: MlflowClient, run: Any, package: Package, waited: bool) 
         paths = [file.path for file in client.list_artifacts(run_id, "images")]
     for key, file in package.images.items():
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
-        parts = ("images/" + "[~#]".join(map(re.escape, key.split("/"))), "step", str(step), "timestamp")
+        parts = (
+            "images/" + "[~#]".join(map(re.escape, key.split("/"))),
+            "step",
+            str(step),
+            "timestamp",
+        )
         name = re.compile("[+%]".join((*parts, str(package.timestamp), r"[^/]*")))
         there, content = [path for path in paths if name.fullmatch(path)], package.image(file)
-        if content is None or any(path.endswith(".webp") for path in there):  # the last of its two files
+        # the last of its two files
+        if content is None or any(path.endswith(".webp") for path in there):
             continue
-        from cmtrack.tracking.images import DrawnImage  # brings Pillow, which is there where a figure could be drawn
+        # brings Pillow, which is there where a figure could be drawn
+        from cmtrack.tracking.images import DrawnImage
 
         with DrawnImage(content) as image:
-            client.log_image(run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True)
-        with contextlib.suppress(Exception):  # the first file of one that was cut off; some stores remove nothing
+            client.log_image(
+                run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True
+            )
+        # the first file of one that was cut off; some stores remove nothing
+        with contextlib.suppress(Exception):
             for path in there:
-                artifacts.repository_for(run.info.artifact_uri, client.tracking_uri).delete_artifacts(path)
+                artifacts.repository_for(
+                    run.info.artifact_uri, client.tracking_uri
+                ).delete_artifacts(path)
 
 
 # -- metrics, tags ------------------------------------------------------------------------------------------
 
 
-def _log_metrics(client: MlflowClient, run_id: str, metrics: list[Any], answered: Callable[[], object]) -> None:
+def _log_metrics(
+    client: MlflowClient, run_id: str, metrics: list[Any], answered: Callable[[], object]
+) -> None:
     for start in range(0, len(metrics), _BATCH):
         client.log_batch(run_id, metrics=metrics[start : start + _BATCH], synchronous=True)
         answered()
 
 
-def _metrics(client: MlflowClient, run: Any, package: Package, step: int) -> tuple[list[Any], tuple[str, ...]]:
+def _metrics(
+    client: MlflowClient, run: Any, package: Package, step: int
+) -> tuple[list[Any], tuple[str, ...]]:
     """Return the points of a package's metrics at a step, and the problems."""
     from mlflow.entities import Metric
     from mlflow.exceptions import MlflowException
@@ -585,8 +665,14 @@ def _metrics(client: MlflowClient, run: Any, package: Package, step: int) -> tup
     link: dict[str, str] = {}
     if model_id is not None:
         data = package.dataset
-        link = {"model_id": model_id, "dataset_name": data["name"], "dataset_digest": data["digest"]}
-    return [Metric(name, value, now, step, **link) for name, value in package.metrics.items()], problems
+        link = {
+            "model_id": model_id,
+            "dataset_name": data["name"],
+            "dataset_digest": data["digest"],
+        }
+    return [
+        Metric(name, value, now, step, **link) for name, value in package.metrics.items()
+    ], problems
 
 
 def _evaluated_elsewhere(run: Any, metrics: list[Any]) -> str | None:
@@ -636,15 +722,31 @@ STEP = "step"
 """Tag with the step of the evaluation that the run holds."""
 _STEP = re.compile(r"-?\d{1,19}")
 _TAGS = (
-    *names.TAGS_BEFORE.values(), names.DIGESTS, "costs", "families", "grouping", "kind", "positive", "regrouped_from",
-    "samples", "undefined", "warnings", AGAIN, LEFT_OUT, STALE, STEP,
-)  # fmt: skip
+    *names.TAGS_BEFORE.values(),
+    names.DIGESTS,
+    "costs",
+    "families",
+    "grouping",
+    "kind",
+    "positive",
+    "regrouped_from",
+    "samples",
+    "undefined",
+    "warnings",
+    AGAIN,
+    LEFT_OUT,
+    STALE,
+    STEP,
+)
 
 
 def is_there(run: Any, package: Package) -> bool:
     """True if the run already holds the whole package."""
     tags, metrics = run.data.tags, run.data.metrics
-    if tags.get(names.tag("status", package.prefix)) != "completed" or names.tag(LEFT_OUT, package.prefix) in tags:
+    if (
+        tags.get(names.tag("status", package.prefix)) != "completed"
+        or names.tag(LEFT_OUT, package.prefix) in tags
+    ):
         return False
     return (
         package.step is None
@@ -658,7 +760,9 @@ def is_there(run: Any, package: Package) -> bool:
 
 def _same(run: Any, package: Package) -> bool:
     key = names.digest_key(names.EVALUATION_FILE)
-    there, sent = (names.digests(tags, package.prefix).get(key) for tags in (run.data.tags, package.tags))
+    there, sent = (
+        names.digests(tags, package.prefix).get(key) for tags in (run.data.tags, package.tags)
+    )
     return sent is not None and there == sent
 
 
@@ -666,7 +770,11 @@ def _holds_all_of(run: Any, package: Package) -> bool:
     """True if a run holds the same evaluation of the same dataset, and every file of the package with a digest."""
     held = names.digests(run.data.tags, package.prefix)
     sent = names.digests(package.tags, package.prefix)
-    return _same(run, package) and sent.items() <= held.items() and datasets.is_there(run, package.dataset)
+    return (
+        _same(run, package)
+        and sent.items() <= held.items()
+        and datasets.is_there(run, package.dataset)
+    )
 
 
 def what_is_there(run: Any, package: Package) -> str:
@@ -742,7 +850,9 @@ def remove_old_files(client: MlflowClient, run: Any, package: Package, keep: Ite
     run_id, keep = run.info.run_id, set(keep)
     start = names.file_name("cmtrack_", package.prefix)
     listed = [item.path for item in client.list_artifacts(run_id) if not item.is_dir]
-    gone = [untrusted.file_name(path) for path in listed if path.startswith(start) and path not in keep]
+    gone = [
+        untrusted.file_name(path) for path in listed if path.startswith(start) and path not in keep
+    ]
     if gone:
         store = artifacts.repository_for(run.info.artifact_uri, client.tracking_uri)
         for path in gone:

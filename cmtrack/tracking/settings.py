@@ -86,7 +86,11 @@ def kept_rows(asked: bool | str = "auto") -> KeptRows:
     limited = wanted == "labels" or (wanted == "auto" and setting != "on")
     if setting == "labels":
         return KeptRows("labels", limited, source)
-    return KeptRows("labels", limited, f"predictions={asked!r}") if wanted == "labels" else KeptRows("all", limited)
+    return (
+        KeptRows("labels", limited, f"predictions={asked!r}")
+        if wanted == "labels"
+        else KeptRows("all", limited)
+    )
 
 
 def lists_rows() -> bool:
@@ -94,7 +98,9 @@ def lists_rows() -> bool:
     return kept_rows().content == "all"
 
 
-def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tuple[BaseEvaluation | None, str]:
+def with_kept_rows(
+    evaluation: BaseEvaluation, asked: bool | str = "auto"
+) -> tuple[BaseEvaluation | None, str]:
     """The evaluation with the rows to write (None without any), and a sentence on them."""
     setting = kept_rows(asked)
     if evaluation.rows is None:
@@ -107,22 +113,40 @@ def with_kept_rows(evaluation: BaseEvaluation, asked: bool | str = "auto") -> tu
     rows, size = evaluation.rows, evaluation.rows_size
     assert rows is not None  # asked above
     if setting.limited and size > MAX_ROWS_BYTES:
-        return None, f"0 rows are logged: all rows have {size / 1e6:.0f} MB, more than {MAX_ROWS_BYTES >> 20} MB."
-    held = ["actual and predicted labels"] if isinstance(rows, Predictions) else ["matches and confusions, no codes"]
+        return (
+            None,
+            f"0 rows are logged: all rows have {size / 1e6:.0f} MB, more than {MAX_ROWS_BYTES >> 20} MB.",
+        )
+    held = (
+        ["actual and predicted labels"]
+        if isinstance(rows, Predictions)
+        else ["matches and confusions, no codes"]
+    )
     if getattr(rows, "source", None) is not None:
         held.append("probabilities")
     ids = getattr(rows, "ids", None)
     if ids is not None:
         held.append("hashes of the row ids" if ids.hashed else "row ids")
-    columns = {"weights": rows.weights, "groups": rows.clusters, "segments": getattr(rows, "segments", None) or None}
+    columns = {
+        "weights": rows.weights,
+        "groups": rows.clusters,
+        "segments": getattr(rows, "segments", None) or None,
+    }
     held += [name for name, there in columns.items() if there is not None]
     sentence = f"{len(rows):,} rows are logged ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
-    return evaluation, f"{sentence} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities."
+    return (
+        evaluation,
+        f"{sentence} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities.",
+    )
 
 
 def _with_kept_ids(evaluation: BaseEvaluation, kept: KeptRows) -> BaseEvaluation:
     """The evaluation with the ids of its rows that are written: hashes, or none, as the setting says."""
-    if not (isinstance(evaluation, Evaluation) and isinstance(evaluation.rows, Predictions) and evaluation.rows.ids):
+    if not (
+        isinstance(evaluation, Evaluation)
+        and isinstance(evaluation.rows, Predictions)
+        and evaluation.rows.ids
+    ):
         return evaluation
     ids, setting = evaluation.rows.ids, kept_ids()
     wanted: RowIds | None = None
@@ -141,11 +165,16 @@ def kept_ids() -> str:
     given = os.environ.get(ROW_IDS, "").strip().lower()
     if given and given not in KEPT_IDS and given not in _told:
         _told.add(given)
-        tell(f"{ROW_IDS} must be one of {', '.join(KEPT_IDS)}, got {given!r:.60}: no row ids are written", stacklevel=5)
+        tell(
+            f"{ROW_IDS} must be one of {', '.join(KEPT_IDS)}, got {given!r:.60}: no row ids are written",
+            stacklevel=5,
+        )
     return given if given in KEPT_IDS else "off"
 
 
-def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[dict[str, Any], str]:
+def kept_inputs(
+    arrays: Mapping[str, Any], asked: bool | str = "auto"
+) -> tuple[dict[str, Any], str]:
     """The inputs of a failed evaluation that may be stored, and why others may not."""
     try:
         setting = kept_rows(asked)
@@ -156,7 +185,8 @@ def kept_inputs(arrays: Mapping[str, Any], asked: bool | str = "auto") -> tuple[
     out = {
         name: values
         for name, values in arrays.items()
-        if (setting.content == "all" or _no_scores(name, values)) and (name != "row_ids" or kept_ids() == "on")
+        if (setting.content == "all" or _no_scores(name, values))
+        and (name != "row_ids" or kept_ids() == "on")
     }
     return out, setting.reason if len(out) < len(arrays) else ""
 
@@ -166,7 +196,9 @@ def _no_scores(name: str, values: Any) -> bool:
     if name not in ("y_true", "y_pred") or values is None:
         return name not in ("y_prob", "y_score")
     array = as_array(values)
-    return array.ndim > 0 and array.size == len(array) and all(map(_is_label, array.ravel().tolist()))
+    return (
+        array.ndim > 0 and array.size == len(array) and all(map(_is_label, array.ravel().tolist()))
+    )
 
 
 def _is_label(value: Any) -> bool:
@@ -211,10 +243,14 @@ def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
         packages.rewrite(package, changed)
         if narrowed is None:
             (folder / ARTIFACTS / str(rows)).unlink()
-        what = {"off": "rows", "labels": "probabilities of the rows", "all": "row ids"}[setting.content]
+        what = {"off": "rows", "labels": "probabilities of the rows", "all": "row ids"}[
+            setting.content
+        ]
         taken.append(f"the {what} in {rows} ({_reason(setting, ids)})")
     elif pages:
-        taken.append(f"the rows listed in {some_of([page.name for page in pages], 3)} ({_reason(setting, ids)})")
+        taken.append(
+            f"the rows listed in {some_of([page.name for page in pages], 3)} ({_reason(setting, ids)})"
+        )
     return package, tuple(taken)
 
 
@@ -285,10 +321,14 @@ def _of_project(path: Path) -> tuple[str, str] | None:
         return _unreadable(f"{path}: tool.cmtrack must be a table, got {table!r:.60}", str(path))
     if "predictions" in table:
         value = table["predictions"]
-        return _read(value, f"predictions of [tool.cmtrack] in {path}", f"predictions = {value!r} in {path}")
+        return _read(
+            value, f"predictions of [tool.cmtrack] in {path}", f"predictions = {value!r} in {path}"
+        )
     meant = get_close_matches("predictions", list(table), n=1)
     if meant:
-        return _unreadable(f"{path}: [tool.cmtrack] has {meant[0]!r}: did you mean 'predictions'?", str(path))
+        return _unreadable(
+            f"{path}: [tool.cmtrack] has {meant[0]!r}: did you mean 'predictions'?", str(path)
+        )
     return None
 
 

@@ -75,7 +75,11 @@ class Entry:
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink())
+        return sum(
+            path.stat().st_size
+            for path in self.folder.rglob("*")
+            if path.is_file() and not path.is_symlink()
+        )
 
     @property
     def foreign(self) -> bool:
@@ -127,12 +131,17 @@ def _own_temporaries(base: Path) -> list[Path]:
 def _places() -> Iterator[Path]:
     """Candidate folders in order of preference; each is created when tried."""
     for place in (spool_folder, _of_user):
-        with contextlib.suppress(OSError, RuntimeError):  # the working folder was deleted, or the user has no home
+        # the working folder was deleted, or the user has no home
+        with contextlib.suppress(OSError, RuntimeError):
             yield place()
     for base in _temporary_bases():
         temporaries = _own_temporaries(base)
         with contextlib.suppress(OSError):
-            yield temporaries[0] if temporaries else Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=base))
+            yield (
+                temporaries[0]
+                if temporaries
+                else Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=base))
+            )
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
@@ -152,13 +161,18 @@ class Draft:
         self.refusals: list[str] = []
         self.folder: Path | None = None
         unique = uuid.uuid4().hex[:8]
-        self._name = f"{datetime.now(UTC).strftime(_STAMP)}-{unique}" if of is None else of.name.lstrip(".")
+        self._name = (
+            f"{datetime.now(UTC).strftime(_STAMP)}-{unique}" if of is None else of.name.lstrip(".")
+        )
         self._hidden = f".{self._name}" if of is None else f".{self._name}.{unique}"
         self._places = itertools.chain([] if of is None else [of.parent], _places())
         self._lock: int | None = None
         self.content: dict[str, bytes] = {}
         if of is None:
-            plain = {k: untrusted.without_credentials(v) if isinstance(v, str) else v for k, v in intent.items()}
+            plain = {
+                k: untrusted.without_credentials(v) if isinstance(v, str) else v
+                for k, v in intent.items()
+            }
             intent = plain | {"schema": schemas.INTENT.newest}
             self.content[INTENT] = json.dumps(intent, ensure_ascii=False).encode("utf-8")
         self._move()
@@ -254,7 +268,9 @@ def new_entry(of: Path | None = None, **intent: Any) -> Iterator[Draft]:
         raise
     except BaseException as interrupt:
         if of is None and draft.keep():
-            interrupt.add_note(f"cmtrack: the evaluation is kept in {draft.folder}; `cmtrack push` sends it")
+            interrupt.add_note(
+                f"cmtrack: the evaluation is kept in {draft.folder}; `cmtrack push` sends it"
+            )
         else:
             draft.discard()
         raise
@@ -287,7 +303,10 @@ def write_private(path: Path, content: bytes) -> None:
 def remove(entry: Path) -> None:
     """Remove an entry atomically, with leftovers of killed processes, and an empty spool folder."""
     gone = entry.with_name(f".{entry.name.lstrip('.')}{SENT}")
-    for left in (entry.with_name(f".{entry.name}"), *entry.parent.glob(f".{glob.escape(entry.name)}.*")):
+    for left in (
+        entry.with_name(f".{entry.name}"),
+        *entry.parent.glob(f".{glob.escape(entry.name)}.*"),
+    ):
         shutil.rmtree(left, ignore_errors=True)
     with contextlib.suppress(OSError):
         os.replace(entry, gone)
@@ -319,7 +338,9 @@ def entries(folder: Path | None = None) -> list[Entry]:
 def made(name: str) -> int | None:
     """Creation time of an entry by its name, in milliseconds since 1970; None if the name has none."""
     try:
-        return int(datetime.strptime(name.split("-")[0], _STAMP).replace(tzinfo=UTC).timestamp() * 1000)
+        return int(
+            datetime.strptime(name.split("-")[0], _STAMP).replace(tzinfo=UTC).timestamp() * 1000
+        )
     except ValueError:
         return None
 
@@ -429,7 +450,8 @@ def _acquire(lock: Path) -> int | None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(handle)
-        if isinstance(error, (BlockingIOError, PermissionError)):  # the latter is how Windows says that it is held
+        # the latter is how Windows says that it is held
+        if isinstance(error, (BlockingIOError, PermissionError)):
             raise BlockingIOError(*error.args) from None
         with contextlib.suppress(OSError):  # a file system without locks
             os.unlink(lock)

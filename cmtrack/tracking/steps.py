@@ -82,7 +82,9 @@ def _make(place: Place) -> None:
         try:
             make()
         except Exception as error:  # the step itself is in the run
-            tell(f"the report of the last step in run {place[1]} was not logged: {first_line(error)}")
+            tell(
+                f"the report of the last step in run {place[1]} was not logged: {first_line(error)}"
+            )
         _made[place] = time.monotonic()
 
 

@@ -83,11 +83,15 @@ def experiment_named(client: MlflowClient, name: str, location: str | None = Non
         return str(client.create_experiment(name, location))
     if experiment.lifecycle_stage != "active":
         stage = experiment.lifecycle_stage
-        raise ValueError(f"the experiment {name!r} is {stage}: it accepts no run; restore it, or choose another name")
+        raise ValueError(
+            f"the experiment {name!r} is {stage}: it accepts no run; restore it, or choose another name"
+        )
     return str(experiment.experiment_id)
 
 
-def create_run(client: MlflowClient, experiment_id: str, name: str, tags: dict[str, str] | None = None) -> Any:
+def create_run(
+    client: MlflowClient, experiment_id: str, name: str, tags: dict[str, str] | None = None
+) -> Any:
     """Create a run, and cache its name for figures."""
     run = client.create_run(experiment_id, run_name=name, tags=tags)
     made_runs[str(run.info.run_id)] = name

@@ -104,16 +104,27 @@ def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
     """Write the saved view of a comparison; see :meth:`Comparison.view`."""
     compared = _compared(comparison)
     best = comparison.best
-    home = next((run for run in compared if best is not None and run.run_id == best.run_id), compared[0])
+    home = next(
+        (run for run in compared if best is not None and run.run_id == best.run_id), compared[0]
+    )
     name = f"cmtrack: {comparison.criterion}"[:MAX_NAME] if name is None else name
-    if not isinstance(name, str) or not name.strip() or len(name) > MAX_NAME or untrusted.one_line(name) != name:
+    if (
+        not isinstance(name, str)
+        or not name.strip()
+        or len(name) > MAX_NAME
+        or untrusted.one_line(name) != name
+    ):
         raise ValueError(
             f"a view's name must be a text of one line and at most {MAX_NAME} characters, got {name!r:.120}"
         )
     client = client_for(home.tracking_uri)
     version = server_version(client)
     form = form_for(version)
-    here = [run for run in compared if (run.experiment_id, run.tracking_uri) == (home.experiment_id, home.tracking_uri)]
+    here = [
+        run
+        for run in compared
+        if (run.experiment_id, run.tracking_uri) == (home.experiment_id, home.tracking_uri)
+    ]
     away, of = len(compared) - len(here), fmt.counted(len(compared), "run")
     notes = [f"{away} of {of} are in other experiments: a view is of one."] if away else []
     state, cards = _state(comparison, here, notes)
@@ -137,19 +148,29 @@ def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
     else:
         written[NOTE] = note
     _write(client, home.experiment_id, written)
-    base = f"{shown_uri(client).rstrip('/')}/" if urlsplit(client.tracking_uri).scheme in ("http", "https") else ""
+    base = (
+        f"{shown_uri(client).rstrip('/')}/"
+        if urlsplit(client.tracking_uri).scheme in ("http", "https")
+        else ""
+    )
     link = base + path
-    return SavedView(name, home.experiment_id, key, link, f"{link}&compareRunsMode=CHART", version, tuple(notes))
+    return SavedView(
+        name, home.experiment_id, key, link, f"{link}&compareRunsMode=CHART", version, tuple(notes)
+    )
 
 
 def _compared(comparison: Comparison) -> list[Run]:
     """The ranked and stopped runs of one store."""
-    judged = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed if stop.run_id]
+    judged = [run.run for run in comparison.runs] + [
+        stop.run for stop in comparison.failed if stop.run_id
+    ]
     if not judged:
         raise ValueError("a view needs a run that is ranked or that a gate stopped, got none")
     compared = [run for run in judged if run.tracking_uri and run.experiment_id]
     if not compared:
-        raise ValueError("a saved view needs runs of a tracking store, got evaluations that are in no run")
+        raise ValueError(
+            "a saved view needs runs of a tracking store, got evaluations that are in no run"
+        )
     return compared
 
 
@@ -174,11 +195,17 @@ def server_version(client: MlflowClient) -> str:
 
         return untrusted.version(mlflow.__version__)
     if scheme not in ("http", "https"):
-        raise ValueError(f"a saved view needs MLflow's own server, got a tracking URI of the scheme {scheme!r:.40}")
+        raise ValueError(
+            f"a saved view needs MLflow's own server, got a tracking URI of the scheme {scheme!r:.40}"
+        )
     with mlflow_errors_as(f"{shown_uri(client)} did not answer", ConnectionError):
-        answer = mlflow_inside.get(client.tracking_uri, "/version", max_retries=1, timeout=PROBE_SECONDS)
+        answer = mlflow_inside.get(
+            client.tracking_uri, "/version", max_retries=1, timeout=PROBE_SECONDS
+        )
     if answer.status_code != 200:
-        raise ValueError(f"{shown_uri(client)} answers {answer.status_code} when it is asked for its version")
+        raise ValueError(
+            f"{shown_uri(client)} answers {answer.status_code} when it is asked for its version"
+        )
     return untrusted.version(answer.text)
 
 
@@ -228,17 +255,25 @@ def _state(
     """The page's state, and the unused cards, marked as deleted."""
     prefix = str(comparison.how.get("prefix") or "")
     logged = _logged(runs)
-    deciding = [prefix + metric for metric in comparison.criterion.metrics if prefix + metric in logged]
+    deciding = [
+        prefix + metric for metric in comparison.criterion.metrics if prefix + metric in logged
+    ]
     missing = [metric for metric in comparison.criterion.metrics if prefix + metric not in logged]
     if missing:
-        notes.append(f"The runs did not log {', '.join(missing)}, so the view cannot order or draw by it.")
+        notes.append(
+            f"The runs did not log {', '.join(missing)}, so the view cannot order or draw by it."
+        )
     if comparison.how.get("grouping") is not None or comparison.how.get("costs") is not None:
-        notes.append("The view shows the logged values: the ranking judged the runs anew, by a grouping or costs.")
+        notes.append(
+            "The view shows the logged values: the ranking judged the runs anew, by a grouping or costs."
+        )
     second = _second(comparison, runs, deciding, logged, prefix)
     first = deciding[0] if deciding else second
     better = comparison.criterion.catalog.lookup(comparison.criterion.metrics[0]).better
     if deciding and better == "nearest zero":
-        notes.append(f"MLflow cannot order by the distance from zero: the view orders by {first} as it is.")
+        notes.append(
+            f"MLflow cannot order by the distance from zero: the view orders by {first} as it is."
+        )
     parameters = _differing(runs)
     charts = _charts(deciding or [second] * bool(second), second, parameters, prefix, runs)
     state = {
@@ -257,8 +292,14 @@ def _state(
         "runsHiddenMode": "SHOW_ALL",
         "compareRunSections": [
             {
-                "uuid": _SECTION, "name": "cmtrack", "display": True, "isReordered": True, "deleted": False,
-                "isGenerated": False, "columns": 2, "cardHeight": 360,
+                "uuid": _SECTION,
+                "name": "cmtrack",
+                "display": True,
+                "isReordered": True,
+                "deleted": False,
+                "isGenerated": False,
+                "columns": 2,
+                "cardHeight": 360,
             }
         ],
         "compareRunCharts": charts,
@@ -270,11 +311,17 @@ def _state(
         "autoRefreshEnabled": True,
         "useGroupedValuesInCharts": True,
         "hideEmptyCharts": True,
-        "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
-    }  # fmt: skip
+        "globalLineChartConfig": {
+            "xAxisKey": "step",
+            "lineSmoothness": 0,
+            "selectedXAxisMetricKey": "",
+        },
+    }
     drawn = {chart.get("metricKey") for chart in charts}
     images = {key for run in runs for key in _images(run)} - {prefix + IMAGE_KEY}
-    cards = [_deleted({"type": "BAR", "metricKey": metric}) for metric in logged if metric not in drawn]
+    cards = [
+        _deleted({"type": "BAR", "metricKey": metric}) for metric in logged if metric not in drawn
+    ]
     cards += [_deleted({"type": "IMAGE", "imageKeys": [key]}) for key in sorted(images)]
     return state, [card | {"uuid": f"d{place}"} for place, card in enumerate(cards)]
 
@@ -286,7 +333,11 @@ def _logged(runs: Iterable[Run]) -> list[str]:
 
 
 def _second(
-    comparison: Comparison, runs: Sequence[Run], deciding: Sequence[str], logged: Sequence[str], prefix: str
+    comparison: Comparison,
+    runs: Sequence[Run],
+    deciding: Sequence[str],
+    logged: Sequence[str],
+    prefix: str,
 ) -> str:
     """The second metric of the scatter plot: the criterion's own second, a gate's, or a headline metric."""
     headline = [metric.name for metric in CATALOG if metric.headline and metric.better]
@@ -295,7 +346,9 @@ def _second(
 
     def other(metric: str) -> bool:
         """True if it is not the criterion, under any name."""
-        return not deciding or any(run.metrics.get(metric) != run.metrics.get(deciding[0]) for run in runs)
+        return not deciding or any(
+            run.metrics.get(metric) != run.metrics.get(deciding[0]) for run in runs
+        )
 
     return next((metric for metric in wanted if metric in logged and other(metric)), "")
 
@@ -304,7 +357,9 @@ def _differing(runs: Sequence[Run]) -> list[str]:
     names = {name for run in runs for name in run.params if "`" not in name}
     differing = [name for name in names if len({run.params.get(name) for run in runs}) > 1]
     # those that all runs have come first: a run without the parameter has no line in the chart of them
-    return sorted(differing, key=lambda name: (-sum(name in run.params for run in runs), name))[:MAX_PARAMETERS]
+    return sorted(differing, key=lambda name: (-sum(name in run.params for run in runs), name))[
+        :MAX_PARAMETERS
+    ]
 
 
 def _filter(comparison: Comparison, runs: Sequence[Run], prefix: str) -> str:
@@ -318,27 +373,55 @@ def _filter(comparison: Comparison, runs: Sequence[Run], prefix: str) -> str:
 
 
 def _columns(
-    comparison: Comparison, runs: Sequence[Run], metrics: Sequence[str], parameters: Sequence[str], prefix: str
+    comparison: Comparison,
+    runs: Sequence[Run],
+    metrics: Sequence[str],
+    parameters: Sequence[str],
+    prefix: str,
 ) -> list[str]:
     ranks = [_column("tags", tag("rank"))] if any(tag("rank") in run.tags for run in runs) else []
     gates = [prefix + gate.metric for gate in comparison.gates]
-    shown = [_column("metrics", metric) for metric in (*metrics, *gates) if any(metric in run.metrics for run in runs)]
+    shown = [
+        _column("metrics", metric)
+        for metric in (*metrics, *gates)
+        if any(metric in run.metrics for run in runs)
+    ]
     return list(dict.fromkeys([*ranks, *shown, *(_column("params", name) for name in parameters)]))
 
 
 def _charts(
-    deciding: Sequence[str], second: str, parameters: Sequence[str], prefix: str, runs: Sequence[Run]
+    deciding: Sequence[str],
+    second: str,
+    parameters: Sequence[str],
+    prefix: str,
+    runs: Sequence[Run],
 ) -> list[dict[str, Any]]:
     card = {"metricSectionId": _SECTION, "isGenerated": False, "deleted": False}
-    charts = [{**card, "type": "BAR", "metricKey": metric, "runsCountToCompare": 50} for metric in deciding[:3]]
+    charts = [
+        {**card, "type": "BAR", "metricKey": metric, "runsCountToCompare": 50}
+        for metric in deciding[:3]
+    ]
     if deciding and second:
-        axes = {"xaxis": {"key": deciding[0], "type": "METRIC"}, "yaxis": {"key": second, "type": "METRIC"}}
+        axes = {
+            "xaxis": {"key": deciding[0], "type": "METRIC"},
+            "yaxis": {"key": second, "type": "METRIC"},
+        }
         charts.append({**card, "type": "SCATTER", **axes, "runsCountToCompare": 100})
     if len(parameters) > 1 and deciding:
         lines = {"selectedParams": list(parameters), "selectedMetrics": list(deciding[:3])}
-        charts.append({**card, "type": "PARALLEL", **lines, "showAllRuns": False, "runsCountToCompare": 100})
+        charts.append(
+            {**card, "type": "PARALLEL", **lines, "showAllRuns": False, "runsCountToCompare": 100}
+        )
     if any(prefix + IMAGE_KEY in _images(run) for run in runs):
-        charts.append({**card, "type": "IMAGE", "imageKeys": [prefix + IMAGE_KEY], "step": 0, "runsCountToCompare": 10})
+        charts.append(
+            {
+                **card,
+                "type": "IMAGE",
+                "imageKeys": [prefix + IMAGE_KEY],
+                "step": 0,
+                "runsCountToCompare": 10,
+            }
+        )
     return [chart | {"uuid": f"c{place}"} for place, chart in enumerate(charts)]
 
 
@@ -367,6 +450,12 @@ def with_link(note: str, link: str, key: str, tags: Iterable[str]) -> str:
     """
     block, keys = _BLOCK.search(note), set(tags)
     before = "" if block is None else block["links"]
-    others = [match[0] for match in re.finditer(_LINK, before) if match["key"] != key and TAG + match["key"] in keys]
+    others = [
+        match[0]
+        for match in re.finditer(_LINK, before)
+        if match["key"] != key and TAG + match["key"] in keys
+    ]
     rest = note if block is None else note[: block.start()] + note[block.end() :]
-    return " · ".join([link, *others][:MAX_LINKS]) + _LABEL + (f"\n\n{rest}" if rest.strip() else "")
+    return (
+        " · ".join([link, *others][:MAX_LINKS]) + _LABEL + (f"\n\n{rest}" if rest.strip() else "")
+    )

@@ -24,9 +24,18 @@ RUN_IN = ROOT / "docs" / "_build" / "examples"
 NO_FIGURE = RUN_IN / "no_figure.png"
 PAGES = "gallery/generated"
 ORDER = (
-    "anes_party", "segments", "digits_groups", "digits_count", "code_families", "rough_decision_table", "wrong_labels",
-    "table_engines", "sklearn_hooks", "mlflow_evaluate", *sorted(path.stem for path in EXAMPLES.glob("hooks_*.py")),
-)  # fmt: skip
+    "anes_party",
+    "segments",
+    "digits_groups",
+    "digits_count",
+    "code_families",
+    "rough_decision_table",
+    "wrong_labels",
+    "table_engines",
+    "sklearn_hooks",
+    "mlflow_evaluate",
+    *sorted(path.stem for path in EXAMPLES.glob("hooks_*.py")),
+)
 
 
 QUICK = ("table_engines",)
@@ -115,7 +124,9 @@ def copy_scripts() -> None:
     for path in [*EXAMPLES.glob("*.py"), EXAMPLES / "GALLERY_HEADER.rst"]:
         shutil.copy(path, RUN_IN)
     sign = Image.new("RGBA", (400, 280), (0, 0, 0, 0))
-    ImageDraw.Draw(sign).text((200, 140), "</>", (128, 136, 148), ImageFont.load_default(90), anchor="mm")
+    ImageDraw.Draw(sign).text(
+        (200, 140), "</>", (128, 136, 148), ImageFont.load_default(90), anchor="mm"
+    )
     sign.save(NO_FIGURE)
 
 
@@ -123,7 +134,10 @@ def cards() -> str:
     """A card with its small picture and its title for each script."""
     written = []
     for name in ORDER:
-        words = ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text(encoding="utf-8"))) or name
+        words = (
+            ast.get_docstring(ast.parse((EXAMPLES / f"{name}.py").read_text(encoding="utf-8")))
+            or name
+        )
         written.append(
             f":::{{grid-item-card}} {words.splitlines()[0]}\n:link: generated/examples/{name}\n:link-type: doc\n"
             f":img-top: generated/examples/images/thumb/sphx_glr_{name}_thumb.png\n:img-alt: \n:::\n"

@@ -37,7 +37,9 @@ def cited(source: str) -> str:
         name = unicodedata.normalize("NFKD", work["name"]).encode("ascii", "ignore").decode()
         return f"[{work[0]}](../../../sources.md#ref-{name.lower()}-{work['year']})"
 
-    return re.sub(r"(?:van )?(?P<name>[A-Z][\w-]+)[^;()]*\((?P<year>\d{4})[^)]*\)", link, plain(source))
+    return re.sub(
+        r"(?:van )?(?P<name>[A-Z][\w-]+)[^;()]*\((?P<year>\d{4})[^)]*\)", link, plain(source)
+    )
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -149,7 +151,9 @@ def section_page(section: Section) -> str:
             "Interval": f"[{interval(metric)}](../../metrics.md#what-the-intervals-are)",
             "Computed from": metric.needs,
             "Undefined (NaN)": metric.reason and f"where {plain(metric.reason)}",
-            "In MLflow": "logged by default" if metric.headline else "where [`metrics=`](../../metrics.md) names it",
+            "In MLflow": "logged by default"
+            if metric.headline
+            else "where [`metrics=`](../../metrics.md) names it",
             "Source": cited(metric.source),
         }
         parts += [f":{field}: {text}" for field, text in known.items() if text] + [""]
@@ -163,10 +167,18 @@ def _better(metric: Metric) -> str:
 
 def _title(metric: Metric) -> str:
     """Its title with the parts that vary as they stand in its name, first letter large."""
-    if not metric.title and metric.name.startswith("binary/") and len(metric.name) <= len("binary/ppimr"):
+    if (
+        not metric.title
+        and metric.name.startswith("binary/")
+        and len(metric.name) <= len("binary/ppimr")
+    ):
         return metric.name.removeprefix("binary/").upper()
-    title = metric.heading().format_map({part: f"<{part}>" for part in re.findall(r"<(\w+)>", metric.name)})
-    return title if title[:2].isupper() or title.startswith("sPCC") else title[0].upper() + title[1:]
+    title = metric.heading().format_map(
+        {part: f"<{part}>" for part in re.findall(r"<(\w+)>", metric.name)}
+    )
+    return (
+        title if title[:2].isupper() or title.startswith("sPCC") else title[0].upper() + title[1:]
+    )
 
 
 def metrics() -> dict[str, str]:
@@ -192,7 +204,12 @@ KINDS = {
         False,
         "families",
     ),
-    "Of a comparison of runs": (figures.RUNS, "`comparison.figures()[name]`, and the review.", True, "runs"),
+    "Of a comparison of runs": (
+        figures.RUNS,
+        "`comparison.figures()[name]`, and the review.",
+        True,
+        "runs",
+    ),
     "Of a comparison over repeated runs": (
         figures.MODELS,
         "`comparison.figures()[name]` of `compare(..., block=...)`, and the review.",
@@ -210,7 +227,11 @@ def figure_list() -> dict[str, str]:
         parts += [f"## {heading}\n", where, ""]
         for entry in entries:
             stem = entry.name.split("<")[0]
-            file = figures.file_name(stem, review=review).removesuffix(".png") + entry.name[len(stem) :] + ".png"
+            file = (
+                figures.file_name(stem, review=review).removesuffix(".png")
+                + entry.name[len(stem) :]
+                + ".png"
+            )
             request = "" if entry.logged else " · on request"
             parts += [
                 f"### {plain(entry.title)}\n",
@@ -239,7 +260,9 @@ def file_tables() -> dict[str, str]:
     rows = []
     for name, stored in vars(schemas).items():
         if isinstance(stored, schemas.Stored):
-            older = ", ".join(f"{number} is read, and written as {number + 1}" for number in stored.migrations)
+            older = ", ".join(
+                f"{number} is read, and written as {number + 1}" for number in stored.migrations
+            )
             rows.append((FILES[name], stored.newest, older or "none"))
     keys = [(f"`{key}`", plain(one.form)) for key, one in CompareSpec.deciding().items()]
     return {
@@ -260,7 +283,9 @@ def sections() -> dict[str, str]:
 
 def benchmarks() -> dict[str, str]:
     """A page for each section, and the list of them that ``benchmarks.md`` includes."""
-    written = {f"benchmarks/{slug(title)}": f"# {title}\n{body}" for title, body in sections().items()}
+    written = {
+        f"benchmarks/{slug(title)}": f"# {title}\n{body}" for title, body in sections().items()
+    }
     listed = _toctree([f"reference/generated/{place}" for place in written])
     return {f"{place}.md": text for place, text in written.items()} | {"benchmarks.txt": listed}
 
@@ -275,7 +300,9 @@ def pages() -> dict[str, str]:
 
 def colours() -> str:
     """The colours of reports, by which figures are drawn, for the two schemes of the site."""
-    light, dark = re.findall(r":root \{\s*color-scheme: \w+;(.*?)\}", HOUSE.read_text(encoding="utf-8"), re.DOTALL)
+    light, dark = re.findall(
+        r":root \{\s*color-scheme: \w+;(.*?)\}", HOUSE.read_text(encoding="utf-8"), re.DOTALL
+    )
     return f"html {{{light}}}\nhtml[data-theme=dark] {{{dark}}}\n"
 
 

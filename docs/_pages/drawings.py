@@ -20,4 +20,5 @@ def _drawn(figure: Any) -> str:
 
 _html = get_ipython().display_formatter.formatters["text/html"]  # type: ignore[name-defined]  # noqa: F821
 _html.for_type_by_name("matplotlib.figure", "Figure", _drawn)
-_html.for_type_by_name("cmtrack.plots.style", "ShownFigure", _drawn)  # Matplotlib's inline backend forgets the other
+# Matplotlib's inline backend forgets the other
+_html.for_type_by_name("cmtrack.plots.style", "ShownFigure", _drawn)

@@ -60,17 +60,26 @@ def begin() -> None:
     os.environ["MLFLOW_TRACKING_URI"] = "sqlite:///mlflow.db"
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
     os.environ["COLUMNS"] = str(WIDTH)  # of what commands print
-    for name in ("CMTRACK_PREDICTIONS", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_RUN_ID"):
+    for name in (
+        "CMTRACK_PREDICTIONS",
+        "MLFLOW_EXPERIMENT_ID",
+        "MLFLOW_EXPERIMENT_NAME",
+        "MLFLOW_RUN_ID",
+    ):
         os.environ.pop(name, None)
 
     def shown(message: Warning | str, category: type[Warning], *_: object) -> str:
-        return "\n".join(_wrapped(f"{category.__name__}: {message}".replace(f"{folder}{os.sep}", ""))) + "\n"
+        return (
+            "\n".join(_wrapped(f"{category.__name__}: {message}".replace(f"{folder}{os.sep}", "")))
+            + "\n"
+        )
 
     warnings.formatwarning = shown  # type: ignore[assignment]
     if store.is_file():
         shutil.copy(store, folder / "mlflow.db")
         return
-    mlflow.search_experiments()  # makes the tables, which takes seconds: once a machine, not once a page
+    # makes the tables, which takes seconds: once a machine, not once a page
+    mlflow.search_experiments()
     copy = shutil.copy(folder / "mlflow.db", store.with_suffix(f".{os.getpid()}"))
     os.replace(copy, store)
 
@@ -92,7 +101,14 @@ def command(line: str) -> None:
         raise result.exception
     print(" \\\n    ".join(_broken(f"$ {line}", WIDTH - 6)))
     for said in result.output.replace(f"{Path.cwd()}{os.sep}", "").rstrip().splitlines():
-        print(*(_wrapped(said) if len(said) > WIDTH and not said.startswith(("|", " ", "{")) else [said]), sep="\n")
+        print(
+            *(
+                _wrapped(said)
+                if len(said) > WIDTH and not said.startswith(("|", " ", "{"))
+                else [said]
+            ),
+            sep="\n",
+        )
     print(f"[exit code {result.exit_code}]")
 
 
@@ -102,7 +118,9 @@ def page(file: str, title: str, height: str = "36rem") -> Any:
 
     content = html.escape(Path(file).read_text(encoding="utf-8"))
     look = f"width:100%;height:{height};border:1px solid #8888"
-    return HTML(f'<div><iframe srcdoc="{content}" title="{title}" loading="lazy" style="{look}"></iframe></div>')
+    return HTML(
+        f'<div><iframe srcdoc="{content}" title="{title}" loading="lazy" style="{look}"></iframe></div>'
+    )
 
 
 def glue_figures(kind: str, drawn: dict[str, Any], entries: Sequence[Any]) -> None:
@@ -113,7 +131,9 @@ def glue_figures(kind: str, drawn: dict[str, Any], entries: Sequence[Any]) -> No
     for entry in entries:
         stem, part, _ = entry.name.partition("<")
         names = [name for name in drawn if (name.startswith(stem) if part else name == stem)]
-        shown = drawn[names[0]] if names else Markdown("*It does not apply to the runs of this page.*")
+        shown = (
+            drawn[names[0]] if names else Markdown("*It does not apply to the runs of this page.*")
+        )
         glue(f"{kind}: {entry.name}", shown, display=False)
 
 
@@ -121,7 +141,11 @@ def _broken(line: str, width: int) -> list[str]:
     """Break a command between its options, so that what is copied runs."""
     lines = [""]
     for part in re.split(r" (?=--)", line):
-        lines += [part] if lines[-1] and len(lines[-1]) + len(part) >= width else [f"{lines.pop()} {part}".lstrip()]
+        lines += (
+            [part]
+            if lines[-1] and len(lines[-1]) + len(part) >= width
+            else [f"{lines.pop()} {part}".lstrip()]
+        )
     return lines
 
 
@@ -131,7 +155,9 @@ def _wrapped(text: str, width: int = WIDTH) -> list[str]:
 
 def party() -> Grouping:
     """The seven answers as democrat, independent and republican."""
-    return Grouping({"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party")
+    return Grouping(
+        {"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party"
+    )
 
 
 def region(split: str = "test") -> np.ndarray:
@@ -175,7 +201,11 @@ def runs(names: Sequence[str] = NAMES, **options: Any) -> dict[str, str]:
     ids = {}
     for name in names:
         with mlflow.start_run(run_name=name) as run:
-            mlflow.log_params({"model": name, "model_bytes": len(pickle.dumps(fitted(name))), **known[name]})
-            log_evaluation(data().y_test, **arguments(name), dataset="ANES 1996, test", strict=True, **options)
+            mlflow.log_params(
+                {"model": name, "model_bytes": len(pickle.dumps(fitted(name))), **known[name]}
+            )
+            log_evaluation(
+                data().y_test, **arguments(name), dataset="ANES 1996, test", strict=True, **options
+            )
         ids[name] = run.info.run_id
     return ids

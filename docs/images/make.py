@@ -28,15 +28,27 @@ HERE = Path(__file__).parent
 COLOURS = 160  # of a picture's palette: enough for text and bands, and a third of the size
 FIGURES = {"reduced_side": "reduced", "reliability": "reliability"}  # name: file
 DPI = 110
-BROWSER = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-PLAIN = {"GIT_PYTHON_REFRESH": "quiet", "MLFLOW_DISABLE_TELEMETRY": "true", "LOGNAME": "you"}  # "you" logged the runs
+BROWSER = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+]
+# "you" logged the runs
+PLAIN = {"GIT_PYTHON_REFRESH": "quiet", "MLFLOW_DISABLE_TELEMETRY": "true", "LOGNAME": "you"}
 
 
 def badges(pyproject: dict[str, Any]) -> dict[str, str]:
     """SVG of each badge by its file name, from what ``pyproject.toml`` declares."""
     project = pyproject["project"]
-    versions = [m[1] for c in project["classifiers"] if (m := re.fullmatch(r"Programming Language :: .*(3\.\d+)", c))]
-    (mlflow,) = [d.removeprefix("mlflow") for d in project["dependencies"] if re.match(r"mlflow\W", d)]
+    versions = [
+        m[1]
+        for c in project["classifiers"]
+        if (m := re.fullmatch(r"Programming Language :: .*(3\.\d+)", c))
+    ]
+    (mlflow,) = [
+        d.removeprefix("mlflow") for d in project["dependencies"] if re.match(r"mlflow\W", d)
+    ]
     low, high = re.fullmatch(r">=([\d.]+),<([\d.]+)", mlflow).groups()  # type: ignore[union-attr]
     said = {
         "python": ("Python", " | ".join(versions)),
@@ -44,7 +56,10 @@ def badges(pyproject: dict[str, Any]) -> dict[str, str]:
         "licence": ("licence", project["license"]),
     }
     if "Typing :: Typed" in project["classifiers"]:
-        said["typed"] = ("types", "checked by mypy --strict" if pyproject["tool"]["mypy"]["strict"] else "declared")
+        said["typed"] = (
+            "types",
+            "checked by mypy --strict" if pyproject["tool"]["mypy"]["strict"] else "declared",
+        )
     return {f"{name}.svg": _badge(*words) for name, words in said.items()}
 
 
@@ -89,9 +104,15 @@ def count() -> None:
     made: dict[str, Any] = {}
     exec(script, made)
     rows = len(made["y_pile"])
-    references = {"predicted": made["predicted"] / rows, "sum of the probabilities": made["summed"] / rows}
+    references = {
+        "predicted": made["predicted"] / rows,
+        "sum of the probabilities": made["summed"] / rows,
+    }
     figure = prevalence_figure(
-        made["estimate"], actual=(made["y_pile"] == 8).mean(), references=references, title="How many eights?"
+        made["estimate"],
+        actual=(made["y_pile"] == 8).mean(),
+        references=references,
+        title="How many eights?",
     )
     keep("count.png", as_png(figure, dpi=DPI))
 
@@ -120,7 +141,8 @@ def served(folder: Path) -> Iterator[str]:
                 time.sleep(0.5)
         yield address
     finally:
-        os.killpg(server.pid, signal.SIGKILL)  # the server and its workers; nothing is written any more
+        # the server and its workers; nothing is written any more
+        os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
 
@@ -134,9 +156,16 @@ def pages(demo: Any) -> None:
     with sync_playwright() as playwright, served(demo.directory) as address:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=BROWSER)
 
-        def shot(file: str, url: str, size: tuple[int, int], until: str = "", tidy: Callable[[Any], Any] = id) -> None:
+        def shot(
+            file: str,
+            url: str,
+            size: tuple[int, int],
+            until: str = "",
+            tidy: Callable[[Any], Any] = id,
+        ) -> None:
             """The page at this size, down to where a text begins."""
-            room = {"width": size[0], "height": size[1] + 120}  # the button of MLflow's assistant stands below
+            # the button of MLflow's assistant stands below
+            room = {"width": size[0], "height": size[1] + 120}
             page = browser.new_page(viewport=room, color_scheme="light")
             page.goto(url)
             tidy(page)
@@ -146,7 +175,12 @@ def pages(demo: Any) -> None:
 
         shot("report.png", leader.report.as_uri(), (920, 900), until="Reduced matrix: side")
         shot("review.png", demo.review.as_uri(), (1120, 1200), until="Brackets are")
-        shot("run_page.png", f"{address}/#/experiments/{experiment}/runs/{leader.run_id}", (1240, 1045), tidy=_tidy)
+        shot(
+            "run_page.png",
+            f"{address}/#/experiments/{experiment}/runs/{leader.run_id}",
+            (1240, 1045),
+            tidy=_tidy,
+        )
         browser.close()
 
 
@@ -162,7 +196,9 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--badges", action="store_true", help="the badges alone")
     only_badges = asked.parse_args().badges
-    for name, svg in badges(tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))).items():
+    for name, svg in badges(
+        tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    ).items():
         (HERE / name).write_text(svg, encoding="utf-8")
     if only_badges:
         return

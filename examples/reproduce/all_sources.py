@@ -22,7 +22,9 @@ HERE = Path(__file__).parent
 
 @click.command(help=__doc__)
 @mode_options
-@click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Scripts at a time.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Scripts at a time."
+)
 def main(fast: bool, output: Path, jobs: int) -> None:
     """Run the scripts, the longest first, and exit with 1 if one of them fails."""
     prepare_store(output)  # once, before several scripts write to it
@@ -37,8 +39,18 @@ def main(fast: bool, output: Path, jobs: int) -> None:
 
 
 def _run(name: str, fast: bool, output: Path, *, threads: bool) -> int:
-    environment = dict(os.environ) if threads else os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, str(HERE / f"{name}.py"), "--output", str(output), *(["--fast"] if fast else [])]
+    environment = (
+        dict(os.environ)
+        if threads
+        else os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    )
+    command = [
+        sys.executable,
+        str(HERE / f"{name}.py"),
+        "--output",
+        str(output),
+        *(["--fast"] if fast else []),
+    ]
     return subprocess.run(command, env=environment, check=False).returncode
 
 

@@ -57,7 +57,10 @@ def partition_of_example(study: Study) -> None:
     study.table("table3", published.TABLE_3.reset_index(), "Table 3 of the source")
     frame = partition_table()
     study.table(
-        "partitions", frame, "All sets of attributes of Table 3: the partition, and the quality gamma", digits=4
+        "partitions",
+        frame,
+        "All sets of attributes of Table 3: the partition, and the quality gamma",
+        digits=4,
     )
     printed = ", ".join(published.EXAMPLE_ATTRIBUTES)
     fitting = frame.loc[frame["as published"] == "yes", "attributes"].tolist()
@@ -70,10 +73,11 @@ def partition_of_example(study: Study) -> None:
         "partition, so this is what is meant."
     )
     study.outcome(
-        "Table 3, Example 1: partition", reproduced=f"with {fitting[0]}",
+        "Table 3, Example 1: partition",
+        reproduced=f"with {fitting[0]}",
         near=f"equal for {len(fitting)} of {len(frame)} sets of attributes",
         not_possible=f"with {printed}, as printed: 1 and 6 differ in Screen",
-    )  # fmt: skip
+    )
 
 
 def tables_5_to_7(study: Study) -> GranuleTable:
@@ -87,20 +91,38 @@ def tables_5_to_7(study: Study) -> GranuleTable:
     granules = [f"X_{k + 1}" for k in range(len(table.counts))]
     ours = {
         5: (with_sums(table.counts, granules), published.TABLE_5, "granule frequencies"),
-        6: (with_sums(table.counts, [NAMES[c] for c in classifier]), published.TABLE_6, "relabelled by f"),
+        6: (
+            with_sums(table.counts, [NAMES[c] for c in classifier]),
+            published.TABLE_6,
+            "relabelled by f",
+        ),
         7: (
             with_sums(matrix.counts.T, [f"predicted {c}" for c in NAMES.values()]),
-            published.TABLE_7, "confusion matrix, rows predicted",
+            published.TABLE_7,
+            "confusion matrix, rows predicted",
         ),
-    }  # fmt: skip
+    }
     for number, (mine, theirs, what) in ours.items():
-        study.table(f"table{number}", beside_table(mine, theirs), f"Table {number}: {what}; published in brackets")
+        study.table(
+            f"table{number}",
+            beside_table(mine, theirs),
+            f"Table {number}: {what}; published in brackets",
+        )
         equal = int((mine.to_numpy() == theirs.to_numpy()).sum())
-        study.outcome(f"Table {number}", reproduced="yes", near=f"{equal} of {theirs.size} numbers equal")
+        study.outcome(
+            f"Table {number}", reproduced="yes", near=f"{equal} of {theirs.size} numbers equal"
+        )
     title = "Table 7: rows actual, columns predicted"
     figure = plot_confusion_matrix(matrix.counts, [f"{NAMES[c]} ({c})" for c in NAMES], title=title)
-    study.figure("table7", figure, "Table 7 as the product draws it, which has rows and columns the other way round.")
-    for name, attributes in (("Example 1", MEANT), ("Example 1 as printed", published.EXAMPLE_ATTRIBUTES)):
+    study.figure(
+        "table7",
+        figure,
+        "Table 7 as the product draws it, which has rows and columns the other way round.",
+    )
+    for name, attributes in (
+        ("Example 1", MEANT),
+        ("Example 1 as printed", published.EXAMPLE_ATTRIBUTES),
+    ):
         _track(name, list(attributes))
     return table
 
@@ -120,7 +142,12 @@ def example_numbers(study: Study, table: GranuleTable) -> None:
     frame = pd.DataFrame(rows, columns=["number", "ours", "published"])
     study.table("example", frame, "Numbers of Example 1", digits=6)
     per_class = bounds.to_frame().join(exact.to_frame()[["lower", "upper", "alpha"]])
-    study.table("example_bounds", per_class, "Example 1 by class: exact approximations and every bound", digits=4)
+    study.table(
+        "example_bounds",
+        per_class,
+        "Example 1 by class: exact approximations and every bound",
+        digits=4,
+    )
     study.figure("exact", exact.figure(), "What the granules of Example 1 tell.")
     study.figure("bounds", bounds.figure(), "What the confusion matrix of Example 1 alone tells.")
     equal = int(np.isclose(frame["ours"], frame["published"]).sum())
@@ -128,7 +155,9 @@ def example_numbers(study: Study, table: GranuleTable) -> None:
         "Both published numbers come out. The source's f takes the most frequent class of each granule, with a tie in "
         f"X_1. Of the bounds the product says: {bounds.condition_text}"
     )
-    study.outcome("Example 1: success ratio and gamma", reproduced="yes", near=f"{equal} of 2 equal")
+    study.outcome(
+        "Example 1: success ratio and gamma", reproduced="yes", near=f"{equal} of 2 equal"
+    )
 
 
 def bounds_matrix(table: GranuleTable) -> np.ndarray:
@@ -139,10 +168,16 @@ def bounds_matrix(table: GranuleTable) -> np.ndarray:
 def equations(study: Study, table: GranuleTable) -> None:
     """Equations 3.3 to 3.6 on the example, as printed and corrected."""
     study.heading("Equations 3.3 to 3.6")
-    exact, bounds, n = table.approximations(), table.bounds(published.CLASSIFIER), bounds_matrix(table)
+    exact, bounds, n = (
+        table.approximations(),
+        table.bounds(published.CLASSIFIER),
+        bounds_matrix(table),
+    )
     g, gamma = bounds.gamma_upper, exact.gamma
     frame = equation_table(table, published.CLASSIFIER)
-    study.table("equations", frame, f"The equations on Table 7, {n.tolist()} with rows predicted", digits=6)
+    study.table(
+        "equations", frame, f"The equations on Table 7, {n.tolist()} with rows predicted", digits=6
+    )
     study.bullets(
         f"Equation 3.5 as printed is {alpha_as_printed(n):.4f} on the source's own Table 7: more than 1, for a mean of "
         f"shares. The weights n_i. + n_.i do not sum to the denominator. With n_i. + n_.i - n_ii they do, and the "
@@ -157,10 +192,11 @@ def equations(study: Study, table: GranuleTable) -> None:
         some = frame[frame["equation"] == number]
         fails = some.loc[some["holds"] == "no", "side"].tolist()
         study.outcome(
-            f"eq. {number}", reproduced="corrected" if fails else "yes",
+            f"eq. {number}",
+            reproduced="corrected" if fails else "yes",
             near=f"{int((some['holds'] == 'yes').sum())} of {len(some)} readings hold",
             not_possible="; ".join(fails),
-        )  # fmt: skip
+        )
 
 
 def without_condition(study: Study) -> None:
@@ -171,14 +207,29 @@ def without_condition(study: Study) -> None:
     exact, bounds = table.approximations(), table.bounds(classifier)
     frame = pd.DataFrame(
         {
-            "class": exact.labels, "nl_i": exact.lower, "n_ii": bounds.hits, "n_i. + n_.i - n_ii": bounds.union,
-            "2 n_i - n_ii (as printed)": upper_bound_as_printed(exact.class_sizes, bounds.hits).astype(int),
+            "class": exact.labels,
+            "nl_i": exact.lower,
+            "n_ii": bounds.hits,
+            "n_i. + n_.i - n_ii": bounds.union,
+            "2 n_i - n_ii (as printed)": upper_bound_as_printed(
+                exact.class_sizes, bounds.hits
+            ).astype(int),
             "nu_i": exact.upper,
         }
-    )  # fmt: skip
-    study.table("counterexample", frame, f"Granules {table.counts.tolist()}, f = {', '.join(classifier)}")
-    below = [str(c) for c, lower, hits in zip(exact.labels, exact.lower, bounds.hits, strict=True) if lower > hits]
-    above = [str(c) for c, union, upper in zip(exact.labels, bounds.union, exact.upper, strict=True) if union > upper]
+    )
+    study.table(
+        "counterexample", frame, f"Granules {table.counts.tolist()}, f = {', '.join(classifier)}"
+    )
+    below = [
+        str(c)
+        for c, lower, hits in zip(exact.labels, exact.lower, bounds.hits, strict=True)
+        if lower > hits
+    ]
+    above = [
+        str(c)
+        for c, union, upper in zip(exact.labels, bounds.union, exact.upper, strict=True)
+        if union > upper
+    ]
     broken = ", ".join(f"X_{s + 1}" for s in bounds.broken_by)
     study.text(
         'Section 3 says that "given the resulting confusion matrix" |Low(Y_i)| is at most n_ii, and |Upp(Y_i)| at '
@@ -187,11 +238,12 @@ def without_condition(study: Study) -> None:
         f"{', '.join(above)}. The product, which counts granules from 0, says so: {bounds.condition_text}"
     )
     study.outcome(
-        "Bounds after Example 1", reproduced="corrected: n_i. + n_.i - n_ii, under condition 4.1",
+        "Bounds after Example 1",
+        reproduced="corrected: n_i. + n_.i - n_ii, under condition 4.1",
         near=f"counterexample without it: {int(bounds.union.max())} for an upper approximation of "
         f"{int(exact.upper[bounds.union.argmax()])}",
         not_possible="as printed, n_i + n_i - n_ii; see the random tables",
-    )  # fmt: skip
+    )
 
 
 def bounds_on_random_tables(study: Study) -> None:
@@ -199,7 +251,9 @@ def bounds_on_random_tables(study: Study) -> None:
     study.heading("Lemma 4.1, theorems 4.1 to 4.4: random tables")
     rounds = study.track(range(study.pick(fast=250, full=12_000)), "random granule tables")
     failed, numbers, tables = survey(rounds, np.random.default_rng(SEED))
-    shown = failed.rename_axis("claim").apply(lambda column: column.map(lambda n: "–" if np.isnan(n) else f"{n:.0f}"))
+    shown = failed.rename_axis("claim").apply(
+        lambda column: column.map(lambda n: "–" if np.isnan(n) else f"{n:.0f}")
+    )
     many = ", ".join(f"{kind}: {n:,}" for kind, n in tables.items())
     study.table("claims", shown, f"Tables in which a claim fails for some class ({many} tables)")
     under = failed[list(KINDS[:2])]
@@ -214,9 +268,12 @@ def bounds_on_random_tables(study: Study) -> None:
     )
     study.text("The claims as printed fail also under the condition:")
     study.bullets(
-        *(f"{claim}: fails in {int(row.iloc[0]):,} tables with any classifier, in {int(row.iloc[1]):,} with that of "
-          f"the most frequent class, of {tables[KINDS[0]]:,}" for claim, row in wrong.iterrows())
-    )  # fmt: skip
+        *(
+            f"{claim}: fails in {int(row.iloc[0]):,} tables with any classifier, in {int(row.iloc[1]):,} with that of "
+            f"the most frequent class, of {tables[KINDS[0]]:,}"
+            for claim, row in wrong.iterrows()
+        )
+    )
     between = numbers.query("0 < gamma < 1")
     linked = between.groupby(between["classes"].gt(2))["linked"].agg(["sum", "size"])
     study.text(
@@ -226,8 +283,10 @@ def bounds_on_random_tables(study: Study) -> None:
         "more. So alpha and gamma of the granules are interchangeable for two classes only; those "
         "of the confusion matrix always are."
     )
-    as_printed, meant = (int(failed.loc[f"Theorem 4.4, {word}", KINDS[1]]) for word in
-                         ("as printed: nl** <= nu^m", "corrected: nu** <= nu^m"))  # fmt: skip
+    as_printed, meant = (
+        int(failed.loc[f"Theorem 4.4, {word}", KINDS[1]])
+        for word in ("as printed: nl** <= nu^m", "corrected: nu** <= nu^m")
+    )
     study.text(
         f"Theorem 4.4 has nl** on its left side. It holds ({as_printed} violations), but says nothing: nl** is at most "
         f"n_jj, and n_jj is a term of nu^m. What is meant is nu**, which holds as well ({meant} violations) and makes "
@@ -236,32 +295,55 @@ def bounds_on_random_tables(study: Study) -> None:
     n = np.asarray(published.TABLE_7.iloc[:2, :2])
     example = rough_bounds(ConfusionMatrix(n.T, ("Y_1", "Y_2")))
     study.figure(
-        "alpha", alpha_figure(numbers, (example.gamma_upper, alpha_as_printed(n), example.weighted_alpha_upper)),
+        "alpha",
+        alpha_figure(
+            numbers, (example.gamma_upper, alpha_as_printed(n), example.weighted_alpha_upper)
+        ),
         f"Equation 3.5 on {len(numbers):,} random tables with the classifier of most frequent classes. As printed it "
         f"is more than 1 in {int((numbers['printed'] > 1).sum()):,} of them, up to {numbers['printed'].max():.2f}.",
-    )  # fmt: skip
+    )
     bound_names = ["nl*", "nl**", "nl^m", "nu*", "nu**", "nu^m"]
-    sharp = pd.DataFrame({"mean": numbers[bound_names].mean(), "median": numbers[bound_names].median()})
+    sharp = pd.DataFrame(
+        {"mean": numbers[bound_names].mean(), "median": numbers[bound_names].median()}
+    )
     sharp.index.name = "bound"
-    study.table("sharpness", sharp, "How far the sum of a bound is from the approximations, per sample", digits=4)
+    study.table(
+        "sharpness",
+        sharp,
+        "How far the sum of a bound is from the approximations, per sample",
+        digits=4,
+    )
     study.figure(
-        "sharpness", sharpness_figure(numbers),
+        "sharpness",
+        sharpness_figure(numbers),
         "Boxes hold the middle half of the random tables, whiskers 90 % of them. Upper approximations overlap, so that "
         "their sum can be several times the number of samples.",
-    )  # fmt: skip
+    )
     claims_of = {
-        "Lemma 4.1": "Lemma 4.1", "Condition 4.1: predicted classes": "section 4:", "Theorem 4.1": "Theorem 4.1",
-        "Theorem 4.2": "Theorem 4.2", "Theorem 4.3": "Theorem 4.3", "Theorem 4.4": "Theorem 4.4",
-    }  # fmt: skip
+        "Lemma 4.1": "Lemma 4.1",
+        "Condition 4.1: predicted classes": "section 4:",
+        "Theorem 4.1": "Theorem 4.1",
+        "Theorem 4.2": "Theorem 4.2",
+        "Theorem 4.3": "Theorem 4.3",
+        "Theorem 4.4": "Theorem 4.4",
+    }
     for item, start in claims_of.items():
         some = failed[failed.index.str.startswith(start)]
         kept = int(np.nansum(some[list(KINDS[:2])].to_numpy()))
         lost = some[KINDS[2]].max()
-        without = "" if np.isnan(lost) else f"; without it up to {int(lost):,} of {tables[KINDS[2]]:,} tables fail"
+        without = (
+            ""
+            if np.isnan(lost)
+            else f"; without it up to {int(lost):,} of {tables[KINDS[2]]:,} tables fail"
+        )
         study.outcome(
-            item, reproduced="checked on random tables", near=f"{kept} violations under condition 4.1{without}",
-            not_possible="printed with nl** on the left, where nu** is meant" if item == "Theorem 4.4" else "",
-        )  # fmt: skip
+            item,
+            reproduced="checked on random tables",
+            near=f"{kept} violations under condition 4.1{without}",
+            not_possible="printed with nl** on the left, where nu** is meant"
+            if item == "Theorem 4.4"
+            else "",
+        )
 
 
 def notation(study: Study) -> None:
@@ -284,8 +366,12 @@ def _track(name: str, attributes: list[str]) -> None:
     assigned = dict(zip(table.values, table.majority(), strict=True))
     predicted = [assigned[tuple(row)] for row in sets[attributes].itertuples(index=False)]
     with mlflow.start_run(run_name=name):
-        mlflow.log_params({"attributes": ", ".join(attributes), "classifier": "most frequent class"})
-        log_evaluation(evaluate(sets["d"], predicted, labels=list(NAMES), positive="high"), strict=True)
+        mlflow.log_params(
+            {"attributes": ", ".join(attributes), "classifier": "most frequent class"}
+        )
+        log_evaluation(
+            evaluate(sets["d"], predicted, labels=list(NAMES), positive="high"), strict=True
+        )
         mlflow.log_metrics(table.approximations().metrics)
 
 

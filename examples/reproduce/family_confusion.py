@@ -22,7 +22,9 @@ from discharge_codes.repeats import SIBLING, repeated, shares_at_once
 from study import Study, study_command
 
 TITLE = "Family-wise confusion of discharge codes"
-SOURCE = "M. Falis, Hierarchical Confusion Matrices (github.com/modr00cka/weak_hierarchical_confusion)."
+SOURCE = (
+    "M. Falis, Hierarchical Confusion Matrices (github.com/modr00cka/weak_hierarchical_confusion)."
+)
 SEED = 364
 FAMILY = "364"
 CODE = "364.01"
@@ -50,17 +52,28 @@ def figures(study: Study) -> None:
         slug = name.lower().replace(" ", "")
         found = compared(example, plain=name == "Figure 2")
         drawn = cells_figure(panels(example, found[RULES].ours), f"{name}: one document")
-        caption = f"{name}. Predicted {', '.join(example.predicted)}; gold {', '.join(example.gold)}."
+        caption = (
+            f"{name}. Predicted {', '.join(example.predicted)}; gold {', '.join(example.gold)}."
+        )
         study.figure(slug, drawn, caption)
         study.table(f"{slug}_cells", comparison_table(found), f"{name}: cells, as predicted-gold")
         codes = [code for code in example.axis if code != published.OOF]
         own = by_the_rules(example.predicted, example.gold, codes).family_figure(FAMILY)
-        study.figure(f"{slug}_product", own, f"{name} as the product draws it: rows actual, columns predicted.")
-        impossible = {"Figure 1": _figure_1, "Figure 2": _figure_2, "Figure 3": _figure_3}[name](study, example, found)
-        near = "; ".join(
-            f"{what}: {'equal' if cells == ours else 'not equal'}" for what, (cells, ours) in found.items()
+        study.figure(
+            f"{slug}_product",
+            own,
+            f"{name} as the product draws it: rows actual, columns predicted.",
         )
-        study.outcome(name, reproduced="drawn, and each cell compared", near=near, not_possible=impossible)
+        impossible = {"Figure 1": _figure_1, "Figure 2": _figure_2, "Figure 3": _figure_3}[name](
+            study, example, found
+        )
+        near = "; ".join(
+            f"{what}: {'equal' if cells == ours else 'not equal'}"
+            for what, (cells, ours) in found.items()
+        )
+        study.outcome(
+            name, reproduced="drawn, and each cell compared", near=near, not_possible=impossible
+        )
 
 
 def _figure_1(study: Study, example: published.Example, found: dict[str, Compared]) -> str:
@@ -110,7 +123,9 @@ def words(study: Study) -> None:
         "The source asks whether A.1, predicted beside A.2 where only A.2 is gold, is a confusion with A.2 or has no "
         f"gold code. By its assumptions it is the latter: {shown(over)}."
     )
-    study.outcome("Examples of assumptions 2 and 3", reproduced="yes", near=f"{equal} of {len(rows)} equal")
+    study.outcome(
+        "Examples of assumptions 2 and 3", reproduced="yes", near=f"{equal} of {len(rows)} equal"
+    )
 
 
 def margins(study: Study) -> None:
@@ -118,8 +133,15 @@ def margins(study: Study) -> None:
     study.heading("Several mismatches: what the margins of the counts are")
     evaluation = four_documents()
     frame = margin_table(evaluation, FAMILY)
-    study.table("margins", frame, f"Four documents, family {FAMILY}: margins of the matrices under each matching")
-    wrong = {name: int((frame[name] != frame["documents"]).sum()) for name in ("product", "row", "column", "balanced")}
+    study.table(
+        "margins",
+        frame,
+        f"Four documents, family {FAMILY}: margins of the matrices under each matching",
+    )
+    wrong = {
+        name: int((frame[name] != frame["documents"]).sum())
+        for name in ("product", "row", "column", "balanced")
+    }
     shares = share_table(evaluation, CODE, "actual")
     study.table("shares", shares, f"What is predicted where {CODE} is gold", digits=4)
     own, source = shares[published.OOF]
@@ -139,10 +161,11 @@ def margins(study: Study) -> None:
         "share; the product has one per family."
     )
     study.outcome(
-        "Counting of several mismatches", reproduced="as in Figure 1 (product), and three with true margins",
+        "Counting of several mismatches",
+        reproduced="as in Figure 1 (product), and three with true margins",
         near=f"out of family given {CODE}: {own:.4f}, product counts {source:.4f}",
         not_possible="margins of product counts are no numbers of codes",
-    )  # fmt: skip
+    )
 
 
 def questions(study: Study) -> None:
@@ -171,7 +194,12 @@ def questions(study: Study) -> None:
             mlflow.log_params({"model": name, "documents": documents, "codes_at_once": 1})
             log_evaluation(evaluation, strict=True)
             mlflow.log_metrics({f"true/{row.metric}": row.true for row in overall.itertuples()})
-        study.table(f"metrics_{_slug(name)}", _said(overall), f"Model that {name}: overall metrics", digits=4)
+        study.table(
+            f"metrics_{_slug(name)}",
+            _said(overall),
+            f"Model that {name}: overall metrics",
+            digits=4,
+        )
     every = pd.concat(frames, ignore_index=True)
     every.to_csv(study.folder / "recovered_all.csv", index=False)
     first = frames[0]
@@ -180,34 +208,52 @@ def questions(study: Study) -> None:
     study.table("recovered", _said(shown_rows), caption, digits=4)
     groups = every.groupby(["model", "given"], sort=False)
     summary = groups.agg(probabilities=("true", "size"), contained=("contained", "sum")).assign(
-        median_distance=groups.apply(lambda f: float((f["estimate"] - f["true"]).abs().median()), include_groups=False)
+        median_distance=groups.apply(
+            lambda f: float((f["estimate"] - f["true"]).abs().median()), include_groups=False
+        )
     )
-    study.table("summary", summary, "All families: how many of the 95 % intervals contain the truth", digits=4)
+    study.table(
+        "summary",
+        summary,
+        "All families: how many of the 95 % intervals contain the truth",
+        digits=4,
+    )
     study.figure(
-        "recovery", recovery_figure(first, f"Model that {next(iter(MODELS))}: what is true, and what is estimated"),
+        "recovery",
+        recovery_figure(
+            first, f"Model that {next(iter(MODELS))}: what is true, and what is estimated"
+        ),
         "Every probability of all four families, by `given_predicted` and `given_actual`.",
-    )  # fmt: skip
+    )
     best = evaluations["mixes up siblings"]
     study.text(f"In the product's words: {best.given_predicted(CODE)} {best.given_actual(CODE)}")
     study.figure("code", best.code_figure(CODE), f"The answer for {CODE} as the product draws it.")
-    study.figure("family_actual", best.family_figure(FAMILY), f"Family {FAMILY}, shares given the actual code.")
     study.figure(
-        "family_predicted", best.family_figure(FAMILY, given="predicted"),
+        "family_actual",
+        best.family_figure(FAMILY),
+        f"Family {FAMILY}, shares given the actual code.",
+    )
+    study.figure(
+        "family_predicted",
+        best.family_figure(FAMILY, given="predicted"),
         f"Family {FAMILY}, shares given the predicted code.",
-    )  # fmt: skip
+    )
     held, total = int(every["contained"].sum()), len(every)
-    recall, confused = ([e.metrics[f"family/{n}"] for e in evaluations.values()] for n in ("recall_micro",
-                                                                                        "confusion_share"))  # fmt: skip
+    recall, confused = (
+        [e.metrics[f"family/{n}"] for e in evaluations.values()]
+        for n in ("recall_micro", "confusion_share")
+    )
     study.text(
         f"Of {total} probabilities {held} are in their 95 % interval ({100 * held / total:.1f} %). The two models have "
         f"the same recall ({recall[0]:.3f} and {recall[1]:.3f}), but {100 * confused[0]:.1f} % and "
         f"{100 * confused[1]:.1f} % of their labels are confused within the family: what the source wants to see."
     )
     study.outcome(
-        "Given a predicted code; given a gold code", reproduced="on generated codes with known confusions",
+        "Given a predicted code; given a gold code",
+        reproduced="on generated codes with known confusions",
         near=f"{held} of {total} true probabilities in their 95 % interval",
         not_possible="the source shows no numbers, and its data may not be passed on",
-    )  # fmt: skip
+    )
 
 
 def coverage(study: Study) -> None:
@@ -216,10 +262,14 @@ def coverage(study: Study) -> None:
     repeats, documents = study.pick(fast=(40, 1000), full=(4000, 2000))
     rounds = study.track(range(repeats), "coverage")
     every, overall = repeated(rounds, MIXES_UP, documents, np.random.default_rng(SEED + 1))
-    lines = every.groupby(["given", "kind"], sort=False)["contained"].agg(coverage="mean", intervals="size")
+    lines = every.groupby(["given", "kind"], sort=False)["contained"].agg(
+        coverage="mean", intervals="size"
+    )
     caption = f"Share of 95 % intervals that contain the truth, {repeats} repeats of {documents} documents"
     study.table("coverage", lines, caption, digits=4)
-    metrics = overall.groupby("metric", sort=False)["contained"].agg(coverage="mean", repeats="size")
+    metrics = overall.groupby("metric", sort=False)["contained"].agg(
+        coverage="mean", repeats="size"
+    )
     study.table("coverage_metrics", metrics, "The same of the overall metrics", digits=4)
     by_cell = every.groupby(["given", "code", "outcome"])["contained"].mean()
     share = float(every["contained"].mean())
@@ -228,10 +278,11 @@ def coverage(study: Study) -> None:
         f"{100 * by_cell.min():.1f} % and {100 * by_cell.max():.1f} %."
     )
     study.outcome(
-        "Intervals of the answers", reproduced="added, by the product",
+        "Intervals of the answers",
+        reproduced="added, by the product",
         near=f"{100 * share:.1f} % of 95 % intervals contain the truth ({repeats} repeats)",
         not_possible="none published",
-    )  # fmt: skip
+    )
 
 
 def several_codes(study: Study) -> None:
@@ -246,13 +297,18 @@ def several_codes(study: Study) -> None:
         parts.append(shares_at_once(law, evaluation, at_once))
     frame = pd.concat(parts, ignore_index=True)
     with mlflow.start_run(run_name="three codes of the family at once"):
-        mlflow.log_params({"model": "mixes up siblings", "documents": documents, "codes_at_once": at_once})
+        mlflow.log_params(
+            {"model": "mixes up siblings", "documents": documents, "codes_at_once": at_once}
+        )
         log_evaluation(evaluation, strict=True)
-    study.table("several", frame, f"Family {FAMILY}: shares of actual codes, mean over codes", digits=4)
+    study.table(
+        "several", frame, f"Family {FAMILY}: shares of actual codes, mean over codes", digits=4
+    )
     study.figure(
-        "several", several_codes_figure(frame, f"Family {FAMILY}: the law, and what documents show"),
+        "several",
+        several_codes_figure(frame, f"Family {FAMILY}: the law, and what documents show"),
         "With several codes of the family in a document, a confusion with one that is actual, too, cannot be seen.",
-    )  # fmt: skip
+    )
     of = frame.set_index(["at_once", "outcome"])["estimate"]
     true = frame.set_index("outcome")["law"].groupby(level=0).first()
     study.text(
@@ -264,7 +320,12 @@ def several_codes(study: Study) -> None:
         "documents show: recall and precision of each code."
     )
     table = diagonals(evaluation, FAMILY)
-    study.table("diagonals", table, f"The same documents ({at_once} at once): recall, and the two diagonals", digits=4)
+    study.table(
+        "diagonals",
+        table,
+        f"The same documents ({at_once} at once): recall, and the two diagonals",
+        digits=4,
+    )
     exact = float((table["recall"] - table.iloc[:, 2]).abs().max())
     far = float((table["recall"] - table.iloc[:, 3]).abs().max())
     study.text(
@@ -272,11 +333,12 @@ def several_codes(study: Study) -> None:
         f"counts is not: it is up to {far:.3f} away, since codes with many possible partners count more often."
     )
     study.outcome(
-        "1-to-1 correspondence", reproduced="shown for matches only",
+        "1-to-1 correspondence",
+        reproduced="shown for matches only",
         near=f"law recovered with one code of a family per document (right {of[1, 'right']:.3f}, law "
         f"{true['right']:.3f}); with {at_once}: {of[at_once, 'right']:.3f}",
         not_possible="pairs of several mismatches of a family cannot be known from weak labels",
-    )  # fmt: skip
+    )
 
 
 def _said(frame: pd.DataFrame) -> pd.DataFrame:

@@ -54,7 +54,12 @@ def introduction(study: Study) -> None:
 def section_1_1(study: Study) -> None:
     study.heading("Formulas of section 0.2, sections 1.1 to 1.3 and appendix A")
     wrong, right = formulas.wrong_formulas(), formulas.right_statements()
-    study.table("formulas", wrong, "Formulas that give wrong numbers as printed, each on a small example", digits=4)
+    study.table(
+        "formulas",
+        wrong,
+        "Formulas that give wrong numbers as printed, each on a small example",
+        digits=4,
+    )
     study.table("statements", right, "Statements that hold as printed", digits=4)
     agree = int((right["printed"] - right["computed"]).abs().lt(0.002).sum())
     study.outcome(
@@ -69,8 +74,12 @@ def table_1_1(study: Study) -> None:
     study.heading("Normally distributed data: Figures 1.1 and 1.2, Table 1.1")
     size = modes.sizes(study)
     make = partial(binary.drawn, normal, size=size)
-    trials = binary.run_case(study, "normal", make, repeats=modes.repeats(study), logged=not study.fast)
-    figure_of_classes(study, "1.1", make(0).test, "Figure 1.1: two normal classes", limits=(-2.5, 6.5))
+    trials = binary.run_case(
+        study, "normal", make, repeats=modes.repeats(study), logged=not study.fast
+    )
+    figure_of_classes(
+        study, "1.1", make(0).test, "Figure 1.1: two normal classes", limits=(-2.5, 6.5)
+    )
     figure_of_probabilities(study, "1.2", trials, "Figure 1.2: probabilities by class, normal data")
     compared(study, "1.1", trials, known.TABLE_1_1)
     networks = binary.barely_trained(normal, modes.networks(study))
@@ -99,8 +108,12 @@ def table_1_2(study: Study) -> Trials:
     size = modes.sizes(study)
     make = partial(binary.drawn, non_normal, size=size)
     trials = binary.run_case(study, "non-normal", make, repeats=modes.repeats(study))
-    figure_of_classes(study, "1.3", make(0).test, "Figure 1.3: two sums of normals", limits=(-2.5, 6.5))
-    figure_of_probabilities(study, "1.4", trials, "Figure 1.4: probabilities by class, non-normal data")
+    figure_of_classes(
+        study, "1.3", make(0).test, "Figure 1.3: two sums of normals", limits=(-2.5, 6.5)
+    )
+    figure_of_probabilities(
+        study, "1.4", trials, "Figure 1.4: probabilities by class, non-normal data"
+    )
     compared(study, "1.2", trials, known.TABLE_1_2)
     explanations.forest_beyond_the_best(study, trials)
     explanations.network_that_cannot_be(study, trials)
@@ -111,7 +124,8 @@ def table_1_2(study: Study) -> Trials:
     study.outcome(
         "Table 1.2",
         reproduced="all machines, plain and calibrated",
-        near=nearness(trials.means()[["SVM", "LogReg"]], known.TABLE_1_2, digits=4) + " in SVM and LogReg",
+        near=nearness(trials.means()[["SVM", "LogReg"]], known.TABLE_1_2, digits=4)
+        + " in SVM and LogReg",
         not_possible="RFC: better than any machine can be on new rows; NN: bias outside its range; NN (cal.): labels "
         "that its constant probabilities cannot give; AUROC of the SVM: not that of LogReg, though both only "
         "increase with x",
@@ -125,14 +139,22 @@ def figure_1_5(study: Study) -> None:
     for seed in study.track(range(modes.repeats(study)), "log-normal"):
         sample = log_normal(np.random.default_rng([seed, 5]))
         scores = sample.x[:, 0]
-        scaled = (scores - scores.min()) / np.ptp(scores)  # a linear map changes neither sPCC nor AUROC
+        # a linear map changes neither sPCC nor AUROC
+        scaled = (scores - scores.min()) / np.ptp(scores)
         kept.append(evaluate(sample.y, y_prob=scaled))
         if seed == 0:
             title = "Figure 1.5: log-normal X (class 1) and −X (class 0)"
-            drawing = figures.class_histogram(sample, ("−X (class 0)", "X (class 1)"), title, "score", limits=(-15, 15))
-            study.figure("figure_1_5", drawing, "Two classes that never overlap, and whose sPCC is far from 1.")
+            drawing = figures.class_histogram(
+                sample, ("−X (class 0)", "X (class 1)"), title, "score", limits=(-15, 15)
+            )
+            study.figure(
+                "figure_1_5",
+                drawing,
+                "Two classes that never overlap, and whose sPCC is far from 1.",
+            )
     spreads = {
-        name: Spread.of([e.metrics[name] for e in kept]) for name in ("spcc/binary", "binary/roc_auc", "spcc/d_a")
+        name: Spread.of([e.metrics[name] for e in kept])
+        for name in ("spcc/binary", "binary/roc_auc", "spcc/d_a")
     }
     log_machine("log-normal", "score", kept[0], spreads, {})
     population = np.exp(-0.5)
@@ -166,12 +188,22 @@ def tables_1_3_and_1_4(study: Study) -> Trials:
             "its numbers. That takes some minutes more, most of it for the linear SVM on 12,000 images."
         )
     study.figure(
-        "figure_1_6", figures.image_samples(given), "Figure 1.6: an image of each class.", kept=not given.published
+        "figure_1_6",
+        figures.image_samples(given),
+        "Figure 1.6: an image of each class.",
+        kept=not given.published,
     )
     near = "other images than the source's: not compared"
-    why = "" if given.published else f"Fashion-MNIST: install {images.PACKAGE}, or set {images.VARIABLE} to its folder"
+    why = (
+        ""
+        if given.published
+        else f"Fashion-MNIST: install {images.PACKAGE}, or set {images.VARIABLE} to its folder"
+    )
     study.outcome(
-        "Figure 1.6", reproduced=f"a sample of each class of {given.name}", near="a picture", not_possible=why
+        "Figure 1.6",
+        reproduced=f"a sample of each class of {given.name}",
+        near="a picture",
+        not_possible=why,
     )
     hard = Trials()
     for pair, number, figure, published in (
@@ -180,9 +212,14 @@ def tables_1_3_and_1_4(study: Study) -> Trials:
     ):
         times, folds = modes.of_images(study, published=given.published)
         hard = binary.run_case(
-            study, f"{pair.key} images", pair.make, repeats=times, folds=folds, same_rows=given.published,
+            study,
+            f"{pair.key} images",
+            pair.make,
+            repeats=times,
+            folds=folds,
+            same_rows=given.published,
             logged=not study.fast,
-        )  # fmt: skip
+        )
         names = f"{pair.names[0]} and {pair.names[1]}"
         title = f"Figure {figure}: probabilities by class, {names} ({pair.key} pair)"
         sides = [f"class {k + 1}: {name}" for k, name in enumerate(pair.names)]
@@ -190,7 +227,11 @@ def tables_1_3_and_1_4(study: Study) -> Trials:
         study.figure(f"figure_{figure.replace('.', '_')}", drawing, f"{title}, first repeat.")
         frame = hard.beside(published if given.published else None)
         caption = f"Table {number}: {names}, the {pair.key} pair; {NOTE.format(n=times)}"
-        study.table(f"table_{number.replace('.', '_')}", frame, caption if given.published else caption.split(";")[0])
+        study.table(
+            f"table_{number.replace('.', '_')}",
+            frame,
+            caption if given.published else caption.split(";")[0],
+        )
         study.table(
             f"table_{number.replace('.', '_')}_published",
             by_machine(published),
@@ -205,7 +246,10 @@ def tables_1_3_and_1_4(study: Study) -> Trials:
                 why = explanations.images_that_differ(study, hard, published)
         done = f"{names} of {given.name}, all machines"
         study.outcome(
-            f"Figure {figure}", reproduced=done, near="a picture", not_possible="" if given.published else why
+            f"Figure {figure}",
+            reproduced=done,
+            near="a picture",
+            not_possible="" if given.published else why,
         )
         study.outcome(f"Table {number}", reproduced=done, near=near, not_possible=why)
         words_on_images(study, hard, number)
@@ -217,7 +261,8 @@ def words_on_images(study: Study, trials: Trials, number: str) -> None:
     changes = []
     for row in ("sPCC", "Accuracy", "AUROC", "Bias"):
         gaps = [
-            trials.spread(row, one.machine.name + CALIBRATED).mean - trials.spread(row, one.machine.name).mean
+            trials.spread(row, one.machine.name + CALIBRATED).mean
+            - trials.spread(row, one.machine.name).mean
             for one in trials.first
         ]
         changes.append(f"{row} by {min(gaps):+.4f} to {max(gaps):+.4f}")
@@ -229,16 +274,29 @@ def words_on_images(study: Study, trials: Trials, number: str) -> None:
 
 def table_1_5(study: Study, cases: dict[str, Trials]) -> None:
     study.heading("Which metric has which property: Table 1.5")
-    study.table("table_1_5_published", known.TABLE_1_5.rename_axis("property").reset_index(), "Table 1.5 as published")
+    study.table(
+        "table_1_5_published",
+        known.TABLE_1_5.rename_axis("property").reset_index(),
+        "Table 1.5 as published",
+    )
     errors = checklist.sampling_errors(cases)
-    study.table("sampling_errors", errors, "Property 3: what sampling does to four metrics", digits=4)
+    study.table(
+        "sampling_errors", errors, "Property 3: what sampling does to four metrics", digits=4
+    )
     trials = cases["non-normal"]
     regression = next(one for one in trials.first if one.machine.name == "LogReg")
     shares = checklist.at_other_shares(regression)
-    study.table("other_shares", shares, "Property 1: the same scores (LogReg, non-normal) at other shares", digits=4)
+    study.table(
+        "other_shares",
+        shares,
+        "Property 1: the same scores (LogReg, non-normal) at other shares",
+        digits=4,
+    )
     maps = checklist.under_transformations(regression)
     study.table("maps", maps, "Increasing maps of the same scores (LogReg, non-normal)", digits=6)
-    plain, scaled = (checklist.widths_against(errors, "sPCC", "AUROC", c) for c in errors.columns[[3, 5]])
+    plain, scaled = (
+        checklist.widths_against(errors, "sPCC", "AUROC", c) for c in errors.columns[[3, 5]]
+    )
     more = int((scaled > 1).sum())
     study.text(
         f"**Sampling errors.** The source says that AUROC is heavily influenced by sampling errors and sPCC is not. "
@@ -271,9 +329,13 @@ def changed_areas(table: pd.DataFrame) -> float:
     return max(abs(areas[name] - areas[f"{name} (cal.)"]) for name in ("SVM", "LogReg", "RFC"))
 
 
-def figure_of_classes(study: Study, number: str, sample: object, title: str, *, limits: tuple[float, float]) -> None:
+def figure_of_classes(
+    study: Study, number: str, sample: object, title: str, *, limits: tuple[float, float]
+) -> None:
     drawing = figures.class_histogram(sample, CLASSES, title, limits=limits)
-    study.figure(f"figure_{number.replace('.', '_')}", drawing, f"{title}, test rows of the first repeat.")
+    study.figure(
+        f"figure_{number.replace('.', '_')}", drawing, f"{title}, test rows of the first repeat."
+    )
     study.outcome(f"Figure {number}", reproduced="the two classes", near="same distributions")
 
 
@@ -281,9 +343,10 @@ def figure_of_probabilities(study: Study, number: str, trials: Trials, title: st
     drawing = figures.probability_panels(trials.first, CLASSES, title)
     study.figure(f"figure_{number.replace('.', '_')}", drawing, f"{title}, first repeat.")
     study.outcome(
-        f"Figure {number}", reproduced="eight panels, counts on a logarithmic axis",
+        f"Figure {number}",
+        reproduced="eight panels, counts on a logarithmic axis",
         near="same shapes but for the network's, see the table",
-    )  # fmt: skip
+    )
 
 
 def compared(study: Study, number: str, trials: Trials, published: pd.DataFrame) -> None:

@@ -37,7 +37,9 @@ def main(study: Study) -> None:
     data = Data(layout, layout.target(), layout.held_out())
     introduction(study, data)
     published_alone(study)
-    done = {"state of the art": repeated(study, data, "state of the art", BUILD["state of the art"])}
+    done = {
+        "state of the art": repeated(study, data, "state of the art", BUILD["state of the art"])
+    }
     calibration_formulas(study, data, done["state of the art"])
     platt_scaling(study)
     state_of_the_art(study, data, done["state of the art"])
@@ -74,25 +76,36 @@ def state_of_the_art(study: Study, data: Data, done: Method) -> None:
     )
     scored = done.repeats[0]
     study.figure(
-        "figure-2.1", figures.histograms(y, scored, "in-sample", "State of the art, calibrated with in-sample scores"),
+        "figure-2.1",
+        figures.histograms(
+            y, scored, "in-sample", "State of the art, calibrated with in-sample scores"
+        ),
         "Figure 2.1. Scores of one machine by class, before and after calibration",
-    )  # fmt: skip
+    )
     high = 0.7
     negatives = scored.target[y == 0]
     after = scored.estimate("in-sample").posterior(scored.target)
-    evaluation = evaluate(y, y_prob=scored.target, labels=[0, 1], calibration=scored.labelled["out-of-fold"])
+    evaluation = evaluate(
+        y, y_prob=scored.target, labels=[0, 1], calibration=scored.labelled["out-of-fold"]
+    )
     study.text(
         f"Others that look like platforms are the bump of the thesis: {int((negatives > high).sum())} others score "
         f"above {high}, more than the {int((scored.target[y == 1] > high).sum())} platforms there. Recalibrated "
         f"probabilities reach {after.max():.2f} at most."
     )
     study.outcome(
-        "Figure 2.1", reproduced="four histograms", near=f"{int((negatives > high).sum())} others above {high}; the "
+        "Figure 2.1",
+        reproduced="four histograms",
+        near=f"{int((negatives > high).sum())} others above {high}; the "
         "bump is a shoulder rather than a second peak",
-    )  # fmt: skip
+    )
     drawn, meet = figures.rates(evaluation, "State of the art")
-    study.figure("figure-2.2a", drawn, "Figure 2.2a. True positive and true negative rate by threshold")
-    study.figure("figure-2.2b", evaluation.figures()["roc"], "Figure 2.2b. ROC curve of the same machine")
+    study.figure(
+        "figure-2.2a", drawn, "Figure 2.2a. True positive and true negative rate by threshold"
+    )
+    study.figure(
+        "figure-2.2b", evaluation.figures()["roc"], "Figure 2.2b. ROC curve of the same machine"
+    )
     rows = evaluation.metrics
     study.text(
         f"The rates meet at {meet:.2f} (published: around {published.SEPARATING_THRESHOLD}). AUROC is "
@@ -100,9 +113,13 @@ def state_of_the_art(study: Study, data: Data, done: Method) -> None:
         "are. At the prevalence of the training set the same scores would have an sPCC of "
         f"{_spcc_at_half(y, scored.target):.3f}.",
     )
-    study.outcome("Figure 2.2", reproduced="both panels", near=f"rates meet at {meet:.2f} (published about "
-                  f"{published.SEPARATING_THRESHOLD}), AUROC {rows['binary/roc_auc']:.4f} "
-                  f"({printed.loc[('No', 'Yes'), 'AUROC']})")  # fmt: skip
+    study.outcome(
+        "Figure 2.2",
+        reproduced="both panels",
+        near=f"rates meet at {meet:.2f} (published about "
+        f"{published.SEPARATING_THRESHOLD}), AUROC {rows['binary/roc_auc']:.4f} "
+        f"({printed.loc[('No', 'Yes'), 'AUROC']})",
+    )
 
 
 def _spcc_at_half(y: np.ndarray, scores: np.ndarray) -> float:
@@ -116,7 +133,11 @@ def class_weights(study: Study, data: Data, by_weight: dict[float, Method], befo
     for table in ("Table B.1", "Table B.2"):
         study.heading(f"{table}: class weights")
         printed = published.weights_of(table)
-        chosen = {w: m for w, m in by_weight.items() if f"{w:.4f}" in {f"{float(text):.4f}" for text in printed}}
+        chosen = {
+            w: m
+            for w, m in by_weight.items()
+            if f"{w:.4f}" in {f"{float(text):.4f}" for text in printed}
+        }
         rows, ours, theirs = [], [], []
         for weight, done in chosen.items():
             own = published.WEIGHTS.loc[as_printed(weight)]
@@ -128,19 +149,26 @@ def class_weights(study: Study, data: Data, by_weight: dict[float, Method], befo
         caption = CONVENTION.format(n=data.layout.repeats["class weights"])
         study.table(table.lower().replace(" ", "-"), frame, f"{table}. {caption}")
         study.outcome(
-            table, reproduced=f"{len(chosen)} of {len(printed)} weights, all variants",
+            table,
+            reproduced=f"{len(chosen)} of {len(printed)} weights, all variants",
             near=nearness(pd.concat(ours), pd.concat(theirs), digits=3),
             not_possible="the thesis' websites are not public",
-        )  # fmt: skip
+        )
     trend = pd.concat({w: means(m.frames) for w, m in by_weight.items()}, names=["weight"])
     study.heading("Figures 2.3 and 2.4: class weights")
-    study.figure("figure-2.3", figures.by_weight(trend, published.WEIGHTS), "Figure 2.3. Bias and sPCC by the weight "
-                 "of the positive class")  # fmt: skip
+    study.figure(
+        "figure-2.3",
+        figures.by_weight(trend, published.WEIGHTS),
+        "Figure 2.3. Bias and sPCC by the weight of the positive class",
+    )
     first, last = data.layout.weights[0], data.layout.weights[-1]
     estimates = trend["Pos. Est."].unstack(["calibration", "output"])
     theirs = published.WEIGHTS["Pos. Est."].unstack(["BayesCal?", "Proba?"])
     spans = {
-        "summed": (estimates["none", "probabilities"].loc[[first, last]], theirs["No", "Yes"].loc[["1.2589", "100.0"]]),
+        "summed": (
+            estimates["none", "probabilities"].loc[[first, last]],
+            theirs["No", "Yes"].loc[["1.2589", "100.0"]],
+        ),
         "in-sample": (
             estimates["in-sample", "probabilities"].loc[[first, last]],
             theirs["Yes", "Yes"].loc[["1.2589", "100.0"]],
@@ -152,7 +180,8 @@ def class_weights(study: Study, data: Data, by_weight: dict[float, Method], befo
     }
     first_sum = published.TABLES["Table 2.1"].loc[("No", "Yes"), "Pos. Est."]
     falls = (
-        means(before.frames).loc[("none", "probabilities"), "Pos. Est."] / spans["summed"][0].iloc[0],
+        means(before.frames).loc[("none", "probabilities"), "Pos. Est."]
+        / spans["summed"][0].iloc[0],
         first_sum / spans["summed"][1].iloc[0],
     )
     r = trend.xs("probabilities", level="output")["sPCC"].unstack("calibration")
@@ -175,21 +204,34 @@ def class_weights(study: Study, data: Data, by_weight: dict[float, Method], befo
     )
     frame = by_weight[last].repeats[0]
     study.outcome(
-        "Figure 2.3", reproduced=f"{len(by_weight)} weights, published points in the same axes",
+        "Figure 2.3",
+        reproduced=f"{len(by_weight)} weights, published points in the same axes",
         near=f"estimates from the first to the last weight: {words['summed']} not calibrated, {words['in-sample']} "
         "calibrated in-sample",
         not_possible="that the published calibrated bias grows with the weight: it is of one training set, see above",
-    )  # fmt: skip
-    study.figure("figure-2.4", figures.histograms(data.target.y, frame, "in-sample", f"Class weight {last:.0f}, "
-                 "calibrated with in-sample scores"), "Figure 2.4. As Figure 2.1, weight 100")  # fmt: skip
+    )
+    study.figure(
+        "figure-2.4",
+        figures.histograms(
+            data.target.y,
+            frame,
+            "in-sample",
+            f"Class weight {last:.0f}, calibrated with in-sample scores",
+        ),
+        "Figure 2.4. As Figure 2.1, weight 100",
+    )
     most = frame.estimate("in-sample").posterior(frame.target).max()
     study.text(
         f"Recalibrated probabilities reach {most:.2f} at most (published: around {published.LARGEST_CALIBRATED}). "
         "Where they stay below one half no website is labelled, and accuracy is 1 minus the prevalence, balanced "
         "accuracy one half and MCC undefined (0 in the thesis). Means over the repeats that have one are shown.",
     )
-    study.outcome("Figure 2.4", reproduced="four histograms", near=f"largest recalibrated probability {most:.2f} "
-                  f"(published about {published.LARGEST_CALIBRATED})")  # fmt: skip
+    study.outcome(
+        "Figure 2.4",
+        reproduced="four histograms",
+        near=f"largest recalibrated probability {most:.2f} "
+        f"(published about {published.LARGEST_CALIBRATED})",
+    )
 
 
 def bootstrap_words(study: Study, data: Data, done: Method) -> None:
@@ -210,24 +252,33 @@ def bootstrap_words(study: Study, data: Data, done: Method) -> None:
     scored = done.repeats[0]
     y = data.target.y
     study.figure(
-        "figure-2.5", figures.histograms(y, scored, "in-sample", "Bootstrap, calibrated with in-sample scores"),
+        "figure-2.5",
+        figures.histograms(y, scored, "in-sample", "Bootstrap, calibrated with in-sample scores"),
         "Figure 2.5. As Figure 2.1, mean of the bootstrap's machines",
-    )  # fmt: skip
+    )
     above = int((scored.target[y == 0] > scored.target[y == 1].max()).sum())
-    study.outcome("Figure 2.5", reproduced="four histograms", near=f"{above} others score above all platforms (the "
-                  "thesis says that there are some)")  # fmt: skip
+    study.outcome(
+        "Figure 2.5",
+        reproduced="four histograms",
+        near=f"{above} others score above all platforms (the thesis says that there are some)",
+    )
 
 
 def ensemble_words(study: Study, data: Data, done: Method) -> None:
     """What Table 2.3 shows, and what would give the published one."""
-    own, printed = means(done.frames).loc[("none", "probabilities")], published.TABLES["Table 2.3"].loc[("No", "Yes")]
+    own, printed = (
+        means(done.frames).loc[("none", "probabilities")],
+        published.TABLES["Table 2.3"].loc[("No", "Yes")],
+    )
     scored = done.repeats[0]
     misread = misread_votes(scored.machine, data.target.counts, 0)
     wrong = evaluate(data.target.y, y_prob=misread, labels=[0, 1]).metrics
     tied = int((scored.target == scored.target.max()).sum())
     held = means(done.frames).loc[("held-out", "labels"), "Pos. Est."]
     single = scored.machine.machines_[0]
-    alone = evaluate(data.target.y, y_prob=single.predict_proba(data.target.counts), labels=[0, 1]).metrics
+    alone = evaluate(
+        data.target.y, y_prob=single.predict_proba(data.target.counts), labels=[0, 1]
+    ).metrics
     study.text(
         f"Here the ensemble is not poor: AUROC {own['AUROC']:.3f} ({printed['AUROC']}), sPCC {own['sPCC']:.3f} "
         f"({printed['sPCC']}). It votes with labels, as Algorithm 2 says, so that "
@@ -266,15 +317,25 @@ def summary(study: Study, data: Data, done: dict[str, Method]) -> None:
             found = counted(y, done[method].repeats, calibration)
             cells[f"estimate, {calibration}"] = beside(found["estimate"], digits=1)
             interval = f"{found['count_low'].mean:.0f} to {found['count_high'].mean:.0f}"
-            cells[f"interval, {calibration}"] = f"{interval}, has the truth in {100 * found['contains']:.0f} %"
+            cells[f"interval, {calibration}"] = (
+                f"{interval}, has the truth in {100 * found['contains']:.0f} %"
+            )
         rows.append(cells)
     repeats = " / ".join(str(data.layout.repeats[m]) for m in LAST)
-    study.table("table-2.4", pd.DataFrame(rows), f"Table 2.4. {CONVENTION.format(n=repeats)}. Intervals: means of the "
-                "ends over the training sets")  # fmt: skip
+    study.table(
+        "table-2.4",
+        pd.DataFrame(rows),
+        f"Table 2.4. {CONVENTION.format(n=repeats)}. Intervals: means of the "
+        "ends over the training sets",
+    )
     printed = audit.published_sd()
     away = printed["truth is away by (sd)"].abs()
-    study.table("table-2.4-sd", printed.reset_index(), "Table 2.4 by itself: the published sd is sqrt(Σp(1-p)), and "
-                "the truth is nowhere near", digits=3)  # fmt: skip
+    study.table(
+        "table-2.4-sd",
+        printed.reset_index(),
+        "Table 2.4 by itself: the published sd is sqrt(Σp(1-p)), and the truth is nowhere near",
+        digits=3,
+    )
     least = min(LAST, key=lambda m: abs(LAST[m].bias))
     said = LAST[published.LOWEST_BIAS_AND_SD]
     study.text(
@@ -287,11 +348,12 @@ def summary(study: Study, data: Data, done: dict[str, Method]) -> None:
     )
     held = {m: means(done[m].frames).loc[("held-out", "probabilities"), "Pos. Est."] for m in LAST}
     study.outcome(
-        "Table 2.4", reproduced="four methods, with the published sd and with intervals",
+        "Table 2.4",
+        reproduced="four methods, with the published sd and with intervals",
         near=f"held-out estimates {min(held.values()):.0f} to {max(held.values()):.0f} for {actual} platforms",
-        not_possible=f"the sd as an error: the truth is {away.min():.0f}-{away.max():.0f} sd away; \"class weights "
-        "have the lowest bias and sd\" is not what the table says",
-    )  # fmt: skip
+        not_possible=f'the sd as an error: the truth is {away.min():.0f}-{away.max():.0f} sd away; "class weights '
+        'have the lowest bias and sd" is not what the table says',
+    )
 
 
 if __name__ == "__main__":

@@ -53,8 +53,12 @@ def main(study: Study) -> None:
     size = study.pick(fast=Size(trees=20, epochs=30), full=Size())
     market = Market()
     splits = [market.split(rows, seed) for seed in seeds]
-    trials = [judge(s, NPS, k, size) for s, k in study.track(list(zip(splits, seeds, strict=True)), "surveys")]
-    shown = median_survey(trials)  # first from here on: its figures and runs are those that are shown
+    trials = [
+        judge(s, NPS, k, size)
+        for s, k in study.track(list(zip(splits, seeds, strict=True)), "surveys")
+    ]
+    # first from here on: its figures and runs are those that are shown
+    shown = median_survey(trials)
     splits.insert(0, splits.pop(shown))
     trials.insert(0, trials.pop(shown))
     data_and_algorithms(study, market, trials, splits)
@@ -75,23 +79,42 @@ def figures_6_and_7(study: Study, trials: list[Trial], splits: list[Split]) -> N
     study.heading("Reductions of the logistic regression (Figures 6 and 7)")
     first = trials[0].evaluations[REGRESSION]
     drawn = first.figures()
-    study.figure("figure_6a", drawn["confusion_matrix"], "Figure 6a: 11 x 11, logistic regression, the median survey.")
-    study.figure("figure_6b", drawn[f"reduced_{STEP_1}"], "Figure 6b: reduced to 3 x 3 + IM, relaxed.")
-    study.figure("figure_7", drawn[f"reduced_{STEP_2}"], "Figure 7, ours: reduced again to 2 x 2 + IM, strict.")
+    study.figure(
+        "figure_6a",
+        drawn["confusion_matrix"],
+        "Figure 6a: 11 x 11, logistic regression, the median survey.",
+    )
+    study.figure(
+        "figure_6b", drawn[f"reduced_{STEP_1}"], "Figure 6b: reduced to 3 x 3 + IM, relaxed."
+    )
+    study.figure(
+        "figure_7",
+        drawn[f"reduced_{STEP_2}"],
+        "Figure 7, ours: reduced again to 2 x 2 + IM, strict.",
+    )
     known = expanded(published.FIGURE_7)
     with mlflow.start_run(run_name="published Figure 7", tags={"data": "published"}):
         log_evaluation(known)
     step = known.reduced[STEP_2]
-    figure = plot_reduced_matrix(step.counts, step.mismatches, step.labels, title="Published: 2 x 2 + IM")
-    study.figure("figure_7_published", figure, "Figure 7 as published, reduced and drawn by the product.")
+    figure = plot_reduced_matrix(
+        step.counts, step.mismatches, step.labels, title="Published: 2 x 2 + IM"
+    )
+    study.figure(
+        "figure_7_published", figure, "Figure 7 as published, reduced and drawn by the product."
+    )
     scale = published.FIGURE_7.sum() / first.n_samples
-    ours = matrix_spread(trials, REGRESSION, STEP_1).map(lambda s: Spread(s.mean * scale, s.sd * scale))
+    ours = matrix_spread(trials, REGRESSION, STEP_1).map(
+        lambda s: Spread(s.mean * scale, s.sd * scale)
+    )
     shown = pd.DataFrame(published.FIGURE_7, index=ours.index, columns=ours.columns)
-    table = pd.DataFrame({c: [beside(ours.loc[r, c], shown.loc[r, c], digits=0) for r in ours.index] for c in ours})
+    table = pd.DataFrame(
+        {c: [beside(ours.loc[r, c], shown.loc[r, c], digits=0) for r in ours.index] for c in ours}
+    )
     study.table(
-        "figure_7_cells", table.set_index(ours.index),
+        "figure_7_cells",
+        table.set_index(ours.index),
         f"3 x 3 + IM beside Figure 7, rows actual, scaled to {published.FIGURE_7.sum()} customers. {note(trials)}",
-    )  # fmt: skip
+    )
     predicted = means(ours)["passive"].sum()
     summed = [by_group(t, s, REGRESSION, NPS) for t, s in zip(trials, splits, strict=True)]
     passives = Spread.of([e.confusion_matrix.counts[:, 1].sum() * scale for e in summed])
@@ -110,13 +133,16 @@ def figures_6_and_7(study: Study, trials: list[Trial], splits: list[Split]) -> N
     counts = known.binary._asdict() if known.binary else {}
     same = counts == {name: float(value) for name, value in published.FIGURE_7_BINARY.items()}
     study.outcome(
-        "Figure 6", reproduced="yes, on generated surveys", near=f"3 x 3: {nearness(means(ours), shown, digits=0)}",
+        "Figure 6",
+        reproduced="yes, on generated surveys",
+        near=f"3 x 3: {nearness(means(ours), shown, digits=0)}",
         not_possible="the 11 x 11 matrix is printed as a picture",
-    )  # fmt: skip
+    )
     study.outcome(
-        "Figure 7", reproduced="exactly, from its own 3 x 3 matrix" if same else "no",
+        "Figure 7",
+        reproduced="exactly, from its own 3 x 3 matrix" if same else "no",
         near=", ".join(f"{name.upper()} {value:g}" for name, value in counts.items()),
-    )  # fmt: skip
+    )
 
 
 def tables_6_and_7(study: Study, trials: list[Trial], rows: int) -> dict[str, str]:
@@ -126,9 +152,14 @@ def tables_6_and_7(study: Study, trials: list[Trial], rows: int) -> dict[str, st
     runs = track("survey", trials, all_rows, rows_of_data=rows)
     zeros = precision_with_zeros(trials)
     six = pd.concat((spreads(trials, ROWS_6), zeros))
-    known = pd.concat((published.TABLE_6, published.TABLE_6.loc[["Precision"]].set_axis(zeros.index)))
+    known = pd.concat(
+        (published.TABLE_6, published.TABLE_6.loc[["Precision"]].set_axis(zeros.index))
+    )
     study.table("table_6", cells(six, known), f"Table 6, 11 x 11. {note(trials)}")
-    gaps = [(means(six).loc[row] - known.loc[row]).abs().median() for row in ("Precision", zeros.index[0])]
+    gaps = [
+        (means(six).loc[row] - known.loc[row]).abs().median()
+        for row in ("Precision", zeros.index[0])
+    ]
     study.text(
         *_far(six.drop(zeros.index), published.TABLE_6),
         "Some scores are never predicted, and have no precision. The product leaves them out of the mean; "
@@ -155,13 +186,21 @@ def tables_6_and_7(study: Study, trials: list[Trial], rows: int) -> dict[str, st
     )
     for number, ours, table in ((6, six, published.TABLE_6), (7, seven, published.TABLE_7)):
         study.outcome(
-            f"Table {number}", reproduced="yes, on generated surveys",
+            f"Table {number}",
+            reproduced="yes, on generated surveys",
             near=nearness(means(ours).loc[table.index], table[columns(trials)]),
             not_possible="the survey is confidential; the F1 row follows no single definition",
-        )  # fmt: skip
+        )
     f1 = recomputed.f1_rows()
-    study.table("f1_rows", f1, "F1 rows: published, and from the published precision and recall as Table 3 defines it")
-    impossible = {t: int((f1.loc[f"{t}, can be equal"] == "no").sum()) for t in ("Table 6", "Table 7", "Table 8")}
+    study.table(
+        "f1_rows",
+        f1,
+        "F1 rows: published, and from the published precision and recall as Table 3 defines it",
+    )
+    impossible = {
+        t: int((f1.loc[f"{t}, can be equal"] == "no").sum())
+        for t in ("Table 6", "Table 7", "Table 8")
+    }
     exact = expanded(published.FIGURE_7).metrics
     matrix = [exact[f"multiclass/{name}"] for name in ("f1_of_macro_means", "f1_macro")]
     study.text(
@@ -185,10 +224,21 @@ def figure_8(study: Study, trials: list[Trial]) -> None:
     ours = [s.set_axis(["accuracy", "precision", "recall", "F1"]) for s in ours]
     shown = [table[REGRESSION].iloc[:4].set_axis(ours[0].index) for table in known]
     figure = figures.steps_figure(ours, shown, "Logistic regression, original and reduced")
-    study.figure("figure_8", figure, "Figure 8: bars ours with their spread, diamonds published (Tables 6 to 8).")
-    change = pd.DataFrame({name: [s[name].mean for s in ours] for name in ours[0].index}, index=_STEPS).T
-    same = max(abs(t.evaluations[REGRESSION].metrics["binary/accuracy"]
-                   - t.evaluations[REGRESSION].metrics[f"reduced/{STEP_1}/accuracy"]) for t in trials)  # fmt: skip
+    study.figure(
+        "figure_8",
+        figure,
+        "Figure 8: bars ours with their spread, diamonds published (Tables 6 to 8).",
+    )
+    change = pd.DataFrame(
+        {name: [s[name].mean for s in ours] for name in ours[0].index}, index=_STEPS
+    ).T
+    same = max(
+        abs(
+            t.evaluations[REGRESSION].metrics["binary/accuracy"]
+            - t.evaluations[REGRESSION].metrics[f"reduced/{STEP_1}/accuracy"]
+        )
+        for t in trials
+    )
     study.text(
         f"The relaxed step lifts the accuracy from {change.loc['accuracy', _STEPS[0]]:.2f} to "
         f"{change.loc['accuracy', _STEPS[1]]:.2f}, because more pairs count as hits, not because anything is predicted "
@@ -196,7 +246,9 @@ def figure_8(study: Study, trials: list[Trial]) -> None:
         "three change their meaning there: up to 3 x 3 they are macro means over classes, then of the positive group."
     )
     published_change = pd.concat(shown, axis=1).set_axis(_STEPS, axis=1)
-    study.outcome("Figure 8", reproduced="yes, on generated surveys", near=nearness(change, published_change))
+    study.outcome(
+        "Figure 8", reproduced="yes, on generated surveys", near=nearness(change, published_change)
+    )
 
 
 def figures_9_and_10(study: Study, trials: list[Trial]) -> None:
@@ -215,12 +267,20 @@ def figures_9_and_10(study: Study, trials: list[Trial]) -> None:
     )
     figure = figures.area_figure(trials, "Areas under the ROC curves, 2 x 2 + IM")
     study.figure(
-        "figure_10", figure, "Figure 10, and what it leaves out: mean and standard deviation over the surveys."
+        "figure_10",
+        figure,
+        "Figure 10, and what it leaves out: mean and standard deviation over the surveys.",
     )
     table = cells(spreads(trials, ROWS_ROC))
-    study.table("areas", table, "Areas, ceilings and normalised areas, mean ± standard deviation over the surveys")
+    study.table(
+        "areas",
+        table,
+        "Areas, ceilings and normalised areas, mean ± standard deviation over the surveys",
+    )
     four = separable.best_four(trials)
-    study.table("best_four", four, "The claim of section 5.4: CNN, ANN, logistic regression and SVM lead")
+    study.table(
+        "best_four", four, "The claim of section 5.4: CNN, ANN, logistic regression and SVM lead"
+    )
     area, ceiling = (values(trials, ROWS_ROC[row]).mean() for row in ("AUC", "ceiling"))
     top = area.idxmax()
     last = area.idxmin()
@@ -234,16 +294,19 @@ def figures_9_and_10(study: Study, trials: list[Trial]) -> None:
     )
     where = four["surveys where those claimed lead"]
     study.outcome(
-        "Figure 9", reproduced="yes, on generated surveys", near="curves from (0, 0) to (1, ceiling)",
+        "Figure 9",
+        reproduced="yes, on generated surveys",
+        near="curves from (0, 0) to (1, ceiling)",
         not_possible="the published curves are a picture",
-    )  # fmt: skip
+    )
     study.outcome(
-        "Figure 10", reproduced="yes, with ceilings and normalised areas",
+        "Figure 10",
+        reproduced="yes, with ceilings and normalised areas",
         near=f"those that the source names lead in {where.iloc[0]} surveys by area, in {where.iloc[1]} by "
         "normalised "
         "area",
         not_possible="the published areas are a picture; areas with different ceilings are not comparable",
-    )  # fmt: skip
+    )
 
 
 _STEPS = ["11 x 11", "3 x 3 + IM", "2 x 2 + IM"]
@@ -256,13 +319,22 @@ def median_survey(trials: list[Trial]) -> int:
 
 
 def _four(rows: dict[str, str]) -> dict[str, str]:
-    return {k: v for k, v in rows.items() if k in ("Accuracy", "Precision", "Recall", "F1-score", "F1-Score")}
+    return {
+        k: v
+        for k, v in rows.items()
+        if k in ("Accuracy", "Precision", "Recall", "F1-score", "F1-Score")
+    }
 
 
 def _far(ours: pd.DataFrame, known: pd.DataFrame) -> list[str]:
     """Which cells are far from the published ones."""
     shown = cells(ours.loc[known.index], known)
-    far = [f"{name} ({row.lower()})" for row in shown.index for name in shown if shown.loc[row, name].endswith("†")]
+    far = [
+        f"{name} ({row.lower()})"
+        for row in shown.index
+        for name in shown
+        if shown.loc[row, name].endswith("†")
+    ]
     gap = means(ours).loc[known.index] - known[shown.columns]
     return [
         f"{len(far)} of {shown.size} numbers are more than two of our spreads from the published ones"

@@ -52,9 +52,18 @@ class Rounds(Hook):
         step = None if self.every is None else self.trained
         self.open = False
         with self.guarded():
-            if self.logged is None or self.every is None or self.used != used or self.trained % self.every:
+            if (
+                self.logged is None
+                or self.every is None
+                or self.used != used
+                or self.trained % self.every
+            ):
                 self.evaluate(used, step, predict)
-            self.tag("rounds", f"{used} of {self.trained}" + (", by early stopping" if used < self.trained else ""))
+            self.tag(
+                "rounds",
+                f"{used} of {self.trained}"
+                + (", by early stopping" if used < self.trained else ""),
+            )
 
     def weights(self, kept: Any, source: str) -> Predictions:
         """Return the weights that a framework keeps with its rows, as an argument of ``log_evaluation``.
@@ -74,8 +83,11 @@ class Rounds(Hook):
         if own is None:
             return {"sample_weight": kept}
         own = np.asarray(own, dtype=np.float64)
-        if own.shape != np.shape(kept) or not np.allclose(own, kept, rtol=1e-6):  # the framework keeps float32
-            tell(f"sample_weight= differs from the weights of {source}; the evaluation uses sample_weight=")
+        # the framework keeps float32
+        if own.shape != np.shape(kept) or not np.allclose(own, kept, rtol=1e-6):
+            tell(
+                f"sample_weight= differs from the weights of {source}; the evaluation uses sample_weight="
+            )
         return {}
 
     def evaluate(self, used: int, step: int | None, predict: Callable[[int], Predictions]) -> None:

@@ -9,4 +9,6 @@ from cmtrack import _lazy
 
 def needs(extra: str) -> AbstractContextManager[None]:
     """Turn the failed import of a framework into one sentence that names the extra."""
-    return _lazy.needs(f"cmtrack_integrations.{extra}", f"'.[{extra}]' in the folder of cmtrack's source")
+    return _lazy.needs(
+        f"cmtrack_integrations.{extra}", f"'.[{extra}]' in the folder of cmtrack's source"
+    )

@@ -118,14 +118,20 @@ class Hook:
         if self.options.get("run_id") is None:
             self.run_id = _active_run() or self.run_id
 
-    def log(self, evaluation_or_y_true: Any, *, step: int | None = None, **more: Any) -> LoggedEvaluation:
+    def log(
+        self, evaluation_or_y_true: Any, *, step: int | None = None, **more: Any
+    ) -> LoggedEvaluation:
         """Log labels with ``y_pred`` or ``y_prob``, or an evaluation, to the training's run.
 
         ``more`` goes before the hook's own options.
         """
         options = self.options
         if isinstance(evaluation_or_y_true, Evaluation):
-            options = {name: v for name, v in options.items() if name not in _EVALUATE and name not in _BY_ROW}
+            options = {
+                name: v
+                for name, v in options.items()
+                if name not in _EVALUATE and name not in _BY_ROW
+            }
         given = {**options, **more, "run_id": self.run_id, "step": step}
         from mlflow import get_tracking_uri
 
@@ -213,11 +219,17 @@ def class_codes(y: Any) -> Any:
         array = array[:, 0]
     if array.ndim == 2:
         if not (np.isin(array, (0, 1)).all() and (array.sum(axis=1) == 1).all()):
-            raise ValueError(f"y_true must be labels or one-hot rows, got an array of shape {array.shape}")
+            raise ValueError(
+                f"y_true must be labels or one-hot rows, got an array of shape {array.shape}"
+            )
         return array.argmax(axis=1)
     if array.ndim != 1:
         return y
-    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == array.astype(np.int64)).all():
+    if (
+        array.dtype.kind == "f"
+        and np.isfinite(array).all()
+        and (array == array.astype(np.int64)).all()
+    ):
         return array.astype(np.int64)
     return array.astype(np.int64) if array.dtype.kind in "iub" else y
 
@@ -232,7 +244,9 @@ def is_counted(y: Any, labels: Sequence[Label] | None) -> BoolArray:
     return counted
 
 
-def named(y: Any, labels: Sequence[Label] | None, y_prob: Any = None) -> tuple[Any, Sequence[Label] | None]:
+def named(
+    y: Any, labels: Sequence[Label] | None, y_prob: Any = None
+) -> tuple[Any, Sequence[Label] | None]:
     """Labels of rows, and of all classes, where a model counts its classes from 0.
 
     Parameters
@@ -257,7 +271,9 @@ def named(y: Any, labels: Sequence[Label] | None, y_prob: Any = None) -> tuple[A
     if any(isinstance(label, (int, np.integer)) for label in labels):
         return codes, labels
     if len(codes) and (codes.min() < 0 or codes.max() >= len(labels)):
-        raise ValueError(f"y_true must lie in 0 … {len(labels) - 1} for {len(labels)} labels, got {codes.max()}")
+        raise ValueError(
+            f"y_true must lie in 0 … {len(labels) - 1} for {len(labels)} labels, got {codes.max()}"
+        )
     order = np.empty(len(labels), dtype=object)
     order[:] = list(labels)
     return order[codes.astype(np.int64)], labels

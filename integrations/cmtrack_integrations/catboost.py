@@ -80,7 +80,9 @@ def log_fitted(
             raise ValueError(f"model must be a fitted CatBoost model, got {type(model).__name__}")
         y_true = X.get_label() if y is None and isinstance(X, Pool) else y
         if y_true is None:
-            raise ValueError("the validation set must have labels, got none: give y, or a Pool with label")
+            raise ValueError(
+                "the validation set must have labels, got none: give y, or a Pool with label"
+            )
         classes = _classes(model)
         y_true, labels = named(_like(y_true, classes), options.get("labels") or classes)
         weights = rounds.weights(_pool_weights(X), "the Pool") if isinstance(X, Pool) else {}
@@ -92,7 +94,11 @@ def log_fitted(
             for place, y_prob in enumerate(stages, 1):
                 if place * every < used:
                     rounds.after_round(place * every, lambda n, p=y_prob: {**given, **decide(p)})  # type: ignore[misc]
-        losses = [values for of_set in (model.get_evals_result() or {}).values() for values in of_set.values()]
+        losses = [
+            values
+            for of_set in (model.get_evals_result() or {}).values()
+            for values in of_set.values()
+        ]
         rounds.trained = max([used, *map(len, losses)])
         y_prob = model.predict(X, prediction_type="Probability")
         rounds.finish(used, lambda n: {**given, **decide(y_prob)})
@@ -101,7 +107,11 @@ def log_fitted(
 
 def _classes(model: Any) -> list[Any] | None:
     classes = getattr(model, "classes_", None)
-    return None if classes is None or not len(classes) else [c.item() if hasattr(c, "item") else c for c in classes]
+    return (
+        None
+        if classes is None or not len(classes)
+        else [c.item() if hasattr(c, "item") else c for c in classes]
+    )
 
 
 def _pool_weights(pool: Any) -> Any:
@@ -114,13 +124,15 @@ def _decision(model: Any, labels: Any, options: Any) -> Callable[[Any], Predicti
     """Return a function that adds the model's own decisions to its probabilities, if its threshold is not 0.5."""
     classes = labels if labels is not None else [0, 1]
     threshold = 0.5
-    if len(classes) == 2 and hasattr(model, "get_probability_threshold"):  # only the classifier has one
+    # only the classifier has one
+    if len(classes) == 2 and hasattr(model, "get_probability_threshold"):
         threshold = model.get_probability_threshold()
     if threshold == 0.5:
         return lambda y_prob: {"y_prob": y_prob}
 
     def decided(y_prob: Any) -> Predictions:
-        positive = y_prob[:, 1] > threshold  # CatBoost predicts the second class above its threshold, not at it
+        # CatBoost predicts the second class above its threshold, not at it
+        positive = y_prob[:, 1] > threshold
         y_pred = [classes[1] if is_positive else classes[0] for is_positive in positive]
         return {"y_prob": y_prob, "y_pred": unless_decided(y_pred, options)}
 

@@ -117,7 +117,9 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
         data = self._data
         if isinstance(data, (tuple, list)):
             if len(data) not in (2, 3):
-                raise ValueError(f"validation_data must be (x, y) or (x, y, sample_weight), got {len(data)} parts")
+                raise ValueError(
+                    f"validation_data must be (x, y) or (x, y, sample_weight), got {len(data)} parts"
+                )
             x, y, weight = (*data, None)[:3]
             if self._own is None:
                 y_prob = self.model.predict(x, batch_size=self._batch_size, verbose=0)
@@ -127,7 +129,9 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
         parts: list[Arrays] = []
         for batch in _batches(data):
             x, y, weight = (*batch, None)[:3]
-            y_prob = self.model.predict_on_batch(x) if self._own is None else self._own(self.model, x)
+            y_prob = (
+                self.model.predict_on_batch(x) if self._own is None else self._own(self.model, x)
+            )
             parts.append((as_array(y), self._probabilities(y_prob), weight))
         if not parts:
             raise ValueError("validation_data must have at least one batch, got none")
@@ -139,7 +143,9 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
 
     def _probabilities(self, output: Any) -> Any:
         if isinstance(output, (dict, list, tuple)):
-            raise ValueError("the model must have one output, got several: give predict=, a function of (model, x)")
+            raise ValueError(
+                "the model must have one output, got several: give predict=, a function of (model, x)"
+            )
         array = np.asarray(keras.ops.convert_to_numpy(output))
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]

@@ -87,7 +87,8 @@ class EvaluationCallback(Boosting):
         self._hook = Rounds(every, options)
         self._x, self._y, self._own = X, y, predict
         self._stopping = _stopping(early_stopping)
-        self.order = 30 if self._stopping else 31  # LightGBM's own place of early stopping; after one beside it
+        # LightGBM's own place of early stopping; after one beside it
+        self.order = 30 if self._stopping else 31
         if self._stopping is None:
             finalize(self, _tell_if_open, self._hook)
 
@@ -108,14 +109,18 @@ class EvaluationCallback(Boosting):
             if self._stopping is not None:
                 self._stopping(env)
         except EarlyStopException as stop:
-            self._hook.finish(stop.best_iteration + 1, lambda rounds: self._predicted(env.model, rounds))
+            self._hook.finish(
+                stop.best_iteration + 1, lambda rounds: self._predicted(env.model, rounds)
+            )
             raise
         if env.iteration + 1 == env.end_iteration:
             self._hook.finish(env.iteration + 1, lambda rounds: self._predicted(env.model, rounds))
 
     def _predicted(self, model: Any, rounds: int) -> Predictions:
         if not isinstance(model, Booster):
-            raise ValueError("lightgbm.cv trains several models at once: evaluate each with log_evaluation")
+            raise ValueError(
+                "lightgbm.cv trains several models at once: evaluate each with log_evaluation"
+            )
         predict = self._own or (lambda booster, x, n: booster.predict(x, num_iteration=n))
         y = self._y
         weights: Predictions = {}
@@ -125,7 +130,12 @@ class EvaluationCallback(Boosting):
             if y is None:
                 raise ValueError("the validation set must have labels, got a Dataset without label")
         y_true, labels = named(y, self._hook.options.get("labels"))
-        return {"y_true": y_true, "y_prob": predict(model, self._x, rounds), "labels": labels, **weights}
+        return {
+            "y_true": y_true,
+            "y_prob": predict(model, self._x, rounds),
+            "labels": labels,
+            **weights,
+        }
 
 
 def _tell_if_open(rounds: Rounds) -> None:
@@ -140,5 +150,7 @@ def _stopping(given: Any) -> Any:
     if given is None or callable(given):
         return given
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise ValueError(f"early_stopping must be a number of rounds or lightgbm.early_stopping(...), got {given!r}")
+        raise ValueError(
+            f"early_stopping must be a number of rounds or lightgbm.early_stopping(...), got {given!r}"
+        )
     return early_stopping(given, verbose=False)

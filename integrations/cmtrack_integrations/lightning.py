@@ -20,7 +20,9 @@ with needs("lightning"):
     except ModuleNotFoundError:
         Callback = importlib.import_module(_PACKAGES[1]).Callback
 
-_PARTS = frozenset({"y_true", "y_pred", "y_prob", "logits", "sample_weight", "groups", "row_ids", "segments"})
+_PARTS = frozenset(
+    {"y_true", "y_pred", "y_prob", "logits", "sample_weight", "groups", "row_ids", "segments"}
+)
 
 
 class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
@@ -100,7 +102,12 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         super().__init__()
         if on not in ("validate", "test"):
             raise ValueError(f"on must be 'validate' or 'test', got {on!r}")
-        self._on, self._every, self._collect, self._loader = on, check_every(every), collect, dataloader
+        self._on, self._every, self._collect, self._loader = (
+            on,
+            check_every(every),
+            collect,
+            dataloader,
+        )
         self._hook = Hook(options)
         self._rows = EpochAccumulator(**options)
         self._epoch: int | None = None  # of the rows that are not logged yet
@@ -109,8 +116,11 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         """Remember the active run."""
         if trainer.is_global_zero:
             with self._hook.guarded():
-                named = ((one, [kind.__name__ for kind in type(one).__mro__]) for one in trainer.loggers)
-                logger = next((one for one, kinds in named if "MLFlowLogger" in kinds), None)  # two packages have one
+                named = (
+                    (one, [kind.__name__ for kind in type(one).__mro__]) for one in trainer.loggers
+                )
+                # two packages have one
+                logger = next((one for one, kinds in named if "MLFlowLogger" in kinds), None)
                 if logger is None or self._hook.options.get("run_id") is not None:
                     self._hook.begin()
                 else:
@@ -125,13 +135,25 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         self._start("test", trainer)
 
     def on_validation_batch_end(
-        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+        self,
+        trainer: Any,
+        pl_module: Any,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
     ) -> None:
         """Collect a batch of a validation set."""
         self._batch("validate", trainer, outputs, batch, dataloader_idx)
 
     def on_test_batch_end(
-        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+        self,
+        trainer: Any,
+        pl_module: Any,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
     ) -> None:
         """Collect a batch of a test set."""
         self._batch("test", trainer, outputs, batch, dataloader_idx)

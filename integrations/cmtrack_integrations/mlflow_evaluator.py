@@ -14,10 +14,25 @@ from mlflow.models.evaluation.base import ModelEvaluator
 NAME = "cmtrack"
 _OWN = frozenset(
     {
-        "y_prob", "labels", "calibration", "target", "sample_weight", "groups", "row_ids", "segments", "prefix", "step",
-        "dataset", "figures", "metrics", "on_existing", "params", "predictions", "strict",
+        "y_prob",
+        "labels",
+        "calibration",
+        "target",
+        "sample_weight",
+        "groups",
+        "row_ids",
+        "segments",
+        "prefix",
+        "step",
+        "dataset",
+        "figures",
+        "metrics",
+        "on_existing",
+        "params",
+        "predictions",
+        "strict",
     }
-)  # fmt: skip
+)
 
 
 def options() -> frozenset[str]:
@@ -92,7 +107,8 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
         """
         if model_type != "classifier":
             return False
-        if sys._getframe(1).f_code.co_name == "_evaluate":  # in the list of evaluators: named, or asked for before
+        # in the list of evaluators: named, or asked for before
+        if sys._getframe(1).f_code.co_name == "_evaluate":
             return True
         config = own_config(evaluator_config)
         return bool(config) and config.keys() <= options()

@@ -37,7 +37,10 @@ def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = (
     ['maximize', 'minimize', 'minimize']
     """
     known = _criterion(metrics, extra_metrics)
-    return ["maximize" if known.catalog.lookup(name).better == "higher" else "minimize" for name in known.metrics]
+    return [
+        "maximize" if known.catalog.lookup(name).better == "higher" else "minimize"
+        for name in known.metrics
+    ]
 
 
 class EvaluatedTrials:
@@ -79,7 +82,9 @@ class EvaluatedTrials:
     """
 
     def __init__(
-        self, objective: str | Sequence[str] = "multiclass/matthews_corrcoef", **options: Unpack[DataOptions]
+        self,
+        objective: str | Sequence[str] = "multiclass/matthews_corrcoef",
+        **options: Unpack[DataOptions],
     ) -> None:
         self._own = tuple(options.get("extra_metrics") or ())
         self.objective = list(_criterion(objective, self._own).metrics)
@@ -125,7 +130,9 @@ class EvaluatedTrials:
                 logged = hook.log(evaluation_or_y_true, **given)
                 if logged.evaluation is not None:
                     values = tuple(_objective(logged.evaluation, name) for name in self.objective)
-                self._close(client, hook.run_id, "FINISHED" if logged.evaluation is not None else "FAILED")
+                self._close(
+                    client, hook.run_id, "FINISHED" if logged.evaluation is not None else "FAILED"
+                )
             except Exception:
                 self._close(client, hook.run_id, "FAILED")
                 raise
@@ -138,7 +145,9 @@ class EvaluatedTrials:
         self._parent = self._hook.run_id
         client = client_for()
         parent = None if self._parent is None else client.get_run(self._parent)
-        self._experiment_id = active_experiment_id() if parent is None else str(parent.info.experiment_id)
+        self._experiment_id = (
+            active_experiment_id() if parent is None else str(parent.info.experiment_id)
+        )
 
     def _create_run(self, trial: Any) -> tuple[Any, str]:
         from mlflow.entities import Param
@@ -160,7 +169,9 @@ class EvaluatedTrials:
             run_name=f"trial {trial.number}",
         )
         run_id = str(run.info.run_id)
-        client.log_batch(run_id, params=[Param(name, str(value)) for name, value in trial.params.items()])
+        client.log_batch(
+            run_id, params=[Param(name, str(value)) for name, value in trial.params.items()]
+        )
         trial.set_user_attr(_RUN, run_id)
         study.set_user_attr(_METRICS, self.objective)
         return client, run_id
@@ -226,4 +237,8 @@ def _objective(evaluation: BaseEvaluation, name: str) -> float:
     metrics = evaluation.metrics
     if name not in metrics:
         raise ValueError(f"this evaluation has no metric {name!r}; Evaluation.metrics lists them")
-    return abs(metrics[name]) if evaluation.catalog.lookup(name).better == "nearest zero" else metrics[name]
+    return (
+        abs(metrics[name])
+        if evaluation.catalog.lookup(name).better == "nearest zero"
+        else metrics[name]
+    )

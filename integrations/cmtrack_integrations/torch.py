@@ -18,7 +18,15 @@ from cmtrack.statistics.inputs import align_rows, as_array
 from cmtrack.statistics.segment_values import Divisions, SegmentRows, declared
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import Hook, Options, class_codes, is_counted, main_process, named, rank_and_world
+from cmtrack_integrations._hook import (
+    Hook,
+    Options,
+    class_codes,
+    is_counted,
+    main_process,
+    named,
+    rank_and_world,
+)
 
 with needs("torch"):
     import torch
@@ -109,25 +117,37 @@ class EpochAccumulator:
                 raise ValueError("a batch must have y_prob or logits, got both")
             columns, divisions = ({}, ()) if segments is None else declared(segments)
             values_by_row = (y_true, y_prob, logits, y_pred, sample_weight, groups, row_ids)
-            given = align_rows(dict(zip(_BY_ROW, values_by_row, strict=True)) | {"segments": columns})
+            given = align_rows(
+                dict(zip(_BY_ROW, values_by_row, strict=True)) | {"segments": columns}
+            )
             columns = given.pop("segments")
             for name in ("y_prob", "logits"):
                 if given[name] is not None:
                     given[name] = _with_row_axis(given[name], y_true)
-            batch = {name: _batch_part(name, values) for name, values in given.items() if values is not None}
+            batch = {
+                name: _batch_part(name, values)
+                for name, values in given.items()
+                if values is not None
+            }
             batch |= _segment_parts(columns)
             divisions = tuple(tuple(map(str, division)) for division in divisions)
             lengths = {name: len(values) for name, values in batch.items()}
             if len(set(lengths.values())) > 1:
                 raise ValueError(f"a batch must have one entry per row in each part, got {lengths}")
             if self._rows and set(self._rows) != set(batch):
-                raise ValueError(f"all batches must have the same parts, got {sorted(batch)}, not {sorted(self._rows)}")
+                raise ValueError(
+                    f"all batches must have the same parts, got {sorted(batch)}, not {sorted(self._rows)}"
+                )
             if self._rows and self._divisions != divisions:
-                raise ValueError(f"all batches must have the same segments, got {divisions}, not {self._divisions}")
+                raise ValueError(
+                    f"all batches must have the same segments, got {divisions}, not {self._divisions}"
+                )
             self._divisions = divisions
             for name, values in batch.items():
                 self._rows.setdefault(name, []).append(values)
-            self._on_device += sum(values.nbytes for values in batch.values() if isinstance(values, torch.Tensor))
+            self._on_device += sum(
+                values.nbytes for values in batch.values() if isinstance(values, torch.Tensor)
+            )
             if self._on_device > _DEVICE_BYTES:
                 self._fetch()
         except Exception as error:
@@ -190,7 +210,15 @@ class EpochAccumulator:
         size = sum(int(values.nbytes) for values in own.values())
         divisions = self._divisions if own else ()
         whole = bool(divisions) or "groups" in own
-        header = (len(own.get("y_true", ())), size, labels, own.get("row_ids"), divisions, whole, _sent(error))
+        header = (
+            len(own.get("y_true", ())),
+            size,
+            labels,
+            own.get("row_ids"),
+            divisions,
+            whole,
+            _sent(error),
+        )
         counts, sizes, orders, ids, divided, together, errors = zip(*_gather(header), strict=True)
         _raise_first(errors)
         if not any(counts):
@@ -198,13 +226,22 @@ class EpochAccumulator:
                 "there must be at least one row to evaluate, got none: update takes batches, and rows with the label "
                 f"{PADDING} do not count"
             )
-        labels = next((order for count, order in zip(counts, orders, strict=True) if count and order is not None), None)
+        labels = next(
+            (
+                order
+                for count, order in zip(counts, orders, strict=True)
+                if count and order is not None
+            ),
+            None,
+        )
         if own.get("row_ids") is not None:
             own = _first_of_each(own, ids)
         wanted = self._hook.options.get("predictions", "auto")
         small = wanted in ("auto", "labels") and sum(sizes) <= MAX_ROWS_BYTES
         if len(counts) == 1 or wanted is True or small or any(together):  # the same on every rank
-            return self._evaluated(_interleaved(_gather(own)), labels, next(filter(None, divided), ()))
+            return self._evaluated(
+                _interleaved(_gather(own)), labels, next(filter(None, divided), ())
+            )
         return self._merged(own, labels)
 
     def _own(self) -> tuple[dict[str, Any], Any, Exception | None]:
@@ -218,7 +255,9 @@ class EpochAccumulator:
             counted = is_counted(own["y_true"], wanted)
             if not counted.all():
                 own = {name: values[counted] for name, values in own.items()}
-            own["y_true"], labels = named(own["y_true"], wanted, own.get("y_prob", own.get("logits")))
+            own["y_true"], labels = named(
+                own["y_true"], wanted, own.get("y_prob", own.get("logits"))
+            )
             if "y_pred" in own:
                 own["y_pred"] = named(own["y_pred"], wanted)[0]
             return own, labels, None
@@ -227,7 +266,11 @@ class EpochAccumulator:
 
     def _fetch(self) -> None:
         """Replace the tensors of batches by arrays, in one transfer from each device."""
-        runs = [(name, list(run)) for name, parts in self._rows.items() for _, run in groupby(parts, _kind)]
+        runs = [
+            (name, list(run))
+            for name, parts in self._rows.items()
+            for _, run in groupby(parts, _kind)
+        ]
         arrays = _transferred([run for _, run in runs if isinstance(run[0], torch.Tensor)])
         rows: dict[str, list[Any]] = {name: [] for name in self._rows}
         for name, run in runs:
@@ -239,7 +282,9 @@ class EpochAccumulator:
         self._rows = rows
         self._on_device = 0
 
-    def _evaluated(self, rows: dict[str, Any], labels: Any, divisions: Divisions = ()) -> Evaluation:
+    def _evaluated(
+        self, rows: dict[str, Any], labels: Any, divisions: Divisions = ()
+    ) -> Evaluation:
         columns = {name.removeprefix(_SEGMENT): rows[name] for name in rows if name not in _BY_ROW}
         given = {name: rows[name] for name in rows if name in _BY_ROW}
         if "logits" in given:  # only now, so that batches are kept and sent in single precision
@@ -253,7 +298,9 @@ class EpochAccumulator:
         error: Exception | None = None
         try:
             if labels is None:
-                raise ValueError("all ranks must have the same labels, got different ones: labels= names them")
+                raise ValueError(
+                    "all ranks must have the same labels, got different ones: labels= names them"
+                )
             if len(own.get("y_true", ())):
                 part = replace(self._evaluated(own, labels), rows=None)
         except Exception as wrong:
@@ -328,7 +375,9 @@ def _batch_part(name: str, values: Any) -> Any:
         part = part.float() if is_half else part.clone()  # the loop may overwrite the batch
         part = part if part.ndim else part[None]
     else:
-        part = np.atleast_1d(np.array(as_array(class_codes(_cpu(values)) if name == "y_true" else values)))
+        part = np.atleast_1d(
+            np.array(as_array(class_codes(_cpu(values)) if name == "y_true" else values))
+        )
     if name == "logits":
         _check_logits(part)
     return _single_column(part) if name in ("y_prob", "logits") else part
@@ -343,7 +392,8 @@ def _transferred(runs: Sequence[Sequence[Any]]) -> Iterator[Any]:
     """An array of each run of tensors of one kind, in one transfer from each device: of their bytes."""
     shapes = [(sum(map(len, run)), *run[0].shape[1:]) for run in runs]
     sizes = [sum(tensor.nbytes for tensor in run) for run in runs]
-    ends = np.cumsum([-(-size // 16) * 16 for size in sizes]).tolist()  # each begins where any type may
+    # each begins where any type may
+    ends = np.cumsum([-(-size // 16) * 16 for size in sizes]).tolist()
     spans = [slice(end, end + size) for end, size in zip([0, *ends], sizes, strict=False)]
     fetched = {}
     for device, first in {run[0].device: run[0] for run in runs}.items():
@@ -369,7 +419,9 @@ def _gather(value: Any) -> list[Any]:
 
 def _sent(error: Exception | None) -> Exception | str | None:
     """The error in a form that can be sent to other ranks."""
-    return error if error is None or rank_and_world()[1] == 1 else f"{type(error).__name__}: {error}"
+    return (
+        error if error is None or rank_and_world()[1] == 1 else f"{type(error).__name__}: {error}"
+    )
 
 
 def _raise_first(errors: Sequence[Any]) -> None:
@@ -397,7 +449,9 @@ def _interleaved(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """The rows of all ranks in one order: by id, or interleaved as by a distributed sampler."""
     parts = [part for part in parts if part and len(part["y_true"])]
     if any(set(part) != set(parts[0]) for part in parts):
-        raise ValueError(f"all ranks must have the same parts, got {[sorted(part) for part in parts]}")
+        raise ValueError(
+            f"all ranks must have the same parts, got {[sorted(part) for part in parts]}"
+        )
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     if "row_ids" in whole:
         order = np.argsort(whole["row_ids"], kind="stable")

@@ -13,7 +13,15 @@ from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.statistics.inputs import as_array
 from cmtrack.tracking.names import chosen_metrics
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import Hook, Logging, Options, check_every, class_codes, is_counted, named
+from cmtrack_integrations._hook import (
+    Hook,
+    Logging,
+    Options,
+    check_every,
+    class_codes,
+    is_counted,
+    named,
+)
 
 with needs("transformers"):
     from transformers import TrainerCallback
@@ -54,7 +62,11 @@ class ComputeMetrics:
         others = ("label sets", "granules", *(() if options.get("costs") else ("costs",)))
         usual = [metric for metric in CATALOG if metric.headline and metric.needs not in others]
         fixed = [metric.name for metric in usual if "<" not in metric.name]
-        self._names = fixed if isinstance(chosen, str) else [name for name in chosen if not name.endswith("/*")]
+        self._names = (
+            fixed
+            if isinstance(chosen, str)
+            else [name for name in chosen if not name.endswith("/*")]
+        )
 
     def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, float]:
         """The metrics of an ``EvalPrediction``; NaN where they are undefined, or where the evaluation failed.
@@ -96,11 +108,15 @@ class ComputeMetrics:
         output, y = as_array(output), as_array(y)
         if output.ndim == 3:
             if y.shape != output.shape[:2]:
-                raise ValueError(f"label_ids must have shape {output.shape[:2]}, as the predictions, got {y.shape}")
+                raise ValueError(
+                    f"label_ids must have shape {output.shape[:2]}, as the predictions, got {y.shape}"
+                )
             output, y = output.reshape(-1, output.shape[-1]), y.reshape(-1)
         y = class_codes(y)
         if len(y) != len(output):
-            raise ValueError(f"label_ids must have one label per row of the predictions, {len(output)}, got {len(y)}")
+            raise ValueError(
+                f"label_ids must have one label per row of the predictions, {len(output)}, got {len(y)}"
+            )
         counted = is_counted(y, self.hook.options.get("labels"))
         output = output[counted]
         y = y[counted]
@@ -208,7 +224,9 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
 
     def __init__(self, judge: ComputeMetrics, *, every: int | None = None) -> None:
         if not isinstance(judge, ComputeMetrics):
-            raise TypeError(f"judge must be what compute_metrics(...) gives, got {type(judge).__name__}")
+            raise TypeError(
+                f"judge must be what compute_metrics(...) gives, got {type(judge).__name__}"
+            )
         self._judge, self._hook, self._every = judge, judge.hook, check_every(every)
         self._training = False
         self._count: dict[str, int] = {}
@@ -223,7 +241,9 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
             with self._hook.guarded():
                 self._hook.begin()
 
-    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
+    def on_evaluate(
+        self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any
+    ) -> None:
         """Keep the evaluation, of a prediction too, and log it if due."""
         evaluation, self._judge.evaluation = self._judge.evaluation, None
         if evaluation is None or not state.is_world_process_zero:

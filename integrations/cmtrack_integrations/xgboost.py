@@ -94,7 +94,9 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Evaluate if due; never stops the training."""
         if collective.get_rank() == 0:
-            self._hook.after_round(self._before[0] + epoch + 1, lambda rounds: self._predicted(model, rounds))
+            self._hook.after_round(
+                self._before[0] + epoch + 1, lambda rounds: self._predicted(model, rounds)
+            )
         return False
 
     def after_training(self, model: Any) -> Any:
@@ -107,12 +109,16 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
 
     def _predicted(self, model: Any, rounds: int) -> Predictions:
         if not isinstance(model, Booster):
-            raise ValueError("xgboost.cv trains several models at once: evaluate each with log_evaluation")
+            raise ValueError(
+                "xgboost.cv trains several models at once: evaluate each with log_evaluation"
+            )
         if not isinstance(self._data, DMatrix):
             self._data = DMatrix(self._data, label=None, enable_categorical=True)
         y = self._data.get_label() if self._y is None else self._y
         if not len(y):
-            raise ValueError("the validation set must have labels, got none: give y, or a DMatrix with label")
+            raise ValueError(
+                "the validation set must have labels, got none: give y, or a DMatrix with label"
+            )
         labels = self._hook.options.get("labels")
         weights = self._hook.weights(self._data.get_weight(), "the DMatrix")
         if self._own is not None:
@@ -127,6 +133,11 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
             y_prob = model.predict(self._data, iteration_range=(0, rounds))
             if objective in _LABELS:
                 y_true, order = named(y, labels)
-                return {"y_true": y_true, "y_pred": named(y_prob, labels)[0], "labels": order, **weights}
+                return {
+                    "y_true": y_true,
+                    "y_pred": named(y_prob, labels)[0],
+                    "labels": order,
+                    **weights,
+                }
         y_true, order = named(y, labels, y_prob)
         return {"y_true": y_true, "y_prob": y_prob, "labels": order, **weights}

@@ -42,17 +42,34 @@ def make(folder: Path) -> None:
     """Write everything but the entry that is cut off."""
     import mlflow
 
-    from cmtrack import Grouping, Metric, Prefix, compare, evaluate, evaluate_families, log_evaluation
+    from cmtrack import (
+        Grouping,
+        Metric,
+        Prefix,
+        compare,
+        evaluate,
+        evaluate_families,
+        log_evaluation,
+    )
 
     y, p = rows()
     grouping = Grouping(
-        {"harmless": ["ant"], "stings": ["bee", "wasp"]}, mode={"harmless": "strict", "stings": [("bee", "wasp")]}
+        {"harmless": ["ant"], "stings": ["bee", "wasp"]},
+        mode={"harmless": "strict", "stings": [("bee", "wasp")]},
     )
-    whole = evaluate(y, y_prob=p, grouping=grouping, sample_weight=np.tile([0.5, 1.5], 30), row_ids=np.arange(60))
+    whole = evaluate(
+        y, y_prob=p, grouping=grouping, sample_weight=np.tile([0.5, 1.5], 30), row_ids=np.arange(60)
+    )
     whole.save(folder / "evaluation")
     gain = Metric("custom/gain", lambda b: 2 * b.tp - b.fp, of="binary", better="higher")
-    asked = {"costs": {("harmless", "stings"): 3.0}, "extra_metrics": [gain], "reference": [0.5, 0.25, 0.25]}
-    kept = evaluate(y, y_prob=p, grouping=grouping, groups=np.arange(60) // 4, threshold=0.4, **asked)
+    asked = {
+        "costs": {("harmless", "stings"): 3.0},
+        "extra_metrics": [gain],
+        "reference": [0.5, 0.25, 0.25],
+    }
+    kept = evaluate(
+        y, y_prob=p, grouping=grouping, groups=np.arange(60) // 4, threshold=0.4, **asked
+    )
     kept = dataclasses.replace(kept, rows=None)
     kept.regroup(Grouping({"flies": ["wasp"], "crawls": ["ant", "bee"]})).save(folder / "regrouped")
     true = [["A.1", "B.2"], ["A.1"], ["B.1", "B.2"], ["A.2"], ["C.1", "A.1"]]
@@ -64,7 +81,9 @@ def make(folder: Path) -> None:
     mlflow.set_tracking_uri(NOBODY)
     _one_figure()
     two = np.where(y == "ant", "ant", "other")
-    log_evaluation(two, y_prob=1 - p[:, 0], labels=["ant", "other"], run_id=RUN, prefix="val/", step=3)
+    log_evaluation(
+        two, y_prob=1 - p[:, 0], labels=["ant", "other"], run_id=RUN, prefix="val/", step=3
+    )
     log_evaluation(two, y_pred=["ant"] * 59, run_id=RUN)
 
 

@@ -14,7 +14,15 @@ import pytest
 from click.testing import CliRunner
 
 import cmtrack
-from cmtrack import Evaluation, Grouping, compare, evaluate, evaluate_table, load_evaluation, log_evaluation
+from cmtrack import (
+    Evaluation,
+    Grouping,
+    compare,
+    evaluate,
+    evaluate_table,
+    load_evaluation,
+    log_evaluation,
+)
 from cmtrack.cli import main
 from support import ROOT
 from support.problems import random_problem
@@ -22,7 +30,9 @@ from support.problems import random_problem
 BARE = bool(os.environ.get("CMTRACK_BARE"))
 """True where .ci/minimal runs this file, in an environment that has nothing else."""
 EXTRAS = {"ibis", "polars", "pyspark", "statsmodels"} | set(
-    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
 ) - {"server", "test", "docs", "dev"}
 PARTY = Grouping({"low": [0, 1], "high": [2]}, name="party")
 
@@ -34,7 +44,9 @@ def test_nothing_but_the_wheel_and_its_dependencies_is_here() -> None:
 
 
 def test_every_public_name_can_be_had() -> None:
-    rooms = [import_module(f"cmtrack.{found.name}") for found in pkgutil.iter_modules(cmtrack.__path__)]
+    rooms = [
+        import_module(f"cmtrack.{found.name}") for found in pkgutil.iter_modules(cmtrack.__path__)
+    ]
     for room in (cmtrack, *rooms):
         for name in getattr(room, "__all__", ()):
             assert getattr(room, name) is not None
@@ -63,13 +75,24 @@ def test_runs_are_logged_compared_and_reviewed_from_the_command_line(store, tmp_
     for seed in range(2):
         p = random_problem(seed, k=3)[2]
         with mlflow.start_run(run_name=f"model {seed}") as run:
-            logged = log_evaluation(random_problem(0, k=3)[0], y_prob=p, grouping=PARTY, strict=True)
+            logged = log_evaluation(
+                random_problem(0, k=3)[0], y_prob=p, grouping=PARTY, strict=True
+            )
         assert load_evaluation(run.info.run_id) == logged.evaluation
     ranked = compare(experiment_names=["e"], rank_by="multiclass/accuracy")
     assert len(ranked.to_frame()) == 2
     page = tmp_path / "review.html"
     done = CliRunner().invoke(
-        main, ["review", "--tracking-uri", mlflow.get_tracking_uri(), "--experiment", "e", "--output", str(page)]
+        main,
+        [
+            "review",
+            "--tracking-uri",
+            mlflow.get_tracking_uri(),
+            "--experiment",
+            "e",
+            "--output",
+            str(page),
+        ],
     )
     assert done.exit_code == 0, done.output
     assert "model 0" in page.read_text(encoding="utf-8")

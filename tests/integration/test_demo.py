@@ -48,7 +48,11 @@ def test_each_model_is_a_complete_run(demo: DemoResult) -> None:
         assert run.data.params["model"] == run.info.run_name
         assert 10 <= len(run.data.metrics) <= 30
         files = {file.path for file in client.list_artifacts(run.info.run_id)}
-        assert {"cmtrack_evaluation.json", "cmtrack_report.html", "cmtrack_confusion_matrix.png"} <= files
+        assert {
+            "cmtrack_evaluation.json",
+            "cmtrack_report.html",
+            "cmtrack_confusion_matrix.png",
+        } <= files
         assert run.inputs.dataset_inputs
     assert len({digests(run.data.tags)["labels"] for run in runs}) == 1  # the same people
 
@@ -89,7 +93,9 @@ def test_the_models_are_reviewed(demo: DemoResult) -> None:
     assert reviews.artifact_location == experiment.artifact_location
     (review,) = client.search_runs([reviews.experiment_id], "tags.cmtrack.kind = 'review'")
     assert review.info.status == "FINISHED"
-    assert "cmtrack_review.html" in {file.path for file in client.list_artifacts(review.info.run_id)}
+    assert "cmtrack_review.html" in {
+        file.path for file in client.list_artifacts(review.info.run_id)
+    }
     assert client.get_run(demo.runs[0].run_id).data.tags["cmtrack.rank"] == "1"
 
 
@@ -99,7 +105,9 @@ def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
 
 
-def test_the_caller_keeps_its_own_store(demo: DemoResult, tmp_path: Path, without_pictures: None) -> None:
+def test_the_caller_keeps_its_own_store(
+    demo: DemoResult, tmp_path: Path, without_pictures: None
+) -> None:
     import mlflow
 
     own = sqlite_store(tmp_path / "own.db")
@@ -142,7 +150,9 @@ def test_the_command_prints_what_to_do_next(
     assert CliRunner().invoke(main, show.group(1).split()).exit_code == 0
 
 
-def test_the_command_says_which_extra_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_says_which_extra_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "statsmodels", None)
     monkeypatch.setitem(sys.modules, "statsmodels.datasets", None)
     result = CliRunner().invoke(main, ["demo", "--directory", str(tmp_path / "demo"), "--json"])
@@ -170,13 +180,21 @@ def test_the_data_are_split_without_overlap() -> None:
 def test_the_example_of_counts_has_the_truth_in_its_interval(tmp_path: Path) -> None:
     done = subprocess.run(
         warm("python", str(ROOT / "examples" / "digits_count.py")),
-        cwd=tmp_path, env=environment_without(), capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment_without(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     assert "EvaluationWarning" not in done.stderr
     assert (tmp_path / "cmtrack-examples.db").is_file()
     truth = float(re.search(r"truth +([\d.]+)", done.stdout).group(1))  # type: ignore[union-attr]
-    value, low, high = map(float, re.search(r"calibrated +([\d.]+) +\[([\d.]+), ([\d.]+)\]", done.stdout).groups())  # type: ignore[union-attr]
+    value, low, high = map(
+        float,
+        re.search(r"calibrated +([\d.]+) +\[([\d.]+), ([\d.]+)\]", done.stdout).groups(),  # type: ignore[union-attr]
+    )
     assert low <= truth <= high
     summed = float(re.search(r"summed +([\d.]+)", done.stdout).group(1))  # type: ignore[union-attr]
     assert abs(value - truth) < abs(summed - truth)
@@ -185,12 +203,24 @@ def test_the_example_of_counts_has_the_truth_in_its_interval(tmp_path: Path) -> 
 def test_the_example_of_segments_finds_tests_draws_and_tells(tmp_path: Path) -> None:
     done = subprocess.run(
         warm("python", str(ROOT / "examples" / "segments.py")),
-        cwd=tmp_path, env=environment_without(), capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment_without(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     found, tested, gap = done.stdout.splitlines()
     assert "the worst is ideology = middle: 69% of 256 people" in found
-    assert tested.startswith("By ideology, 'middle' is worst: 69% right against 84% of the rest, a difference of -15 ")
-    assert gap == "By education the best and the worst segment are 10 points apart [3, 17], more than chance explains."
+    assert tested.startswith(
+        "By ideology, 'middle' is worst: 69% right against 84% of the rest, a difference of -15 "
+    )
+    assert (
+        gap
+        == "By education the best and the worst segment are 10 points apart [3, 17], more than chance explains."
+    )
     assert (tmp_path / "segments_ideology.png").stat().st_size > 10_000
-    assert "Segments by “education”" in (tmp_path / "segments_report.html").read_text(encoding="utf-8")
+    assert "Segments by “education”" in (tmp_path / "segments_report.html").read_text(
+        encoding="utf-8"
+    )

@@ -35,10 +35,29 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tutorial")
     shutil.copy(TUTORIAL, folder)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", ".", "--nbmake", "--overwrite",
-         "-p", "no:cacheprovider", "-p", "no:xdist", "tutorial.ipynb"],
-        cwd=folder, env=environment_without("PYTEST_"), capture_output=True, text=True, check=False, timeout=240,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-c",
+            os.devnull,
+            "--rootdir",
+            ".",
+            "--nbmake",
+            "--overwrite",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "tutorial.ipynb",
+        ],
+        cwd=folder,
+        env=environment_without("PYTEST_"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "tutorial.ipynb"
 
@@ -55,7 +74,8 @@ def test_the_stored_outputs_are_what_it_gives(executed: Path) -> None:
     now, stored = outputs(executed), outputs(TUTORIAL)
     assert len(now) == len(stored) > 10
     for new, old in zip(now, stored, strict=True):
-        assert re.sub(r"[\d.]+", "#", new) == re.sub(r"[\d.]+", "#", old)  # digits are those of the libraries
+        # digits are those of the libraries
+        assert re.sub(r"[\d.]+", "#", new) == re.sub(r"[\d.]+", "#", old)
     assert sum("image/png" in text for text in stored) >= 4
 
 

@@ -29,20 +29,25 @@ def options_of(rng: np.random.Generator, n: int, k: int) -> dict[str, object]:
         cut = int(rng.integers(1, k))
         given |= {
             "grouping": Grouping(
-                {"low": NAMES[:cut], "high": NAMES[cut:k]}, mode=str(rng.choice(["relaxed", "strict"]))
+                {"low": NAMES[:cut], "high": NAMES[cut:k]},
+                mode=str(rng.choice(["relaxed", "strict"])),
             )
         }
         given["positive"] = str(rng.choice(["low", "high"]))
     if rng.random() < 0.3:
         given["groups"] = rng.integers(0, max(n // int(rng.integers(2, 12)), 4), n)
     elif rng.random() < 0.3:
-        given["sample_weight"] = rng.integers(1, 4, n) if rng.random() < 0.5 else rng.uniform(0.2, 3, n)
+        given["sample_weight"] = (
+            rng.integers(1, 4, n) if rng.random() < 0.5 else rng.uniform(0.2, 3, n)
+        )
     if rng.random() < 0.3:
         matrix = rng.uniform(0.5, 9, (k, k)).round(1)
         np.fill_diagonal(matrix, 0)
         given["costs"] = Costs.from_matrix(matrix, NAMES[:k])
     if rng.random() < 0.5:
-        given["segments"] = {"region": rng.choice(["north", "south", "east", "west"], n, p=[0.5, 0.3, 0.15, 0.05])}
+        given["segments"] = {
+            "region": rng.choice(["north", "south", "east", "west"], n, p=[0.5, 0.3, 0.15, 0.05])
+        }
     return given
 
 
@@ -63,9 +68,15 @@ def random_report(seed: int) -> Evaluation:
 def random_review(seed: int) -> Comparison:
     """A comparison of 2 to 12 runs: equal, spread, or some alike; by one metric of many, in either direction."""
     rng = np.random.default_rng([8, seed])
-    n, k, size = int(rng.choice([60, 150, 400])), int(rng.choice([2, 3, 5])), int(rng.integers(2, 13))
+    n, k, size = (
+        int(rng.choice([60, 150, 400])),
+        int(rng.choice([2, 3, 5])),
+        int(rng.integers(2, 13)),
+    )
     base, spread = float(rng.choice([0.7, 1.5, 4])), float(rng.choice([0, 0.1, 0.6]))
-    y, models = random_models(list(base + spread * rng.standard_normal(size)), n, k, seed=rng, common=0.8, slope=2.0)
+    y, models = random_models(
+        list(base + spread * rng.standard_normal(size)), n, k, seed=rng, common=0.8, slope=2.0
+    )
     names, given = np.array(NAMES[:k]), options_of(rng, n, k)
     runs = {f"run {j:02d}": evaluate(names[y], y_prob=p, **given) for j, p in enumerate(models)}
     if rng.random() < 0.3:
@@ -74,8 +85,15 @@ def random_review(seed: int) -> Comparison:
         p = models[0].copy()
         p[:2] = np.roll(p[:2], 1, axis=1)
         runs["near twin"] = evaluate(names[y], y_prob=p, **given)
-    metrics = ["multiclass/accuracy", "multiclass/matthews_corrcoef", "multiclass/f1_macro", "probability/log_loss"]
-    metrics += ["binary/recall", "binary/precision", "binary/roc_auc"] if "positive" in given else []
+    metrics = [
+        "multiclass/accuracy",
+        "multiclass/matthews_corrcoef",
+        "multiclass/f1_macro",
+        "probability/log_loss",
+    ]
+    metrics += (
+        ["binary/recall", "binary/precision", "binary/roc_auc"] if "positive" in given else []
+    )
     metrics += ["cost/mean"] if "costs" in given else []
     return compare(runs, rank_by=str(rng.choice(metrics)))
 
@@ -84,7 +102,10 @@ def random_review(seed: int) -> Comparison:
 def test_reports_do_not_contradict_themselves(part: int) -> None:
     faults = []
     for seed in range(20 * part, 20 * part + 20):
-        faults += [f"report {seed}: {fault}" for fault in in_report(random_report(seed), figures=seed % 10 == 0)]
+        faults += [
+            f"report {seed}: {fault}"
+            for fault in in_report(random_report(seed), figures=seed % 10 == 0)
+        ]
     assert not faults, "\n".join(faults)
 
 
@@ -92,7 +113,10 @@ def test_reports_do_not_contradict_themselves(part: int) -> None:
 def test_reviews_do_not_contradict_themselves(part: int) -> None:
     faults = []
     for seed in range(10 * part, 10 * part + 10):
-        faults += [f"review {seed}: {fault}" for fault in in_review(random_review(seed), figures=seed % 10 == 0)]
+        faults += [
+            f"review {seed}: {fault}"
+            for fault in in_review(random_review(seed), figures=seed % 10 == 0)
+        ]
     assert not faults, "\n".join(faults)
 
 
@@ -117,7 +141,9 @@ def test_a_fault_of_a_text_is_found(text: str) -> None:
 
 
 def test_a_text_without_a_fault_has_none() -> None:
-    assert not in_text("Finds 71.2 % [60.9, 80.1]; −0.019 [−0.049, 0.012], p = 0.030; 12 of 1,200. None of them is −3.")
+    assert not in_text(
+        "Finds 71.2 % [60.9, 80.1]; −0.019 [−0.049, 0.012], p = 0.030; 12 of 1,200. None of them is −3."
+    )
 
 
 def tampered(sentences: list[str], old: str, new: str) -> list[str]:
@@ -137,8 +163,12 @@ def tampered(sentences: list[str], old: str, new: str) -> list[str]:
         ("Most frequent confusion: 4", "Most frequent confusion: 3"),
     ],
 )
-def test_a_sentence_that_is_not_true_is_found(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [("ant", "ant")] * 30 + [("ant", "bee")] * 4 + [("bee", "bee")] * 20 + [("bee", "cat")] * 3
+def test_a_sentence_that_is_not_true_is_found(
+    old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = (
+        [("ant", "ant")] * 30 + [("ant", "bee")] * 4 + [("bee", "bee")] * 20 + [("bee", "cat")] * 3
+    )
     rows += [("cat", "cat")] * 20 + [("ant", "cat")] * 3
     evaluation = evaluate(*zip(*rows, strict=True))
     assert not in_report(evaluation)
@@ -157,7 +187,9 @@ def test_a_sentence_that_is_not_true_is_found(old: str, new: str, monkeypatch: p
     ],
 )
 def test_a_sentence_on_the_positive_class_that_is_not_true_is_found(old, new, monkeypatch) -> None:
-    rows = [("ant", "ant")] * 32 + [("ant", "bee")] * 8 + [("bee", "ant")] * 4 + [("bee", "bee")] * 20
+    rows = (
+        [("ant", "ant")] * 32 + [("ant", "bee")] * 8 + [("bee", "ant")] * 4 + [("bee", "bee")] * 20
+    )
     evaluation = evaluate(*zip(*rows, strict=True), positive="ant")
     assert not in_report(evaluation)
     true = contradictions.verdict

@@ -49,9 +49,14 @@ TEXT = JUDGED.to_json()
 
 NUMBERS = st.sampled_from([-1, -0.5, 1e-300, 1e-99, 0.5, 5, 10**15, 1e99, 1e308])
 PLAIN = st.one_of(
-    st.none(), st.booleans(), st.integers(-5, 10**20), st.floats(allow_nan=False), st.text(max_size=8),
-    st.lists(st.integers(-3, 3), max_size=3), st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 10**20),
+    st.floats(allow_nan=False),
+    st.text(max_size=8),
+    st.lists(st.integers(-3, 3), max_size=3),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -80,7 +85,9 @@ def changed(data: Any, path: tuple[Any, ...], value: Any) -> Any:
 
 
 REMOVED = object()
-REFUSED = "^(this is no evaluation of cmtrack: |the evaluation (has schema|is of the kind|is damaged: ))"
+REFUSED = (
+    "^(this is no evaluation of cmtrack: |the evaluation (has schema|is of the kind|is damaged: ))"
+)
 DATA = json.loads(TEXT)
 PART = 1 if os.environ.get("CMTRACK_TEST_ALL") else 5
 FUZZ = settings(max_examples=200 // PART, deadline=None, suppress_health_check=list(HealthCheck))
@@ -120,18 +127,28 @@ def of_many_kinds() -> dict[str, BaseEvaluation]:
     halves = rng.integers(0, 2, 60)
     two = np.where(halves, 0.6, 0.4) + rng.uniform(-0.3, 0.3, 60)
     weights = rng.uniform(0.5, 1.5, 60)
-    left, right = [(0, 0, 2, "a"), (0, 3, 5, "b"), (1, 1, 2, "a")], [(0, 0, 2, "a"), (1, 1, 2, "b"), (2, 1, 2, "b")]
+    left, right = (
+        [(0, 0, 2, "a"), (0, 3, 5, "b"), (1, 1, 2, "a")],
+        [(0, 0, 2, "a"), (1, 1, 2, "b"), (2, 1, 2, "b")],
+    )
     costs = Costs({(0, 1): 2.0, (1, 2): 3.0})
     sets = [{"a.1", "a.2"}, {"b.1"}, set()], [{"a.1"}, {"b.2", "a.2"}, {"b.1"}]
     return {
         "grouped": JUDGED,
         "without scores": evaluate(Y, P.argmax(axis=1)),
         "weighted": evaluate(
-            Y, y_prob=P, grouping=JUDGED.grouping, sample_weight=weights, row_ids=range(60), costs=costs
+            Y,
+            y_prob=P,
+            grouping=JUDGED.grouping,
+            sample_weight=weights,
+            row_ids=range(60),
+            costs=costs,
         ),
         "repeated rows": evaluate(halves, y_prob=two, sample_weight=1 + Y),
         "clusters": evaluate(Y, y_prob=P, groups=np.arange(60) // 5),
-        "segments": evaluate(Y, y_prob=P, segments={"half": halves, "letter": np.array(list("xyz"))[Y]}),
+        "segments": evaluate(
+            Y, y_prob=P, segments={"half": halves, "letter": np.array(list("xyz"))[Y]}
+        ),
         "decision values": evaluate(halves, y_score=two - 0.5),
         "target": evaluate(halves, y_prob=two, calibration=(halves[::-1], two[::-1]), target=two),
         "target of classes": evaluate(Y, y_prob=P, calibration=(Y, P), target=P[:30]),
@@ -142,7 +159,9 @@ def of_many_kinds() -> dict[str, BaseEvaluation]:
 
 KINDS = {name: json.loads(evaluation.to_json()) for name, evaluation in of_many_kinds().items()}
 TO_READ = ("metrics", "intervals", "undefined", "warnings")
-PLACES = {name: [path for path in places(data) if path[0] not in TO_READ] for name, data in KINDS.items()}
+PLACES = {
+    name: [path for path in places(data) if path[0] not in TO_READ] for name, data in KINDS.items()
+}
 
 
 @FUZZ
@@ -150,7 +169,11 @@ PLACES = {name: [path for path in places(data) if path[0] not in TO_READ] for na
 @given(data=st.data())
 def test_an_evaluation_with_anything_anywhere_is_refused_or_has_all_its_numbers(kind, data):
     path = data.draw(st.sampled_from(PLACES[kind]))
-    opens(json.dumps(changed(KINDS[kind], path, data.draw(st.one_of(PLAIN, NUMBERS, st.just(REMOVED))))))
+    opens(
+        json.dumps(
+            changed(KINDS[kind], path, data.draw(st.one_of(PLAIN, NUMBERS, st.just(REMOVED))))
+        )
+    )
 
 
 @FUZZ
@@ -223,7 +246,9 @@ def test_a_manifest_with_anything_anywhere_is_refused_or_reads(manifest, data):
     path = data.draw(st.sampled_from(places(good)))
     bad = changed(good, path, data.draw(st.one_of(PLAIN, st.just(REMOVED))))
     (folder / spool.MANIFEST).write_text(json.dumps(bad), encoding="utf-8")
-    package = read_or_refused(lambda: read(folder), r"\bmust | is damaged: |names a file that|has schema|is no number")
+    package = read_or_refused(
+        lambda: read(folder), r"\bmust | is damaged: |names a file that|has schema|is no number"
+    )
     if package is None:
         return
     assert all(name.startswith("cmtrack.") for name in package.tags)
@@ -264,8 +289,16 @@ def test_a_manifest_names_nothing_outside_its_entry(tmp_path, change, words):
     ],
     ids=["run", "model", "step", "prefix", "store"],
 )
-def test_both_files_of_an_entry_say_where_it_belongs_under_the_same_checks(tmp_path, file, change, words):
-    good = {"run_id": "1" * 32, "model_id": None, "prefix": "", "step": None, "tracking_uri": "http://host:1"}
+def test_both_files_of_an_entry_say_where_it_belongs_under_the_same_checks(
+    tmp_path, file, change, words
+):
+    good = {
+        "run_id": "1" * 32,
+        "model_id": None,
+        "prefix": "",
+        "step": None,
+        "tracking_uri": "http://host:1",
+    }
     assert destination(good, file) == good
     with pytest.raises(ValueError, match=words):
         destination(good | change, file)
@@ -281,7 +314,9 @@ def test_both_files_of_an_entry_say_where_it_belongs_under_the_same_checks(tmp_p
 def test_a_manifest_with_infinite_numbers_is_refused(tmp_path):
     folder = entry(tmp_path / "entry")
     text = (folder / spool.MANIFEST).read_text(encoding="utf-8")
-    (folder / spool.MANIFEST).write_text(re.sub(r'("multiclass/accuracy": )[\d.]+', r"\1Infinity", text))
+    (folder / spool.MANIFEST).write_text(
+        re.sub(r'("multiclass/accuracy": )[\d.]+', r"\1Infinity", text)
+    )
     with pytest.raises(ValueError, match="holds Infinity, which is no number"):
         read(folder)
 
@@ -353,8 +388,16 @@ def written(columns: dict[str, Any]) -> bytes:
 
 BOMBS: dict[str, tuple[int, Callable[[], dict[str, Any]], str]] = {
     "more rows than the evaluation": (60, lambda: many("y_true", "y_pred"), "must have 60 rows"),
-    "rows without end, as said": (3_000_000, lambda: many("y_true", "y_pred", "sample_weight"), "when unpacked"),
-    "texts for probabilities": (2, lambda: {"y_true": ["0"] * 2, "y_pred": ["0"] * 2, "prob/0": ["a"] * 2}, "prob/0"),
+    "rows without end, as said": (
+        3_000_000,
+        lambda: many("y_true", "y_pred", "sample_weight"),
+        "when unpacked",
+    ),
+    "texts for probabilities": (
+        2,
+        lambda: {"y_true": ["0"] * 2, "y_pred": ["0"] * 2, "prob/0": ["a"] * 2},
+        "prob/0",
+    ),
     "lists for labels": (1, lambda: {"y_true": [[["0"]]], "y_pred": ["0"]}, "y_true"),
     "one huge text": (1, lambda: {"y_true": ["0" * (40 << 20)], "y_pred": ["0"]}, "when unpacked"),
 }
@@ -381,7 +424,10 @@ def test_a_parquet_bomb_is_refused_before_it_is_read(monkeypatch, bomb):
 
 def test_other_columns_of_a_parquet_file_are_not_read():
     content = written({"y_true": ["0"], "y_pred": ["0"], "else": [b"0" * (32 << 20)]})
-    assert checked_table(content, 1, ("y_true", "y_pred"), ("group",)).column_names == ["y_true", "y_pred"]
+    assert checked_table(content, 1, ("y_true", "y_pred"), ("group",)).column_names == [
+        "y_true",
+        "y_pred",
+    ]
 
 
 def test_predictions_of_other_rows_are_refused(parquet, monkeypatch):
@@ -399,37 +445,70 @@ def packed(*shape: int) -> dict[str, Any]:
 DIGEST = DATA["statistics"]["digest"]
 LARGE = {"dtype": "<i8", "shape": [1 << 26], "zlib": ""}  # 512 MB, as it says
 ZLIB_BOMBS = {
-    "a matrix of other classes": ({"digest": DIGEST, "matrix": packed(2000, 2000)}, r"shape \(3, 3\), got \(2000"),
+    "a matrix of other classes": (
+        {"digest": DIGEST, "matrix": packed(2000, 2000)},
+        r"shape \(3, 3\), got \(2000",
+    ),
     "moments of other classes": (
-        {**DATA["statistics"], "moments": {name: packed(2000, 3) for name in ("n", "mean", "m2", "m3", "m4")}},
+        {
+            **DATA["statistics"],
+            "moments": {name: packed(2000, 3) for name in ("n", "mean", "m2", "m3", "m4")},
+        },
         "must have shape",
     ),
-    "many arrays": ({"digest": DIGEST, "scores": {f"{k}": LARGE for k in range(20)}}, "its arrays must have at most"),
+    "many arrays": (
+        {"digest": DIGEST, "scores": {f"{k}": LARGE for k in range(20)}},
+        "its arrays must have at most",
+    ),
     "many arrays of many scores": (
         {"digest": DIGEST, "class_scores": [{"counts": LARGE}] * 20},
         "its arrays must have",
     ),
     "counts in planes": (
-        {**DATA["statistics"], "ranks": {"dtype": "<i8", "shape": [3, 3], "planes": packed(10**6)["zlib"]}},
+        {
+            **DATA["statistics"],
+            "ranks": {"dtype": "<i8", "shape": [3, 3], "planes": packed(10**6)["zlib"]},
+        },
         "must be 72, got more",
     ),
-    "scores of more classes": ({**DATA["statistics"], "class_scores": []}, "counts must be of 3 scores"),
+    "scores of more classes": (
+        {**DATA["statistics"], "class_scores": []},
+        "counts must be of 3 scores",
+    ),
     "hits of more classes": (
         {**DATA["statistics"], "hits": {"accept": packed(1, 2000, 2000), "tables": []}},
         r"shape \(any, 3, 3\), got \(1, 2000",
     ),
     "decisions of more classes": (
-        {**DATA["statistics"], "decisions": dict.fromkeys(("costs", "counts", "mean", "m2"), packed(2000, 2000))},
+        {
+            **DATA["statistics"],
+            "decisions": dict.fromkeys(("costs", "counts", "mean", "m2"), packed(2000, 2000)),
+        },
         "must have shape",
     ),
-    "squares of squares": ({"squares": {"squares": {"a": LARGE, "b": LARGE, "c": LARGE}}}, "its arrays must have"),
+    "squares of squares": (
+        {"squares": {"squares": {"a": LARGE, "b": LARGE, "c": LARGE}}},
+        "its arrays must have",
+    ),
     "more than it says": (
-        {**DATA["statistics"], "scores": {"exact": True, "values": {**packed(10**6), "shape": [3]}, "counts": []}},
+        {
+            **DATA["statistics"],
+            "scores": {"exact": True, "values": {**packed(10**6), "shape": [3]}, "counts": []},
+        },
         "must be 24, got more",
     ),
-    "a shape without end": ({"digest": DIGEST, "matrix": {**LARGE, "shape": [1 << 40] * 8}}, "must have a shape"),
-    "a shape of many sides": ({"digest": DIGEST, "matrix": {**LARGE, "shape": [1] * 100_000}}, "must have a shape"),
-    "a shape of texts": ({"digest": DIGEST, "matrix": {**LARGE, "shape": ["3", "3"]}}, "must have a shape"),
+    "a shape without end": (
+        {"digest": DIGEST, "matrix": {**LARGE, "shape": [1 << 40] * 8}},
+        "must have a shape",
+    ),
+    "a shape of many sides": (
+        {"digest": DIGEST, "matrix": {**LARGE, "shape": [1] * 100_000}},
+        "must have a shape",
+    ),
+    "a shape of texts": (
+        {"digest": DIGEST, "matrix": {**LARGE, "shape": ["3", "3"]}},
+        "must have a shape",
+    ),
 }
 
 
@@ -449,7 +528,9 @@ def test_json_that_is_nested_without_end_is_refused(scratch, place):
         Evaluation.load(scratch)
 
 
-@pytest.mark.parametrize("number", ["9" * 5000, "1e999", "-1e999", "NaN", "1" + "0" * 400], ids=lambda text: text[:4])
+@pytest.mark.parametrize(
+    "number", ["9" * 5000, "1e999", "-1e999", "NaN", "1" + "0" * 400], ids=lambda text: text[:4]
+)
 def test_numbers_without_end_are_refused(number):
     for place in ("confidence_level", "schema"):
         with pytest.raises(ValueError, match="evaluation"):
@@ -468,10 +549,23 @@ def test_an_evaluation_file_that_is_too_large_or_no_file_is_refused(tmp_path, mo
 # -- names -----------------------------------------------------------------------------------------------------------
 
 NASTY = [
-    "<script>alert(1)</script>", "</td></tr><h1>x", "a|b\n|---|", "**bold** [x](http://evil)", '"quoted" \'it\'',
-    "line\nbreak\r\ttab", "🙈🙉", "עברית‮txt", "../../etc/passwd", "C:\\x", "x" * 10_000, " ", ".",
-    "%s {0} ${HOME} $x^2$", "NaN", "\x07bell",
-]  # fmt: skip
+    "<script>alert(1)</script>",
+    "</td></tr><h1>x",
+    "a|b\n|---|",
+    "**bold** [x](http://evil)",
+    "\"quoted\" 'it'",
+    "line\nbreak\r\ttab",
+    "🙈🙉",
+    "עברית‮txt",
+    "../../etc/passwd",
+    "C:\\x",
+    "x" * 10_000,
+    " ",
+    ".",
+    "%s {0} ${HOME} $x^2$",
+    "NaN",
+    "\x07bell",
+]
 
 
 @settings(FUZZ, max_examples=1000 // PART)
@@ -497,7 +591,9 @@ def test_nasty_labels_and_run_names_stay_text_from_end_to_end(store, tmp_path):
     assert load_evaluation(run_id).labels == tuple(NASTY)
     comparison = compare(experiment_names=["e"], rank_by="multiclass/accuracy")
     page = comparison.report(tmp_path / "review.html").read_text(encoding="utf-8")
-    report = next((tmp_path / "artifacts" / run_id / "artifacts").glob("*report.html")).read_text(encoding="utf-8")
+    report = next((tmp_path / "artifacts" / run_id / "artifacts").glob("*report.html")).read_text(
+        encoding="utf-8"
+    )
     for text in (page, report):
         assert "<script>alert" not in text
         assert "<h1>x" not in text
@@ -506,4 +602,10 @@ def test_nasty_labels_and_run_names_stay_text_from_end_to_end(store, tmp_path):
     assert "<script>alert" not in markdown.replace("\\<", "")
     assert not any(line.startswith("|---|\n") for line in markdown.split("\n\n")[0].splitlines())
     made = {path for path in tmp_path.rglob("*") if "artifacts" not in path.parts} - before
-    assert {path.name for path in made} <= {"review.html", "review.md", "mlflow.db", "mlflow.db-journal", "cache"}
+    assert {path.name for path in made} <= {
+        "review.html",
+        "review.md",
+        "mlflow.db",
+        "mlflow.db-journal",
+        "cache",
+    }

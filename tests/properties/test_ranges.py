@@ -26,9 +26,15 @@ def _triage(b):
 
 OWN = Metric("custom/triage", _triage, of="binary", low=0, high=3)
 RANKED = (
-    "multiclass/accuracy", "binary/matthews_corrcoef", "binary/recall", "binary/precision", "binary/fnr",
-    "custom/triage", "binary/roc_auc", "probability/brier",
-)  # fmt: skip
+    "multiclass/accuracy",
+    "binary/matthews_corrcoef",
+    "binary/recall",
+    "binary/precision",
+    "binary/fnr",
+    "custom/triage",
+    "binary/roc_auc",
+    "probability/brier",
+)
 
 
 def review(seed: int) -> dict[str, Any]:
@@ -37,7 +43,11 @@ def review(seed: int) -> dict[str, Any]:
     n = int(rng.integers(20, 160))
     y = rng.integers(0, 2, n)
     y[:2] = 0, 1
-    base = np.clip(0.5 + (y - 0.5) * rng.uniform(0.1, 0.9) + rng.normal(0, rng.uniform(0.05, 0.4), n), 0.01, 0.99)
+    base = np.clip(
+        0.5 + (y - 0.5) * rng.uniform(0.1, 0.9) + rng.normal(0, rng.uniform(0.05, 0.4), n),
+        0.01,
+        0.99,
+    )
     options: dict[str, Any] = {"segments": {"region": np.array(list("ABC"))[rng.integers(0, 3, n)]}}
     kind = rng.integers(4)
     if kind == 1:
@@ -51,7 +61,9 @@ def review(seed: int) -> dict[str, Any]:
         scores = base.copy()
         changed = rng.random(n) < rng.choice([0.02, 0.1, 0.6])
         scores[changed] = rng.uniform(0.01, 0.99, int(changed.sum()))
-        runs[f"run {k}"] = evaluate(y, y_prob=np.column_stack((1 - scores, scores)), extra_metrics=[OWN], **options)
+        runs[f"run {k}"] = evaluate(
+            y, y_prob=np.column_stack((1 - scores, scores)), extra_metrics=[OWN], **options
+        )
     return runs
 
 
@@ -59,11 +71,18 @@ def spans(value: Any, here: str = "") -> Iterator[tuple[str, float, float]]:
     """Every pair of ends in plain data, by the names that end in "low" and "high", and where it stands."""
     if isinstance(value, dict):
         for name, low in value.items():
-            if isinstance(name, str) and name.endswith("low") and not name.startswith(("rank", "shift")):
+            if (
+                isinstance(name, str)
+                and name.endswith("low")
+                and not name.startswith(("rank", "shift"))
+            ):
                 ends = [low, value.get(f"{name[:-3]}high")]
                 arrays = [end if isinstance(end, list) else [end] for end in ends]
                 for one, other in zip(*arrays, strict=True):
-                    yield f"{here}/{name}", *(math.nan if end is None else float(end) for end in (one, other))
+                    yield (
+                        f"{here}/{name}",
+                        *(math.nan if end is None else float(end) for end in (one, other)),
+                    )
         for name, part in value.items():
             yield from spans(part, f"{here}/{name}")
     elif isinstance(value, list):
@@ -89,7 +108,11 @@ def test_no_interval_of_a_review_leaves_the_range_of_its_metric(seed):
                 assert inside(*ends, (catalog[name].low, catalog[name].high)), name
     for other in (second, replace(second, rows=None)):
         for row in paired_differences(first, other).rows:
-            widest = catalog[row.metric].high - catalog[row.metric].low if row.metric in catalog else math.inf
+            widest = (
+                catalog[row.metric].high - catalog[row.metric].low
+                if row.metric in catalog
+                else math.inf
+            )
             assert inside(row.low, row.high, (-widest, widest)), row
             assert math.isnan(row.low) or row.low - 1e-12 <= row.difference <= row.high + 1e-12, row
             assert row.reason == "" or math.isnan(row.low), row
@@ -111,7 +134,10 @@ def test_no_interval_of_a_review_leaves_the_range_of_its_metric(seed):
         of_value = where in ("/runs/runs/low", "/runs/runs/adjusted_low")
         assert inside(low, high, (entry.low, entry.high) if of_value else most), where
     for end in ("low", "high"):
-        for gate in (f"{metric}.difference.{end} >= 0", f"segment/region/*/{metric}.difference.{end} >= 0"):
+        for gate in (
+            f"{metric}.difference.{end} >= 0",
+            f"segment/region/*/{metric}.difference.{end} >= 0",
+        ):
             for check in judge(first, second, require=[gate]).checks:
                 assert math.isnan(check.value) or most[0] <= check.value <= most[1], gate
 

@@ -33,7 +33,9 @@ def test_equal_models_are_called_different_in_about_one_of_twenty():
 
 
 @pytest.mark.thin(2)
-@pytest.mark.parametrize(("models", "way", "least"), [(2, "a given model", 0.85), (6, "a given model", 0.75)])
+@pytest.mark.parametrize(
+    ("models", "way", "least"), [(2, "a given model", 0.85), (6, "a given model", 0.75)]
+)
 def test_a_gain_of_three_paired_errors_is_found(models, way, least):
     rates = review_errors.one_better(REVIEWS, 1500, "multiclass/accuracy", models)
     (found,) = [rate for name, rate in rates.items() if name.startswith(way)]
@@ -58,13 +60,17 @@ def test_the_tied_set_loses_the_best_in_at_most_one_of_twenty(name, metric):
 @pytest.mark.night
 def test_of_equal_models_the_leaders_interval_holds_and_its_probability_is_modest():
     data = list(leader.leaders(REVIEWS, 6, 0.0))
-    assert np.mean([one["holds"] for one in data]) >= 0.95 - 2.6 * (0.05 * 0.95 / REVIEWS) ** 0.5  # .88 without
+    # .88 without
+    assert np.mean([one["holds"] for one in data]) >= 0.95 - 2.6 * (0.05 * 0.95 / REVIEWS) ** 0.5
     assert np.mean([one["says"] for one in data]) <= 0.42  # .51 by counting resamples
     assert np.mean([one["log score"] for one in data]) >= -2.1  # −2.46
 
 
 def test_the_posterior_is_right_as_often_as_it_says():
-    data = np.array([one for spread in (0.3, 1.0, 3.0) for one in leader.claims(REVIEWS, 6, spread)], dtype=float)
+    data = np.array(
+        [one for spread in (0.3, 1.0, 3.0) for one in leader.claims(REVIEWS, 6, spread)],
+        dtype=float,
+    )
     says, true, counted, _ = data.T
     assert abs(says.mean() - true.mean()) <= 2.6 * (0.25 / len(data)) ** 0.5
     near = slice(0, REVIEWS)  # where the true values hardly differ

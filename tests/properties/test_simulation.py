@@ -45,15 +45,36 @@ def simulated() -> list[dict[str, tuple[float, float]]]:
 @pytest.mark.parametrize(
     "name",
     [
-        "multiclass/accuracy", "multiclass/matthews_corrcoef", "multiclass/f1_macro", "multiclass/balanced_accuracy",
-        "multiclass/cohen_kappa", "multiclass/cohen_kappa_quadratic", "multiclass/precision_macro",
-        "multiclass/precision_weighted", "multiclass/f1_weighted", "multiclass/f1_of_macro_means", "class/1/f1",
-        "class/2/precision", "reduced/2_groups/f1_macro", "reduced/2_groups/matthews_corrcoef", "binary/recall",
-        "binary/f1", "binary/fowlkes_mallows", "binary/informedness", "binary/markedness", "binary/threat_score",
-        "binary/prevalence_threshold", "binary/matthews_corrcoef", "binary/roc_auc", "binary/roc_auc_normalized",
-        "binary/roc_auc_ceiling", "spcc/binary", "spcc/ovr/1", "prevalence/bias",
+        "multiclass/accuracy",
+        "multiclass/matthews_corrcoef",
+        "multiclass/f1_macro",
+        "multiclass/balanced_accuracy",
+        "multiclass/cohen_kappa",
+        "multiclass/cohen_kappa_quadratic",
+        "multiclass/precision_macro",
+        "multiclass/precision_weighted",
+        "multiclass/f1_weighted",
+        "multiclass/f1_of_macro_means",
+        "class/1/f1",
+        "class/2/precision",
+        "reduced/2_groups/f1_macro",
+        "reduced/2_groups/matthews_corrcoef",
+        "binary/recall",
+        "binary/f1",
+        "binary/fowlkes_mallows",
+        "binary/informedness",
+        "binary/markedness",
+        "binary/threat_score",
+        "binary/prevalence_threshold",
+        "binary/matthews_corrcoef",
+        "binary/roc_auc",
+        "binary/roc_auc_normalized",
+        "binary/roc_auc_ceiling",
+        "spcc/binary",
+        "spcc/ovr/1",
+        "prevalence/bias",
     ],
-)  # fmt: skip
+)
 def test_coverage(name: str) -> None:
     """150 or 250 repeats: 95 % nominal has a standard error of 1.8 or 1.4 %; a wrong formula misses by far more."""
     ends = np.array([intervals[name] for intervals in simulated()])
@@ -64,7 +85,10 @@ def test_coverage(name: str) -> None:
 
 def test_coverage_of_the_mean_score() -> None:
     ends = np.array([intervals["prevalence/expected"] for intervals in simulated()])
-    covered = ((ends[:, 0] <= truth()["prevalence/expected"]) & (truth()["prevalence/expected"] <= ends[:, 1])).mean()
+    covered = (
+        (ends[:, 0] <= truth()["prevalence/expected"])
+        & (truth()["prevalence/expected"] <= ends[:, 1])
+    ).mean()
     assert 0.91 <= covered <= 0.99
 
 
@@ -152,32 +176,58 @@ def weighted_bootstrap() -> tuple[Any, dict[str, float]]:
     rng = np.random.default_rng(7)
     y, p = sample(rng, 400)
     w = rng.gamma(1.0, 1.0, 400)
-    names = ("multiclass/matthews_corrcoef", "multiclass/f1_macro", "multiclass/accuracy", "multiclass/cohen_kappa",
-             "multiclass/precision_weighted", "binary/roc_auc", "binary/roc_auc_normalized", "binary/f1",
-             "binary/matthews_corrcoef", "spcc/binary", "spcc/ovr/2", "prevalence/bias", "prevalence/expected",
-             "class/1/f1")  # fmt: skip
+    names = (
+        "multiclass/matthews_corrcoef",
+        "multiclass/f1_macro",
+        "multiclass/accuracy",
+        "multiclass/cohen_kappa",
+        "multiclass/precision_weighted",
+        "binary/roc_auc",
+        "binary/roc_auc_normalized",
+        "binary/f1",
+        "binary/matthews_corrcoef",
+        "spcc/binary",
+        "spcc/ovr/2",
+        "prevalence/bias",
+        "prevalence/expected",
+        "class/1/f1",
+    )
     drawn = []
     for _ in range(400 if ALL else 200):
         rows = rng.integers(0, 400, 400)
-        m = evaluate(y[rows], y_prob=p[rows], sample_weight=w[rows], grouping=GROUPING, sections=SECTIONS).metrics
+        m = evaluate(
+            y[rows], y_prob=p[rows], sample_weight=w[rows], grouping=GROUPING, sections=SECTIONS
+        ).metrics
         drawn.append([m[name] for name in names])
     spread = np.std(drawn, axis=0, ddof=1)
-    return evaluate(y, y_prob=p, sample_weight=w, grouping=GROUPING), dict(zip(names, spread, strict=True))
+    return evaluate(y, y_prob=p, sample_weight=w, grouping=GROUPING), dict(
+        zip(names, spread, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "scale"),
     [
-        ("multiclass/matthews_corrcoef", "atanh"), ("multiclass/f1_macro", "wald"), ("multiclass/cohen_kappa", "wald"),
-        ("multiclass/precision_weighted", "wald"), ("multiclass/accuracy", "wald"), ("binary/roc_auc", "logit"),
-        ("binary/roc_auc_normalized", "logit"), ("binary/f1", "wald"), ("binary/matthews_corrcoef", "atanh"),
-        ("spcc/binary", "atanh"), ("spcc/ovr/2", "atanh"), ("prevalence/bias", "wald"), ("prevalence/expected", "wald"),
+        ("multiclass/matthews_corrcoef", "atanh"),
+        ("multiclass/f1_macro", "wald"),
+        ("multiclass/cohen_kappa", "wald"),
+        ("multiclass/precision_weighted", "wald"),
+        ("multiclass/accuracy", "wald"),
+        ("binary/roc_auc", "logit"),
+        ("binary/roc_auc_normalized", "logit"),
+        ("binary/f1", "wald"),
+        ("binary/matthews_corrcoef", "atanh"),
+        ("spcc/binary", "atanh"),
+        ("spcc/ovr/2", "atanh"),
+        ("prevalence/bias", "wald"),
+        ("prevalence/expected", "wald"),
         ("class/1/f1", "wald"),
     ],
-)  # fmt: skip
+)
 def test_sandwich_error_agrees_with_the_bootstrap(name: str, scale: str) -> None:
     evaluation, spread = weighted_bootstrap()
-    tolerance = 0.2 if name.startswith("prevalence") else 0.15  # the bias takes Kish's size for its weights
+    # the bias takes Kish's size for its weights
+    tolerance = 0.2 if name.startswith("prevalence") else 0.15
     assert standard_error(evaluation, name, scale) == pytest.approx(spread[name], rel=tolerance)
 
 
@@ -187,6 +237,8 @@ def test_weights_widen_the_interval() -> None:
     assert statistics.squares is not None
     design = statistics.squares.matrix.total * 400 / statistics.matrix.total**2
     assert design > 1.5
-    plain = evaluate(*sample(np.random.default_rng(7), 400)[:1], y_prob=sample(np.random.default_rng(7), 400)[1])
+    plain = evaluate(
+        *sample(np.random.default_rng(7), 400)[:1], y_prob=sample(np.random.default_rng(7), 400)[1]
+    )
     name = "multiclass/accuracy"
     assert standard_error(evaluation, name, "wald") > 1.15 * standard_error(plain, name, "wald")

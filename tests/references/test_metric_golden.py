@@ -50,9 +50,13 @@ def evaluation_of(case: str) -> Evaluation:
     p = random_guesses(y, k, 0.6, rng)
     if kind == "spans":
         spans = [(int(i) % 11, 10 * int(i), 10 * int(i) + 5, f"x{int(c)}") for i, c in enumerate(y)]
-        moved = [(d, start, end, f"x{int(c)}") for (d, start, end, _), c in zip(spans, p, strict=True)]
+        moved = [
+            (d, start, end, f"x{int(c)}") for (d, start, end, _), c in zip(spans, p, strict=True)
+        ]
         return evaluate_spans(spans[:-5], moved[4:])
-    weights = {"none": None, "whole": rng.integers(0, 4, n), "fractions": rng.gamma(2.0, 1.0, n)}[kind]
+    weights = {"none": None, "whole": rng.integers(0, 4, n), "fractions": rng.gamma(2.0, 1.0, n)}[
+        kind
+    ]
     return evaluate(y, p, labels=range(k), grouping=grouping, sample_weight=weights)
 
 
@@ -77,12 +81,21 @@ def test_numbers_are_those_of_the_version_before(case: str) -> None:
             ("value", "error", "low", "high", "influence"), found[name], numbers, strict=True
         ):
             if theirs is None and what in ("low", "high") and numbers[0] is not None:
-                continue  # a bounded metric without error has an interval now, by the number of samples
+                # a bounded metric without error has an interval now, by the number of samples
+                continue
             if "fractions" in case and what in ("low", "high"):
-                continue  # intervals of weighted samples take the smaller of Kish's size and that of the errors now
-            if "fractions" in case and what == "error" and lookup(name).interval in ("wilson", "count"):
-                continue  # shares of weighted samples have the error of their influence now, not Kish's size
-            assert ours == (theirs if theirs is None else pytest.approx(theirs, rel=1e-12, abs=1e-12)), (name, what)
+                # intervals of weighted samples take the smaller of Kish's size and that of the errors now
+                continue
+            if (
+                "fractions" in case
+                and what == "error"
+                and lookup(name).interval in ("wilson", "count")
+            ):
+                # shares of weighted samples have the error of their influence now, not Kish's size
+                continue
+            assert ours == (
+                theirs if theirs is None else pytest.approx(theirs, rel=1e-12, abs=1e-12)
+            ), (name, what)
 
 
 if __name__ == "__main__":

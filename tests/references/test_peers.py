@@ -45,7 +45,9 @@ def test_the_parts_of_a_score_are_model_diagnostics(loss: str, weighted: bool, d
 
 def test_metrics_by_segment_are_fairlearns() -> None:
     y, predicted, p = random_problem(3, n=900, k=2)
-    region = np.random.default_rng(0).choice(["north", "south", "east", "west"], 900, p=[0.4, 0.3, 0.2, 0.1])
+    region = np.random.default_rng(0).choice(
+        ["north", "south", "east", "west"], 900, p=[0.4, 0.3, 0.2, 0.1]
+    )
     evaluation = evaluate(y, predicted, y_prob=p, segments=pd.DataFrame({"region": region}))
     peers = {
         "multiclass/accuracy": accuracy_score,
@@ -67,8 +69,15 @@ def test_metrics_by_segment_are_fairlearns() -> None:
 def _votes() -> tuple[pd.DataFrame, Any, Any, int]:
     people = anes96.load_pandas().data
     x = people[["logpopul", "TVnews", "selfLR", "ClinLR", "DoleLR", "age", "educ", "income"]]
-    bands = {"age": [0, 30, 45, 60, 120], "educ": [0, 3, 5, 7], "income": [0, 12, 18, 24], "selfLR": [0, 3, 4, 7]}
-    columns = pd.DataFrame({name: pd.cut(people[name], ends).astype(str) for name, ends in bands.items()})
+    bands = {
+        "age": [0, 30, 45, 60, 120],
+        "educ": [0, 3, 5, 7],
+        "income": [0, 12, 18, 24],
+        "selfLR": [0, 3, 4, 7],
+    }
+    columns = pd.DataFrame(
+        {name: pd.cut(people[name], ends).astype(str) for name, ends in bands.items()}
+    )
     return columns, *_out_of_fold(x, people["PID"] >= 3), 60
 
 
@@ -86,12 +95,15 @@ def _planted() -> tuple[pd.DataFrame, Any, Any, int]:
     inside = (codes[:, 0] == 0) & (codes[:, 1] == 0)
     y = random_labels(3000, 2, rng)
     columns = pd.DataFrame(codes.astype(str), columns=list("abcdefgh"))
-    return columns, y, random_scores(y, np.where(inside, 0.25, 2.07), rng), 100  # .45 and .15 of them wrong
+    # .45 and .15 of them wrong
+    return columns, y, random_scores(y, np.where(inside, 0.25, 2.07), rng), 100
 
 
 def _out_of_fold(x: pd.DataFrame, y: pd.Series) -> tuple[Any, Any]:
     model = make_pipeline(StandardScaler(), LogisticRegression())
-    return y.to_numpy().astype(int), cross_val_predict(model, x, y, cv=5, method="predict_proba")[:, 1]
+    return y.to_numpy().astype(int), cross_val_predict(model, x, y, cv=5, method="predict_proba")[
+        :, 1
+    ]
 
 
 SAMPLES: dict[str, Any] = {"votes": _votes, "affairs": _affairs, "planted": _planted}
@@ -99,11 +111,16 @@ SEGMENT_METRICS = ("multiclass/accuracy", "probability/log_loss")
 
 
 @pytest.fixture(scope="module", params=list(SAMPLES))
-def searchable(request: pytest.FixtureRequest) -> tuple[pd.DataFrame, Evaluation, dict[str, Any], int]:
+def searchable(
+    request: pytest.FixtureRequest,
+) -> tuple[pd.DataFrame, Evaluation, dict[str, Any], int]:
     """Columns, an evaluation, the losses of its rows by metric, and the least number of rows."""
     columns, y, p, min_rows = SAMPLES[request.param]()
     evaluation = evaluate(y, y_prob=p, segments=columns)
-    losses = {"multiclass/accuracy": y != (p > 0.5), "probability/log_loss": -np.log(np.where(y == 1, p, 1 - p))}
+    losses = {
+        "multiclass/accuracy": y != (p > 0.5),
+        "probability/log_loss": -np.log(np.where(y == 1, p, 1 - p)),
+    }
     return columns, evaluation, losses, min_rows
 
 
@@ -116,13 +133,20 @@ def test_the_worst_segments_are_slicelines(searchable: Any, metric: str) -> None
     ours = {frozenset(one.where): one for one in found.segments}
     best = sorted((one for one in found.segments if one.score > 0), key=lambda one: -one.score)[:10]
     theirs = [
-        (frozenset((name, value) for name, value in zip(columns, row, strict=True) if value is not None), told)
+        (
+            frozenset(
+                (name, value) for name, value in zip(columns, row, strict=True) if value is not None
+            ),
+            told,
+        )
         for row, told in zip(peer.top_slices_, peer.top_slices_statistics_, strict=True)
     ]
     assert [where for where, _ in theirs[:1]] == [
         frozenset(one.where) for one in best[:1]
     ]  # both empty where no score is positive
-    assert [one.score for one in best] == pytest.approx([told["slice_score"] for _, told in theirs], abs=1e-9)
+    assert [one.score for one in best] == pytest.approx(
+        [told["slice_score"] for _, told in theirs], abs=1e-9
+    )
     for where, told in theirs:
         assert ours[where].score == pytest.approx(told["slice_score"], abs=1e-9)
         assert ours[where].rows == told["slice_size"]
@@ -142,7 +166,9 @@ def test_the_divergences_are_divexplorers(searchable: Any, metric: str) -> None:
     table = table[table["length"].between(1, 2)]
     theirs = table.set_index("itemset")
     sign = -1 if metric == "multiclass/accuracy" else 1
-    ours = {frozenset(f"{name}={value}" for name, value in one.where): one for one in found.segments}
+    ours = {
+        frozenset(f"{name}={value}" for name, value in one.where): one for one in found.segments
+    }
     assert set(ours) == set(theirs.index)
     for where, one in ours.items():
         assert sign * one.divergence == pytest.approx(theirs["loss_div"][where], abs=1e-9)

@@ -63,8 +63,12 @@ def test_multiclass_agrees_with_sklearn(seed: int, kind: str) -> None:
         "balanced_accuracy": sk.balanced_accuracy_score(y_true, y_pred, **both),
         "matthews_corrcoef": sk.matthews_corrcoef(y_true, y_pred, **both),
         "cohen_kappa": sk.cohen_kappa_score(y_true, y_pred, labels=labels, **both),
-        "cohen_kappa_linear": sk.cohen_kappa_score(y_true, y_pred, labels=labels, weights="linear", **both),
-        "cohen_kappa_quadratic": sk.cohen_kappa_score(y_true, y_pred, labels=labels, weights="quadratic", **both),
+        "cohen_kappa_linear": sk.cohen_kappa_score(
+            y_true, y_pred, labels=labels, weights="linear", **both
+        ),
+        "cohen_kappa_quadratic": sk.cohen_kappa_score(
+            y_true, y_pred, labels=labels, weights="quadratic", **both
+        ),
     }
     for average in ("macro", "weighted"):
         three = sk.precision_recall_fscore_support(
@@ -74,12 +78,19 @@ def test_multiclass_agrees_with_sklearn(seed: int, kind: str) -> None:
         expected |= dict(zip(names, three[:3], strict=True))
     for name, value in expected.items():
         assert ours[f"multiclass/{name}"] == pytest.approx(value, abs=1e-12, nan_ok=True), name
-    each = sk.precision_recall_fscore_support(y_true, y_pred, labels=labels, zero_division=np.nan, **both)
+    each = sk.precision_recall_fscore_support(
+        y_true, y_pred, labels=labels, zero_division=np.nan, **both
+    )
     for k in labels:
         for name, values in zip(("precision", "recall", "f1", "support"), each, strict=True):
-            assert ours[f"class/{k}/{name}"] == pytest.approx(values[k], abs=1e-12, nan_ok=True), (k, name)
+            assert ours[f"class/{k}/{name}"] == pytest.approx(values[k], abs=1e-12, nan_ok=True), (
+                k,
+                name,
+            )
     np.testing.assert_allclose(
-        evaluation.confusion_matrix.counts, sk.confusion_matrix(y_true, y_pred, labels=labels, **both), atol=1e-12
+        evaluation.confusion_matrix.counts,
+        sk.confusion_matrix(y_true, y_pred, labels=labels, **both),
+        atol=1e-12,
     )
 
 
@@ -88,7 +99,9 @@ def test_multiclass_agrees_with_sklearn(seed: int, kind: str) -> None:
 def test_zero_division(seed: int, zero_division: float) -> None:
     y_true, y_pred, labels = problem(seed)
     cells = Cells.of_matrix(ConfusionMatrix.from_predictions(y_true, y_pred, labels=labels))
-    each = sk.precision_recall_fscore_support(y_true, y_pred, labels=labels, zero_division=zero_division)
+    each = sk.precision_recall_fscore_support(
+        y_true, y_pred, labels=labels, zero_division=zero_division
+    )
     table = Table(cells)
     ours = [ratio(table, zero_division) for ratio in (PRECISION, RECALL, F1)]
     for mine, values in zip([*ours, table.actual], each, strict=True):
@@ -105,7 +118,9 @@ def test_confusion_matrix_in_a_given_order(order: list[int]) -> None:
     assert matrix.counts.dtype == np.int64
     np.testing.assert_array_equal(matrix.counts, sk.confusion_matrix(y_true, y_pred, labels=order))
     linear = evaluate(y_true, y_pred, labels=order).metrics["multiclass/cohen_kappa_linear"]
-    assert linear == pytest.approx(sk.cohen_kappa_score(y_true, y_pred, labels=order, weights="linear"), abs=1e-12)
+    assert linear == pytest.approx(
+        sk.cohen_kappa_score(y_true, y_pred, labels=order, weights="linear"), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", ["none", "int", "fraction"])
@@ -145,7 +160,9 @@ def test_binary_and_roc_agree_with_sklearn(seed: int, kind: str) -> None:
     np.testing.assert_allclose(roc.thresholds[kept], thresholds, atol=1e-15)
     np.testing.assert_allclose(roc.fpr[kept], fpr, atol=1e-12)
     np.testing.assert_allclose(roc.tpr[kept], tpr, atol=1e-12)
-    assert ours["prevalence/classify_and_count"] == pytest.approx(np.average(predicted, weights=w), abs=1e-12)
+    assert ours["prevalence/classify_and_count"] == pytest.approx(
+        np.average(predicted, weights=w), abs=1e-12
+    )
     assert ours["prevalence/expected"] == pytest.approx(np.average(scores, weights=w), abs=1e-12)
     assert ours["prevalence/actual"] == pytest.approx(np.average(y, weights=w), abs=1e-12)
 
@@ -180,7 +197,9 @@ def test_spcc_is_pearsons_correlation(k: int, kind: str) -> None:
     for c in range(k):
         assert evaluation.metrics[f"spcc/ovr/{c}"] == pytest.approx(rest[c], abs=1e-12)
     assert evaluation.metrics["spcc/ovr_min"] == pytest.approx(min(rest), abs=1e-12)
-    assert evaluation.metrics["spcc/ovr_fisher"] == pytest.approx(np.tanh(np.arctanh(rest).mean()), abs=1e-12)
+    assert evaluation.metrics["spcc/ovr_fisher"] == pytest.approx(
+        np.tanh(np.arctanh(rest).mean()), abs=1e-12
+    )
     assert evaluation.spcc_matrix is not None
     for c in range(k):
         for d in range(k):
@@ -223,7 +242,11 @@ def accepts(mode: str, actual: int, predicted: int) -> bool:
 @pytest.mark.parametrize("seed", range(4))
 def test_sweep_against_brute_force(seed: int, mode: str, weighted: bool) -> None:
     y, _, p = random_problem(seed, n=70, k=5, skill=1.0, digits=1 if seed % 2 else None)
-    w = np.random.default_rng(seed).integers(0, 4, len(y)) if weighted else np.ones(len(y), dtype=int)
+    w = (
+        np.random.default_rng(seed).integers(0, 4, len(y))
+        if weighted
+        else np.ones(len(y), dtype=int)
+    )
     grouping = Grouping({"low": LOW, "high": HIGH}, mode=MODES[mode])
     evaluation = evaluate(y, y_prob=p, grouping=grouping, sample_weight=w if weighted else None)
     roc = evaluation.roc
@@ -256,7 +279,10 @@ def test_sweep_against_brute_force(seed: int, mode: str, weighted: bool) -> None
     assert roc.auc_normalized == pytest.approx(area / total / roc.ceiling, abs=1e-12)
     assert roc.auc == pytest.approx(trapezoid(roc.tpr, roc.fpr), abs=1e-12)
     assert roc.auc <= roc.ceiling + 1e-12
-    assert roc.operating_point == (evaluation.metrics["binary/fpr"], evaluation.metrics["binary/recall"])
+    assert roc.operating_point == (
+        evaluation.metrics["binary/fpr"],
+        evaluation.metrics["binary/recall"],
+    )
 
 
 def test_area_of_swapped_groups_sees_the_other_mismatches() -> None:

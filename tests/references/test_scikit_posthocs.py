@@ -50,15 +50,21 @@ def evaluation(accuracy: float) -> Any:
 def found() -> dict[str, Any]:
     """What the lines of the page leave."""
     page = (ROOT / "docs" / "guide" / "several_data_sets.md").read_text(encoding="utf-8")
-    (lines,) = re.findall(r"^```\{code-cell\} ipython3\n(import pandas.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (lines,) = re.findall(
+        r"^```\{code-cell\} ipython3\n(import pandas.*?)^```", page, re.DOTALL | re.MULTILINE
+    )
     assert len([line for line in lines.splitlines() if line]) == 6
-    named = {(f"data {d}", m): evaluation(VALUES[d, k]) for d in range(14) for k, m in enumerate(MODELS)}
+    named = {
+        (f"data {d}", m): evaluation(VALUES[d, k]) for d in range(14) for k, m in enumerate(MODELS)
+    }
     space: dict[str, Any] = {"evaluations": named}
     exec(lines, space)
     return space
 
 
-def test_there_is_a_row_for_each_data_set_and_a_column_for_each_model(found: dict[str, Any]) -> None:
+def test_there_is_a_row_for_each_data_set_and_a_column_for_each_model(
+    found: dict[str, Any],
+) -> None:
     values = found["values"]
     assert values.shape == (14, 4)
     assert values.loc["data 0", list(MODELS)].tolist() == pytest.approx(VALUES[0])

@@ -88,12 +88,18 @@ PUBLISHED_SUMS = (
 @pytest.mark.parametrize("counts", [LR, BOTH_SIDES])
 def test_identities_33_to_36(counts: BinaryCounts) -> None:
     m = binary_metrics(counts)
-    for parts in (("recall", "fnr", "pimr"), ("specificity", "fpr", "nimr"), ("precision", "fdr", "ppimr"),
-                  ("npv", "for", "npimr")):  # fmt: skip
+    for parts in (
+        ("recall", "fnr", "pimr"),
+        ("specificity", "fpr", "nimr"),
+        ("precision", "fdr", "ppimr"),
+        ("npv", "for", "npimr"),
+    ):
         assert sum(m[part] for part in parts) == pytest.approx(1, abs=1e-12)
     if counts.imn == 0:
         assert m["nimr"] == m["npimr"] == 0
-        for published, ours in zip(PUBLISHED_SUMS, (m["specificity"] + m["fpr"], m["npv"] + m["for"]), strict=True):
+        for published, ours in zip(
+            PUBLISHED_SUMS, (m["specificity"] + m["fpr"], m["npv"] + m["for"]), strict=True
+        ):
             assert ours == pytest.approx(1)
             assert max(published) < 0.6
 
@@ -113,7 +119,9 @@ def test_predicted_negatives_are_a_column_sum() -> None:
 
 def test_matthews_correlation_of_groups() -> None:
     """Equation 28 lacks TP IMN in the numerator; the correlation of the two group indicators decides."""
-    actual, predicted = np.repeat([[i, j] for i in range(4) for j in range(4)], np.ravel(CROSSED), axis=0).T
+    actual, predicted = np.repeat(
+        [[i, j] for i in range(4) for j in range(4)], np.ravel(CROSSED), axis=0
+    ).T
     truth = np.corrcoef(actual < 2, predicted < 2)[0, 1]
     grouping = Grouping({"low": [0, 1], "high": [2, 3]}, mode="strict", positive="low")
     value = evaluate(actual, predicted, grouping=grouping).metrics["binary/matthews_corrcoef"]
@@ -127,7 +135,10 @@ def test_matthews_correlation_of_groups() -> None:
 
 def test_matthews_correlation_does_not_see_mismatches() -> None:
     relaxed = Grouping({"negative": [0], "positive": [1, 2]})
-    values = [evaluate_counts(FIGURE_7, grouping=g).metrics["binary/matthews_corrcoef"] for g in (STRICT, relaxed)]
+    values = [
+        evaluate_counts(FIGURE_7, grouping=g).metrics["binary/matthews_corrcoef"]
+        for g in (STRICT, relaxed)
+    ]
     assert values[0] == pytest.approx(values[1], abs=1e-15)
     assert values[0] == pytest.approx(0.390168, abs=6e-7)
 
@@ -147,7 +158,10 @@ def test_two_macro_f1() -> None:
     m = evaluate_counts(FIGURE_7).metrics
     assert m["multiclass/f1_of_macro_means"] == pytest.approx(0.584115, abs=6e-7)
     assert m["multiclass/f1_macro"] == pytest.approx(0.515654, abs=6e-7)
-    assert 0.50 not in (round(m["multiclass/f1_of_macro_means"], 2), round(m["multiclass/f1_macro"], 2))
+    assert 0.50 not in (
+        round(m["multiclass/f1_of_macro_means"], 2),
+        round(m["multiclass/f1_macro"], 2),
+    )
 
 
 def test_threshold_limits() -> None:
@@ -229,7 +243,9 @@ def test_average_index_takes_the_root() -> None:
     r, v = m["spcc/binary"], np.var(s, ddof=1)
     v1, v0 = (np.var([x for x, c in zip(s, y, strict=True) if c == k], ddof=1) for k in (1, 0))
     a = 4 * 6 / (10 * 9)
-    assert m["spcc/d_e"] ** 2 == pytest.approx(4 * v * r**2 / (a * (math.sqrt(v1) + math.sqrt(v0)) ** 2))
+    assert m["spcc/d_e"] ** 2 == pytest.approx(
+        4 * v * r**2 / (a * (math.sqrt(v1) + math.sqrt(v0)) ** 2)
+    )
     assert m["spcc/d_e"] ** 2 == pytest.approx(3.001475, abs=6e-7)
     assert m["spcc/d_a"] ** 2 == pytest.approx(2 * v * r**2 / (a * (v1 + v0)))
 

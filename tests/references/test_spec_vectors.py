@@ -54,7 +54,9 @@ def test_tv1_multiclass() -> None:
     precision = [0.7, 0.6315789474, 0.6923076923, 0.8333333333]
     f1 = [0.7, 0.6486486486, 0.6666666667, 0.8333333333]
     for k in range(4):
-        check(evaluation, f"class/{k}", {"recall": recall[k], "precision": precision[k], "f1": f1[k]})
+        check(
+            evaluation, f"class/{k}", {"recall": recall[k], "precision": precision[k], "f1": f1[k]}
+        )
     assert [evaluation.metrics[f"class/{k}/support"] for k in range(4)] == [10, 18, 14, 18]
     assert evaluation.n_samples == 60
 
@@ -79,7 +81,9 @@ TV2 = np.array([[7, 6, 2], [2, 32, 5], [1, 3, 16]])
 
 
 def test_tv2_kappa() -> None:
-    check(evaluate_counts(TV2), "multiclass", {"cohen_kappa": 0.5696357515, "accuracy": 0.7432432432})
+    check(
+        evaluate_counts(TV2), "multiclass", {"cohen_kappa": 0.5696357515, "accuracy": 0.7432432432}
+    )
     matrix = ConfusionMatrix.from_predictions(*rows_of(TV2))
     terms = matrix.counts.sum(axis=1) * matrix.counts.sum(axis=0) / matrix.total**2
     close(terms, [0.0273922571, 0.2920014609, 0.0840029218])
@@ -95,7 +99,14 @@ TV3_STRICT = Grouping({"negative": [0], "positive": [1, 2]}, mode="strict")
 def test_tv3_strict() -> None:
     evaluation = evaluate_counts(TV3, grouping=TV3_STRICT)
     assert evaluation.binary is not None
-    assert evaluation.binary._asdict() == {"tp": 273, "fn": 6, "imp": 150, "fp": 60, "tn": 20, "imn": 0}
+    assert evaluation.binary._asdict() == {
+        "tp": 273,
+        "fn": 6,
+        "imp": 150,
+        "fp": 60,
+        "tn": 20,
+        "imn": 0,
+    }
     assert evaluation.n_samples == 509
     check(evaluation, "binary", {
         "tp": 273, "fn": 6, "imp": 150, "fp": 60, "tn": 20, "imn": 0,
@@ -121,13 +132,22 @@ def test_tv3_relaxed() -> None:
 
 def test_tv3_three_classes() -> None:
     evaluation = evaluate_counts(TV3)
-    recall, precision = [0.25, 0.8726415094, 0.4055299539], [0.7692307692, 0.4986522911, 0.7857142857]
+    recall, precision = (
+        [0.25, 0.8726415094, 0.4055299539],
+        [0.7692307692, 0.4986522911, 0.7857142857],
+    )
     for k in range(3):
         check(evaluation, f"class/{k}", {"recall": recall[k], "precision": precision[k]})
-    check(evaluation, "multiclass", {
-        "recall_macro": 0.5093904878, "precision_macro": 0.6845324487, "f1_macro": 0.5156537561,
-        "f1_of_macro_means": 0.5841152846,
-    })  # fmt: skip
+    check(
+        evaluation,
+        "multiclass",
+        {
+            "recall_macro": 0.5093904878,
+            "precision_macro": 0.6845324487,
+            "f1_macro": 0.5156537561,
+            "f1_of_macro_means": 0.5841152846,
+        },
+    )
 
 
 # --- TV-4: mismatches in both groups -----------------------------------------------------------------------
@@ -136,7 +156,9 @@ TV4 = [[5, 2, 1, 0], [1, 6, 0, 2], [1, 0, 7, 3], [0, 2, 1, 9]]
 
 
 def test_tv4_strict() -> None:
-    grouping = Grouping({"positive": [0, 1], "negative": [2, 3]}, mode="strict", positive="positive")
+    grouping = Grouping(
+        {"positive": [0, 1], "negative": [2, 3]}, mode="strict", positive="positive"
+    )
     evaluation = evaluate_counts(TV4, grouping=grouping)
     assert evaluation.binary is not None
     check(evaluation, "binary", {
@@ -184,10 +206,19 @@ def test_tv5_three_groups() -> None:
     assert reduced.actual.tolist() == [86, 99, 84]
     assert reduced.predicted.tolist() == [94, 82, 93]
     assert reduced == ConfusionMatrix.from_predictions(*rows_of(TV5)).reduce(TV5_FIRST)
-    check(evaluation, "reduced/first", {"accuracy": 0.4163568773, "f1_macro": 0.4161129666, "mismatch_rate": 15 / 269})
-    recall, precision = [0.3372093023, 0.4747474747, 0.4285714286], [0.3085106383, 0.5731707317, 0.3870967742]
+    check(
+        evaluation,
+        "reduced/first",
+        {"accuracy": 0.4163568773, "f1_macro": 0.4161129666, "mismatch_rate": 15 / 269},
+    )
+    recall, precision = (
+        [0.3372093023, 0.4747474747, 0.4285714286],
+        [0.3085106383, 0.5731707317, 0.3870967742],
+    )
     for k, group in enumerate(("G1", "G2", "G3")):
-        check(evaluation, f"reduced/first/{group}", {"recall": recall[k], "precision": precision[k]})
+        check(
+            evaluation, f"reduced/first/{group}", {"recall": recall[k], "precision": precision[k]}
+        )
         assert evaluation.metrics[f"reduced/first/{group}/mismatches"] == [10, 0, 5][k]
 
 
@@ -229,7 +260,9 @@ TV6_MODES: dict[str, Any] = {
         ("hybrid", [0, 1, 2, 2, 3, 4, 4, 5, 5], 0.75, 0.8333333333, 0.9, 0.0361111111),
     ],
 )
-def test_tv6_roc(mode: str, tp: list[int], auc: float, ceiling: float, normalized: float, variance: float) -> None:
+def test_tv6_roc(
+    mode: str, tp: list[int], auc: float, ceiling: float, normalized: float, variance: float
+) -> None:
     grouping = Grouping({"negative": [0], "positive": [1, 2]}, mode=TV6_MODES[mode])
     evaluation = evaluate(TV6_Y, y_prob=TV6_P, grouping=grouping)
     roc = evaluation.roc
@@ -237,9 +270,11 @@ def test_tv6_roc(mode: str, tp: list[int], auc: float, ceiling: float, normalize
     assert roc.thresholds.tolist() == [math.inf, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3]
     assert roc.fpr.tolist() == [0, 0, 0, 0, 0, 0, 0.5, 0.5, 1]
     assert roc.tp.tolist() == tp
-    check(evaluation, "binary", {
-        "roc_auc": auc, "roc_auc_ceiling": ceiling, "roc_auc_normalized": normalized
-    })  # fmt: skip
+    check(
+        evaluation,
+        "binary",
+        {"roc_auc": auc, "roc_auc_ceiling": ceiling, "roc_auc_normalized": normalized},
+    )
     close(roc.auc_standard_error**2, variance)
     close(evaluation.standard_errors["binary/roc_auc"] ** 2, variance)
     assert roc.auc_interval == evaluation.intervals["binary/roc_auc"]
@@ -263,13 +298,18 @@ def test_tv7_spcc() -> None:
     evaluation = evaluate(TV7_Y, y_prob=TV7_S)
     check(evaluation, "spcc", {"binary": 0.6993821988, "d_a": 1.7002089232, "d_e": 1.7324765381})
     check(evaluation, "binary", {"roc_auc": 0.875})
-    check(evaluation, "prevalence", {
-        "bias": 0.02, "expected_count": 4.2, "expected_count_sd_labels_only": 1.3095800854
-    })  # fmt: skip
+    check(
+        evaluation,
+        "prevalence",
+        {"bias": 0.02, "expected_count": 4.2, "expected_count_sd_labels_only": 1.3095800854},
+    )
     close(evaluation.standard_errors["spcc/binary"], 0.1523937522)
-    plain = on_scale("atanh", evaluation.metrics["spcc/binary"], evaluation.standard_errors["spcc/binary"])
+    plain = on_scale(
+        "atanh", evaluation.metrics["spcc/binary"], evaluation.standard_errors["spcc/binary"]
+    )
     close(plain, [0.2742206160, 0.8958427352])
-    low, high = evaluation.intervals["spcc/binary"]  # of 10 rows, and of one more, half of it flipped
+    # of 10 rows, and of one more, half of it flipped
+    low, high = evaluation.intervals["spcc/binary"]
     assert 0.1 < low < 0.2742206160
     close(high, 0.8958427352)
     moments = evaluation.statistics.score_moments
@@ -282,7 +322,11 @@ def test_tv7_spcc() -> None:
 
 def test_tv7_merged_moments() -> None:
     first, second = moments_of([1, 1], [0.9, 0.6]), moments_of([1, 1], [0.3, 0.8])
-    for part, (mean, m2) in ((first, (0.75, 0.045)), (second, (0.55, 0.125)), (first + second, (0.65, 0.21))):
+    for part, (mean, m2) in (
+        (first, (0.75, 0.045)),
+        (second, (0.55, 0.125)),
+        (first + second, (0.65, 0.21)),
+    ):
         close((part.mean[1, 0], part.m2[1, 0]), (mean, m2), 1e-15)
     assert (first + second).n.tolist() == [0, 4]
 
@@ -293,7 +337,9 @@ def test_unequal_normals_separation() -> None:
     from scipy.stats import norm
 
     z = ndtri((np.arange(200_000) + 0.5) / 200_000)
-    moments = ScoreMoments.from_scores(np.repeat([0, 1], len(z)), np.concatenate((z * 0.5, z * 2 + 1.3))[:, None], 2)
+    moments = ScoreMoments.from_scores(
+        np.repeat([0, 1], len(z)), np.concatenate((z * 0.5, z * 2 + 1.3))[:, None], 2
+    )
     score = ScoreSamples(Sides.of_score(moments)).argument()
     close((d_a(score), d_e(score)), (0.8917926, 1.04), 1e-3)
     edges = np.linspace(-15, 15, 300_001)
@@ -338,7 +384,9 @@ def labelled(positives: list[int], negatives: list[int]) -> tuple[Any, Any]:
 
 
 def estimate(interval: str = "adjusted", target: Any = W) -> cmtrack.PrevalenceEstimate:
-    return estimate_prevalence(repeated(target), calibration=labelled(A, C), density="bins", interval=interval)
+    return estimate_prevalence(
+        repeated(target), calibration=labelled(A, C), density="bins", interval=interval
+    )
 
 
 def test_tv9_estimate() -> None:
@@ -370,7 +418,9 @@ def test_tv9_estimate() -> None:
     assert e.fit_df == 2
     mix = 0.0424163214 * e.densities.p + (1 - 0.0424163214) * e.densities.q
     gaps = (np.array(W) / 2000 - mix) ** 2 / (
-        mix / 2000 + 0.0424163214**2 * e.densities.p / 100 + (1 - 0.0424163214) ** 2 * e.densities.q / 200
+        mix / 2000
+        + 0.0424163214**2 * e.densities.p / 100
+        + (1 - 0.0424163214) ** 2 * e.densities.q / 200
     )
     assert [b for b, _ in e.fit_contributions] == np.argsort(gaps)[:0:-1].tolist()
     close([part for _, part in e.fit_contributions], np.sort(gaps)[:0:-1], 1e-8)
@@ -424,18 +474,30 @@ def test_tv9_boundary() -> None:
 
 def test_tv9_is_what_the_default_gives() -> None:
     found = estimate_prevalence(repeated(W), calibration=labelled(A, C))
-    assert (found.value, found.low, found.high) == pytest.approx((0.0424163214, 0.0094233561, 0.0854010565), abs=TEN)
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (0.0424163214, 0.0094233561, 0.0854010565), abs=TEN
+    )
 
 
 def test_tv9_through_evaluate() -> None:
     y, scores = labelled(A, C)
     evaluation = evaluate(y, y_prob=scores, calibration=(y, scores), target=repeated(W))
-    check(evaluation, "prevalence", {
-        "calibrated": 0.0424163214, "calibrated_low": 0.0094233561, "calibrated_high": 0.0854010565,
-        "calibrated_count": 84.8326427593, "fit_pvalue": 0.8418283003,
-    })  # fmt: skip
+    check(
+        evaluation,
+        "prevalence",
+        {
+            "calibrated": 0.0424163214,
+            "calibrated_low": 0.0094233561,
+            "calibrated_high": 0.0854010565,
+            "calibrated_count": 84.8326427593,
+            "fit_pvalue": 0.8418283003,
+        },
+    )
     close(evaluation.intervals["prevalence/calibrated"], (0.0094233561, 0.0854010565))
-    shares = [evaluation.metrics[f"prevalence/share_{name}"] for name in ("target", "positives", "negatives")]
+    shares = [
+        evaluation.metrics[f"prevalence/share_{name}"]
+        for name in ("target", "positives", "negatives")
+    ]
     close(shares, np.array((6.04274e-05, 7.4661e-06, 2.998941e-04)) / 3.677875e-04, 3e-7)
 
 
@@ -462,9 +524,13 @@ def test_tv10_two_bins_are_adjusted_count() -> None:
 
 
 def test_two_bins_from_counts_near_adjusted_count() -> None:
-    scores = ScoreCounts(np.array([0.0, 1.0]), np.array([[180_000, 20_000], [20_000, 80_000]]), exact=True)
+    scores = ScoreCounts(
+        np.array([0.0, 1.0]), np.array([[180_000, 20_000], [20_000, 80_000]]), exact=True
+    )
     target = ScoreCounts(np.array([0.0, 1.0]), np.array([[75_000, 25_000]]), exact=True)
-    assert binned_estimate(scores, target, positive=1).value == pytest.approx(0.2142857143, abs=1e-5)
+    assert binned_estimate(scores, target, positive=1).value == pytest.approx(
+        0.2142857143, abs=1e-5
+    )
 
 
 def test_tv11_raw_posteriors() -> None:
@@ -507,7 +573,10 @@ def test_covariance_parts_agrees_with_two_classes() -> None:
 
 
 def test_tv13_prior_correction() -> None:
-    close(prior_corrected(np.array([0.2, 0.5, 0.9]), 0.3, 0.05), [0.0297872340, 0.1093750000, 0.5250000000])
+    close(
+        prior_corrected(np.array([0.2, 0.5, 0.9]), 0.3, 0.05),
+        [0.0297872340, 0.1093750000, 0.5250000000],
+    )
 
 
 # --- TV-17: Wilson -----------------------------------------------------------------------------------------
@@ -531,7 +600,9 @@ def test_weighted_kappa_refuses_other_weights() -> None:
     from cmtrack.metrics.cells import Cells, Table
 
     table = Table(Cells.of_matrix(ConfusionMatrix(np.array(TV1), (0, 1, 2, 3))))
-    with pytest.raises(ValueError, match="weights must be None, 'linear' or 'quadratic', got 'cubic'"):
+    with pytest.raises(
+        ValueError, match="weights must be None, 'linear' or 'quadratic', got 'cubic'"
+    ):
         cohen_kappa(table, "cubic")
 
 

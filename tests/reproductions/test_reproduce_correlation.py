@@ -55,11 +55,14 @@ def test_every_published_table_and_figure_is_an_outcome(done: FastRun) -> None:
         assert re.match(r"48 numbers: median distance 0\.\d{4}, largest ", table["near"])
         assert not table["not possible, and why"]
     else:
-        assert all(word in table["not possible, and why"] for word in (images.VARIABLE, images.PACKAGE))
+        assert all(
+            word in table["not possible, and why"] for word in (images.VARIABLE, images.PACKAGE)
+        )
 
 
 def test_figures_are_there_and_shown(done: FastRun) -> None:
-    of_others = images.PACKAGED.is_dir()  # then Figure 1.6 has pictures of a data set, and is not shown
+    # then Figure 1.6 has pictures of a data set, and is not shown
+    of_others = images.PACKAGED.is_dir()
     for k in range(1, 10):
         path = done.folder / ("pictures" if of_others and k == 6 else "") / f"figure_1_{k}.png"
         assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -90,9 +93,14 @@ def test_runs_are_in_the_store(done: FastRun) -> None:
     assert forest.data.params["labelled scores"] == "out of fold"
     svm = next(run for run in done.runs() if run.info.run_name == "non-normal: SVM")
     assert svm.data.params["kernel"] == "linear"
-    assert {"mean/spcc/binary", "sd/spcc/binary", "spcc/binary", "prevalence/calibrated"} <= set(forest.data.metrics)
-    values = [forest.data.metrics[name] for name in ("mean/spcc/binary", "sd/spcc/binary", "spcc/binary")]
-    assert abs(values[2] - values[0]) == pytest.approx(values[1] / np.sqrt(2), rel=1e-6)  # of two repeats
+    assert {"mean/spcc/binary", "sd/spcc/binary", "spcc/binary", "prevalence/calibrated"} <= set(
+        forest.data.metrics
+    )
+    values = [
+        forest.data.metrics[name] for name in ("mean/spcc/binary", "sd/spcc/binary", "spcc/binary")
+    ]
+    # of two repeats
+    assert abs(values[2] - values[0]) == pytest.approx(values[1] / np.sqrt(2), rel=1e-6)
 
 
 def test_numbers_that_must_come_out(done: FastRun) -> None:
@@ -116,7 +124,10 @@ def test_numbers_that_must_come_out(done: FastRun) -> None:
     assert counts.loc["NN (cal.)", ["TP", "FN", "FP", "TN"]].tolist() == [34, 466, 0, 4500]
     assert counts.loc["NN (cal.)", "MCC from these"] == pytest.approx(0.2482, abs=5e-5)
     assert (counts["agree"] == "yes").sum() == 7
-    assert "0.8069, balanced accuracy 0.3343 and MCC 0.0451, exactly as published" in done.report.replace("\n", " ")
+    assert (
+        "0.8069, balanced accuracy 0.3343 and MCC 0.0451, exactly as published"
+        in done.report.replace("\n", " ")
+    )
     assert "would have to be -0.0091 instead of -0.1916" in done.report
 
 
@@ -124,7 +135,9 @@ def test_limits_say_which_columns_cannot_be(done: FastRun) -> None:
     frame = done.table("limits").set_index("metric")
     for metric in ("sPCC", "Accuracy", "MCC"):
         assert frame.loc[metric, "published RFC"] > frame.loc[metric, "best possible"]
-        assert frame.loc[metric, "our RFC on its training rows"] > frame.loc[metric, "published RFC"]
+        assert (
+            frame.loc[metric, "our RFC on its training rows"] > frame.loc[metric, "published RFC"]
+        )
     network = done.table("table_1_2_network").set_index("metric")
     assert network.loc["Bias", "published is inside"] == "no"
     assert -0.1 <= network.loc["Bias", "least"] <= network.loc["Bias", "most"] <= 0.9
@@ -145,7 +158,9 @@ def test_distributions_are_those_of_the_source() -> None:
     assert (low > 1.5).mean() == pytest.approx(0.05, abs=0.005)
     assert (high < 2.5).mean() == pytest.approx(0.10, abs=0.02)
     three = three_normals(rng, (500, 100, 20))
-    assert np.allclose([three.x[three.y == k].mean(axis=0) for k in (1, 2, 3)], 4 * np.eye(3), atol=0.4)
+    assert np.allclose(
+        [three.x[three.y == k].mean(axis=0) for k in (1, 2, 3)], 4 * np.eye(3), atol=0.4
+    )
     assert np.bincount(three.y).tolist() == [0, 500, 100, 20]
     scores = log_normal(rng, 1000)
     assert (scores.x[scores.y == 1] > 0).all()
@@ -157,7 +172,9 @@ def test_densities_fit_the_samples() -> None:
     sample = non_normal(np.random.default_rng(2), (100_000, 100_000))
     for k, density in enumerate(non_normal_densities(x)):
         assert trapezoid(density, x) == pytest.approx(1.0, abs=1e-6)
-        assert trapezoid(density[x <= 3], x[x <= 3]) == pytest.approx((sample.x[sample.y == k] <= 3).mean(), abs=0.005)
+        assert trapezoid(density[x <= 3], x[x <= 3]) == pytest.approx(
+            (sample.x[sample.y == k] <= 3).mean(), abs=0.005
+        )
 
 
 def test_log_normal_scores_have_the_population_value() -> None:
@@ -182,10 +199,16 @@ def test_no_machine_beats_the_limit() -> None:
     assert metrics["binary/roc_auc"] <= best["AUROC"] + 0.002
 
 
-@pytest.mark.parametrize("counts", [(397, 103, 41, 4459), (0, 500, 0, 4500), (34, 466, 0, 4500), (500, 0, 4500, 0)])
-def test_counts_come_back_from_accuracy_and_balanced_accuracy(counts: tuple[int, int, int, int]) -> None:
+@pytest.mark.parametrize(
+    "counts", [(397, 103, 41, 4459), (0, 500, 0, 4500), (34, 466, 0, 4500), (500, 0, 4500, 0)]
+)
+def test_counts_come_back_from_accuracy_and_balanced_accuracy(
+    counts: tuple[int, int, int, int],
+) -> None:
     metrics = limits.from_counts(*counts).metrics
-    rounded = (round(metrics[f"multiclass/{name}"], 4) for name in ("accuracy", "balanced_accuracy"))
+    rounded = (
+        round(metrics[f"multiclass/{name}"], 4) for name in ("accuracy", "balanced_accuracy")
+    )
     assert limits.table_behind(*rounded) == counts
 
 
@@ -202,7 +225,10 @@ def test_calibration_scores_are_of_rows_the_scorer_has_not_seen() -> None:
     assert list(by_name) == list(known.MACHINES)
     forest = scored(by_name["RFC"], problem, folds=3)
     assert len(forest.labelled[0]) == 1000
-    honest, own = (evaluate(y, y_prob=p).metrics["multiclass/accuracy"] for y, p in (forest.labelled, forest.trained))
+    honest, own = (
+        evaluate(y, y_prob=p).metrics["multiclass/accuracy"]
+        for y, p in (forest.labelled, forest.trained)
+    )
     assert own > 0.995 > 0.98 > honest
     network_scores = scored(by_name["NN"], problem)
     assert len(network_scores.labelled[0]) == 300
@@ -257,7 +283,9 @@ def test_areas_of_three_classes_are_those_of_a_library() -> None:
     p /= p.sum(axis=1, keepdims=True)
     assert multiclass.rest_area(y, p) == pytest.approx(roc_auc_score(y, p, multi_class="ovr"))
     assert multiclass.pair_area(y, p) == pytest.approx(roc_auc_score(y, p, multi_class="ovo"))
-    assert multiclass.needed_entry(known.TABLE_1_6.loc["sPCC-OvO", "NN"]) == pytest.approx(-0.0091, abs=5e-5)
+    assert multiclass.needed_entry(known.TABLE_1_6.loc["sPCC-OvO", "NN"]) == pytest.approx(
+        -0.0091, abs=5e-5
+    )
 
 
 def test_area_ignores_increasing_maps_and_the_share_of_positives() -> None:
@@ -297,7 +325,9 @@ def fashion(tmp_path: Path) -> Iterator[Path]:
     return tmp_path
 
 
-def test_fashion_is_read_where_the_environment_names_its_folder(fashion: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fashion_is_read_where_the_environment_names_its_folder(
+    fashion: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(images.VARIABLE, str(fashion))
     given = images.image_set(fast=True)
     assert given.published
@@ -307,7 +337,8 @@ def test_fashion_is_read_where_the_environment_names_its_folder(fashion: Path, m
     problem = given.hard.make(0)
     assert problem.train.x.shape == (24, 6)
     assert problem.test.x.shape == (8, 6)
-    assert (problem.train.y == (problem.train.x[:, 5] * 255 / 20).round() / 6).all()  # 0 and 6 become 0 and 1
+    # 0 and 6 become 0 and 1
+    assert (problem.train.y == (problem.train.x[:, 5] * 255 / 20).round() / 6).all()
     assert (problem.train.x[:, :5] == 0).all()
 
 
@@ -322,7 +353,9 @@ def test_fashion_is_found_where_the_package_puts_it_unless_the_environment_names
         images.image_set(fast=True)
 
 
-def test_a_machine_without_a_seed_is_judged_once_where_the_rows_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_seed_is_judged_once_where_the_rows_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     study: Any = SimpleNamespace(track=lambda items, what: items, pick=lambda fast, full: fast)
     judged: list[str] = []
 
@@ -333,7 +366,9 @@ def test_a_machine_without_a_seed_is_judged_once_where_the_rows_stay(monkeypatch
     monkeypatch.setattr(binary, "judge", counted)
     rng = np.random.default_rng(11)
     problem = Problem(non_normal(rng, (180, 60)), non_normal(rng, (180, 60)))
-    trials = binary.run_case(study, "same", lambda seed: problem, repeats=2, folds=2, same_rows=True, logged=False)
+    trials = binary.run_case(
+        study, "same", lambda seed: problem, repeats=2, folds=2, same_rows=True, logged=False
+    )
     assert judged == ["SVM", "LogReg", "RFC", "NN", "RFC", "NN"]
     assert trials.repeats == 2
     assert trials.spread("sPCC", "SVM").sd == 0.0
@@ -375,7 +410,9 @@ def test_digits_are_split_without_the_images_that_chose_the_pairs(
             id="more",
         ),
         pytest.param(
-            gzip.compress(gzip.decompress(idx(np.zeros((2, 3, 2))))[:-1]), "after its header, got 11", id="fewer"
+            gzip.compress(gzip.decompress(idx(np.zeros((2, 3, 2))))[:-1]),
+            "after its header, got 11",
+            id="fewer",
         ),
     ],
 )

@@ -31,12 +31,30 @@ pytestmark = pytest.mark.slow
 
 NAME = "markoulidakis_2021"
 ITEMS = {
-    "Sections 5.1, 5.2 (data, split)", "Tables A1-A7 (parameters)", "Table 1, Figures 1-5 (groupings, layout)",
-    "Tables 2-5 (formulas)", "eq. 19", "eq. 20", "eq. 27", "eq. 28", "eq. A10", "eqs. 21-23", "eqs. 33-36",
+    "Sections 5.1, 5.2 (data, split)",
+    "Tables A1-A7 (parameters)",
+    "Table 1, Figures 1-5 (groupings, layout)",
+    "Tables 2-5 (formulas)",
+    "eq. 19",
+    "eq. 20",
+    "eq. 27",
+    "eq. 28",
+    "eq. A10",
+    "eqs. 21-23",
+    "eqs. 33-36",
     "eqs. 37-42",
-    "Table 6", "Table 7", "Table 8", "Table 8, logistic regression", "Figure 6", "Figure 7", "Figure 8", "Figure 9",
-    "Figure 10", "Sections 5.4, 6 (ranking of the algorithms)", "Section 5 on real answers",
-}  # fmt: skip
+    "Table 6",
+    "Table 7",
+    "Table 8",
+    "Table 8, logistic regression",
+    "Figure 6",
+    "Figure 7",
+    "Figure 8",
+    "Figure 9",
+    "Figure 10",
+    "Sections 5.4, 6 (ranking of the algorithms)",
+    "Section 5 on real answers",
+}
 HERE = [name for name in published.ALGORITHMS if name != "CNN" or has_torch()]
 SMALL = Size(trees=5, epochs=3)
 
@@ -85,8 +103,13 @@ def test_every_algorithm_is_a_run(run: FastRun) -> None:
     client = MlflowClient(run.store)
     runs = client.search_runs([client.get_experiment_by_name(NAME).experiment_id])
     names = {r.info.run_name: r for r in runs}
-    assert set(HERE) | {f"ANES 1996: {name}" for name in HERE} | {"published Figure 7", "report"} == set(names)
-    (review,) = client.search_runs([client.get_experiment_by_name(f"{NAME}: reviews").experiment_id])
+    assert set(HERE) | {f"ANES 1996: {name}" for name in HERE} | {
+        "published Figure 7",
+        "report",
+    } == set(names)
+    (review,) = client.search_runs(
+        [client.get_experiment_by_name(f"{NAME}: reviews").experiment_id]
+    )
     assert review.info.run_name == "review"
     for name in HERE:
         data = names[name].data
@@ -99,7 +122,11 @@ def test_every_algorithm_is_a_run(run: FastRun) -> None:
 
 
 def test_all_tables_have_all_algorithms(run: FastRun) -> None:
-    for name, known in (("table_6", published.TABLE_6), ("table_7", published.TABLE_7), ("table_8", published.TABLE_8)):
+    for name, known in (
+        ("table_6", published.TABLE_6),
+        ("table_7", published.TABLE_7),
+        ("table_8", published.TABLE_8),
+    ):
         table = run.table(name, 0)
         assert list(table.columns) == HERE
         assert set(known.index) <= set(table.index)
@@ -129,7 +156,8 @@ def test_figure_7_is_consistent() -> None:
     assert known.n_samples == 509
     assert known.binary is not None
     assert known.binary._asdict() == published.FIGURE_7_BINARY
-    assert published.TABLE_8.loc["Accuracy"].equals(published.TABLE_7.loc["Accuracy"])  # a strict step keeps it
+    # a strict step keeps it
+    assert published.TABLE_8.loc["Accuracy"].equals(published.TABLE_7.loc["Accuracy"])
 
 
 def test_table_8_of_the_regression_by_hand() -> None:
@@ -150,8 +178,26 @@ def test_table_8_of_the_regression_by_hand() -> None:
 
 def test_identities_of_the_published_columns() -> None:
     sums = recomputed.identities()
-    assert list(sums.loc["TNR + FPR (eq. 34, NIMR = 0)"].round(2)) == [0.23, 0.17, 0.26, 0.25, 0.23, 0.33, 0.28, 0.23]
-    assert list(sums.loc["NPV + FOR (eq. 36, NPIMR = 0)"].round(2)) == [0.14, 0.10, 0.29, 0.33, 0.24, 0.53, 0.29, 0.17]
+    assert list(sums.loc["TNR + FPR (eq. 34, NIMR = 0)"].round(2)) == [
+        0.23,
+        0.17,
+        0.26,
+        0.25,
+        0.23,
+        0.33,
+        0.28,
+        0.23,
+    ]
+    assert list(sums.loc["NPV + FOR (eq. 36, NPIMR = 0)"].round(2)) == [
+        0.14,
+        0.10,
+        0.29,
+        0.33,
+        0.24,
+        0.53,
+        0.29,
+        0.17,
+    ]
     assert list(recomputed.holds(sums)) == [8, 0, 8, 0]
 
 
@@ -165,7 +211,11 @@ def test_f1_rows_by_table_3() -> None:
 
 def test_the_search_finds_figure_7_among_its_own_numbers() -> None:
     found = recomputed.matrices_that_fit(published.REGRESSION, misread=True)
-    assert (found[list(published.FIGURE_7_BINARY)] == list(published.FIGURE_7_BINARY.values())).all(axis=1).any()
+    assert (
+        (found[list(published.FIGURE_7_BINARY)] == list(published.FIGURE_7_BINARY.values()))
+        .all(axis=1)
+        .any()
+    )
     assert len(recomputed.matrices_that_fit(published.REGRESSION, misread=False)) == 0
     assert len(recomputed.matrices_that_fit("SVM", misread=True)) == 0
 
@@ -173,7 +223,9 @@ def test_the_search_finds_figure_7_among_its_own_numbers() -> None:
 def test_the_search_finds_a_sound_column(monkeypatch: pytest.MonkeyPatch) -> None:
     planted = recomputed.evaluation_of(250, 30, 120, 45, 64)
     assert planted.binary == (250, 30, 120, 45, 64, 0)
-    column = pd.Series({row: round(planted.metrics[ROWS_8[row]], 2) for row in published.TABLE_8.index})
+    column = pd.Series(
+        {row: round(planted.metrics[ROWS_8[row]], 2) for row in published.TABLE_8.index}
+    )
     monkeypatch.setattr(published, "TABLE_8", pd.DataFrame({"sound": column}))
     found = recomputed.matrices_that_fit("sound", misread=False)
     assert [250, 30, 120, 45, 64, 0] in found.to_numpy().tolist()
@@ -195,9 +247,13 @@ def test_figure_3() -> None:
 
 def test_two_readings() -> None:
     table = formulas.readings()
-    assert table.loc["Threat score", ["value", "its value"]].tolist() == pytest.approx([0.478261, 0.647059], abs=1e-6)
+    assert table.loc["Threat score", ["value", "its value"]].tolist() == pytest.approx(
+        [0.478261, 0.647059], abs=1e-6
+    )
     expected = [0.309858, 0.406819]
-    assert table.loc["Prevalence threshold", ["value", "its value"]].tolist() == pytest.approx(expected, abs=1e-6)
+    assert table.loc["Prevalence threshold", ["value", "its value"]].tolist() == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 # -- the generator -----------------------------------------------------------------------------------------
@@ -219,7 +275,9 @@ def test_surveys_have_the_published_shares() -> None:
 def test_satisfied_customers_recommend() -> None:
     survey = Market().draw(4000, 1)
     used = ~np.isnan(survey.scores)
-    strength = [spearmanr(survey.scores[used[:, j], j], survey.nps[used[:, j]]).statistic for j in range(9)]
+    strength = [
+        spearmanr(survey.scores[used[:, j], j], survey.nps[used[:, j]]).statistic for j in range(9)
+    ]
     assert min(strength) > 0.15
     assert int(np.argmax(strength)) == published.ATTRIBUTES.index("tariff plan")
 
@@ -320,7 +378,9 @@ class TestConvolution:
         torch.manual_seed(5)
         before = torch.random.get_rng_state()
         first, again, other = (
-            ConvolutionalClassifier(epochs=2, random_state=k).fit(self.x, self.y).predict_proba(self.x)
+            ConvolutionalClassifier(epochs=2, random_state=k)
+            .fit(self.x, self.y)
+            .predict_proba(self.x)
             for k in (1, 1, 2)
         )
         assert np.array_equal(first, again)
@@ -333,9 +393,14 @@ class TestConvolution:
 
     def test_pools_forget_the_feature(self) -> None:
         parts = party.split(1)
-        pooled = judge(parts, party.PARTY, 1, Size(trees=5, epochs=60), scaled=party.SCALED_HERE).evaluations["CNN"]
+        pooled = judge(
+            parts, party.PARTY, 1, Size(trees=5, epochs=60), scaled=party.SCALED_HERE
+        ).evaluations["CNN"]
         plain = party.without_pools(parts, 1, Size(trees=5, epochs=60))
-        assert plain.metrics["reduced/party/accuracy"] > pooled.metrics["reduced/party/accuracy"] + 0.05
+        assert (
+            plain.metrics["reduced/party/accuracy"]
+            > pooled.metrics["reduced/party/accuracy"] + 0.05
+        )
 
 
 def test_the_convolution_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,7 +416,9 @@ def test_precision_with_zeros_is_the_usual_one(trial: Trial, split: Split) -> No
     table = precision_with_zeros([trial])
     name = "Decision Trees"
     predicted = probabilities(trial.classifiers[name], split).argmax(axis=1)
-    usual = precision_score(split.y_valid, predicted, labels=range(11), average="macro", zero_division=0)
+    usual = precision_score(
+        split.y_valid, predicted, labels=range(11), average="macro", zero_division=0
+    )
     assert table.iloc[0][name].mean == pytest.approx(usual)
     assert usual < trial.evaluations[name].metrics["multiclass/precision_macro"]
 
@@ -361,19 +428,24 @@ def test_groups_by_the_sum_of_their_probabilities(trial: Trial, split: Split) ->
     p = probabilities(trial.classifiers[name], split)
     sums = np.column_stack((p[:, :7].sum(axis=1), p[:, 7:9].sum(axis=1), p[:, 9:].sum(axis=1)))
     by_hand = (sums.argmax(axis=1) == np.digitize(split.y_valid, [7, 9])).mean()
-    assert by_group(trial, split, name, NPS).metrics["multiclass/accuracy"] == pytest.approx(by_hand)
+    assert by_group(trial, split, name, NPS).metrics["multiclass/accuracy"] == pytest.approx(
+        by_hand
+    )
 
 
 def test_told_apart_counts_pairs() -> None:
     rng = np.random.default_rng(4)
     y = rng.integers(0, 2, 400)
     flipped = {
-        name: np.where(rng.random(400) < rate, 1 - y, y) for name, rate in (("a", 0.05), ("b", 0.05), ("c", 0.5))
+        name: np.where(rng.random(400) < rate, 1 - y, y)
+        for name, rate in (("a", 0.05), ("b", 0.05), ("c", 0.5))
     }
     grouping = Grouping({"no": [0], "yes": [1]}, name="two")
     from cmtrack import compare
 
-    judged = {name: evaluate(y, predicted, grouping=grouping) for name, predicted in flipped.items()}
+    judged = {
+        name: evaluate(y, predicted, grouping=grouping) for name, predicted in flipped.items()
+    }
     assert separable.told_apart(compare(judged, rank_by="multiclass/accuracy")) == (2, 3)
     same = dict.fromkeys(("a", "b"), judged["a"])
     assert separable.told_apart(compare(same, rank_by="multiclass/accuracy")) == (0, 1)

@@ -31,10 +31,23 @@ pytestmark = pytest.mark.slow
 NAME = "gubbels_2023_rare_events"
 SMALL = Web(n_words=3000, platform_words=150, kind_words=40, kinds=10)
 ITEMS = {
-    "Tables 2.1-2.4, B.1, B.2 (consistency)", "eq. 2-3, 5", "eq. 6-7", "section 0.4 (Platt scaling)",
-    'section 0.4 ("regardless of the distribution")', "Table 2.1", "Table 2.2", "Table 2.3", "Table 2.4", "Table B.1",
-    "Table B.2", "Figure 2.1", "Figure 2.2", "Figure 2.3", "Figure 2.4", "Figure 2.5",
-}  # fmt: skip
+    "Tables 2.1-2.4, B.1, B.2 (consistency)",
+    "eq. 2-3, 5",
+    "eq. 6-7",
+    "section 0.4 (Platt scaling)",
+    'section 0.4 ("regardless of the distribution")',
+    "Table 2.1",
+    "Table 2.2",
+    "Table 2.3",
+    "Table 2.4",
+    "Table B.1",
+    "Table B.2",
+    "Figure 2.1",
+    "Figure 2.2",
+    "Figure 2.3",
+    "Figure 2.4",
+    "Figure 2.5",
+}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +106,9 @@ def test_mixed_priors_give_more_than_certainty() -> None:
 
 def test_weights_are_those_of_the_grid() -> None:
     printed = published.weights_of("Table B.1") + published.weights_of("Table B.2")
-    assert [round(weight, 4) for weight in POSITIVE_WEIGHTS] == [float(weight) for weight in printed]
+    assert [round(weight, 4) for weight in POSITIVE_WEIGHTS] == [
+        float(weight) for weight in printed
+    ]
     assert FULL.repeats["state of the art"] == 20
     assert FULL.machines == {"bootstrap": 1000, "ensemble": 10}
 
@@ -115,7 +130,8 @@ def test_websites_are_drawn_as_asked() -> None:
     assert set(english) == {0.0, 1.0}
     half = SMALL.n_words // 2
     in_english = np.asarray(websites.counts[:, half:-1].sum(axis=1)).ravel()
-    assert (in_english[english == 1] == words[english == 1]).all()  # each language has words of its own
+    # each language has words of its own
+    assert (in_english[english == 1] == words[english == 1]).all()
     assert (in_english[english == 0] == 0).all()
 
 
@@ -148,14 +164,18 @@ def test_lookalikes_score_high(training: Websites) -> None:
 )
 def test_methods_are_scikit_learn_estimators(estimator: object) -> None:
     results = check_estimator(estimator, on_skip=None, on_fail=None)
-    failed = [(one["check_name"], str(one["exception"])) for one in results if one["status"] == "failed"]
+    failed = [
+        (one["check_name"], str(one["exception"])) for one in results if one["status"] == "failed"
+    ]
     assert not failed
     assert sum(one["status"] == "passed" for one in results) > 40
 
 
 def test_machine_is_tfidf_and_logistic_regression(training: Websites, target: Websites) -> None:
     seen = np.flatnonzero(np.asarray(training.counts.sum(axis=0)).ravel())
-    plain = make_pipeline(TfidfTransformer(), LogisticRegression(class_weight={0: 1, 1: 5}, max_iter=1000))
+    plain = make_pipeline(
+        TfidfTransformer(), LogisticRegression(class_weight={0: 1, 1: 5}, max_iter=1000)
+    )
     plain.fit(training.counts[:, seen], training.y)
     machine = TextMachine(positive_weight=5.0).fit(training.counts, training.y)
     expected = plain.predict_proba(target.counts[:, seen])
@@ -164,12 +184,15 @@ def test_machine_is_tfidf_and_logistic_regression(training: Websites, target: We
 
 def test_a_weight_raises_every_score(training: Websites, target: Websites) -> None:
     light, heavy = (
-        TextMachine(w).fit(training.counts, training.y).predict_proba(target.counts)[:, 1] for w in (1, 100)
+        TextMachine(w).fit(training.counts, training.y).predict_proba(target.counts)[:, 1]
+        for w in (1, 100)
     )
     assert (heavy > light).mean() > 0.99
 
 
-def test_bootstrap_is_the_mean_of_machines_and_knows_who_saw_what(training: Websites, target: Websites) -> None:
+def test_bootstrap_is_the_mean_of_machines_and_knows_who_saw_what(
+    training: Websites, target: Websites
+) -> None:
     one = PositiveBootstrap(1, negative_share=1.0, random_state=0).fit(training.counts, training.y)
     drawn = ~np.isfinite(one.oob_scores_)
     assert drawn[training.y == 0].all()  # all negatives, without replacement
@@ -181,15 +204,20 @@ def test_bootstrap_is_the_mean_of_machines_and_knows_who_saw_what(training: Webs
     assert many.oob_scores_[positives].mean() < in_sample[positives].mean() - 0.05
     assert many.oob_scores_[~positives].mean() > in_sample[~positives].mean()
     again = PositiveBootstrap(40, random_state=0).fit(training.counts, training.y)
-    np.testing.assert_array_equal(again.predict_proba(target.counts), many.predict_proba(target.counts))
+    np.testing.assert_array_equal(
+        again.predict_proba(target.counts), many.predict_proba(target.counts)
+    )
 
 
 def test_ensemble_weighs_by_the_intersection() -> None:
-    counts = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 0], [0, 0, 2, 0], [3, 1, 0, 0]] * 3)
+    counts = np.array(
+        [[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 0], [0, 0, 2, 0], [3, 1, 0, 0]] * 3
+    )
     y = np.array([0, 1, 1, 0, 1, 0] * 3)
     ensemble = ExpertEnsemble(2, random_state=0).fit(counts, y)
     found = ensemble.similarities(np.array([[1, 2, 3, 0], [0, 0, 5, 5], [0, 0, 0, 1]]))
-    np.testing.assert_allclose(found, [[1, 1], [0.5, 0.5], [0, 0]])  # the fourth word was never seen
+    # the fourth word was never seen
+    np.testing.assert_allclose(found, [[1, 1], [0.5, 0.5], [0, 0]])
     ensemble.accuracies_ = np.array([0.9, 0.6])
     p = ensemble.weighted_votes(
         np.array([[1, 0], [0, 1], [1, 1]]), np.array([[1, 2, 3, 0], [0, 0, 5, 5], [0, 0, 0, 1]])
@@ -202,7 +230,9 @@ def test_ensemble_separates_unless_it_misreads(training: Websites, target: Websi
     ensemble = ExpertEnsemble(5, random_state=0).fit(training.counts, training.y)
     assert len({tuple(machine.weighting_.words) for machine in ensemble.machines_}) == 5
     assert roc_auc_score(target.y, ensemble.predict_proba(target.counts)[:, 1]) > 0.8
-    assert roc_auc_score(target.y, misread_votes(ensemble, target.counts, 0)) == pytest.approx(0.5, abs=0.1)
+    assert roc_auc_score(target.y, misread_votes(ensemble, target.counts, 0)) == pytest.approx(
+        0.5, abs=0.1
+    )
 
 
 # The variants
@@ -232,13 +262,17 @@ def test_variants_are_labels_and_probabilities(scored: Scored, target: Websites)
             assert p["Pos. Est."] == pytest.approx(count, abs=1e-6)
             assert abs(labels["Pos. Est."] - count) <= 0.5
     p = scored.estimate("in-sample").posterior(scored.target)
-    assert labels_only_sd(target.y, scored, "in-sample") == pytest.approx(math.sqrt((p * (1 - p)).sum()))
+    assert labels_only_sd(target.y, scored, "in-sample") == pytest.approx(
+        math.sqrt((p * (1 - p)).sum())
+    )
 
 
 def test_right_priors_sum_to_the_count(scored: Scored) -> None:
     estimate = scored.estimate("held-out")
     printed = preliminaries.printed_equation_3(estimate, scored.target, 0.3)
-    np.testing.assert_allclose(printed * estimate.value / 0.3, estimate.posterior(scored.target, "bins"))
+    np.testing.assert_allclose(
+        printed * estimate.value / 0.3, estimate.posterior(scored.target, "bins")
+    )
     assert printed.max() > 1
 
 
@@ -253,13 +287,23 @@ def test_platt_needs_linear_log_odds_only() -> None:
 def test_coverage_counts_hits() -> None:
     rows = pd.DataFrame(
         {
-            "machine": "m", "calibration": "c", "density": "bins", "actual": [10, 12], "count": [13, 8],
-            "count_low": [11, 4], "count_high": [20, 15], "count contains": [False, True],
-            "prevalence contains": [True, True], "labels-only contains": [False, False], "rejected": [False, True],
+            "machine": "m",
+            "calibration": "c",
+            "density": "bins",
+            "actual": [10, 12],
+            "count": [13, 8],
+            "count_low": [11, 4],
+            "count_high": [20, 15],
+            "count contains": [False, True],
+            "prevalence contains": [True, True],
+            "labels-only contains": [False, False],
+            "rejected": [False, True],
         }
-    )  # fmt: skip
+    )
     found = coverage(rows).iloc[0]
-    assert found[["count contains", "prevalence contains", "labels-only contains", "rejected"]].tolist() == [
+    assert found[
+        ["count contains", "prevalence contains", "labels-only contains", "rejected"]
+    ].tolist() == [
         50,
         100,
         0,
@@ -301,7 +345,9 @@ def test_tables_have_the_published_form(run: FastRun) -> None:
 
 def test_honest_scores_do_better_in_the_report(run: FastRun) -> None:
     draws = pd.read_csv(run.folder / "draws.csv")
-    error = (draws["count"] - draws["actual"]).groupby([draws["calibration"], draws["density"]]).mean()
+    error = (
+        (draws["count"] - draws["actual"]).groupby([draws["calibration"], draws["density"]]).mean()
+    )
     assert abs(error["held-out", "bins"]) < error["in-sample", "bins"] / 2
     needs = pd.read_csv(run.folder / "needs.csv")
     assert needs["fit_pvalue"].iloc[0] > 0.01 > needs["fit_pvalue"].iloc[1:].max()
@@ -317,9 +363,14 @@ def test_methods_are_tracked_and_compared(run: FastRun) -> None:
     experiment = client.get_experiment_by_name(NAME)
     runs = {one.info.run_name: one for one in client.search_runs([experiment.experiment_id])}
     assert set(runs) == {
-        "state of the art", "bootstrap", "ensemble", "class weight 1.259", "class weight 10", "class weight 100",
+        "state of the art",
+        "bootstrap",
+        "ensemble",
+        "class weight 1.259",
+        "class weight 10",
+        "class weight 100",
         "report",
-    }  # fmt: skip
+    }
     for name, one in runs.items():
         if name == "report":
             continue
@@ -330,7 +381,9 @@ def test_methods_are_tracked_and_compared(run: FastRun) -> None:
         assert (f"{name} (p = " in run.report) == withdrawn
         assert one.data.metrics["mean/none probabilities/pos est"] > 14
         assert "C" in one.data.params
-        assert any(file.path == "cmtrack_report.html" for file in client.list_artifacts(one.info.run_id))
+        assert any(
+            file.path == "cmtrack_report.html" for file in client.list_artifacts(one.info.run_id)
+        )
     assert "prevalence/calibrated" in runs["bootstrap"].data.metrics
     assert "prevalence/calibrated" not in runs["class weight 100"].data.metrics
     assert runs["class weight 100"].data.params["positive_weight"] == "100.0"

@@ -31,22 +31,56 @@ pytestmark = pytest.mark.slow
 
 OUTCOMES = {
     "kappa_article": {
-        "Table of 74 dishes", "Houses: accuracy, macro recall, values of each house", "Recall", "Macro F1",
-        "Kappa example", "Worst case of kappa", "MCC for several classes", "Intervals",
+        "Table of 74 dishes",
+        "Houses: accuracy, macro recall, values of each house",
+        "Recall",
+        "Macro F1",
+        "Kappa example",
+        "Worst case of kappa",
+        "MCC for several classes",
+        "Intervals",
     },
     "family_confusion": {
-        "Figure 1", "Figure 2", "Figure 3", "Examples of assumptions 2 and 3", "Counting of several mismatches",
-        "Given a predicted code; given a gold code", "Intervals of the answers", "1-to-1 correspondence",
+        "Figure 1",
+        "Figure 2",
+        "Figure 3",
+        "Examples of assumptions 2 and 3",
+        "Counting of several mismatches",
+        "Given a predicted code; given a gold code",
+        "Intervals of the answers",
+        "1-to-1 correspondence",
     },
     "duntsch_gediga_2019": {
-        "Tables 1, 2, 4", "Table 3, Example 1: partition", "Table 5", "Table 6", "Table 7",
-        "Example 1: success ratio and gamma", "eq. 3.3", "eq. 3.4", "eq. 3.5", "eq. 3.6", "Bounds after Example 1",
-        "Lemma 4.1", "Condition 4.1: predicted classes", "Theorem 4.1", "Theorem 4.2", "Theorem 4.3", "Theorem 4.4",
+        "Tables 1, 2, 4",
+        "Table 3, Example 1: partition",
+        "Table 5",
+        "Table 6",
+        "Table 7",
+        "Example 1: success ratio and gamma",
+        "eq. 3.3",
+        "eq. 3.4",
+        "eq. 3.5",
+        "eq. 3.6",
+        "Bounds after Example 1",
+        "Lemma 4.1",
+        "Condition 4.1: predicted classes",
+        "Theorem 4.1",
+        "Theorem 4.2",
+        "Theorem 4.3",
+        "Theorem 4.4",
     },
-}  # fmt: skip
+}
 RUNS = {
-    "kappa_article": {"the chefs' table", "the chefs' table, other reading", "two raters who always disagree"},
-    "family_confusion": {"mixes up siblings", "misses and invents", "three codes of the family at once"},
+    "kappa_article": {
+        "the chefs' table",
+        "the chefs' table, other reading",
+        "two raters who always disagree",
+    },
+    "family_confusion": {
+        "mixes up siblings",
+        "misses and invents",
+        "three codes of the family at once",
+    },
     "duntsch_gediga_2019": {"Example 1", "Example 1 as printed"},
 }
 
@@ -101,7 +135,9 @@ def test_evaluations_are_tracked(script: str, reproduced: tuple[Path, dict[str, 
 # -- kappa ---------------------------------------------------------------------------------------------------------
 
 
-def test_kappa_of_the_chefs_is_the_fraction_by_hand(reproduced: tuple[Path, dict[str, str]]) -> None:
+def test_kappa_of_the_chefs_is_the_fraction_by_hand(
+    reproduced: tuple[Path, dict[str, str]],
+) -> None:
     frame = _table(reproduced, "kappa_article", "kappa").set_index("number")
     chance = Fraction(15 * 10 + 39 * 41 + 20 * 23, 74 * 74)
     kappa = (Fraction(55, 74) - chance) / (1 - chance)
@@ -112,17 +148,24 @@ def test_kappa_of_the_chefs_is_the_fraction_by_hand(reproduced: tuple[Path, dict
     assert set(marked) == {"ChanceB(Exquisite)", "Chance(Exquisite)", "Chance(No)", "kappa"}
 
 
-def test_two_readings_of_the_digits_have_the_total_and_one_the_kappa(reproduced: tuple[Path, dict[str, str]]) -> None:
+def test_two_readings_of_the_digits_have_the_total_and_one_the_kappa(
+    reproduced: tuple[Path, dict[str, str]],
+) -> None:
     frame = _table(reproduced, "kappa_article", "readings")
     assert len(frame) == 9
     assert frame.loc[frame["dishes"] == 74, "kappa"].round(6).tolist() == [0.569636, 0.362259]
-    (first, *_), totals = splits("2325", 3), [int(table.sum()) for table in readings(kappa_published.DIGITS)]
+    (first, *_), totals = (
+        splits("2325", 3),
+        [int(table.sum()) for table in readings(kappa_published.DIGITS)],
+    )
     assert first == (2, 3, 25)
     assert totals.count(74) == 2
     assert splits("105", 2) == [(10, 5)]  # 1 and 05 is no reading
 
 
-def test_kappa_reaches_minus_one_and_chance_is_zero(reproduced: tuple[Path, dict[str, str]]) -> None:
+def test_kappa_reaches_minus_one_and_chance_is_zero(
+    reproduced: tuple[Path, dict[str, str]],
+) -> None:
     frame = _table(reproduced, "kappa_article", "range").set_index("margins")
     assert frame.loc["two classes, half each", ["least kappa", "most kappa"]].tolist() == [-1, 1]
     assert (frame["least kappa"] >= frame["−p_e / (1 − p_e)"] - 1e-12).all()
@@ -159,7 +202,10 @@ def test_extreme_tables_have_the_margins_and_the_least_diagonal() -> None:
 
 def test_expanded_labels_are_counted_back() -> None:
     actual, predicted = expanded([[2, 1], [0, 3]], ("a", "b"))
-    assert list(zip(actual, predicted, strict=True)) == [("a", "a")] * 2 + [("a", "b")] + [("b", "b")] * 3
+    assert (
+        list(zip(actual, predicted, strict=True))
+        == [("a", "a")] * 2 + [("a", "b")] + [("b", "b")] * 3
+    )
 
 
 # -- families ------------------------------------------------------------------------------------------------------
@@ -189,7 +235,9 @@ def test_published_documents_follow_the_rules(name: str) -> None:
         assert ours - example.cells == {("364.03", "OOF")}
 
 
-def test_product_counts_change_the_share_out_of_family(reproduced: tuple[Path, dict[str, str]]) -> None:
+def test_product_counts_change_the_share_out_of_family(
+    reproduced: tuple[Path, dict[str, str]],
+) -> None:
     shares = _table(reproduced, "family_confusion", "shares").set_index("given actual 364.01")
     assert shares["OOF"].tolist() == pytest.approx([1 / 2, 1 / 3])
     margins = _table(reproduced, "family_confusion", "margins")
@@ -205,17 +253,23 @@ def test_known_confusions_are_recovered(reproduced: tuple[Path, dict[str, str]])
     assert (frame["estimate"] <= frame["high"]).all()
     coverage = _table(reproduced, "family_confusion", "coverage")
     assert coverage["coverage"].between(0.9, 1).all()
-    several = _table(reproduced, "family_confusion", "several").set_index(["at_once", "outcome"])["estimate"]
+    several = _table(reproduced, "family_confusion", "several").set_index(["at_once", "outcome"])[
+        "estimate"
+    ]
     assert several[1, "a sibling"] > several[2, "a sibling"] > several[3, "a sibling"]
     assert several[1, "right"] < several[3, "right"]
     diagonals = _table(reproduced, "family_confusion", "diagonals")
-    assert diagonals["recall"].to_numpy() == pytest.approx(diagonals["weight 1 (product default)"].to_numpy())
+    assert diagonals["recall"].to_numpy() == pytest.approx(
+        diagonals["weight 1 (product default)"].to_numpy()
+    )
     assert (diagonals["recall"] > diagonals["product counts (authors' code)"]).any()
 
 
 @pytest.mark.parametrize("laws", [MIXES_UP, MISSES])
 def test_the_truth_of_a_law_is_what_many_documents_show(laws: tuple[FamilyLaw, ...]) -> None:
-    assert true_answers(laws).groupby(["given", "code"])["true"].sum().to_numpy() == pytest.approx(1)
+    assert true_answers(laws).groupby(["given", "code"])["true"].sum().to_numpy() == pytest.approx(
+        1
+    )
     documents = 60_000
     evaluation = simulated(laws, documents, np.random.default_rng(11))
     frame = recovered(laws, evaluation)
@@ -233,8 +287,12 @@ def test_documents_are_drawn_by_the_law() -> None:
     first = MIXES_UP[0]
     size = len(first.codes)
     assert actual[:, :size].sum(axis=1).max() == 1
-    assert actual[:, :size].mean(axis=0) == pytest.approx(first.presence * np.array(first.frequency), abs=0.008)
-    assert predicted[:, :size].mean(axis=0) == pytest.approx(joint(first)[:, :size].sum(axis=0), abs=0.008)
+    assert actual[:, :size].mean(axis=0) == pytest.approx(
+        first.presence * np.array(first.frequency), abs=0.008
+    )
+    assert predicted[:, :size].mean(axis=0) == pytest.approx(
+        joint(first)[:, :size].sum(axis=0), abs=0.008
+    )
     both = predicted[:, 2] & predicted[:, 3]  # 364.03 beside 364.02 only where the latter is right
     assert both.any()
     assert actual[both, 2].all()
@@ -248,7 +306,9 @@ def test_documents_are_drawn_by_the_law() -> None:
 # -- rough sets ----------------------------------------------------------------------------------------------------
 
 
-def test_only_price_and_sound_give_the_published_partition(reproduced: tuple[Path, dict[str, str]]) -> None:
+def test_only_price_and_sound_give_the_published_partition(
+    reproduced: tuple[Path, dict[str, str]],
+) -> None:
     frame = _table(reproduced, "duntsch_gediga_2019", "partitions")
     assert len(frame) == 15
     assert frame.loc[frame["as published"] == "yes", "attributes"].tolist() == ["Price, Sound"]
@@ -256,8 +316,16 @@ def test_only_price_and_sound_give_the_published_partition(reproduced: tuple[Pat
 
 
 @pytest.mark.parametrize(("number", "cells"), [(5, 15), (6, 15), (7, 9)])
-def test_published_tables_come_out(number: int, cells: int, reproduced: tuple[Path, dict[str, str]]) -> None:
-    text = _table(reproduced, "duntsch_gediga_2019", f"table{number}").iloc[:, 1:].to_numpy().ravel().tolist()
+def test_published_tables_come_out(
+    number: int, cells: int, reproduced: tuple[Path, dict[str, str]]
+) -> None:
+    text = (
+        _table(reproduced, "duntsch_gediga_2019", f"table{number}")
+        .iloc[:, 1:]
+        .to_numpy()
+        .ravel()
+        .tolist()
+    )
     found = [re.fullmatch(r"(\d+) \((\d+)\)", cell) for cell in text]
     assert len(found) == cells
     assert all(match is not None and match[1] == match[2] for match in found)
@@ -265,7 +333,9 @@ def test_published_tables_come_out(number: int, cells: int, reproduced: tuple[Pa
 
 def test_the_weights_of_equation_3_5_are_wrong(reproduced: tuple[Path, dict[str, str]]) -> None:
     n = [[3, 1], [0, 2]]
-    assert alpha_as_printed(n) == pytest.approx(float((7 * Fraction(3, 4) + 5 * Fraction(2, 3)) / 7))
+    assert alpha_as_printed(n) == pytest.approx(
+        float((7 * Fraction(3, 4) + 5 * Fraction(2, 3)) / 7)
+    )
     assert middle_of_3_6(n) == pytest.approx(5 / 7)
     frame = _table(reproduced, "duntsch_gediga_2019", "equations").astype({"equation": str})
     frame = frame.set_index(["equation", "side"])["holds"]
@@ -275,12 +345,19 @@ def test_the_weights_of_equation_3_5_are_wrong(reproduced: tuple[Path, dict[str,
     assert frame["3.6", "gamma / (2 - gamma), gamma of 3.3"] == "no"
 
 
-def test_bounds_hold_under_the_condition_and_fail_without_it(reproduced: tuple[Path, dict[str, str]]) -> None:
+def test_bounds_hold_under_the_condition_and_fail_without_it(
+    reproduced: tuple[Path, dict[str, str]],
+) -> None:
     frame = _table(reproduced, "duntsch_gediga_2019", "claims").set_index("claim")
     right = frame.drop(index=list(PRINTED_WRONG))
     assert (right[list(KINDS[:2])].astype(int) == 0).all(axis=None)
     assert (frame.loc[list(PRINTED_WRONG), KINDS[0]].astype(int) > 0).all()
-    for claim in ("Theorem 4.1: nl <= nl**", "Theorem 4.2: nu** <= nu", "Lemma 4.1 (iii)", "section 3: nl_i <= n_ii"):
+    for claim in (
+        "Theorem 4.1: nl <= nl**",
+        "Theorem 4.2: nu** <= nu",
+        "Lemma 4.1 (iii)",
+        "section 3: nl_i <= n_ii",
+    ):
         assert int(frame.loc[claim, KINDS[2]]) > 0
     assert set(frame.index[frame[KINDS[2]] == "–"]) == set(MAJORITY_ONLY)
     counter = _table(reproduced, "duntsch_gediga_2019", "counterexample").set_index("class")
@@ -310,7 +387,10 @@ def test_random_classifiers_keep_or_break_the_condition() -> None:
                 assert kind == KINDS[2]
                 assert table.counts.all()
                 continue
-            own = [row[table.labels.index(label)] for row, label in zip(table.counts, classifier, strict=True)]
+            own = [
+                row[table.labels.index(label)]
+                for row, label in zip(table.counts, classifier, strict=True)
+            ]
             assert all(own) == (kind != KINDS[2])
             broken += kind == KINDS[2]
             if kind == KINDS[1]:

@@ -36,7 +36,9 @@ pytestmark = pytest.mark.slow
         (Spread(0.5, 0.1), math.nan, "0.50 ± 0.10"),
     ],
 )
-def test_cells_say_ours_its_spread_and_what_was_published(ours: Spread | float, published: float, cell: str) -> None:
+def test_cells_say_ours_its_spread_and_what_was_published(
+    ours: Spread | float, published: float, cell: str
+) -> None:
     assert beside(ours, published) == cell
 
 
@@ -66,22 +68,36 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
 def test_a_study_writes_its_report_and_logs_it(study: Study, tmp_path: Path) -> None:
     study.heading("Table 1")
     study.bullets("one", "two")
-    study.table("table_1", pd.DataFrame({"n": [3, 4], "share": [0.125, math.nan], "a|b": ["x|y", "z"]}), "Numbers")
+    study.table(
+        "table_1",
+        pd.DataFrame({"n": [3, 4], "share": [0.125, math.nan], "a|b": ["x|y", "z"]}),
+        "Numbers",
+    )
     study.figure("figure_1", Figure(), "A picture")
     study.outcome("Table 1", reproduced="all", near="exact")
     assert study.pick(fast=1, full=2) == 1
     assert list(study.track([1, 2], "things")) == [1, 2]
     text = study.close().read_text()
-    for part in ("# A title", "Source: A source", "## Table 1", "* one\n* two", "![A picture](figure_1.png)"):
+    for part in (
+        "# A title",
+        "Source: A source",
+        "## Table 1",
+        "* one\n* two",
+        "![A picture](figure_1.png)",
+    ):
         assert part in text
     assert "| n | share | a\\|b |\n| --: | --: | :-- |\n| 3 | 0.12 | x\\|y |\n| 4 | – | z |" in text
     assert (study.folder / "figure_1.png").stat().st_size > 100
     assert pd.read_csv(study.folder / "table_1.csv")["n"].tolist() == [3, 4]
     saved = json.loads((study.folder / "outcomes.json").read_text())
     assert (saved["mode"], saved["outcomes"][0]["near"]) == ("fast", "exact")
-    runs = mlflow.MlflowClient(study.store).search_runs([mlflow.get_experiment_by_name("kappa_article").experiment_id])
+    runs = mlflow.MlflowClient(study.store).search_runs(
+        [mlflow.get_experiment_by_name("kappa_article").experiment_id]
+    )
     assert [run.info.run_name for run in runs] == ["report"]
-    kept = {item.path for item in mlflow.MlflowClient(study.store).list_artifacts(runs[0].info.run_id)}
+    kept = {
+        item.path for item in mlflow.MlflowClient(study.store).list_artifacts(runs[0].info.run_id)
+    }
     assert kept == {"report.md", "outcomes.json", "figure_1.png", "table_1.csv", "outcomes.csv"}
 
 
@@ -90,7 +106,9 @@ def test_an_overview_is_made_of_full_reports_only(study: Study) -> None:
     study.close()
     for name in SOURCES:
         (study.folder.parent / name).mkdir(exist_ok=True)
-        (study.folder.parent / name / "outcomes.json").write_text((study.folder / "outcomes.json").read_text())
+        (study.folder.parent / name / "outcomes.json").write_text(
+            (study.folder / "outcomes.json").read_text()
+        )
     with pytest.raises(ValueError, match=r"made of full reports; \w+ was written in fast mode"):
         overview(study.folder.parent)
 
@@ -102,7 +120,9 @@ def test_the_readme_holds_the_overview_of_the_stored_reports() -> None:
         assert f"`{name}.py`: [its report](reproduce/reports/{name}/report.md)" in text
 
 
-def test_one_report_may_be_taken_over_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_report_may_be_taken_over_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept, readme = tmp_path / "kept", tmp_path / "README.md"
     shutil.copytree(REPORTS, kept)
     shutil.copytree(REPORTS / "kappa_article", tmp_path / "new" / "kappa_article")
@@ -135,11 +155,16 @@ def test_stored_reports_are_whole_and_of_no_machine() -> None:
             assert (folder / picture).is_file()
         for path in folder.iterdir():
             if path.suffix in (".md", ".json", ".csv", ".html"):
-                assert not re.search(r"(^|[\s\"'(:])/(tmp|home|root|work|Users)/", path.read_text()), path
+                assert not re.search(
+                    r"(^|[\s\"'(:])/(tmp|home|root|work|Users)/", path.read_text()
+                ), path
 
 
 def test_every_example_is_in_the_readme_and_in_the_gallery() -> None:
-    readme, gallery = README.read_text(), (ROOT / "docs" / "_ext" / "example_gallery.py").read_text()
+    readme, gallery = (
+        README.read_text(),
+        (ROOT / "docs" / "_ext" / "example_gallery.py").read_text(),
+    )
     assert 'EXAMPLES.glob("hooks_*.py")' in gallery  # those of frameworks are found
     for path in (ROOT / "examples").glob("*.py"):
         title, rule, *_ = str(ast.get_docstring(ast.parse(path.read_text()))).splitlines()

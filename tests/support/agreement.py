@@ -19,11 +19,20 @@ from cmtrack.report.probabilities import Judgement, average, confidence, judgeme
 
 # -- probabilities ----------------------------------------------------------------------------------------------------
 
-KINDS = ("over-confident", "under-confident", "the wrong way round", "too high", "too low", "miscalibrated")
+KINDS = (
+    "over-confident",
+    "under-confident",
+    "the wrong way round",
+    "too high",
+    "too low",
+    "miscalibrated",
+)
 QUIET = ("no miscalibration found", "unclear", "not tested", "all came true")
 SIGNS, CERTAIN = "signs of miscalibration", "some 0 % or 100 % scores are wrong"
 _P = re.compile(r"(?:calibration|confidence) p (=|≤|<) ([\d.]+)")
-_ERROR = re.compile(r"(?:alibration|onfidence) error (0 to )?([\d.]+(?:e−\d+)?)(?: \[([\d.]+), ([\d.]+)\])?")
+_ERROR = re.compile(
+    r"(?:alibration|onfidence) error (0 to )?([\d.]+(?:e−\d+)?)(?: \[([\d.]+), ([\d.]+)\])?"
+)
 
 
 def contradictions(evaluation: Evaluation) -> list[str]:
@@ -35,12 +44,16 @@ def contradictions(evaluation: Evaluation) -> list[str]:
     ):
         judged = judge(evaluation)
         if judged is not None:
-            made += [f"{section}: {text}" for text in _of_judgement(evaluation, section, judged, curve)]
+            made += [
+                f"{section}: {text}" for text in _of_judgement(evaluation, section, judged, curve)
+            ]
             if judged.sentence not in " ".join(narrative.verdict(evaluation)):
                 made.append(f"{section}: the report does not say what the judgement says")
-    return made + [f"average: {text}" for text in _of_average(evaluation)] + [
-        f"figure: {text}" for text in _of_figure(evaluation)
-    ]  # fmt: skip
+    return (
+        made
+        + [f"average: {text}" for text in _of_average(evaluation)]
+        + [f"figure: {text}" for text in _of_figure(evaluation)]
+    )
 
 
 def outside(curve: Any) -> bool | None:
@@ -55,7 +68,9 @@ def outside(curve: Any) -> bool | None:
 def _margin(curve: Any) -> float:
     blocks = curve.table.blocks
     sums = np.array([blocks.total @ blocks.scores, blocks.positive.sum()]) / blocks.total.sum()
-    return float(min(0.01, max(1 / blocks.total.sum(), *(min(share, 1 - share) for share in sums)) / 10))
+    return float(
+        min(0.01, max(1 / blocks.total.sum(), *(min(share, 1 - share) for share in sums)) / 10)
+    )
 
 
 def _of_judgement(evaluation: Evaluation, section: str, judged: Judgement, curve: Any) -> list[str]:
@@ -87,7 +102,9 @@ def _of_judgement(evaluation: Evaluation, section: str, judged: Judgement, curve
         made.append("the curve is said to stay in its band")
     if CERTAIN in word:
         blocks = curve.table.blocks
-        wrong = blocks.positive[blocks.scores == 0].sum() + blocks.negative[blocks.scores == 1].sum()
+        wrong = (
+            blocks.positive[blocks.scores == 0].sum() + blocks.negative[blocks.scores == 1].sum()
+        )
         if not wrong > 0:
             made.append("no certain score is wrong")
     if word.startswith("negligibly") and not (ends is not None and ends[1] <= margin):
@@ -101,18 +118,26 @@ def _of_judgement(evaluation: Evaluation, section: str, judged: Judgement, curve
 def _of_numbers(text: str, p: float, size: float, ends: tuple[float, float] | None) -> list[str]:
     made = []
     for sign, shown in _P.findall(text):
-        right = {"=": abs(p - float(shown)) <= 5.01e-4 and p > 0.001, "≤": p == float(shown) == 0.001, "<": p < 0.001}
+        right = {
+            "=": abs(p - float(shown)) <= 5.01e-4 and p > 0.001,
+            "≤": p == float(shown) == 0.001,
+            "<": p < 0.001,
+        }
         if not right[sign]:
             made.append(f"p is {p}, the sentence has {sign} {shown}")
     for below, shown, low, high in _ERROR.findall(text):
         value = shown.replace("−", "-")
         if below and not (
-            size == 0 and ends is not None and math.isclose(float(value), ends[1], rel_tol=0.01, abs_tol=5e-4)
+            size == 0
+            and ends is not None
+            and math.isclose(float(value), ends[1], rel_tol=0.01, abs_tol=5e-4)
         ):
             made.append(f"the error is {size} {ends}, the sentence has 0 to {value}")
         if not below and (abs(float(value) - size) > 5.01e-4 or (size == 0 and ends is not None)):
             made.append(f"the error is {size} {ends}, the sentence has {value}")
-        if low and not (ends is not None and low < high and float(low) <= float(value) <= float(high)):
+        if low and not (
+            ends is not None and low < high and float(low) <= float(value) <= float(high)
+        ):
             made.append(f"the interval [{low}, {high}] has no width or not the value {value}")
     return made
 
@@ -136,7 +161,11 @@ def _of_average(evaluation: Evaluation) -> list[str]:
     judged = judgement(evaluation)
     if judged is not None and judged.word == "no miscalibration found" and claimed and not small:
         made.append("nothing is found, and the mean is off by more than chance explains")
-    if judged is not None and ("too high" in judged.word or "too low" in judged.word) and not claimed:
+    if (
+        judged is not None
+        and ("too high" in judged.word or "too low" in judged.word)
+        and not claimed
+    ):
         made.append(f"{judged.word}, and within chance")
     return made
 
@@ -149,7 +178,9 @@ def _of_figure(evaluation: Evaluation) -> list[str]:
     assert curve is not None
     size, ends = evaluation.metrics[name], evaluation.intervals.get(name)
     labels = [
-        text.get_text() for legend in figure.findobj(lambda a: hasattr(a, "get_texts")) for text in legend.get_texts()
+        text.get_text()
+        for legend in figure.findobj(lambda a: hasattr(a, "get_texts"))
+        for text in legend.get_texts()
     ]
     (legend,) = [" ".join(label.split()) for label in labels if "calibration error" in label]
     if ("error 0 to " in legend) != (size == 0 and ends is not None) or (

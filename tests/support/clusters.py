@@ -63,7 +63,11 @@ def processes() -> Iterator[Callable[[str], list[psutil.Process]]]:
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 own = process.pid != os.getpid() and name in process.environ()
-                if own and word in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+                if (
+                    own
+                    and word in " ".join(process.cmdline())
+                    and process.status() != psutil.STATUS_ZOMBIE
+                ):
                     found.append(process)
         return found
 
@@ -94,7 +98,8 @@ class SparkCluster:
 
     def workers(self) -> list[int]:
         """Process ids of the executors that Spark knows and that run."""
-        known = self.session._jsc.sc().getExecutorMemoryStatus().size() - 1  # the driver is among them
+        # the driver is among them
+        known = self.session._jsc.sc().getExecutorMemoryStatus().size() - 1
         pids = [process.pid for process in self._started("CoarseGrainedExecutorBackend")]
         return pids if known == len(pids) else []
 
@@ -103,7 +108,9 @@ class SparkCluster:
         tracker = self.session.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return any(
-            stage is not None and stage.numActiveTasks == 1 and stage.numCompletedTasks == stage.numTasks - 1 > 0
+            stage is not None
+            and stage.numActiveTasks == 1
+            and stage.numCompletedTasks == stage.numTasks - 1 > 0
             for stage in stages
         )
 
@@ -131,7 +138,9 @@ def spark_cluster(folder: Path) -> Iterator[SparkCluster]:
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": tables.QUICK_START,
         "spark.executor.memory": "1g",
-        "spark.executorEnv.PYTHONPATH": str(Path(cmtrack.__file__).parents[1]),  # workers need the same cmtrack
+        "spark.executorEnv.PYTHONPATH": str(
+            Path(cmtrack.__file__).parents[1]
+        ),  # workers need the same cmtrack
         "spark.executor.extraJavaOptions": tables.QUICK_START,
         "spark.local.dir": str(folder / "local"),
         "spark.shuffle.io.retryWait": "200ms",
@@ -194,14 +203,18 @@ class DaskCluster:
 
     def workers(self) -> list[int]:
         """Process ids of the workers that the scheduler knows."""
-        nannies = [nanny for nanny in self.cluster.workers.values() if nanny.status.name == "running"]
+        nannies = [
+            nanny for nanny in self.cluster.workers.values() if nanny.status.name == "running"
+        ]
         known = self.cluster.scheduler.workers
         return [nanny.pid for nanny in nannies if nanny.worker_address in known]
 
     def only_the_frozen_one_is_left(self, frozen: int) -> bool:
         """Whether the frozen worker has tasks, and the other one has done all that it can."""
         workers = self.cluster.scheduler.workers
-        own = [nanny.worker_address for nanny in self.cluster.workers.values() if nanny.pid == frozen]
+        own = [
+            nanny.worker_address for nanny in self.cluster.workers.values() if nanny.pid == frozen
+        ]
         if len(own) != 1 or len(workers) != 2:
             return False
         other = next(state for address, state in workers.items() if address != own[0])
@@ -219,7 +232,11 @@ def dask_cluster(folder: Path) -> Iterator[DaskCluster]:
         # LocalCluster drops a worker for good if it happens to be away this long after an earlier loss.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=str(folder)
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            local_directory=str(folder),
         ) as cluster,
         Client(cluster),
     ):
@@ -258,7 +275,10 @@ def one_lost(cluster: SparkCluster | DaskCluster, which: str) -> Iterator[list[i
 
     def kill() -> None:
         try:
-            wait_until(lambda: cluster.only_the_frozen_one_is_left(frozen), "only the frozen worker had a task")
+            wait_until(
+                lambda: cluster.only_the_frozen_one_is_left(frozen),
+                "only the frozen worker had a task",
+            )
             lost.append(frozen if which == "at work" else other)
             os.kill(lost[0], signal.SIGKILL)
         except Exception as error:

@@ -30,7 +30,11 @@ from support.stores import sqlite_store
 
 START_SECONDS = 120
 BUCKET = "companys"
-KEYS = {"AWS_ACCESS_KEY_ID": "test-key", "AWS_SECRET_ACCESS_KEY": "test-secret", "AWS_DEFAULT_REGION": "us-east-1"}
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "test-key",
+    "AWS_SECRET_ACCESS_KEY": "test-secret",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
 HOSTS = ("--allowed-hosts", "*")
 ADMIN = ("admin", "admin-password-1234")
 REQUIRED = "CMTRACK_REQUIRE_COMPONENTS"
@@ -127,12 +131,21 @@ class Service:
                 self._process = Forked(self.command, self.folder, environment, log.fileno())
             else:
                 self._process = subprocess.Popen(
-                    [*bound, *self.command], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    env=environment, start_new_session=True,
+                    [*bound, *self.command],
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=environment,
+                    start_new_session=True,
                     **({"user": self.user, "extra_groups": []} if self.user else {}),
-                )  # fmt: skip
+                )
         try:
-            _until(lambda: (self._process is not None and self._process.poll() is not None) or self.ready())
+            _until(
+                lambda: (
+                    (self._process is not None and self._process.poll() is not None) or self.ready()
+                )
+            )
             assert self._process.poll() is None
         except BaseException:
             self.kill()
@@ -178,8 +191,14 @@ def tracking_server(
     command = ["mlflow"] if forked else [sys.executable, "-m", "mlflow"]
     command += ["server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     command += ["--backend-store-uri", store or sqlite_store(folder / "server.db")]
-    command += ["--artifacts-destination", artifacts or str(folder / "server_artifacts"), *arguments]
-    return Service(command, port, folder, name, lambda: _answers(port, "/health"), settings, forked=forked)
+    command += [
+        "--artifacts-destination",
+        artifacts or str(folder / "server_artifacts"),
+        *arguments,
+    ]
+    return Service(
+        command, port, folder, name, lambda: _answers(port, "/health"), settings, forked=forked
+    )
 
 
 def basic_auth(folder: Path, *arguments: str, **options: Any) -> Service:
@@ -190,7 +209,10 @@ def basic_auth(folder: Path, *arguments: str, **options: Any) -> Service:
         f"admin_username = {ADMIN[0]}\nadmin_password = {ADMIN[1]}\n"
         "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\nauth_cache_ttl_seconds = 60\n"
     )
-    environment = {"MLFLOW_AUTH_CONFIG_PATH": str(settings), "MLFLOW_FLASK_SERVER_SECRET_KEY": "secret-of-the-tests"}
+    environment = {
+        "MLFLOW_AUTH_CONFIG_PATH": str(settings),
+        "MLFLOW_FLASK_SERVER_SECRET_KEY": "secret-of-the-tests",
+    }
     arguments = ("--app-name", "basic-auth", *arguments)
     return tracking_server(folder, *arguments, name="auth", environment=environment, **options)
 
@@ -200,20 +222,43 @@ def postgresql() -> Service:
 
     PostgreSQL refuses to run as root, whose place the user ``postgres`` or ``nobody`` takes.
     """
-    user, home = None, Path(tempfile.mkdtemp(prefix="cmtrack-pg-"))  # pytest's folders are closed to others
+    # pytest's folders are closed to others
+    user, home = None, Path(tempfile.mkdtemp(prefix="cmtrack-pg-"))
     if os.getuid() == 0:
-        user = next(name for name in ("postgres", "nobody") if name in {entry.pw_name for entry in pwd.getpwall()})
+        user = next(
+            name
+            for name in ("postgres", "nobody")
+            if name in {entry.pw_name for entry in pwd.getpwall()}
+        )
         os.chown(home, pwd.getpwnam(user).pw_uid, -1)
     port, initdb, postgres = free_port(), _postgres("initdb"), _postgres("postgres")
     assert initdb is not None
     assert postgres is not None
-    made = [initdb, "--pgdata", str(home / "data"), "--username", "cmtrack", "--auth", "trust", "--no-sync"]
+    made = [
+        initdb,
+        "--pgdata",
+        str(home / "data"),
+        "--username",
+        "cmtrack",
+        "--auth",
+        "trust",
+        "--no-sync",
+    ]
     other: dict[str, Any] = {"user": user, "extra_groups": []} if user else {}
-    subprocess.run([*made, "--encoding", "UTF8"], cwd=home, check=True, capture_output=True, **other)
-    options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "max_connections": "200"}
+    subprocess.run(
+        [*made, "--encoding", "UTF8"], cwd=home, check=True, capture_output=True, **other
+    )
+    options = {
+        "listen_addresses": "127.0.0.1",
+        "unix_socket_directories": "",
+        "fsync": "off",
+        "max_connections": "200",
+    }
     command = [postgres, "-D", str(home / "data"), "-p", str(port)]
     command += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-    return _Cluster(command, port, home, "postgresql", lambda: _takes_queries(port), user=user, farewell="QUIT")
+    return _Cluster(
+        command, port, home, "postgresql", lambda: _takes_queries(port), user=user, farewell="QUIT"
+    )
 
 
 class _Cluster(Service):
@@ -225,7 +270,11 @@ class _Cluster(Service):
         """End the postmaster with SIGKILL, and wait for its children, which see that and are in groups of their own."""
         import psutil
 
-        children = [] if self._process is None else psutil.Process(self._process.pid).children(recursive=True)
+        children = (
+            []
+            if self._process is None
+            else psutil.Process(self._process.pid).children(recursive=True)
+        )
         super().kill()
         for child in psutil.wait_procs(children, timeout=5)[1]:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -250,9 +299,12 @@ def filled(store: Service) -> dict[str, str]:
 
     settings = {**KEYS, "MLFLOW_S3_ENDPOINT_URL": store.url}
     client = boto3.client(
-        "s3", endpoint_url=store.url, region_name=KEYS["AWS_DEFAULT_REGION"],
-        aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"], aws_secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
-    )  # fmt: skip
+        "s3",
+        endpoint_url=store.url,
+        region_name=KEYS["AWS_DEFAULT_REGION"],
+        aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
+    )
     client.create_bucket(Bucket=BUCKET)
     return settings
 
@@ -262,7 +314,8 @@ def nginx(folder: Path, target: int, *, body: str = "1m", seconds: int = 60) -> 
     port, home = free_port(), folder / "nginx"
     home.mkdir()
     paths = "".join(
-        f"{kind}_temp_path {home}/{kind}; " for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        f"{kind}_temp_path {home}/{kind}; "
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     (home / "nginx.conf").write_text(
         f"daemon off; pid {home}/pid; error_log {home}/error.log; worker_processes 1;\n"
@@ -298,7 +351,9 @@ class Company:
             self.cluster = stack.enter_context(postgresql())
             self.store = stack.enter_context(s3(self.folder))
             self.reach = filled(self.store)
-            self.server = stack.enter_context(tracking_server(self.folder, *HOSTS, **self.stores, forked=False))
+            self.server = stack.enter_context(
+                tracking_server(self.folder, *HOSTS, **self.stores, forked=False)
+            )
             self._open = stack.pop_all()
         return self
 
@@ -312,7 +367,11 @@ class Company:
     @property
     def stores(self) -> dict[str, Any]:
         """Options of another tracking server on the same stores."""
-        return {"store": database(self.cluster), "artifacts": f"s3://{BUCKET}/proxied", "environment": self.reach}
+        return {
+            "store": database(self.cluster),
+            "artifacts": f"s3://{BUCKET}/proxied",
+            "environment": self.reach,
+        }
 
     def direct_experiment(self, name: str) -> str:
         """A new experiment whose files its clients write to S3 themselves."""
@@ -324,7 +383,9 @@ def state_of(run_id: str) -> dict[str, Any]:
     client = mlflow.MlflowClient()
     run = client.get_run(run_id)
     return {
-        "metrics": {name: len(client.get_metric_history(run_id, name)) for name in run.data.metrics},
+        "metrics": {
+            name: len(client.get_metric_history(run_id, name)) for name in run.data.metrics
+        },
         "values": run.data.metrics,
         "tags": {k: v for k, v in run.data.tags.items() if k.startswith("cmtrack")},
         "files": sorted(file.path for file in client.list_artifacts(run_id)),
@@ -348,7 +409,9 @@ def _takes_queries(port: int) -> bool:
     import psycopg2
 
     try:
-        psycopg2.connect(host="127.0.0.1", port=port, user="cmtrack", dbname="postgres", connect_timeout=2).close()
+        psycopg2.connect(
+            host="127.0.0.1", port=port, user="cmtrack", dbname="postgres", connect_timeout=2
+        ).close()
     except psycopg2.OperationalError:
         return False
     return True
@@ -364,7 +427,9 @@ def _until(done: Callable[[], bool]) -> None:
 
 def _postgres(program: str) -> str | None:
     """A program of PostgreSQL's server, which Debian keeps out of the path; the newest version's."""
-    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
+    versions = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name)
+    )
     return shutil.which(program, path=os.pathsep.join([*map(str, reversed(versions)), _path()]))
 
 

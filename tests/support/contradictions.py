@@ -34,7 +34,9 @@ from support.agreement import contradictions as on_probabilities
 # -- numbers in a text ------------------------------------------------------------------------------------------------
 
 _NUMBER = r"[+−-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+−-]?\d+)?"
-_WITH_ENDS = re.compile(rf"({_NUMBER}|∞)( %| percentage points)? \[({_NUMBER}|−?∞), ({_NUMBER}|−?∞)\]")
+_WITH_ENDS = re.compile(
+    rf"({_NUMBER}|∞)( %| percentage points)? \[({_NUMBER}|−?∞), ({_NUMBER}|−?∞)\]"
+)
 _P = re.compile(r"\bp = (\S+?)[,;.)]?(?:\s|$|\))")
 
 
@@ -77,7 +79,11 @@ def in_text(text: str) -> list[str]:
         near = number.step + number.end_step
         if not number.low - near <= number.value <= number.high + near:
             wrong.append(f"{number.text!r}: the value lies outside its interval")
-        if number.unit == "%" and not -1e-9 <= number.low <= number.high <= 100 + 1e-9 and "saved" not in text:
+        if (
+            number.unit == "%"
+            and not -1e-9 <= number.low <= number.high <= 100 + 1e-9
+            and "saved" not in text
+        ):
             wrong.append(f"{number.text!r}: a share outside 0 to 100 %")
         if number.unit == "percentage points" and not -100 <= number.low <= number.high <= 100:
             wrong.append(f"{number.text!r}: a difference of shares outside -100 to 100 points")
@@ -164,8 +170,11 @@ def stored_of(evaluation: Evaluation) -> Stored:
     """The numbers of an evaluation, of its segments, and of its estimated prevalence."""
     triples = [(evaluation.metrics[name], *ends) for name, ends in evaluation.intervals.items()]
     for table in evaluation.segments.values():
-        metrics = [name for name in ("multiclass/accuracy", "binary/recall", "binary/precision")
-                   if name in evaluation.metrics]  # fmt: skip
+        metrics = [
+            name
+            for name in ("multiclass/accuracy", "binary/recall", "binary/precision")
+            if name in evaluation.metrics
+        ]
         for row in table.to_frame(metrics).to_dict("records"):
             triples.append((row["value"], row["low"], row["high"]))
             triples.append((row["difference"], row["difference_low"], row["difference_high"]))
@@ -174,7 +183,9 @@ def stored_of(evaluation: Evaluation) -> Stored:
             triples.append((gap.gap, gap.gap_low, gap.gap_high))
             triples.append((gap.ratio, gap.ratio_low, gap.ratio_high))
     if evaluation.prevalence is not None:
-        triples.append((evaluation.prevalence.value, evaluation.prevalence.low, evaluation.prevalence.high))
+        triples.append(
+            (evaluation.prevalence.value, evaluation.prevalence.low, evaluation.prevalence.high)
+        )
     return Stored(triples)
 
 
@@ -216,20 +227,29 @@ def in_report(evaluation: Evaluation, *, figures: bool = False) -> list[str]:
     for sentence in sentences:
         wrong += in_text(sentence)
         wrong += [
-            f"{n.text!r} of {sentence[:90]!r} is no stored number" for n in printed(sentence) if not stored.has(n)
+            f"{n.text!r} of {sentence[:90]!r} is no stored number"
+            for n in printed(sentence)
+            if not stored.has(n)
         ]
     wrong += _in_counts(evaluation, " ".join(sentences))
     wrong += _in_costs(evaluation, " ".join(sentences))
     wrong += _in_segments(evaluation, sentences, stored)
     page = Page(report_html(evaluation, {}, rows=evaluation))
     shown = " ".join(page.blocks)
-    wrong += [f"not on the page: {sentence[:90]!r}" for sentence in sentences
-              if entities.unescape(" ".join(sentence.split())) not in shown]  # fmt: skip
+    wrong += [
+        f"not on the page: {sentence[:90]!r}"
+        for sentence in sentences
+        if entities.unescape(" ".join(sentence.split())) not in shown
+    ]
     for block, after in zip(page.blocks, [*page.blocks[1:], ""], strict=True):
         wrong += in_text(block)
-        if after.startswith("[") and re.fullmatch(rf"(?:{_NUMBER})(?: %)?", block):  # a cell, and that of its interval
-            wrong += [f"{n.text!r} of the page is no stored number" for n in printed(f"{block} {after}")
-                      if not stored.has(n)]  # fmt: skip
+        # a cell, and that of its interval
+        if after.startswith("[") and re.fullmatch(rf"(?:{_NUMBER})(?: %)?", block):
+            wrong += [
+                f"{n.text!r} of the page is no stored number"
+                for n in printed(f"{block} {after}")
+                if not stored.has(n)
+            ]
     if figures:
         wrong += on_probabilities(evaluation)
         for name in list(evaluation.figures()):
@@ -239,7 +259,9 @@ def in_report(evaluation: Evaluation, *, figures: bool = False) -> list[str]:
                 wrong += [f"figure {name}: {fault}" for fault in in_text(text)]
                 for number in printed(text):
                     if not stored.has(number):
-                        wrong.append(f"figure {name}: {number.text!r} in {text[:90]!r} is no stored number")
+                        wrong.append(
+                            f"figure {name}: {number.text!r} in {text[:90]!r} is no stored number"
+                        )
     return wrong
 
 
@@ -256,9 +278,13 @@ def _in_counts(evaluation: Evaluation, said: str) -> list[str]:
         if evaluation.weights_are is None and evaluation.n_clusters is None:
             clear = match[1] != "not clearly different from"
             if clear and (lead > 0) != match[1].endswith("better than"):
-                wrong.append(f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it")
+                wrong.append(
+                    f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it"
+                )
             if (clear and abs(lead) < 1.6) or (not clear and abs(lead) > 2.6):
-                wrong.append(f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it")
+                wrong.append(
+                    f"{match[0]!r}, with {only_model:g} rows for it and {only_constant:g} against it"
+                )
     wrong += _in_findings(evaluation, said)
     if ("There are no errors on these samples" in said) != (right == total):
         wrong.append(f"“no errors” with {total - right:g} wrong")
@@ -266,16 +292,25 @@ def _in_counts(evaluation: Evaluation, said: str) -> list[str]:
         wrong_counts = counts - np.diag(np.diag(counts))
         cell = wrong_counts[labels.index(match[2]), labels.index(match[3])]
         if abs(read(match[1]) - cell) > 0.05 or cell < wrong_counts.max() - 1e-9:
-            wrong.append(f"{match[0]!r}: the cell holds {cell:g}, the largest {wrong_counts.max():g}")
+            wrong.append(
+                f"{match[0]!r}: the cell holds {cell:g}, the largest {wrong_counts.max():g}"
+            )
     with np.errstate(all="ignore"):
         f1 = 2 * np.diag(counts) / (counts.sum(axis=0) + counts.sum(axis=1))
-    of = {label: value for label, value, size in zip(labels, f1, counts.sum(axis=1), strict=True) if size > 0}
+    of = {
+        label: value
+        for label, value, size in zip(labels, f1, counts.sum(axis=1), strict=True)
+        if size > 0
+    }
     for match in _CLASSES.finditer(said):
         for names, shown, end in ((match[1], match[2], max), (match[3], match[4], min)):
             if abs(read(shown) - end(of.values())) > step_of(shown):
                 wrong.append(f"{match[0]!r}: F1 is {end(of.values()):.4f}")
-            wrong += [f"{match[0]!r}: F1 of {name} is {of[name]:.4f}" for name in re.findall("“(.*?)”", names)
-                      if abs(of[name] - end(of.values())) > 1e-9]  # fmt: skip
+            wrong += [
+                f"{match[0]!r}: F1 of {name} is {of[name]:.4f}"
+                for name in re.findall("“(.*?)”", names)
+                if abs(of[name] - end(of.values())) > 1e-9
+            ]
     return wrong
 
 
@@ -285,9 +320,16 @@ def _in_findings(evaluation: Evaluation, said: str) -> list[str]:
     if evaluation.positive is None:
         return [f"{match[0]!r}, with no positive class"] if match else []
     table = (evaluation.reduced or [evaluation.confusion_matrix])[-1]
-    place, counts = list(table.labels).index(evaluation.positive), np.asarray(table.counts, dtype=float)
+    place, counts = (
+        list(table.labels).index(evaluation.positive),
+        np.asarray(table.counts, dtype=float),
+    )
     aside = float(table.mismatches[place]) if evaluation.reduced else 0.0
-    hits, actual, called = counts[place, place], counts[place].sum() + aside, counts[:, place].sum() + aside
+    hits, actual, called = (
+        counts[place, place],
+        counts[place].sum() + aside,
+        counts[:, place].sum() + aside,
+    )
     if match is None:
         return [] if actual == 0 else [f"no sentence on {evaluation.positive!r}"]
     wrong = []
@@ -295,21 +337,29 @@ def _in_findings(evaluation: Evaluation, said: str) -> list[str]:
         wrong.append(f"{match[0]!r}: the positive class is {evaluation.positive!r}")
     if match[1] and (read(match[1]), read(match[2])) != (hits, actual):
         wrong.append(f"{match[0]!r}: it finds {hits:g} of {actual:g}")
-    pairs = [(match[4] or match[5], hits / actual), (match[7], hits / called if called else math.nan)]
+    pairs = [
+        (match[4] or match[5], hits / actual),
+        (match[7], hits / called if called else math.nan),
+    ]
     for shown, share in pairs:
-        if (shown is None) != math.isnan(share) or (shown and abs(read(shown) - 100 * share) > step_of(shown)):
+        if (shown is None) != math.isnan(share) or (
+            shown and abs(read(shown) - 100 * share) > step_of(shown)
+        ):
             wrong.append(f"{match[0]!r}: {100 * share:.3f} %")
     return wrong
 
 
 def _in_costs(evaluation: Evaluation, said: str) -> list[str]:
     match = re.search(
-        r"Always answering “(.*?)”, the best constant answer, would cost ([\d.,]+?)(?=[,:.]? )(.*?\.)", said
+        r"Always answering “(.*?)”, the best constant answer, would cost ([\d.,]+?)(?=[,:.]? )(.*?\.)",
+        said,
     )
     if match is None or evaluation.costs is None:
         return []
     counts = evaluation.confusion_matrix.counts.astype(float)
-    prices = evaluation.costs.matrix(evaluation.labels) if hasattr(evaluation.costs, "matrix") else None
+    prices = (
+        evaluation.costs.matrix(evaluation.labels) if hasattr(evaluation.costs, "matrix") else None
+    )
     if prices is None:
         return []
     always = (counts.sum(axis=1)[:, None] * np.asarray(prices)).sum(axis=0) / counts.sum()
@@ -328,22 +378,41 @@ def _in_segments(evaluation: Evaluation, sentences: list[str], stored: Stored) -
         return []
     wrong = []
     tables = page_tables(evaluation)
-    marked = {row["label"] for table in tables for row in table["rows"] if any(c["apart"] for c in row["cells"])}
+    marked = {
+        row["label"]
+        for table in tables
+        for row in table["rows"]
+        if any(c["apart"] for c in row["cells"])
+    }
     for sentence in sentences:
         match = re.match(r"“(.*?)”.*? is worse", sentence)
         if match is None:
             continue
         if match[1] not in marked:
             wrong.append(f"{sentence[:90]!r}: the table does not mark it")
-        metric = next((name for name in ("accuracy", "recall", "precision") if f": {name}" in sentence), None)
+        metric = next(
+            (name for name in ("accuracy", "recall", "precision") if f": {name}" in sentence), None
+        )
         for table in tables:
             for gap in table["gaps"]:
-                if metric and gap.lower().startswith(metric) and any(r["label"] == match[1] for r in table["rows"]):
-                    wrong += [f"{sentence[:90]!r} beside {gap!r}"] if re.search(r"includes 0", gap) else []
+                if (
+                    metric
+                    and gap.lower().startswith(metric)
+                    and any(r["label"] == match[1] for r in table["rows"])
+                ):
+                    wrong += (
+                        [f"{sentence[:90]!r} beside {gap!r}"]
+                        if re.search(r"includes 0", gap)
+                        else []
+                    )
     for table in tables:
         for gap in table["gaps"]:
             wrong += in_text(gap)
-            wrong += [f"{n.text!r} of {gap[:90]!r} is no stored number" for n in printed(gap) if not stored.has(n)]
+            wrong += [
+                f"{n.text!r} of {gap[:90]!r} is no stored number"
+                for n in printed(gap)
+                if not stored.has(n)
+            ]
     return wrong
 
 
@@ -376,7 +445,9 @@ def in_review(comparison: Comparison, *, figures: bool = False) -> list[str]:
     return wrong
 
 
-def _in_standings(runs: list[dict[str, Any]], level: float, criterion: dict[str, Any], *, several: bool) -> list[str]:
+def _in_standings(
+    runs: list[dict[str, Any]], level: float, criterion: dict[str, Any], *, several: bool
+) -> list[str]:
     """Status, p and interval of each run; values and ranks; chances."""
     wrong, single = [], len(criterion["metrics"]) == 1
     better = criterion["better"]
@@ -385,31 +456,51 @@ def _in_standings(runs: list[dict[str, Any]], level: float, criterion: dict[str,
         wrong.append("no run may be the best")
     metric = lookup(criterion["metrics"][0]) if single else None
     for place, run in enumerate(runs):
-        name, p, low, high = run["name"], run["p_set"], run["difference_low"], run["difference_high"]
+        name, p, low, high = (
+            run["name"],
+            run["p_set"],
+            run["difference_low"],
+            run["difference_high"],
+        )
         if several and p is not None and run["tied"] != (p > 1 - level):
             wrong.append(f"{name}: tied is {run['tied']} with p = {p}")
         if single and run["value"] is not None and run["low"] is not None:
             ends = (run["low"], run["high"])
-            if metric is not None and not metric.low - 1e-9 <= ends[0] <= run["value"] <= ends[1] <= metric.high + 1e-9:
+            if (
+                metric is not None
+                and not metric.low - 1e-9
+                <= ends[0]
+                <= run["value"]
+                <= ends[1]
+                <= metric.high + 1e-9
+            ):
                 wrong.append(f"{name}: {run['value']} {ends} leaves the range of {metric.name}")
         if several and low is not None:
-            least, most = (low, high) if better == "higher" else (-high, -low)  # of being better than the best other
+            # of being better than the best other
+            least, most = (low, high) if better == "higher" else (-high, -low)
             if better == "nearest zero":
                 least, most = (-high, -low)
             zero = most == 0
             if zero == run["tied"] and not (run["tied"] and least == most == 0):
                 wrong.append(f"{name}: tied is {run['tied']}, and the interval is [{low}, {high}]")
             if not low - 1e-12 <= run["difference"] <= high + 1e-12:
-                wrong.append(f"{name}: the difference {run['difference']} lies outside [{low}, {high}]")
+                wrong.append(
+                    f"{name}: the difference {run['difference']} lies outside [{low}, {high}]"
+                )
             if metric is not None and math.isfinite(metric.high - metric.low):
                 span = metric.high - metric.low
                 if max(abs(low), abs(high)) > span + 1e-9:
                     wrong.append(f"{name}: the difference [{low}, {high}] leaves ±{span}")
-            if place == 0 and (least >= 0) != (len(in_set) == 1) and not least == most == 0:  # all predict the same
-                wrong.append(f"the leader's interval is [{low}, {high}], and {len(in_set)} runs may be the best")
+            # all predict the same
+            if place == 0 and (least >= 0) != (len(in_set) == 1) and not least == most == 0:
+                wrong.append(
+                    f"the leader's interval is [{low}, {high}], and {len(in_set)} runs may be the best"
+                )
         if several and run["probability_best"] is not None and len(runs) > 2:
             if (run["rank_low"] == 1) != run["tied"]:
-                wrong.append(f"{name}: tied is {run['tied']}, and its ranks begin at {run['rank_low']}")
+                wrong.append(
+                    f"{name}: tied is {run['tied']}, and its ranks begin at {run['rank_low']}"
+                )
             if not run["rank_low"] <= run["rank_high"]:
                 wrong.append(f"{name}: ranks {run['rank_low']} to {run['rank_high']}")
     if several and not runs[0]["tied"]:
@@ -420,7 +511,11 @@ def _in_standings(runs: list[dict[str, Any]], level: float, criterion: dict[str,
 
 
 def _in_tables(
-    runs: list[dict[str, Any]], rows: list[dict[str, Any]], comparison: Comparison, terminal: str, text: str
+    runs: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
+    comparison: Comparison,
+    terminal: str,
+    text: str,
 ) -> list[str]:
     """The page, the frame, the terminal and Markdown against the data."""
     wrong = []
@@ -432,19 +527,33 @@ def _in_tables(
             wrong.append(f"{run['name']} is not in the table of the page")
             continue
         if not row["class"].split()[0] == row["badge"].split()[0] == run["status"]:
-            wrong.append(f"{run['name']}: {run['status']}, on the page {row['class']} and {row['badge']}")
+            wrong.append(
+                f"{run['name']}: {run['status']}, on the page {row['class']} and {row['badge']}"
+            )
         own = frame.loc[run["name"]]
-        wrong += [f"{run['name']}: {field} is {run[field]}, in the frame {own[field]}"
-                  for field in ("status", "tied", "chosen") if own[field] != run[field]]  # fmt: skip
+        wrong += [
+            f"{run['name']}: {field} is {run[field]}, in the frame {own[field]}"
+            for field in ("status", "tied", "chosen")
+            if own[field] != run[field]
+        ]
         triples = [
-            (run["value"], *ends) for ends in ((run["low"], run["high"]), (run["adjusted_low"], run["adjusted_high"]))
+            (run["value"], *ends)
+            for ends in ((run["low"], run["high"]), (run["adjusted_low"], run["adjusted_high"]))
         ]
         triples.append((run["difference"], run["difference_low"], run["difference_high"]))
         stored = Stored([tuple(map(_number, triple)) for triple in triples])  # type: ignore[misc]
         cells = row["cells"]
-        beside = [f"{first} {second}" for first, second in pairwise(cells[3:])] if comparison.criterion.single else []
-        wrong += [f"{run['name']}: {number.text!r} on the page is no stored number"
-                  for both in beside for number in printed(both) if not stored.has(number)]  # fmt: skip
+        beside = (
+            [f"{first} {second}" for first, second in pairwise(cells[3:])]
+            if comparison.criterion.single
+            else []
+        )
+        wrong += [
+            f"{run['name']}: {number.text!r} on the page is no stored number"
+            for both in beside
+            for number in printed(both)
+            if not stored.has(number)
+        ]
         if not any(run["name"] in line for line in terminal.splitlines()):
             wrong.append(f"{run['name']} is not in the terminal's table")
         if not any(run["name"] in line for line in text.splitlines()):
@@ -465,17 +574,38 @@ def _in_headline(data: dict[str, Any], said: str) -> list[str]:
     best = data["best"]["name"]
     if status.get(best) != "chosen":
         wrong.append(f"the best is {best}, which is {status.get(best)!r}")
-    if len(tied) > 1 and re.search(r"ruled out|significantly worse", headline) and "Take" in headline:
+    if (
+        len(tied) > 1
+        and re.search(r"ruled out|significantly worse", headline)
+        and "Take" in headline
+    ):
         wrong.append(f"{headline!r}, and {len(tied)} runs may be the best")
-    numbers = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
+    numbers = {
+        "one": 1,
+        "two": 2,
+        "three": 3,
+        "four": 4,
+        "five": 5,
+        "six": 6,
+        "seven": 7,
+        "eight": 8,
+        "nine": 9,
+    }
     for match in re.finditer(r"(\w+) of the (\w+) runs may be the best", said):
-        k, n = (numbers.get(word.lower(), int(word) if word.isdigit() else -1) for word in match.groups())
+        k, n = (
+            numbers.get(word.lower(), int(word) if word.isdigit() else -1)
+            for word in match.groups()
+        )
         if (k, n) != (len(tied), len(runs)):
             wrong.append(f"{match[0]!r}, and it is {len(tied)} of {len(runs)}")
     for match in re.finditer(r"Only (“.*?”) (?:is|are) ruled out as the best\.", said):
-        wrong += [f"{name} is said to be behind, and is {status[name]!r}" for name in re.findall("“(.*?)”", match[1])
-                  if name in status and status[name] != "behind"
-                  and (status[name] != "equivalent" or name in {run["name"] for run in tied})]  # fmt: skip
+        wrong += [
+            f"{name} is said to be behind, and is {status[name]!r}"
+            for name in re.findall("“(.*?)”", match[1])
+            if name in status
+            and status[name] != "behind"
+            and (status[name] != "equivalent" or name in {run["name"] for run in tied})
+        ]
     chances = {run["name"]: run["probability_best"] for run in runs}
     for match in re.finditer(r"“([^”]*)” is the best with probability (\d+) %", said):
         p = chances.get(match[1])
@@ -492,21 +622,34 @@ def _in_headline(data: dict[str, Any], said: str) -> list[str]:
 def _in_plans(data: dict[str, Any], said: str) -> list[str]:
     """What selection is worth, the rows that would decide, and equivalent runs, against the data."""
     wrong, runs = [], {run["name"]: run for run in data["rankings"][0]["runs"]}
-    for match in re.finditer(rf"About ({_NUMBER}) of it is selection: the (\w+) of at least (\d+) runs", said):
+    for match in re.finditer(
+        rf"About ({_NUMBER}) of it is selection: the (\w+) of at least (\d+) runs", said
+    ):
         looks, value = data["looks"], read(match[1])
-        if abs(value - looks["optimism"]) > 0.06 * looks["optimism"] or int(match[3]) != looks["runs"]:
+        if (
+            abs(value - looks["optimism"]) > 0.06 * looks["optimism"]
+            or int(match[3]) != looks["runs"]
+        ):
             wrong.append(f"{match[0]!r}: {looks}")
         if (match[2] == "highest") != (looks["corrected"] < looks["value"]):
             wrong.append(f"{match[0]!r}: corrected it is {looks['corrected']}")
     for match in re.finditer(
-        rf"[Aa]bout ({_NUMBER}) (?:rows more would decide with 80 % power )?between “.*?” and “(.*?)”[, ]", said
+        rf"[Aa]bout ({_NUMBER}) (?:rows more would decide with 80 % power )?between “.*?” and “(.*?)”[, ]",
+        said,
     ):
         more, run = data["resolution"]["rows_more"][match[2]], runs[match[2]]
-        if abs(read(match[1]) - more) > 0.06 * more or not run["tied"] or run["status"] == "equivalent":
+        if (
+            abs(read(match[1]) - more) > 0.06 * more
+            or not run["tied"]
+            or run["status"] == "equivalent"
+        ):
             wrong.append(f"{match[0]!r}: {more} more, and it is {run['status']!r}")
     for match in re.finditer(r"Equivalent within (\S+): (“.*?”) (?:is|are) shown", said):
-        wrong += [f"{match[0]!r}: {name} is {runs[name]['status']!r}" for name in re.findall("“(.*?)”", match[2])
-                  if runs[name]["status"] not in ("equivalent", "chosen")]  # fmt: skip
+        wrong += [
+            f"{match[0]!r}: {name} is {runs[name]['status']!r}"
+            for name in re.findall("“(.*?)”", match[2])
+            if runs[name]["status"] not in ("equivalent", "chosen")
+        ]
     return wrong
 
 
@@ -524,7 +667,9 @@ def _in_figure(comparison: RunComparison) -> list[str]:
     wrong, figure = [], ranking_figure(ranking)
     for place, run in enumerate(ranking.runs):
         for ax in figure.axes[:2]:
-            drawn = [line for line in ax.lines if list(line.get_ydata()) in ([place], [place, place])]
+            drawn = [
+                line for line in ax.lines if list(line.get_ydata()) in ([place], [place, place])
+            ]
             colours = {to_hex(line.get_color()).upper() for line in drawn}
             if colours - {BLUE if run.tied else ORANGE}:
                 wrong.append(f"the figure draws {run.name} in {colours}, and tied is {run.tied}")

@@ -62,9 +62,11 @@ def child(
     """
     return subprocess.Popen(
         [*within, sys.executable, "-W", "ignore", "-c", CHILD, store_uri, run_id, str(seed), how],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": HERE, **environment},
-    )  # fmt: skip
+    )
 
 
 WORKERS = textwrap.dedent("""
@@ -88,15 +90,21 @@ WORKERS = textwrap.dedent("""
 """)
 
 
-def forked_workers(store_uri: str, run_ids: Sequence[str], when: str) -> subprocess.CompletedProcess[str]:
+def forked_workers(
+    store_uri: str, run_ids: Sequence[str], when: str
+) -> subprocess.CompletedProcess[str]:
     """A process whose workers log an evaluation each at once; it prints how each ended, 0 where all is well.
 
     It forks them "at first", or "after a request" to the store, as in a training with workers: the session is open.
     """
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", WORKERS, store_uri, when, *run_ids],
-        capture_output=True, text=True, check=False, timeout=300, env={**os.environ, "PYTHONPATH": HERE},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": HERE},
+    )
 
 
 PASS, DROP, HANG, PAGE, LOGIN, DRIP = "pass", "drop", "hang", "page", "login", "drip"
@@ -144,18 +152,29 @@ class FaultyProxy:
             handler.connection.close()
             return
         if what != PASS:
-            self._reply(handler, int(what), b'{"error_code": "INTERNAL_ERROR", "message": "made up"}', {})
+            self._reply(
+                handler, int(what), b'{"error_code": "INTERNAL_ERROR", "message": "made up"}', {}
+            )
             return
         try:
             port, path = self.place(handler.path)
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            headers = {k: v for k, v in handler.headers.items() if k.lower() not in ("host", "connection")}
+            headers = {
+                k: v for k, v in handler.headers.items() if k.lower() not in ("host", "connection")
+            }
             connection.request(handler.command, path, body, headers)
             reply = connection.getresponse()
-            kept = {k: v for k, v in reply.getheaders() if k.lower() in ("content-type", "content-disposition")}
+            kept = {
+                k: v
+                for k, v in reply.getheaders()
+                if k.lower() in ("content-type", "content-disposition")
+            }
             self._reply(handler, reply.status, reply.read(), kept)
             connection.close()
-        except (OSError, http.client.HTTPException):  # the server was killed: the client sees what it would have seen
+        except (
+            OSError,
+            http.client.HTTPException,
+        ):  # the server was killed: the client sees what it would have seen
             handler.close_connection = True
             handler.connection.close()
 
@@ -170,7 +189,9 @@ class FaultyProxy:
         self._reply(handler, 405, b"", {})
 
     @staticmethod
-    def _reply(handler: BaseHTTPRequestHandler, status: int, content: bytes, headers: dict[str, str]) -> None:
+    def _reply(
+        handler: BaseHTTPRequestHandler, status: int, content: bytes, headers: dict[str, str]
+    ) -> None:
         handler.send_response(status)
         for name, value in ({"Content-Type": "application/json"} | headers).items():
             handler.send_header(name, value)
@@ -270,7 +291,9 @@ class Recorder:
     @property
     def secrets(self) -> list[str]:
         """What requests said of who asks."""
-        return [headers["Authorization"] for *_, headers in self.requests if "Authorization" in headers]
+        return [
+            headers["Authorization"] for *_, headers in self.requests if "Authorization" in headers
+        ]
 
     def close(self) -> None:
         self._server.shutdown()
@@ -297,7 +320,9 @@ class SlowLink:
                 here, _ = self._listening.accept()
                 there = socket.create_connection(("127.0.0.1", self._target))
                 for way, pair in (("there", (here, there)), ("back", (there, here))):
-                    threading.Thread(target=_pump, args=(*pair, self._wait_for(way)), daemon=True).start()
+                    threading.Thread(
+                        target=_pump, args=(*pair, self._wait_for(way)), daemon=True
+                    ).start()
 
     def _wait_for(self, way: str) -> Callable[[int], None]:
         def wait(size: int) -> None:
@@ -309,7 +334,9 @@ class SlowLink:
         return wait
 
 
-def _pump(source: socket.socket, target: socket.socket, wait: Callable[[int], None] = lambda _: None) -> None:
+def _pump(
+    source: socket.socket, target: socket.socket, wait: Callable[[int], None] = lambda _: None
+) -> None:
     """Carry bytes until one side has ended."""
     with contextlib.suppress(OSError):
         while data := source.recv(4096):
@@ -348,7 +375,13 @@ PIXEL = bytes.fromhex(
 def draw_one_picture(_: Any, pictures: dict[str, Picture], *__: Any) -> None:
     """Draw one picture in place of all: drawing has tests of its own."""
     pictures["confusion_matrix"] = Picture(
-        "confusion_matrix", "Confusion matrix", "", "cmtrack_confusion_matrix.png", PIXEL, "<svg></svg>", chart=PIXEL
+        "confusion_matrix",
+        "Confusion matrix",
+        "",
+        "cmtrack_confusion_matrix.png",
+        PIXEL,
+        "<svg></svg>",
+        chart=PIXEL,
     )
 
 
@@ -356,13 +389,28 @@ def draw_one_picture(_: Any, pictures: dict[str, Picture], *__: Any) -> None:
 
 DIES, FULL, INTERRUPTED = "dies", "every place is full", "Ctrl-C"
 FILE_FAULTS: dict[str, int] = {
-    DIES: 0, "ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EINTR": errno.EINTR, FULL: errno.ENOSPC,
-}  # fmt: skip
+    DIES: 0,
+    "ENOSPC": errno.ENOSPC,
+    "EIO": errno.EIO,
+    "EINTR": errno.EINTR,
+    FULL: errno.ENOSPC,
+}
 """From the Nth operation on there is no space in its first folder ("ENOSPC") or in any; EIO and EINTR come once."""
 _WITH_PATH = {
-    "open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.truncate", "os.utime", "os.listdir",
-    "os.scandir", "os.link", "os.symlink", "os.chown",
-}  # fmt: skip
+    "open",
+    "os.mkdir",
+    "os.rename",
+    "os.remove",
+    "os.rmdir",
+    "os.chmod",
+    "os.truncate",
+    "os.utime",
+    "os.listdir",
+    "os.scandir",
+    "os.link",
+    "os.symlink",
+    "os.chown",
+}
 
 
 @dataclass(frozen=True)
@@ -391,7 +439,9 @@ class _FileFaults:
                 self.reach("fsync", path, True)
             fsync(handle)
 
-        def open_whole(file: Any, mode: str = "r", buffering: int = -1, *args: Any, **more: Any) -> Any:
+        def open_whole(
+            file: Any, mode: str = "r", buffering: int = -1, *args: Any, **more: Any
+        ) -> Any:
             if set(mode) & set("wxa+") and "b" in mode and buffering != 0 and self.below(file):
                 return io.BufferedWriter(_Raw(self, file, mode.replace("b", ""), *args[3:], **more))
             return opened(file, mode, buffering, *args, **more)
@@ -402,7 +452,9 @@ class _FileFaults:
     def below(self, path: Any) -> str:
         """The path, or that of an open file, where it is below the folder; else nothing."""
         try:
-            text = os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else os.fsdecode(path)
+            text = (
+                os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else os.fsdecode(path)
+            )
         except (TypeError, OSError):
             return ""
         text = os.path.abspath(text)
@@ -415,10 +467,14 @@ class _FileFaults:
             taken_from_folder = event in ("os.remove", "os.rmdir") and args[1] not in (-1, None)
             path = self.root if taken_from_folder else self.below(args[0])
             if path:
-                makes = event == "os.mkdir" or (event == "open" and bool((args[2] or 0) & os.O_CREAT))
+                makes = event == "os.mkdir" or (
+                    event == "open" and bool((args[2] or 0) & os.O_CREAT)
+                )
                 self.reach(event, path, makes)
 
-    def reach(self, operation: str, path: str, makes: bool, torn: Callable[[], object] = lambda: None) -> None:
+    def reach(
+        self, operation: str, path: str, makes: bool, torn: Callable[[], object] = lambda: None
+    ) -> None:
         """Count an operation; where it is the one, or needs room where there is none, it fails."""
         self.count += 1
         hit, place = self.count == self.at, path.removeprefix(self.root).split(os.sep)[0]
@@ -447,7 +503,9 @@ class _Raw(io.FileIO):
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
         path = self.faults.below(self.fileno())
-        self.faults.reach("write", path, True, lambda: io.FileIO.write(self, view[: len(view) // 2]))
+        self.faults.reach(
+            "write", path, True, lambda: io.FileIO.write(self, view[: len(view) // 2])
+        )
         return super().write(view)
 
 

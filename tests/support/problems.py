@@ -48,16 +48,32 @@ def random_features(y: Array, width: int, skill: float = 1.0, seed: Seed = 0) ->
 
 
 def random_probabilities(
-    y: Array, k: int, skill: float = 1.5, seed: Seed = 0,
-    *, slope: float = 1.0, shift: Any = 0.0, digits: int | None = None,
-) -> Array:  # fmt: skip
+    y: Array,
+    k: int,
+    skill: float = 1.5,
+    seed: Seed = 0,
+    *,
+    slope: float = 1.0,
+    shift: Any = 0.0,
+    digits: int | None = None,
+) -> Array:
     """Probabilities (n, k) of a classifier; rounded to some digits they have ties."""
     p = softmax(slope * random_features(y, k, skill, seed) + shift, axis=1)
-    return p if digits is None else np.round(p, digits) / np.round(p, digits).sum(axis=1, keepdims=True)
+    return (
+        p
+        if digits is None
+        else np.round(p, digits) / np.round(p, digits).sum(axis=1, keepdims=True)
+    )
 
 
 def random_scores(
-    y: Array, skill: Any = 1.5, seed: Seed = 0, *, slope: float = 1.0, shift: Any = 0.0, digits: int | None = None
+    y: Array,
+    skill: Any = 1.5,
+    seed: Seed = 0,
+    *,
+    slope: float = 1.0,
+    shift: Any = 0.0,
+    digits: int | None = None,
 ) -> Array:
     """Probabilities (n,) of the second of two classes."""
     s = expit(slope * (np.random.default_rng(seed).normal(size=len(y)) + skill * (y - 0.5)) + shift)
@@ -71,9 +87,16 @@ def random_guesses(y: Array, k: int, right: Any = 0.7, seed: Seed = 0) -> Array:
 
 
 def random_problem(
-    seed: Seed, n: int = 300, k: int = 4, skill: float = 1.5, digits: int | None = None,
-    *, shares: Any = None, slope: float = 1.0, shift: Any = 0.0,
-) -> tuple[Array, Array, Array]:  # fmt: skip
+    seed: Seed,
+    n: int = 300,
+    k: int = 4,
+    skill: float = 1.5,
+    digits: int | None = None,
+    *,
+    shares: Any = None,
+    slope: float = 1.0,
+    shift: Any = 0.0,
+) -> tuple[Array, Array, Array]:
     """Labels, predictions (the arg-max) and probabilities of one classifier."""
     rng = np.random.default_rng(seed)
     y = random_labels(n, k, rng, shares)
@@ -82,7 +105,13 @@ def random_problem(
 
 
 def random_models(
-    skills: Sequence[float], n: int = 300, k: int = 3, seed: Seed = 0, *, common: float = 0.0, slope: float = 1.0
+    skills: Sequence[float],
+    n: int = 300,
+    k: int = 3,
+    seed: Seed = 0,
+    *,
+    common: float = 0.0,
+    slope: float = 1.0,
 ) -> tuple[Array, list[Array]]:
     """Labels and, for each skill, probabilities of classifiers; ``common``: how far they find the same rows hard.
 
@@ -92,7 +121,9 @@ def random_models(
     y = random_labels(n, k, rng)
     shared, own = rng.normal(size=(n, k)), math.sqrt(1 - common**2)
     return y, [
-        softmax(slope * (common * shared + own * rng.normal(size=(n, k)) + skill * np.eye(k)[y]), axis=1)
+        softmax(
+            slope * (common * shared + own * rng.normal(size=(n, k)) + skill * np.eye(k)[y]), axis=1
+        )
         for skill in skills
     ]
 
@@ -121,7 +152,12 @@ def rows_of(counts: Any, labels: Sequence[Any] | None = None) -> tuple[list[Any]
     """Actual and predicted labels that have these confusion counts."""
     counts = np.asarray(counts)
     names = list(range(len(counts))) if labels is None else list(labels)
-    cells = [(i, j) for i in range(len(counts)) for j in range(len(counts)) for _ in range(int(counts[i, j]))]
+    cells = [
+        (i, j)
+        for i in range(len(counts))
+        for j in range(len(counts))
+        for _ in range(int(counts[i, j]))
+    ]
     return [names[i] for i, _ in cells], [names[j] for _, j in cells]
 
 

@@ -66,8 +66,12 @@ def run_fast(name: str, output: Path, *without: str) -> FastRun:
     script = ROOT / "examples" / "reproduce" / f"{name}.py"
     done = subprocess.run(
         warm("python", "-c", UNDRAWN, str(script), "--fast", "--output", str(output)),
-        cwd=output.parent, env=environment_without(*without) | {"MPLBACKEND": "Agg"},
-        capture_output=True, text=True, check=False, timeout=900,
-    )  # fmt: skip
+        cwd=output.parent,
+        env=environment_without(*without) | {"MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+    )
     assert done.returncode == 0, done.stderr
     return FastRun(name, output / "reports" / name, f"sqlite:///{store.as_posix()}", done.stderr)

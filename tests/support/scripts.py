@@ -136,9 +136,13 @@ def _warm() -> tuple[Path, Any]:
     log = path.with_name("log")
     with log.open("w") as errors:
         server = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-            text=True, env=environment_without() | {"MLFLOW_DISABLE_TELEMETRY": "true"},
-        )  # fmt: skip
+            [sys.executable, "-c", SERVER, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment_without() | {"MLFLOW_DISABLE_TELEMETRY": "true"},
+        )
     assert server.stdout is not None
     assert server.stdout.readline() == "ready\n", log.read_text()
     return path, (folder, server)
@@ -147,25 +151,41 @@ def _warm() -> tuple[Path, Any]:
 def warm(program: str, *words: str) -> list[str]:
     """The command that runs ``python``, ``cmtrack`` or ``mlflow server`` with these words in a fork of the process."""
     path, _ = _warm()
-    return [sys.executable, "-I", "-S", str(path.with_name("client.py")), str(path), program, *words]
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        str(path.with_name("client.py")),
+        str(path),
+        program,
+        *words,
+    ]
 
 
 class Forked:
     """``mlflow server`` in a fork of the process, a process group of its own: what a service needs of ``Popen``."""
 
-    def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str], log: int) -> None:
+    def __init__(
+        self, words: Sequence[str], folder: Path, environment: Mapping[str, str], log: int
+    ) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.connect(str(_warm()[0]))
         asked = {"words": list(words), "folder": str(folder), "environment": dict(environment)}
         with open(os.devnull) as nothing:
-            socket.send_fds(self._socket, [json.dumps(asked).encode()], [nothing.fileno(), log, log])
+            socket.send_fds(
+                self._socket, [json.dumps(asked).encode()], [nothing.fileno(), log, log]
+            )
         self._lines = self._socket.makefile()
         self.pid = int(self._lines.readline())
         self._code: int | None = None
 
     def poll(self) -> int | None:
         """Its exit code, where it has ended."""
-        return self.wait() if self._code is not None or select.select([self._socket], [], [], 0)[0] else None
+        return (
+            self.wait()
+            if self._code is not None or select.select([self._socket], [], [], 0)[0]
+            else None
+        )
 
     def wait(self) -> int:
         """Its exit code, when it ends."""
@@ -190,6 +210,12 @@ def quick_commands(folder: Path) -> Path:
 
 def environment_without(*prefixes: str) -> dict[str, str]:
     """The environment with this checkout on the path, and no variable that begins with MLFLOW_ or such a prefix."""
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")])
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", *prefixes))}
+    paths = os.pathsep.join(
+        [str(ROOT), str(ROOT / "integrations"), os.environ.get("PYTHONPATH", "")]
+    )
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MLFLOW_", *prefixes))
+    }
     return kept | {"PYTHONPATH": paths}

@@ -27,7 +27,8 @@ def _empty_store() -> tuple[tempfile.TemporaryDirectory[str], Path]:
     with quiet():
         mlflow.MlflowClient(f"sqlite:///{path}").search_experiments()
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DELETE FROM experiments")  # the default one: it says where this folder's artifacts are
+        # the default one: it says where this folder's artifacts are
+        connection.execute("DELETE FROM experiments")
     return folder, path
 
 

@@ -24,7 +24,8 @@ FILES = ("parquet", "glob", "folder", "csv")
 FRAMES = ("duckdb", "polars", "polars lazy", "pandas", "pyarrow", "dask")
 ENGINES = (*FILES, *FRAMES, "spark")
 EVERY_SOURCE = [
-    pytest.param(name, marks=pytest.mark.slow if name in ("spark", "ray") else ()) for name in (*ENGINES, "ibis", "ray")
+    pytest.param(name, marks=pytest.mark.slow if name in ("spark", "ray") else ())
+    for name in (*ENGINES, "ibis", "ray")
 ]
 """Parameters of a test that looks at every source that is known."""
 
@@ -47,7 +48,9 @@ def spark() -> Any:
         "spark.sql.shuffle.partitions": "4",
         "spark.ui.enabled": "false",
     }
-    session = functools.reduce(lambda made, pair: made.config(*pair), options.items(), SparkSession.builder)
+    session = functools.reduce(
+        lambda made, pair: made.config(*pair), options.items(), SparkSession.builder
+    )
     started = session.master("local[2]").appName("cmtrack").getOrCreate()
     started.sparkContext.setLogLevel("ERROR")
     return started
@@ -70,14 +73,19 @@ def as_table(engine: str, frame: pd.DataFrame, folder: Path) -> Any:
     if engine == "pandas":
         return frame
     if engine == "csv":
-        single = frame.select_dtypes("float32").columns  # their texts would be shorter than they are
+        # their texts would be shorter than they are
+        single = frame.select_dtypes("float32").columns
         frame.astype(dict.fromkeys(single, "float64")).to_csv(folder / "all.csv", index=False)
         return folder / "all.csv"
     parts = [frame.iloc[:7], frame.iloc[7:7], frame.iloc[7:]]
     if engine in FILES:
         for number, part in enumerate([frame] if engine == "parquet" else parts):
             part.to_parquet(folder / f"part{number}.parquet")
-        return {"parquet": folder / "part0.parquet", "glob": f"{folder}/part*.parquet", "folder": folder}[engine]
+        return {
+            "parquet": folder / "part0.parquet",
+            "glob": f"{folder}/part*.parquet",
+            "folder": folder,
+        }[engine]
     if engine == "dask":
         import dask.dataframe as dd
 
@@ -105,7 +113,8 @@ def assert_same(found: Evaluation, expected: Evaluation) -> None:
     assert found.rows is None
     for name, error in (expected.row_facts.errors or {}).items():
         assert found.standard_errors[name] >= error * (1 - 1e-9), name
-    expected = replace(expected, of_rows=replace(expected.of_rows, errors={}))  # a table's rows are not kept
+    # a table's rows are not kept
+    expected = replace(expected, of_rows=replace(expected.of_rows, errors={}))
     assert found.labels == expected.labels
     assert found.positive == expected.positive
     assert found.grouping == expected.grouping
@@ -147,15 +156,21 @@ def assert_same_statistics(found: Statistics, expected: Statistics) -> None:
             assert_counts(ours.impossible, theirs.impossible)
             np.testing.assert_array_equal(ours.groups, theirs.groups)
             for name in ("mean", "m2"):
-                np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-10, atol=1e-10)
+                np.testing.assert_allclose(
+                    getattr(ours, name), getattr(theirs, name), rtol=1e-10, atol=1e-10
+                )
         elif item.name == "labels_variance":
             assert ours == pytest.approx(theirs, rel=1e-12)
         elif item.name == "decisions":
             assert_counts(ours.counts, theirs.counts)
             for name in ("costs", "mean", "m2"):
-                np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-10, atol=1e-10)
+                np.testing.assert_allclose(
+                    getattr(ours, name), getattr(theirs, name), rtol=1e-10, atol=1e-10
+                )
         else:
-            for own, other in zip(getattr(ours, "tables", [ours]), getattr(theirs, "tables", [theirs]), strict=True):
+            for own, other in zip(
+                getattr(ours, "tables", [ours]), getattr(theirs, "tables", [theirs]), strict=True
+            ):
                 assert_counts(own.counts, other.counts)
                 if hasattr(other, "values"):
                     np.testing.assert_array_equal(own.values, other.values)
@@ -194,7 +209,12 @@ def assert_example_agrees(engine: str, folder: Path) -> None:
     y, _, p = random_problem(3, n=400, k=10)
     rows = folder / "predictions"
     rows.mkdir()
-    pd.DataFrame(p, columns=[f"p_{digit}" for digit in range(10)]).assign(y=y).to_parquet(rows / "part.parquet")
-    found, expected = example[f"by_{engine}"](rows), evaluate(y, y_prob=p, grouping=example["LOOPS"])
+    pd.DataFrame(p, columns=[f"p_{digit}" for digit in range(10)]).assign(y=y).to_parquet(
+        rows / "part.parquet"
+    )
+    found, expected = (
+        example[f"by_{engine}"](rows),
+        evaluate(y, y_prob=p, grouping=example["LOOPS"]),
+    )
     assert found.confusion_matrix == expected.confusion_matrix
     assert found.metrics == pytest.approx(expected.metrics, rel=1e-9, nan_ok=True)

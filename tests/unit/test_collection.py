@@ -13,7 +13,8 @@ from support import ROOT, TESTS
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1 and not os.environ.get("CMTRACK_TEST_ALL"),
+        int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1
+        and not os.environ.get("CMTRACK_TEST_ALL"),
         reason="pytest-xdist itself has compared the ids of its workers, each with a hash seed of its own",
     ),
 ]
@@ -28,8 +29,13 @@ def test_ids_of_tests_depend_on_no_clock_and_no_hash_seed(request: pytest.Fixtur
     command = f"{clock}import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", command, "-o", "addopts=", "--collect-only", "-q", *files],
-        cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": "1"}, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ | {"PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout[-2000:]
     listed = {line for line in done.stdout.splitlines() if "::" in line}
     assert request.node.nodeid in ours

@@ -17,7 +17,9 @@ def test_a_share_has_the_same_digits_as_a_number_and_in_percent() -> None:
         rows = draw.choice([80, 200, 1_000, 8_000, 20_000])
         share = draw.randrange(rows // 100, rows - rows // 100) / rows
         in_percent = percent(share).removesuffix(" %")
-        assert number(share).replace(".", "").lstrip("0") == in_percent.replace(".", "").lstrip("0"), share
+        assert number(share).replace(".", "").lstrip("0") == in_percent.replace(".", "").lstrip(
+            "0"
+        ), share
 
 
 @pytest.mark.parametrize(

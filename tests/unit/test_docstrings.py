@@ -16,12 +16,25 @@ from support import ROOT
 
 PACKAGES = (
     "cmtrack",
-    *(f"cmtrack.{room}" for room in (
-        "comparison", "evaluation", "grouping", "metrics", "plots", "prevalence", "rough", "rows", "segments",
-        "sources", "statistics", "tracking",
-    )),
+    *(
+        f"cmtrack.{room}"
+        for room in (
+            "comparison",
+            "evaluation",
+            "grouping",
+            "metrics",
+            "plots",
+            "prevalence",
+            "rough",
+            "rows",
+            "segments",
+            "sources",
+            "statistics",
+            "tracking",
+        )
+    ),
     "cmtrack_integrations.sklearn",
-)  # fmt: skip
+)
 """Where a name in ``__all__`` is public."""
 GIVEN = {
     "cmtrack.evaluation.segments": ("Segments", "SegmentTable"),
@@ -53,7 +66,9 @@ def documented(module: str) -> Iterator[tuple[str, str]]:
 def is_ours(thing: Any) -> bool:
     if inspect.isclass(thing) and issubclass(thing, enum.Enum | BaseException):
         return False
-    return (inspect.isclass(thing) or inspect.isfunction(thing)) and thing.__module__.startswith("cmtrack")
+    return (inspect.isclass(thing) or inspect.isfunction(thing)) and thing.__module__.startswith(
+        "cmtrack"
+    )
 
 
 def hooks() -> Iterator[tuple[str, str]]:
@@ -65,7 +80,11 @@ def hooks() -> Iterator[tuple[str, str]]:
 
 def without_example(texts: Iterator[tuple[str, str]]) -> list[str]:
     """Names whose docstring has no example, or has it before its notes."""
-    return [name for name, text in texts if not re.search(r"^>>> (?![\s\S]*^Notes\n---)", text, re.MULTILINE)]
+    return [
+        name
+        for name, text in texts
+        if not re.search(r"^>>> (?![\s\S]*^Notes\n---)", text, re.MULTILINE)
+    ]
 
 
 @pytest.mark.parametrize("module", [*PACKAGES, *GIVEN])
@@ -78,7 +97,11 @@ def test_every_hook_has_an_example() -> None:
 
 
 def test_examples_of_cmtrack_are_run() -> None:
-    skipped = [file for file in (ROOT / "cmtrack").rglob("*.py") if "+SKIP" in file.read_text(encoding="utf-8")]
+    skipped = [
+        file
+        for file in (ROOT / "cmtrack").rglob("*.py")
+        if "+SKIP" in file.read_text(encoding="utf-8")
+    ]
     assert skipped == []
 
 

@@ -22,8 +22,12 @@ HEAVY = ("numpy", "scipy", "pandas", "matplotlib", "mlflow", "sklearn", "polars"
 
 def loaded_by(code: str) -> set[str]:
     """Heavy modules in a fresh interpreter after the code has run."""
-    script = f"import sys, json\n{code}\nprint(json.dumps([m for m in {HEAVY!r} if m in sys.modules]))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    script = (
+        f"import sys, json\n{code}\nprint(json.dumps([m for m in {HEAVY!r} if m in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    )
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -70,7 +74,9 @@ def test_distributions_are_loaded_by_the_tests_that_need_them() -> None:
         "from cmtrack.plots import *\n"
         "print('scipy.stats' in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.strip() == "False"
 
 
@@ -121,24 +127,38 @@ def test_every_public_name_exists() -> None:
         assert getattr(cmtrack, name).__doc__
 
 
-@pytest.mark.parametrize("package", ["cmtrack", "cmtrack.comparison", "cmtrack.evaluation", "cmtrack.metrics"])
+@pytest.mark.parametrize(
+    "package", ["cmtrack", "cmtrack.comparison", "cmtrack.evaluation", "cmtrack.metrics"]
+)
 def test_the_stub_lists_the_names_that_the_package_has(package: str) -> None:
     module = importlib.import_module(package)
     folder = Path(str(module.__file__)).parent
     stub = ast.parse((folder / "__init__.pyi").read_text(encoding="utf-8"))
-    lines = [(node.module, alias) for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    assert sorted(alias.asname for _, alias in lines) == module.__all__  # "as" makes a name of a stub public
+    lines = [
+        (node.module, alias)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    ]
+    # "as" makes a name of a stub public
+    assert sorted(alias.asname for _, alias in lines) == module.__all__
     assert all(alias.name == alias.asname for _, alias in lines)
     for home, alias in lines:
         assert getattr(module, alias.name) is getattr(importlib.import_module(home), alias.name)
-    assert not {path.stem for path in folder.iterdir()} & set(module.__all__)  # a module would take the name's place
+    # a module would take the name's place
+    assert not {path.stem for path in folder.iterdir()} & set(module.__all__)
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
         module.nothing  # noqa: B018
 
 
 @pytest.mark.parametrize(
     "module",
-    ["cmtrack.prevalence.results", "cmtrack.rough.metrics", "cmtrack.families.metrics", "cmtrack.evaluation.catalog"],
+    [
+        "cmtrack.prevalence.results",
+        "cmtrack.rough.metrics",
+        "cmtrack.families.metrics",
+        "cmtrack.evaluation.catalog",
+    ],
 )
 def test_a_room_can_be_entered_by_any_door(module: str) -> None:
     """The list of all kinds reads the rooms' sections, which stand on modules of metrics: no import may meet itself."""
@@ -149,7 +169,13 @@ def test_a_room_can_be_entered_by_any_door(module: str) -> None:
 
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "yaml": "pyyaml"}
 """Where a module is not called like what is installed."""
-OPTIONAL = {"dask": "dask", "polars": "test", "pyspark": "spark", "ray": "ray", "statsmodels": "demo"}
+OPTIONAL = {
+    "dask": "dask",
+    "polars": "test",
+    "pyspark": "spark",
+    "ray": "ray",
+    "statsmodels": "demo",
+}
 """Modules that cmtrack imports only where they were asked for, with the extra that brings them."""
 
 
@@ -177,12 +203,16 @@ def test_what_is_imported_is_declared_and_nothing_else() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found = imported(ROOT / "cmtrack")
     extras = {top for top in found if top in OPTIONAL}
-    needed = {DISTRIBUTIONS.get(top, top): files for top, files in found.items() if top not in extras}
+    needed = {
+        DISTRIBUTIONS.get(top, top): files for top, files in found.items() if top not in extras
+    }
     hard = declared(project["dependencies"])
     assert {name: files for name, files in needed.items() if name not in hard} == {}
     assert hard - set(needed) == set()  # nothing is installed for nothing
     for top in extras:
-        assert DISTRIBUTIONS.get(top, top) in declared(project["optional-dependencies"][OPTIONAL[top]])
+        assert DISTRIBUTIONS.get(top, top) in declared(
+            project["optional-dependencies"][OPTIONAL[top]]
+        )
 
 
 def test_what_the_hooks_import_is_declared() -> None:
@@ -190,7 +220,11 @@ def test_what_the_hooks_import_is_declared() -> None:
     known = declared([*project["dependencies"], *chain(*project["optional-dependencies"].values())])
     found = imported(ROOT / "integrations" / "cmtrack_integrations")
     alone = {"pytorch_lightning"}  # the other name of lightning
-    assert {top: files for top, files in found.items() if DISTRIBUTIONS.get(top, top) not in known | alone} == {}
+    assert {
+        top: files
+        for top, files in found.items()
+        if DISTRIBUTIONS.get(top, top) not in known | alone
+    } == {}
 
 
 PUBLIC = ("data", "entities", "environment_variables", "exceptions", "models")
@@ -210,13 +244,23 @@ def insides_of_mlflow(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.Import):
             paths = [alias.name for alias in node.names if alias.name.split(".")[0] == "mlflow"]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            paths = [one.value for one in node.args if isinstance(one, ast.Constant) and "mlflow." in str(one.value)]
+            paths = [
+                one.value
+                for one in node.args
+                if isinstance(one, ast.Constant) and "mlflow." in str(one.value)
+            ]
         for path in paths:
             _, *rooms = path.split(".")
-            if any(room.startswith("_") for room in rooms) or (len(rooms) > 1 and rooms[0] not in PUBLIC):
+            if any(room.startswith("_") for room in rooms) or (
+                len(rooms) > 1 and rooms[0] not in PUBLIC
+            ):
                 yield path
     for node in ast.walk(tree):
-        private = isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+        private = (
+            isinstance(node, ast.Attribute)
+            and node.attr.startswith("_")
+            and not node.attr.startswith("__")
+        )
         if private and ast.unparse(node).split(".")[0] in bound:
             yield ast.unparse(node)
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
@@ -281,7 +325,9 @@ def module_graph() -> dict[str, set[str]]:
     """The modules of both packages, each with those that it imports, at its beginning or later."""
     homes = (ROOT / "cmtrack", ROOT / "integrations" / "cmtrack_integrations")
     pairs = [(home.parent, file) for home in homes for file in home.rglob("*.py")]
-    files = {".".join(file.relative_to(parent).with_suffix("").parts): file for parent, file in pairs}
+    files = {
+        ".".join(file.relative_to(parent).with_suffix("").parts): file for parent, file in pairs
+    }
     known = {name.removesuffix(".__init__"): file for name, file in files.items()}
     graph = {}
     for name, file in known.items():
@@ -291,9 +337,14 @@ def module_graph() -> dict[str, set[str]]:
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
                 continue
-            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            above = (
+                package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            )
             base = ".".join([*above, *filter(None, [node.module])])
-            found |= {f"{base}.{alias.name}" if f"{base}.{alias.name}" in known else base for alias in node.names}
+            found |= {
+                f"{base}.{alias.name}" if f"{base}.{alias.name}" in known else base
+                for alias in node.names
+            }
         graph[name] = (found & set(known)) - {name}
     return graph
 
@@ -319,8 +370,15 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 def test_no_circle_of_imports_but_for_the_doors() -> None:
     graph = module_graph()
     for file, rooms in DOORS.items():
-        opened = {name for name in graph[file] for room in rooms if name == room or name.startswith(f"{room}.")}
-        assert {room for room in rooms if any(name.startswith(room) for name in opened)} == set(rooms)  # no dead door
+        opened = {
+            name
+            for name in graph[file]
+            for room in rooms
+            if name == room or name.startswith(f"{room}.")
+        }
+        assert {room for room in rooms if any(name.startswith(room) for name in opened)} == set(
+            rooms
+        )  # no dead door
         graph[file] -= opened
     assert circle(graph) == []
 
@@ -331,8 +389,14 @@ def test_a_circle_is_found() -> None:
 
 
 def test_the_doors_are_those_of_the_linter() -> None:
-    linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    declared = [line.split(" -> ") for contract in linter["contracts"] for line in contract.get("ignore_imports", [])]
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "importlinter"
+    ]
+    declared = [
+        line.split(" -> ")
+        for contract in linter["contracts"]
+        for line in contract.get("ignore_imports", [])
+    ]
     assert {(file, ".".join(room.split(".")[:2])) for file, room in declared} == {
         (file, room) for file, rooms in DOORS.items() for room in rooms
     }

@@ -56,8 +56,14 @@ READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
 COMMANDS = {
     "verify": (["verify", "{}"], "review.zip"),
     "compare by a rule": (["compare", "--rule", "{}"], "r.yaml"),
-    "grouping": (["evaluate", "data.csv", "--y-true", "y", "--y-pred", "p", "--grouping", "{}"], "g.yaml"),
-    "costs": (["evaluate", "data.csv", "--y-true", "y", "--y-pred", "p", "--costs", "{}"], "c.yaml"),
+    "grouping": (
+        ["evaluate", "data.csv", "--y-true", "y", "--y-pred", "p", "--grouping", "{}"],
+        "g.yaml",
+    ),
+    "costs": (
+        ["evaluate", "data.csv", "--y-true", "y", "--y-pred", "p", "--costs", "{}"],
+        "c.yaml",
+    ),
     "table": (["evaluate", "{}", "--y-true", "y", "--y-pred", "p"], "t.csv"),
 }
 KINDS = {"pipe": "a pipe", "folder": "a folder", "zeros": "a device"}
@@ -79,7 +85,8 @@ def test_what_is_no_plain_file_is_said_and_not_waited_for(tmp_path, reader, kind
     read, name = READERS[reader]
     path = put(tmp_path / name, kind)
     error = finished(lambda: read(path))
-    if kind == "folder" and name.endswith("evaluation.json"):  # an evaluation may be named by its folder
+    # an evaluation may be named by its folder
+    if kind == "folder" and name.endswith("evaluation.json"):
         assert isinstance(error, FileNotFoundError)
         return
     assert isinstance(error, ValueError)
@@ -94,7 +101,12 @@ def test_commands_say_it_and_exit_with_2(tmp_path, monkeypatch, command, kind):
     words, name = COMMANDS[command]
     put(tmp_path / name, kind)
     out: list[Any] = []
-    assert finished(lambda: out.append(CliRunner().invoke(main, [word.format(name) for word in words]))) is None
+    assert (
+        finished(
+            lambda: out.append(CliRunner().invoke(main, [word.format(name) for word in words]))
+        )
+        is None
+    )
     assert out[0].exit_code == 2
     says = [f"{name}' must be a plain file, got {KINDS[kind]}"]
     if kind == "folder":  # click's own word, and a folder stands for the tables in it
@@ -105,7 +117,10 @@ def test_commands_say_it_and_exit_with_2(tmp_path, monkeypatch, command, kind):
 def test_verify_says_which_folder_is_no_bundle():
     run = CliRunner().invoke(main, ["verify", "."])
     assert run.exit_code == 2
-    assert run.output.strip() == "Error: . is no bundle of cmtrack: '.' must be a plain file, got a folder"
+    assert (
+        run.output.strip()
+        == "Error: . is no bundle of cmtrack: '.' must be a plain file, got a folder"
+    )
 
 
 def sparse(path: Path) -> Path:
@@ -153,7 +168,9 @@ def test_a_file_that_nobody_wrote_is_refused_by_its_size(tmp_path, read):
     path = tmp_path / "many.yaml"
     path.write_text(MANY)
     began = time.process_time()
-    with pytest.raises(ValueError, match=r"'many.yaml' must not be larger than 64 kB, got 977,788 bytes"):
+    with pytest.raises(
+        ValueError, match=r"'many.yaml' must not be larger than 64 kB, got 977,788 bytes"
+    ):
         read(path)
     assert time.process_time() - began < 5
 
@@ -161,7 +178,9 @@ def test_a_file_that_nobody_wrote_is_refused_by_its_size(tmp_path, read):
 @pytest.mark.slow
 def test_50000_groups_that_json_holds_are_a_grouping_at_once(tmp_path):
     path = tmp_path / "many.json"
-    path.write_text(json.dumps({"groups": [[f"g{k}", [k]] for k in range(50_000)], "mode": "strict"}))
+    path.write_text(
+        json.dumps({"groups": [[f"g{k}", [k]] for k in range(50_000)], "mode": "strict"})
+    )
     began = time.process_time()
     assert len(Grouping.from_file(path).groups) == 50_000
     assert time.process_time() - began < 20
@@ -210,7 +229,10 @@ def test_a_bundle_with_a_rule_of_4_mb_is_refused_at_once(tmp_path):
         "runs.json": b'{"judged": [], "criterion": {"metrics": [], "weights": [], "pareto": 0}}',
     }
     files |= dict.fromkeys(("review.html", "review.md"), b"x") | {"review.json": b"{}"}
-    listed = {name: {"sha256": bundle._sha256(content), "bytes": len(content)} for name, content in files.items()}
+    listed = {
+        name: {"sha256": bundle._sha256(content), "bytes": len(content)}
+        for name, content in files.items()
+    }
     manifest = {
         "schema": 1,
         "versions": {},
@@ -226,7 +248,9 @@ def test_a_bundle_with_a_rule_of_4_mb_is_refused_at_once(tmp_path):
     outcome = bundle.verify(tmp_path / "review.zip")
     assert time.process_time() - began < 10
     assert len(outcome.problems) == 1
-    assert outcome.problems[0].endswith(": rule.yaml must not be larger than 1 MB, got 4,194,310 bytes")
+    assert outcome.problems[0].endswith(
+        ": rule.yaml must not be larger than 1 MB, got 4,194,310 bytes"
+    )
 
 
 @pytest.mark.slow
@@ -242,5 +266,9 @@ def test_what_was_saved_is_read_from_its_folder_and_its_file(tmp_path):
         evaluate([0, 1, 1], [0, 1, 0]),
         evaluate_families([["a1"]], [["a1"]], families=lambda c: c[0]),
     )
-    assert Evaluation.load(evaluation.save(tmp_path / "one")) == evaluation == Evaluation.load(tmp_path / "one")
+    assert (
+        Evaluation.load(evaluation.save(tmp_path / "one"))
+        == evaluation
+        == Evaluation.load(tmp_path / "one")
+    )
     assert FamilyEvaluation.load(families.save(tmp_path / "two")) == families

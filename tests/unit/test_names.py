@@ -18,7 +18,10 @@ def test_names_keep_what_differs_and_lose_what_they_share():
 
 
 def test_what_differs_in_the_middle_is_kept_too():
-    names = [f"Department {i % 4} — Subcategory of products number {i} (international)" for i in range(60)]
+    names = [
+        f"Department {i % 4} — Subcategory of products number {i} (international)"
+        for i in range(60)
+    ]
     short = distinct(names, 28)
     assert len(set(short)) == 60
     assert max(map(len, short)) <= 28
@@ -26,7 +29,9 @@ def test_what_differs_in_the_middle_is_kept_too():
 
 
 def test_a_long_name_beside_a_short_one_leaves_the_short_one_alone():
-    first, second, third = distinct(["forest", "x" * 30 + "1" + "y" * 30, "x" * 30 + "2" + "y" * 30], 12)
+    first, second, third = distinct(
+        ["forest", "x" * 30 + "1" + "y" * 30, "x" * 30 + "2" + "y" * 30], 12
+    )
     assert first == "forest"
     assert "1" in second
     assert "2" in third
@@ -34,7 +39,11 @@ def test_a_long_name_beside_a_short_one_leaves_the_short_one_alone():
 
 def test_no_number_is_added_to_a_name():
     names = ["a" * 40 + "b" * 40, "a" * 41 + "b" * 39]
-    assert not any(character.isdigit() or character in "[]" for name in distinct(names, 10) for character in name)
+    assert not any(
+        character.isdigit() or character in "[]"
+        for name in distinct(names, 10)
+        for character in name
+    )
 
 
 def test_names_with_commas_are_quoted():
@@ -62,7 +71,10 @@ def test_different_names_stay_different(names, width):
 
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=8, unique=True))
 def test_names_that_differ_in_a_number_fit(numbers):
-    names = [f"a rather long name of a run, number {number}, with a long ending of its own" for number in numbers]
+    names = [
+        f"a rather long name of a run, number {number}, with a long ending of its own"
+        for number in numbers
+    ]
     short = distinct(names, 24)
     assert max(map(len, short)) <= 24
     assert all(str(number) in brief for number, brief in zip(numbers, short, strict=True))
@@ -78,7 +90,11 @@ def test_names_that_differ_in_a_number_fit(numbers):
         ("binary/matthews_corrcoef", "Matthews correlation for positives", "MCC, positives"),
         ("prevalence/bias", "prevalence bias for positives", "prev. bias, positives"),
         ("prevalence/7/bias", "prevalence bias of “7”", "prev. bias of “7”"),
-        ("multiclass/precision_macro_zero", "macro precision, undefined as 0", "macro precision (0)"),
+        (
+            "multiclass/precision_macro_zero",
+            "macro precision, undefined as 0",
+            "macro precision (0)",
+        ),
         ("multiclass/recall_weighted", "weighted recall", "weighted recall"),
     ],
 )

@@ -29,13 +29,23 @@ FRAME = pd.DataFrame(
 
 def rows_of(html: str) -> list[list[str]]:
     lines = re.findall(r"<tr>(.*?)</tr>", html)
-    return [[unescape(cell) for cell in re.findall(r"<t[hd]>(.*?)</t[hd]>", line)] for line in lines]
+    return [
+        [unescape(cell) for cell in re.findall(r"<t[hd]>(.*?)</t[hd]>", line)] for line in lines
+    ]
 
 
 def test_numbers_are_rounded_intervals_joined_and_empty_columns_left_out() -> None:
     heads, *rows = rows_of(notebook.table(FRAME))
     assert heads == ["segment", "rows", "value", "interval", "gap interval", "p", "tied"]
-    assert rows[0] == ["<b>", "12,000", "0.712", "[0.650, 0.770]", "[0.100, 0.200]", "< 0.001", "yes"]
+    assert rows[0] == [
+        "<b>",
+        "12,000",
+        "0.712",
+        "[0.650, 0.770]",
+        "[0.100, 0.200]",
+        "< 0.001",
+        "yes",
+    ]
     assert rows[1][2:4] == ["–", "–"]
     assert rows[2][0] == "–"
     assert "<b>" not in notebook.table(FRAME)

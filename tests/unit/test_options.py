@@ -36,7 +36,9 @@ TAKERS = [
 @pytest.mark.parametrize("taker", TAKERS, ids=lambda one: one.__name__)
 def test_every_way_to_evaluate_shows_every_option(taker):
     parameters = inspect.signature(taker).parameters
-    assert {name: parameters[name].default for name in OPTIONS} == {n: about.default for n, about in OPTIONS.items()}
+    assert {name: parameters[name].default for name in OPTIONS} == {
+        n: about.default for n, about in OPTIONS.items()
+    }
     assert "options" not in parameters
     for name, about in OPTIONS.items():
         assert f"{name} : {about.kind}\n" in taker.__doc__
@@ -67,7 +69,12 @@ def test_what_is_given_is_checked_and_the_rest_are_the_defaults():
     }
 
 
-MISSPELT = {"positve": "positive", "segment": "segments", "sample_weights": "sample_weight", "y_probs": "y_prob"}
+MISSPELT = {
+    "positve": "positive",
+    "segment": "segments",
+    "sample_weights": "sample_weight",
+    "y_probs": "y_prob",
+}
 
 
 @pytest.mark.parametrize(("wrong", "right"), MISSPELT.items())
@@ -77,7 +84,9 @@ def test_a_misspelt_argument_is_named(wrong, right):
         cmtrack.evaluate([0, 1], [0, 1], **{wrong: [0, 1]})
     with pytest.raises(TypeError, match=f"log_evaluation{message}"):
         cmtrack.log_evaluation([0, 1], [0, 1], strict=True, **{wrong: [0, 1]})
-    with pytest.raises(TypeError, match=rf"Accumulator\(\) got an unexpected keyword argument '{wrong}'"):
+    with pytest.raises(
+        TypeError, match=rf"Accumulator\(\) got an unexpected keyword argument '{wrong}'"
+    ):
         cmtrack.Accumulator(labels=[0, 1], **{wrong: [0, 1]})
 
 
@@ -100,7 +109,9 @@ def test_y_proba_is_another_spelling_of_y_prob(store):
 def test_the_command_line_refuses_by_the_rule_of_the_library(tmp_path):
     file = tmp_path / "p.csv"
     file.write_text("y,q\n0,0\n1,1\n")
-    run = CliRunner().invoke(main, ["evaluate", str(file), "--y-true", "y", "--y-pred", "q", "--section", "binry"])
+    run = CliRunner().invoke(
+        main, ["evaluate", str(file), "--y-true", "y", "--y-pred", "q", "--section", "binry"]
+    )
     assert run.exit_code == 2
     assert "there is no section 'binry'; did you mean 'binary'?" in " ".join(run.output.split())
 
@@ -115,14 +126,21 @@ USES = {
     "positive": ({"positive": "low", "grouping": GROUPING}, {"grouping": GROUPING}),
     "grouping": ({"grouping": GROUPING}, {}),
     "normalize": ({"normalize": True, "y_prob": [[0.99 * p for p in row] for row in P]}, {}),
-    "weights_are": ({"weights_are": "sampling", "sample_weight": WEIGHT}, {"sample_weight": WEIGHT}),
+    "weights_are": (
+        {"weights_are": "sampling", "sample_weight": WEIGHT},
+        {"sample_weight": WEIGHT},
+    ),
     "sections": ({"sections": ["multiclass"]}, {}),
     "reference": ({"reference": [0.2, 0.3, 0.5]}, {}),
     "costs": ({"costs": {(0, 1): 5.0}}, {}),
     "threshold": ({"threshold": 0.2, "grouping": GROUPING}, {"grouping": GROUPING}),
     "confidence_level": ({"confidence_level": 0.8}, {}),
     "extra_metrics": (
-        {"extra_metrics": [cmtrack.Metric("custom/n", lambda c: c.sum(), of="counts", interval="log")]},
+        {
+            "extra_metrics": [
+                cmtrack.Metric("custom/n", lambda c: c.sum(), of="counts", interval="log")
+            ]
+        },
         {},
     ),
     "headline": ({"headline": ["class/2/recall"]}, {}),
@@ -132,7 +150,9 @@ USES = {
 
 def numbers(**options):
     evaluation = cmtrack.evaluate(Y, **{"y_prob": P, **options})
-    return repr((evaluation.metrics, evaluation.intervals, evaluation.warnings, evaluation.headline))
+    return repr(
+        (evaluation.metrics, evaluation.intervals, evaluation.warnings, evaluation.headline)
+    )
 
 
 @pytest.mark.parametrize("name", Spec.options())
@@ -144,12 +164,20 @@ def test_an_option_that_nothing_reads_does_not_pass(name):
 
 
 def test_an_evaluation_holds_its_question_whole():
-    spec = cmtrack.evaluate(Y, y_prob=P, grouping=GROUPING, reference={0: 0.2, 2: 0.8}, sample_weight=WEIGHT).spec
+    spec = cmtrack.evaluate(
+        Y, y_prob=P, grouping=GROUPING, reference={0: 0.2, 2: 0.8}, sample_weight=WEIGHT
+    ).spec
     assert (spec.positive, spec.grouping, spec.reference, spec.weights_are) == (
-        "high", GROUPING, (0.2, 0.0, 0.8), "frequency",
-    )  # fmt: skip
+        "high",
+        GROUPING,
+        (0.2, 0.0, 0.8),
+        "frequency",
+    )
     stored = {name for name, entry in Spec.entries().items() if entry.write is not None}
-    assert stored == {field.name for field in dataclasses.fields(Spec)} - {"normalize", "extra_metrics"}
+    assert stored == {field.name for field in dataclasses.fields(Spec)} - {
+        "normalize",
+        "extra_metrics",
+    }
     plain = spec.to_plain()
     assert plain.keys() == stored
     assert Spec.from_plain(plain) == spec
@@ -157,11 +185,18 @@ def test_an_evaluation_holds_its_question_whole():
 
 @pytest.mark.parametrize(
     ("name", "other"),
-    [("confidence_level", 0.8), ("sections", ["binary"]), ("costs", {(0, 1): 5.0}), ("reference", [0.2, 0.3, 0.5])],
+    [
+        ("confidence_level", 0.8),
+        ("sections", ["binary"]),
+        ("costs", {(0, 1): 5.0}),
+        ("reference", [0.2, 0.3, 0.5]),
+    ],
 )
 def test_evaluations_of_different_questions_are_not_merged(name, other):
     ours, theirs = cmtrack.evaluate(Y, y_prob=P), cmtrack.evaluate(Y, y_prob=P, **{name: other})
-    with pytest.raises(ValueError, match=f"evaluations must have the same {name} to be merged, got"):
+    with pytest.raises(
+        ValueError, match=f"evaluations must have the same {name} to be merged, got"
+    ):
         ours + theirs
     assert ours != theirs
 
@@ -170,15 +205,21 @@ def test_what_is_asked_for_is_headline_and_names_are_checked():
     plain = cmtrack.evaluate(Y, y_prob=P)
     more = cmtrack.evaluate(Y, y_prob=P, headline=["class/2/recall", "binary/roc_auc"])
     assert set(more.headline) == {*plain.headline, "class/2/recall"}
-    assert more.warnings == (*plain.warnings, "headline names metrics that are not there, ['binary/roc_auc']")
+    assert more.warnings == (
+        *plain.warnings,
+        "headline names metrics that are not there, ['binary/roc_auc']",
+    )
     assert loads(more.to_json()).headline == more.headline
     merged = more + cmtrack.evaluate(Y, y_prob=P, headline=["class/0/recall"])
     assert {"class/2/recall", "class/0/recall"} <= set(merged.headline)
     with pytest.raises(
-        ValueError, match="headline: no metric is called 'class/2/recal'; did you mean 'class/<label>/r"
+        ValueError,
+        match="headline: no metric is called 'class/2/recal'; did you mean 'class/<label>/r",
     ):
         cmtrack.evaluate(Y, y_prob=P, headline=["class/2/recal"])
-    with pytest.raises(TypeError, match="headline must be a list of names of metrics, got 'binary/npv'"):
+    with pytest.raises(
+        TypeError, match="headline must be a list of names of metrics, got 'binary/npv'"
+    ):
         cmtrack.evaluate(Y, y_prob=P, headline="binary/npv")
 
 

@@ -21,17 +21,25 @@ from support import ROOT
 pytest.importorskip("hatchling")
 
 ADDRESS = "https://example.org/you/cmtrack"
-VERSION = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)[1]
+VERSION = re.search(
+    r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
+)[1]
 
 
 def built(kind: str, folder: Path, address: str | None, source: Path = ROOT) -> Path:
     """The path of a built sdist or wheel."""
-    environment = {name: value for name, value in os.environ.items() if name != "CMTRACK_REPOSITORY"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "CMTRACK_REPOSITORY"
+    }
     if address is not None:
         environment["CMTRACK_REPOSITORY"] = address
     command = f"import hatchling.build as b, sys; print(b.build_{kind}(sys.argv[1]))"
     done = subprocess.run(
-        [sys.executable, "-c", command, str(folder)], cwd=source, env=environment, capture_output=True, text=True
+        [sys.executable, "-c", command, str(folder)],
+        cwd=source,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         raise RuntimeError(done.stderr)
@@ -58,8 +66,14 @@ def urls(found: Message) -> dict[str, str]:
 
 def test_the_light_list_has_the_bounds_of_the_default() -> None:
     page = (ROOT / "docs/reference/install.md").read_text(encoding="utf-8")
-    light = re.search(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1].replace("-skinny", "").splitlines()
-    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    light = (
+        re.search(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
+        .replace("-skinny", "")
+        .splitlines()
+    )
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "dependencies"
+    ]
     assert light == sorted(set(light) & set(declared))
     left_out = {re.match(r"[a-z-]+", one)[0] for one in set(declared) - set(light)}
     assert left_out == {"duckdb", "matplotlib", "pandas", "pillow", "pyarrow", "scikit-learn"}
@@ -99,7 +113,8 @@ def test_with_an_address_links_and_urls_are_absolute(tmp_path: Path) -> None:
 
 def test_an_sdist_keeps_what_it_was_built_with(tmp_path: Path) -> None:
     with tarfile.open(built("sdist", tmp_path, ADDRESS)) as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # the argument came with Python 3.11.4
+        # the argument came with Python 3.11.4
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(tmp_path)
     wheel = built("wheel", tmp_path, None, source=tmp_path / f"cmtrack-{VERSION}")
     assert urls(metadata(wheel))["Homepage"] == ADDRESS
@@ -109,11 +124,17 @@ def test_an_sdist_keeps_what_it_was_built_with(tmp_path: Path) -> None:
 def test_the_citation_has_the_version_and_the_words_of_the_distribution() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert {name: cited[name] for name in ("version", "license", "keywords")}.items() <= declared.items()
+    assert {
+        name: cited[name] for name in ("version", "license", "keywords")
+    }.items() <= declared.items()
     assert cited["abstract"] == declared["description"]
 
 
-@pytest.mark.parametrize("address", ["example.org/you/cmtrack", "https://example.org", "git@example.org:you/cmtrack"])
+@pytest.mark.parametrize(
+    "address", ["example.org/you/cmtrack", "https://example.org", "git@example.org:you/cmtrack"]
+)
 def test_what_is_no_address_is_refused(address: str, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="CMTRACK_REPOSITORY must be the address of a repository"):
+    with pytest.raises(
+        RuntimeError, match="CMTRACK_REPOSITORY must be the address of a repository"
+    ):
         built("wheel", tmp_path, address)

@@ -53,7 +53,11 @@ PUZZLES = {
         "x = (a,) * (not b)",
         "x = f'{a}' * (b and c)",
     ],
-    "(a and b) or c": ["x = (a and b) or ''", "x = (a and 'yes') or b", "x = a and b or c and [d] or e"],
+    "(a and b) or c": [
+        "x = (a and b) or ''",
+        "x = (a and 'yes') or b",
+        "x = a and b or c and [d] or e",
+    ],
     "an index that is a condition": [
         "x = ('no', 'yes')[n > 1]",
         "x = {True: a, False: b}[c]",
@@ -103,7 +107,9 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize(("form", "source"), [(form, source) for form in PUZZLES for source in PUZZLES[form]])
+@pytest.mark.parametrize(
+    ("form", "source"), [(form, source) for form in PUZZLES for source in PUZZLES[form]]
+)
 def test_a_puzzle_is_found_where_it_is(form: str, source: str) -> None:
     found = list(puzzles.find_puzzles(f"first = 1\n{source}\nlast = 1\n"))
     assert [(puzzle.line, puzzle.form) for puzzle in found] == [(2, form)]
@@ -120,8 +126,19 @@ def test_plain_code_has_no_puzzle(source: str) -> None:
 
 def test_ruff_refuses_two_statements_on_a_line() -> None:
     pytest.importorskip("ruff")
-    command = [sys.executable, "-m", "ruff", "check", "--no-cache", "--stdin-filename", "cmtrack/example.py", "-"]
-    checked = subprocess.run(command, cwd=ROOT, input="a = 1; b = 2\n", capture_output=True, text=True, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--no-cache",
+        "--stdin-filename",
+        "cmtrack/example.py",
+        "-",
+    ]
+    checked = subprocess.run(
+        command, cwd=ROOT, input="a = 1; b = 2\n", capture_output=True, text=True, check=False
+    )
     assert "E702" in checked.stdout
 
 
@@ -132,7 +149,15 @@ def test_code_is_neither_docstrings_nor_comments_nor_imports() -> None:
     assert counts["functions"] == 2
     # Two imports, the assignment, two functions, the return and the `...` of the stub.
     assert counts["statements"] == 7
-    characters = ['LIMIT = """', "text", '"""  # three lines of code', "def root(x):", "return math.sqrt(", "x", ")"]
+    characters = [
+        'LIMIT = """',
+        "text",
+        '"""  # three lines of code',
+        "def root(x):",
+        "return math.sqrt(",
+        "x",
+        ")",
+    ]
     assert counts["characters"] == sum(map(len, [*characters, "def stub(): ..."]))
 
 
@@ -151,9 +176,17 @@ def test_nodes_are_counted_without_contexts_and_docstrings() -> None:
         ("fstring", "a = f'{b if c else d} {e if f else g}'", 2),
         ("repeat", "a = 's' * (b > 1) + 's' * c", 1),
         ("andor", "a = (b and c) or 1\nd = {True: e, False: f}[g]\nh = (b and c) or d", 2),
-        ("branchy", "def f():\n" + "    if a: pass\n" * 13 + "def g():\n" + "    if a: pass\n" * 12, 1),
+        (
+            "branchy",
+            "def f():\n" + "    if a: pass\n" * 13 + "def g():\n" + "    if a: pass\n" * 12,
+            1,
+        ),
         ("wide", "def _f(a, b, c, d, e, f, g, h): pass\ndef g(a, b, c, d, e, f, g, h): pass", 1),
-        ("wide", "def _f(a, b, c, d, e, f, g): pass\ndef _g(a, b, c, d, e, f, g, h):\n    '''Words.'''", 0),
+        (
+            "wide",
+            "def _f(a, b, c, d, e, f, g): pass\ndef _g(a, b, c, d, e, f, g, h):\n    '''Words.'''",
+            0,
+        ),
         ("skip", "a = 1  # fmt: skip\nb = '# fmt: skip'", 1),
         ("classes", "class A:\n    '''Words.'''\n    class B: pass", 2),
     ],
@@ -228,7 +261,10 @@ def test_what_could_hide_code_is_measured(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     pages, texts, data, extensions, support = plain_code.hiding_places(tmp_path, [package])
     assert (pages.files, pages.limited) == (2, {"lines": 3, "characters": 3 + 3 + 6})
-    assert (texts.files, texts.limited) == (1, {"lines": 1, "characters": len("SELECT b FROM c ") + len(LONG)})
+    assert (texts.files, texts.limited) == (
+        1,
+        {"lines": 1, "characters": len("SELECT b FROM c ") + len(LONG)},
+    )
     assert (data.files, data.limited) == (1, {"lines": 1, "characters": 6})
     assert (extensions.files, extensions.limited) == (1, {"nodes": 4})
     assert (support.files, support.limited) == (1, {"nodes": 7})
@@ -241,7 +277,9 @@ DENSE = ("cmtrack", "dense")
 def test_a_number_rises_only_for_a_reason() -> None:
     limits = {NODES: Limit(100), DENSE: Limit(9.5, "earlier")}
     numbers = {NODES: 101, DENSE: 9.25}
-    assert plain_code.risen(numbers, limits) == ["cmtrack: nodes is 101, but at most 100 is accepted"]
+    assert plain_code.risen(numbers, limits) == [
+        "cmtrack: nodes is 101, but at most 100 is accepted"
+    ]
     lowered = plain_code.accept(numbers, limits, reason="")
     assert lowered == {NODES: Limit(100), DENSE: Limit(9.25, "earlier")}
     raised = plain_code.accept(numbers, limits, reason="a new feature")
@@ -250,12 +288,18 @@ def test_a_number_rises_only_for_a_reason() -> None:
 
 
 def test_a_number_that_was_never_accepted_is_refused() -> None:
-    assert plain_code.risen({NODES: 5}, {}) == ["cmtrack: nodes is 5, and no number is accepted yet"]
+    assert plain_code.risen({NODES: 5}, {}) == [
+        "cmtrack: nodes is 5, and no number is accepted yet"
+    ]
     assert plain_code.accept({NODES: 5}, {}, reason="") == {}
 
 
 def test_accepted_numbers_are_read_as_they_were_written() -> None:
-    limits = {NODES: Limit(344_300, 'a "new" \\ é feature'), DENSE: Limit(9.74), ("docs/_ext", "nodes"): Limit(0)}
+    limits = {
+        NODES: Limit(344_300, 'a "new" \\ é feature'),
+        DENSE: Limit(9.74),
+        ("docs/_ext", "nodes"): Limit(0),
+    }
     text = plain_code.write_limits(limits)
     assert plain_code.read_limits(text) == limits
     assert "dense = { most = 9.74 }" in text.splitlines()

@@ -52,13 +52,15 @@ def test_badges_are_those_of_pyproject() -> None:
     space: dict[str, Any] = {"__file__": str(IMAGES / "make.py"), "__name__": "make"}
     exec((IMAGES / "make.py").read_text(encoding="utf-8"), space)
     drawn = space["badges"](PYPROJECT)
-    assert {path.name: path.read_text(encoding="utf-8") for path in IMAGES.glob("*.svg")} == drawn, (
-        "run: python docs/images/make.py --badges"
-    )
+    assert {
+        path.name: path.read_text(encoding="utf-8") for path in IMAGES.glob("*.svg")
+    } == drawn, "run: python docs/images/make.py --badges"
     assert ">=3.11" in PYPROJECT["project"]["requires-python"]
     assert "Python: 3.11 | 3.12 | 3.13" in drawn["python.svg"]
     assert "licence: Apache-2.0" in drawn["licence.svg"]
-    assert {path for _, path in PICTURES if path.endswith(".svg")} == {f"docs/images/{name}" for name in drawn}
+    assert {path for _, path in PICTURES if path.endswith(".svg")} == {
+        f"docs/images/{name}" for name in drawn
+    }
 
 
 @pytest.mark.slow
@@ -66,18 +68,27 @@ def test_the_script_runs_and_the_run_holds_what_is_printed(tmp_path: Path) -> No
     pytest.importorskip("statsmodels")
     script, _ = SCRIPTS
     (output,) = re.findall(r"```console\n\$ cmtrack show RUN_ID\n(.*?)```", README, re.DOTALL)
-    (tmp_path / "train.py").write_text(script + "\nprint(mlflow.last_active_run().info.run_id)\n", encoding="utf-8")
+    (tmp_path / "train.py").write_text(
+        script + "\nprint(mlflow.last_active_run().info.run_id)\n", encoding="utf-8"
+    )
     environment = os.environ | {"MLFLOW_TRACKING_URI": sqlite_store(tmp_path / "mlflow.db")}
     environment["COLUMNS"] = "96"  # of the terminal that README shows
     environment["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "integrations")))
 
     def printed(*command: str) -> list[str]:
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True, encoding="utf-8"
+            command,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            encoding="utf-8",
         )
         return [line.rstrip() for line in done.stdout.splitlines()]
 
-    (run_id,) = printed(sys.executable, "-W", "error::UserWarning:__main__", "train.py")  # nothing else, and no failure
+    # nothing else, and no failure
+    (run_id,) = printed(sys.executable, "-W", "error::UserWarning:__main__", "train.py")
     shown = printed(*warm("cmtrack", "show", run_id))
     for part in output.split("…\n"):
         lines = part.splitlines()
@@ -85,20 +96,26 @@ def test_the_script_runs_and_the_run_holds_what_is_printed(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_the_count_prints_what_is_below_it_and_argues_for_the_method(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_count_prints_what_is_below_it_and_argues_for_the_method(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (output,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
     made: dict[str, Any] = {}
     exec(SCRIPTS[1], made)
     assert capsys.readouterr().out == output
     truth, estimate = (made["y_pile"] == 8).sum(), made["estimate"]
     assert min(made["predicted"], made["summed"]) > 1.5 * truth
-    assert estimate.count_low <= truth <= estimate.count_high < min(made["predicted"], made["summed"])
+    assert (
+        estimate.count_low <= truth <= estimate.count_high < min(made["predicted"], made["summed"])
+    )
 
 
 YAML = [
     pytest.param(path, text, id=f"{path.stem}-{k}")
     for path in sorted((ROOT / "docs").rglob("*.md"))
-    for k, text in enumerate(re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL))
+    for k, text in enumerate(
+        re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+    )
     if re.match(r"(#.*\n)*(steps|rank_by|costs):", text)
 ]
 

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cmtrack import Comparison, GranuleTable, Transported, compare, evaluate, log_evaluation, removed
+from cmtrack import (
+    Comparison,
+    GranuleTable,
+    Transported,
+    compare,
+    evaluate,
+    log_evaluation,
+    removed,
+)
 from cmtrack.cli import main
 from cmtrack.comparison import Outcome, Ranked, judge
 from cmtrack.comparison.rule import Rule
@@ -45,7 +53,18 @@ def keys(form: re.Pattern[str]) -> list[str]:
 
 
 def test_every_key_has_one_of_the_known_forms() -> None:
-    forms = (METHOD_OPTION, METHOD_VALUE, VALUE, WEIGHTS, OPTION, FLAG, COMMAND, ATTRIBUTE, MODULE_NAME, ONLY_LISTED)
+    forms = (
+        METHOD_OPTION,
+        METHOD_VALUE,
+        VALUE,
+        WEIGHTS,
+        OPTION,
+        FLAG,
+        COMMAND,
+        ATTRIBUTE,
+        MODULE_NAME,
+        ONLY_LISTED,
+    )
     unknown = [key for key in INSTEAD if not any(form.fullmatch(key) for form in forms)]
     assert not unknown
 
@@ -91,7 +110,10 @@ def test_weights_by_metric_say_what_to_use() -> None:
 
 def test_a_check_against_a_baseline_is_of_one_metric() -> None:
     run = evaluate([0, 1] * 9, [0, 1] * 9)
-    with pytest.raises(ValueError, match="in one metric, got multiclass/accuracy, binary/recall: name one, or require"):
+    with pytest.raises(
+        ValueError,
+        match="in one metric, got multiclass/accuracy, binary/recall: name one, or require",
+    ):
         judge(run, run, rank_by=["multiclass/accuracy", "binary/recall"])
     assert judge(run, run, rank_by=["multiclass/accuracy"]).passed
 

@@ -46,12 +46,16 @@ def table_of(counts: Any) -> GranuleTable:
     counts = np.asarray(counts)
     granule, label = np.nonzero(counts)
     times = counts[granule, label]
-    return granule_table(np.repeat(granule, times), np.repeat(label, times), labels=range(counts.shape[1]))
+    return granule_table(
+        np.repeat(granule, times), np.repeat(label, times), labels=range(counts.shape[1])
+    )
 
 
 def random_counts(rng: np.random.Generator, sparse: float | None = None) -> np.ndarray:
     k, s = int(rng.integers(2, 6)), int(rng.integers(1, 9))
-    counts = rng.integers(1, 5, (s, k)) * (rng.random((s, k)) < (rng.random() if sparse is None else sparse))
+    counts = rng.integers(1, 5, (s, k)) * (
+        rng.random((s, k)) < (rng.random() if sparse is None else sparse)
+    )
     empty = ~counts.any(axis=1)
     counts[empty, rng.integers(0, k, empty.sum())] = 1
     return counts
@@ -94,7 +98,12 @@ def test_tv15_bounds_and_exact_values() -> None:
 def test_the_papers_decision_table() -> None:
     """Table 3 and Example 1: the partition {1,6} {2} {3} {4,5} is that of Price and Sound, and of no other set."""
     table = granule_table(SETS, DECISION, attributes=["Price", "Sound"])
-    assert table.values == (("high", "Stereo"), ("low", "Mono"), ("low", "Stereo"), ("medium", "Stereo"))
+    assert table.values == (
+        ("high", "Stereo"),
+        ("low", "Mono"),
+        ("low", "Stereo"),
+        ("medium", "Stereo"),
+    )
     assert table.counts.tolist() == [[1, 1], [0, 1], [0, 1], [2, 0]]
     assert table.majority() == ("high", "low", "low", "high")
     exact = table.approximations()
@@ -112,7 +121,9 @@ def test_without_the_condition_a_bound_can_fail() -> None:
     assert bounds.union[0] == 8 > exact.upper[0] == 6
     assert exact.lower[1] == 4 > bounds.hits[1] == 2
     assert "They may fail" in repr(bounds)
-    assert rough_bounds(table.confusion_matrix((0, 0, 1))).condition_holds is None, "the matrix alone cannot know"
+    assert rough_bounds(table.confusion_matrix((0, 0, 1))).condition_holds is None, (
+        "the matrix alone cannot know"
+    )
 
 
 def test_a_matrix_disproves_the_condition_where_a_class_is_never_right() -> None:
@@ -129,17 +140,29 @@ def test_a_matrix_disproves_the_condition_where_a_class_is_never_right() -> None
 
 def violations(counts: np.ndarray, assigned: np.ndarray) -> list[str]:
     """Which inequalities of theorems 4.1 to 4.4 fail."""
-    table = GranuleTable(counts, tuple(range(counts.shape[1])), ("g",), tuple((i,) for i in range(len(counts))))
+    table = GranuleTable(
+        counts, tuple(range(counts.shape[1])), ("g",), tuple((i,) for i in range(len(counts)))
+    )
     bounds, exact = table.bounds(assigned.tolist()), table.approximations()
     chains = {
         "4.1": [exact.lower, bounds.lower_upper_bound, bounds.hits, bounds.class_sizes],
         "4.2": [bounds.class_sizes, bounds.union, bounds.upper_lower_bound, exact.upper],
     }
-    if bounds.majority_lower_upper_bound is not None and bounds.majority_upper_lower_bound is not None:
+    if (
+        bounds.majority_lower_upper_bound is not None
+        and bounds.majority_upper_lower_bound is not None
+    ):
         chains["4.3"] = [exact.lower, bounds.majority_lower_upper_bound, bounds.lower_upper_bound]
         chains["4.4"] = [bounds.upper_lower_bound, bounds.majority_upper_lower_bound, exact.upper]
-    found = [name for name, chain in chains.items() if any((a > b).any() for a, b in itertools.pairwise(chain))]
-    if exact.gamma > bounds.gamma_upper or exact.weighted_alpha > bounds.weighted_alpha_upper + 1e-12:
+    found = [
+        name
+        for name, chain in chains.items()
+        if any((a > b).any() for a, b in itertools.pairwise(chain))
+    ]
+    if (
+        exact.gamma > bounds.gamma_upper
+        or exact.weighted_alpha > bounds.weighted_alpha_upper + 1e-12
+    ):
         found.append("gamma or alpha")
     if (exact.alpha > bounds.alpha_upper + 1e-12).any():
         found.append("alpha of a class")
@@ -237,12 +260,16 @@ def test_an_evaluation_has_the_bounds_of_its_matrix() -> None:
     predicted = random_guesses(y, 4, 0.6, 3)
     evaluation = evaluate(y, predicted, labels=range(4))
     metrics, bounds = evaluation.metrics, rough_bounds(evaluation.confusion_matrix)
-    assert {name: value for name, value in metrics.items() if name.startswith("rough/")} == bounds.metrics
+    assert {
+        name: value for name, value in metrics.items() if name.startswith("rough/")
+    } == bounds.metrics
     assert metrics["rough/gamma_upper"] == metrics["multiclass/accuracy"]
     assert evaluation.intervals["rough/gamma_upper"] == evaluation.intervals["multiclass/accuracy"]
     low, high = evaluation.intervals["rough/2/alpha_upper"]
     assert low < metrics["rough/2/alpha_upper"] < high
-    halves = evaluate(y[:100], predicted[:100], labels=range(4)) + evaluate(y[100:], predicted[100:], labels=range(4))
+    halves = evaluate(y[:100], predicted[:100], labels=range(4)) + evaluate(
+        y[100:], predicted[100:], labels=range(4)
+    )
     assert {name: halves.metrics[name] for name in bounds.metrics} == bounds.metrics
     regrouped = evaluation.regroup(Grouping({"a": [0, 1], "b": [2, 3]}))
     assert {name: regrouped.metrics[name] for name in bounds.metrics} == bounds.metrics
@@ -281,7 +308,9 @@ def test_an_absent_class_is_undefined_with_a_reason() -> None:
 
 def test_every_exact_number_is_in_the_catalog() -> None:
     metrics = granule_table(SETS, DECISION).approximations().metrics
-    assert {lookup(name).name for name in metrics} == {m.name for m in CATALOG if m.needs == "granules"}
+    assert {lookup(name).name for name in metrics} == {
+        m.name for m in CATALOG if m.needs == "granules"
+    }
     assert not any(metric.headline for metric in CATALOG if metric.section == "rough")
 
 
@@ -303,9 +332,15 @@ def test_pandas_polars_arrow_numpy_and_lists_are_equal() -> None:
     assert expected.counts.tolist() == [[2, 1], [1, 1], [0, 1]]
     assert granule_table(frame, y) == expected
     assert granule_table(frame.convert_dtypes(), pd.Series(y)) == expected
-    assert granule_table(frame.astype({"s": "category", "n": "category"}), pd.Categorical(y)) == expected
+    assert (
+        granule_table(frame.astype({"s": "category", "n": "category"}), pd.Categorical(y))
+        == expected
+    )
     assert granule_table(pl.DataFrame(MIXED, strict=False), pl.Series(y)) == expected
-    assert granule_table(pa.table({k: pa.array(v, from_pandas=True) for k, v in MIXED.items()}), y) == expected
+    assert (
+        granule_table(pa.table({k: pa.array(v, from_pandas=True) for k, v in MIXED.items()}), y)
+        == expected
+    )
     rows = list(zip(*MIXED.values(), strict=True))
     by_place = granule_table(rows, y)
     assert by_place.attributes == (0, 1, 2, 3)
@@ -319,10 +354,19 @@ def test_pandas_polars_arrow_numpy_and_lists_are_equal() -> None:
 def test_a_missing_value_is_a_value_of_its_own() -> None:
     """So that equality of rows stays an equivalence: two rows that lack it are alike, and unlike all others."""
     times = pd.to_datetime(["2020-01-01", None, None])
-    for column in ([1.0, math.nan, math.nan], ["a", None, None], [pd.NA, 3, 3], pd.Series([1, None, None]), times):
+    for column in (
+        [1.0, math.nan, math.nan],
+        ["a", None, None],
+        [pd.NA, 3, 3],
+        pd.Series([1, None, None]),
+        times,
+    ):
         assert granule_table({"a": column}, [0, 1, 1]).counts.tolist() == [[1, 0], [0, 2]]
     assert granule_table({"a": [None, math.nan, 0.0]}, [0, 1, 1]).values == ((None,), (0.0,))
-    assert granule_table(pl.DataFrame({"a": [1.0, math.nan, None]}), [0, 1, 1]).values == ((1.0,), (None,))
+    assert granule_table(pl.DataFrame({"a": [1.0, math.nan, None]}), [0, 1, 1]).values == (
+        (1.0,),
+        (None,),
+    )
 
 
 def test_predictions_per_row_become_a_classifier() -> None:
@@ -331,13 +375,23 @@ def test_predictions_per_row_become_a_classifier() -> None:
     assert table.classifier(pd.DataFrame(SETS), predicted) == ("high", "low", "low", "high")
     by_rows = ConfusionMatrix.from_predictions(DECISION, predicted)
     assert table.confusion_matrix(table.classifier(SETS, predicted)) == by_rows
-    with pytest.raises(ValueError, match=r"constant within granules, got 'high' 1× and 'low' 1× in the granule "
-                       r"Price='medium', Sound='Stereo'"):  # fmt: skip
+    with pytest.raises(
+        ValueError,
+        match=r"constant within granules, got 'high' 1× and 'low' 1× in the granule "
+        r"Price='medium', Sound='Stereo'",
+    ):
         table.classifier(SETS, ["high", "low", "low", "high", "low", "high"])
-    with pytest.raises(ValueError, match="every granule needs a prediction, got none for the granule Price='medium'"):
+    with pytest.raises(
+        ValueError,
+        match="every granule needs a prediction, got none for the granule Price='medium'",
+    ):
         table.classifier({name: column[:3] for name, column in SETS.items()}, predicted[:3])
-    with pytest.raises(ValueError, match="rows of the table's granules only, got also the granule Price='huge'"):
-        table.classifier(SETS | {"Price": ["huge", *SETS["Price"][1:]]}, [predicted[0], *predicted[1:]])
+    with pytest.raises(
+        ValueError, match="rows of the table's granules only, got also the granule Price='huge'"
+    ):
+        table.classifier(
+            SETS | {"Price": ["huge", *SETS["Price"][1:]]}, [predicted[0], *predicted[1:]]
+        )
     with pytest.raises(ValueError, match="one class per granule, 4, got 6"):
         table.confusion_matrix(predicted)
     with pytest.raises(ValueError, match=r"classifier has labels that are not in .*'mid'"):
@@ -356,13 +410,19 @@ def test_predictions_per_row_become_a_classifier() -> None:
         (([[1, 2], [3]], [0, 1]), {}, "rows of one length"),
         (([], []), {}, "must not be empty"),
         (({"a": [[1], [2]]}, [0, 1]), {}, "one value per row"),
-        (({"a": np.zeros((2, 2))}, [0, 1]), {}, r"attribute 'a' must have shape \(n_samples,\), got \(2, 2\)"),
+        (
+            ({"a": np.zeros((2, 2))}, [0, 1]),
+            {},
+            r"attribute 'a' must have shape \(n_samples,\), got \(2, 2\)",
+        ),
         (({"a": [1, 2]}, [0, None]), {}, "missing labels"),
         (({"a": [1, 2]}, [0, 0]), {}, "at least two classes"),
         ((pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [0, 1]), {}, "names of their own"),
     ],
 )
-def test_bad_input_is_refused_with_rule_and_value(arguments: Any, options: Any, message: str) -> None:
+def test_bad_input_is_refused_with_rule_and_value(
+    arguments: Any, options: Any, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         granule_table(*arguments, **options)
 
@@ -374,10 +434,14 @@ def test_other_bad_input() -> None:
         rough_bounds([[1, 2], [3, 4]])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="only zeros"):
         rough_bounds(ConfusionMatrix(np.zeros((2, 2), dtype=int), (0, 1)))
-    with pytest.raises(ValueError, match="got 1 predicted 2 times for its own and 3 times for another's"):
+    with pytest.raises(
+        ValueError, match="got 1 predicted 2 times for its own and 3 times for another's"
+    ):
         rough_bounds(ConfusionMatrix(np.array([[3, 3], [0, 2]]), (0, 1)), majority=True)
     with pytest.raises(ValueError, match="same attributes in the same order"):
-        granule_table(SETS, DECISION, attributes=["Price"]) + granule_table(SETS, DECISION, attributes=["Sound"])
+        granule_table(SETS, DECISION, attributes=["Price"]) + granule_table(
+            SETS, DECISION, attributes=["Sound"]
+        )
     for counts, message in (
         ([[1, 2]], "counts must have shape"),
         ([[1, -2], [1, 1]], "not negative"),
@@ -387,7 +451,9 @@ def test_other_bad_input() -> None:
         with pytest.raises(ValueError, match=message):
             GranuleTable(np.array(counts), (0, 1), ("a",), ((0,), (1,)))
     rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match=r"at most 100,000,000 cells, got 200,000 granules by 600 classes"):
+    with pytest.raises(
+        ValueError, match=r"at most 100,000,000 cells, got 200,000 granules by 600 classes"
+    ):
         granule_table(rng.permutation(200_000), np.arange(200_000) % 600)
 
 
@@ -411,7 +477,9 @@ def test_merging_is_counting_together() -> None:
     rng = np.random.default_rng(1)
     X, y = rng.integers(0, 4, (60, 3)), rng.integers(0, 3, 60)
     whole = granule_table(X, y)
-    merged = granule_table(X[:20], y[:20], labels=range(3)) + granule_table(X[20:], y[20:], labels=range(3))
+    merged = granule_table(X[:20], y[:20], labels=range(3)) + granule_table(
+        X[20:], y[20:], labels=range(3)
+    )
     assert merged == whole
     assert merged.values == whole.values, "granules stand in the order in which they appear"
     first, second = granule_table([1, 2], ["a", "b"]), granule_table([1, 3], ["b", "c"])
@@ -455,7 +523,9 @@ def test_the_figure_refuses_what_does_not_fit() -> None:
     assert "every" in many.get_ylabel()
 
 
-def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(ROOT / "examples" / "rough_decision_table.py"))
     assert "GranuleTable" in capsys.readouterr().out

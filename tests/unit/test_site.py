@@ -55,7 +55,9 @@ def test_the_works_that_metrics_come_from_stand_in_full_on_the_page_of_sources()
         "[Guo et al. (2017)](../../../sources.md#ref-guo-2017); "
         "[Bröcker (2012)](../../../sources.md#ref-brocker-2012), eq. 1"
     )
-    listed = re.findall(r"^\((ref-[\w-]+)\)=$", (DOCS / "sources.md").read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(
+        r"^\((ref-[\w-]+)\)=$", (DOCS / "sources.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(listed) == len(set(listed)) > 30
     for source in {metric.source for metric in CATALOG}:
         found = re.findall(r"sources\.md#([\w-]+)", generated_pages.cited(source))
@@ -93,7 +95,10 @@ def test_every_stored_file_is_listed_with_its_schema():
 
 
 def test_every_figure_of_the_benchmarks_overview_stands_in_its_section():
-    text, sections = (DOCS / "benchmarks.md").read_text(encoding="utf-8"), generated_pages.sections()
+    text, sections = (
+        (DOCS / "benchmarks.md").read_text(encoding="utf-8"),
+        generated_pages.sections(),
+    )
     rows = re.findall(r"^\| .+? \| (.+) \| \[(.+)\]\(\S+?\) \|$", text, re.MULTILINE)
     assert {title for _, title in rows} == set(sections)
     for answer, title in rows:
@@ -115,12 +120,19 @@ def test_the_python_reference_has_every_public_name():
 @pytest.mark.parametrize("page", sorted((DOCS / "guide").glob("*.md")), ids=lambda page: page.stem)
 def test_the_code_that_a_guide_shows_imports_public_names_only(page):
     cells = re.findall(
-        r"^```\{code-cell\}[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        r"^```\{code-cell\}[^\n]*\n(.*?)^```",
+        page.read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
     )
-    shown = "\n".join(cell for cell in cells if not re.search("^:tags: .*remove-(input|cell)", cell, re.MULTILINE))
+    shown = "\n".join(
+        cell for cell in cells if not re.search("^:tags: .*remove-(input|cell)", cell, re.MULTILINE)
+    )
     for module, names in re.findall(r"^from (cmtrack[\w.]*) import ([\w, ]+)", shown, re.MULTILINE):
         room = importlib.import_module(module)
-        known = {*getattr(room, "__all__", ()), *(found.name for found in pkgutil.iter_modules(room.__path__))}
+        known = {
+            *getattr(room, "__all__", ()),
+            *(found.name for found in pkgutil.iter_modules(room.__path__)),
+        }
         assert {name.split(" as ")[0].strip() for name in names.split(",")} <= known, module
 
 
@@ -131,12 +143,17 @@ def test_the_command_line_reference_leads_to_every_command():
 
 def test_a_reader_is_told_to_install_from_the_source_as_the_first_page_says():
     """No package index has cmtrack as far as the project can say: ``pip install '.[extra]'`` everywhere."""
-    wrong = re.compile(r"""pip install (?:[^`\n#]* )?'?cmtrack(?:\[|[ `]|$)|(?:PipInstall\(|"pip": )\["cmtrack""")
+    wrong = re.compile(
+        r"""pip install (?:[^`\n#]* )?'?cmtrack(?:\[|[ `]|$)|(?:PipInstall\(|"pip": )\["cmtrack"""
+    )
     assert wrong.search("pip install 'cmtrack[xgboost]'")
     assert wrong.search("pip install cmtrack -r requirements.txt")
     assert not wrong.search("pip install 'cmtrack-0.2.0-py3-none-any.whl[xgboost]'")
     folders = ("benchmarks", "cmtrack", "docs", "examples", "integrations")
-    texts = [*ROOT.glob("*.md"), *(path for folder in folders for path in (ROOT / folder).rglob("*"))]
+    texts = [
+        *ROOT.glob("*.md"),
+        *(path for folder in folders for path in (ROOT / folder).rglob("*")),
+    ]
     written = {"_build", "generated"}  # by an earlier build of the site
     texts = [path for path in texts if path.suffix in {".ipynb", ".md", ".py", ".rst"}]
     texts = [path for path in texts if not written & set(path.parts)]
@@ -150,7 +167,9 @@ def test_a_reader_is_told_to_install_from_the_source_as_the_first_page_says():
 
 
 def test_the_colours_of_figures_are_those_of_reports_in_both_schemes():
-    blocks = re.findall(r"^(html\S*) \{(.*?)\}", generated_pages.colours(), re.DOTALL | re.MULTILINE)
+    blocks = re.findall(
+        r"^(html\S*) \{(.*?)\}", generated_pages.colours(), re.DOTALL | re.MULTILINE
+    )
     light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block)) for _, block in blocks)
     assert [name for name, _ in blocks] == ["html", "html[data-theme=dark]"]
     assert set(light) == set(dark) >= set(TURNED.values())
@@ -165,9 +184,16 @@ OTHER = '<html><body><section id="part">{}</section></body></html>'
 
 
 @pytest.mark.parametrize("changed", ["cmtrack/a/b.py", "docs/_pages/survey.py"])
-def test_what_earlier_builds_kept_goes_where_the_code_that_pages_run_has_changed(build, tmp_path, changed):
+def test_what_earlier_builds_kept_goes_where_the_code_that_pages_run_has_changed(
+    build, tmp_path, changed
+):
     root, site = tmp_path / "root", tmp_path / "site"
-    for name in ("cmtrack/a/b.py", "docs/_pages/survey.py", "docs/start.md", "docs/gallery/generated/examples/a.md5"):
+    for name in (
+        "cmtrack/a/b.py",
+        "docs/_pages/survey.py",
+        "docs/start.md",
+        "docs/gallery/generated/examples/a.md5",
+    ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("before")
     kept = [
@@ -200,7 +226,9 @@ def site_of(folder: Path, content: str = "", *, css: str = "body { color: black 
     (folder / "index.html").write_text(PAGE, encoding="utf-8")
     (folder / "other.html").write_text(OTHER.format(content), encoding="utf-8")
     (folder / "_static" / "own.css").write_text(css, encoding="utf-8")
-    (folder / "_static" / "documentation_options.js").write_text("const O = {SHOW_SEARCH_SUMMARY: false};")
+    (folder / "_static" / "documentation_options.js").write_text(
+        "const O = {SHOW_SEARCH_SUMMARY: false};"
+    )
     (folder / "searchindex.js").write_text(
         'Search.setIndex({"docnames": ["index"], "indexentries": {"word": [[0, "", true]]}})'
     )
@@ -216,18 +244,32 @@ def test_a_site_in_order_has_no_faults(build, tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        pytest.param('<script src="https://cdn.example.org/a.js"></script>', "from outside", id="script"),
-        pytest.param('<link rel="stylesheet" href="//fonts.example.org/a.css">', "from outside", id="font"),
+        pytest.param(
+            '<script src="https://cdn.example.org/a.js"></script>', "from outside", id="script"
+        ),
+        pytest.param(
+            '<link rel="stylesheet" href="//fonts.example.org/a.css">', "from outside", id="font"
+        ),
         pytest.param('<img src="missing.png">', "not in the site", id="no image"),
-        pytest.param('<img src="_static/own.css" srcset="http://example.org/b.png 2x">', "from outside", id="srcset"),
+        pytest.param(
+            '<img src="_static/own.css" srcset="http://example.org/b.png 2x">',
+            "from outside",
+            id="srcset",
+        ),
         pytest.param('<a href="index.html#nowhere">x</a>', "no such anchor", id="no anchor"),
         pytest.param('<a href="#nowhere">x</a>', "no such anchor", id="no anchor here"),
         pytest.param('<a href="missing.html">x</a>', "not in the site", id="no page"),
         pytest.param('<a href="../up.html">x</a>', "not in the site", id="outside the site"),
         pytest.param(f"<pre>File {Path.home()}/x.py</pre>", "the path", id="home"),
         pytest.param(f"<pre>{sys.prefix}/lib/python</pre>", "the path", id="environment"),
-        pytest.param("<pre>&lt;Axes at 0x7f3d2a1b4c50&gt;</pre>", "at 0x7f3d2a1b4c50", id="address"),
-        pytest.param('<p style="background: url(https://example.org/a.png)">x</p>', "from outside", id="style"),
+        pytest.param(
+            "<pre>&lt;Axes at 0x7f3d2a1b4c50&gt;</pre>", "at 0x7f3d2a1b4c50", id="address"
+        ),
+        pytest.param(
+            '<p style="background: url(https://example.org/a.png)">x</p>',
+            "from outside",
+            id="style",
+        ),
     ],
 )
 def test_a_fault_of_a_page_is_found(build, tmp_path, content, said):
@@ -243,14 +285,19 @@ def test_a_style_sheet_that_loads_a_font_from_outside_is_found(build, tmp_path):
 
 def test_a_search_without_the_entries_of_the_index_is_found(build, tmp_path):
     site = site_of(tmp_path)
-    (site / "searchindex.js").write_text('Search.setIndex({"docnames": ["index"], "indexentries": {}})')
+    (site / "searchindex.js").write_text(
+        'Search.setIndex({"docnames": ["index"], "indexentries": {}})'
+    )
     assert build.check(site) == ["searchindex.js: the search has lost the entries of the index"]
 
 
 def test_a_search_that_needs_the_network_is_found(build, tmp_path):
     site = site_of(tmp_path)
-    (site / "_static" / "documentation_options.js").write_text("const O = {SHOW_SEARCH_SUMMARY: true};")
+    (site / "_static" / "documentation_options.js").write_text(
+        "const O = {SHOW_SEARCH_SUMMARY: true};"
+    )
     (site / "searchindex.js").unlink()
     assert [fault.split(":")[0] for fault in build.check(site)] == [
-        "searchindex.js", "_static/documentation_options.js",
-    ]  # fmt: skip
+        "searchindex.js",
+        "_static/documentation_options.js",
+    ]

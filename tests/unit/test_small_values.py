@@ -56,15 +56,23 @@ def rows(frame: pd.DataFrame, *columns: str) -> list[list[object]]:
 
 
 def test_a_grouping() -> None:
-    assert Grouping({"low": range(7), "high": [7, 8]}, name="halves").describe() == "halves: low = 0-6; high = 7, 8"
+    assert (
+        Grouping({"low": range(7), "high": [7, 8]}, name="halves").describe()
+        == "halves: low = 0-6; high = 7, 8"
+    )
     assert Grouping.csat().groups == {"dissatisfied": (1, 2), "neutral": (3,), "satisfied": (4, 5)}
     low = Grouping({"low": [0, 1], "high": [2]}).with_positive("low")
     assert low.positive == "low"
-    assert (low.to_dict()["groups"], low.to_dict()["positive"]) == ({"low": [0, 1], "high": [2]}, "low")
+    assert (low.to_dict()["groups"], low.to_dict()["positive"]) == (
+        {"low": [0, 1], "high": [2]},
+        "low",
+    )
 
 
 def test_steps_of_a_chain() -> None:
-    chain = Grouping.nps().then(Grouping({"promoter": ["promoter"], "other": ["passive", "detractor"]}))
+    chain = Grouping.nps().then(
+        Grouping({"promoter": ["promoter"], "other": ["passive", "detractor"]})
+    )
     assert [(step.name, step.labels) for step in chain.compose(range(11))] == [
         ("nps", ("detractor", "passive", "promoter")),
         ("2_groups", ("promoter", "other")),
@@ -74,9 +82,16 @@ def test_steps_of_a_chain() -> None:
 def test_costs(tmp_path: Path) -> None:
     costs = Costs({("fraud", "fine"): 100, ("fine", "fraud"): 2})
     assert costs.describe() == "“fraud” as “fine” 100; “fine” as “fraud” 2; other wrong pairs 1"
-    assert Costs({("fraud", "fine"): 100}).to_dict() == {"costs": [["fraud", "fine", 100.0]], "default": 1.0}
+    assert Costs({("fraud", "fine"): 100}).to_dict() == {
+        "costs": [["fraud", "fine", 100.0]],
+        "default": 1.0,
+    }
     halves = Grouping({"low": [0, 1], "high": [2]})
-    assert Costs({("high", "low"): 5}).matrix([0, 1, 2], halves).tolist() == [[0, 0, 1], [0, 0, 1], [5, 5, 0]]
+    assert Costs({("high", "low"): 5}).matrix([0, 1, 2], halves).tolist() == [
+        [0, 0, 1],
+        [0, 0, 1],
+        [5, 5, 0],
+    ]
     file = tmp_path / "costs.json"
     file.write_text('{"costs": [["fraud", "fine", 100]], "name": "losses in euros"}')
     assert Costs.from_file(file).name == "losses in euros"
@@ -110,7 +125,9 @@ def test_a_digest_of_labels() -> None:
     counted = LabelDigest.unordered(np.array([1, 2]), answers)
     assert counted == LabelDigest.from_codes([1, 0, 1], answers).content_only
     assert LabelDigest.parse(str(counted)) == counted
-    assert [digest.rows for digest in LabelDigest.unordered_each(np.array([[1, 2], [4, 0]]), answers)] == [3, 4]
+    assert [
+        digest.rows for digest in LabelDigest.unordered_each(np.array([[1, 2], [4, 0]]), answers)
+    ] == [3, 4]
 
 
 def test_moments_of_one_block() -> None:
@@ -120,16 +137,23 @@ def test_moments_of_one_block() -> None:
     assert ScoreMoments.of_block(block, means, deviations).m2[:, 0] == pytest.approx([0.02, 0])
     means, sums = products(block, features)
     assert np.array_equal(features[1:], [deviations[0], deviations[0] ** 2])
-    assert ScoreMoments.of_products(block, means, deviations, sums).m2[:, 0] == pytest.approx([0.02, 0])
+    assert ScoreMoments.of_products(block, means, deviations, sums).m2[:, 0] == pytest.approx(
+        [0.02, 0]
+    )
 
 
 def test_moments_of_classes_and_groups() -> None:
-    moments = ScoreMoments.from_scores(np.array([0, 0, 1]), np.array([[0.2], [0.4], [0.9]]), n_classes=2)
+    moments = ScoreMoments.from_scores(
+        np.array([0, 0, 1]), np.array([[0.2], [0.4], [0.9]]), n_classes=2
+    )
     assert (moments.pooled().n.tolist(), moments.pooled().mean[0, 0]) == ([3], pytest.approx(0.5))
     assert moments.select([1]).mean.tolist() == [[0.9]]
     assert moments.by_group(np.array([0, 0]), 1).mean[0, 0] == pytest.approx(0.5)
     assert ScoreMoments.empty(3, 2).component(1).mean.shape == (3, 1)
-    parts = [ScoreMoments.from_scores(np.array([0]), np.array([[score]]), n_classes=1) for score in (0.2, 0.4)]
+    parts = [
+        ScoreMoments.from_scores(np.array([0]), np.array([[score]]), n_classes=1)
+        for score in (0.2, 0.4)
+    ]
     assert ScoreMoments.merge(parts).m2[0, 0] == pytest.approx(0.02)
     scores = np.array([[0.8, 0.2], [0.6, 0.4], [0.1, 0.9]])
     n, mean, *_ = ScoreMoments.from_scores(np.array([0, 0, 1]), scores, n_classes=2).others()
@@ -182,7 +206,11 @@ def test_curves_as_tables() -> None:
         [0.4, 1, 1, 0.667],
         [0.1, 0.667, 1, 1],
     ]
-    assert rows(three.gains.to_frame().round(3)) == [[0.9, 0.333, 0.5, 1.5], [0.4, 0.667, 1, 1.5], [0.1, 1, 1, 1]]
+    assert rows(three.gains.to_frame().round(3)) == [
+        [0.9, 0.333, 0.5, 1.5],
+        [0.4, 0.667, 1, 1.5],
+        [0.1, 1, 1, 1],
+    ]
     four = evaluate([0, 0, 1, 1], y_prob=[0.1, 0.6, 0.4, 0.9])
     assert four.gains.gain_at(0.25) == 0.5
     points = [[np.inf, 0, 0], [0.9, 1, 0], [0.6, 1, 1], [0.4, 2, 1], [0.1, 2, 2]]
@@ -239,7 +267,9 @@ def binary() -> tuple[PrevalenceEstimate, PrevalenceEstimate]:
     y = np.repeat([0, 1], 500)
     scores = np.random.default_rng(1).normal(2 * y)
     halves = ((y[::k], scores[::k]) for k in (1, 2))
-    whole, half = (estimate_prevalence(TARGET, calibration=labelled, density="bins") for labelled in halves)
+    whole, half = (
+        estimate_prevalence(TARGET, calibration=labelled, density="bins") for labelled in halves
+    )
     return whole, half
 
 
@@ -249,7 +279,9 @@ def three() -> tuple[ClassPrevalenceEstimate, ClassPrevalenceEstimate]:
     p = rng.dirichlet([1, 1, 1], 600)
     y = (rng.random(600)[:, None] > p.cumsum(axis=1)).sum(axis=1)
     halves = ((y[:n], p[:n]) for n in (600, 300))
-    whole, half = (estimate_prevalence(p, calibration=labelled, density="temperature") for labelled in halves)
+    whole, half = (
+        estimate_prevalence(p, calibration=labelled, density="temperature") for labelled in halves
+    )
     return whole, half
 
 
@@ -257,7 +289,14 @@ def test_an_estimate_of_a_share(binary: tuple[PrevalenceEstimate, PrevalenceEsti
     whole, half = binary
     assert whole.exposed([half]).high >= whole.high
     assert rows(whole.to_frame().round(1), "positive", "value") == [[1, 0.1]]
-    assert whole.to_frame().columns.tolist()[:6] == ["positive", "value", "low", "high", "count", "count_low"]
+    assert whole.to_frame().columns.tolist()[:6] == [
+        "positive",
+        "value",
+        "low",
+        "high",
+        "count",
+        "count_low",
+    ]
     rare, certain = whole.posterior([-1.0, 4.0])
     assert (rare < 0.1, certain > 0.8) == (True, True)
     labels = whole.labels(TARGET, rule="count")
@@ -267,7 +306,9 @@ def test_an_estimate_of_a_share(binary: tuple[PrevalenceEstimate, PrevalenceEsti
     assert isinstance(whole.figure(), Figure)
 
 
-def test_an_estimate_of_classes(three: tuple[ClassPrevalenceEstimate, ClassPrevalenceEstimate]) -> None:
+def test_an_estimate_of_classes(
+    three: tuple[ClassPrevalenceEstimate, ClassPrevalenceEstimate],
+) -> None:
     whole, half = three
     assert whole.exposed([half]).high >= whole.high
     assert rows(whole.to_frame().round(1), "label", "value") == [[0, 0.3], [1, 0.4], [2, 0.3]]
@@ -282,7 +323,10 @@ def test_families() -> None:
     one = evaluate_families([["364.0"], ["364.1"]], [["364.1"], ["364.1"]], codes)
     assert one.family_of("364.1") == "364"
     matrix = one.matrix("364")
-    assert (matrix.codes, matrix.values.tolist()) == (("364.0", "364.1"), [[0, 1, 0], [0, 1, 0], [0, 0, 0]])
+    assert (matrix.codes, matrix.values.tolist()) == (
+        ("364.0", "364.1"),
+        [[0, 1, 0], [0, 1, 0], [0, 0, 0]],
+    )
     answer = one.given_actual("364.0")
     assert (answer.documents, answer.right, answer.siblings) == (1, 0, (("364.1", 1.0),))
     table = one.code_table()
@@ -304,7 +348,10 @@ def test_rough_sets() -> None:
     out = ["out", "out", "in", "out"]
     sky = granule_table({"sky": weather["sky"]}, out)
     assert rows(sky.to_frame(), "in", "out") == [[0, 2], [1, 1]]
-    assert rows(sky.approximations().to_frame(), "size", "lower", "upper", "alpha") == [[1, 0, 2, 0], [3, 2, 4, 0.5]]
+    assert rows(sky.approximations().to_frame(), "size", "lower", "upper", "alpha") == [
+        [1, 0, 2, 0],
+        [3, 2, 4, 0.5],
+    ]
     assert isinstance(sky.approximations().figure(), Figure)
     bounds = rough_bounds(ConfusionMatrix([[50, 10], [5, 35]], ("in", "out")))
     columns = ("size", "hits", "lower_upper_bound", "upper_lower_bound")
@@ -348,7 +395,9 @@ def test_a_break_even() -> None:
 
 
 def test_options_of_a_comparison() -> None:
-    assert CompareOptions(rank_by="multiclass/accuracy").how(None)["rank_by"] == "multiclass/accuracy"
+    assert (
+        CompareOptions(rank_by="multiclass/accuracy").how(None)["rank_by"] == "multiclass/accuracy"
+    )
     assert CompareOptions.defaults()["limit"] == 50
     options = CompareOptions(grouping=Grouping({"low": [0, 1], "high": [2]}))
     assert options.prepared(evaluate([0, 1, 2, 2], [0, 0, 2, 1])).metrics["binary/recall"] == 0.5
@@ -364,12 +413,17 @@ def test_a_comparison_as_tables() -> None:
     metrics = ["multiclass/accuracy", "binary/recall"]
     differences = paired_differences(runs["forest"], runs["linear"], metrics=metrics).to_frame()
     numbers = [pytest.approx(number) for number in (0.9, 0.7, 0.2)]
-    assert rows(differences, "metric", "first", "second", "difference") == [[metric, *numbers] for metric in metrics]
+    assert rows(differences, "metric", "first", "second", "difference") == [
+        [metric, *numbers] for metric in metrics
+    ]
 
 
 def test_segments_of_a_comparison() -> None:
     region = {"region": ["north"] * 100 + ["south"] * 100}
-    both = {name: evaluate(LABELS, right(n), segments=region) for name, n in (("forest", 90), ("linear", 70))}
+    both = {
+        name: evaluate(LABELS, right(n), segments=region)
+        for name, n in (("forest", 90), ("linear", 70))
+    }
     segments = compare(both, rank_by="multiclass/accuracy", segments="region").segments
     columns = ("segment", "rows", "first_value", "second_value")
     assert rows(segments.to_frame(), *columns) == [["south", 100, 0.8, 0.4], ["north", 100, 1, 1]]

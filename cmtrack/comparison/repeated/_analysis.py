@@ -87,7 +87,9 @@ class RepeatedResult:
         for gap in self.differences:
             if gap.name == name:
                 return gap
-        raise KeyError(f"there is no difference of {name!r} from the best, {self.names[self.best]!r}")
+        raise KeyError(
+            f"there is no difference of {name!r} from the best, {self.names[self.best]!r}"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model, best first."""
@@ -140,7 +142,9 @@ def analyse(
     if kind not in BLOCK:
         raise ValueError(f"kind must be one of {list(BLOCK)}, got {kind!r}")
     if (kind == "folds") != (test_train_ratio is not None):
-        raise ValueError(f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, {kind!r}")
+        raise ValueError(
+            f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, {kind!r}"
+        )
     level, matrix = check_level(confidence_level), as_scores(scores)
     k = matrix.shape[1]
     labels, (whole, left_out) = as_names(names, k), complete(matrix)
@@ -158,11 +162,15 @@ def analyse(
 
     joint = 1 - (1 - level) / max(1, k * (k - 1) // 2)  # Bonferroni: intervals of all pairs at once
     tests: dict[str, Callable[[int, int, float], RepeatedDifference]] = {
-        "folds": lambda i, j, at: corrected_resampled_t(gaps(i, j), ratio, at, test_error=errors[i, j]),
+        "folds": lambda i, j, at: corrected_resampled_t(
+            gaps(i, j), ratio, at, test_error=errors[i, j]
+        ),
         "seeds": lambda i, j, at: seed_differences(gaps(i, j), errors[i, j], at),
     }
     test = tests[kind]
-    pairwise = compare_all(lambda i, j: test(i, j, level), order_by_mean(whole), level, (len(whole), left_out))
+    pairwise = compare_all(
+        lambda i, j: test(i, j, level), order_by_mean(whole), level, (len(whole), left_out)
+    )
     best = pairwise.order[0]
     return RepeatedResult(
         names=labels,
@@ -173,7 +181,9 @@ def analyse(
         summary=summary(matrix, labels),
         order=pairwise.order,
         best=best,
-        differences=tuple(_gap(labels[i], pairwise[i, best], test(i, best, joint)) for i in range(k) if i != best),
+        differences=tuple(
+            _gap(labels[i], pairwise[i, best], test(i, best, joint)) for i in range(k) if i != best
+        ),
         pairwise=pairwise,
         tied=tuple(i == best or not pairwise.apart(i, best) for i in range(k)),
         notes=what_to_know(kind, pairwise, left_out, k),
@@ -185,10 +195,14 @@ def _errors(test_errors: Any, k: int) -> FloatArray:
         return np.full((k, k), math.nan)
     errors: FloatArray = np.array(test_errors, dtype=np.float64)
     if errors.shape != (k, k):
-        raise ValueError(f"test_errors must have shape {(k, k)}, one per pair of models, got {errors.shape}")
+        raise ValueError(
+            f"test_errors must have shape {(k, k)}, one per pair of models, got {errors.shape}"
+        )
     np.fill_diagonal(errors, 0.0)
     if (errors < 0).any() or np.isinf(errors).any():
-        raise ValueError(f"test_errors must be finite and not negative, or NaN, got {errors[errors < 0][:1]}")
+        raise ValueError(
+            f"test_errors must be finite and not negative, or NaN, got {errors[errors < 0][:1]}"
+        )
     if not np.allclose(errors, errors.T, rtol=1e-9, atol=0, equal_nan=True):
         i, j = np.argwhere(~np.isclose(errors, errors.T, rtol=1e-9, atol=0, equal_nan=True))[0]
         raise ValueError(
@@ -216,7 +230,9 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
             " of a model is over all its values."
         )
     if n < 2:
-        notes.append(f"There is only one {BLOCK[kind]}, so nothing is tested and every model may be the best.")
+        notes.append(
+            f"There is only one {BLOCK[kind]}, so nothing is tested and every model may be the best."
+        )
     if k < 2:
         return tuple(notes)
     if k > 2:
@@ -225,7 +241,9 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
             " hold for all of them at once (Bonferroni)."
         )
     if kind == "folds":
-        notes.append("Folds share training rows, and the variance is corrected for that (Nadeau and Bengio 2003).")
+        notes.append(
+            "Folds share training rows, and the variance is corrected for that (Nadeau and Bengio 2003)."
+        )
         errors = [pair.difference.test_rows for pair in pairwise.pairs]
         if n > 1 and all(errors):
             notes.append(
@@ -238,7 +256,9 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
                 " there, only the spread of the folds decides, which can be small by luck."
             )
     elif all(pair.difference.method == "seeds and test rows" for pair in pairwise.pairs):
-        notes.append("Standard errors hold both the variation over the seeds and the sampling of the test rows.")
+        notes.append(
+            "Standard errors hold both the variation over the seeds and the sampling of the test rows."
+        )
     elif n > 1:
         notes.append(
             "The sampling error of the test rows is not known for every pair of models: there, the standard error"

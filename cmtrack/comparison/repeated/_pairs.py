@@ -46,8 +46,15 @@ class RepeatedDifference:
 
     def reversed(self) -> RepeatedDifference:
         """Second less first."""
-        difference, statistic = 0.0 - self.difference, 0.0 - self.statistic  # 0 - 0 is no negative zero
-        return replace(self, difference=difference, statistic=statistic, low=0.0 - self.high, high=0.0 - self.low)
+        # 0 - 0 is no negative zero
+        difference, statistic = 0.0 - self.difference, 0.0 - self.statistic
+        return replace(
+            self,
+            difference=difference,
+            statistic=statistic,
+            low=0.0 - self.high,
+            high=0.0 - self.low,
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row."""
@@ -57,7 +64,11 @@ class RepeatedDifference:
 
 
 def corrected_resampled_t(
-    differences: Any, test_train_ratio: float, confidence_level: float = 0.95, *, test_error: float = math.nan
+    differences: Any,
+    test_train_ratio: float,
+    confidence_level: float = 0.95,
+    *,
+    test_error: float = math.nan,
 ) -> RepeatedDifference:
     """Corrected resampled t-test of Nadeau and Bengio (2003, Machine Learning 52, 239-281).
 
@@ -90,11 +101,15 @@ def corrected_resampled_t(
     variance = float(values.var(ddof=1)) * (1 / n + ratio) if n > 1 else math.nan
     mean = float(values.mean()) if n else math.nan
     reason = "" if n > 1 else f"a variance needs two differences, there are {n}"
-    by_spread = by_student(mean, variance, n - 1.0, confidence_level, (n, left_out), "corrected resampled t", reason)
+    by_spread = by_student(
+        mean, variance, n - 1.0, confidence_level, (n, left_out), "corrected resampled t", reason
+    )
     _check_error(test_error)
     if n < 2 or math.isnan(test_error):
         return by_spread
-    by_rows = by_student(mean, test_error**2, math.inf, confidence_level, (n, left_out), "test rows", "")
+    by_rows = by_student(
+        mean, test_error**2, math.inf, confidence_level, (n, left_out), "test rows", ""
+    )
     wider = by_rows if by_rows.high - by_rows.low > by_spread.high - by_spread.low else by_spread
     return replace(wider, pvalue=max(by_rows.pvalue, by_spread.pvalue), test_rows=True)
 
@@ -136,12 +151,18 @@ def seed_differences(
     has_error = not math.isnan(test_error)
     if n < 2:
         reason = f"the seeds' variance needs two seeds, there are {n}"
-        return by_student(mean, math.nan, math.nan, confidence_level, (n, left_out), "seeds", reason)
+        return by_student(
+            mean, math.nan, math.nan, confidence_level, (n, left_out), "seeds", reason
+        )
     seeds = float(values.var(ddof=1)) / n
     total = seeds + (test_error**2 if has_error else 0.0)
     df = (n - 1.0) * (total / seeds) ** 2 if seeds > 0 else (math.inf if has_error else n - 1.0)
     method = "seeds and test rows" if has_error else "seeds"
-    reason = "" if has_error else "the sampling error of the test rows is unknown: this holds for these test rows only"
+    reason = (
+        ""
+        if has_error
+        else "the sampling error of the test rows is unknown: this holds for these test rows only"
+    )
     return by_student(mean, total, df, confidence_level, (n, left_out), method, reason)
 
 
@@ -151,7 +172,13 @@ def _check_error(test_error: float) -> None:
 
 
 def by_student(
-    mean: float, variance: float, df: float, level: float, blocks: tuple[int, int], method: str, reason: str
+    mean: float,
+    variance: float,
+    df: float,
+    level: float,
+    blocks: tuple[int, int],
+    method: str,
+    reason: str,
 ) -> RepeatedDifference:
     """A mean with the variance of that mean, judged by Student's distribution."""
     check_level(level)
@@ -161,16 +188,29 @@ def by_student(
         return RepeatedDifference(mean, nan, nan, nan, nan, nan, nan, *blocks, method, reason)
     if error == 0 and mean == 0:  # that no block differs does not make the models equal
         reason = reason or "no block differs"
-        return RepeatedDifference(mean, 0.0, df, 0.0, math.nan, math.nan, 1.0, *blocks, method, reason)
+        return RepeatedDifference(
+            mean, 0.0, df, 0.0, math.nan, math.nan, 1.0, *blocks, method, reason
+        )
     if error == 0:
         statistic = math.copysign(math.inf, mean)
-        return RepeatedDifference(mean, 0.0, df, statistic, mean, mean, 0.0, *blocks, method, reason)
+        return RepeatedDifference(
+            mean, 0.0, df, statistic, mean, mean, 0.0, *blocks, method, reason
+        )
     statistic = mean / error
     quantile = normal_quantile(level) if math.isinf(df) else float(stdtrit(df, 0.5 + level / 2))
     tail = ndtr(-abs(statistic)) if math.isinf(df) else stdtr(df, -abs(statistic))
     reach = quantile * error
     return RepeatedDifference(
-        mean, error, df, statistic, mean - reach, mean + reach, 2 * float(tail), *blocks, method, reason
+        mean,
+        error,
+        df,
+        statistic,
+        mean - reach,
+        mean + reach,
+        2 * float(tail),
+        *blocks,
+        method,
+        reason,
     )
 
 
@@ -228,7 +268,10 @@ class Pairwise:
         rows = [
             {"first": pair.first, "second": pair.second}
             | vars(pair.difference)
-            | {"adjusted_pvalue": pair.adjusted_pvalue, "apart": self.apart(pair.first, pair.second)}
+            | {
+                "adjusted_pvalue": pair.adjusted_pvalue,
+                "apart": self.apart(pair.first, pair.second),
+            }
             for pair in self.pairs
         ]
         return pd.DataFrame(rows)
@@ -244,5 +287,7 @@ def compare_all(
     models = list(combinations(range(len(order)), 2))
     results = [test(i, j) for i, j in models]
     adjusted = holm([one.pvalue for one in results])
-    pairs = tuple(Pair(i, j, one, p) for (i, j), one, p in zip(models, results, adjusted, strict=True))
+    pairs = tuple(
+        Pair(i, j, one, p) for (i, j), one, p in zip(models, results, adjusted, strict=True)
+    )
     return Pairwise(pairs, order, confidence_level, *blocks)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_SAME = 40  # bits: values that agree in so many of the largest one's are equal, whatever their last digits say
+# bits: values that agree in so many of the largest one's are equal, whatever their last digits say
+_SAME = 40
 
 
 def as_scores(scores: Any) -> FloatArray:
@@ -31,7 +32,9 @@ def as_scores(scores: Any) -> FloatArray:
         raise ValueError(f"scores must have shape (blocks >= 1, models >= 1), got {matrix.shape}")
     if np.isinf(matrix).any():
         block, model = (int(v) for v in np.argwhere(np.isinf(matrix))[0])
-        raise ValueError(f"scores must be finite or NaN, got {matrix[block, model]} in block {block} of model {model}")
+        raise ValueError(
+            f"scores must be finite or NaN, got {matrix[block, model]} in block {block} of model {model}"
+        )
     return matrix
 
 
@@ -42,9 +45,13 @@ def as_names(names: Sequence[str] | None, n_models: int) -> tuple[str, ...]:
     """
     chosen = tuple(str(v) for v in (range(n_models) if names is None else names))
     if len(chosen) != n_models:
-        raise ValueError(f"there must be one name per model, got {len(chosen)} names for {n_models} models")
+        raise ValueError(
+            f"there must be one name per model, got {len(chosen)} names for {n_models} models"
+        )
     if len(set(chosen)) < n_models:
-        raise ValueError(f"names must differ, got {next(v for v in chosen if chosen.count(v) > 1)!r} twice")
+        raise ValueError(
+            f"names must differ, got {next(v for v in chosen if chosen.count(v) > 1)!r} twice"
+        )
     return chosen
 
 
@@ -57,7 +64,9 @@ def as_differences(differences: Any) -> tuple[FloatArray, int]:
     if values.ndim != 1:
         raise ValueError(f"differences must have shape (blocks,), got {values.shape}")
     if np.isinf(values).any():
-        raise ValueError(f"differences must be finite or NaN, got one in block {int(np.argmax(np.isinf(values)))}")
+        raise ValueError(
+            f"differences must be finite or NaN, got one in block {int(np.argmax(np.isinf(values)))}"
+        )
     defined = values[~np.isnan(values)]
     return defined, len(values) - len(defined)
 
@@ -83,7 +92,10 @@ def order_by_mean(scores: FloatArray) -> tuple[int, ...]:
     """Models by mean, then as given."""
     if not len(scores):
         return tuple(range(scores.shape[1]))
-    return tuple(int(v) for v in np.argsort(-settled(scores.mean(axis=0), np.abs(scores).max()), kind="stable"))
+    return tuple(
+        int(v)
+        for v in np.argsort(-settled(scores.mean(axis=0), np.abs(scores).max()), kind="stable")
+    )
 
 
 @dataclass(frozen=True)
@@ -147,5 +159,9 @@ def summary(scores: Any, names: Sequence[str] | None = None) -> Summary:
             rows.append(ModelSummary(name, math.nan, math.nan, math.nan, math.nan, 0))
             continue
         sd = float(values.std(ddof=1)) if n > 1 else math.nan
-        rows.append(ModelSummary(name, float(values.mean()), sd, float(values.min()), float(values.max()), n))
+        rows.append(
+            ModelSummary(
+                name, float(values.mean()), sd, float(values.min()), float(values.max()), n
+            )
+        )
     return Summary(tuple(rows), len(whole), left_out)

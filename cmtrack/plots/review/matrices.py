@@ -32,7 +32,8 @@ from cmtrack.plots.style import (
 
 from ._layout import BoolArray, caption_under, left_out, number
 
-_ACROSS = 0.22  # inches between matrices; above each row of them there is room for three lines of a name
+# inches between matrices; above each row of them there is room for three lines of a name
+_ACROSS = 0.22
 _ABOVE = 0.6
 
 
@@ -64,21 +65,36 @@ def plot_matrices(
     columns = {1: 1, 2: 2, 4: 2}.get(n, 3)
     n_rows = math.ceil(n / columns)
     places = [
-        ((i % columns) * (side + _ACROSS), (n_rows - 1 - i // columns) * (side + _ABOVE), side, side)
+        (
+            (i % columns) * (side + _ACROSS),
+            (n_rows - 1 - i // columns) * (side + _ABOVE),
+            side,
+            side,
+        )
         for i in range(n)
-    ]  # fmt: skip
+    ]
     figure, panels = inch_figure(places)
     names = text.short_names(labels, 30)
     totals = [values.sum(axis=1) for values in counts]
     alike = all(np.allclose(total, totals[0]) for total in totals)
-    row_names = [f"{k} (n={text.count_text(t)})" for k, t in zip(names, totals[0], strict=True)] if alike else names
-    longest = max(text.text_width(text.count_text(value), _font(cell)) for values in counts for value in values.flat)
+    row_names = (
+        [f"{k} (n={text.count_text(t)})" for k, t in zip(names, totals[0], strict=True)]
+        if alike
+        else names
+    )
+    longest = max(
+        text.text_width(text.count_text(value), _font(cell))
+        for values in counts
+        for value in values.flat
+    )
     write = cell.points >= 20 and longest <= 0.95 * cell.points
     norm, ticks, scale = heat.share_scale(write)
     step, last = 1, panels[0]
     for i, (ax, values, total) in enumerate(zip(panels, counts, totals, strict=True)):
         shares = heat.row_shares(values, total)
-        image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(heat.pale_rows(total)))
+        image = heat.draw_image(
+            ax, shares, hit_map(), norm, strength=heat.row_strength(heat.pale_rows(total))
+        )
         heat.hatch_rows(ax, np.flatnonzero(total <= 0), size)
         heat.frame_cells(ax, [(k, k) for k in range(size) if total[k] > 0], cell)
         if write:
@@ -86,19 +102,25 @@ def plot_matrices(
         step = heat.name_ticks(ax, names, row_names, cell, range(size))
         ax.tick_params(labelleft=i % columns == 0, labelbottom=i + columns >= n)
         name = text.wrap(titles[i], wide)
-        ax.set_title(name, fontsize=TEXT_SIZE if name.count("\n") < 2 else SMALL_SIZE, color=INK, pad=5)
+        ax.set_title(
+            name, fontsize=TEXT_SIZE if name.count("\n") < 2 else SMALL_SIZE, color=INK, pad=5
+        )
         if i == min(columns, n) - 1:
             heat.colour_bar(ax, image, f"share of the actual class{scale}", ticks)
         across = "predicted class" + heat.thinned(step) if i + columns >= n else ""
         name_axes(ax, across, "actual class" + heat.thinned(step) if i % columns == 0 else "", None)
         last = ax if i % columns == 0 else last
     few = int(heat.pale_rows(totals[0]).sum())
-    lines = left_out(len(matrices), n, "matrices") + heat.notes(names, int((totals[0] <= 0).sum()), few)
+    lines = left_out(len(matrices), n, "matrices") + heat.notes(
+        names, int((totals[0] <= 0).sum()), few
+    )
     width = columns * (side + _ACROSS) * 72
     caption_under(last, last.xaxis.label, lines, max(width, 200.0))
     if title is not None:
         pad = 12 + 14 * max(1, panels[0].get_title().count("\n") + 1)
-        write_beside(panels[0], title, (0, 1), (0, pad), "axes fraction", va="bottom", size=TITLE_SIZE)
+        write_beside(
+            panels[0], title, (0, 1), (0, pad), "axes fraction", va="bottom", size=TITLE_SIZE
+        )
     return fit(figure)
 
 
@@ -173,10 +195,17 @@ def plot_matrix_difference(
     a, b = map(quoted, text.short_names([first, second], 40))
 
     steady = values if (sizes < heat.FEW).all() else values[sizes >= heat.FEW]
-    top = _top(values[marked] if marked.any() else steady, tested=significant is not None and not marked.any())
-    strength = np.where(marked, 1.0, NOT_SIGNIFICANT) if significant is not None else np.ones((size, size))
+    top = _top(
+        values[marked] if marked.any() else steady,
+        tested=significant is not None and not marked.any(),
+    )
+    strength = (
+        np.where(marked, 1.0, NOT_SIGNIFICANT) if significant is not None else np.ones((size, size))
+    )
     strength = strength * heat.row_strength(heat.pale_rows(sizes))
-    image = heat.draw_image(ax, good, difference_map(), _norm(top, linear=cell.holds_text), strength=strength)
+    image = heat.draw_image(
+        ax, good, difference_map(), _norm(top, linear=cell.holds_text), strength=strength
+    )
     empty = np.flatnonzero(np.isnan(values).all(axis=1))
     heat.hatch_rows(ax, empty, size)
     heat.frame_cells(ax, [(i, i) for i in range(size) if i not in empty], cell, edge=FRAME)
@@ -185,14 +214,22 @@ def plot_matrix_difference(
         content = _change_text(values, counts if cell.holds_two_lines else None)
         heat.write_cells(ax, image, good, content, font, bold=marked)
         heat.frame_cells(ax, np.argwhere(marked)[:, ::-1].tolist(), cell)
-    for marker, label, cells in (("^", "_better", marked & (good > 0)), ("v", "_worse", marked & (good < 0))):
+    for marker, label, cells in (
+        ("^", "_better", marked & (good > 0)),
+        ("v", "_worse", marked & (good < 0)),
+    ):
         _mark(ax, cells, marker, label, cell)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     scale = "" if cell.holds_text else " on a square-root scale"
     heat.colour_bar(ax, image, f"← worse | percentage points{scale} | better →", _bar_ticks(top))
-    name_axes(ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title)
-    caption_below(ax, _reading(a, b, cell, marked, significant is not None, counts is not None)
-                  + heat.notes(names, empty.size, int(heat.pale_rows(sizes).sum())))  # fmt: skip
+    name_axes(
+        ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title
+    )
+    caption_below(
+        ax,
+        _reading(a, b, cell, marked, significant is not None, counts is not None)
+        + heat.notes(names, empty.size, int(heat.pale_rows(sizes).sum())),
+    )
     return page.finish()
 
 
@@ -208,16 +245,37 @@ def _mark(ax: Axes, cells: BoolArray, marker: str, label: str, cell: heat.Cell) 
     if not rows.size:
         return
     aside = 0.36 if cell.holds_text else 0.0
-    size = float(np.clip(0.12 * cell.points, 3.0, 6.0)) if cell.holds_text else float(np.clip(0.4 * cell.points, 2, 5))
+    size = (
+        float(np.clip(0.12 * cell.points, 3.0, 6.0))
+        if cell.holds_text
+        else float(np.clip(0.4 * cell.points, 2, 5))
+    )
     ax.plot(
-        columns + aside, rows - aside, linestyle="none", marker=marker, markersize=size, color=INK,
-        markeredgecolor="white", markeredgewidth=0.4, zorder=3.2, label=label,
-    )  # fmt: skip
+        columns + aside,
+        rows - aside,
+        linestyle="none",
+        marker=marker,
+        markersize=size,
+        color=INK,
+        markeredgecolor="white",
+        markeredgewidth=0.4,
+        zorder=3.2,
+        label=label,
+    )
 
 
 def difference_map() -> Colormap:
     """Orange (bad) over white (no difference) to blue (good)."""
-    return ramp("cmtrack_difference", "#b34e00", "#e07b2e", "#f8c9a0", "#ffffff", "#a8d0ec", "#3a94cc", "#0067a3")
+    return ramp(
+        "cmtrack_difference",
+        "#b34e00",
+        "#e07b2e",
+        "#f8c9a0",
+        "#ffffff",
+        "#a8d0ec",
+        "#3a94cc",
+        "#0067a3",
+    )
 
 
 def _norm(top: float, *, linear: bool) -> Normalize:
@@ -250,15 +308,21 @@ def _bar_ticks(top: float) -> dict[float, str]:
     return {-mark: name for mark, name in reversed(names.items())} | {0.0: "0"} | names
 
 
-def _reading(first: str, second: str, cell: heat.Cell, marked: BoolArray, tested: bool, counted: bool) -> list[str]:
+def _reading(
+    first: str, second: str, cell: heat.Cell, marked: BoolArray, tested: bool, counted: bool
+) -> list[str]:
     lines = [
         f"Blue ▲: {second} does better than {first} here (more on the diagonal, less off it). Orange ▼: it does worse."
     ]
     if cell.holds_text:
         below = " (in brackets: samples)" if counted and cell.holds_two_lines else ""
-        lines.append(f"Numbers: percentage points of the actual class{below}, {second} minus {first}.")
+        lines.append(
+            f"Numbers: percentage points of the actual class{below}, {second} minus {first}."
+        )
     if tested:
         sign = "bold number" if cell.holds_text else "triangle"
         cells = f"{int(marked.sum())} of {marked.size} cells"
-        lines.append(f"Full colour, {sign}: significant difference ({cells}). Pale: not significant.")
+        lines.append(
+            f"Full colour, {sign}: significant difference ({cells}). Pale: not significant."
+        )
     return lines

@@ -54,7 +54,9 @@ def plot_metric_heatmap(
     table = np.asarray(values, dtype=np.float64)
     n_runs, n_metrics = table.shape
     page, ax = sheet(ax, (n_metrics * _WIDTH, n_runs * _HEIGHT))
-    spread = np.full(table.shape, np.nan) if errors is None else np.asarray(errors, dtype=np.float64)
+    spread = (
+        np.full(table.shape, np.nan) if errors is None else np.asarray(errors, dtype=np.float64)
+    )
     position = column_tones(table, better, spread)
     image = heat.draw_image(ax, position, _tone_map(), Normalize(0.0, 1.0), aspect="auto")
     places = [decimals(table[:, j]) for j in range(n_metrics)]
@@ -67,7 +69,9 @@ def plot_metric_heatmap(
     shown = text.short_names(names, 40)
     ax.set_yticks(range(n_runs), shown, fontsize=SMALL_SIZE + 0.5, color=INK)
     metrics = text.short_names(metric_titles, 36)
-    _name_metrics(ax, [f"{name} {_ARROWS[word]}" for name, word in zip(metrics, better, strict=True)])
+    _name_metrics(
+        ax, [f"{name} {_ARROWS[word]}" for name, word in zip(metrics, better, strict=True)]
+    )
     lines = _explanations(table, position, better, spread)
     if tied is not None:
         for words, bold in zip(ax.get_yticklabels(), tied, strict=True):
@@ -111,23 +115,37 @@ def _name_metrics(ax: Axes, titles: Sequence[str]) -> None:
     """Names over the columns: in up to three lines if they fit, else slanted."""
     room = 0.95 * extent_points(ax)[0] / len(titles)
     wrapped = [text.wrap(name, int(text.characters(room, SMALL_SIZE))) for name in titles]
-    flat = all(name.count("\n") < 3 and text.text_width(name, SMALL_SIZE) <= room for name in wrapped)
+    flat = all(
+        name.count("\n") < 3 and text.text_width(name, SMALL_SIZE) <= room for name in wrapped
+    )
     turn: dict[str, Any] = {} if flat else {"rotation": 40, "ha": "left", "rotation_mode": "anchor"}
     ax.xaxis.tick_top()
-    ax.set_xticks(range(len(titles)), wrapped if flat else titles, fontsize=SMALL_SIZE, color=INK, **turn)
+    ax.set_xticks(
+        range(len(titles)), wrapped if flat else titles, fontsize=SMALL_SIZE, color=INK, **turn
+    )
     ax.tick_params(which="both", length=0)
 
 
-def _explanations(values: FloatArray, position: FloatArray, better: Sequence[str], errors: FloatArray) -> list[str]:
+def _explanations(
+    values: FloatArray, position: FloatArray, better: Sequence[str], errors: FloatArray
+) -> list[str]:
     arrows = [arrow for arrow in _WORDS if arrow in {_ARROWS[word] for word in better}]
     lines = ["; ".join(f"{arrow} {_WORDS[arrow]}" for arrow in arrows) + "."]
     measured = (np.isfinite(errors) & (errors > 0)).any(axis=0)
     scale = "White: at most one standard error behind the best of the column. The deeper the orange, the farther behind"
-    scale += f"; deepest from {_LARGEST:.0f} standard errors on." if np.nanmax(position, initial=0) >= 1 else "."
+    scale += (
+        f"; deepest from {_LARGEST:.0f} standard errors on."
+        if np.nanmax(position, initial=0) >= 1
+        else "."
+    )
     if measured.any():
         lines.append(scale)
     if not measured.all() and len(values) > 1:
-        which = "Columns without a standard error" if measured.any() else "Orange: behind the best of the column"
+        which = (
+            "Columns without a standard error"
+            if measured.any()
+            else "Orange: behind the best of the column"
+        )
         lines.append(f"{which}: the middle tone is the median distance.")
     undefined = int(np.isnan(position).sum())
     if undefined:

@@ -78,13 +78,22 @@ def plot_roc_overlay(
     relative = runs.areas / np.where(runs.ceilings > 0, runs.ceilings, np.nan)
     page, ax = sheet(ax, (5.0, 5.0))
     for top in runs.reached:
-        ax.plot([0, 1], [0, top], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_chance")
-    words = [f"AUC {runs.number(i)}{_ceiling_text(runs.ceilings[i], relative[i])}" for i in range(runs.shown)]
+        ax.plot(
+            [0, 1], [0, top], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_chance"
+        )
+    words = [
+        f"AUC {runs.number(i)}{_ceiling_text(runs.ceilings[i], relative[i])}"
+        for i in range(runs.shown)
+    ]
     runs.draw(ax, words)
     for colour, top in runs.capped:
         ax.plot([1.01, 1.06], [top, top], color=colour, **_CEILING)
     unit_square(ax, "false positive rate", "recall" + of_positive(positive), title)
-    chance = "Dotted lines: chance, up to the ceiling of each curve." if runs.capped else "Dotted diagonal: chance."
+    chance = (
+        "Dotted lines: chance, up to the ceiling of each curve."
+        if runs.capped
+        else "Dotted diagonal: chance."
+    )
     ceiling = (
         "Dashes right of the frame: the ceiling, the largest share of positives that a curve can reach. Compare "
         "normalised areas (area / ceiling; chance is 0.5): areas under different ceilings are not comparable."
@@ -117,8 +126,18 @@ def plot_precision_recall_overlay(
     runs = _Runs(curves, areas, intervals, ceilings, max_curves, places)
     page, ax = sheet(ax, (5.0, 5.0))
     for top in runs.reached:
-        ax.plot([0, top], [top * prevalence] * 2, color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
-    words = [f"average precision {runs.number(i)}{_ceiling_text(runs.ceilings[i])}" for i in range(runs.shown)]
+        ax.plot(
+            [0, top],
+            [top * prevalence] * 2,
+            color=MUTED,
+            linewidth=0.8,
+            linestyle=":",
+            label="_chance",
+        )
+    words = [
+        f"average precision {runs.number(i)}{_ceiling_text(runs.ceilings[i])}"
+        for i in range(runs.shown)
+    ]
     runs.draw(ax, words, [steps(*points) for points in runs.points], "steps-pre")
     for colour, top in runs.capped:
         ax.plot([top, top], [1.01, 1.06], color=colour, **_CEILING)
@@ -156,7 +175,10 @@ def plot_reliability_overlay(
     ends = [f"; {word}" if word else "" for word in words or [""] * len(curves)]
     limits = [(float(low), float(high)) for low, high in runs.limits]
     numbers = [upper_bound(runs.areas[i], limits[i]) or runs.number(i) for i in range(runs.shown)]
-    legend = [f"calibration error {number}{words_of}" for number, words_of in zip(numbers, ends, strict=False)]
+    legend = [
+        f"calibration error {number}{words_of}"
+        for number, words_of in zip(numbers, ends, strict=False)
+    ]
     runs.draw(ax, legend, drawstyle="steps-mid")
     score = "score" if event is None else f"score: probability of {text.brief(event, 28)}"
     unit_square(ax, score, "observed share", title)
@@ -167,22 +189,40 @@ def plot_reliability_overlay(
     return page.finish()
 
 
-_CEILING: dict[str, Any] = {"linewidth": 1.7, "linestyle": (0, (2.5, 1)), "clip_on": False, "label": "_ceiling"}
+_CEILING: dict[str, Any] = {
+    "linewidth": 1.7,
+    "linestyle": (0, (2.5, 1)),
+    "clip_on": False,
+    "label": "_ceiling",
+}
 
 
 class _Runs:
     """Curves of runs with their numbers and intervals; the first ones are shown."""
 
     def __init__(
-        self, curves: Curves, areas: npt.ArrayLike, intervals: npt.ArrayLike | None, ceilings: npt.ArrayLike | None,
-        max_curves: int, places: Sequence[int] | None,
-    ) -> None:  # fmt: skip
+        self,
+        curves: Curves,
+        areas: npt.ArrayLike,
+        intervals: npt.ArrayLike | None,
+        ceilings: npt.ArrayLike | None,
+        max_curves: int,
+        places: Sequence[int] | None,
+    ) -> None:
         n_runs = len(curves)
         self.names = text.short_names([name for name, _, _ in curves], 40)
-        self.points = [(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for _, x, y in curves]
+        self.points = [
+            (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for _, x, y in curves
+        ]
         self.areas = np.asarray(areas, dtype=np.float64)
-        self.limits = np.full((n_runs, 2), np.nan) if intervals is None else np.asarray(intervals, dtype=np.float64)
-        self.ceilings = np.ones(n_runs) if ceilings is None else np.asarray(ceilings, dtype=np.float64)
+        self.limits = (
+            np.full((n_runs, 2), np.nan)
+            if intervals is None
+            else np.asarray(intervals, dtype=np.float64)
+        )
+        self.ceilings = (
+            np.ones(n_runs) if ceilings is None else np.asarray(ceilings, dtype=np.float64)
+        )
         self.shown = min(n_runs, max_curves)
         self.places = range(n_runs) if places is None else places
 
@@ -213,18 +253,30 @@ class _Runs:
     ) -> None:
         """Draw the shown curves, or given points of them, with legend texts."""
         open_axes(ax)
-        for i, (xy, text_of) in enumerate(zip((points or self.points)[: self.shown], words, strict=True)):
+        for i, (xy, text_of) in enumerate(
+            zip((points or self.points)[: self.shown], words, strict=True)
+        ):
             place = self.places[i]
             colour, dashes = line_style(place)
             ax.plot(
-                *xy, color=colour, linestyle=dashes, linewidth=1.7,
-                label=f"{self.names[i]}: {text_of}", zorder=3 - i / len(self.names), clip_on=False, drawstyle=drawstyle,
+                *xy,
+                color=colour,
+                linestyle=dashes,
+                linewidth=1.7,
+                label=f"{self.names[i]}: {text_of}",
+                zorder=3 - i / len(self.names),
+                clip_on=False,
+                drawstyle=drawstyle,
                 gid=f"{RUN}{place}",
-            )  # fmt: skip
+            )
 
     def explain(self, ax: Axes, first: str, interval: str, ceiling: str = "") -> None:
         """The legend and the captions on the dotted line, left-out runs, names, intervals and ceilings."""
-        lines = [first, *left_out(len(self.names), self.shown, "curves"), *text.numbered(self.names[: self.shown])]
+        lines = [
+            first,
+            *left_out(len(self.names), self.shown, "curves"),
+            *text.numbered(self.names[: self.shown]),
+        ]
         if np.isfinite(self.limits[: self.shown]).any():
             lines.append(f"In brackets: the {interval} by itself.")
         lines += [ceiling] if self.capped else []
@@ -234,4 +286,6 @@ class _Runs:
 def _ceiling_text(ceiling: float, normalized: float | None = None) -> str:
     if not ceiling < 1:
         return ""
-    return f", ceiling {ceiling:.3f}" + ("" if normalized is None else f", normalised {text.number_text(normalized)}")
+    return f", ceiling {ceiling:.3f}" + (
+        "" if normalized is None else f", normalised {text.number_text(normalized)}"
+    )

@@ -76,7 +76,11 @@ def plot_metric_against_parameter(
     x_title, y_title = (text.brief(t, 48) for t in (parameter, metric_title))
     log = " (log scale)" if ax.get_xscale() == "log" else ""
     name_axes(ax, x_title + log, y_title, title)
-    lines = ["Grey line: mean of the runs at each value."] if means and distinct.size < drawn.size else []
+    lines = (
+        ["Grey line: mean of the runs at each value."]
+        if means and distinct.size < drawn.size
+        else []
+    )
     if np.isfinite(limits[shown]).all(axis=1).any():
         lines.append("Bars: the interval of each value by itself.")
     if not shown.all():
@@ -105,7 +109,8 @@ def _name_values(ax: Axes, distinct: FloatArray) -> None:
         ax.set_xlim(low - margin, high + margin)
         gaps = np.diff(distinct) / (high - low) if high > low else np.ones(1)
     widest = max(len(f"{value:g}") for value in distinct)
-    if gaps.min() * extent_points(ax)[0] > 0.7 * SMALL_SIZE * (widest + 1):  # name the values that were tried
+    # name the values that were tried
+    if gaps.min() * extent_points(ax)[0] > 0.7 * SMALL_SIZE * (widest + 1):
         ax.set_xticks(distinct.tolist(), [f"{value:g}" for value in distinct], fontsize=SMALL_SIZE)
     elif ax.get_xscale() == "log":
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -113,32 +118,60 @@ def _name_values(ax: Axes, distinct: FloatArray) -> None:
 
 
 def _draw_runs(
-    ax: Axes, where: FloatArray, value: FloatArray, limits: FloatArray, same: BoolArray, chosen: BoolArray
+    ax: Axes,
+    where: FloatArray,
+    value: FloatArray,
+    limits: FloatArray,
+    same: BoolArray,
+    chosen: BoolArray,
 ) -> None:
     ends = np.concatenate([value, limits[np.isfinite(limits).all(axis=1)].ravel()])
     if ends.size:
         margin = 0.06 * float(np.ptp(ends)) or 0.05 * (abs(float(ends[0])) or 1.0)
         ax.ticklabel_format(axis="y", style="plain", useOffset=False)
         ax.set_ylim(float(ends.min()) - margin, float(ends.max()) + margin)
-    for x, y, both, tied, marked, aside in zip(where, value, limits, same, chosen, _sideways(ax, where), strict=True):
+    for x, y, both, tied, marked, aside in zip(
+        where, value, limits, same, chosen, _sideways(ax, where), strict=True
+    ):
         colour, marker = (BLUE, "o") if tied else (ORANGE, "s")
         place = ax.transData + ScaledTranslation(aside / 72, 0, root_figure(ax).dpi_scale_trans)
         if np.isfinite(both).all():
             ax.plot(
-                [x, x], both, color=colour, linewidth=1.4, marker="_", markersize=5, zorder=2.5,
-                transform=place, scalex=False, scaley=False, label="_interval",
-            )  # fmt: skip
+                [x, x],
+                both,
+                color=colour,
+                linewidth=1.4,
+                marker="_",
+                markersize=5,
+                zorder=2.5,
+                transform=place,
+                scalex=False,
+                scaley=False,
+                label="_interval",
+            )
         ax.plot(
-            [x], [y], marker="*" if marked else marker, markersize=13 if marked else 5.5,
-            color=colour, markeredgecolor="white", markeredgewidth=0.8, linestyle="none", zorder=4 if marked else 3,
-            transform=place, scalex=False, scaley=False, label="_highlight" if marked else "_run",
-        )  # fmt: skip
+            [x],
+            [y],
+            marker="*" if marked else marker,
+            markersize=13 if marked else 5.5,
+            color=colour,
+            markeredgecolor="white",
+            markeredgewidth=0.8,
+            linestyle="none",
+            zorder=4 if marked else 3,
+            transform=place,
+            scalex=False,
+            scaley=False,
+            label="_highlight" if marked else "_run",
+        )
 
 
 def _sideways(ax: Axes, where: FloatArray) -> FloatArray:
     """Horizontal jitter of each run in points, so that runs of one value do not hide each other."""
     distinct = np.unique(where)
-    pixels = ax.transData.transform(np.column_stack([distinct, np.full(distinct.size, np.mean(ax.get_ylim()))]))[:, 0]
+    pixels = ax.transData.transform(
+        np.column_stack([distinct, np.full(distinct.size, np.mean(ax.get_ylim()))])
+    )[:, 0]
     gap = float(np.diff(pixels).min()) * 72 / root_figure(ax).dpi if distinct.size > 1 else np.inf
     aside = np.zeros(where.size)
     for value in distinct:

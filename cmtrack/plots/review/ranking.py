@@ -90,14 +90,25 @@ def plot_ranking(
     high = n * _ROW + 0.1
     texts = _numbers(value, limits, sign=False), _numbers(gap, gap_limits, sign=True)
     columns = [max(map(len, words)) * 0.56 * _FONT / 72 + 0.3 for words in texts]
-    figure, (left, right) = inch_figure([(0, 0, _WIDTH, high), (_WIDTH + columns[0] + 0.12, 0, _WIDTH, high)])
+    figure, (left, right) = inch_figure(
+        [(0, 0, _WIDTH, high), (_WIDTH + columns[0] + 0.12, 0, _WIDTH, high)]
+    )
     right.sharey(left)
     star = chosen if chosen is not None and chosen < n else None
     metric = text.brief(metric_title, 44)
     level = text.percent_text(confidence_level)
 
     beyond = [
-        _draw_panel(left, value, limits, texts[0], same, star, 1 + columns[0] / _WIDTH, better == "nearest zero"),
+        _draw_panel(
+            left,
+            value,
+            limits,
+            texts[0],
+            same,
+            star,
+            1 + columns[0] / _WIDTH,
+            better == "nearest zero",
+        ),
         _draw_panel(right, gap, gap_limits, texts[1], same, star, 1 + columns[1] / _WIDTH, True),
     ]
     name_axes(left, f"{text.wrap(metric, 36)}\n({BETTER[better]})", "", None)
@@ -108,7 +119,9 @@ def plot_ranking(
     legend = _legend(left, same, level, star is not None)
     lines = left_out(n_runs, n, "runs")
     if chosen is not None and star is None:
-        lines.append(f"The chosen run, {quoted(short[chosen])}, is number {chosen + 1} of {n_runs}.")
+        lines.append(
+            f"The chosen run, {quoted(short[chosen])}, is number {chosen + 1} of {n_runs}."
+        )
     lines += _explanations(limits, gap_limits, level, wider)
     lines += text.numbered(short[:n])
     if any(beyond):
@@ -132,18 +145,24 @@ def _name_rows(left: Axes, right: Axes, names: Sequence[str], star: int | None) 
 
 def _legend(ax: Axes, tied: BoolArray, level: str, star: bool) -> Artist:
     def handle(colour: str, marker: str, label: str, size: float = 5.5) -> Line2D:
-        return Line2D([], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label)
+        return Line2D(
+            [], [], color=colour, marker=marker, markersize=size, linewidth=1.6, label=label
+        )
 
     handles = [handle(BLUE, "o", f"{MAY_BE_BEST} ({level})")] if tied.any() else []
     if not tied.all():
         handles.append(handle(ORANGE, "s", f"{RULED_OUT} ({level})"))
     if star:
-        handles.append(Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen"))
+        handles.append(
+            Line2D([], [], color=INK, marker="*", markersize=10, linestyle="none", label="chosen")
+        )
     drop = 22 + 12 * (1 + ax.get_xlabel().count("\n"))  # under the tick and axis labels
     return legend_below(ax, handles, drop, handlelength=2.2, ncols=3)
 
 
-def _explanations(limits: FloatArray, gap_limits: FloatArray, level: str, picked: BoolArray) -> list[str]:
+def _explanations(
+    limits: FloatArray, gap_limits: FloatArray, level: str, picked: BoolArray
+) -> list[str]:
     lines = []
     if np.isfinite(limits).any():
         lines.append(f"Left: {level} interval of each value; do not compare these.")
@@ -159,19 +178,26 @@ def _explanations(limits: FloatArray, gap_limits: FloatArray, level: str, picked
 
 _FONT = 7.5  # of the numbers
 _FAR = 6.0  # times the median distance from the first row: beyond, a row does not stretch the axis
-_WIDE = 3.0  # times the median half-width of the intervals of tied rows: nor does what reaches further
+# times the median half-width of the intervals of tied rows: nor does what reaches further
+_WIDE = 3.0
 
 
-def _range(centres: FloatArray, limits: FloatArray, tied: BoolArray, zero: bool) -> tuple[float, float]:
+def _range(
+    centres: FloatArray, limits: FloatArray, tied: BoolArray, zero: bool
+) -> tuple[float, float]:
     """Axis limits around all rows except outliers in position or width."""
     distance = np.abs(centres - centres[0])
     others = distance[1:][np.isfinite(distance[1:]) & (distance[1:] > 0)]
     near = distance <= (_FAR * np.median(others) if others.size else np.inf)
     arms = np.abs(limits - centres[:, None]).max(axis=1)
-    usual = arms[np.isfinite(arms) & tied] if np.isfinite(arms[tied]).any() else arms[np.isfinite(arms)]
+    usual = (
+        arms[np.isfinite(arms) & tied] if np.isfinite(arms[tied]).any() else arms[np.isfinite(arms)]
+    )
     most = _WIDE * np.median(usual) if usual.size else np.inf
     limits = np.clip(limits, (centres - most)[:, None], (centres + most)[:, None])
-    reached = np.concatenate([centres[near], limits[near].ravel(), limits[:1].ravel(), [0.0] * zero])
+    reached = np.concatenate(
+        [centres[near], limits[near].ravel(), limits[:1].ravel(), [0.0] * zero]
+    )
     reached = reached[np.isfinite(reached)]
     if not reached.size:
         return -1.0, 1.0
@@ -181,9 +207,15 @@ def _range(centres: FloatArray, limits: FloatArray, tied: BoolArray, zero: bool)
 
 
 def _draw_panel(
-    ax: Axes, centres: FloatArray, limits: FloatArray, texts: Sequence[str], tied: BoolArray, star: int | None,
-    reach: float, zero: bool,
-) -> bool:  # fmt: skip
+    ax: Axes,
+    centres: FloatArray,
+    limits: FloatArray,
+    texts: Sequence[str],
+    tied: BoolArray,
+    star: int | None,
+    reach: float,
+    zero: bool,
+) -> bool:
     """Dots, intervals and their numbers in rows, bands up to `reach` panel widths; `zero`: with a line there.
 
     Returns whether a row, or an end of its interval, lies beyond the axis.
@@ -192,20 +224,45 @@ def _draw_panel(
     ax.spines["left"].set_visible(False)
     low, high = _range(centres, limits, tied, zero)
     across = ax.get_yaxis_transform()
-    look: dict[str, Any] = {"transform": across, "facecolor": BAND, "edgecolor": "none", "zorder": 0.2}
+    look: dict[str, Any] = {
+        "transform": across,
+        "facecolor": BAND,
+        "edgecolor": "none",
+        "zorder": 0.2,
+    }
     for top in np.flatnonzero(tied & ~tied.all()) - 0.5:
         ax.add_patch(Rectangle((0.0, float(top)), reach, 1, clip_on=False, **look))
     beyond = False
     for row, (centre, (start, stop)) in enumerate(zip(centres, limits, strict=True)):
         colour, marker = (BLUE, "o") if tied[row] else (ORANGE, "s")
         if np.isfinite(start) and np.isfinite(stop):
-            ax.plot([start, stop], [row, row], color=colour, linewidth=1.6, solid_capstyle="butt", zorder=2,
-                    gid=f"{RUN}{row}")  # fmt: skip
-            for end, arrow, there in ((low, "<", start < low < stop), (high, ">", start < high < stop)):
+            ax.plot(
+                [start, stop],
+                [row, row],
+                color=colour,
+                linewidth=1.6,
+                solid_capstyle="butt",
+                zorder=2,
+                gid=f"{RUN}{row}",
+            )
+            for end, arrow, there in (
+                (low, "<", start < low < stop),
+                (high, ">", start < high < stop),
+            ):
                 if there:
                     beyond = True
-                    ax.plot([end], [row], marker=arrow, markersize=5.0, color=colour, markeredgecolor="none",
-                            linestyle="none", zorder=2.5, clip_on=False, gid=f"{RUN}{row}")  # fmt: skip
+                    ax.plot(
+                        [end],
+                        [row],
+                        marker=arrow,
+                        markersize=5.0,
+                        color=colour,
+                        markeredgecolor="none",
+                        linestyle="none",
+                        zorder=2.5,
+                        clip_on=False,
+                        gid=f"{RUN}{row}",
+                    )
         if not np.isfinite(centre):
             continue
         where = float(np.clip(centre, low, high))
@@ -215,8 +272,19 @@ def _draw_panel(
             marker, size = (">" if centre > high else "<"), 7.0
         elif row == star:
             marker, size = "*", 12.0
-        ax.plot([where], [row], marker=marker, markersize=size, color=colour, markeredgecolor="white",
-                markeredgewidth=0.6, linestyle="none", zorder=3, clip_on=False, gid=f"{RUN}{row}")  # fmt: skip
+        ax.plot(
+            [where],
+            [row],
+            marker=marker,
+            markersize=size,
+            color=colour,
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+            linestyle="none",
+            zorder=3,
+            clip_on=False,
+            gid=f"{RUN}{row}",
+        )
     if zero:
         ax.axvline(0.0, color=INK, linewidth=0.9, zorder=1.5)
     ax.set_xlim(low, high)
@@ -224,7 +292,17 @@ def _draw_panel(
     ax.ticklabel_format(axis="x", style="plain", useOffset=False)  # no "+8.7e-1" at the axis
     beside = across + ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
     for row, words in enumerate(texts):
-        ax.text(1.0, row, words, transform=beside, va="center", ha="left", fontsize=_FONT, color=INK, gid=f"{RUN}{row}")
+        ax.text(
+            1.0,
+            row,
+            words,
+            transform=beside,
+            va="center",
+            ha="left",
+            fontsize=_FONT,
+            color=INK,
+            gid=f"{RUN}{row}",
+        )
     return beyond
 
 

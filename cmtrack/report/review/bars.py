@@ -65,19 +65,37 @@ def bars(
         line = place_of(0.0) if zero else None
         cut = {"left": low < first and value >= first, "right": high > last and value <= last}
         arrows = tuple(side for side, there in cut.items() if there)
-        bar = Bar(place_of(value), place_of(low), place_of(high), line, beyond, arrows, float(first), float(last))
+        bar = Bar(
+            place_of(value),
+            place_of(low),
+            place_of(high),
+            line,
+            beyond,
+            arrows,
+            float(first),
+            float(last),
+        )
         out.append(bar if there else None)
     return out
 
 
 def _scale(
-    rows: Sequence[tuple[float, float, float]], tied: Sequence[tuple[float, float, float]], zero: Sequence[float]
+    rows: Sequence[tuple[float, float, float]],
+    tied: Sequence[tuple[float, float, float]],
+    zero: Sequence[float],
 ) -> tuple[float, float]:
     """Ends of the scale: of all rows, or of the tied ones and their surroundings; 0 is on it where it is given."""
     chosen = tied or rows
     most = _WIDEST * median(max(high - value, value - low) for value, low, high in chosen)
     whole, near = (
-        [*(end for value, low, high in some for end in (max(low, value - most), min(high, value + most))), *zero]
+        [
+            *(
+                end
+                for value, low, high in some
+                for end in (max(low, value - most), min(high, value + most))
+            ),
+            *zero,
+        ]
         for some in (rows, chosen)
     )
     first, last = min(near), max(near)

@@ -46,8 +46,13 @@ from cmtrack.statistics.predictions import Predictions
 from cmtrack.untrusted import one_line, without_credentials
 
 MANIFEST, RUNS, RULE, PAGE, TEXT, DATA = (
-    "manifest.json", "runs.json", "rule.yaml", "review.html", "review.md", "review.json",
-)  # fmt: skip
+    "manifest.json",
+    "runs.json",
+    "rule.yaml",
+    "review.html",
+    "review.md",
+    "review.json",
+)
 TOLERANCE = 1e-9
 MAX_BYTES = 2 << 30
 """Most bytes of all files, once unpacked; beyond the first 256 MB at most 200 times those of the archive."""
@@ -58,7 +63,17 @@ _SINCE = (1980, 1, 1, 0, 0, 0)  # of every file: the same content, the same byte
 _OWN_TAGS = ("mlflow.runName", "mlflow.parentRunId", "mlflow.user")
 _MANIFEST_KEYS = frozenset(("schema", "versions", "title", "rule", "files"))
 _RUNS_KEYS = frozenset(
-    ("judged", "criterion", "baseline", "stopped", "left_out", "passed_over", "looks", "notes", "record")
+    (
+        "judged",
+        "criterion",
+        "baseline",
+        "stopped",
+        "left_out",
+        "passed_over",
+        "looks",
+        "notes",
+        "record",
+    )
 )
 _WRITTEN = "names, users, times and params of the runs, author, date, title and notes"
 """What a bundle cannot prove: it is as whoever made the bundle wrote it."""
@@ -67,7 +82,9 @@ _WRITTEN = "names, users, times and params of the runs, author, date, title and 
 # -- writing ---------------------------------------------------------------------------------------------------
 
 
-def write(comparison: Comparison, path: Path, *, rows: bool = True, title: str | None = None) -> Path:
+def write(
+    comparison: Comparison, path: Path, *, rows: bool = True, title: str | None = None
+) -> Path:
     """Write a bundle; see :meth:`Comparison.bundle`."""
     if path.suffix.lower() != ".zip":
         raise ValueError(f"a bundle must end in .zip, got {path.name!r}")
@@ -79,7 +96,9 @@ def write(comparison: Comparison, path: Path, *, rows: bool = True, title: str |
     return path
 
 
-def contents(comparison: Comparison, *, rows: bool = True, title: str | None = None) -> dict[str, bytes]:
+def contents(
+    comparison: Comparison, *, rows: bool = True, title: str | None = None
+) -> dict[str, bytes]:
     """The files of a bundle by their names, the manifest last."""
     comparison = _of_kept_rows(comparison) if rows else comparison
     rule = rule_of(comparison)
@@ -88,7 +107,10 @@ def contents(comparison: Comparison, *, rows: bool = True, title: str | None = N
     listed, files = _judged(comparison, rows)
     about = {
         "judged": listed,
-        "criterion": {"metrics": comparison.criterion.metrics, "pareto": comparison.criterion.pareto},
+        "criterion": {
+            "metrics": comparison.criterion.metrics,
+            "pareto": comparison.criterion.pareto,
+        },
         "baseline": None if comparison.baseline is None else comparison.baseline.run_id,
         **_not_judged(comparison),
         "notes": comparison.notes,
@@ -106,7 +128,10 @@ def contents(comparison: Comparison, *, rows: bool = True, title: str | None = N
         "versions": comparison.record.versions,
         "title": title,
         "rule": {"file": RULE if rule is None else rule.name, "given": rule is not None},
-        "files": {name: {"sha256": _sha256(files[name]), "bytes": len(files[name])} for name in sorted(files)},
+        "files": {
+            name: {"sha256": _sha256(files[name]), "bytes": len(files[name])}
+            for name in sorted(files)
+        },
     }
     return {name: files[name] for name in sorted(files)} | {MANIFEST: _json(manifest)}
 
@@ -118,7 +143,9 @@ def packed(files: Mapping[str, bytes]) -> bytes:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, _SINCE)
             entry.create_system, entry.external_attr = 3, 0o100644 << 16
-            entry.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
+            entry.compress_type = (
+                zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
+            )
             archive.writestr(entry, content, compresslevel=6)
     return out.getvalue()
 
@@ -126,7 +153,11 @@ def packed(files: Mapping[str, bytes]) -> bytes:
 def sizes(path: Path) -> tuple[int, int]:
     """Bytes of a bundle, and of these the bytes of predictions by row."""
     with zipfile.ZipFile(path) as archive:
-        rows = sum(entry.compress_size for entry in archive.infolist() if entry.filename.endswith(ROWS_NAME))
+        rows = sum(
+            entry.compress_size
+            for entry in archive.infolist()
+            if entry.filename.endswith(ROWS_NAME)
+        )
     return path.stat().st_size, rows
 
 
@@ -134,7 +165,9 @@ def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], d
     """Facts of the judged runs, and their files; in the order of their ids."""
     read = _reads(comparison)
     listed, files = [], {}
-    for place, candidate in enumerate(sorted(comparison.judged, key=lambda one: (one.run_id, one.name)), 1):
+    for place, candidate in enumerate(
+        sorted(comparison.judged, key=lambda one: (one.run_id, one.name)), 1
+    ):
         folder, evaluation = f"runs/{place:04}", candidate.evaluation
         files[f"{folder}/{FILE_NAME}"] = evaluation.to_json().encode("utf-8")
         status = "none" if evaluation.rows is None else "kept" if rows else "left out"
@@ -153,17 +186,25 @@ def _rows_file(evaluation: BaseEvaluation) -> bytes:
 def _of_kept_rows(comparison: Comparison) -> Comparison:
     """The comparison by the stored probabilities, with 7 digits: evaluations in memory have more."""
     evaluations, same = {}, True
-    options = CompareOptions(**{name: comparison.how[name] for name in (*CompareOptions.deciding(), "rule")})
+    options = CompareOptions(
+        **{name: comparison.how[name] for name in (*CompareOptions.deciding(), "rule")}
+    )
     for candidate in comparison.judged:
         evaluation = candidate.evaluation
         held = evaluation.rows
-        if isinstance(evaluation, Evaluation) and isinstance(held, Predictions) and held.probabilities is not None:
+        if (
+            isinstance(evaluation, Evaluation)
+            and isinstance(held, Predictions)
+            and held.probabilities is not None
+        ):
             stored = evaluation.with_rows(_rows_file(evaluation)).rows
             assert isinstance(stored, Predictions)
             if not np.array_equal(np.asarray(stored.probabilities), held.probabilities):
                 same = False
                 # groups are counted from the rows: they are counted again
-                evaluation = options.prepared(replace(evaluation, rows=replace(held, source=stored.source)))
+                evaluation = options.prepared(
+                    replace(evaluation, rows=replace(held, source=stored.source))
+                )
         evaluations[candidate.run_id] = evaluation
     if same:
         return comparison
@@ -182,11 +223,19 @@ def _not_judged(comparison: Comparison) -> dict[str, Any]:
         for one in some
     ]
     stopped = [
-        {"run": _run_data(stop.run, read), "gates": [[result.gate.text, result.value] for result in stop.gates]}
+        {
+            "run": _run_data(stop.run, read),
+            "gates": [[result.gate.text, result.value] for result in stop.gates],
+        }
         for stop in listing.stopped
     ]
     passed_over = [_run_data(run, read) for run in listing.passed_over]
-    return {"stopped": stopped, "left_out": left_out, "passed_over": passed_over, "looks": listing.looks}
+    return {
+        "stopped": stopped,
+        "left_out": left_out,
+        "passed_over": passed_over,
+        "looks": listing.looks,
+    }
 
 
 def _reads(comparison: Comparison) -> set[str]:
@@ -203,13 +252,21 @@ def _run_data(run: Run, read: set[str]) -> dict[str, Any]:
     return facts | {
         "tracking_uri": without_credentials(run.tracking_uri),
         "artifact_uri": "",
-        "metrics": {name: value for name, value in run.metrics.items() if f"metrics.{name}" in read},
-        "tags": {name: text for name, text in run.tags.items() if name in _OWN_TAGS or f"tags.{name}" in read},
+        "metrics": {
+            name: value for name, value in run.metrics.items() if f"metrics.{name}" in read
+        },
+        "tags": {
+            name: text
+            for name, text in run.tags.items()
+            if name in _OWN_TAGS or f"tags.{name}" in read
+        },
     }
 
 
 def _json(data: Any) -> bytes:
-    return (json.dumps(as_plain(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n").encode("utf-8")
+    return (
+        json.dumps(as_plain(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    ).encode("utf-8")
 
 
 def _sha256(content: bytes) -> str:
@@ -294,8 +351,18 @@ def verify(path: str | Path) -> Verification:
             _recompute(files, manifest, result)
         except RemovedFeature as error:
             result.removed = [str(error)]
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
-            reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            IndexError,
+            OverflowError,
+            RecursionError,
+        ) as error:
+            reason = (
+                str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+            )
             result.problems = [f"the comparison cannot be computed from the bundle: {reason}"]
     rule = manifest["rule"]["file"] if manifest["rule"]["given"] else "no rule file was given"
     return Verification(
@@ -321,7 +388,11 @@ def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
         raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
     data = BUNDLE.migrated(data)
     rule, listed, made = data.get("rule"), data.get("files"), data.get("versions")
-    if not isinstance(rule, dict) or not isinstance(rule.get("file"), str) or not isinstance(rule.get("given"), bool):
+    if (
+        not isinstance(rule, dict)
+        or not isinstance(rule.get("file"), str)
+        or not isinstance(rule.get("given"), bool)
+    ):
         raise ValueError(f"{MANIFEST}: rule must hold file and given")
     if not isinstance(made, dict) or not all(isinstance(number, str) for number in made.values()):
         raise ValueError(f"{MANIFEST}: versions must map names to texts")
@@ -370,8 +441,11 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     rule = Rule.parse(files[RULE], manifest["rule"]["file"])
     options = CompareOptions(rule=rule)
     options.check()
-    stated["criterion"].pop("weights", None)  # 0.2 wrote the weights of a sum; of a single metric they say nothing
-    if criterion.pareto and any(run["p_set"] is not None for one in stated["rankings"] for run in one["runs"]):
+    # 0.2 wrote the weights of a sum; of a single metric they say nothing
+    stated["criterion"].pop("weights", None)
+    if criterion.pareto and any(
+        run["p_set"] is not None for one in stated["rankings"] for run in one["runs"]
+    ):
         raise RemovedFeature(f"{DATA} holds p-values of a Pareto front")
     if options.criterion is not None and options.criterion != criterion:
         compared.problems.append(f"{RULE} ranks by {options.criterion}, the review by {criterion}")
@@ -379,18 +453,28 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     prepared = {run_id: options.prepared(evaluation) for run_id, evaluation in evaluations.items()}
     compared.stated = _stated_only(about)
     if without_rows:
-        compared.lacking.append("differences, p-values and standings: the rows that they need were left out")
+        compared.lacking.append(
+            "differences, p-values and standings: the rows that they need were left out"
+        )
     read = {*criterion.metrics, *(gate.metric for gate in options.gates)}
-    of_classes = [evaluation for evaluation in prepared.values() if isinstance(evaluation, Evaluation)]
-    custom = sorted(read & {metric.name for evaluation in of_classes for metric in evaluation.extra_metrics})
+    of_classes = [
+        evaluation for evaluation in prepared.values() if isinstance(evaluation, Evaluation)
+    ]
+    custom = sorted(
+        read & {metric.name for evaluation in of_classes for metric in evaluation.extra_metrics}
+    )
     if custom:
-        compared.lacking.append(f"differences in {', '.join(custom)}, which need its function: a bundle holds none")
+        compared.lacking.append(
+            f"differences in {', '.join(custom)}, which need its function: a bundle holds none"
+        )
     if compared.lacking:
         _compare_values(stated, prepared, criterion, compared)
         return
     decided = {name: getattr(options, name) for name in CompareOptions.deciding()}
     # A removed option is ignored here: if it was not at its default, the rule named it and nothing came this far.
-    known = {name: value for name, value in stated["how"].items() if reason(f"compare({name}=)") is None}
+    known = {
+        name: value for name, value in stated["how"].items() if reason(f"compare({name}=)") is None
+    }
     stated["how"] = known
     asked = known | decided  # in the order of the call
     asked["rule"] = rule if manifest["rule"]["given"] else None
@@ -399,18 +483,30 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     paired = [pair["column"] for pair in stated["segments"] if pair["paired"]]
     if paired:
         columns = ", ".join(dict.fromkeys(paired))
-        compared.lacking.append(f"differences by {columns}: a bundle does not hold each row's segment")
+        compared.lacking.append(
+            f"differences by {columns}: a bundle does not hold each row's segment"
+        )
     version, title = manifest["versions"].get("cmtrack"), manifest["title"]
-    foreign = version != versions().get("cmtrack") or bool(compared.removed)  # which this version does not write
+    # which this version does not write
+    foreign = version != versions().get("cmtrack") or bool(compared.removed)
     if foreign:
-        compared.lacking.append(f"the review of cmtrack {version}, which may word and compute it differently")
+        compared.lacking.append(
+            f"the review of cmtrack {version}, which may word and compute it differently"
+        )
     anew = to_dict(comparison)
     if not _is_newer(version):  # a newer version may have added a key
         _refuse_unknown(stated, anew, DATA)
-    skipped, derived = {"segments", "summary", "notes"} if compared.lacking else set(), ("looks", "resolution")
-    for texts in (False, True)[: 1 + (not compared.lacking)]:  # a number is named rather than the sentence on it
+    skipped, derived = (
+        {"segments", "summary", "notes"} if compared.lacking else set(),
+        ("looks", "resolution"),
+    )
+    # a number is named rather than the sentence on it
+    for texts in (False, True)[: 1 + (not compared.lacking)]:
         compared.numbers, compared.texts = 0, texts
-        for name in sorted(set(anew) - skipped, key=lambda name: (name in ("summary", "notes"), name in derived, name)):
+        for name in sorted(
+            set(anew) - skipped,
+            key=lambda name: (name in ("summary", "notes"), name in derived, name),
+        ):
             compared.compare(stated.get(name), anew[name], name)
     compared.page = html(comparison, title)
     if foreign:  # numbers of another version that differ prove nothing
@@ -428,7 +524,14 @@ def _is_newer(version: str | None) -> bool:
 
 
 def _stated_only(about: Mapping[str, Any]) -> list[str]:
-    hows, out = {"stopped": "stopped by {} logged values", "left_out": "left out", "passed_over": "passed over"}, []
+    hows, out = (
+        {
+            "stopped": "stopped by {} logged values",
+            "left_out": "left out",
+            "passed_over": "passed over",
+        },
+        [],
+    )
     for name, how in hows.items():
         if n := len(about[name]):
             runs, its = ("runs that were", "their") if n > 1 else ("run that was", "its")
@@ -438,10 +541,16 @@ def _stated_only(about: Mapping[str, Any]) -> list[str]:
 
 def _listing(about: Mapping[str, Any], asked: Mapping[str, Any]) -> Listing:
     runs = {one["run"]["run_id"]: _as_run(one["run"]) for one in about["judged"]}
-    left_out = [(LeftOut(_as_run(o["run"]), str(o["reason"]), bool(o["last"])), o["before"]) for o in about["left_out"]]
+    left_out = [
+        (LeftOut(_as_run(o["run"]), str(o["reason"]), bool(o["last"])), o["before"])
+        for o in about["left_out"]
+    ]
     return Listing(
         tuple(runs.values()),
-        stopped=tuple(StoppedRun(_as_run(o["run"]), tuple(map(_as_result, o["gates"]))) for o in about["stopped"]),
+        stopped=tuple(
+            StoppedRun(_as_run(o["run"]), tuple(map(_as_result, o["gates"])))
+            for o in about["stopped"]
+        ),
         passed_over=tuple(map(_as_run, about["passed_over"])),
         incomplete=tuple(one for one, before in left_out if not before),
         unreadable=tuple(one for one, before in left_out if before),
@@ -461,19 +570,31 @@ def _as_looks(data: Any) -> tuple[int, int]:
 
 def _as_run(data: Mapping[str, Any]) -> Run:
     """Read a run from a bundle; other types are refused."""
-    kinds = {"start_time": int, "end_time": int, "model_size": int, "metrics": dict, "params": dict, "tags": dict,
-             "model_ids": list, "datasets": list}  # fmt: skip
+    kinds = {
+        "start_time": int,
+        "end_time": int,
+        "model_size": int,
+        "metrics": dict,
+        "params": dict,
+        "tags": dict,
+        "model_ids": list,
+        "datasets": list,
+    }
     for attribute in fields(Run):
         kind = kinds.get(attribute.name, str)
         if not isinstance(data[attribute.name], kind) or isinstance(data[attribute.name], bool):
-            raise ValueError(f"{RUNS}: {attribute.name} must be a {kind.__name__}, got {data[attribute.name]!r:.40}")
+            raise ValueError(
+                f"{RUNS}: {attribute.name} must be a {kind.__name__}, got {data[attribute.name]!r:.40}"
+            )
     for name in ("params", "tags"):
         if not all(isinstance(text, str) for text in data[name].values()):
             raise ValueError(f"{RUNS}: {name} must hold texts")
     facts = {field.name: data[field.name] for field in fields(Run)}
     datasets = tuple((str(name), str(digest)) for name, digest in facts["datasets"])
     metrics = {name: float(value) for name, value in facts["metrics"].items() if value is not None}
-    return Run(**facts | {"model_ids": tuple(facts["model_ids"]), "datasets": datasets, "metrics": metrics})
+    return Run(
+        **facts | {"model_ids": tuple(facts["model_ids"]), "datasets": datasets, "metrics": metrics}
+    )
 
 
 def _as_result(data: Sequence[Any]) -> GateResult:
@@ -516,27 +637,38 @@ class _Compared:
                 self.compare(stated.get(name), computed.get(name), f"{where}.{name}")
         elif isinstance(stated, list) and isinstance(computed, list):
             if len(stated) != len(computed):
-                self.problems.append(f"{DATA}: {where} has {len(stated)} entries, recomputed {len(computed)}")
+                self.problems.append(
+                    f"{DATA}: {where} has {len(stated)} entries, recomputed {len(computed)}"
+                )
             for place, (ours, theirs) in enumerate(zip(stated, computed, strict=False)):
                 self.compare(ours, theirs, f"{where}[{place}]")
         elif isinstance(stated, str) and isinstance(computed, str):
             if self.texts and stated != computed:
-                self.problems.append(f"{DATA}: {where} reads {stated!r:.80}, recomputed {computed!r:.80}")
+                self.problems.append(
+                    f"{DATA}: {where} reads {stated!r:.80}, recomputed {computed!r:.80}"
+                )
         else:
             self.numbers += isinstance(stated, (int, float)) and not isinstance(stated, bool)
             if not _equal(stated, computed):
-                self.problems.append(f"{DATA}: {where} is {stated!r:.40}, recomputed {computed!r:.40}")
+                self.problems.append(
+                    f"{DATA}: {where} is {stated!r:.40}, recomputed {computed!r:.40}"
+                )
 
 
 def _equal(stated: Any, computed: Any) -> bool:
-    numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in (stated, computed))
+    numbers = all(
+        isinstance(one, (int, float)) and not isinstance(one, bool) for one in (stated, computed)
+    )
     if not numbers:
         return type(stated) is type(computed) and bool(stated == computed)
     return bool(abs(stated - computed) <= TOLERANCE * max(1.0, abs(stated)))
 
 
 def _compare_values(
-    stated: Mapping[str, Any], evaluations: Mapping[str, BaseEvaluation], criterion: Criterion, compared: _Compared
+    stated: Mapping[str, Any],
+    evaluations: Mapping[str, BaseEvaluation],
+    criterion: Criterion,
+    compared: _Compared,
 ) -> None:
     """Compare the values of single runs and their intervals: they need no rows."""
     for place, ranking in enumerate(stated["rankings"]):
@@ -548,8 +680,16 @@ def _compare_values(
                 name = criterion.metrics[0]
                 ends = judged.intervals.get(name, (math.nan, math.nan))
                 computed = as_plain([judged.metrics[name], *ends])
-                compared.compare([run["value"], run["low"], run["high"]], computed, f"{where}, value, low and high")
+                compared.compare(
+                    [run["value"], run["low"], run["high"]],
+                    computed,
+                    f"{where}, value, low and high",
+                )
     if stated["repeated"] is not None:
         for model in stated["repeated"]["models"]:
-            values = [evaluations[run["run_id"]].metrics[criterion.metrics[0]] for run in model["runs"]]
-            compared.compare(model["mean"], float(sum(values) / len(values)), f"model {model['name']}, mean")
+            values = [
+                evaluations[run["run_id"]].metrics[criterion.metrics[0]] for run in model["runs"]
+            ]
+            compared.compare(
+                model["mean"], float(sum(values) / len(values)), f"model {model['name']}, mean"
+            )

@@ -18,18 +18,27 @@ Cell = dict[str, Any]
 Table = dict[str, Any]
 
 
-def cell(text: str, sort: float | str | None = None, beside: str | None = None, title: str = "") -> Cell:
+def cell(
+    text: str, sort: float | str | None = None, beside: str | None = None, title: str = ""
+) -> Cell:
     """One cell; ``beside`` is its interval, in a narrow column."""
     if isinstance(sort, float) and not math.isfinite(sort):
         sort = ""
     return {
-        "text": text, "sort": "" if sort is None else sort, "beside": beside, "title": title, "bar": None, "short": "",
-    }  # fmt: skip
+        "text": text,
+        "sort": "" if sort is None else sort,
+        "beside": beside,
+        "title": title,
+        "bar": None,
+        "short": "",
+    }
 
 
 def with_intervals(heads: Sequence[str], rows: Sequence[dict[str, Any]], **more: Any) -> Table:
     """A table, with the places of the cells that have an interval."""
-    places = {place for row in rows for place, one in enumerate(row["cells"]) if one["beside"] is not None}
+    places = {
+        place for row in rows for place, one in enumerate(row["cells"]) if one["beside"] is not None
+    }
     return {"heads": heads, "rows": rows, "with_interval": places} | more
 
 
@@ -45,7 +54,9 @@ def name_cell(name: str, run_id: str) -> Cell:
 
 def value_cell(value: float, interval: tuple[float, float]) -> Cell:
     """A metric of a run, its interval, and the ends that a drawing of it has."""
-    return cell(fmt.number(value, interval), value, fmt.interval(value, interval)) | {"ends": (value, *interval)}
+    return cell(fmt.number(value, interval), value, fmt.interval(value, interval)) | {
+        "ends": (value, *interval)
+    }
 
 
 def shorten_names(cells: Sequence[Cell]) -> None:

@@ -28,10 +28,14 @@ def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]
     ``numbers``: the number of each run on the page, which its lines get.
     """
     charts = []
-    if ranking.evaluation.positive is not None and alike(ranking, frozenset({"grouping", "positive"})):
+    if ranking.evaluation.positive is not None and alike(
+        ranking, frozenset({"grouping", "positive"})
+    ):
         positive = quoted(ranking.evaluation.positive)
         roc = _chart(f"ROC of {positive}", "False positive rate", "Recall", diagonal=True)
-        precision = _chart(f"Precision and recall of {positive}", "Recall", "Precision", diagonal=False)
+        precision = _chart(
+            f"Precision and recall of {positive}", "Recall", "Precision", diagonal=False
+        )
         charts += [
             roc | {"lines": _lines(ranking, numbers, _roc)},
             precision | {"lines": _lines(ranking, numbers, _precision)},
@@ -49,7 +53,9 @@ def _chart(title: str, across: str, up: str, *, diagonal: bool) -> dict[str, Any
     return {"title": title, "across": across, "up": up, "diagonal": diagonal}
 
 
-def _lines(ranking: Ranking, numbers: Mapping[str, int], curve_of: Callable[[Evaluation], str]) -> Lines:
+def _lines(
+    ranking: Ranking, numbers: Mapping[str, int], curve_of: Callable[[Evaluation], str]
+) -> Lines:
     """The curve of each run that has one, as the path of an SVG in thousandths of both axes."""
     drawn = {numbers[run.name]: curve_of(evaluation) for run, evaluation in of_classes(ranking)}
     return {number: path for number, path in drawn.items() if path}

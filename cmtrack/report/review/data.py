@@ -25,26 +25,95 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = (
-    "ranking", "rank", "name", "run_id", "status", "value", "low", "high", "adjusted_low", "adjusted_high",
-    "difference", "difference_low", "difference_high", "pvalue", "p_holm", "p_max_t", "p_set", "probability_best",
-    "expected_rank", "rank_low", "rank_high", "tied", "within_margin", "chosen", "paired", "reason",
-)  # fmt: skip
+    "ranking",
+    "rank",
+    "name",
+    "run_id",
+    "status",
+    "value",
+    "low",
+    "high",
+    "adjusted_low",
+    "adjusted_high",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "pvalue",
+    "p_holm",
+    "p_max_t",
+    "p_set",
+    "probability_best",
+    "expected_rank",
+    "rank_low",
+    "rank_high",
+    "tied",
+    "within_margin",
+    "chosen",
+    "paired",
+    "reason",
+)
 MODEL_COLUMNS = (
-    "rank", "name", "run_id", "status", "mean", "sd", "blocks", "difference", "difference_low", "difference_high",
-    "pvalue", "p_holm", "tied", "within_margin", "chosen", "reason",
-)  # fmt: skip
+    "rank",
+    "name",
+    "run_id",
+    "status",
+    "mean",
+    "sd",
+    "blocks",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "pvalue",
+    "p_holm",
+    "tied",
+    "within_margin",
+    "chosen",
+    "reason",
+)
 _WHOLE = ("ranking", "rank", "rank_low", "rank_high", "blocks")
 _FLAGS = ("tied", "within_margin", "chosen", "paired")
 _TEXTS = ("name", "run_id", "status", "reason")
 _NUMBERS = (
-    "run_id", "rank", "value", "low", "high", "adjusted_low", "adjusted_high", "values", "difference", "difference_low",
-    "difference_high", "pvalue", "p_holm", "p_max_t", "probability_best", "expected_rank", "rank_low", "rank_high",
-    "p_set", "standard_error", "tied", "within_margin", "chosen", "unpaired", "reason",
-)  # fmt: skip
+    "run_id",
+    "rank",
+    "value",
+    "low",
+    "high",
+    "adjusted_low",
+    "adjusted_high",
+    "values",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "pvalue",
+    "p_holm",
+    "p_max_t",
+    "probability_best",
+    "expected_rank",
+    "rank_low",
+    "rank_high",
+    "p_set",
+    "standard_error",
+    "tied",
+    "within_margin",
+    "chosen",
+    "unpaired",
+    "reason",
+)
 _OF_MODELS = (
-    "rank", "mean", "sd", "difference", "difference_low", "difference_high", "pvalue", "p_holm", "standard_error",
-    "tied", "within_margin", "chosen",
-)  # fmt: skip
+    "rank",
+    "mean",
+    "sd",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "pvalue",
+    "p_holm",
+    "standard_error",
+    "tied",
+    "within_margin",
+    "chosen",
+)
 
 
 def to_frame(comparison: Comparison) -> pd.DataFrame:
@@ -62,32 +131,54 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
         place = columns.index("difference")
         columns[place:place] = comparison.criterion.metrics
     params = [] if of_models else varying([run.run for run in comparison.runs])
-    frame = pd.DataFrame(list(_rows(comparison, params)), columns=columns + [f"params.{name}" for name in params])
+    frame = pd.DataFrame(
+        list(_rows(comparison, params)), columns=columns + [f"params.{name}" for name in params]
+    )
     kinds = dict.fromkeys(_WHOLE, "Int64") | dict.fromkeys(_FLAGS, "boolean")
-    return frame.astype({name: kinds.get(name, "float64") for name in columns if name not in _TEXTS})
+    return frame.astype(
+        {name: kinds.get(name, "float64") for name in columns if name not in _TEXTS}
+    )
 
 
 def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, Any]]:
     for place, ranking in enumerate(comparison.rankings, 1):
         for entry in ranking.standings:
-            yield _row(place, entry, ranking) | {f"params.{name}": entry.run.params.get(name) for name in params}
+            yield _row(place, entry, ranking) | {
+                f"params.{name}": entry.run.params.get(name) for name in params
+            }
     for stop in comparison.failed:
         failing = "; ".join(str(result) for result in stop.gates if not result.passed)
-        yield {"name": stop.name, "run_id": stop.run_id, "status": "stopped by a gate", "reason": failing}
+        yield {
+            "name": stop.name,
+            "run_id": stop.run_id,
+            "status": "stopped by a gate",
+            "reason": failing,
+        }
     for unranked in comparison.left_out:
         status = LAST if unranked.last else "left out"
-        yield {"name": unranked.run.name, "run_id": unranked.run.run_id, "status": status, "reason": unranked.reason}
+        yield {
+            "name": unranked.run.name,
+            "run_id": unranked.run.run_id,
+            "status": status,
+            "reason": unranked.reason,
+        }
 
 
 def _row(place: int, entry: Ranked, ranking: Ranking) -> dict[str, Any]:
     """An entry in the columns of both kinds."""
-    numbers = {name: getattr(entry, name) for name in (*COLUMNS, *MODEL_COLUMNS) if hasattr(entry, name)}
+    numbers = {
+        name: getattr(entry, name) for name in (*COLUMNS, *MODEL_COLUMNS) if hasattr(entry, name)
+    }
     metric = ranking.criterion.metrics[0]
     words = {
         "ranking": place,
         "status": standing(entry, ranking),
-        "blocks": sum(math.isfinite(run.evaluation.metrics.get(metric, math.nan)) for run in entry.runs),
-        "paired": None if len(ranking.runs) == 1 else not entry.unpaired,  # a run alone is paired with nothing
+        "blocks": sum(
+            math.isfinite(run.evaluation.metrics.get(metric, math.nan)) for run in entry.runs
+        ),
+        "paired": None
+        if len(ranking.runs) == 1
+        else not entry.unpaired,  # a run alone is paired with nothing
         "reason": entry.unpaired or entry.reason,
     }
     return numbers | entry.values | words
@@ -111,11 +202,20 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "gates": [gate.text for gate in comparison.gates],
             "baseline": None if comparison.baseline is None else _run(comparison.baseline.run),
             "best": None if best is None else {"name": best.name, "run_id": best.run_id},
-            "rankings": [] if comparison.repeated else [_ranking(one) for one in comparison.rankings],
+            "rankings": []
+            if comparison.repeated
+            else [_ranking(one) for one in comparison.rankings],
             "repeated": None if comparison.repeated is None else _repeated(comparison.repeated),
-            "stopped": [_run(stop.run) | {"gates": _gates(stop.gates)} for stop in comparison.failed],
-            "left_out": [_run(one.run) | {"reason": one.reason, "last": one.last} for one in comparison.left_out],
-            "looks": None if looks is None else {n: v for n, v in asdict(looks).items() if n != "reviews"},  # no tags
+            "stopped": [
+                _run(stop.run) | {"gates": _gates(stop.gates)} for stop in comparison.failed
+            ],
+            "left_out": [
+                _run(one.run) | {"reason": one.reason, "last": one.last}
+                for one in comparison.left_out
+            ],
+            "looks": None
+            if looks is None
+            else {n: v for n, v in asdict(looks).items() if n != "reviews"},  # no tags
             "resolution": None if resolution is None else resolution.to_dict(),
             "segments": [pair.to_dict() for pair in comparison.segments],
             "passed_over": [_run(run) for run in comparison.passed_over],
@@ -157,7 +257,9 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
-    return [{name: value for name, value in r.to_dict().items() if name != "bound"} for r in results]
+    return [
+        {name: value for name, value in r.to_dict().items() if name != "bound"} for r in results
+    ]
 
 
 def _settled(ranking: Ranking) -> dict[str, Any]:
@@ -177,7 +279,12 @@ def _settled(ranking: Ranking) -> dict[str, Any]:
 def _entry(entry: Ranked, ranking: Ranking, names: Sequence[str]) -> dict[str, Any]:
     """A run or a model as data, with the numbers of these names."""
     numbers = {name: getattr(entry, name) for name in names}
-    return {"name": entry.name, "status": standing(entry, ranking), **numbers, "gates": _gates(entry.gates)}
+    return {
+        "name": entry.name,
+        "status": standing(entry, ranking),
+        **numbers,
+        "gates": _gates(entry.gates),
+    }
 
 
 def _ranking(ranking: Ranking) -> dict[str, Any]:
@@ -193,7 +300,10 @@ def _ranking(ranking: Ranking) -> dict[str, Any]:
         },
         "paired": ranking.paired,
         "decides": ranking.chosen is not None,
-        "runs": [_entry(run, ranking, _NUMBERS) | {"warnings": run.evaluation.warnings} for run in ranking.standings],
+        "runs": [
+            _entry(run, ranking, _NUMBERS) | {"warnings": run.evaluation.warnings}
+            for run in ranking.standings
+        ],
         "rank_distribution": ranking.rank_distribution,
         "pairwise_pvalues": ranking.pvalues,
         "picked_from": ranking.picked_from,
@@ -212,7 +322,9 @@ def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
     ]
     return {
         "kind": ranking.kind,
-        "blocks": {field.name: getattr(ranking.blocks, field.name) for field in fields(ranking.blocks)},
+        "blocks": {
+            field.name: getattr(ranking.blocks, field.name) for field in fields(ranking.blocks)
+        },
         "block_names": ranking.block_names,
         "scores": ranking.scores,
         "models": [

@@ -74,9 +74,17 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
 
 def metrics_figure(ranking: Ranking) -> Figure | None:
     """The first headline metrics of the first runs, of the metrics that differ between the runs."""
-    every, runs, catalog = headline(ranking, None), ranking.runs[:MAX_RUNS], ranking.criterion.catalog
+    every, runs, catalog = (
+        headline(ranking, None),
+        ranking.runs[:MAX_RUNS],
+        ranking.criterion.catalog,
+    )
     ranking_metrics = ranking.criterion.metrics
-    differing = [name for name in every if len({run.evaluation.metrics.get(name) for run in ranking.runs}) > 1]
+    differing = [
+        name
+        for name in every
+        if len({run.evaluation.metrics.get(name) for run in ranking.runs}) > 1
+    ]
     names = list(dict.fromkeys((*ranking_metrics, *differing)))[:MAX_METRICS]
     parts = []
     if len(names) < len(every):
@@ -85,7 +93,10 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
         parts.append(f"the first {len(runs)} of {len(ranking.runs)} runs")
     return plots.plot_metric_heatmap(
         [run.name for run in runs],
-        [fmt.metric_title(name, ranking.evaluation.positive, brief=True, catalog=catalog) for name in names],
+        [
+            fmt.metric_title(name, ranking.evaluation.positive, brief=True, catalog=catalog)
+            for name in names
+        ],
         [[run.evaluation.metrics.get(name, math.nan) for name in names] for run in runs],
         [catalog.lookup(name).better for name in names],
         errors=[[_standard_error(run.evaluation, name) for name in names] for run in runs],
@@ -101,7 +112,10 @@ def confusion_difference_figure(ranking: Ranking) -> Figure | None:
         return None
     step = changes.step
     pair = [one for run, one in of_classes(ranking) if run in (other, ranking.foremost)]
-    sizes = [one.reduced[step].actual if step else one.confusion_matrix.counts.sum(axis=1) for one in pair]
+    sizes = [
+        one.reduced[step].actual if step else one.confusion_matrix.counts.sum(axis=1)
+        for one in pair
+    ]
     figure = plots.plot_matrix_difference(
         changes.difference,
         changes.labels,
@@ -116,7 +130,11 @@ def confusion_difference_figure(ranking: Ranking) -> Figure | None:
 
 def _chosen(ranking: Ranking) -> tuple[int, Evaluation]:
     """Place and evaluation of the run to take, which is of single classes."""
-    return next((k, evaluation) for k, (run, evaluation) in enumerate(of_classes(ranking)) if run is ranking.foremost)
+    return next(
+        (k, evaluation)
+        for k, (run, evaluation) in enumerate(of_classes(ranking))
+        if run is ranking.foremost
+    )
 
 
 def _standard_error(evaluation: BaseEvaluation, metric: str) -> float:
@@ -134,14 +152,23 @@ def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
     small = [step.name for step in first.reduced if len(step.labels) <= MAX_CLASSES]
     if len(first.labels) > MAX_CLASSES and small and alike(ranking, frozenset({"grouping"})):
         name, labels = small[0], list(first.reduced[small[0]].labels)
-        counts, title = [e.reduced[name].counts for _, e in runs], f"Groups of {name}, without mismatches"
+        counts, title = (
+            [e.reduced[name].counts for _, e in runs],
+            f"Groups of {name}, without mismatches",
+        )
     else:
         counts = [e.confusion_matrix.counts for _, e in runs]
         few = len(first.labels) <= IN_GIVEN_ORDER
         order = np.arange(len(first.labels)) if few else order_of(counts[0])
-        counts, labels = [matrix[np.ix_(order, order)] for matrix in counts], [first.labels[place] for place in order]
+        counts, labels = (
+            [matrix[np.ix_(order, order)] for matrix in counts],
+            [first.labels[place] for place in order],
+        )
     named = [(run.name, matrix) for (run, _), matrix in zip(runs, counts, strict=True)]
-    figure, (place, chosen) = plots.plot_matrices(named, labels, max_matrices=_MATRICES, title=title), _chosen(ranking)
+    figure, (place, chosen) = (
+        plots.plot_matrices(named, labels, max_matrices=_MATRICES, title=title),
+        _chosen(ranking),
+    )
     return with_named_cells(figure, place, chosen, name, labels) if place < _MATRICES else figure
 
 
@@ -149,7 +176,9 @@ def _scored(ranking: Ranking) -> list[tuple[int, str, Evaluation]]:
     """Place, name and evaluation of the runs with scores of the positive group, which is the same in all."""
     if not alike(ranking, reads("binary/roc_auc")):
         return []
-    runs = [(place, run.name, evaluation) for place, (run, evaluation) in enumerate(of_classes(ranking))]
+    runs = [
+        (place, run.name, evaluation) for place, (run, evaluation) in enumerate(of_classes(ranking))
+    ]
     return [one for one in runs if one[2].roc is not None and np.isfinite(one[2].roc.tpr).all()]
 
 
@@ -163,7 +192,12 @@ def roc_figure(ranking: Ranking) -> Figure | None:
 
 
 def _overlay(
-    plot: Callable[..., Figure], curves: Sequence[tuple[int, str, Any]], x: str, y: str, area: str, **more: Any
+    plot: Callable[..., Figure],
+    curves: Sequence[tuple[int, str, Any]],
+    x: str,
+    y: str,
+    area: str,
+    **more: Any,
 ) -> Figure:
     """Curves of several runs, of (place, name, curve), with the area below each, its interval and its ceiling."""
     return plot(
@@ -215,7 +249,10 @@ def reliability_figure(ranking: Ranking) -> Figure | None:
     return plots.plot_reliability_overlay(
         [(name, curve.scores, curve.recalibrated) for _, name, _, curve, _ in curves],
         errors=[evaluation.metrics[f"{section}/error"] for _, _, evaluation, _, _ in curves],
-        intervals=[evaluation.intervals.get(f"{section}/error", _NOTHING) for _, _, evaluation, _, _ in curves],
+        intervals=[
+            evaluation.intervals.get(f"{section}/error", _NOTHING)
+            for _, _, evaluation, _, _ in curves
+        ],
         words=[word for *_, word in curves],
         event="a right prediction" if section == "confidence" else curves[0][3].positive,
         places=[place for place, *_ in curves],
@@ -246,7 +283,9 @@ def parameter_figure(ranking: Ranking) -> Figure | None:
         names=[run.name for run in runs],
         tied=np.array([run.tied for run in runs]),
         highlight=next((place for place, run in enumerate(runs) if run.chosen), None),
-        title=None if len(runs) == len(ranking.runs) else f"{len(runs)} runs of the same kind as the best one",
+        title=None
+        if len(runs) == len(ranking.runs)
+        else f"{len(runs)} runs of the same kind as the best one",
     )
 
 
@@ -257,7 +296,9 @@ def family(ranking: Ranking) -> list[Ranked]:
     """
 
     def kind(run: Ranked) -> set[tuple[str, str]]:
-        params = {name: text for name, text in run.run.params.items() if not _REPETITION.search(name)}
+        params = {
+            name: text for name, text in run.run.params.items() if not _REPETITION.search(name)
+        }
         return {(name, text) for name, text in params.items() if _number(run, name) is None}
 
     return [run for run in ranking.runs if kind(run) == kind(ranking.foremost)]
@@ -274,7 +315,11 @@ def varied(runs: Sequence[Ranked]) -> str | None:
             number = _number(run, name)
             if number is not None and not _REPETITION.search(name):
                 values.setdefault(name, []).append(number)
-    enough = {n: len(set(v)) for n, v in values.items() if len(v) >= max(_LEAST_SET, len(runs) / 2) and len(set(v)) > 1}
+    enough = {
+        n: len(set(v))
+        for n, v in values.items()
+        if len(v) >= max(_LEAST_SET, len(runs) / 2) and len(set(v)) > 1
+    }
     return max(enough, key=lambda name: enough[name], default=None)
 
 

@@ -60,7 +60,9 @@ def lead(comparison: Comparison) -> str:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
         text = f"{fmt.listed(front)} on the Pareto front"
     else:
-        title = fmt.metric_title(comparison.criterion.metrics[0], brief=True, catalog=comparison.criterion.catalog)
+        title = fmt.metric_title(
+            comparison.criterion.metrics[0], brief=True, catalog=comparison.criterion.catalog
+        )
         over = f" over {ranking.over} with mean" if ranking.over else " with"
         text = f"{say(first.name)} leads{over} {title} {_value(first)}{tied}"
     if ranking.foremost is not first:
@@ -106,7 +108,12 @@ def _decision(comparison: Comparison, beside_tables: bool) -> list[str]:
     lines = [_warned(head, ranking, say), *_standing(comparison, ranking, say)]
     if comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
         lines += _tie(comparison, ranking, say)
-    lines += [*_price(ranking, say), *equivalents(ranking, say), *rows_more(comparison, say), *by_segment(comparison)]
+    lines += [
+        *_price(ranking, say),
+        *equivalents(ranking, say),
+        *rows_more(comparison, say),
+        *by_segment(comparison),
+    ]
     lines += [*gates, *unpaired(ranking, say)]
     return [*lines, *apart(comparison.rankings, comparison.reads)]
 
@@ -134,7 +141,11 @@ def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]
     notes += [*break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
     if not beside_tables:
         notes += [*left_out(comparison, say), *passed_over(comparison, say)]
-    return notes + [note if note.endswith(".") else f"{note}." for note in comparison.notes if note not in already]
+    return notes + [
+        note if note.endswith(".") else f"{note}."
+        for note in comparison.notes
+        if note not in already
+    ]
 
 
 def _leads(ranking: Ranking) -> str:
@@ -206,13 +217,22 @@ def _shared(ranking: Ranking) -> bool:
 
 def _tie(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     """The sentence on what chose among those that may be the best."""
-    near = [(entry.name, entry.run, entry.metrics) for entry in ranking.standings if entry.within_margin]
-    rules, where = comparison.how.get("tie_breakers", ()), near_words(ranking.margin, ranking.criterion)
+    near = [
+        (entry.name, entry.run, entry.metrics) for entry in ranking.standings if entry.within_margin
+    ]
+    rules, where = (
+        comparison.how.get("tie_breakers", ()),
+        near_words(ranking.margin, ranking.criterion),
+    )
     shared, tied = _shared(ranking), ranking.tied
     unknown = 0
     if not ranking.over and ranking.criterion.single:
-        unknown = sum(not math.isfinite(run.standard_error) for run in tied if run is not ranking.leader)
-    return tie_sentence(near, len(tied), ranking.decision, rules, where, say, ranking.noun, shared, unknown)
+        unknown = sum(
+            not math.isfinite(run.standard_error) for run in tied if run is not ranking.leader
+        )
+    return tie_sentence(
+        near, len(tied), ranking.decision, rules, where, say, ranking.noun, shared, unknown
+    )
 
 
 def _value(entry: Ranked) -> str:
@@ -236,10 +256,15 @@ def _standing(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
         value += f" (standard deviation over the {ranking.over.partition(' ')[2]} {fmt.number(first.sd)})"
     over = f" over {ranking.over}" if ranking.over else ""
     sentence = f"{name} {_leads(ranking)}: {title}{over} {value}."
-    if len(ranking.tied) > 1 and (ranking.decision.by is None or _shared(ranking)):  # named, or no sole leader
+    # named, or no sole leader
+    if len(ranking.tied) > 1 and (ranking.decision.by is None or _shared(ranking)):
         its = f"The {title}{over} of {name}" if _shared(ranking) else f"Its {title}{over}"
         sentence = f"{its} is {value}."
-    return [" ".join([sentence, *selection_words(comparison), *_others(ranking, say), *selected(ranking)])]
+    return [
+        " ".join(
+            [sentence, *selection_words(comparison), *_others(ranking, say), *selected(ranking)]
+        )
+    ]
 
 
 def _others(ranking: Ranking, say: Say) -> list[str]:
@@ -248,12 +273,18 @@ def _others(ranking: Ranking, say: Say) -> list[str]:
     behind = [say(run.name) for run in ranking.runs if not run.tied]
     lines = []
     if math.isnan(ranking.leader.p_set):
-        lines = [f"No run was tested against {say(ranking.leader.name)}, because its error is unknown."]
+        lines = [
+            f"No run was tested against {say(ranking.leader.name)}, because its error is unknown."
+        ]
     elif unsure:
-        lines = [f"Not tested, as no error is known: {fmt.listed([say(run.name) for run in unsure])}."]
+        lines = [
+            f"Not tested, as no error is known: {fmt.listed([say(run.name) for run in unsure])}."
+        ]
     if behind and len(ranking.tied) > 1:
         verb = f"is {behind_words(ranking)}" if len(behind) == 1 else f"are {behind_words(ranking)}"
-        lines.append(f"Only {fmt.listed(behind)} {verb}." if len(behind) < 4 else f"{len(behind)} {verb}.")
+        lines.append(
+            f"Only {fmt.listed(behind)} {verb}." if len(behind) < 4 else f"{len(behind)} {verb}."
+        )
     return lines
 
 
@@ -271,7 +302,9 @@ def equivalents(ranking: Ranking, say: Say) -> list[str]:
     if not names or ranking.equivalence is None:
         return []
     who = f"{fmt.listed(names)} {'is' if len(names) == 1 else 'are'} shown to differ"
-    return [f"Equivalent within {ranking.equivalence:g}: {who} by less from {say(ranking.leader.name)}."]
+    return [
+        f"Equivalent within {ranking.equivalence:g}: {who} by less from {say(ranking.leader.name)}."
+    ]
 
 
 def rows_more(comparison: Comparison, say: Say) -> list[str]:
@@ -279,7 +312,9 @@ def rows_more(comparison: Comparison, say: Say) -> list[str]:
     ranking, resolution = comparison.ranking, asked(comparison, "resolution")
     if ranking is None or resolution is None or not counts_rows(ranking.evaluation):
         return []
-    open_ones = [run.name for run in ranking.runs[1:] if run.tied and math.isnan(run.equivalent_within)]
+    open_ones = [
+        run.name for run in ranking.runs[1:] if run.tied and math.isnan(run.equivalent_within)
+    ]
     needed = {name: resolution.rows_more(name) for name in open_ones if name in resolution.errors}
     words = [
         f"{about_rows(more, resolution.rows)} between {say(ranking.leader.name)} and {say(name)}"
@@ -301,9 +336,14 @@ def _front(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     criterion, positive = ranking.criterion, ranking.evaluation.positive
     front = [run for run in ranking.runs if run.rank == 1]
     off = [say(run.name) for run in ranking.runs if not run.tied]
-    titles = fmt.listed([fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics], 6)
+    titles = fmt.listed(
+        [fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics],
+        6,
+    )
     values = [", ".join(map(fmt.number, (run.values or {}).values())) for run in front]
-    shown = fmt.listed([f"{say(run.name)} ({text})" for run, text in zip(front, values, strict=True)], 4)
+    shown = fmt.listed(
+        [f"{say(run.name)} ({text})" for run, text in zip(front, values, strict=True)], 4
+    )
     if len(ranking.runs) == 1:
         return [f"{fmt.capital(titles)}: {shown}.{_nothing_beside(comparison, ranking.noun)}"]
     be = "is alone" if len(front) == 1 else "are"
@@ -327,7 +367,9 @@ def _price(ranking: Ranking, say: Say) -> list[str]:
     claim = f"{say(one.name)} {'is' if ranking.over else f'has {_value(one)}:'} {gap}"
     if math.isnan(one.p_set):
         return [f"{claim}, with an unknown error."]
-    return [f"{claim}; it {MAY_BE_BEST if one.tied else f'is {RULED_OUT}'} ({fmt.p_equals(one.p_set)})."]
+    return [
+        f"{claim}; it {MAY_BE_BEST if one.tied else f'is {RULED_OUT}'} ({fmt.p_equals(one.p_set)})."
+    ]
 
 
 def by_segment(comparison: Comparison) -> list[str]:
@@ -336,13 +378,17 @@ def by_segment(comparison: Comparison) -> list[str]:
     several = len({pair.column for pair in comparison.segments}) > 1
     tied = [] if comparison.ranking is None else [run.name for run in comparison.ranking.tied]
     sentences = (
-        segment_sentence(pair, say, unsure=single and pair.second in tied, single=single, several=several)
+        segment_sentence(
+            pair, say, unsure=single and pair.second in tied, single=single, several=several
+        )
         for pair in comparison.segments
     )
     return [sentence for sentence in sentences if sentence]
 
 
-def segment_sentence(pair: SegmentDifferences, say: Say, *, unsure: bool, single: bool, several: bool) -> str:
+def segment_sentence(
+    pair: SegmentDifferences, say: Say, *, unsure: bool, single: bool, several: bool
+) -> str:
     """The sentence on two runs where segments are shown to differ the other way than all rows do; empty elsewhere.
 
     "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140, −0.020], Gail–Simon p = 0.010)."
@@ -360,7 +406,9 @@ def segment_sentence(pair: SegmentDifferences, say: Say, *, unsure: bool, single
     shown = []
     for k in pair.contrary:
         ends = (float(pair.low[k]), float(pair.high[k]))
-        gap = f"difference {fmt.signed(float(pair.differences[k]), ends)}{f', {p}' if alone else ''}"
+        gap = (
+            f"difference {fmt.signed(float(pair.differences[k]), ends)}{f', {p}' if alone else ''}"
+        )
         shown.append(f"{quoted(pair.segments[k])}{of} ({gap})")
     listed = fmt.listed(shown, MAX_SEGMENTS) + ("" if alone else f"; {p}")
     overall = f"overall than {say(pair.second)}{' (not significantly)' if unsure else ''}"
@@ -369,7 +417,11 @@ def segment_sentence(pair: SegmentDifferences, say: Say, *, unsure: bool, single
 
 def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
     """The sentence on the tests of both signs, of the pairs of one column and metric; empty where there are none."""
-    tests = [f"{fmt.p_equals(p.p_adjusted)} for {say(p.second)}" for p in pairs if math.isfinite(p.p_adjusted)]
+    tests = [
+        f"{fmt.p_equals(p.p_adjusted)} for {say(p.second)}"
+        for p in pairs
+        if math.isfinite(p.p_adjusted)
+    ]
     if not tests:
         return ""
     return (
@@ -385,7 +437,9 @@ def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
         "segments and runs of this table."
     )
     for reason in dict.fromkeys(pair.reason for pair in pairs if pair.reason):
-        names = fmt.listed(list(dict.fromkeys(say(pair.second) for pair in pairs if pair.reason == reason)))
+        names = fmt.listed(
+            list(dict.fromkeys(say(pair.second) for pair in pairs if pair.reason == reason))
+        )
         reading += f" Not compared row by row with {names}: {reason}. The intervals are wider than they need be."
     return reading
 
@@ -395,7 +449,11 @@ def _undecided(comparison: Comparison, say: Say) -> list[str]:
     rankings = comparison.rankings
     rows = rankings[0].evaluation.statistics.digest.rows
     same = sum(ranking.evaluation.statistics.digest.rows == rows for ranking in rankings)
-    which = f"the {same} rankings" if same == len(rankings) else f"{same} of the {len(rankings)} rankings"
+    which = (
+        f"the {same} rankings"
+        if same == len(rankings)
+        else f"{same} of the {len(rankings)} rankings"
+    )
     return [
         f"No decision: {which} have the same number of rows ({rows:,}) and were not compared with each other.",
         " ".join(apart(rankings, comparison.reads)),
@@ -406,7 +464,9 @@ def _undecided(comparison: Comparison, say: Say) -> list[str]:
 def heading(comparison: Comparison, place: int) -> str:
     """The heading of one of several rankings: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
     ranking, several = comparison.rankings[place], len(comparison.rankings)
-    where = f"over {ranking.over}" if ranking.over else f"on {samples(comparison, ranking.evaluation)}"
+    where = (
+        f"over {ranking.over}" if ranking.over else f"on {samples(comparison, ranking.evaluation)}"
+    )
     scope = f"{fmt.counted(len(ranking.standings), ranking.noun)} {where}"
     without_rank = not_ranked(comparison)
     if without_rank:
@@ -426,9 +486,15 @@ def _other(comparison: Comparison, place: int, say: Say) -> str:
         result = f"{fmt.listed(front)} on the Pareto front"
     else:
         value = f" with {_value(first)}"
-        result = f"{say(first.name)} leads{value}" if len(ranking.runs) > 1 else f"{say(first.name)} has{value[5:]}"
+        result = (
+            f"{say(first.name)} leads{value}"
+            if len(ranking.runs) > 1
+            else f"{say(first.name)} has{value[5:]}"
+        )
     tied = "" if len(ranking.tied) < 2 else f"; {maybe(ranking)}"
-    return " ".join([f"{heading(comparison, place)}. There, {result}{tied}.", *constant_sentences(ranking, say)])
+    return " ".join(
+        [f"{heading(comparison, place)}. There, {result}{tied}.", *constant_sentences(ranking, say)]
+    )
 
 
 def _stopped_briefly(comparison: Comparison) -> list[str]:
@@ -440,7 +506,11 @@ def _stopped_briefly(comparison: Comparison) -> list[str]:
 def _nothing(comparison: Comparison) -> str:
     n, noun = len(comparison.failed), comparison.noun
     if n < 2:
-        return f"Take none: the only evaluated {noun} fails a gate." if n else "Take none: no run could be ranked."
+        return (
+            f"Take none: the only evaluated {noun} fails a gate."
+            if n
+            else "Take none: no run could be ranked."
+        )
     return f"Take none: {'both' if n == 2 else f'all {n}'} evaluated {noun}s fail a gate."
 
 
@@ -451,12 +521,19 @@ def stopped(comparison: Comparison, say: Say) -> list[str]:
     """The gates that stopped runs, with the values that did."""
     sentences = []
     for gate in comparison.gates:
-        failing = [(s.name, r) for s in comparison.failed for r in s.gates if r.gate == gate and not r.passed]
+        failing = [
+            (s.name, r)
+            for s in comparison.failed
+            for r in s.gates
+            if r.gate == gate and not r.passed
+        ]
         if len(failing) == 1:
             sentences.append(f"{say(failing[0][0])} fails the gate {failing[0][1]}.")
         elif failing:
             texts = [f"{say(name)} ({result.found})" for name, result in failing]
-            sentences.append(f"{len(failing)} {comparison.noun}s fail the gate {gate.text}: {fmt.listed(texts, 2)}.")
+            sentences.append(
+                f"{len(failing)} {comparison.noun}s fail the gate {gate.text}: {fmt.listed(texts, 2)}."
+            )
     return sentences
 
 
@@ -464,15 +541,21 @@ def left_out(comparison: Comparison, say: Say) -> list[str]:
     """Runs that could not be ranked, by reason."""
     sentences = []
     for head, last in (("Last", True), ("Not ranked", False)):
-        reasons = fmt.by_reason((say(one.run.name), _reason(one)) for one in comparison.left_out if one.last == last)
-        sentences += [f"{head}: {fmt.listed(names, 4)} ({reason})." for reason, names in reasons.items()]
+        reasons = fmt.by_reason(
+            (say(one.run.name), _reason(one)) for one in comparison.left_out if one.last == last
+        )
+        sentences += [
+            f"{head}: {fmt.listed(names, 4)} ({reason})." for reason, names in reasons.items()
+        ]
     return sentences
 
 
 def _reason(unranked: LeftOut) -> str:
     """The reason for which a run is left out, without its own id: that is no reason of its own."""
     run_id = unranked.run.run_id
-    return (unranked.reason.replace(f"run {run_id}", "the run") if run_id else unranked.reason).rstrip(".")
+    return (
+        unranked.reason.replace(f"run {run_id}", "the run") if run_id else unranked.reason
+    ).rstrip(".")
 
 
 def passed_over(comparison: Comparison, say: Say) -> list[str]:
@@ -513,7 +596,9 @@ def break_evens(comparison: Comparison) -> list[str]:
     others = [run for run in ranking.runs if run is not first]
     for other in others[:RIVALS]:
         theirs, ours = other.evaluation, first.evaluation
-        if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)) or why_no_break_even(theirs, ours):
+        if not (
+            isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)
+        ) or why_no_break_even(theirs, ours):
             continue
         if _predicts_one_side(theirs) or _predicts_one_side(ours):
             continue
@@ -536,7 +621,9 @@ def break_evens(comparison: Comparison) -> list[str]:
 
 def _reads_labels(criterion: Criterion) -> bool:
     """True if a metric of the criterion is of predicted labels, and not of scores alone."""
-    return any(criterion.catalog.lookup(name).needs != "probabilities" for name in criterion.metrics)
+    return any(
+        criterion.catalog.lookup(name).needs != "probabilities" for name in criterion.metrics
+    )
 
 
 def _predicts_one_side(evaluation: Evaluation) -> bool:
@@ -548,7 +635,9 @@ def _predicts_one_side(evaluation: Evaluation) -> bool:
 def positives(comparison: Comparison, say: Say) -> list[str]:
     """A warning where runs of one comparison have different positive groups."""
     of_runs = [(say(run.name), run.evaluation.positive) for run in comparison.runs]
-    by_group = fmt.by_reason((name, quoted(positive)) for name, positive in of_runs if positive is not None)
+    by_group = fmt.by_reason(
+        (name, quoted(positive)) for name, positive in of_runs if positive is not None
+    )
     if len(by_group) < 2:
         return []
     groups = "; ".join(f"{positive} in {fmt.listed(names)}" for positive, names in by_group.items())
@@ -579,9 +668,14 @@ def _identical(runs: Sequence[Ranked]) -> list[list[Ranked]]:
 
 def _same(first: Ranked, second: Ranked) -> bool:
     a, b = first.evaluation.rows, second.evaluation.rows
-    if not (isinstance(a, Predictions) and isinstance(b, Predictions)) or first.value != second.value:
+    if (
+        not (isinstance(a, Predictions) and isinstance(b, Predictions))
+        or first.value != second.value
+    ):
         return False
-    if first.evaluation.labels != second.evaluation.labels or not np.array_equal(a.predicted, b.predicted):
+    if first.evaluation.labels != second.evaluation.labels or not np.array_equal(
+        a.predicted, b.predicted
+    ):
         return False
     if a.probabilities is None or b.probabilities is None:
         return a.probabilities is b.probabilities

@@ -11,7 +11,15 @@ from cmtrack.comparison.ranking import Ranked, Ranking, judged_by
 from cmtrack.comparison.result import Comparison
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.bars import bars
-from cmtrack.report.review.cells import Table, cell, fold, name_cell, shorten_names, value_cell, with_intervals
+from cmtrack.report.review.cells import (
+    Table,
+    cell,
+    fold,
+    name_cell,
+    shorten_names,
+    value_cell,
+    with_intervals,
+)
 from cmtrack.report.review.phrases import STANDINGS, Say, how_many, say_of
 from cmtrack.report.review.shown import headline
 
@@ -47,7 +55,8 @@ def _names(ranking: Ranking) -> list[str]:
     return [
         name
         for name in headline(ranking, None)
-        if name not in above and all(math.isfinite(metrics.get(name, math.nan)) for metrics in values)
+        if name not in above
+        and all(math.isfinite(metrics.get(name, math.nan)) for metrics in values)
     ]
 
 
@@ -85,7 +94,9 @@ def _table(name: str, ranking: Ranking, seed: int, say: Say) -> Table:
     shorten_names([row["cells"][1] for row in rows])
     title = fmt.metric_title(name, ranking.evaluation.positive, catalog=ranking.criterion.catalog)
     brief = fmt.metric_title(name, brief=True, catalog=ranking.criterion.catalog)
-    scales = [(3, (fmt.number(bar.first), fmt.number(bar.last))) for bar in drawn if bar is not None]
+    scales = [
+        (3, (fmt.number(bar.first), fmt.number(bar.last))) for bar in drawn if bar is not None
+    ]
     return with_intervals(
         ["#", "Run", "Status", fmt.capital(brief), "p"],
         rows,
@@ -107,7 +118,9 @@ def _sentence(title: str, runs: Sequence[Ranked], ranking: Ranking, say: Say) ->
         sentences = [f"{name} has the best {title}: {value}."]
     else:
         has = "has" if len(first) == 1 else "have"
-        sentences = [f"{fmt.listed([say(run.name) for run in first])} {has} the best {title}: {value}."]
+        sentences = [
+            f"{fmt.listed([say(run.name) for run in first])} {has} the best {title}: {value}."
+        ]
         if chosen in first:
             sentences.append(f"{name} is one of them.")
         else:

@@ -22,9 +22,24 @@ from cmtrack.report.html import figure_block
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.bars import bars
-from cmtrack.report.review.cells import Cell, Table, cell, fold, name_cell, shorten_names, value_cell, with_intervals
+from cmtrack.report.review.cells import (
+    Cell,
+    Table,
+    cell,
+    fold,
+    name_cell,
+    shorten_names,
+    value_cell,
+    with_intervals,
+)
 from cmtrack.report.review.curves import curves
-from cmtrack.report.review.narrative import decision, further, heading, segment_reading, segment_test
+from cmtrack.report.review.narrative import (
+    decision,
+    further,
+    heading,
+    segment_reading,
+    segment_test,
+)
 from cmtrack.report.review.other_metrics import note_on_metrics, other_metrics
 from cmtrack.report.review.phrases import (
     LAST,
@@ -80,9 +95,12 @@ _CONTENTS = {
 
 
 def context(
-    comparison: Comparison, title: str | None, pictures: Mapping[str, Picture], rows: bool = True,
+    comparison: Comparison,
+    title: str | None,
+    pictures: Mapping[str, Picture],
+    rows: bool = True,
     joined: Joined = NOTHING_JOINED,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Everything on the page; single rows where they may be shown, and what stands beside them."""
     sentences = decision(comparison, beside_tables=True)
     tables = ranking_tables(comparison)
@@ -105,7 +123,9 @@ def context(
         "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
         "gates": gate_table(comparison),
         "figures": [
-            figure_block(picture, opens) for name, picture in pictures.items() if name != "ranking" or not drawn
+            figure_block(picture, opens)
+            for name, picture in pictures.items()
+            if name != "ranking" or not drawn
         ],
         "confusions": confusions(comparison),
         "flips": flipped,
@@ -127,12 +147,23 @@ def choices(comparison: Comparison) -> dict[str, Any]:
     """
     ranking = comparison.ranking
     if ranking is None or ranking.over:
-        return {"chosen": None, "rival": None, "metrics": [], "pairs": [], "curves": [], "questions": []}
+        return {
+            "chosen": None,
+            "rival": None,
+            "metrics": [],
+            "pairs": [],
+            "curves": [],
+            "questions": [],
+        }
     numbers = run_numbers(comparison)
     say = say_of(comparison)
     first = rival(ranking)
     tables = other_metrics(comparison)
-    others = [(run, confusions_with(ranking, run, say)) for run in ranking.runs if run is not ranking.foremost]
+    others = [
+        (run, confusions_with(ranking, run, say))
+        for run in ranking.runs
+        if run is not ranking.foremost
+    ]
     return {
         "chosen": numbers[ranking.foremost.name],
         "rival": None if first is None else numbers[first.name],
@@ -153,12 +184,18 @@ def facts(comparison: Comparison) -> list[str]:
     """The compared runs, their data and the criterion, in a few words each."""
     ranking, out = comparison.ranking, []
     if len(comparison.rankings) > 1:
-        out.append(f"{fmt.counted(len(comparison.runs), 'run')} in {len(comparison.rankings)} rankings")
+        out.append(
+            f"{fmt.counted(len(comparison.runs), 'run')} in {len(comparison.rankings)} rankings"
+        )
     elif ranking is not None:
         out.append(heading(comparison, 0))
     if ranking is not None:
         evaluation = ranking.evaluation
-        out.append(fmt.counted(len(evaluation.labels), "class" if isinstance(evaluation, Evaluation) else "code"))
+        out.append(
+            fmt.counted(
+                len(evaluation.labels), "class" if isinstance(evaluation, Evaluation) else "code"
+            )
+        )
         if evaluation.grouping is not None:
             groupings = {dict(run.evaluation.design).get("grouping") for run in comparison.runs}
             steps = ", then ".join(quoted(step.name) for step in evaluation.grouping.steps)
@@ -166,7 +203,9 @@ def facts(comparison: Comparison) -> list[str]:
         if (positive := shared_positive(comparison)) is not None:
             out.append(f"positive group {quoted(positive)}")
     out += filter(None, [judged_at(comparison)])
-    out.append(f"ranked by {criterion_title(comparison.criterion)} ({direction(comparison.criterion)})")
+    out.append(
+        f"ranked by {criterion_title(comparison.criterion)} ({direction(comparison.criterion)})"
+    )
     out.append(f"{fmt.level(comparison.confidence_level)} level")
     if ranking is not None and not ranking.over and len(ranking.runs) > 1:
         paired = sum(not run.unpaired for run in ranking.runs)
@@ -179,16 +218,27 @@ def warnings(comparison: Comparison) -> list[dict[str, Any]]:
     """Warnings of the ranked evaluations and the runs that have them; the most frequent first."""
     say, runs = say_of(comparison), comparison.runs
     pairs = ((say(run.name), warning) for run in runs for warning in run.evaluation.warnings)
-    return [{"text": text, "runs": _who(names, len(runs))} for text, names in fmt.by_reason(pairs).items()]
+    return [
+        {"text": text, "runs": _who(names, len(runs))}
+        for text, names in fmt.by_reason(pairs).items()
+    ]
 
 
 def aside(comparison: Comparison) -> list[dict[str, str]]:
     """Unranked runs, and why; those stopped by a gate are in the table of the gates."""
     worse = "its logged value is worse than those of the runs that were read (limit)"
-    rows = [(one.run, LAST if one.last else "not ranked", one.reason) for one in comparison.left_out]
+    rows = [
+        (one.run, LAST if one.last else "not ranked", one.reason) for one in comparison.left_out
+    ]
     rows += [(run, "not read", worse) for run in comparison.passed_over]
     return [
-        {"name": run.name, "id": fmt.short_id(run.run_id), "run_id": run.run_id, "what": status, "why": why}
+        {
+            "name": run.name,
+            "id": fmt.short_id(run.run_id),
+            "run_id": run.run_id,
+            "what": status,
+            "why": why,
+        }
         for run, status, why in rows
     ]
 
@@ -197,8 +247,14 @@ def methods(comparison: Comparison) -> list[str]:
     """Short notes on how the numbers came about, with sources."""
     grouping = None if comparison.ranking is None else comparison.ranking.evaluation.grouping
     notes = [] if grouping is None else [f"The grouping: {fmt.short(grouping.describe(), 600)}."]
-    costs = {run.evaluation.costs for run in comparison.runs if isinstance(run.evaluation, Evaluation)}
-    notes += [f"The costs: {fmt.short(one.describe(), 600)}." for one in costs if one is not None and len(costs) == 1]
+    costs = {
+        run.evaluation.costs for run in comparison.runs if isinstance(run.evaluation, Evaluation)
+    }
+    notes += [
+        f"The costs: {fmt.short(one.describe(), 600)}."
+        for one in costs
+        if one is not None and len(costs) == 1
+    ]
     return [*notes, *_methods(comparison)]
 
 
@@ -264,9 +320,13 @@ def _reading(comparison: Comparison) -> str:
     at, several = fmt.level(comparison.confidence_level), len(comparison.standings) > 1
     if comparison.criterion.pareto:
         return f"Brackets are {at} intervals; # is the number of the front. The runs of front 1 are not dominated."
-    most = max((sum(run.picked for run in ranking.runs) for ranking in comparison.rankings), default=0)
+    most = max(
+        (sum(run.picked for run in ranking.runs) for ranking in comparison.rankings), default=0
+    )
     picked = f" {SELECTED[most > 1]}." if most else ""  # the interval that allows for selection
-    reading = f"Brackets are {'simultaneous ' if comparison.repeated else ''}{at} intervals.{picked}"
+    reading = (
+        f"Brackets are {'simultaneous ' if comparison.repeated else ''}{at} intervals.{picked}"
+    )
     if not several:
         return reading
     return f"{reading} {explained(comparison.confidence_level, comparison.noun)}"
@@ -295,7 +355,12 @@ def table(ranking: Ranking, at: str = "") -> Table:
     entries = ranking.standings
     cells = [[make(entry) for _, make in columns] for entry in entries]
     rows: list[dict[str, Any]] = [
-        {"cells": row, "status": marked(standing(entry, ranking), entry.tied), "chosen": False, "rest": False}
+        {
+            "cells": row,
+            "status": marked(standing(entry, ranking), entry.tied),
+            "chosen": False,
+            "rest": False,
+        }
         for row, entry in zip(cells, entries, strict=True)
     ]
     shorten_names([row[1] for row in cells])
@@ -307,10 +372,14 @@ def table(ranking: Ranking, at: str = "") -> Table:
         drawn = bars(ends, [entry.tied for entry in entries], head in (_FROM_BEST, _FROM_LEADER))
         for row, bar in zip(cells, drawn, strict=True):
             row[place]["bar"] = bar
-        numbers = [(fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None]
+        numbers = [
+            (fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None
+        ]
         scales += [(place, both) for both in numbers[:1]]
     heads = [head for head, _ in columns]
-    return with_intervals(heads, rows, scales=scales, n_rest=fold(rows), behind=behind_words(ranking))
+    return with_intervals(
+        heads, rows, scales=scales, n_rest=fold(rows), behind=behind_words(ranking)
+    )
 
 
 def _title(comparison: Comparison) -> str:
@@ -323,10 +392,16 @@ def _title(comparison: Comparison) -> str:
 def _columns(ranking: Ranking, at: str) -> list[tuple[str, Callable[[Ranked], Cell]]]:
     """Heads, and the cell of an entry."""
     criterion, several = ranking.criterion, len(ranking.standings) > 1
-    titles = [fmt.metric_title(name, brief=True, catalog=criterion.catalog) + at for name in criterion.metrics]
+    titles = [
+        fmt.metric_title(name, brief=True, catalog=criterion.catalog) + at
+        for name in criterion.metrics
+    ]
     columns: list[tuple[str, Callable[[Ranked], Cell]]] = [
         ("#", lambda one: cell(str(one.rank), one.rank)),
-        (fmt.capital(ranking.noun), lambda one: name_cell(one.name, "" if ranking.over else one.run_id)),
+        (
+            fmt.capital(ranking.noun),
+            lambda one: name_cell(one.name, "" if ranking.over else one.run_id),
+        ),
         ("Status", lambda one: _standing(one, ranking)),
     ]
     if ranking.over:
@@ -341,9 +416,16 @@ def _columns(ranking: Ranking, at: str) -> list[tuple[str, Callable[[Ranked], Ce
             for title, name in zip(titles, criterion.metrics, strict=True)
         ]
     if several and criterion.single:
-        columns.append((_FROM_LEADER if ranking.over else _FROM_BEST, lambda one: _difference(one, ranking)))
+        columns.append(
+            (_FROM_LEADER if ranking.over else _FROM_BEST, lambda one: _difference(one, ranking))
+        )
         leader = ranking.leader
-        columns.append(("p", lambda one: cell("–") if one is leader else cell(fmt.p_text(one.p_set), one.p_set)))
+        columns.append(
+            (
+                "p",
+                lambda one: cell("–") if one is leader else cell(fmt.p_text(one.p_set), one.p_set),
+            )
+        )
     if any(one.gates for one in ranking.standings):
         columns.append(("Gates", _passed))
     return columns
@@ -362,7 +444,11 @@ def _value(one: Ranked, name: str, ranks: bool) -> Cell:
 
 def _difference(one: Ranked, ranking: Ranking) -> Cell:
     value, ends = one.difference, (one.difference_low, one.difference_high)
-    text = "leader" if ranking.over and one is ranking.leader else fmt.signed(value, ends).split(" [")[0]
+    text = (
+        "leader"
+        if ranking.over and one is ranking.leader
+        else fmt.signed(value, ends).split(" [")[0]
+    )
     return cell(text, value, fmt.interval(value, ends) or one.reason) | {"ends": (value, *ends)}
 
 
@@ -400,7 +486,11 @@ def probabilities(ranking: Ranking | None) -> Table | None:
         return None
     section = judged_section(ranking)
     judges = [f"{section}/{name}" for name in _HEADS] if section else []
-    judged = [(run, evaluation) for run, evaluation in of_classes(ranking) if _has(evaluation, [*_LOSSES, *judges])]
+    judged = [
+        (run, evaluation)
+        for run, evaluation in of_classes(ranking)
+        if _has(evaluation, [*_LOSSES, *judges])
+    ]
     shown = judged[:MAX_RUNS]
     if not shown:
         return None
@@ -408,15 +498,29 @@ def probabilities(ranking: Ranking | None) -> Table | None:
     rows: list[dict[str, Any]] = []
     for run, evaluation in shown:
         verdict = JUDGES[section](evaluation) if section else None
-        word = [cell(verdict.word if verdict else "–", title=verdict.sentence if verdict else "")] if section else []
-        cells = [_of_probabilities(evaluation, name, name not in _LOSSES or not section) for name in names]
-        rows.append({"cells": [name_cell(run.name, run.run_id), *word, *cells], "status": standing(run, ranking)})
+        word = (
+            [cell(verdict.word if verdict else "–", title=verdict.sentence if verdict else "")]
+            if section
+            else []
+        )
+        cells = [
+            _of_probabilities(evaluation, name, name not in _LOSSES or not section)
+            for name in names
+        ]
+        rows.append(
+            {
+                "cells": [name_cell(run.name, run.run_id), *word, *cells],
+                "status": standing(run, ranking),
+            }
+        )
     shorten_names([row["cells"][0] for row in rows])
     reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
     title, positive = "Probabilities", quoted(ranking.evaluation.positive)
     if section:
         subject = _OF_WHAT[section].format(positive=positive)
-        title = f"Are the probabilities{f' of {positive}' if section == 'calibration' else ''} right?"
+        title = (
+            f"Are the probabilities{f' of {positive}' if section == 'calibration' else ''} right?"
+        )
         reading += (
             f" Log loss and Brier score are of all classes. The others judge {subject}. Where p is at most "
             f"{1 - ranking.confidence_level:.3g} there are signs of miscalibration; it is claimed where the curve "
@@ -431,7 +535,10 @@ def probabilities(ranking: Ranking | None) -> Table | None:
 
 
 def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
-    return any(name in evaluation.infinite or math.isfinite(evaluation.metrics.get(name, math.nan)) for name in names)
+    return any(
+        name in evaluation.infinite or math.isfinite(evaluation.metrics.get(name, math.nan))
+        for name in names
+    )
 
 
 def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) -> Cell:
@@ -453,9 +560,17 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
     say, first, several = say_of(comparison), pairs[0], len(pairs)
     pairs = sorted(pairs, key=lambda pair: not pair.contrary)[:MAX_OTHERS]
     title = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
-    marks = {pair.segments[k]: "better" if pair.gain < 0 else "worse" for pair in pairs for k in pair.contrary}
+    marks = {
+        pair.segments[k]: "better" if pair.gain < 0 else "worse"
+        for pair in pairs
+        for k in pair.contrary
+    }
     # those that a sentence names are shown, and all that are shown are in the order of their values
-    order = sorted(sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)[:MAX_SEGMENTS])
+    order = sorted(
+        sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)[
+            :MAX_SEGMENTS
+        ]
+    )
     places = [{text: k for k, text in enumerate(pair.segments)} for pair in pairs]
     rows: list[dict[str, Any]] = []
     for k in order:
@@ -471,7 +586,10 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
         rows.append({"cells": cells, "mark": marks.get(text, "")})
     heads = ["Segment", "Rows", f"{say(first.first)}, the leader"]
     heads += [head for pair in pairs for head in (say(pair.second), "Leader less it")]
-    name, reading = f"By segment: {title} by {quoted(first.column)}", _segment_reading(pairs, len(rows), say)
+    name, reading = (
+        f"By segment: {title} by {quoted(first.column)}",
+        _segment_reading(pairs, len(rows), say),
+    )
     if len(pairs) < several:
         reading += f" {len(pairs)} of the {several} runs that were compared; the JSON file has all."
     return with_intervals(heads, rows, name=name, reading=reading)
@@ -480,7 +598,11 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
 def _segment_reading(pairs: Sequence[SegmentDifferences], n_shown: int, say: Say) -> str:
     first = pairs[0]
     text = f"The worst segments of {say(first.first)} first"
-    text += "." if n_shown == len(first.segments) else f", {n_shown} of {len(first.segments)}; the JSON file has all."
+    text += (
+        "."
+        if n_shown == len(first.segments)
+        else f", {n_shown} of {len(first.segments)}; the JSON file has all."
+    )
     for mark in sorted({"better" if pair.gain < 0 else "worse" for pair in pairs if pair.contrary}):
         other = "worse" if mark == "better" else "better"
         text += f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than overall."
@@ -491,8 +613,13 @@ def gate_table(comparison: Comparison) -> Table | None:
     """Runs by gates, those that were stopped first; None without gates."""
     if not comparison.gates:
         return None
-    judged: list[tuple[str, str, tuple[GateResult, ...]]] = [(s.name, s.run_id, s.gates) for s in comparison.failed]
-    judged += [(entry.name, "" if comparison.repeated else entry.run_id, entry.gates) for entry in comparison.standings]
+    judged: list[tuple[str, str, tuple[GateResult, ...]]] = [
+        (s.name, s.run_id, s.gates) for s in comparison.failed
+    ]
+    judged += [
+        (entry.name, "" if comparison.repeated else entry.run_id, entry.gates)
+        for entry in comparison.standings
+    ]
     rows: list[dict[str, Any]] = []
     for name, run_id, results in judged:
         by_gate = {result.gate.text: result for result in results}
@@ -525,35 +652,52 @@ def confusions_with(ranking: Ranking, other: Ranked, say: Say) -> dict[str, Any]
         return None
     chosen = ranking.foremost
     clear = changes.significant(ranking.confidence_level)
-    places = [(int(i), int(j)) for i, j in zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)]
-    places.sort(key=lambda at: (not clear[at], -abs(changes.difference[at]) * math.sqrt(abs(changes.counts[at]))))
-    most = MAX_CELLS if clear.any() else 0  # a table of differences that are all chance tells nothing
+    places = [
+        (int(i), int(j))
+        for i, j in zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)
+    ]
+    places.sort(
+        key=lambda at: (
+            not clear[at],
+            -abs(changes.difference[at]) * math.sqrt(abs(changes.counts[at])),
+        )
+    )
+    # a table of differences that are all chance tells nothing
+    most = MAX_CELLS if clear.any() else 0
     return {
         "chosen": say(chosen.name),
         "rival": say(other.name),
         "sentences": _confusion_words(changes, clear, say(chosen.name), say(other.name)),
         "rows": [_confusion(changes, at, bool(clear[at])) for at in places[:most]],
-        "more": f"{len(places) - most} smaller differences are not listed." if len(places) > most > 0 else "",
+        "more": f"{len(places) - most} smaller differences are not listed."
+        if len(places) > most > 0
+        else "",
         "paired": changes.paired,
         "what": f"groups of {quoted(changes.step)}" if changes.step else "classes",
     }
 
 
-def _confusion_words(changes: CellChanges, clear: np.ndarray[Any, Any], chosen: str, other: str) -> list[str]:
+def _confusion_words(
+    changes: CellChanges, clear: np.ndarray[Any, Any], chosen: str, other: str
+) -> list[str]:
     gains = changes.gains()
     different = int(np.count_nonzero(np.nan_to_num(changes.difference)))
     if not different:
         return [f"{chosen} and {other} have the same confusion matrix."]
     sentences = []
     for cells, way in ((gains > 0, "better"), (gains < 0, "worse")):
-        places = sorted(zip(*np.nonzero(clear & cells), strict=True), key=lambda at: -abs(gains[at]))
+        places = sorted(
+            zip(*np.nonzero(clear & cells), strict=True), key=lambda at: -abs(gains[at])
+        )
         if places:
             listed = "; ".join(_one(changes, at) for at in places[:3])
             more = f"; and {len(places) - 3} more" if len(places) > 3 else ""
             sentences.append(f"{chosen} is significantly {way} than {other}: {listed}{more}.")
     if not sentences and different == 1:
         return [f"{chosen} and {other} differ in 1 cell, and not significantly."]
-    return sentences or [f"None of the {different} cells in which {chosen} and {other} differ does so significantly."]
+    return sentences or [
+        f"None of the {different} cells in which {chosen} and {other} differ does so significantly."
+    ]
 
 
 def _one(changes: CellChanges, at: tuple[int, int]) -> str:
@@ -561,7 +705,9 @@ def _one(changes: CellChanges, at: tuple[int, int]) -> str:
     more = "more" if changes.counts[at] > 0 else "fewer"
     n = fmt.counted(abs(float(changes.counts[at])), f"{more} sample")
     actual, predicted = quoted(changes.labels[i]), quoted(changes.labels[j])
-    where = f"of class {actual} correct" if i == j else f"of class {actual} predicted as {predicted}"
+    where = (
+        f"of class {actual} correct" if i == j else f"of class {actual} predicted as {predicted}"
+    )
     return f"{n} {where} ({fmt.p_equals(float(changes.adjusted[at]))})"
 
 

@@ -28,8 +28,12 @@ from cmtrack.report import formatting as fmt
 
 WIDTH = 60  # characters of a run's name in sentences and tables
 STANDINGS = {
-    "chosen": "chosen", "leads": "leads", "equivalent": "equivalent", "tied": MAY_BE_BEST, "behind": "ruled out",
-}  # fmt: skip
+    "chosen": "chosen",
+    "leads": "leads",
+    "equivalent": "equivalent",
+    "tied": MAY_BE_BEST,
+    "behind": "ruled out",
+}
 """Of a status in data its word."""
 _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
 _LEAST_SELECTION = 0.01
@@ -45,7 +49,9 @@ Tied: TypeAlias = tuple[str, Run, Mapping[str, float]]
 def short_names(comparison: Comparison) -> dict[str, str]:
     """The names of a comparison's runs, without their shared parts if too long."""
     full = [entry.name for entry in comparison.standings]
-    full += [stop.name for stop in comparison.failed] + [unranked.run.name for unranked in comparison.left_out]
+    full += [stop.name for stop in comparison.failed] + [
+        unranked.run.name for unranked in comparison.left_out
+    ]
     full += [run.name for run in comparison.passed_over]
     return dict(zip(full, distinct(full, WIDTH), strict=True))
 
@@ -58,7 +64,9 @@ def say_of(comparison: Comparison) -> Say:
 
 def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
     """The criterion in words."""
-    titles = [fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics]
+    titles = [
+        fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics
+    ]
     if criterion.pareto:
         return f"{fmt.listed(titles, 6)} side by side (Pareto front)"
     return titles[0]
@@ -77,7 +85,10 @@ def direction(criterion: Criterion) -> str:
         ways = {name: BETTER[catalog.lookup(name).better] for name in criterion.metrics}
         if len(set(ways.values())) == 1:
             return ways[criterion.metrics[0]]
-        return "; ".join(f"{fmt.metric_title(name, brief=True, catalog=catalog)}: {way}" for name, way in ways.items())
+        return "; ".join(
+            f"{fmt.metric_title(name, brief=True, catalog=catalog)}: {way}"
+            for name, way in ways.items()
+        )
     return BETTER[criterion.direction]
 
 
@@ -166,7 +177,11 @@ def asked(comparison: Comparison, name: str) -> Any:
 def selection_words(comparison: Comparison) -> list[str]:
     """The selection bias of the leader's value, in words; empty if too small to mention."""
     looks = asked(comparison, "looks")
-    if looks is None or looks.runs < 2 or not looks.optimism > _LEAST_SELECTION * (looks.high - looks.low):
+    if (
+        looks is None
+        or looks.runs < 2
+        or not looks.optimism > _LEAST_SELECTION * (looks.high - looks.low)
+    ):
         return []
     end = "highest" if comparison.criterion.direction == "higher" else "lowest"
     part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
@@ -192,7 +207,11 @@ def assumed_shares(comparison: Comparison) -> str:
 def judged_at(comparison: Comparison) -> str:
     """The class shares at which runs are judged; empty if these are the rows' own."""
     shares = comparison.how.get("at")
-    return "" if shares is None else f"judged at {shares_in_words(shares, shared_positive(comparison))}"
+    return (
+        ""
+        if shares is None
+        else f"judged at {shares_in_words(shares, shared_positive(comparison))}"
+    )
 
 
 def at_shares(comparison: Comparison) -> str:
@@ -206,7 +225,10 @@ def at_shares(comparison: Comparison) -> str:
 def counts_rows(evaluation: BaseEvaluation) -> bool:
     """False if sampling weights count in other units than rows."""
     rows = evaluation.statistics.digest.rows
-    return getattr(evaluation, "weights_are", None) != "sampling" or abs(evaluation.n_samples - rows) < 0.5
+    return (
+        getattr(evaluation, "weights_are", None) != "sampling"
+        or abs(evaluation.n_samples - rows) < 0.5
+    )
 
 
 def samples(comparison: Comparison, evaluation: BaseEvaluation) -> str:
@@ -216,7 +238,11 @@ def samples(comparison: Comparison, evaluation: BaseEvaluation) -> str:
 
 def about_rows(more: float, rows: float) -> str:
     """A number of rows in two digits: "about 1,400 rows"; very many by how many times these they are."""
-    return f"about {float(f'{more:.2g}'):,.0f} rows" if more < _MANY * rows else f"over {_MANY:,} times these rows"
+    return (
+        f"about {float(f'{more:.2g}'):,.0f} rows"
+        if more < _MANY * rows
+        else f"over {_MANY:,} times these rows"
+    )
 
 
 # -- ties ------------------------------------------------------------------------------------------------------
@@ -232,9 +258,16 @@ def near_words(margin: float | None, criterion: Criterion) -> str:
 
 
 def tie_sentence(
-    near: Sequence[Tied], n_tied: int, decision: Decision, rules: Any, where: str, say: Say, noun: str,
-    shared: bool = False, unknown: int = 0,
-) -> list[str]:  # fmt: skip
+    near: Sequence[Tied],
+    n_tied: int,
+    decision: Decision,
+    rules: Any,
+    where: str,
+    say: Say,
+    noun: str,
+    shared: bool = False,
+    unknown: int = 0,
+) -> list[str]:
     """The sentence on what chose among those that may be the best; nothing where there is only one.
 
     ``near``: the tied ones within the margin, in the decision's order.
@@ -257,16 +290,30 @@ def tie_sentence(
     if not asked:
         return [alone]
     if len(near) == 1:
-        start = f"None of the {fmt.in_words(n_tied - 1)} others is" if n_tied > 2 else f"The other {noun} is not"
+        start = (
+            f"None of the {fmt.in_words(n_tied - 1)} others is"
+            if n_tied > 2
+            else f"The other {noun} is not"
+        )
         if unknown == n_tied - 1:
-            who = f"the other {noun}" if n_tied == 2 else f"any of the {fmt.in_words(unknown)} others"
+            who = (
+                f"the other {noun}" if n_tied == 2 else f"any of the {fmt.in_words(unknown)} others"
+            )
             start = f"No error is known for the difference of {who} from the leader"
             return [f"{start}, so no tie-breaker was used. {alone}"]
         has = "has" if unknown == 1 else "have"
-        known = f" {fmt.capital(fmt.in_words(unknown))} of them {has} no known error." if unknown else ""
+        known = (
+            f" {fmt.capital(fmt.in_words(unknown))} of them {has} no known error."
+            if unknown
+            else ""
+        )
         where = f"shown to be {where}" if unknown and not where.startswith("shown") else where
         return [f"{start} {where}, so that no tie-breaker was used.{known} {alone}"]
-    them = f"The tie-breaker {asked[0]} does" if len(asked) == 1 else f"The tie-breakers {fmt.listed(asked, 6)} do"
+    them = (
+        f"The tie-breaker {asked[0]} does"
+        if len(asked) == 1
+        else f"The tie-breakers {fmt.listed(asked, 6)} do"
+    )
     parsed = [TieBreaker.parse(rule, OPEN) for rule in asked]
     none = all(rule.value(run, metrics) is None for rule in parsed for _, run, metrics in near)
     why = "none of them has a value" if none else "all have the same value or none"
@@ -279,7 +326,9 @@ def rule_title(rule: TieBreaker) -> str:
     return f"{rule.title} {way}" if rule.nearest_zero else f"{way} {rule.title}"
 
 
-def _by_rule(near: Sequence[Tied], decision: Decision, rule: TieBreaker, where: str, say: Say, noun: str) -> str:
+def _by_rule(
+    near: Sequence[Tied], decision: Decision, rule: TieBreaker, where: str, say: Say, noun: str
+) -> str:
     values = decision.values
     best = values[decision.place]
     others = [place for place in range(len(near)) if place != decision.place]
@@ -299,6 +348,8 @@ def _by_rule(near: Sequence[Tied], decision: Decision, rule: TieBreaker, where: 
         sentence += f" An earlier tie-breaker dropped {fmt.listed([say(near[place][0]) for place in earlier])}."
     if same:
         has = "has" if len(same) == 1 else "have"
-        sentence += f" {fmt.listed([say(near[place][0]) for place in same])} {has} the same value, so that "
+        sentence += (
+            f" {fmt.listed([say(near[place][0]) for place in same])} {has} the same value, so that "
+        )
         sentence += f"{say(near[decision.place][0])} is chosen for its score."
     return sentence

@@ -79,13 +79,19 @@ def address(run: Run) -> str:
     uri = without_credentials(run.tracking_uri)
     if urlsplit(uri).scheme not in ("http", "https"):
         return ""
-    parts = (quote(uri.rstrip("/"), safe=_OF_URLS), quote(run.experiment_id, safe=""), quote(run.run_id, safe=""))
+    parts = (
+        quote(uri.rstrip("/"), safe=_OF_URLS),
+        quote(run.experiment_id, safe=""),
+        quote(run.run_id, safe=""),
+    )
     return "{}/#/experiments/{}/runs/{}".format(*parts)
 
 
 def stores(runs: Iterable[Run]) -> list[str]:
     """The tracking stores of runs, without credentials."""
-    return list(dict.fromkeys(without_credentials(run.tracking_uri) for run in runs if run.tracking_uri))
+    return list(
+        dict.fromkeys(without_credentials(run.tracking_uri) for run in runs if run.tracking_uri)
+    )
 
 
 def duration(run: Run) -> float | None:
@@ -118,13 +124,22 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
         ),
         _line("Positive group", "" if positive is None else quoted(positive)),
         _line("Grouping", "" if grouping is None else fmt.short(grouping.describe(), 300)),
-        _line("Costs", fmt.short(how["costs"].describe(), 300) if hasattr(how.get("costs"), "describe") else ""),
+        _line(
+            "Costs",
+            fmt.short(how["costs"].describe(), 300)
+            if hasattr(how.get("costs"), "describe")
+            else "",
+        ),
         _line("Gates", "; ".join(gate.text for gate in comparison.gates) or "none"),
         _line("Baseline", "" if comparison.baseline is None else quoted(comparison.baseline.name)),
         _line("Tie-breakers", "; ".join(several(how.get("tie_breakers") or ())) or "none"),
         _line("Decision", decides(comparison)),
-        _line("Rule", rule.sentence if (rule := rule_of(comparison)) else "the arguments of the call"),
-        _line("Versions", ", ".join(f"{name} {number}" for name, number in record.versions.items())),
+        _line(
+            "Rule", rule.sentence if (rule := rule_of(comparison)) else "the arguments of the call"
+        ),
+        _line(
+            "Versions", ", ".join(f"{name} {number}" for name, number in record.versions.items())
+        ),
     ]
 
 
@@ -132,7 +147,11 @@ def decides(comparison: Comparison) -> str:
     """The rule by which a run, or a model, is chosen."""
     noun = comparison.noun
     alpha = f"{1 - comparison.confidence_level:.3g}"
-    test = "the difference from the leader, adjusted for all pairs," if noun == "model" else "being the best"
+    test = (
+        "the difference from the leader, adjusted for all pairs,"
+        if noun == "model"
+        else "being the best"
+    )
     sentence = f"A {noun} is {RULED_OUT} where its p-value of {test} is at most {alpha}; all others {MAY_BE_BEST}."
     if comparison.criterion.pareto:
         sentence = "A run is dominated if another run is at least as good in every metric and better in one."
@@ -149,7 +168,11 @@ def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
         if run.experiment_id:
             first.setdefault(run.experiment_id, run)
     return [
-        _line("Experiment", f"{quoted(names.get(one, one))} (id {one})", address(run).rpartition("/runs/")[0])
+        _line(
+            "Experiment",
+            f"{quoted(names.get(one, one))} (id {one})",
+            address(run).rpartition("/runs/")[0],
+        )
         for one, run in list(first.items())[:6]
     ]
 
@@ -157,8 +180,14 @@ def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
 def _data(comparison: Comparison) -> list[str]:
     """The data sets by name and digest; of folds each one's, which the runs of the leading model have between them."""
     out = []
-    for evaluation in (run.evaluation for ranking in comparison.rankings for run in ranking.leader.runs):
-        runs = [run for run in comparison.runs if run.evaluation.labels_digest == evaluation.labels_digest]
+    for evaluation in (
+        run.evaluation for ranking in comparison.rankings for run in ranking.leader.runs
+    ):
+        runs = [
+            run
+            for run in comparison.runs
+            if run.evaluation.labels_digest == evaluation.labels_digest
+        ]
         datasets = dict.fromkeys(one for run in runs for one in run.run.datasets)
         matching = [one for one in datasets if one[1] == evaluation.labels_digest] or list(datasets)
         named = fmt.listed([f"{quoted(name)} (digest {digest})" for name, digest in matching])
@@ -200,7 +229,11 @@ def _run_table(comparison: Comparison, runs: Sequence[Run]) -> Table | None:
     filled = {name: cells for name, cells in columns.items() if any(cells)}
     if not filled:
         return None
-    return _table(shown, filled, f"Run time is from a run's start to its end, its evaluation included.{_rest(runs)}")
+    return _table(
+        shown,
+        filled,
+        f"Run time is from a run's start to its end, its evaluation included.{_rest(runs)}",
+    )
 
 
 def _param_table(runs: Sequence[Run]) -> Table | None:
@@ -213,7 +246,11 @@ def _param_table(runs: Sequence[Run]) -> Table | None:
         for name in names[:MAX_PARAMS]
     }
     more = f" {len(names) - MAX_PARAMS} more parameters differ." if len(names) > MAX_PARAMS else ""
-    return _table(shown, columns, f"Parameters that have the same value in all runs are left out.{more}{_rest(runs)}")
+    return _table(
+        shown,
+        columns,
+        f"Parameters that have the same value in all runs are left out.{more}{_rest(runs)}",
+    )
 
 
 def _table(runs: Sequence[Run], columns: Mapping[str, Sequence[str]], reading: str) -> Table:
@@ -221,7 +258,12 @@ def _table(runs: Sequence[Run], columns: Mapping[str, Sequence[str]], reading: s
     return {
         "heads": ["Run", *map(one_line, columns)],
         "rows": [
-            {"name": one_line(run.name), "href": address(run), "run_id": run.run_id, "cells": list(map(one_line, row))}
+            {
+                "name": one_line(run.name),
+                "href": address(run),
+                "run_id": run.run_id,
+                "cells": list(map(one_line, row)),
+            }
             for run, row in zip(runs, cells, strict=True)
         ],
         "reading": reading,
@@ -229,12 +271,18 @@ def _table(runs: Sequence[Run], columns: Mapping[str, Sequence[str]], reading: s
 
 
 def _rest(runs: Sequence[Run]) -> str:
-    return f" {len(runs) - MAX_RUNS} more runs are in the JSON file." if len(runs) > MAX_RUNS else ""
+    return (
+        f" {len(runs) - MAX_RUNS} more runs are in the JSON file." if len(runs) > MAX_RUNS else ""
+    )
 
 
 def _stamp(milliseconds: int) -> str:
     try:
-        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}" if milliseconds > 0 else ""
+        return (
+            f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}"
+            if milliseconds > 0
+            else ""
+        )
     except (OverflowError, OSError, ValueError):
         return ""
 

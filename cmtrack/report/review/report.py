@@ -33,7 +33,13 @@ _COLOURS = ("#2a86d1", "#d9730d")
 
 
 def write(
-    comparison: Comparison, path: Path, title: str | None, rows: bool, table: Any, row_ids: Any, images: str | None
+    comparison: Comparison,
+    path: Path,
+    title: str | None,
+    rows: bool,
+    table: Any,
+    row_ids: Any,
+    images: str | None,
 ) -> Path:
     """Write the review; the file's ending says as what.
 
@@ -47,7 +53,9 @@ def write(
         raise ValueError(f"a review must end in one of {list(SUFFIXES)}, got {path.name!r}")
     ranking = comparison.ranking
     if table is not None and (suffix != ".html" or ranking is None or ranking.over):
-        raise ValueError(f"table= needs an .html page of ranked runs, got {path.name!r:.80} of {comparison!r:.80}")
+        raise ValueError(
+            f"table= needs an .html page of ranked runs, got {path.name!r:.80} of {comparison!r:.80}"
+        )
     evaluation = None if ranking is None else ranking.foremost.evaluation
     joined = joined_table(evaluation, rows, table, row_ids, images)
     if suffix == ".html":
@@ -82,8 +90,15 @@ def html(
 
 def notebook_html(comparison: Comparison) -> str:
     """The opening and the tables, for a notebook: in its own colours, and in two that are seen on light and dark."""
-    shown = {"tables": ranking_tables(comparison), "rows": notebook.ROWS, "colours": _COLOURS, "noun": comparison.noun}
-    return render_page("notebook.html", said=decision(comparison), at=capital(judged_at(comparison)), **shown)
+    shown = {
+        "tables": ranking_tables(comparison),
+        "rows": notebook.ROWS,
+        "colours": _COLOURS,
+        "noun": comparison.noun,
+    }
+    return render_page(
+        "notebook.html", said=decision(comparison), at=capital(judged_at(comparison)), **shown
+    )
 
 
 def markdown(comparison: Comparison, title: str | None = None) -> str:
@@ -96,10 +111,14 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
         lines += _part(table["name"], *_ranking(table), reading=table["reading"])
     if table := page["probabilities"]:
         body = [[_name(row["cells"][0]), *map(_shown, row["cells"][1:])] for row in table["rows"]]
-        lines += _part(table["name"], *markdown_table(table["heads"], body), reading=table["reading"])
+        lines += _part(
+            table["name"], *markdown_table(table["heads"], body), reading=table["reading"]
+        )
     for table in page["segments"]:
         body = [list(map(_shown, row["cells"])) for row in table["rows"]]
-        lines += _part(table["name"], *markdown_table(table["heads"], body), reading=table["reading"])
+        lines += _part(
+            table["name"], *markdown_table(table["heads"], body), reading=table["reading"]
+        )
     if page["further"]:
         lines += _part("Notes", *(f"- {_plain(sentence)}" for sentence in page["further"]))
     if page["gates"]:
@@ -107,9 +126,14 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
         body = [[_name(row["name"]), *map(_gate, row["cells"])] for row in page["gates"]["rows"]]
         lines += _part("Gates", *markdown_table(heads, body))
     if pair := page["confusions"]:
-        lines += _part(f"{pair['chosen']} compared with {pair['rival']}", *map(_plain, pair["sentences"]))
+        lines += _part(
+            f"{pair['chosen']} compared with {pair['rival']}", *map(_plain, pair["sentences"])
+        )
     if page["flips"]:
-        lines += _part(page["flips"]["title"], *(f"- {_plain(sentence)}" for sentence in page["flips"]["sentences"]))
+        lines += _part(
+            page["flips"]["title"],
+            *(f"- {_plain(sentence)}" for sentence in page["flips"]["sentences"]),
+        )
     if page["warnings"]:
         warned = (f"- {_plain(w['text'])} ({_plain(w['runs'])})" for w in page["warnings"])
         lines += _part("Warnings of the evaluations", *warned)
@@ -117,12 +141,20 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
         body = [[_plain(row["name"]), row["what"], _plain(row["why"])] for row in page["aside"]]
         lines += _part("Not ranked", *markdown_table(["Run", "What", "Why"], body))
     record = page["record"]
-    lines += _part("Record", *(f"- {o['name']}: {_plain(o['text'])}{_linked(o['href'])}" for o in record["lines"]))
+    lines += _part(
+        "Record",
+        *(f"- {o['name']}: {_plain(o['text'])}{_linked(o['href'])}" for o in record["lines"]),
+    )
     for name, table in (("Runs", record["runs"]), ("Parameters that differ", record["params"])):
         if table:
             rows = table["rows"]
-            body = [[_plain(row["name"]), *(_cell(text, row["href"]) for text in row["cells"])] for row in rows]
-            lines += _part(name, *markdown_table(table["heads"], body), reading=table["reading"], level=4)
+            body = [
+                [_plain(row["name"]), *(_cell(text, row["href"]) for text in row["cells"])]
+                for row in rows
+            ]
+            lines += _part(
+                name, *markdown_table(table["heads"], body), reading=table["reading"], level=4
+            )
     lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
     if page["command"]:
         lines += ["", "```sh", printable(page["command"]), "```"]
@@ -131,7 +163,12 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
 
 def as_json(comparison: Comparison) -> str:
     """Plain data, with a line end."""
-    return printable_json(json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)) + "\n"
+    return (
+        printable_json(
+            json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)
+        )
+        + "\n"
+    )
 
 
 def ranking_json(comparison: Comparison) -> str:
@@ -152,7 +189,13 @@ def ranking_json(comparison: Comparison) -> str:
 
 def _part(name: str, *body: str, reading: str = "", level: int = 3) -> list[str]:
     """A part of the Markdown: its heading, its lines, and how to read them."""
-    return ["", f"{'#' * level} {_plain(name)}", "", *body, *(("", f"*{_plain(reading)}*") if reading else ())]
+    return [
+        "",
+        f"{'#' * level} {_plain(name)}",
+        "",
+        *body,
+        *(("", f"*{_plain(reading)}*") if reading else ()),
+    ]
 
 
 def _linked(href: str) -> str:
@@ -181,5 +224,12 @@ def _ranking(table: Mapping[str, Any]) -> list[str]:
     for row in [*table["rows"], *table["beside"]]:
         rank, name, standing, *others = row["cells"]
         mark = "**" if row["status"] == "chosen" else ""
-        body.append([rank["text"], f"{mark}{_plain(name['text'])}{mark}", standing["text"], *map(_shown, others)])
+        body.append(
+            [
+                rank["text"],
+                f"{mark}{_plain(name['text'])}{mark}",
+                standing["text"],
+                *map(_shown, others),
+            ]
+        )
     return markdown_table(table["heads"], body)

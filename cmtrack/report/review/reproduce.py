@@ -62,11 +62,18 @@ def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, 
     questions = []
     for title, changed in changes.items():
         arguments = _of_ranked(comparison, ranking)
-        if "grouping" in changed:  # it has a positive group of its own, and the costs may be of other groups
-            arguments = {name: value for name, value in arguments.items() if name not in ("positive", "costs")}
+        # it has a positive group of its own, and the costs may be of other groups
+        if "grouping" in changed:
+            arguments = {
+                name: value
+                for name, value in arguments.items()
+                if name not in ("positive", "costs")
+            }
         arguments |= changed
         command = _command(arguments, comparison, write_files=True)
-        questions.append({"title": title, "command": command, "python": _python(arguments, comparison)})
+        questions.append(
+            {"title": title, "command": command, "python": _python(arguments, comparison)}
+        )
     if ranking.evaluation.positive is not None and ranking.evaluation.statistics.scores is not None:
         command = _threshold_command(comparison, ranking)
         python = each_run(comparison, ranking, _AT_THRESHOLD)
@@ -76,7 +83,9 @@ def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, 
 
 def _changes(ranking: Ranking, evaluation: Evaluation) -> dict[str, dict[str, Any]]:
     """Arguments of ``compare`` by the title of the question that they ask."""
-    changes: dict[str, dict[str, Any]] = {"Another metric": {"rank_by": "multiclass/balanced_accuracy"}}
+    changes: dict[str, dict[str, Any]] = {
+        "Another metric": {"rank_by": "multiclass/balanced_accuracy"}
+    }
     labels = evaluation.labels
     if 1 < len(labels) <= MAX_LABELS:
         grouping = Grouping({"first": labels[:1], "others": labels[1:]}, positive="first")
@@ -110,39 +119,66 @@ def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
         head = [f"from cmtrack import {', '.join(imports)}", ""] if imports else []
         head += [_in_memory(runs), "", "for name, evaluation in evaluations.items():"]
     else:
-        head = [f"from cmtrack import {', '.join([*imports, 'load_evaluation'])}", "", "for name, run_id in {"]
+        head = [
+            f"from cmtrack import {', '.join([*imports, 'load_evaluation'])}",
+            "",
+            "for name, run_id in {",
+        ]
         head += [f"    {run.name!r}: {run.run_id!r}," for run in ranking.runs] + ["}.items():"]
         functions = _functions(arguments)
         head[1:1] = functions and ["", *functions]
-        lines = [f"evaluation = load_evaluation(run_id{', extra_metrics=extra_metrics' if functions else ''})"]
+        lines = [
+            f"evaluation = load_evaluation(run_id{', extra_metrics=extra_metrics' if functions else ''})"
+        ]
         where = arguments.get("tracking_uri")
         if isinstance(where, str):
             head[:1] = ["import mlflow", head[0], "", f"mlflow.set_tracking_uri({where!r})"]
     if grouping is not None:
         positive = arguments.get("positive")
         more = "" if positive is None else f", positive={positive!r}"
-        lines.append(f"evaluation = evaluation.regroup(Grouping.from_dict({grouping.to_dict()!r}){more})")
+        lines.append(
+            f"evaluation = evaluation.regroup(Grouping.from_dict({grouping.to_dict()!r}){more})"
+        )
     return "\n".join([*head, *(f"    {line}" for line in [*lines, *body.splitlines()])])
 
 
 def _of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
     """The arguments that decide what the ranked runs' numbers are."""
-    deciding = ("grouping", "positive", "costs", "at", "confidence_level", "seed", "tracking_uri", "extra_metrics")
+    deciding = (
+        "grouping",
+        "positive",
+        "costs",
+        "at",
+        "confidence_level",
+        "seed",
+        "tracking_uri",
+        "extra_metrics",
+    )
     arguments = {name: value for name, value in given(comparison).items() if name in deciding}
     stored = not isinstance(comparison.how.get("runs"), Mapping)
-    runs = [run.run_id for run in ranking.runs] if stored else dict.fromkeys(run.name for run in ranking.runs)
+    runs = (
+        [run.run_id for run in ranking.runs]
+        if stored
+        else dict.fromkeys(run.name for run in ranking.runs)
+    )
     return {"runs": runs, **arguments}
 
 
 def _in_memory(runs: Mapping[Any, Any]) -> str:
-    names = ", ".join(f"{str(name)!r}: …" for name in list(runs)[:3]) + (", …" if len(runs) > 3 else "")
+    names = ", ".join(f"{str(name)!r}: …" for name in list(runs)[:3]) + (
+        ", …" if len(runs) > 3 else ""
+    )
     return f"evaluations = {{{names}}}  # Evaluations by name, from cmtrack.evaluate"
 
 
 def _functions(arguments: dict[str, Any]) -> list[str]:
     """Placeholder line for the functions of custom metrics, which no review holds."""
     named = arguments.get("extra_metrics")
-    return [f"extra_metrics = […]  # the Metrics of {', '.join(map(repr, _several(named)))}"] if named else []
+    return (
+        [f"extra_metrics = […]  # the Metrics of {', '.join(map(repr, _several(named)))}"]
+        if named
+        else []
+    )
 
 
 def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
@@ -156,7 +192,11 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
         head += ["", _in_memory(runs)]
         lines.append("    evaluations,")
     elif runs is not None:
-        lines += ["    [", *(f"        {run_id!r}," for run_id in references(runs, comparison)), "    ],"]
+        lines += [
+            "    [",
+            *(f"        {run_id!r}," for run_id in references(runs, comparison)),
+            "    ],",
+        ]
     elif "experiment_names" not in arguments:
         lines.append("    # the runs of the active experiment")
     for name, value in arguments.items():
@@ -169,7 +209,9 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
         else:
             lines.append(f"    {name}={_literal(value)},")
     head[0] = f"from cmtrack import {', '.join([*sorted(imports), 'compare'])}"
-    return "\n".join([*head, "", "comparison = compare(", *lines, ")", 'comparison.report("review.html")'])
+    return "\n".join(
+        [*head, "", "comparison = compare(", *lines, ")", 'comparison.report("review.html")']
+    )
 
 
 def _command(arguments: dict[str, Any], comparison: Comparison, write_files: bool = False) -> str:
@@ -179,7 +221,9 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
     entries = CompareOptions.entries()
     if isinstance(runs, Mapping) or not all(entries[name].flag for name in arguments):
         return ""
-    words: list[str] = [] if runs is None else [shlex.quote(text) for text in references(runs, comparison)]
+    words: list[str] = (
+        [] if runs is None else [shlex.quote(text) for text in references(runs, comparison)]
+    )
     held = []
     for name in ("grouping", "costs"):
         value = arguments.pop(name, None)
@@ -197,7 +241,9 @@ def _command(arguments: dict[str, Any], comparison: Comparison, write_files: boo
         arguments["extra_metrics"] = ["FILE.py:NAME"]
     for name, one in entries.items():
         if name in arguments and one.flag:
-            words += [f"{one.flag} {shlex.quote(_text(value))}" for value in _several(arguments[name])]
+            words += [
+                f"{one.flag} {shlex.quote(_text(value))}" for value in _several(arguments[name])
+            ]
     words.append("--output review.html")
     return "\n".join([*held, " \\\n  ".join(["cmtrack review", *words])])
 

@@ -36,7 +36,9 @@ MAX_OTHERS = 7
 """Runs beside the rival against which rows are listed."""
 
 
-def flips(comparison: Comparison, rows: bool = True, joined: Joined = NOTHING_JOINED) -> dict[str, Any] | None:
+def flips(
+    comparison: Comparison, rows: bool = True, joined: Joined = NOTHING_JOINED
+) -> dict[str, Any] | None:
     """The rows that the run to take breaks and fixes against its rival; None where they are not paired.
 
     Parameters
@@ -54,7 +56,11 @@ def flips(comparison: Comparison, rows: bool = True, joined: Joined = NOTHING_JO
     say, keys = say_of(comparison), [run.run_id or run.name for run in (other, ranking.foremost)]
     names = say(other.name), say(ranking.foremost.name)
     whole = comparison.flips(keys[0], keys[1])
-    table, by_class = (None, "") if _alike(whole) else _by_class(comparison.flips(keys[0], keys[1], "class"), *names)
+    table, by_class = (
+        (None, "")
+        if _alike(whole)
+        else _by_class(comparison.flips(keys[0], keys[1], "class"), *names)
+    )
     sentences = [_whole(whole, *names, right_side(comparison)), _missed(comparison), by_class]
     return {
         "title": f"Rows: {names[1]} against {names[0]}",
@@ -68,7 +74,9 @@ def flips(comparison: Comparison, rows: bool = True, joined: Joined = NOTHING_JO
     }
 
 
-def _others(comparison: Comparison, ranking: Ranking, rival: Ranked, say: Say, joined: Joined) -> list[dict[str, Any]]:
+def _others(
+    comparison: Comparison, ranking: Ranking, rival: Ranked, say: Say, joined: Joined
+) -> list[dict[str, Any]]:
     """The same in brief against other runs than the rival, the first of the ranking."""
     chosen, out = ranking.foremost, list[dict[str, Any]]()
     for other in ranking.runs:
@@ -80,7 +88,9 @@ def _others(comparison: Comparison, ranking: Ranking, rival: Ranked, say: Say, j
     return out
 
 
-def behind(comparison: Comparison, shown: dict[str, Any] | None, joined: Joined) -> dict[str, Any] | None:
+def behind(
+    comparison: Comparison, shown: dict[str, Any] | None, joined: Joined
+) -> dict[str, Any] | None:
     """Rows behind cells of the matrix of the run to take: tables for what those of pairs leave of the page's limit."""
     ranking = comparison.ranking
     if ranking is None or ranking.over:
@@ -92,7 +102,10 @@ def behind(comparison: Comparison, shown: dict[str, Any] | None, joined: Joined)
 
 def _paired(other: Ranked, chosen: Ranked) -> bool:
     one, two = other.evaluation, chosen.evaluation
-    if not (isinstance(one, Evaluation) and isinstance(two, Evaluation)) or other.name == chosen.name:
+    if (
+        not (isinstance(one, Evaluation) and isinstance(two, Evaluation))
+        or other.name == chosen.name
+    ):
         return False
     held = isinstance(one.rows, Predictions) and isinstance(two.rows, Predictions)
     return held and why_unpaired(one, in_order_of(one, two)) is None
@@ -102,7 +115,8 @@ def _missed(comparison: Comparison) -> str:
     """The number of rows that all runs miss; empty if no two runs can be compared row by row."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # another part of the page names runs of other rows
+            # another part of the page names runs of other rows
+            warnings.simplefilter("ignore", UserWarning)
             return comparison.missed().sentence
     except ValueError:
         return ""
@@ -144,36 +158,64 @@ def _by_class(flips: Flips, other: str, chosen: str) -> tuple[Table | None, str]
     if len(places) < 2:
         return None, ""
     if not clear:
-        return None, f"{chosen} and {other} do not differ significantly in any of the {len(places)} classes."
-    places.sort(key=lambda k: (flips.pvalues[k], -abs(flips.rates["broken"][0][k] - flips.rates["fixed"][0][k])))
+        return (
+            None,
+            f"{chosen} and {other} do not differ significantly in any of the {len(places)} classes.",
+        )
+    places.sort(
+        key=lambda k: (
+            flips.pvalues[k],
+            -abs(flips.rates["broken"][0][k] - flips.rates["fixed"][0][k]),
+        )
+    )
     rows = []
     for k in places[:MAX_CLASSES]:
         n, cells = float(flips.n[k]), []
         for name in ("broken", "fixed"):
             value = float(flips.rates[name][0][k])
             share, _, ends = _share(flips, name, k).partition(" [")
-            cells += [cell(fmt.count(round(value * n, 1)), value * n), cell(share, value, f"[{ends}" if ends else "")]
+            cells += [
+                cell(fmt.count(round(value * n, 1)), value * n),
+                cell(share, value, f"[{ends}" if ends else ""),
+            ]
         p = float(flips.pvalues[k])
-        rows.append([cell(fmt.short(flips.parts[k])), cell(fmt.count(n), n), *cells, cell(fmt.p_text(p), p)])
+        rows.append(
+            [cell(fmt.short(flips.parts[k])), cell(fmt.count(n), n), *cells, cell(fmt.p_text(p), p)]
+        )
     reading = (
         f"Brackets are exact {fmt.level(flips.confidence_level)} intervals that hold together; p, of equal numbers, "
         "is adjusted for all classes (Holm)."
     )
     if len(places) > len(rows):
         reading += f" {len(rows)} of {len(places)} classes, those of the smallest p."
-    heads = ["Class", "Rows", f"Only {other} is right", "Share", f"Only {chosen} is right", "Share", "p"]
-    sentence = f"{chosen} and {other} differ significantly in {len(clear)} of {len(places)} classes."
+    heads = [
+        "Class",
+        "Rows",
+        f"Only {other} is right",
+        "Share",
+        f"Only {chosen} is right",
+        "Share",
+        "p",
+    ]
+    sentence = (
+        f"{chosen} and {other} differ significantly in {len(clear)} of {len(places)} classes."
+    )
     return {"heads": heads, "rows": rows, "with_interval": {3, 5}, "reading": reading}, sentence
 
 
-def _broken(comparison: Comparison, other: Ranked, chosen: Ranked, say: Say, joined: Joined) -> Table | None:
+def _broken(
+    comparison: Comparison, other: Ranked, chosen: Ranked, say: Say, joined: Joined
+) -> Table | None:
     """The surest of the rows that only the rival gets right."""
     frame = comparison.rows(other.run_id or other.name, chosen.run_id or chosen.name, "broken")
     total, heads = int(frame.attrs[TOTAL]), {"row": "Row"}
     if not total:
         return None
     sides = {run: run.evaluation.rows for run in (other, chosen)}
-    first, scored = sides[other], all(isinstance(s, Predictions) and has_probabilities(s) for s in sides.values())
+    first, scored = (
+        sides[other],
+        all(isinstance(s, Predictions) and has_probabilities(s) for s in sides.values()),
+    )
     if isinstance(first, Predictions) and shows_ids(first):
         heads["id"] = "Id"
     heads["actual"], scores = "Actual", []
@@ -186,4 +228,7 @@ def _broken(comparison: Comparison, other: Ranked, chosen: Ranked, say: Say, joi
     most = "" if shown == total else f": the first {shown}"
     title = f"{fmt.counted(total, 'row')} that only {say(other.name)} gets right{most}"
     order = "The probability of the label falls most in the first. " if scored and shown > 1 else ""
-    return rows_table(frame.head(LISTED), heads, scores, joined) | {"title": title, "reading": f"{order}{NUMBERED}"}
+    return rows_table(frame.head(LISTED), heads, scores, joined) | {
+        "title": title,
+        "reading": f"{order}{NUMBERED}",
+    }

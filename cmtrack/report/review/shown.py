@@ -24,7 +24,9 @@ def rival(ranking: Ranking) -> Ranked | None:
 
 def of_classes(ranking: Ranking) -> list[tuple[Ranked, Evaluation]]:
     """The runs with their evaluations of single classes, best first; none where they are of sets of codes."""
-    pairs = [(run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)]
+    pairs = [
+        (run, run.evaluation) for run in ranking.runs if isinstance(run.evaluation, Evaluation)
+    ]
     return pairs if len(pairs) == len(ranking.runs) else []
 
 
@@ -32,14 +34,17 @@ def changes_of(ranking: Ranking, other: Ranked | None = None) -> CellChanges | N
     """The cells of the confusion matrix in which the chosen run and its rival, or another one, differ; None without."""
     other = other or rival(ranking)
     ours, theirs = ranking.foremost.evaluation, None if other is None else other.evaluation
-    if not (isinstance(ours, Evaluation) and isinstance(theirs, Evaluation)):  # sets of codes have a matrix per family
+    # sets of codes have a matrix per family
+    if not (isinstance(ours, Evaluation) and isinstance(theirs, Evaluation)):
         return None
     return cell_changes(theirs, ours)
 
 
 def alike(ranking: Ranking, read: frozenset[str]) -> bool:
     """True where all runs of a ranking have the same grouping or positive group, as far as a metric reads it."""
-    designs = {tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs}
+    designs = {
+        tuple(text for name, text in run.evaluation.design if name in read) for run in ranking.runs
+    }
     return len(designs) == 1
 
 

@@ -67,8 +67,12 @@ def barely_trained(draw: Draw, repeats: int) -> list[Judged]:
         train, fresh, test = (draw(rng, SIZES) for _ in range(3))
         machine = Machine("NN", network(seed, epochs=1), "held out")
         model = fitted(machine.classifier, train)
-        of_train, of_fresh, of_test = (probabilities(model, sample.x) for sample in (train, fresh, test))
-        out.append(judged(machine, test.y, Scored(of_test, (fresh.y, of_fresh), (train.y, of_train))))
+        of_train, of_fresh, of_test = (
+            probabilities(model, sample.x) for sample in (train, fresh, test)
+        )
+        out.append(
+            judged(machine, test.y, Scored(of_test, (fresh.y, of_fresh), (train.y, of_train)))
+        )
     return out
 
 
@@ -90,7 +94,9 @@ def network_table(trained: Trials, networks: list[Judged], published: pd.DataFra
         plain = np.array([one.plain.metrics[name] for one in networks])
         if row == "MCC":
             plain = np.nan_to_num(plain)  # as the source writes it
-        calibrated = [one.calibrated.metrics[name] for one in networks if one.calibrated is not None]
+        calibrated = [
+            one.calibrated.metrics[name] for one in networks if one.calibrated is not None
+        ]
         low, high, known = np.nanmin(plain), np.nanmax(plain), published.loc[row, "NN"]
         rows.append(
             {
@@ -115,10 +121,16 @@ def tables_behind(published: pd.DataFrame) -> pd.DataFrame:
         counts = table_behind(published.loc["Accuracy", column], published.loc["BA", column])
         mcc = from_counts(*counts).metrics["multiclass/matthews_corrcoef"]
         known = published.loc["MCC", column]
-        agrees = "undefined (nothing is labelled positive)" if np.isnan(mcc) else f"{abs(mcc - known) <= 0.00105}"
+        agrees = (
+            "undefined (nothing is labelled positive)"
+            if np.isnan(mcc)
+            else f"{abs(mcc - known) <= 0.00105}"
+        )
         labels = {"True": "yes", "False": "no"}.get(agrees, agrees)
         names = ("TP", "FN", "FP", "TN")
-        rows.append({"machine": column, **dict(zip(names, counts, strict=True)), "MCC from these": mcc})
+        rows.append(
+            {"machine": column, **dict(zip(names, counts, strict=True)), "MCC from these": mcc}
+        )
         rows[-1] |= {"MCC published": known, "agree": labels}
     return pd.DataFrame(rows)
 
@@ -160,13 +172,19 @@ def calibration_table(study: Study, *, repeats: int) -> pd.DataFrame:
     for seed in study.track(range(repeats), "labelled scores of three kinds"):
         rng = np.random.default_rng([seed, 7])
         train, same, other = (non_normal(rng, s) for s in (size, size, rare))
-        both = Problem(train, Sample(np.concatenate((same.x, other.x)), np.concatenate((same.y, other.y))))
+        both = Problem(
+            train, Sample(np.concatenate((same.x, other.x)), np.concatenate((same.y, other.y)))
+        )
         folds = modes.folds(study)
-        for machine in _with_both_networks(machines(seed, n, trees=modes.trees(study), folds=folds)):
+        for machine in _with_both_networks(
+            machines(seed, n, trees=modes.trees(study), folds=folds)
+        ):
             scores = scored(machine, both, folds=folds, seed=seed)
             for kind in ("training rows", machine.labelled_scores):
                 if kind != "training rows" or machine.labelled_scores == "out of fold":
-                    kept.setdefault((machine.name, kind), []).append(_gaps(scores, kind, n, rare[1] / n))
+                    kept.setdefault((machine.name, kind), []).append(
+                        _gaps(scores, kind, n, rare[1] / n)
+                    )
     rows = []
     for (name, kind), values in kept.items():
         array = np.array(values)
@@ -174,9 +192,15 @@ def calibration_table(study: Study, *, repeats: int) -> pd.DataFrame:
         covered, unfit = (f"{np.nanmean(column):.0%}" for column in array.T[4:])
         rows.append([name, kind, *cells, covered, unfit])
     columns = [
-        "machine", "labelled scores", "sum, same share", "calibrated, same share", "sum, rare", "calibrated, rare",
-        "95 % interval covers, rare", "fit p < .05, same share",
-    ]  # fmt: skip
+        "machine",
+        "labelled scores",
+        "sum, same share",
+        "calibrated, same share",
+        "sum, rare",
+        "calibrated, rare",
+        "95 % interval covers, rare",
+        "fit p < .05, same share",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -190,8 +214,13 @@ def _gaps(scores: Scored, kind: str, n: int, rare: float) -> tuple[float, ...]:
     shares = (scores.labelled[0].mean(), rare)
     parts: tuple[FloatArray, ...] = (scores.test[:n], scores.test[n:])
     estimates = [estimate_prevalence(part, calibration=labelled, positive=1) for part in parts]
-    first, second = (estimate.refused or estimate for estimate in estimates)  # rejections are counted below
+    # rejections are counted below
+    first, second = (estimate.refused or estimate for estimate in estimates)
     covers = float(second.low <= rare <= second.high) if np.isfinite(second.value) else np.nan
     fit = float(first.fit_pvalue < 0.05) if np.isfinite(first.fit_pvalue) else np.nan
-    gaps = [v - s for part, e, s in zip(parts, (first, second), shares, strict=True) for v in (part.mean(), e.value)]
+    gaps = [
+        v - s
+        for part, e, s in zip(parts, (first, second), shares, strict=True)
+        for v in (part.mean(), e.value)
+    ]
     return (*gaps, covers, fit)

@@ -26,7 +26,14 @@ def sampling_errors(cases: Mapping[str, Trials]) -> pd.DataFrame:
                 width = float(np.nanmean(trials.widths[metric, machine]))
                 seen = 2 * 1.96 * trials.spread(metric, machine).sd
                 rows.append([case, machine, metric, width, seen, width / reach])
-    columns = ["case", "machine", "metric", "width of the interval", "4 sd over repeats", "width / useful range"]
+    columns = [
+        "case",
+        "machine",
+        "metric",
+        "width of the interval",
+        "4 sd over repeats",
+        "width / useful range",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -43,7 +50,9 @@ def at_other_shares(judged: Judged) -> pd.DataFrame:
     for share in SHARES:
         weights = np.where(judged.y == 1, share / actual, (1 - share) / (1 - actual))
         metrics = evaluate(judged.y, y_prob=judged.scored.test, sample_weight=weights).metrics
-        rows[share] = {row: metrics[METRICS[row]] for row in ("sPCC", "Accuracy", "BA", "MCC", "AUROC")}
+        rows[share] = {
+            row: metrics[METRICS[row]] for row in ("sPCC", "Accuracy", "BA", "MCC", "AUROC")
+        }
     frame = pd.DataFrame(rows).T
     frame.index = [f"{share:.2%}" for share in SHARES]
     frame.index.name = "share of positives"
@@ -63,5 +72,7 @@ def under_transformations(judged: Judged) -> pd.DataFrame:
     rows = []
     for name, scores in maps.items():
         metrics = evaluate(judged.y, y_prob=scores).metrics
-        rows.append([name, metrics["binary/roc_auc"], metrics["spcc/binary"], metrics["prevalence/bias"]])
+        rows.append(
+            [name, metrics["binary/roc_auc"], metrics["spcc/binary"], metrics["prevalence/bias"]]
+        )
     return pd.DataFrame(rows, columns=["map", "AUROC", "sPCC", "bias"])

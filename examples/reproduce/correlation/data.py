@@ -50,7 +50,9 @@ def non_normal(rng: np.random.Generator, sizes: tuple[int, int] = SIZES) -> Samp
 
 def non_normal_densities(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Densities of the negatives and of the positives of :func:`non_normal`."""
-    negative, positive = (sum(weight * norm.pdf(x, mean, SD) for weight, mean in one) for one in MIXTURES)
+    negative, positive = (
+        sum(weight * norm.pdf(x, mean, SD) for weight, mean in one) for one in MIXTURES
+    )
     return negative, positive
 
 

@@ -54,7 +54,9 @@ def unsure_fits(trials: Trials) -> str:
 
 def forest_beyond_the_best(study: Study, trials: Trials) -> None:
     frame = binary.limit_table(trials)
-    study.table("limits", frame, "The published forest, and the best that any machine can expect", digits=4)
+    study.table(
+        "limits", frame, "The published forest, and the best that any machine can expect", digits=4
+    )
     limits = frame.set_index("metric")
     published = known.TABLE_1_2["RFC"]
     n, positives = sum(SIZES), SIZES[1]
@@ -82,15 +84,18 @@ def network_that_cannot_be(study: Study, trials: Trials) -> None:
     network_of_one_epoch(study, "1.2", trials, networks, known.TABLE_1_2)
     alike = binary.nearest(networks, known.TABLE_1_2.loc["sPCC", "NN"])
     study.figure(
-        "figure_1_4_network", alike.plain.figures()["score_histogram"],
+        "figure_1_4_network",
+        alike.plain.figures()["score_histogram"],
         f"Figure 1.4d and 1.4h, the network of one epoch whose sPCC ({alike.plain.metrics['spcc/binary']:.4f}) is "
         f"nearest to the published one, before and after calibration, as cmtrack draws it.",
-    )  # fmt: skip
+    )
     plain, calibrated = known.TABLE_1_2["NN"], known.TABLE_1_2["NN (cal.)"]
     share = SIZES[1] / sum(SIZES)
     tp, fn, fp, tn = table_behind(calibrated["Accuracy"], calibrated["BA"])
     mcc = from_counts(tp, fn, fp, tn).metrics["multiclass/matthews_corrcoef"]
-    constant = estimate_prevalence(np.full(100, 0.1), calibration=(np.repeat([0, 1], 50), np.full(100, 0.1)))
+    constant = estimate_prevalence(
+        np.full(100, 0.1), calibration=(np.repeat([0, 1], 50), np.full(100, 0.1))
+    )
     study.text(
         f"After one epoch, {np.mean([binary.all_negative(one) for one in networks]):.0%} of our networks label every "
         f"row negative, as the source's (accuracy {1 - share:.4f}), with an AUROC of "
@@ -119,7 +124,9 @@ def coarse_bins(networks: list[Judged]) -> str:
     """What a calibration with ten equal bins over [0, 1] makes of scores that all lie close together."""
     constant, at_zero = 0, []
     for one in networks:
-        estimate = estimate_prevalence(one.scored.test, calibration=one.scored.labelled, density=equal_bins())
+        estimate = estimate_prevalence(
+            one.scored.test, calibration=one.scored.labelled, density=equal_bins()
+        )
         estimate = estimate.refused or estimate  # the source's method does not test the fit
         posterior = estimate.posterior(one.scored.test)
         if np.ptp(posterior) > 0:
@@ -173,7 +180,9 @@ def biases_off(study: Study, trials: Trials) -> None:
     parts = []
     for name in ("SVM", "LogReg", "RFC"):
         error = trials.standard_error("Bias", name)
-        parts.append(f"{name} {published[name]:.4f} ({abs(published[name]) / error:.0f} standard errors)")
+        parts.append(
+            f"{name} {published[name]:.4f} ({abs(published[name]) / error:.0f} standard errors)"
+        )
     study.text(
         f"**Bias of the plain machines.** The probabilities of a logistic regression add up to the number of positives "
         f"of its training rows (ours: bias {evaluate(y, y_prob=p).metrics['prevalence/bias']:.1e} there), and the test "
@@ -186,7 +195,12 @@ def biases_off(study: Study, trials: Trials) -> None:
 
 def counts_behind(study: Study) -> None:
     frame = binary.tables_behind(known.TABLE_1_2)
-    study.table("counts_behind", frame, "Table 1.2: the counts that accuracy and balanced accuracy leave", digits=4)
+    study.table(
+        "counts_behind",
+        frame,
+        "Table 1.2: the counts that accuracy and balanced accuracy leave",
+        digits=4,
+    )
     agree = int((frame["agree"] == "yes").sum())
     defined = int(frame["MCC from these"].notna().sum())
     study.text(
@@ -198,10 +212,11 @@ def counts_behind(study: Study) -> None:
 def labelled_scores(study: Study) -> None:
     frame = binary.calibration_table(study, repeats=modes.repeats(study))
     study.table(
-        "labelled_scores", frame,
+        "labelled_scores",
+        frame,
         "Labelled scores of three kinds: estimated minus actual share of positives, for a target with the training "
         f"share and for one with {binary.RARE:.0%} positives",
-    )  # fmt: skip
+    )
     first = frame.set_index(["machine", "labelled scores"])
     study.text(
         "In all test cases of the source the test rows have the training rows' share of positives, so that there is "
@@ -221,14 +236,18 @@ def labelled_scores(study: Study) -> None:
 def distances_of_images(study: Study, trials: Trials, number: str, published: pd.DataFrame) -> None:
     """How far each machine is from its published column, in standard errors of the test images."""
     means = trials.means()
-    errors = pd.DataFrame({c: [trials.standard_error(row, c) for row in METRICS] for c in means}, index=means.index)
+    errors = pd.DataFrame(
+        {c: [trials.standard_error(row, c) for row in METRICS] for c in means}, index=means.index
+    )
     gaps = ((means - published) / errors).abs()
     frame = pd.DataFrame({"median": gaps.median(), "largest": gaps.max(), "in": gaps.idxmax()})
     name = f"table_{number.replace('.', '_')}_distances"
     caption = f"Table {number}: distances from the published numbers, in standard errors of our test images"
     study.table(name, frame.rename_axis("machine"), caption, digits=1)
     if study.fast:
-        study.text("In the fast mode these are 200 images of each kind, and say nothing about the source's numbers.")
+        study.text(
+            "In the fast mode these are 200 images of each kind, and say nothing about the source's numbers."
+        )
         return
     rows = trials.first[0].y.size
     near = int((gaps < 1).to_numpy().sum())
@@ -240,19 +259,35 @@ def distances_of_images(study: Study, trials: Trials, number: str, published: pd
     )
 
 
-def gaussian_kernel(study: Study, trials: Trials, number: str, problem: Problem, published: pd.DataFrame) -> None:
+def gaussian_kernel(
+    study: Study, trials: Trials, number: str, problem: Problem, published: pd.DataFrame
+) -> None:
     """Whether the published SVM of a pair of images is one with a linear or with a Gaussian kernel."""
-    scores = probabilities(fitted(platt_svm(modes.folds(study), "rbf"), problem.train), problem.test.x)
+    scores = probabilities(
+        fitted(platt_svm(modes.folds(study), "rbf"), problem.train), problem.test.x
+    )
     metrics = evaluate(problem.test.y, y_prob=scores).metrics
     gaussian = pd.Series({row: metrics[name] for row, name in METRICS.items()})
-    rows = {"linear, ours": trials.means()["SVM"], "Gaussian, ours": gaussian, "published": published["SVM"]}
+    rows = {
+        "linear, ours": trials.means()["SVM"],
+        "Gaussian, ours": gaussian,
+        "published": published["SVM"],
+    }
     frame = pd.DataFrame(rows).T.rename_axis("kernel of the SVM")
     name = f"table_{number.replace('.', '_')}_svm"
-    study.table(name, frame, f"Table {number}, the SVM: the kernel (scikit-learn's C = 1, Platt's sigmoid)", digits=4)
+    study.table(
+        name,
+        frame,
+        f"Table {number}, the SVM: the kernel (scikit-learn's C = 1, Platt's sigmoid)",
+        digits=4,
+    )
     if study.fast:
         return
     off = (frame.round(4) - frame.loc["published"]).abs().drop("published").median(axis=1)
-    equal = {kind: int(np.isclose(row.round(4), published["SVM"]).sum()) for kind, row in frame.iterrows()}
+    equal = {
+        kind: int(np.isclose(row.round(4), published["SVM"]).sum())
+        for kind, row in frame.iterrows()
+    }
     study.text(
         f"**The SVM of Table {number}.** With a Gaussian kernel {equal['Gaussian, ours']} of {len(gaussian)} numbers "
         f"are the published ones to the last digit (median distance {off['Gaussian, ours']:.4f}), with a linear one "
@@ -264,8 +299,12 @@ def gaussian_kernel(study: Study, trials: Trials, number: str, problem: Problem,
 def images_that_differ(study: Study, trials: Trials, published: pd.DataFrame) -> str:
     """What explains the other columns of Table 1.4 that are not ours; returns all of it in a few words."""
     forest = next(one for one in trials.first if one.machine.name == "RFC")
-    on_training = judged(forest.machine, forest.y, forest.scored._replace(labelled=forest.scored.trained)).calibrated
-    of_training = "undefined" if on_training is None else f"{on_training.metrics[METRICS['sPCC']]:.4f}"
+    on_training = judged(
+        forest.machine, forest.y, forest.scored._replace(labelled=forest.scored.trained)
+    ).calibrated
+    of_training = (
+        "undefined" if on_training is None else f"{on_training.metrics[METRICS['sPCC']]:.4f}"
+    )
     estimate = estimate_prevalence(
         forest.scored.test, calibration=forest.scored.labelled, positive=1, density=equal_bins()
     )

@@ -30,7 +30,12 @@ COLOURS = (BLUE, ORANGE, GREEN)
 
 
 def class_histogram(
-    sample: Sample, names: Sequence[str], title: str, x_name: str = "feature x", *, limits: tuple[float, float]
+    sample: Sample,
+    names: Sequence[str],
+    title: str,
+    x_name: str = "feature x",
+    *,
+    limits: tuple[float, float],
 ) -> Figure:
     """How the classes of one feature are distributed: Figures 1.1, 1.3 and 1.5."""
     figure = new_figure((7.0, 3.6), "constrained")
@@ -49,7 +54,9 @@ def dimension_histograms(sample: Sample, names: Sequence[str], title: str) -> Fi
     figure = new_figure((10.0, 3.6), "constrained")
     for k, ax in enumerate(figure.subplots(1, size, sharey=True)):
         _classes(ax, sample.x[:, k], sample.y, np.unique(sample.y), (-2.5, 6.5), log=True)
-        name_axes(ax, f"x{k + 1}", "samples per bin (log scale)" if k == 0 else "", f"Dimension {k + 1}")
+        name_axes(
+            ax, f"x{k + 1}", "samples per bin (log scale)" if k == 0 else "", f"Dimension {k + 1}"
+        )
     figure.suptitle(title, fontsize=TITLE_SIZE, color=INK)
     _legend(figure, _sized(names, sample.y))
     return figure
@@ -66,9 +73,24 @@ def probability_panels(judged: Sequence[Judged], names: Sequence[str], title: st
         if one.calibrated is None:
             plain_axes(calibrated)
             reason = "not identified:\nboth classes have\nthe same scores"
-            calibrated.text(0.5, 0.5, reason, ha="center", va="center", transform=calibrated.transAxes, color=INK)
+            calibrated.text(
+                0.5,
+                0.5,
+                reason,
+                ha="center",
+                va="center",
+                transform=calibrated.transAxes,
+                color=INK,
+            )
         else:
-            _classes(calibrated, one.estimate.posterior(one.scored.test), one.y, (0, 1), (0.0, 1.0), log=True)
+            _classes(
+                calibrated,
+                one.estimate.posterior(one.scored.test),
+                one.y,
+                (0, 1),
+                (0.0, 1.0),
+                log=True,
+            )
         y_name = "samples (log scale)" if column == 0 else ""
         name_axes(calibrated, "probability of class 2", y_name, one.machine.name + CALIBRATED)
     panels[0, 0].set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
@@ -80,7 +102,9 @@ def probability_panels(judged: Sequence[Judged], names: Sequence[str], title: st
 def image_samples(images: ImageSet) -> Figure:
     """One image per class, the classes of the two problems marked: Figure 1.6."""
     figure = new_figure((10.0, 1.85), "constrained")
-    colours = dict.fromkeys(images.easy.codes, (GREEN, "easy")) | dict.fromkeys(images.hard.codes, (ORANGE, "hard"))
+    colours = dict.fromkeys(images.easy.codes, (GREEN, "easy")) | dict.fromkeys(
+        images.hard.codes, (ORANGE, "hard")
+    )
     for code in set(images.easy.codes) & set(images.hard.codes):
         colours[code] = (BLUE, "easy, hard")
     for code, ax in enumerate(figure.subplots(1, len(images.shown))):
@@ -93,12 +117,22 @@ def image_samples(images: ImageSet) -> Figure:
             spine.set(color=colour, linewidth=2.5 if word else 1.0)
         ax.set_title(images.class_names[code], fontsize=TEXT_SIZE, color=INK)
         ax.set_xlabel(word, fontsize=SMALL_SIZE, color=colour)
-    figure.suptitle(f"A sample of each class of {images.name}, and the two pairs", fontsize=TITLE_SIZE, color=INK)
+    figure.suptitle(
+        f"A sample of each class of {images.name}, and the two pairs",
+        fontsize=TITLE_SIZE,
+        color=INK,
+    )
     return figure
 
 
 def _classes(
-    ax: Axes, values: FloatArray, y: IntArray, classes: Sequence[int], limits: tuple[float, float], *, log: bool = False
+    ax: Axes,
+    values: FloatArray,
+    y: IntArray,
+    classes: Sequence[int],
+    limits: tuple[float, float],
+    *,
+    log: bool = False,
 ) -> None:
     plain_axes(ax)
     open_axes(ax)
@@ -108,7 +142,8 @@ def _classes(
         counts, _ = np.histogram(values[y == k], edges)
         most = max(most, counts.max())
         ax.stairs(counts, edges, fill=True, color=colour, alpha=0.35, linewidth=0)
-        ax.stairs(np.where(counts > 0, counts, np.nan), edges, color=colour, linewidth=1.2)  # none where empty
+        # none where empty
+        ax.stairs(np.where(counts > 0, counts, np.nan), edges, color=colour, linewidth=1.2)
     ax.set_xlim(*limits)
     if log:
         ax.set_yscale("log", nonpositive="clip")
@@ -122,6 +157,9 @@ def _sized(names: Sequence[str], y: IntArray) -> list[str]:
 
 def _legend(figure: Figure, names: Sequence[str]) -> None:
     handles = [
-        Patch(facecolor=(c, 0.35), edgecolor=c, label=name) for c, name in zip(COLOURS, names, strict=False)
-    ]  # fmt: skip
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=SMALL_SIZE + 1)
+        Patch(facecolor=(c, 0.35), edgecolor=c, label=name)
+        for c, name in zip(COLOURS, names, strict=False)
+    ]
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=SMALL_SIZE + 1
+    )

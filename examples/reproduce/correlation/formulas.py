@@ -40,8 +40,16 @@ def right_statements() -> pd.DataFrame:
     return pd.DataFrame(
         [
             ["appendix A: sPCC of labels = MCC", as_scores, labels],
-            ["eq. 1.10 (means of predictions)", np.sqrt(pair) * (S[Y == 1].mean() - S[Y == 0].mean()) / spread, total],
-            ["section 1.1: precision of the example", F1_EXAMPLE["precision"], f1["binary/precision"]],
+            [
+                "eq. 1.10 (means of predictions)",
+                np.sqrt(pair) * (S[Y == 1].mean() - S[Y == 0].mean()) / spread,
+                total,
+            ],
+            [
+                "section 1.1: precision of the example",
+                F1_EXAMPLE["precision"],
+                f1["binary/precision"],
+            ],
             ["section 1.1: F1 of the example", F1_EXAMPLE["F1"], f1["binary/f1"]],
             ["section 1.3.1: sign of r21 in the example", -1.0, signs],
         ],
@@ -62,16 +70,25 @@ def _on_counts() -> list[list[object]]:
     covariance = n * n * (n - 1) * float(np.cov(y, hits)[0, 1])
     terms = TP * (TN + FP) * (TN + FN) - FN * (TN + FP) * (TP + FP) - FP * (TP + FN) * (TN + FN)
     return [
-        ["section 1.1, MCC", top / ((TP + FN) * (TP + FP) * (TN + FP) * (TN + FN)), right, "the root is missing"],
         [
-            "appendix A, last line", top / ((TP + FN) * (TP + FP) * (TN + FN) * (TN + FN)), right,
+            "section 1.1, MCC",
+            top / ((TP + FN) * (TP + FP) * (TN + FP) * (TN + FN)),
+            right,
+            "the root is missing",
+        ],
+        [
+            "appendix A, last line",
+            top / ((TP + FN) * (TP + FP) * (TN + FN) * (TN + FN)),
+            right,
             "the root is missing, and TN + FN stands where TN + FP belongs",
         ],
         [
-            "appendix A, n²(n−1)q", terms + TN * (TP + FN) * (TP + FN), covariance,
+            "appendix A, n²(n−1)q",
+            terms + TN * (TP + FN) * (TP + FN),
+            covariance,
             "the last term has (TP+FN) twice; the collected form after it is right",
         ],
-    ]  # fmt: skip
+    ]
 
 
 def _on_scores() -> list[list[object]]:
@@ -80,17 +97,23 @@ def _on_scores() -> list[list[object]]:
     high, low = (positive - S.mean()).sum(), (negative - S.mean()).sum()
     covariance = (n - 1) * float(np.cov(Y, S)[0, 1])
     within = positive.std(ddof=1) + negative.std(ddof=1)
-    printed = 4 * positive.var(ddof=1) / (_pair_constant() * within**2) * metrics["spcc/binary"] ** 2
+    printed = (
+        4 * positive.var(ddof=1) / (_pair_constant() * within**2) * metrics["spcc/binary"] ** 2
+    )
     return [
         [
-            "eq. 1.6", len(negative) / n * high + len(positive) / n * low, covariance,
+            "eq. 1.6",
+            len(negative) / n * high + len(positive) / n * low,
+            covariance,
             "the second bracket is added, but must be subtracted; eq. 1.9 is right",
         ],
         [
-            "section 1.2.2, average index d'e", printed, metrics["spcc/d_e"],
+            "section 1.2.2, average index d'e",
+            printed,
+            metrics["spcc/d_e"],
             "the right side is the square of the index, and has the positives' variance for the variance of all",
         ],
-    ]  # fmt: skip
+    ]
 
 
 def _bayes_index() -> list[object]:
@@ -126,7 +149,12 @@ def _prior() -> list[object]:
 def _fisher() -> list[object]:
     z = np.arctanh(TABLE_1_7_OVR)
     what = "the factor 1/m is missing; with it, the one-vs-rest value of Table 1.6 comes out of Table 1.7"
-    return ["section 1.3.1, Fisher's average", float(np.tanh(z.sum())), float(np.tanh(z.mean())), what]
+    return [
+        "section 1.3.1, Fisher's average",
+        float(np.tanh(z.sum())),
+        float(np.tanh(z.mean())),
+        what,
+    ]
 
 
 def _sign_example() -> float:

@@ -33,8 +33,17 @@ FILES = {
     "test": ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"),
 }
 ARTICLES = (
-    "T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
-)  # fmt: skip
+    "T-shirt/top",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
 SELECTION = 0.25
 UPPER = 4
 """Rows of a digit's eight that are used."""
@@ -80,7 +89,9 @@ def digits() -> ImageSet:
     """
     given = load_digits()
     x, y = given.images[:, :UPPER].reshape(len(given.target), -1) / 16, given.target
-    choose_x, x, choose_y, y = train_test_split(x, y, train_size=SELECTION, stratify=y, random_state=0)
+    choose_x, x, choose_y, y = train_test_split(
+        x, y, train_size=SELECTION, stratify=y, random_state=0
+    )
     hard, easy = chosen_pairs(choose_x, choose_y)
 
     def pair(key: str, codes: tuple[int, int]) -> Pair:
@@ -88,7 +99,9 @@ def digits() -> ImageSet:
         own, positive = x[rows], (y[rows] == codes[1]).astype(np.int64)
 
         def make(seed: int) -> Problem:
-            a, b, c, d = train_test_split(own, positive, test_size=0.5, stratify=positive, random_state=seed)
+            a, b, c, d = train_test_split(
+                own, positive, test_size=0.5, stratify=positive, random_state=seed
+            )
             return Problem(Sample(a, c), Sample(b, d))
 
         return Pair(key, (str(codes[0]), str(codes[1])), make, codes)
@@ -102,10 +115,14 @@ def digits() -> ImageSet:
     )
     shown = np.stack([given.images[np.flatnonzero(given.target == k)[0]] for k in range(10)]) / 16
     names = tuple(map(str, range(10)))
-    return ImageSet("digits", rule, shown, names, pair("easy", easy), pair("hard", hard), False, rows_used=UPPER)
+    return ImageSet(
+        "digits", rule, shown, names, pair("easy", easy), pair("hard", hard), False, rows_used=UPPER
+    )
 
 
-def chosen_pairs(x: NDArray[np.float64], y: NDArray[np.int64]) -> tuple[tuple[int, int], tuple[int, int]]:
+def chosen_pairs(
+    x: NDArray[np.float64], y: NDArray[np.int64]
+) -> tuple[tuple[int, int], tuple[int, int]]:
     """The hardest and the easiest pair by the one-vs-one sPCC of a logistic regression's out-of-fold scores."""
     p = cross_val_predict(LogisticRegression(max_iter=2000), x, y, cv=5, method="predict_proba")
     matrix = evaluate(y, y_prob=p).spcc_matrix
@@ -124,7 +141,9 @@ def fashion(folder: Path, *, fast: bool) -> ImageSet:
     def pair(key: str, codes: tuple[int, int]) -> Pair:
         def make(seed: int) -> Problem:
             most = 200 if fast else len(y)
-            parts = [_two(images, labels, codes, most) for images, labels in ((x, y), (test_x, test_y))]
+            parts = [
+                _two(images, labels, codes, most) for images, labels in ((x, y), (test_x, test_y))
+            ]
             return Problem(*parts)
 
         return Pair(key, (ARTICLES[codes[0]], ARTICLES[codes[1]]), make, codes)
@@ -132,7 +151,9 @@ def fashion(folder: Path, *, fast: bool) -> ImageSet:
     shown = np.stack([x[np.flatnonzero(y == k)[0]] for k in range(10)]) / 255
     rule = "The source's own pairs, training images and test images; repeats differ in the seeds of the machines."
     pairs = pair("easy", (8, 9)), pair("hard", (0, 6))
-    return ImageSet("Fashion-MNIST", rule, shown, ARTICLES, *pairs, published=True, rows_used=shown.shape[1])
+    return ImageSet(
+        "Fashion-MNIST", rule, shown, ARTICLES, *pairs, published=True, rows_used=shown.shape[1]
+    )
 
 
 def read_part(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -145,11 +166,16 @@ def read_part(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[np.in
     ValueError
         If a file is not what its name says, or there are not as many labels as images, or a class of the ten has none.
     """
-    images, labels = (read_idx(folder / name, dimensions) for name, dimensions in zip(FILES[part], (3, 1), strict=True))
+    images, labels = (
+        read_idx(folder / name, dimensions)
+        for name, dimensions in zip(FILES[part], (3, 1), strict=True)
+    )
     if len(images) != len(labels):
         raise ValueError(f"{folder}: {len(images)} {part} images have {len(labels)} labels")
     if set(np.unique(labels)) != set(range(10)):
-        raise ValueError(f"{folder}: the {part} labels must be 0 to 9, each at least once, got {np.unique(labels)}")
+        raise ValueError(
+            f"{folder}: the {part} labels must be 0 to 9, each at least once, got {np.unique(labels)}"
+        )
     return images, labels.astype(np.int64)
 
 
@@ -167,7 +193,9 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
         If it is not gzipped, not idx, of another type or number of dimensions, or too short or too long.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing; the folder needs {[n for pair in FILES.values() for n in pair]}")
+        raise FileNotFoundError(
+            f"{path} is missing; the folder needs {[n for pair in FILES.values() for n in pair]}"
+        )
     try:
         data = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
@@ -176,14 +204,20 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     if len(data) < header or data[:2] != b"\0\0":
         raise ValueError(f"{path} is not an idx file: it begins with {data[:4]!r}")
     if data[2] != 8 or data[3] != dimensions:
-        raise ValueError(f"{path} must hold unsigned bytes (8) in {dimensions} dimensions, got {data[2]} in {data[3]}")
+        raise ValueError(
+            f"{path} must hold unsigned bytes (8) in {dimensions} dimensions, got {data[2]} in {data[3]}"
+        )
     shape = struct.unpack(f">{dimensions}I", data[4:header])
     if len(data) - header != int(np.prod(shape, dtype=np.int64)):
-        raise ValueError(f"{path} must hold {shape} bytes after its header, got {len(data) - header}")
+        raise ValueError(
+            f"{path} must hold {shape} bytes after its header, got {len(data) - header}"
+        )
     return np.frombuffer(data, dtype=np.uint8, offset=header).reshape(shape)
 
 
-def _two(images: NDArray[np.uint8], labels: NDArray[np.int64], codes: tuple[int, int], most: int) -> Sample:
+def _two(
+    images: NDArray[np.uint8], labels: NDArray[np.int64], codes: tuple[int, int], most: int
+) -> Sample:
     rows = np.concatenate([np.flatnonzero(labels == code)[:most] for code in codes])
     x = images[rows].reshape(len(rows), -1) / 255.0
     return Sample(x, (labels[rows] == codes[1]).astype(np.int64))

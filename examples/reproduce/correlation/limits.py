@@ -22,11 +22,17 @@ def best_possible(*, cells: int = 4000, thresholds: int = 200) -> dict[str, floa
     """
     edges = np.linspace(-4.0, 8.0, cells + 1)
     x, width = (edges[1:] + edges[:-1]) / 2, edges[1] - edges[0]
-    negative, positive = (size * width * f for size, f in zip(SIZES, non_normal_densities(x), strict=True))
+    negative, positive = (
+        size * width * f for size, f in zip(SIZES, non_normal_densities(x), strict=True)
+    )
     score = positive / (negative + positive)
     y = np.repeat([0, 1], len(x))
-    whole = evaluate(y, y_prob=np.tile(score, 2), sample_weight=np.concatenate((negative, positive)))
-    cuts = [_cut(score >= t, negative, positive).metrics for t in np.linspace(0.02, 0.98, thresholds)]
+    whole = evaluate(
+        y, y_prob=np.tile(score, 2), sample_weight=np.concatenate((negative, positive))
+    )
+    cuts = [
+        _cut(score >= t, negative, positive).metrics for t in np.linspace(0.02, 0.98, thresholds)
+    ]
     return {
         "sPCC": whole.metrics["spcc/binary"],
         "Accuracy": whole.metrics["multiclass/accuracy"],
@@ -41,7 +47,9 @@ def _cut(called: np.ndarray, negative: np.ndarray, positive: np.ndarray) -> Eval
     return from_counts(tp, float(positive.sum()) - tp, fp, float(negative.sum()) - fp)
 
 
-def table_behind(accuracy: float, balanced: float, sizes: tuple[int, int] = SIZES) -> tuple[int, int, int, int]:
+def table_behind(
+    accuracy: float, balanced: float, sizes: tuple[int, int] = SIZES
+) -> tuple[int, int, int, int]:
     """(TP, FN, FP, TN) that an accuracy and a balanced accuracy of known class sizes leave.
 
     Two equations for the two error rates: n acc = N tnr + P tpr, and 2 ba = tnr + tpr.

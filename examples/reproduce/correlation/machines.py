@@ -35,7 +35,9 @@ class Machine(NamedTuple):
     def seeded(self) -> bool:
         """Whether another seed gives another fit of the same rows."""
         given = self.classifier.get_params()
-        return any(name.endswith("random_state") and value is not None for name, value in given.items())
+        return any(
+            name.endswith("random_state") and value is not None for name, value in given.items()
+        )
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -43,9 +45,19 @@ class Machine(NamedTuple):
         inner = self.classifier
         if isinstance(inner, CalibratedClassifierCV):
             inner = inner.estimator
-        wanted = ("kernel", "C", "n_estimators", "hidden_layer_sizes", "activation", "max_iter", "batch_size")
+        wanted = (
+            "kernel",
+            "C",
+            "n_estimators",
+            "hidden_layer_sizes",
+            "activation",
+            "max_iter",
+            "batch_size",
+        )
         given = inner.get_params()
-        return {name: given[name] for name in wanted if name in given} | {"labelled scores": self.labelled_scores}
+        return {name: given[name] for name in wanted if name in given} | {
+            "labelled scores": self.labelled_scores
+        }
 
 
 class Scored(NamedTuple):
@@ -77,7 +89,9 @@ def platt_svm(folds: int, kernel: str = "linear") -> CalibratedClassifierCV:
 
 def network(seed: int, *, epochs: int) -> MLPClassifier:
     """Three hidden layers of five ReLU neurons and a sigmoid (or softmax), as in section 1.2.3."""
-    return MLPClassifier((5, 5, 5), activation="relu", batch_size=BATCH, max_iter=epochs, random_state=seed)
+    return MLPClassifier(
+        (5, 5, 5), activation="relu", batch_size=BATCH, max_iter=epochs, random_state=seed
+    )
 
 
 def fitted(classifier: Any, sample: Sample) -> Any:
@@ -115,9 +129,13 @@ def scored(machine: Machine, problem: Problem, *, folds: int = 5, seed: int = 0)
         model = fitted(machine.classifier, train)
         plan = StratifiedKFold(folds, shuffle=True, random_state=seed)
         with _stopping_is_wanted():
-            out_of_fold = cross_val_predict(machine.classifier, train.x, train.y, cv=plan, method="predict_proba")
+            out_of_fold = cross_val_predict(
+                machine.classifier, train.x, train.y, cv=plan, method="predict_proba"
+            )
         labelled = train.y, _positive(out_of_fold)
-    return Scored(probabilities(model, problem.test.x), labelled, (train.y, probabilities(model, train.x)))
+    return Scored(
+        probabilities(model, problem.test.x), labelled, (train.y, probabilities(model, train.x))
+    )
 
 
 def probabilities(model: Any, x: FloatArray) -> FloatArray:

@@ -34,7 +34,9 @@ def rest_area(y: IntArray, p: FloatArray) -> float:
     for label in CLASSES:
         groups = {"rest": [c for c in CLASSES if c != label], "one": [label]}
         step = Grouping(groups, positive="one")
-        areas.append(evaluate(y, y_prob=p, labels=CLASSES, grouping=step, sections=["binary"]).metrics[AUROC])
+        areas.append(
+            evaluate(y, y_prob=p, labels=CLASSES, grouping=step, sections=["binary"]).metrics[AUROC]
+        )
     return float(np.mean(areas))
 
 

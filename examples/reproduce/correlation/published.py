@@ -53,9 +53,17 @@ TABLE_1_4 = _table(
 )
 """Fashion-MNIST, T-shirts and shirts."""
 
-PROPERTIES = ["1 handles extreme imbalance", "2 takes probabilities", "3 not heavily influenced by sampling errors"]
+PROPERTIES = [
+    "1 handles extreme imbalance",
+    "2 takes probabilities",
+    "3 not heavily influenced by sampling errors",
+]
 TABLE_1_5 = pd.DataFrame(
-    [["yes", "no", "no", "yes", "unclear"], ["yes", "no", "no", "no", "yes"], ["yes", "no", "no", "yes", "no"]],
+    [
+        ["yes", "no", "no", "yes", "unclear"],
+        ["yes", "no", "no", "no", "yes"],
+        ["yes", "no", "no", "yes", "no"],
+    ],
     index=PROPERTIES,
     columns=["sPCC", "Accuracy", "BA", "MCC", "AUROC"],
 )

@@ -45,7 +45,8 @@ def run(study: Study, *, repeats: int) -> dict[str, pd.DataFrame]:
         for machine in machines(seed, len(problem.train.y), trees=modes.trees(study), folds=folds):
             scores = scored(machine, problem, folds=folds, seed=seed)
             both = {machine.name: scores.test}
-            if np.ptp(scores.test, axis=0).max() > 0:  # else nothing tells the classes apart, and no share is known
+            # else nothing tells the classes apart, and no share is known
+            if np.ptp(scores.test, axis=0).max() > 0:
                 estimate = estimate_prevalence(scores.test, calibration=scores.labelled)
                 estimate = estimate.refused or estimate  # the source's method does not test the fit
                 both[machine.name + CALIBRATED] = estimate.posterior(scores.test)
@@ -74,7 +75,9 @@ def barely_trained(study: Study, *, networks: int) -> list[Barely]:
 
 def nearest(networks: list[Barely]) -> Barely:
     """The network whose one-vs-one matrix is nearest to the published one (sum of distances)."""
-    return min(networks, key=lambda one: float(np.abs(one.evaluation.spcc_matrix - TABLE_1_7_OVO).sum()))
+    return min(
+        networks, key=lambda one: float(np.abs(one.evaluation.spcc_matrix - TABLE_1_7_OVO).sum())
+    )
 
 
 def table(trials: dict[str, pd.DataFrame], barely: pd.DataFrame) -> pd.DataFrame:
@@ -83,7 +86,9 @@ def table(trials: dict[str, pd.DataFrame], barely: pd.DataFrame) -> pd.DataFrame
     for column, values in {**trials, "NN, one epoch": barely}.items():
         known = TABLE_1_6.get(column)
         rows[column] = {
-            row: beside(Spread.of(values[row]), None if known is None else float(known[row]), digits=4)
+            row: beside(
+                Spread.of(values[row]), None if known is None else float(known[row]), digits=4
+            )
             for row in MULTICLASS_ROWS
         }
     frame = pd.DataFrame(rows).T
@@ -94,10 +99,16 @@ def table(trials: dict[str, pd.DataFrame], barely: pd.DataFrame) -> pd.DataFrame
 def matrix_table(matrix: FloatArray, published: list[list[float]]) -> pd.DataFrame:
     """A one-vs-one matrix beside a published one."""
     names = [f"class {k}" for k in CLASSES]
-    frame = pd.DataFrame(index=pd.Index(names, name="score of"), columns=[f"against {n}" for n in names], dtype=object)
+    frame = pd.DataFrame(
+        index=pd.Index(names, name="score of"),
+        columns=[f"against {n}" for n in names],
+        dtype=object,
+    )
     for i in range(len(names)):
         for j in range(len(names)):
             frame.iloc[i, j] = (
-                "–" if i == j else beside(float(matrix[i, j]), published[i][j], digits=4).removesuffix(" †")
+                "–"
+                if i == j
+                else beside(float(matrix[i, j]), published[i][j], digits=4).removesuffix(" †")
             )
     return frame

@@ -20,13 +20,21 @@ def table_1_6(study: Study) -> None:
     drawing = figures.dimension_histograms(
         sample, [f"class {k}" for k in (1, 2, 3)], "Figure 1.9: three normal classes"
     )
-    study.figure("figure_1_9", drawing, "Figure 1.9: each class stands apart from the others in one dimension.")
-    study.outcome("Figure 1.9", reproduced="the three classes by dimension", near="same distributions")
+    study.figure(
+        "figure_1_9",
+        drawing,
+        "Figure 1.9: each class stands apart from the others in one dimension.",
+    )
+    study.outcome(
+        "Figure 1.9", reproduced="the three classes by dimension", near="same distributions"
+    )
     trials = three_classes.run(study, repeats=modes.repeats(study))
     networks = three_classes.barely_trained(study, networks=modes.networks(study))
     barely = pd.DataFrame([one.numbers for one in networks])
     note = NOTE.format(n=f"{modes.repeats(study)} ({len(networks)} for one epoch)")
-    study.table("table_1_6", three_classes.table(trials, barely), f"Table 1.6: three classes; {note}")
+    study.table(
+        "table_1_6", three_classes.table(trials, barely), f"Table 1.6: three classes; {note}"
+    )
     hits = multiclass.few_hits(3).metrics
     constant = len(trials["NN"]) - len(trials["NN (cal.)"])
     published = known.TABLE_1_6["NN"]
@@ -73,13 +81,17 @@ def table_1_7(study: Study, network: Barely) -> None:
     ours = network.evaluation
     names = [f"class {k}" for k in multiclass.CLASSES]
     study.table(
-        "table_1_7", three_classes.matrix_table(ours.spcc_matrix, known.TABLE_1_7_OVO),
+        "table_1_7",
+        three_classes.matrix_table(ours.spcc_matrix, known.TABLE_1_7_OVO),
         "Table 1.7, one-vs-one: the one-epoch network of ours that is nearest, published in brackets",
-    )  # fmt: skip
+    )
     study.figure(
-        "table_1_7", plot_spcc_matrix(known.TABLE_1_7_OVO, names, title="Table 1.7 as published, one-vs-one sPCC"),
+        "table_1_7",
+        plot_spcc_matrix(
+            known.TABLE_1_7_OVO, names, title="Table 1.7 as published, one-vs-one sPCC"
+        ),
         "Table 1.7 as cmtrack draws such a matrix: dark cells are pairs that get confused.",
-    )  # fmt: skip
+    )
     matrix = np.array(known.TABLE_1_7_OVO)
     entries = matrix[~np.eye(3, dtype=bool)]
     rest = multiclass.fisher_mean(np.array(known.TABLE_1_7_OVR))
@@ -93,9 +105,11 @@ def table_1_7(study: Study, network: Barely) -> None:
         "Fisher's average, negative entry as 0": multiclass.fisher_mean(np.maximum(entries, 0)),
     }
     study.table(
-        "one_vs_one_summaries", pd.DataFrame(list(variants.items()), columns=["summary of the six entries", "value"]),
-        f"What the six one-vs-one entries give; published is {published['sPCC-OvO']}", digits=6,
-    )  # fmt: skip
+        "one_vs_one_summaries",
+        pd.DataFrame(list(variants.items()), columns=["summary of the six entries", "value"]),
+        f"What the six one-vs-one entries give; published is {published['sPCC-OvO']}",
+        digits=6,
+    )
     ovr = [ours.metrics[f"spcc/ovr/{k}"] for k in multiclass.CLASSES]
     needed = multiclass.needed_entry(published["sPCC-OvO"])
     study.text(

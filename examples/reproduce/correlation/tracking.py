@@ -13,7 +13,11 @@ from study import Spread
 
 
 def log_machine(
-    case: str, column: str, evaluation: Evaluation, spreads: Mapping[str, Spread], parameters: Mapping[str, Any]
+    case: str,
+    column: str,
+    evaluation: Evaluation,
+    spreads: Mapping[str, Spread],
+    parameters: Mapping[str, Any],
 ) -> None:
     """Log an evaluation as a run ``<case>: <column>``.
 
@@ -30,5 +34,9 @@ def log_machine(
     with mlflow.start_run(run_name=f"{case}: {column}", tags={"case": case}):
         mlflow.log_params({"case": case, "machine": column, **parameters})
         log_evaluation(evaluation)
-        kept = {f"{kind}/{name}": value for name, s in spreads.items() for kind, value in s._asdict().items()}
+        kept = {
+            f"{kind}/{name}": value
+            for name, s in spreads.items()
+            for kind, value in s._asdict().items()
+        }
         mlflow.log_metrics({name: value for name, value in kept.items() if np.isfinite(value)})

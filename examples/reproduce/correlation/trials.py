@@ -107,7 +107,9 @@ class Trials:
 
     def beside(self, published: pd.DataFrame | None = None, *, digits: int = 4) -> pd.DataFrame:
         """The published table, each number behind ours; one row per machine, which is easier to read."""
-        frame = pd.DataFrame(index=pd.Index(self.columns, name="machine"), columns=list(METRICS), dtype=object)
+        frame = pd.DataFrame(
+            index=pd.Index(self.columns, name="machine"), columns=list(METRICS), dtype=object
+        )
         for row in METRICS:
             for column in self.columns:
                 known = None if published is None else float(published.loc[row, column])

@@ -8,19 +8,25 @@ from cmtrack import FamilyEvaluation, Prefix, evaluate_families
 from discharge_codes.published import OOF, Cells
 
 
-def by_the_rules(predicted: Iterable[str], gold: Iterable[str], codes: Sequence[str] | None = None) -> FamilyEvaluation:
+def by_the_rules(
+    predicted: Iterable[str], gold: Iterable[str], codes: Sequence[str] | None = None
+) -> FamilyEvaluation:
     """One document, all assumptions; `codes` are all that there are, by default those seen."""
     return evaluate_families([list(gold)], [list(predicted)], Prefix(separator="."), codes=codes)
 
 
 def within_families(predicted: Iterable[str], gold: Iterable[str]) -> FamilyEvaluation:
     """One document without assumption 1: codes on both sides are partners, too."""
-    return evaluate_families([list(gold)], [list(predicted)], Prefix(separator="."), remove_matches=False)
+    return evaluate_families(
+        [list(gold)], [list(predicted)], Prefix(separator="."), remove_matches=False
+    )
 
 
 def co_occurrence(predicted: Iterable[str], gold: Iterable[str]) -> FamilyEvaluation:
     """One document without any assumption: all codes are one family."""
-    return evaluate_families([list(gold)], [list(predicted)], lambda code: "all", remove_matches=False)
+    return evaluate_families(
+        [list(gold)], [list(predicted)], lambda code: "all", remove_matches=False
+    )
 
 
 def cells_of(evaluation: FamilyEvaluation) -> Cells:

@@ -27,7 +27,9 @@ def compared(example: Example, *, plain: bool = False) -> dict[str, Compared]:
         found["left panel: co-occurrence"] = Compared(example.everything, ours)
     found[RULES] = Compared(example.cells, cells_of(by_the_rules(example.predicted, example.gold)))
     if plain:
-        found[PLAIN] = Compared(example.cells, cells_of(within_families(example.predicted, example.gold)))
+        found[PLAIN] = Compared(
+            example.cells, cells_of(within_families(example.predicted, example.gold))
+        )
     return found
 
 

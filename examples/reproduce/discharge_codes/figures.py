@@ -56,7 +56,13 @@ def cells_figure(panels: Sequence[tuple[str, Cells, Sequence[str]]], title: str)
         for kind, colour in (*_KINDS.items(), (_OTHER, MUTED))
         if kind in drawn
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=SMALL_SIZE)
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=len(handles),
+        frameon=False,
+        fontsize=SMALL_SIZE,
+    )
     return figure
 
 
@@ -71,17 +77,49 @@ def recovery_figure(frame: pd.DataFrame, title: str) -> Figure:
         ax.plot([0, 1], [0, 1], color=MUTED, lw=1, zorder=1)
         some = frame[frame["given"] == given]
         for kind, colour in colours.items():
-            part = some[some["outcome"] == kind] if kind in ("right", OUTSIDE) else some[~_named(some["outcome"])]
-            ends = np.maximum(0, np.array([part["estimate"] - part["low"], part["high"] - part["estimate"]]))
-            ax.errorbar(part["true"], part["estimate"], yerr=np.nan_to_num(ends), fmt="o", ms=3.5, lw=1.1, color=colour)
+            part = (
+                some[some["outcome"] == kind]
+                if kind in ("right", OUTSIDE)
+                else some[~_named(some["outcome"])]
+            )
+            ends = np.maximum(
+                0, np.array([part["estimate"] - part["low"], part["high"] - part["estimate"]])
+            )
+            ax.errorbar(
+                part["true"],
+                part["estimate"],
+                yerr=np.nan_to_num(ends),
+                fmt="o",
+                ms=3.5,
+                lw=1.1,
+                color=colour,
+            )
         missed = some[~some["contained"]]
         ax.plot(missed["true"], missed["estimate"], "o", ms=10, mfc="none", mec=INK, mew=0.9)
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        name_axes(ax, "true probability", "estimate, with 95 % interval", f"a code is {given}: what then?")
-    handles = [Line2D([], [], color=colour, marker="o", ms=4, label=kind) for kind, colour in colours.items()]
-    handles.append(Line2D([], [], ls="none", marker="o", ms=9, mfc="none", mec=INK, label="truth outside the interval"))
+        name_axes(
+            ax, "true probability", "estimate, with 95 % interval", f"a code is {given}: what then?"
+        )
+    handles = [
+        Line2D([], [], color=colour, marker="o", ms=4, label=kind)
+        for kind, colour in colours.items()
+    ]
+    handles.append(
+        Line2D(
+            [],
+            [],
+            ls="none",
+            marker="o",
+            ms=9,
+            mfc="none",
+            mec=INK,
+            label="truth outside the interval",
+        )
+    )
     handles.append(Line2D([], [], color=MUTED, lw=1, label="estimate = truth"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=SMALL_SIZE)
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=SMALL_SIZE
+    )
     return figure
 
 
@@ -97,11 +135,18 @@ def several_codes_figure(frame: pd.DataFrame, title: str) -> Figure:
     ax = figure.subplots()
     plain_axes(ax)
     open_axes(ax)
-    for (outcome, part), colour in zip(frame.groupby("outcome", sort=False), (GREEN, BLUE, ORANGE), strict=True):
+    for (outcome, part), colour in zip(
+        frame.groupby("outcome", sort=False), (GREEN, BLUE, ORANGE), strict=True
+    ):
         ax.plot(part["at_once"], part["estimate"], "-o", color=colour, label=f"{outcome}: estimate")
         ax.plot(part["at_once"], part["law"], ls=":", color=colour, lw=1.6, label=f"{outcome}: law")
     ax.set(ylim=(0, 1), xticks=sorted(frame["at_once"].unique()))
-    name_axes(ax, "codes of the family that a document has at once", "share of actual codes, mean over codes", title)
+    name_axes(
+        ax,
+        "codes of the family that a document has at once",
+        "share of actual codes, mean over codes",
+        title,
+    )
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=SMALL_SIZE)
     return figure
 
@@ -115,7 +160,9 @@ def _kind(pair: tuple[str, str]) -> str:
         return "out of family"
     if pair[0] == pair[1]:
         return "match"
-    return "confused within the family" if pair[0].split(".")[0] == pair[1].split(".")[0] else _OTHER
+    return (
+        "confused within the family" if pair[0].split(".")[0] == pair[1].split(".")[0] else _OTHER
+    )
 
 
 def _cells(ax: Axes, cells: Cells, codes: Sequence[str]) -> None:

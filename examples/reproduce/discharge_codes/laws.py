@@ -43,9 +43,13 @@ class FamilyLaw:
 
     def __post_init__(self) -> None:
         if not np.isclose(sum(self.frequency), 1) or len(self.frequency) != len(self.codes):
-            raise ValueError(f"frequency must have one share per code that sum to 1, got {self.frequency}")
+            raise ValueError(
+                f"frequency must have one share per code that sum to 1, got {self.frequency}"
+            )
         if (self.outcomes < -1e-12).any() or (self.extras.sum(axis=1) > 1).any():
-            raise ValueError(f"probabilities of an actual code must not exceed 1 in sum, got {self.outcomes.tolist()}")
+            raise ValueError(
+                f"probabilities of an actual code must not exceed 1 in sum, got {self.outcomes.tolist()}"
+            )
 
     @property
     def outcomes(self) -> Floats:
@@ -71,7 +75,9 @@ def all_codes(laws: Sequence[FamilyLaw]) -> tuple[str, ...]:
     return tuple(code for law in laws for code in law.codes)
 
 
-def draw_actual(laws: Sequence[FamilyLaw], documents: int, rng: np.random.Generator, *, at_once: int = 1) -> Bools:
+def draw_actual(
+    laws: Sequence[FamilyLaw], documents: int, rng: np.random.Generator, *, at_once: int = 1
+) -> Bools:
     """Actual codes (documents, codes): of each family none, or `at_once` different ones."""
     return np.hstack([_actual(law, documents, rng, at_once) for law in laws])
 
@@ -84,7 +90,8 @@ def draw_predicted(laws: Sequence[FamilyLaw], actual: Bools, rng: np.random.Gene
 
 
 def _actual(law: FamilyLaw, documents: int, rng: np.random.Generator, at_once: int) -> Bools:
-    keys = np.log(law.frequency) + rng.gumbel(size=(documents, len(law.codes)))  # the largest has law.frequency
+    # the largest has law.frequency
+    keys = np.log(law.frequency) + rng.gumbel(size=(documents, len(law.codes)))
     chosen = np.argsort(-keys, axis=1)[:, :at_once]
     actual = np.zeros(keys.shape, dtype=bool)
     np.put_along_axis(actual, chosen, True, axis=1)

@@ -16,7 +16,9 @@ def four_documents() -> FamilyEvaluation:
     """The documents of the three figures and a fourth one."""
     documents = [(example.predicted, example.gold) for example in FIGURES.values()] + [TWO_LEFT]
     return evaluate_families(
-        [list(gold) for _, gold in documents], [list(predicted) for predicted, _ in documents], Prefix(separator=".")
+        [list(gold) for _, gold in documents],
+        [list(predicted) for predicted, _ in documents],
+        Prefix(separator="."),
     )
 
 
@@ -38,7 +40,10 @@ def share_table(evaluation: FamilyEvaluation, code: str, given: str) -> pd.DataF
     """The shares behind one code under both normalisations: each code once, or product counts over their sum."""
     family = evaluation.family_of(code)
     rows = {}
-    for words, normalization in (("each code has weight 1", "mass"), ("product counts over their sum", "reference")):
+    for words, normalization in (
+        ("each code has weight 1", "mass"),
+        ("product counts over their sum", "reference"),
+    ):
         frame = evaluation.distribution(family, given, normalization).to_frame()
         rows[words] = frame.loc[code] if given == "actual" else frame[code]
     table = pd.DataFrame(rows).T
@@ -50,7 +55,9 @@ def share_table(evaluation: FamilyEvaluation, code: str, given: str) -> pd.DataF
 def diagonals(evaluation: FamilyEvaluation, family: str) -> pd.DataFrame:
     """Recall of each code of a family, and the diagonals of the two normalisations given the actual code."""
     table = evaluation.code_table().set_index("code")
-    own, source = (evaluation.distribution(family, "actual", name) for name in ("mass", "reference"))
+    own, source = (
+        evaluation.distribution(family, "actual", name) for name in ("mass", "reference")
+    )
     codes = own.codes
     return pd.DataFrame(
         {

@@ -35,16 +35,31 @@ MIXES_UP = (
 
 MISSES = (
     FamilyLaw(
-        IRIDOCYCLITIS, 0.5, (0.3, 0.25, 0.2, 0.15, 0.1), (0.80, 0.55, 0.70, 0.60, 0.75),
-        confused={("364.00", "364.01"): 0.03, ("364.01", "364.00"): 0.05}, spurious=0.20,
+        IRIDOCYCLITIS,
+        0.5,
+        (0.3, 0.25, 0.2, 0.15, 0.1),
+        (0.80, 0.55, 0.70, 0.60, 0.75),
+        confused={("364.00", "364.01"): 0.03, ("364.01", "364.00"): 0.05},
+        spurious=0.20,
     ),
-    FamilyLaw(GLAUCOMA, 0.3, (0.6, 0.4), (0.70, 0.65), confused={("365.02", "365.01"): 0.05}, spurious=0.12),
+    FamilyLaw(
+        GLAUCOMA,
+        0.3,
+        (0.6, 0.4),
+        (0.70, 0.65),
+        confused={("365.02", "365.01"): 0.05},
+        spurious=0.12,
+    ),
     FamilyLaw(HYPERTENSION, 0.7, (0.1, 0.2, 0.7), (0.50, 0.55, 0.85), spurious=0.40),
     FamilyLaw(
-        ASTHMA, 0.4, (0.15, 0.15, 0.2, 0.5), (0.45, 0.60, 0.70, 0.80),
-        confused={("493.00", "493.90"): 0.06}, spurious=0.20,
+        ASTHMA,
+        0.4,
+        (0.15, 0.15, 0.2, 0.5),
+        (0.45, 0.60, 0.70, 0.80),
+        confused={("493.00", "493.90"): 0.06},
+        spurious=0.20,
     ),
-)  # fmt: skip
+)
 """As often right with the same codes, but wrong codes are of no family that the document has."""
 
 MODELS = {"mixes up siblings": MIXES_UP, "misses and invents": MISSES}

@@ -16,7 +16,9 @@ from discharge_codes.truth import OUTSIDE, true_answers, true_metrics
 def evaluated(laws: Sequence[FamilyLaw], actual: Bools, predicted: Bools) -> FamilyEvaluation:
     """The product's evaluation of drawn codes."""
     codes = list(all_codes(laws))
-    return evaluate_families(csr_array(actual), csr_array(predicted), Prefix(separator="."), codes=codes)
+    return evaluate_families(
+        csr_array(actual), csr_array(predicted), Prefix(separator="."), codes=codes
+    )
 
 
 def simulated(
@@ -32,13 +34,17 @@ def answers(evaluation: FamilyEvaluation) -> pd.DataFrame:
     rows = []
     for given in ("predicted", "actual"):
         for code in evaluation.codes:
-            found = (evaluation.given_predicted if given == "predicted" else evaluation.given_actual)(code)
+            found = (
+                evaluation.given_predicted if given == "predicted" else evaluation.given_actual
+            )(code)
             n = found.documents
             rows.append((given, code, "right", found.right, *found.right_interval, n))
             for (sibling, share), ends in zip(found.siblings, found.sibling_intervals, strict=True):
                 rows.append((given, code, sibling, share, *ends, n))
             rows.append((given, code, OUTSIDE, found.outside, *found.outside_interval, n))
-    return pd.DataFrame(rows, columns=["given", "code", "outcome", "estimate", "low", "high", "documents"])
+    return pd.DataFrame(
+        rows, columns=["given", "code", "outcome", "estimate", "low", "high", "documents"]
+    )
 
 
 def recovered(laws: Sequence[FamilyLaw], evaluation: FamilyEvaluation) -> pd.DataFrame:
@@ -46,7 +52,9 @@ def recovered(laws: Sequence[FamilyLaw], evaluation: FamilyEvaluation) -> pd.Dat
 
     An outcome that was never seen has the estimate 0 and no interval; its truth counts as not contained.
     """
-    frame = true_answers(laws).merge(answers(evaluation), on=["given", "code", "outcome"], how="left")
+    frame = true_answers(laws).merge(
+        answers(evaluation), on=["given", "code", "outcome"], how="left"
+    )
     frame["estimate"] = frame["estimate"].fillna(0.0)
     frame["contained"] = frame["true"].between(frame["low"], frame["high"])
     return frame

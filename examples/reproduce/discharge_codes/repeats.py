@@ -38,7 +38,10 @@ def shares_at_once(law: FamilyLaw, evaluation: FamilyEvaluation, at_once: int) -
         SIBLING: [answer.confused for answer in found],
         OUTSIDE: [answer.outside for answer in found],
     }
-    rows = [(at_once, name, float(means[name]), float(np.mean(values))) for name, values in estimates.items()]
+    rows = [
+        (at_once, name, float(means[name]), float(np.mean(values)))
+        for name, values in estimates.items()
+    ]
     return pd.DataFrame(rows, columns=["at_once", "outcome", "law", "estimate"])
 
 

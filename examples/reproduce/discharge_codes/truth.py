@@ -18,7 +18,9 @@ def joint(law: FamilyLaw) -> Floats:
     actual = law.presence * np.array(law.frequency)
     table = np.zeros((size + 1, size + 1))
     table[:size] = actual[:, None] * law.outcomes
-    table[size, :size] = (actual * np.array(law.right)) @ law.extras + (1 - law.presence) * law.spurious / size
+    table[size, :size] = (actual * np.array(law.right)) @ law.extras + (
+        1 - law.presence
+    ) * law.spurious / size
     return table
 
 
@@ -38,7 +40,11 @@ def true_answers(laws: Sequence[FamilyLaw]) -> pd.DataFrame:
                 shares = lines[k] / lines[k].sum()
                 names = [*law.codes, OUTSIDE]
                 names[k] = "right"
-                rows += [(given, code, name, float(p)) for name, p in zip(names, shares, strict=True) if p > 0]
+                rows += [
+                    (given, code, name, float(p))
+                    for name, p in zip(names, shares, strict=True)
+                    if p > 0
+                ]
     return pd.DataFrame(rows, columns=["given", "code", "outcome", "true"])
 
 

@@ -35,7 +35,10 @@ def splits(digits: str, parts: int) -> list[tuple[int, ...]]:
 
 def readings(rows: Mapping[str, str]) -> list[Counts]:
     """Every square table that rows of digits can be read as."""
-    return [np.array(table) for table in product(*(splits(digits, len(rows)) for digits in rows.values()))]
+    return [
+        np.array(table)
+        for table in product(*(splits(digits, len(rows)) for digits in rows.values()))
+    ]
 
 
 def expanded(counts: npt.ArrayLike, labels: Sequence[str]) -> tuple[list[str], list[str]]:

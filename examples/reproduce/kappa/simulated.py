@@ -14,10 +14,14 @@ from kappa.published import GRADES
 from kappa.ratings import judged, margins
 
 Rounds = Iterable[int]
-ACCURACY, KAPPA, MATTHEWS = (f"multiclass/{name}" for name in ("accuracy", "cohen_kappa", "matthews_corrcoef"))
+ACCURACY, KAPPA, MATTHEWS = (
+    f"multiclass/{name}" for name in ("accuracy", "cohen_kappa", "matthews_corrcoef")
+)
 
 
-def macro_f1_gaps(rounds: Rounds, rng: np.random.Generator, samples: int) -> npt.NDArray[np.float64]:
+def macro_f1_gaps(
+    rounds: Rounds, rng: np.random.Generator, samples: int
+) -> npt.NDArray[np.float64]:
     """F1 of macro means less mean of F1, of tables in which every class is actual and predicted."""
     gaps = []
     for _ in rounds:

@@ -20,11 +20,17 @@ GRADES = published.GRADES
 
 def reading_table() -> tuple[pd.DataFrame, list[Counts]]:
     """Every reading of the digits with its numbers, the published total first; the tables in the same order."""
-    tables = sorted(readings(published.DIGITS), key=lambda counts: abs(int(counts.sum()) - published.DISHES))
+    tables = sorted(
+        readings(published.DIGITS), key=lambda counts: abs(int(counts.sum()) - published.DISHES)
+    )
     rows = []
     for counts in tables:
         terms, metrics = chance_terms(counts), judged(counts, GRADES).metrics
-        row: dict[str, object] = {"rows": counts.tolist(), "dishes": int(counts.sum()), "p_o": metrics[ACCURACY]}
+        row: dict[str, object] = {
+            "rows": counts.tolist(),
+            "dishes": int(counts.sum()),
+            "p_o": metrics[ACCURACY],
+        }
         row |= {f"chance {grade}": float(term) for grade, term in zip(GRADES, terms, strict=True)}
         rows.append(row | {"p_e": float(terms.sum()), "kappa": metrics[KAPPA]})
     return pd.DataFrame(rows), tables
@@ -37,11 +43,17 @@ def class_table(evaluation: Evaluation) -> pd.DataFrame:
         hits, actual, predicted = int(counts[k, k]), int(counts[k].sum()), int(counts[:, k].sum())
         rows.append(
             {
-                "class": grade, "TP": hits, "FN": actual - hits, "total actual": actual, "total predicted": predicted,
-                "recall": metrics[f"class/{grade}/recall"], "precision": metrics[f"class/{grade}/precision"],
-                "TP / total predicted": hits / predicted, "F1": metrics[f"class/{grade}/f1"],
+                "class": grade,
+                "TP": hits,
+                "FN": actual - hits,
+                "total actual": actual,
+                "total predicted": predicted,
+                "recall": metrics[f"class/{grade}/recall"],
+                "precision": metrics[f"class/{grade}/precision"],
+                "TP / total predicted": hits / predicted,
+                "F1": metrics[f"class/{grade}/f1"],
             }
-        )  # fmt: skip
+        )
     return pd.DataFrame(rows)
 
 
@@ -59,7 +71,10 @@ def kappa_table(evaluation: Evaluation) -> pd.DataFrame:
         ("kappa", evaluation.metrics[KAPPA], published.KAPPA, 2),
     ]
     return pd.DataFrame(
-        [{"number": n, "ours": float(v), "ours (published)": beside(v, p, digits=d)} for n, v, p, d in items]
+        [
+            {"number": n, "ours": float(v), "ours (published)": beside(v, p, digits=d)}
+            for n, v, p, d in items
+        ]
     )
 
 
@@ -69,12 +84,19 @@ def range_table(cases: Mapping[str, npt.ArrayLike]) -> pd.DataFrame:
     for words, table in cases.items():
         chance = float(chance_terms(table).sum())
         (low, least), (high, most) = (point(extreme(table, most=flag)) for flag in (False, True))
-        row = {"margins": words, "p_e": chance, "−p_e / (1 − p_e)": -chance / (1 - chance), "least accuracy": low}
+        row = {
+            "margins": words,
+            "p_e": chance,
+            "−p_e / (1 − p_e)": -chance / (1 - chance),
+            "least accuracy": low,
+        }
         rows.append(row | {"least kappa": least, "most accuracy": high, "most kappa": most})
     return pd.DataFrame(rows)
 
 
-def interval_table(evaluation: Evaluation, held: Mapping[str, npt.NDArray[np.bool_]]) -> pd.DataFrame:
+def interval_table(
+    evaluation: Evaluation, held: Mapping[str, npt.NDArray[np.bool_]]
+) -> pd.DataFrame:
     """Values and intervals of metrics, with the share of simulated intervals that hold the value."""
     rows = []
     for name, flags in held.items():

@@ -86,20 +86,32 @@ def algorithms(seed: int, size: Size, *, scaled: tuple[str, ...] = SCALED) -> di
         "Logistic Regr.": LogisticRegression(solver="lbfgs", max_iter=300),
         "SVM": CalibratedClassifierCV(SVC(kernel="linear", degree=3), method="sigmoid", cv=5),
         "k-NN": KNeighborsClassifier(n_neighbors=5, metric="minkowski", weights="uniform"),
-        "Decision Trees": DecisionTreeClassifier(criterion="entropy", max_depth=3, random_state=seed),
-        "Random Forest": RandomForestClassifier(n_estimators=size.trees, criterion="gini", random_state=seed),
+        "Decision Trees": DecisionTreeClassifier(
+            criterion="entropy", max_depth=3, random_state=seed
+        ),
+        "Random Forest": RandomForestClassifier(
+            n_estimators=size.trees, criterion="gini", random_state=seed
+        ),
         "Naïve Bayes": GaussianNB(),
         "CNN": ConvolutionalClassifier(
             kernel_size=3, pool_size=4, epochs=size.epochs, batch_size=128, random_state=seed
         ),
         "ANN": MLPClassifier(
-            hidden_layer_sizes=(6,), activation="relu", solver="adam", alpha=0.0, max_iter=size.epochs, batch_size=10,
-            n_iter_no_change=size.epochs, random_state=seed,
+            hidden_layer_sizes=(6,),
+            activation="relu",
+            solver="adam",
+            alpha=0.0,
+            max_iter=size.epochs,
+            batch_size=10,
+            n_iter_no_change=size.epochs,
+            random_state=seed,
         ),
-    }  # fmt: skip
+    }
     if not has_torch():
         del made["CNN"]
-    return {name: _pipeline(made[name], name in scaled) for name in published.ALGORITHMS if name in made}
+    return {
+        name: _pipeline(made[name], name in scaled) for name in published.ALGORITHMS if name in made
+    }
 
 
 def _pipeline(classifier: Any, scaled: bool) -> Pipeline:
@@ -120,14 +132,20 @@ def fitted(classifier: Pipeline, split: Split) -> Pipeline:
 def probabilities(classifier: Pipeline, split: Split) -> FloatArray:
     """Of all classes for the validation part; 0 for a class that the training part does not have."""
     out = np.zeros((len(split.x_valid), len(split.labels)))
-    out[:, np.searchsorted(split.labels, classifier.classes_)] = classifier.predict_proba(split.x_valid)
+    out[:, np.searchsorted(split.labels, classifier.classes_)] = classifier.predict_proba(
+        split.x_valid
+    )
     return out
 
 
 def parameters(classifier: Pipeline) -> dict[str, Any]:
     """What is worth logging: the classifier's own parameters that are no objects."""
     plain = (str, int, float, tuple)
-    return {name: value for name, value in classifier[-1].get_params().items() if isinstance(value, plain)}
+    return {
+        name: value
+        for name, value in classifier[-1].get_params().items()
+        if isinstance(value, plain)
+    }
 
 
 def parameter_table(made: dict[str, Pipeline]) -> pd.DataFrame:
@@ -137,7 +155,13 @@ def parameter_table(made: dict[str, Pipeline]) -> pd.DataFrame:
         for name, value in wanted.items():
             ours = _own(made, algorithm, name)
             same = ours != "–" and (not value.isdigit() or value in ours.strip("(,)").split())
-            row = {"table": table, "algorithm": algorithm, "parameter": name, "published": value, "ours": ours}
+            row = {
+                "table": table,
+                "algorithm": algorithm,
+                "parameter": name,
+                "published": value,
+                "ours": ours,
+            }
             rows.append(row | {"as printed": "yes" if same else "no"})
     return pd.DataFrame(rows)
 

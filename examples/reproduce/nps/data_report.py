@@ -13,7 +13,9 @@ from nps.trials import Trial, note
 from study import Spread, Study, beside
 
 
-def data_and_algorithms(study: Study, market: Market, trials: list[Trial], splits: list[Split]) -> None:
+def data_and_algorithms(
+    study: Study, market: Market, trials: list[Trial], splits: list[Split]
+) -> None:
     """Sections 5.1 and 5.2, Tables A1 to A7."""
     study.heading("The data and the algorithms (sections 5.1, 5.2, appendix B)")
     valid = len(splits[0].y_valid)
@@ -30,11 +32,14 @@ def data_and_algorithms(study: Study, market: Market, trials: list[Trial], split
         "not said; ours are replaced by the attribute's median, inside the pipeline, so that validation rows take the "
         "median of training rows.",
     )
-    groups = pd.DataFrame([pd.cut(s.y_valid, [-1, 6, 8, 10], labels=published.GROUPS).value_counts() for s in splits])
+    groups = pd.DataFrame(
+        [pd.cut(s.y_valid, [-1, 6, 8, 10], labels=published.GROUPS).value_counts() for s in splits]
+    )
     known = published.FIGURE_7.sum(axis=1)
     scale = known.sum() / valid
     shares = {
-        g: beside(Spread.of(groups[g] * scale), k, digits=0) for g, k in zip(published.GROUPS, known, strict=True)
+        g: beside(Spread.of(groups[g] * scale), k, digits=0)
+        for g, k in zip(published.GROUPS, known, strict=True)
     }
     study.table(
         "shares",
@@ -42,18 +47,26 @@ def data_and_algorithms(study: Study, market: Market, trials: list[Trial], split
         f"Actual groups in {known.sum()} validation rows. {note(trials)}",
     )
     study.outcome(
-        "Sections 5.1, 5.2 (data, split)", reproduced=f"{len(trials)} generated surveys",
+        "Sections 5.1, 5.2 (data, split)",
+        reproduced=f"{len(trials)} generated surveys",
         near=f"actual groups {', '.join(f'{k}: {v}' for k, v in shares.items())}",
         not_possible="the survey is confidential; how missing answers were treated is not said",
-    )  # fmt: skip
+    )
     table = algorithms.parameter_table(trials[0].classifiers)
-    study.table("parameters", table.set_index("table"), "Tables A1 to A7 and the parameters of our classifiers")
+    study.table(
+        "parameters",
+        table.set_index("table"),
+        "Tables A1 to A7 and the parameters of our classifiers",
+    )
     study.text("The source leaves open, and we chose:")
     study.bullets(*algorithms.LEFT_OPEN)
     if not has_torch():
-        study.text(f"**PyTorch is not installed, so that the CNN is left out.** It comes with `{INSTALL}`.")
+        study.text(
+            f"**PyTorch is not installed, so that the CNN is left out.** It comes with `{INSTALL}`."
+        )
     study.outcome(
-        "Tables A1-A7 (parameters)", reproduced="yes" if has_torch() else "all but the CNN, which needs PyTorch",
+        "Tables A1-A7 (parameters)",
+        reproduced="yes" if has_torch() else "all but the CNN, which needs PyTorch",
         near=f"{int((table['as printed'] == 'yes').sum())} of {len(table)} parameters set as printed",
         not_possible=f"{len(algorithms.LEFT_OPEN)} choices are not printed, and listed",
-    )  # fmt: skip
+    )

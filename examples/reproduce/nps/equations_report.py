@@ -14,16 +14,31 @@ from study import Study
 def groupings(study: Study) -> None:
     """Figures 3 to 5, equations 21 to 23."""
     study.heading("Groupings (section 3, Figures 2 to 5)")
-    study.table("groupings", formulas.groupings(), "Figure 3: hits and mismatches among the pairs of a group of four")
+    study.table(
+        "groupings",
+        formulas.groupings(),
+        "Figure 3: hits and mismatches among the pairs of a group of four",
+    )
     layout = expanded(published.FIGURE_7).reduced[STEP_2].to_frame()
-    study.table("layout", layout, "Figures 4 and 5: the M x M + IM layout, here of Figure 7's second matrix", digits=0)
+    study.table(
+        "layout",
+        layout,
+        "Figures 4 and 5: the M x M + IM layout, here of Figure 7's second matrix",
+        digits=0,
+    )
     nps, csat = Grouping.nps(), Grouping.csat()
-    study.text(f"Table 1 is `Grouping.nps()` ({nps.describe()}) and `Grouping.csat()` ({csat.describe()}).")
+    study.text(
+        f"Table 1 is `Grouping.nps()` ({nps.describe()}) and `Grouping.csat()` ({csat.describe()})."
+    )
     study.outcome(
-        "Table 1, Figures 1-5 (groupings, layout)", reproduced="yes, on the public face",
-        near="; ".join(f"{name}: {r['TP']} hits, {r['IM']} mismatches" for name, r in formulas.groupings().iterrows()),
+        "Table 1, Figures 1-5 (groupings, layout)",
+        reproduced="yes, on the public face",
+        near="; ".join(
+            f"{name}: {r['TP']} hits, {r['IM']} mismatches"
+            for name, r in formulas.groupings().iterrows()
+        ),
         not_possible="Table 1b has five labels for CSAT; the preset has three groups of them",
-    )  # fmt: skip
+    )
 
 
 def equations(study: Study, trials: list[Trial], seed: int) -> None:
@@ -35,12 +50,25 @@ def equations(study: Study, trials: list[Trial], seed: int) -> None:
     study.table("equations", table, "Equations that give other numbers as printed")
     statements, gap = formulas.held(seed, study.pick(fast=300, full=formulas.RANDOM_CASES))
     study.table(
-        "statements", pd.DataFrame(statements).set_index("statement"), "Statements on random matrices of five classes"
+        "statements",
+        pd.DataFrame(statements).set_index("statement"),
+        "Statements on random matrices of five classes",
     )
-    study.text(f"The largest difference between equation 28 as printed and the correlation was {gap:.3f}.")
-    study.table("readings", formulas.readings(), "Table 2's formulas that have two readings with mismatches", digits=6)
+    study.text(
+        f"The largest difference between equation 28 as printed and the correlation was {gap:.3f}."
+    )
+    study.table(
+        "readings",
+        formulas.readings(),
+        "Table 2's formulas that have two readings with mismatches",
+        digits=6,
+    )
     first = trials[0].evaluations[published.REGRESSION]
-    study.table("limits", formulas.limits(first), "Both ends of the sweep (equations 37 to 42), logistic regression")
+    study.table(
+        "limits",
+        formulas.limits(first),
+        "Both ends of the sweep (equations 37 to 42), logistic regression",
+    )
     study.text(
         "Equations 37 to 42 let everything be negative as θ approaches 0. With “positive if the score is at least θ”, "
         "which section 2.1 describes, it is the other way round: θ → 0 makes everything positive, so that the two "
@@ -55,21 +83,26 @@ def equations(study: Study, trials: list[Trial], seed: int) -> None:
     for name in ("eq. 19", "eq. 20", "eq. 27", "eq. 28", "eq. A10"):
         c = by_name[name]
         study.outcome(
-            name, reproduced="corrected", near=f"on {c.on}: printed {c.printed:.6g}, right {c.right:.6g}",
+            name,
+            reproduced="corrected",
+            near=f"on {c.on}: printed {c.printed:.6g}, right {c.right:.6g}",
             not_possible=c.problem,
-        )  # fmt: skip
+        )
     study.outcome(
         "eqs. 21-23",
         reproduced="yes",
         near="; ".join(f"{s.holds} of {s.cases}" for s in statements[:3]) + " random cases",
     )
     study.outcome(
-        "eqs. 37-42", reproduced="corrected", near="the two limits are exchanged",
+        "eqs. 37-42",
+        reproduced="corrected",
+        near="the two limits are exchanged",
         not_possible="with the rule of section 2.1, θ → 0 makes everything positive",
-    )  # fmt: skip
+    )
     study.outcome(
-        "Tables 2-5 (formulas)", reproduced="yes, cmtrack's metrics",
+        "Tables 2-5 (formulas)",
+        reproduced="yes, cmtrack's metrics",
         near=f"{len(formulas.readings())} formulas have two readings, micro recall a wrong denominator",
         not_possible="Table 2's informedness, markedness, threat score and prevalence threshold are ambiguous with "
         "mismatches",
-    )  # fmt: skip
+    )

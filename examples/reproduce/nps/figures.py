@@ -50,12 +50,27 @@ def steps_figure(ours: Sequence[pd.Series], known: Sequence[pd.Series], title: s
         place = at + (k - 1) * width
         mean, sd = ([getattr(spread, part) for spread in ours[k]] for part in ("mean", "sd"))
         ax.bar(place, mean, 0.9 * width, color=colour, label=f"{label}, ours", zorder=2)
-        ax.errorbar(place, mean, yerr=np.nan_to_num(sd), fmt="none", ecolor=INK, elinewidth=1.0, capsize=2.5, zorder=3)
+        ax.errorbar(
+            place,
+            mean,
+            yerr=np.nan_to_num(sd),
+            fmt="none",
+            ecolor=INK,
+            elinewidth=1.0,
+            capsize=2.5,
+            zorder=3,
+        )
         points = known[k].to_numpy()
         ax.plot(
-            place, points, "D", color=ORANGE, markersize=5.5, markeredgecolor="white", zorder=4,
+            place,
+            points,
+            "D",
+            color=ORANGE,
+            markersize=5.5,
+            markeredgecolor="white",
+            zorder=4,
             label="published" if k == 0 else None,
-        )  # fmt: skip
+        )
     ax.set_xticks(at, names, fontsize=TEXT_SIZE)
     ax.set_ylim(0, 1)
     ax.grid(False, axis="x")
@@ -66,12 +81,18 @@ def steps_figure(ours: Sequence[pd.Series], known: Sequence[pd.Series], title: s
 
 def roc_figure(trial: Trial, title: str) -> Figure:
     """Figure 9: the curves of all algorithms on one validation set, with their ceilings."""
-    curves = {name: curve for name in columns([trial]) if (curve := trial.evaluations[name].roc) is not None}
+    curves = {
+        name: curve
+        for name in columns([trial])
+        if (curve := trial.evaluations[name].roc) is not None
+    }
     return plot_roc_overlay(
         [(name, curve.fpr, curve.tpr) for name, curve in curves.items()],
-        areas=[curve.auc for curve in curves.values()], ceilings=[curve.ceiling for curve in curves.values()],
-        positive="not detractor", title=title,
-    )  # fmt: skip
+        areas=[curve.auc for curve in curves.values()],
+        ceilings=[curve.ceiling for curve in curves.values()],
+        positive="not detractor",
+        title=title,
+    )
 
 
 def area_figure(trials: Sequence[Trial], title: str) -> Figure:
@@ -93,10 +114,21 @@ def area_figure(trials: Sequence[Trial], title: str) -> Figure:
         place = np.arange(len(names)) + (k - 1) * 0.16
         mean, sd = [s.mean for s in spread], np.nan_to_num([s.sd for s in spread])
         ax.errorbar(
-            place, mean, yerr=sd, fmt=marker, color=colour, markersize=10 if marker == "_" else 6, elinewidth=1.0,
-            markeredgewidth=2.0 if marker == "_" else 0.5, capsize=2.5, label=words[row], zorder=3,
-        )  # fmt: skip
-    ax.set_xticks(np.arange(len(names)), [name.replace(" ", "\n") for name in names], fontsize=SMALL_SIZE)
+            place,
+            mean,
+            yerr=sd,
+            fmt=marker,
+            color=colour,
+            markersize=10 if marker == "_" else 6,
+            elinewidth=1.0,
+            markeredgewidth=2.0 if marker == "_" else 0.5,
+            capsize=2.5,
+            label=words[row],
+            zorder=3,
+        )
+    ax.set_xticks(
+        np.arange(len(names)), [name.replace(" ", "\n") for name in names], fontsize=SMALL_SIZE
+    )
     ax.set_ylim(0, 1)
     ax.grid(False, axis="x")
     name_axes(ax, "algorithm", "area, or share of the positives", title)
@@ -107,5 +139,11 @@ def area_figure(trials: Sequence[Trial], title: str) -> Figure:
 def _legend(figure: Figure, ax: Axes) -> None:
     handles, labels = ax.get_legend_handles_labels()
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=2, frameon=False, fontsize=SMALL_SIZE, labelcolor=INK
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        fontsize=SMALL_SIZE,
+        labelcolor=INK,
     )

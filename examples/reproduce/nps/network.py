@@ -76,7 +76,8 @@ class ConvolutionalClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"kernel and pool need at least {least} features, got {X.shape[1]}")
         inputs, targets = torch.from_numpy(X)[:, None, :], torch.from_numpy(codes)
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # the network is so small that more threads only wait for each other
+        # the network is so small that more threads only wait for each other
+        torch.set_num_threads(1)
         try:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.random_state)

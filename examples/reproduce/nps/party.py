@@ -22,7 +22,9 @@ def split(seed: int) -> Split:
     data = load()
     x = np.concatenate((data.x_fit, data.x_held, data.x_test)).astype(np.float64)
     y = np.concatenate((data.y_fit, data.y_held, data.y_test)).astype(np.int64)
-    parts = train_test_split(x, y, test_size=published.VALIDATION_SHARE, stratify=y, random_state=seed)
+    parts = train_test_split(
+        x, y, test_size=published.VALIDATION_SHARE, stratify=y, random_state=seed
+    )
     x_train, x_valid, y_train, y_valid = parts
     return Split(x_train, y_train, x_valid, y_valid, LABELS)
 

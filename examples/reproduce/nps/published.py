@@ -6,15 +6,29 @@ import numpy as np
 import pandas as pd
 
 ALGORITHMS = (
-    "Logistic Regr.", "SVM", "k-NN", "Decision Trees", "Random Forest", "Naïve Bayes", "CNN", "ANN",
-)  # fmt: skip
+    "Logistic Regr.",
+    "SVM",
+    "k-NN",
+    "Decision Trees",
+    "Random Forest",
+    "Naïve Bayes",
+    "CNN",
+    "ANN",
+)
 REGRESSION = ALGORITHMS[0]
 BEST_BY_ROC = ("CNN", "ANN", "Logistic Regr.", "SVM")
 """Section 5.4: "clearly outperform the rest of the algorithms"."""
 ATTRIBUTES = (
-    "tariff plan", "network voice service", "network data service", "shops", "call center", "website",
-    "mobile application", "billing", "roaming service",
-)  # fmt: skip
+    "tariff plan",
+    "network voice service",
+    "network data service",
+    "shops",
+    "call center",
+    "website",
+    "mobile application",
+    "billing",
+    "roaming service",
+)
 RESPONSES = 2500
 """Section 5.1: "approximately"."""
 VALIDATION_SHARE = 0.2

@@ -15,15 +15,23 @@ def told_apart(study: Study, trials: list[Trial], runs: dict[str, str]) -> None:
     table = separable.separability(trials)
     n = trials[0].evaluations[published.REGRESSION].n_samples
     study.table(
-        "told_apart", table,
+        "told_apart",
+        table,
         f"Pairs of algorithms on the same {n:g} validation rows; paired, adjusted for all pairs, mean ± standard "
         "deviation over the surveys. Published gaps are set against the mean paired standard error of ours "
         "(Bonferroni). τ: order of our means and the published order",
-    )  # fmt: skip
+    )
     metric = f"reduced/{STEP_1}/accuracy"
-    comparison = separable.review(runs, study.folder, metric, "Which algorithm predicts the customer's group?")
+    comparison = separable.review(
+        runs, study.folder, metric, "Which algorithm predicts the customer's group?"
+    )
     found, pairs = separable.told_apart(comparison)
-    beyond = table["published gaps beyond chance"].replace("–", "0").astype(int).drop(list(separable.AREAS))
+    beyond = (
+        table["published gaps beyond chance"]
+        .replace("–", "0")
+        .astype(int)
+        .drop(list(separable.AREAS))
+    )
     most = int(beyond.max())
     leader = published.TABLE_7.loc["Accuracy"].idxmax()
     leads = table.loc[metric, "published leader's gaps beyond chance"]
@@ -40,12 +48,13 @@ def told_apart(study: Study, trials: list[Trial], runs: dict[str, str]) -> None:
         "these metrics." + (claim if leader in trials[0].evaluations else ""),
     )
     study.outcome(
-        "Sections 5.4, 6 (ranking of the algorithms)", reproduced="yes, with paired differences",
+        "Sections 5.4, 6 (ranking of the algorithms)",
+        reproduced="yes, with paired differences",
         near=f"{metric}: {table.loc[metric, 'told apart']} of {pairs} pairs told apart in a survey; published "
         "gaps beyond "
         f"chance {beyond[metric]} of {pairs}",
         not_possible=f"on {n:g} rows {pairs - found} of {pairs} pairs cannot be told apart (median survey)",
-    )  # fmt: skip
+    )
 
 
 def real_answers(study: Study, size: Size, seed: int) -> None:
@@ -74,7 +83,9 @@ def real_answers(study: Study, size: Size, seed: int) -> None:
         study.table(f"anes_{number}", cells(spreads(trials, rows)), caption)
     first = trials[0].evaluations[published.REGRESSION]
     study.figure(
-        "anes_reduced", first.figures()["reduced_side"], "ANES 1996, logistic regression, first split: 2 x 2 + IM."
+        "anes_reduced",
+        first.figures()["reduced_side"],
+        "ANES 1996, logistic regression, first split: 2 x 2 + IM.",
     )
     gaps = {
         s: spreads(trials, {"Accuracy": rows["Accuracy"]})[published.REGRESSION].iloc[0].mean
@@ -89,7 +100,9 @@ def real_answers(study: Study, size: Size, seed: int) -> None:
     )
     accuracy = values(trials, metric).mean()
     if "CNN" in accuracy:
-        plain = Spread.of([party.without_pools(party.split(k), k, size).metrics[metric] for k in seeds])
+        plain = Spread.of(
+            [party.without_pools(party.split(k), k, size).metrics[metric] for k in seeds]
+        )
         study.text(
             f"The CNN has {accuracy['CNN']:.2f} there, and the next {accuracy.drop('CNN').min():.2f}. A pool keeps its "
             "largest value and forgets which feature it came from. Nine satisfactions say much the same, so "
@@ -98,6 +111,7 @@ def real_answers(study: Study, size: Size, seed: int) -> None:
             f"same network has {plain.mean:.2f}."
         )
     study.outcome(
-        "Section 5 on real answers", reproduced="in addition: ANES 1996",
+        "Section 5 on real answers",
+        reproduced="in addition: ANES 1996",
         near=f"accuracy of {published.REGRESSION} {', '.join(f'{s}: {v:.2f}' for s, v in gaps.items())}",
-    )  # fmt: skip
+    )

@@ -34,14 +34,18 @@ Number = Any
 
 def misread_rates(tp: Number, fn: Number, imp: Number, fp: Number, tn: Number) -> dict[str, Number]:
     """The five rows of Table 8 as they come out with IMN set to IMP, and FPR over the actual positives."""
-    roots = np.sqrt((tp + fn + imp) * (tp + fp + imp) * 1.0) * np.sqrt((fn + tn + imp) * (fp + tn + imp) * 1.0)
+    roots = np.sqrt((tp + fn + imp) * (tp + fp + imp) * 1.0) * np.sqrt(
+        (fn + tn + imp) * (fp + tn + imp) * 1.0
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
             "Specificity": np.divide(tn, tn + fp + imp),
             "Negative Predictive Value": np.divide(tn, tn + fn + imp),
             "Fall Out Rate": np.divide(fp, tp + fn + imp),
             "False Omission Rate": np.divide(fn, tn + fn + imp),
-            "Mathews Correlation Coefficient": np.divide(imp * imp + (tp + imp) * tn - fn * fp, roots),
+            "Mathews Correlation Coefficient": np.divide(
+                imp * imp + (tp + imp) * tn - fn * fp, roots
+            ),
         }
 
 
@@ -76,7 +80,10 @@ def table_8(evaluation: Evaluation) -> pd.DataFrame:
 def identities() -> pd.DataFrame:
     """Sums of the published rates of each algorithm, all of which must be 1."""
     sums = {
-        name: sum((published.TABLE_8.loc[row] for row in rows), start=pd.Series(0.0, index=published.ALGORITHMS))
+        name: sum(
+            (published.TABLE_8.loc[row] for row in rows),
+            start=pd.Series(0.0, index=published.ALGORITHMS),
+        )
         for name, rows in IDENTITIES.items()
     }
     return pd.DataFrame(sums).T.rename_axis("sum of published rates")
@@ -98,7 +105,9 @@ def f1_rows() -> pd.DataFrame:
     ):
         precision, recall = table.loc["Precision"], table.loc["Recall"]
         out[f"{name}, published"] = table.loc[row]
-        out[f"{name}, from published precision and recall"] = 2 * precision * recall / (precision + recall)
+        out[f"{name}, from published precision and recall"] = (
+            2 * precision * recall / (precision + recall)
+        )
         low = _f1(precision - ROUNDING, recall - ROUNDING) - ROUNDING
         high = _f1(precision + ROUNDING, recall + ROUNDING) + ROUNDING
         possible = table.loc[row].between(low, high)
@@ -106,7 +115,9 @@ def f1_rows() -> pd.DataFrame:
     return pd.DataFrame(out).T.rename_axis("F1 of")
 
 
-def matrices_that_fit(column: str, *, misread: bool, leave_out: tuple[str, ...] = (), rows: int = 509) -> pd.DataFrame:
+def matrices_that_fit(
+    column: str, *, misread: bool, leave_out: tuple[str, ...] = (), rows: int = 509
+) -> pd.DataFrame:
     """All 2x2+IM matrices of whole customers that give all of an algorithm's published numbers, rounded.
 
     The validation set of one algorithm need not be that of another, so that every number of positives is tried.
@@ -130,7 +141,9 @@ def matrices_that_fit(column: str, *, misread: bool, leave_out: tuple[str, ...] 
     known = published.TABLE_8[column]
     asked = known.drop(list(leave_out))
     tried = np.concatenate([_tried(known, positives, rows) for positives in range(1, rows)])
-    frame = pd.DataFrame(tried, columns=["tp", "fn", "imp", "fp", "tn"]).query("imp >= 0 and tn >= 0")
+    frame = pd.DataFrame(tried, columns=["tp", "fn", "imp", "fp", "tn"]).query(
+        "imp >= 0 and tn >= 0"
+    )
     return frame[_fits(asked, frame, misread)].reset_index(drop=True).assign(imn=0)
 
 
@@ -139,7 +152,9 @@ def _tried(known: pd.Series, positives: int, rows: int) -> np.ndarray:
     return np.column_stack((tp, fn, positives - tp - fn, fp, rows - positives - fp))
 
 
-def _ranges(known: pd.Series, positives: int, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _ranges(
+    known: pd.Series, positives: int, rows: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Whole numbers of TP, FN and FP that the published recall, miss rate and false discovery rate allow."""
     tp = _whole(known["Recall"], positives)
     fn = _whole(known["Miss Rate"], positives)
@@ -152,11 +167,15 @@ def _ranges(known: pd.Series, positives: int, rows: int) -> tuple[np.ndarray, np
 
 
 def _whole(rate: float, total: int) -> np.ndarray:
-    return np.arange(max(math.ceil((rate - ROUNDING) * total), 0), math.floor((rate + ROUNDING) * total) + 1)
+    return np.arange(
+        max(math.ceil((rate - ROUNDING) * total), 0), math.floor((rate + ROUNDING) * total) + 1
+    )
 
 
 def _fits(asked: pd.Series, tried: pd.DataFrame, misread: bool) -> np.ndarray:
-    tp, fn, imp, fp, tn = (tried[name].to_numpy(dtype=float) for name in ("tp", "fn", "imp", "fp", "tn"))
+    tp, fn, imp, fp, tn = (
+        tried[name].to_numpy(dtype=float) for name in ("tp", "fn", "imp", "fp", "tn")
+    )
     actual, predicted, n_act, n_pred = tp + fn + imp, tp + fp + imp, fp + tn, fn + tn
     with np.errstate(invalid="ignore", divide="ignore"):
         computed = {
@@ -178,7 +197,9 @@ def _fits(asked: pd.Series, tried: pd.DataFrame, misread: bool) -> np.ndarray:
         }
         if misread:
             computed |= misread_rates(tp, fn, imp, fp, tn)
-        inside = [np.abs(computed[str(row)] - value) <= ROUNDING + 1e-9 for row, value in asked.items()]
+        inside = [
+            np.abs(computed[str(row)] - value) <= ROUNDING + 1e-9 for row, value in asked.items()
+        ]
     return np.logical_and.reduce(inside)
 
 

@@ -11,7 +11,10 @@ POSITIVE, NEGATIVE = "not detractor", "detractor"
 STEP_1, STEP_2 = "nps", "recommend"
 
 RECOMMEND = Grouping(
-    {NEGATIVE: [NEGATIVE], POSITIVE: ["passive", "promoter"]}, mode="strict", positive=POSITIVE, name=STEP_2
+    {NEGATIVE: [NEGATIVE], POSITIVE: ["passive", "promoter"]},
+    mode="strict",
+    positive=POSITIVE,
+    name=STEP_2,
 )
 """Equation 46: strict, detractors negative, passives and promoters together positive."""
 NPS = Grouping.nps().then(RECOMMEND)
@@ -74,7 +77,10 @@ def rows_7(grouping: Grouping) -> dict[str, str]:
     }
     rows = {row: f"reduced/{first.name}/{name}" for row, name in names.items()}
     for group in first.labels:
-        rows |= {f"{kind}, {group}": f"reduced/{first.name}/{group}/{kind}" for kind in ("precision", "recall", "f1")}
+        rows |= {
+            f"{kind}, {group}": f"reduced/{first.name}/{group}/{kind}"
+            for kind in ("precision", "recall", "f1")
+        }
     return rows
 
 

@@ -57,7 +57,9 @@ def separability(trials: Sequence[Trial]) -> pd.DataFrame:
         row = {
             "pairs": str(apart[0][1]),
             "told apart": _words(Spread.of([found for found, _ in apart])),
-            "tied with the leader": _words(Spread.of([len(ranking.tied) - 1 for ranking in rankings])),
+            "tied with the leader": _words(
+                Spread.of([len(ranking.tied) - 1 for ranking in rankings])
+            ),
             "leads most often": f"{leaders.index[0]} ({leaders.iloc[0]} of {len(trials)})",
         }
         rows[metric] = row | _of_published(metric, trials)
@@ -71,7 +73,12 @@ def paired_errors(metric: str, trials: Sequence[Trial]) -> pd.DataFrame:
     for a, b in combinations(names, 2):
         pairs = [(t.evaluations[a], t.evaluations[b]) for t in trials]
         out.loc[a, b] = float(
-            np.mean([paired_differences(x, y, metrics=[metric])[metric].standard_error for x, y in pairs])
+            np.mean(
+                [
+                    paired_differences(x, y, metrics=[metric])[metric].standard_error
+                    for x, y in pairs
+                ]
+            )
         )
     return out
 
@@ -85,7 +92,11 @@ def _of_published(metric: str, trials: Sequence[Trial]) -> dict[str, str]:
     limit = norm.isf(LEVEL / 2 / len(pairs))
     rows = trials[0].evaluations[known.index[0]].n_samples
     scale = np.sqrt(rows / published.FIGURE_7.sum())  # to the source's number of validation rows
-    beyond = [pair for pair in pairs if abs(known[pair[0]] - known[pair[1]]) > limit * scale * errors.loc[pair]]
+    beyond = [
+        pair
+        for pair in pairs
+        if abs(known[pair[0]] - known[pair[1]]) > limit * scale * errors.loc[pair]
+    ]
     ours = values(trials, metric).mean()
     leaders = list(known.index[known == known.max()])
     words = (

@@ -101,7 +101,9 @@ class Market:
         groups = published.FIGURE_7.sum(axis=1) / published.FIGURE_7.sum()
         low = np.array(self.detractors) / sum(self.detractors)
         within = (low, (self.sevens, 1 - self.sevens), (self.nines, 1 - self.nines))
-        return np.concatenate([group * np.asarray(parts) for group, parts in zip(groups, within, strict=True)])
+        return np.concatenate(
+            [group * np.asarray(parts) for group, parts in zip(groups, within, strict=True)]
+        )
 
     def draw(self, rows: int, seed: int) -> Survey:
         """A survey of so many customers."""
@@ -118,7 +120,9 @@ class Market:
     def split(self, rows: int, seed: int) -> Split:
         """A survey, 80 % of it to learn from and 20 % to be judged on, as in section 5.2."""
         survey = self.draw(rows, seed)
-        parts = train_test_split(survey.scores, survey.nps, test_size=published.VALIDATION_SHARE, random_state=seed)
+        parts = train_test_split(
+            survey.scores, survey.nps, test_size=published.VALIDATION_SHARE, random_state=seed
+        )
         x_train, x_valid, y_train, y_valid = parts
         return Split(x_train, y_train, x_valid, y_valid, published.SCORES)
 

@@ -37,8 +37,12 @@ def printed_rows() -> pd.DataFrame:
 def target_size() -> pd.DataFrame:
     """Least and largest size of the target that each row allows: (estimate - 69) / bias, by the digits printed."""
     rows = {}
-    summary = [(("Table 2.4", name, ""), f"{row.estimate:.3f}", _text(name)) for name, row in _summaries()]
-    all_rows = [(key, row[published.ESTIMATE], row["Bias"]) for key, row in printed_rows().iterrows()]
+    summary = [
+        (("Table 2.4", name, ""), f"{row.estimate:.3f}", _text(name)) for name, row in _summaries()
+    ]
+    all_rows = [
+        (key, row[published.ESTIMATE], row["Bias"]) for key, row in printed_rows().iterrows()
+    ]
     for key, estimate_text, bias_text in all_rows + summary:
         estimate, bias = Printed.of(estimate_text), Printed.of(bias_text)
         gap = abs(estimate.value - published.ACTUAL_POSITIVES)
@@ -47,7 +51,9 @@ def target_size() -> pd.DataFrame:
         low = max(gap - spread, 0.0) / (size + bias.half)
         high = (gap + spread) / (size - bias.half) if size > bias.half else math.inf
         rows[key] = {"low": low, "high": high, "consistent": low <= TARGET <= high}
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["where", "BayesCal?", "Proba?"])
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(
+        ["where", "BayesCal?", "Proba?"]
+    )
 
 
 def _summaries() -> list[tuple[str, published.Summary]]:
@@ -78,12 +84,19 @@ def label_rows() -> pd.DataFrame:
             "Acc": found["binary/accuracy"] - float(row["Acc"]),
         }
         rows[key] = {"TP": tp, "FP": predicted - tp} | gaps
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["where", "BayesCal?", "Proba?"])
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(
+        ["where", "BayesCal?", "Proba?"]
+    )
 
 
 def label_counts() -> pd.DataFrame:
     """Calibrated estimates by labels and by probabilities, and whether the first is the second, rounded up."""
-    calibrated = printed_rows().xs("Yes", level="BayesCal?")[published.ESTIMATE].astype(float).unstack("Proba?")
+    calibrated = (
+        printed_rows()
+        .xs("Yes", level="BayesCal?")[published.ESTIMATE]
+        .astype(float)
+        .unstack("Proba?")
+    )
     found = pd.DataFrame({"labels": calibrated["No"], "probabilities": calibrated["Yes"]})
     found["rounded up"] = found["probabilities"].map(math.ceil)
     found["agrees"] = found["labels"] == found["rounded up"]

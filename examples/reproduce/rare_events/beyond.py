@@ -21,15 +21,18 @@ def honest_scores(study: Study, data: Data) -> None:
     table = coverage(simulated)
     simulated.to_csv(study.folder / "draws.csv", index=False, lineterminator="\n")
     study.table(
-        "coverage", table.round(1).reset_index(),
+        "coverage",
+        table.round(1).reset_index(),
         f"{layout.draws} draws of target, training set and held-out websites; means. Contains: percent of the draws in "
-        f"which the 95 % interval has the truth; rejected: percent with fit_pvalue below {REJECTED}", digits=1,
-    )  # fmt: skip
+        f"which the 95 % interval has the truth; rejected: percent with fit_pvalue below {REJECTED}",
+        digits=1,
+    )
     chosen = next(iter(MACHINES))
     study.figure(
-        "intervals", figures.caterpillar(simulated, chosen, layout.positives),
+        "intervals",
+        figures.caterpillar(simulated, chosen, layout.positives),
         f"Estimates and intervals of {layout.draws} draws: {chosen}",
-    )  # fmt: skip
+    )
     bins = table.xs("bins", level="density")
     ranges = {c: bins.xs(c, level="calibration")["count contains"] for c in CALIBRATIONS}
     mean = {c: bins.xs(c, level="calibration")["count"] for c in CALIBRATIONS}
@@ -77,12 +80,19 @@ def _plan(study: Study, data: Data) -> None:
         shares = ", ".join(f"{100 * share:.0f} %" for share in found.shares)
         more = "more labelled others alone do not suffice"
         if plan.negatives is not None:
-            more = f"{plan.negatives:,} more labelled others are needed" if plan.negatives else "these are enough"
+            more = (
+                f"{plan.negatives:,} more labelled others are needed"
+                if plan.negatives
+                else "these are enough"
+            )
         sentences.append(
             f"With {calibration} scores of {found.n_negatives:,.0f} others, {shares} of the variance come from the "
             f"target, the labelled platforms and the labelled others. For an interval of ± {wanted} websites {more}."
         )
-    study.text("What to label next (`estimate.shares`, `estimate.plan`), for one machine: " + " ".join(sentences))
+    study.text(
+        "What to label next (`estimate.shares`, `estimate.plan`), for one machine: "
+        + " ".join(sentences)
+    )
 
 
 def what_calibration_needs(study: Study, data: Data) -> None:
@@ -90,12 +100,16 @@ def what_calibration_needs(study: Study, data: Data) -> None:
     layout = data.layout
     machine, training = TextMachine(), layout.training("class weights", 0)
     scored = score(machine, training, data.target, data.held_out, folds=layout.folds)
-    other = layout.web.draw(layout.positives, layout.negatives, [20, 0], lookalikes=3 * layout.web.lookalikes)
+    other = layout.web.draw(
+        layout.positives, layout.negatives, [20, 0], lookalikes=3 * layout.web.lookalikes
+    )
     moved = Scored(machine.predict_proba(other.counts)[:, 1], scored.labelled)
     cases = {
         "held-out scores, only the prevalence differs": scored.estimate("held-out"),
         "in-sample scores": scored.estimate("in-sample"),
-        "held-out scores, three times as many look-alikes in the target": moved.estimate("held-out"),
+        "held-out scores, three times as many look-alikes in the target": moved.estimate(
+            "held-out"
+        ),
     }
     rows = {
         name: {
@@ -112,10 +126,15 @@ def what_calibration_needs(study: Study, data: Data) -> None:
         "needs two things: labelled scores that are honest, and a target that differs in nothing but the "
         "prevalence. fit_pvalue is the sign that one of them is missing.",
     )
-    study.table("needs", pd.DataFrame.from_dict(rows, orient="index").rename_axis("case").reset_index(),
-                "One machine (698 + 1,628, weight 1), three calibrations", digits=4)  # fmt: skip
+    study.table(
+        "needs",
+        pd.DataFrame.from_dict(rows, orient="index").rename_axis("case").reset_index(),
+        "One machine (698 + 1,628, weight 1), three calibrations",
+        digits=4,
+    )
     study.outcome(
-        "section 0.4 (\"regardless of the distribution\")", reproduced="one machine under three conditions",
+        'section 0.4 ("regardless of the distribution")',
+        reproduced="one machine under three conditions",
         near=f"{scored.estimate('held-out').count:.0f} for {layout.positives} where both hold",
         not_possible=f"{moved.estimate('held-out').count:.0f} where more than the prevalence changed",
-    )  # fmt: skip
+    )

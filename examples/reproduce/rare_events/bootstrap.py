@@ -32,7 +32,11 @@ class PositiveBootstrap(BinaryText):
     """
 
     def __init__(
-        self, n_machines: int = 1000, negative_share: float = 0.5, C: float = 1.0, random_state: Any = None
+        self,
+        n_machines: int = 1000,
+        negative_share: float = 0.5,
+        C: float = 1.0,
+        random_state: Any = None,
     ) -> None:
         self.n_machines = n_machines
         self.negative_share = negative_share
@@ -49,7 +53,9 @@ class PositiveBootstrap(BinaryText):
         few = max(1, round(self.negative_share * len(negatives)))
         coefficients, intercepts, out = [], [], np.ones((len(codes), self.n_machines), dtype=bool)
         for number in range(self.n_machines):
-            drawn = np.concatenate((rng.choice(positives, len(positives)), rng.choice(negatives, few, replace=False)))
+            drawn = np.concatenate(
+                (rng.choice(positives, len(positives)), rng.choice(negatives, few, replace=False))
+            )
             machine = logistic_regression(self.C).fit(weighted[drawn], codes[drawn])
             coefficients.append(machine.coef_[0])
             intercepts.append(machine.intercept_[0])
@@ -57,7 +63,9 @@ class PositiveBootstrap(BinaryText):
         self.coefficients_, self.intercepts_ = np.column_stack(coefficients), np.array(intercepts)
         left_out = out.sum(axis=1)
         sums = self._sums(weighted, out)
-        self.oob_scores_ = np.divide(sums, left_out, out=np.full(len(codes), np.nan), where=left_out > 0)
+        self.oob_scores_ = np.divide(
+            sums, left_out, out=np.full(len(codes), np.nan), where=left_out > 0
+        )
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:

@@ -44,10 +44,11 @@ def published_alone(study: Study) -> None:
         "Section 2.2 says that the state of the art was not calibrated; Table 2.1 has it calibrated.",
     )
     study.table(
-        "published-label-rows", labels.astype({"FP": int}).reset_index(),
+        "published-label-rows",
+        labels.astype({"FP": int}).reset_index(),
         "Published rows of labels: the confusion matrix that they allow, and its metrics minus the printed ones",
         digits=5,
-    )  # fmt: skip
+    )
     study.outcome(
         "Tables 2.1-2.4, B.1, B.2 (consistency)",
         reproduced="size of the target, confusion matrices and the rule of calibrated labels found from the print",

@@ -17,8 +17,13 @@ MACHINES = {
     "698 + 1,628, weight 1": (1628, 1.0),
     "698 + 1,628, weight 100": (1628, 100.0),
 }
-WAYS = (("in-sample", DENSITY), ("out-of-fold", DENSITY), ("held-out", DENSITY), ("out-of-fold", "auto"),
-        ("held-out", "auto"))  # fmt: skip
+WAYS = (
+    ("in-sample", DENSITY),
+    ("out-of-fold", DENSITY),
+    ("held-out", DENSITY),
+    ("out-of-fold", "auto"),
+    ("held-out", "auto"),
+)
 REJECTED = 0.01
 
 
@@ -40,12 +45,19 @@ def simulate(layout: Layout, draws: Iterable[int]) -> pd.DataFrame:
             training = layout.web.draw(TRAINED_POSITIVES, negatives, [12, negatives, draw])
             scored = score(TextMachine(weight), training, target, held_out, folds=layout.folds)
             for calibration, density in WAYS:
-                row = {"draw": draw, "machine": name, "calibration": calibration, "density": density}
+                row = {
+                    "draw": draw,
+                    "machine": name,
+                    "calibration": calibration,
+                    "density": density,
+                }
                 rows.append(row | _judge(target.y, scored, calibration, density, share))
     return pd.DataFrame(rows)
 
 
-def _judge(y: np.ndarray, scored: Scored, calibration: str, density: str, share: float) -> dict[str, float]:
+def _judge(
+    y: np.ndarray, scored: Scored, calibration: str, density: str, share: float
+) -> dict[str, float]:
     found = scored.estimate(calibration, density)
     actual = int(y.sum())
     row = {
@@ -68,9 +80,11 @@ def coverage(simulated: pd.DataFrame) -> pd.DataFrame:
     """Means over the draws, by machine, calibration and density model; shares in percent."""
     simulated = simulated.assign(error=simulated["count"] - simulated["actual"])
     groups = simulated.groupby(["machine", "calibration", "density"], sort=False)
-    percent = 100 * groups[["count contains", "prevalence contains", "labels-only contains", "rejected"]].agg(
-        lambda values: values.astype(float).mean()
-    )
+    percent = 100 * groups[
+        ["count contains", "prevalence contains", "labels-only contains", "rejected"]
+    ].agg(lambda values: values.astype(float).mean())
     means = groups[["actual", "count", "count_low", "count_high"]].mean()
-    table = means.assign(rmse=groups["error"].agg(lambda errors: float(np.sqrt((errors**2).mean()))))
+    table = means.assign(
+        rmse=groups["error"].agg(lambda errors: float(np.sqrt((errors**2).mean())))
+    )
     return table.join(percent)

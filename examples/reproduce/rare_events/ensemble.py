@@ -31,7 +31,11 @@ class ExpertEnsemble(BinaryText):
     """
 
     def __init__(
-        self, n_machines: int = 10, validation_share: float = 0.2, C: float = 1.0, random_state: Any = None
+        self,
+        n_machines: int = 10,
+        validation_share: float = 0.2,
+        C: float = 1.0,
+        random_state: Any = None,
     ) -> None:
         self.n_machines = n_machines
         self.validation_share = validation_share
@@ -47,7 +51,10 @@ class ExpertEnsemble(BinaryText):
         for _ in range(self.n_machines):
             seed = rng.randint(2**31 - 1)
             own, validation = train_test_split(
-                np.arange(len(codes)), test_size=self.validation_share, stratify=codes, random_state=seed
+                np.arange(len(codes)),
+                test_size=self.validation_share,
+                stratify=codes,
+                random_state=seed,
             )
             machine = clone(TextMachine(C=self.C)).fit(X[own], codes[own])
             judged = evaluate(codes[validation], machine.predict(X[validation]), labels=[0, 1])
@@ -59,7 +66,9 @@ class ExpertEnsemble(BinaryText):
     def predict_proba(self, X: Any) -> FloatArray:
         """Algorithm 2: weighted shares of the votes for both classes, (n, 2)."""
         X = self._to_score(X)
-        return self.weighted_votes(np.column_stack([machine.predict(X) for machine in self.machines_]), X)
+        return self.weighted_votes(
+            np.column_stack([machine.predict(X) for machine in self.machines_]), X
+        )
 
     def weighted_votes(self, votes: Any, X: Any) -> FloatArray:
         """The last line of Algorithm 2; the mean of the machines' accuracies where a website has no known word."""

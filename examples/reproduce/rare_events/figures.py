@@ -20,8 +20,18 @@ LINES = {
     ("none", "labels"): ("No", "No", style.BLUE, "not calibrated, labels"),
     ("none", "probabilities"): ("No", "Yes", style.SKY, "not calibrated, probabilities"),
     ("in-sample", "labels"): ("Yes", "No", style.ORANGE, "calibrated in-sample, labels"),
-    ("in-sample", "probabilities"): ("Yes", "Yes", style.YELLOW, "calibrated in-sample, probabilities"),
-    ("out-of-fold", "probabilities"): (None, None, style.GREEN, "calibrated out-of-fold, probabilities"),
+    ("in-sample", "probabilities"): (
+        "Yes",
+        "Yes",
+        style.YELLOW,
+        "calibrated in-sample, probabilities",
+    ),
+    ("out-of-fold", "probabilities"): (
+        None,
+        None,
+        style.GREEN,
+        "calibrated out-of-fold, probabilities",
+    ),
     ("held-out", "probabilities"): (None, None, style.PINK, "calibrated held-out, probabilities"),
 }
 
@@ -48,10 +58,18 @@ def rates(evaluation: Evaluation, title: str) -> tuple[Figure, float]:
     style.open_axes(ax)
     ax.step(t, tpr, color=style.BLUE, where="post", label="true positive rate")
     ax.step(t, tnr, color=style.ORANGE, where="post", label="true negative rate")
-    ax.axvline(meet, color=style.MUTED, linewidth=1.0, linestyle=":", label=f"they meet at {meet:.2f}")
+    ax.axvline(
+        meet, color=style.MUTED, linewidth=1.0, linestyle=":", label=f"they meet at {meet:.2f}"
+    )
     ax.set(xlim=(0, 1), ylim=(0, 1.02))
     style.name_axes(ax, "threshold (predicted probability)", "rate (share of the class)", title)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=style.SMALL_SIZE, labelcolor=style.INK)
+    figure.legend(
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=style.SMALL_SIZE,
+        labelcolor=style.INK,
+    )
     return figure, float(meet)
 
 
@@ -78,12 +96,24 @@ def by_weight(ours: pd.DataFrame, published: pd.DataFrame) -> Figure:
         for key, (*_, colour, words) in LINES.items()
     ]
     handles.append(
-        Line2D([], [], color=style.MUTED, marker="o", markerfacecolor="white", linestyle="none", label="published")
+        Line2D(
+            [],
+            [],
+            color=style.MUTED,
+            marker="o",
+            markerfacecolor="white",
+            linestyle="none",
+            label="published",
+        )
     )
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=style.SMALL_SIZE,
+        handles=handles,
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
+        fontsize=style.SMALL_SIZE,
         labelcolor=style.INK,
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -100,9 +130,14 @@ def _weight_panel(
         if calibrated is not None:
             points = published.xs((calibrated, proba), level=("BayesCal?", "Proba?"))[column]
             ax.plot(
-                [float(weight) for weight in points.index], points.to_numpy(), color=colour, marker="o",
-                markerfacecolor="white", markersize=4.5, linestyle="none",
-            )  # fmt: skip
+                [float(weight) for weight in points.index],
+                points.to_numpy(),
+                color=colour,
+                marker="o",
+                markerfacecolor="white",
+                markersize=4.5,
+                linestyle="none",
+            )
     ax.set_xscale("log")
     ax.set_xticks([1, 3, 10, 30, 100], ["1", "3", "10", "30", "100"])
     ax.minorticks_off()
@@ -120,20 +155,53 @@ def caterpillar(simulated: pd.DataFrame, machine: str, share: float) -> Figure:
         place = np.arange(len(rows))
         for hit, colour in ((True, style.BLUE), (False, style.ORANGE)):
             own = (rows["count contains"] == hit).to_numpy()
-            ax.vlines(place[own], rows["count_low"][own], rows["count_high"][own], color=colour, linewidth=1.0)
-            ax.plot(place[own], rows["count"][own], color=colour, marker="o", markersize=2.5, linestyle="none")
+            ax.vlines(
+                place[own],
+                rows["count_low"][own],
+                rows["count_high"][own],
+                color=colour,
+                linewidth=1.0,
+            )
+            ax.plot(
+                place[own],
+                rows["count"][own],
+                color=colour,
+                marker="o",
+                markersize=2.5,
+                linestyle="none",
+            )
         ax.plot(place, rows["actual"], color=style.INK, marker="_", markersize=3, linestyle="none")
         inside = 100 * rows["count contains"].mean()
         ax.set_xticks([])
-        style.name_axes(ax, "draws, by their estimate", "", f"{way}: {inside:.0f} % contain the truth")
+        style.name_axes(
+            ax, "draws, by their estimate", "", f"{way}: {inside:.0f} % contain the truth"
+        )
     figure.axes[0].set_ylabel("platforms in the target", fontsize=style.TEXT_SIZE, color=style.INK)
     handles = [
-        Line2D([], [], color=style.BLUE, marker="o", markersize=3, label="estimate and 95 % interval with the truth"),
+        Line2D(
+            [],
+            [],
+            color=style.BLUE,
+            marker="o",
+            markersize=3,
+            label="estimate and 95 % interval with the truth",
+        ),
         Line2D([], [], color=style.ORANGE, marker="o", markersize=3, label="without it"),
-        Line2D([], [], color=style.INK, marker="_", linestyle="none", label=f"actual number, about {share:.0f}"),
+        Line2D(
+            [],
+            [],
+            color=style.INK,
+            marker="_",
+            linestyle="none",
+            label=f"actual number, about {share:.0f}",
+        ),
     ]
     figure.legend(
-        handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=style.SMALL_SIZE,
+        handles=handles,
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=style.SMALL_SIZE,
         labelcolor=style.INK,
-    )  # fmt: skip
+    )
     return figure

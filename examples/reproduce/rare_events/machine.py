@@ -35,9 +35,13 @@ class BinaryText(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2:
-            raise ValueError(f"Only binary classification is supported. The type of the target is {type_of_target(y)}.")
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {type_of_target(y)}."
+            )
         if len(self.classes_) < 2:
-            raise ValueError(f"{type(self).__name__} needs two classes, got one class: {self.classes_[0]!r}")
+            raise ValueError(
+                f"{type(self).__name__} needs two classes, got one class: {self.classes_[0]!r}"
+            )
         check_non_negative(X, type(self).__name__)
         return X, codes
 
@@ -91,7 +95,9 @@ class TextMachine(BinaryText):
         """Fit on counts of words (n, n_words), dense or sparse."""
         X, codes = self._checked(X, y)
         self.weighting_ = Weighting().fit(X)
-        self.regression_ = logistic_regression(self.C, self.positive_weight).fit(self.weighting_.transform(X), codes)
+        self.regression_ = logistic_regression(self.C, self.positive_weight).fit(
+            self.weighting_.transform(X), codes
+        )
         self.n_iter_ = int(self.regression_.n_iter_.max())
         return self
 

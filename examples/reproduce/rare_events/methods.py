@@ -17,12 +17,12 @@ from rare_events.variants import Scored, score, variants
 from rare_events.websites import Websites
 from study import Study, nearness
 
-CONVENTION = (
-    "ours over {n} training sets, mean ± standard deviation; published in brackets; † more than two of our spreads away"
-)
+CONVENTION = "ours over {n} training sets, mean ± standard deviation; published in brackets; † more than two of our spreads away"
 BUILD: dict[str, Callable[[Layout, int], Any]] = {
     "state of the art": lambda layout, seed: TextMachine(),
-    "bootstrap": lambda layout, seed: PositiveBootstrap(layout.machines["bootstrap"], random_state=seed),
+    "bootstrap": lambda layout, seed: PositiveBootstrap(
+        layout.machines["bootstrap"], random_state=seed
+    ),
     "ensemble": lambda layout, seed: ExpertEnsemble(layout.machines["ensemble"], random_state=seed),
 }
 
@@ -47,7 +47,13 @@ def repeated(study: Study, data: Data, method: str, build: Callable[[Layout, int
     repeats = []
     for repeat in study.track(range(data.layout.repeats[method]), method):
         training = data.layout.training(method, repeat)
-        scored = score(build(data.layout, repeat), training, data.target, data.held_out, folds=data.layout.folds)
+        scored = score(
+            build(data.layout, repeat),
+            training,
+            data.target,
+            data.held_out,
+            folds=data.layout.folds,
+        )
         if repeat:
             scored.machine = None  # the first is enough to look at
         repeats.append(scored)
@@ -67,6 +73,8 @@ def method_table(study: Study, data: Data, method: str, table: str, done: Method
     study.table(table.lower().replace(" ", "-"), side_by_side(done.frames, printed), caption)
     own, theirs = comparable(done.frames, printed)
     study.outcome(
-        table, reproduced=f"all four variants, over {len(done.frames)} training sets, calibrated in three ways",
-        near=nearness(own, theirs, digits=3), not_possible="the thesis' websites are not public",
-    )  # fmt: skip
+        table,
+        reproduced=f"all four variants, over {len(done.frames)} training sets, calibrated in three ways",
+        near=nearness(own, theirs, digits=3),
+        not_possible="the thesis' websites are not public",
+    )

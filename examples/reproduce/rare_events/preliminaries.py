@@ -16,7 +16,9 @@ from cmtrack import PrevalenceEstimate, estimate_prevalence, evaluate
 FloatArray = NDArray[np.float64]
 
 
-def printed_equation_3(estimate: PrevalenceEstimate, scores: FloatArray, trained: float) -> FloatArray:
+def printed_equation_3(
+    estimate: PrevalenceEstimate, scores: FloatArray, trained: float
+) -> FloatArray:
     """Equation 3 as printed, of each score: the training prevalence above, the target's below the line."""
     densities = estimate.densities
     if densities is None:
@@ -36,10 +38,14 @@ class Family(NamedTuple):
 
 FAMILIES = {
     "normal, equal variances": Family(
-        lambda rng, n: rng.normal(0, 1, n), lambda rng, n: rng.normal(1.5, 1, n), lambda s: 1.5 * s - 1.125
+        lambda rng, n: rng.normal(0, 1, n),
+        lambda rng, n: rng.normal(1.5, 1, n),
+        lambda s: 1.5 * s - 1.125,
     ),
     "exponential, not normal": Family(
-        lambda rng, n: rng.exponential(1.0, n), lambda rng, n: rng.exponential(4.0, n), lambda s: 0.75 * s - np.log(4)
+        lambda rng, n: rng.exponential(1.0, n),
+        lambda rng, n: rng.exponential(4.0, n),
+        lambda s: 0.75 * s - np.log(4),
     ),
     "normal, unequal variances": Family(
         lambda rng, n: rng.normal(0, 1, n),
@@ -47,12 +53,16 @@ FAMILIES = {
         lambda s: stats.norm.logpdf(s, 1.0, 0.4) - stats.norm.logpdf(s),
     ),
     "probabilities that are right already": Family(
-        lambda rng, n: rng.beta(0.5, 1.5, n), lambda rng, n: rng.beta(1.5, 0.5, n), lambda s: np.log(s / (1 - s))
+        lambda rng, n: rng.beta(0.5, 1.5, n),
+        lambda rng, n: rng.beta(1.5, 0.5, n),
+        lambda s: np.log(s / (1 - s)),
     ),
 }
 
 
-def platt(seed: int = 4, labelled: int = 5000, target: int = 100_000, share: float = 0.05) -> pd.DataFrame:
+def platt(
+    seed: int = 4, labelled: int = 5000, target: int = 100_000, share: float = 0.05
+) -> pd.DataFrame:
     """Platt scaling of four families of scores: the mean error of its probabilities, and counts in a rare target.
 
     The sigmoid has the right form where the log odds are linear in the score, whatever the classes' distributions.

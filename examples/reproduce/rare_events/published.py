@@ -18,7 +18,12 @@ KEYS = ("BayesCal?", "Proba?")
 ACTUAL_POSITIVES = 69
 ALL_POSITIVES, ALL_NEGATIVES = 1396, 593_961  # section 0.3
 TRAINED_POSITIVES = 698  # section 2.2
-TRAINED_NEGATIVES = {"state of the art": 698, "class weights": 1628, "bootstrap": 1628, "ensemble": 1628}
+TRAINED_NEGATIVES = {
+    "state of the art": 698,
+    "class weights": 1628,
+    "bootstrap": 1628,
+    "ensemble": 1628,
+}
 STATE_OF_THE_ART_SET = (569, 992)  # section 2.1.1: another layout for the same method
 REPEATS = {"state of the art": 20, "class weights": 10, "bootstrap": 1, "ensemble": 20}
 MACHINES = {"bootstrap": 1000, "ensemble": 10}
@@ -142,7 +147,9 @@ LOWEST_BIAS_AND_SD = "class weights"  # what section 2.3.5 says
 
 
 def _rows(text: str, names: tuple[str, ...]) -> pd.DataFrame:
-    frame = pd.read_csv(StringIO(text), sep=r"\s+", header=None, names=[*names, *COLUMNS], dtype=str)
+    frame = pd.read_csv(
+        StringIO(text), sep=r"\s+", header=None, names=[*names, *COLUMNS], dtype=str
+    )
     return frame.set_index(list(names))
 
 

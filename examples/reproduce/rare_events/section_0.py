@@ -31,13 +31,18 @@ def calibration_formulas(study: Study, data: Data, done: Method) -> None:
         f"{posterior.sum():.1f}, which is the estimated count {estimate.count:.1f}.",
     )
     study.outcome(
-        "eq. 2-3, 5", reproduced="with one prior throughout", near=f"sum {posterior.sum():.1f} = count",
+        "eq. 2-3, 5",
+        reproduced="with one prior throughout",
+        near=f"sum {posterior.sum():.1f} = count",
         not_possible=f"as printed: values up to {printed.max():.1f}",
-    )  # fmt: skip
+    )
     votes = score(
-        BUILD["ensemble"](data.layout, 0), data.layout.training("ensemble", 0), data.target, data.held_out,
+        BUILD["ensemble"](data.layout, 0),
+        data.layout.training("ensemble", 0),
+        data.target,
+        data.held_out,
         folds=data.layout.folds,
-    )  # fmt: skip
+    )
     distinct = np.unique(votes.target)
     of_set = estimate_prevalence(distinct, calibration=votes.labelled["held-out"], density="bins")
     of_set = of_set.refused or of_set  # the source's method does not test the fit
@@ -48,9 +53,11 @@ def calibration_formulas(study: Study, data: Data, done: Method) -> None:
         f"{data.layout.positives} are. A score counts as often as it occurs.",
     )
     study.outcome(
-        "eq. 6-7", reproduced="maximum likelihood over all scores", near="the estimates of all tables below",
+        "eq. 6-7",
+        reproduced="maximum likelihood over all scores",
+        near="the estimates of all tables below",
         not_possible="over the set of distinct scores, as printed, it counts something else",
-    )  # fmt: skip
+    )
 
 
 def platt_scaling(study: Study) -> None:
@@ -64,10 +71,17 @@ def platt_scaling(study: Study) -> None:
         f"unequal variances do not, and it is {errors['normal, unequal variances']:.4f}. That it spoils probabilities "
         f"that are right already is true: {errors['probabilities that are right already']:.4f}.",
     )
-    study.table("platt", found.reset_index(), "Platt scaling of 5,000 + 5,000 labelled scores of known densities: mean "
-                "absolute error, and counts of 5,000 positives among 100,000", digits=4)  # fmt: skip
+    study.table(
+        "platt",
+        found.reset_index(),
+        "Platt scaling of 5,000 + 5,000 labelled scores of known densities: mean "
+        "absolute error, and counts of 5,000 positives among 100,000",
+        digits=4,
+    )
     study.outcome(
-        "section 0.4 (Platt scaling)", reproduced="four families of scores with known densities",
+        "section 0.4 (Platt scaling)",
+        reproduced="four families of scores with known densities",
         near=f"error {errors['normal, equal variances']:.4f} and {errors['exponential, not normal']:.4f} where the log "
-        "odds are linear", not_possible="\"assumes normal scores\": neither needed nor enough",
-    )  # fmt: skip
+        "odds are linear",
+        not_possible='"assumes normal scores": neither needed nor enough',
+    )

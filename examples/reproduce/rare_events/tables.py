@@ -12,12 +12,17 @@ from study import Spread, beside
 DIGITS = {ESTIMATE: 1} | dict.fromkeys(COLUMNS[1:], 4)
 PUBLISHED_AS = {"none": "No", "in-sample": "Yes"}
 PROBA = {"labels": "No", "probabilities": "Yes"}
-KEYS = [("none", output) for output in OUTPUTS] + [(c, output) for c in CALIBRATIONS for output in OUTPUTS]
+KEYS = [("none", output) for output in OUTPUTS] + [
+    (c, output) for c in CALIBRATIONS for output in OUTPUTS
+]
 
 
 def as_printed(weight: float) -> str:
     """A weight of the grid as Tables B.1 and B.2 print it."""
-    return min(weights_of("Table B.1") + weights_of("Table B.2"), key=lambda text: abs(float(text) - weight))
+    return min(
+        weights_of("Table B.1") + weights_of("Table B.2"),
+        key=lambda text: abs(float(text) - weight),
+    )
 
 
 def stacked(frames: list[pd.DataFrame]) -> pd.DataFrame:
@@ -45,7 +50,11 @@ def side_by_side(frames: list[pd.DataFrame], published: pd.DataFrame) -> pd.Data
     for key in KEYS:
         own = everything.xs(key, level=("calibration", "output"))
         printed = published_row(published, key)
-        row: dict[str, object] = {"calibrated with": key[0], "output": key[1], ACTUAL: int(own[ACTUAL].iloc[0])}
+        row: dict[str, object] = {
+            "calibrated with": key[0],
+            "output": key[1],
+            ACTUAL: int(own[ACTUAL].iloc[0]),
+        }
         for column in COLUMNS:
             value = None if printed is None else float(printed[column])
             row[column] = beside(Spread.of(own[column]), value, digits=DIGITS[column])
@@ -53,7 +62,9 @@ def side_by_side(frames: list[pd.DataFrame], published: pd.DataFrame) -> pd.Data
     return pd.DataFrame(rows)
 
 
-def comparable(frames: list[pd.DataFrame], published: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def comparable(
+    frames: list[pd.DataFrame], published: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Means and published numbers, without the estimates, of the variants that both have."""
     own = means(frames)
     pairs = {key: published_row(published, key) for key in KEYS}

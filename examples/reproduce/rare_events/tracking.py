@@ -11,7 +11,9 @@ from rare_events.tables import stacked
 from study import Spread, Study
 
 
-def tracked(study: Study, data: Data, done: dict[str, Method], by_weight: dict[float, Method]) -> None:
+def tracked(
+    study: Study, data: Data, done: dict[str, Method], by_weight: dict[float, Method]
+) -> None:
     """Each method as a run, and their comparison."""
     study.heading("Tracked and compared")
     first, last = data.layout.weights[0], data.layout.weights[-1]
@@ -25,9 +27,14 @@ def tracked(study: Study, data: Data, done: dict[str, Method], by_weight: dict[f
     for name, (method, parameters) in study.track(runs.items(), "logging"):
         scored = method.repeats[0]
         with mlflow.start_run(run_name=name) as run:
-            mlflow.log_params(parameters | scored.machine.get_params() | {"calibration": "out-of-fold"})
+            mlflow.log_params(
+                parameters | scored.machine.get_params() | {"calibration": "out-of-fold"}
+            )
             logged = log_evaluation(
-                data.target.y, y_prob=scored.target, labels=[0, 1], calibration=scored.labelled["out-of-fold"]
+                data.target.y,
+                y_prob=scored.target,
+                labels=[0, 1],
+                calibration=scored.labelled["out-of-fold"],
             )
             if "prevalence/calibrated" in logged.evaluation.undefined:
                 withdrawn.append(f"{name} (p = {logged.evaluation.prevalence.fit_pvalue:.1g})")
@@ -40,14 +47,23 @@ def tracked(study: Study, data: Data, done: dict[str, Method], by_weight: dict[f
             "machines with fewer training rows, and against a target of this size the difference shows. The product "
             "withdraws such an estimate (p < 0.01), and a ranking by it leaves these runs out."
         )
-    four = [name for name in ids if name not in (f"class weight {first:.4g}", f"class weight {middle:.4g}")]
+    four = [
+        name
+        for name in ids
+        if name not in (f"class weight {first:.4g}", f"class weight {middle:.4g}")
+    ]
     words = []
     for rank_by in ("prevalence/bias", "spcc/binary", "prevalence/calibrated_bias"):
         comparison = compare([ids[name] for name in four], rank_by=rank_by)
-        study.text(f'`compare(..., rank_by="{rank_by}")` of the four methods says:', f"> {comparison.summary()}")
+        study.text(
+            f'`compare(..., rank_by="{rank_by}")` of the four methods says:',
+            f"> {comparison.summary()}",
+        )
         ranking = comparison.ranking
         if ranking is not None:
-            words.append(f"{ranking.runs[0].name} by `{rank_by}`, with {len(ranking.tied) - 1} others tied")
+            words.append(
+                f"{ranking.runs[0].name} by `{rank_by}`, with {len(ranking.tied) - 1} others tied"
+            )
     study.text(
         f"First come {'; '.join(words)}. Votes of labels put most websites at exactly zero, which helps the sum and "
         "sPCC of the ensemble. It does not help the count, once that is calibrated with honest scores: there the "

@@ -54,12 +54,17 @@ class Scored:
     def estimate(self, calibration: str, density: str = DENSITY) -> PrevalenceEstimate:
         """The thesis' Bayesian calibration, by the product."""
         if (calibration, density) not in self._estimates:
-            found = estimate_prevalence(self.target, calibration=self.labelled[calibration], density=density)
-            self._estimates[calibration, density] = found.refused or found  # the thesis does not test the fit
+            found = estimate_prevalence(
+                self.target, calibration=self.labelled[calibration], density=density
+            )
+            # the thesis does not test the fit
+            self._estimates[calibration, density] = found.refused or found
         return self._estimates[calibration, density]
 
 
-def score(machine: Any, training: Websites, target: Websites, held_out: Websites, *, folds: int) -> Scored:
+def score(
+    machine: Any, training: Websites, target: Websites, held_out: Websites, *, folds: int
+) -> Scored:
     """Train a machine and have its scores.
 
     The bootstrap's honest scores are those of the machines that did not see a row; every other method is trained
@@ -71,7 +76,9 @@ def score(machine: Any, training: Websites, target: Websites, held_out: Websites
         honest = (training.y[seen], machine.oob_scores_[seen])
     else:
         parts = StratifiedKFold(folds, shuffle=True, random_state=0)
-        p = cross_val_predict(machine, training.counts, training.y, cv=parts, method="predict_proba")
+        p = cross_val_predict(
+            machine, training.counts, training.y, cv=parts, method="predict_proba"
+        )
         honest = (training.y, p[:, 1])
     labelled = {
         "in-sample": (training.y, machine.predict_proba(training.counts)[:, 1]),
@@ -97,7 +104,9 @@ def variants(y: NDArray[np.int64], scored: Scored) -> pd.DataFrame:
             probabilities = np.clip(estimate.posterior(scored.target), 0.0, 1.0)
         for output, p in zip(OUTPUTS, (labels.astype(np.float64), probabilities), strict=True):
             found = evaluate(y, y_prob=p, labels=[0, 1]).metrics
-            rows[calibration, output] = [float(y.sum())] + [found.get(METRICS[c], np.nan) for c in COLUMNS]
+            rows[calibration, output] = [float(y.sum())] + [
+                found.get(METRICS[c], np.nan) for c in COLUMNS
+            ]
     index = pd.MultiIndex.from_tuples(rows, names=["calibration", "output"])
     return pd.DataFrame(list(rows.values()), index, columns=[ACTUAL, *COLUMNS])
 

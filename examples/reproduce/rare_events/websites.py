@@ -75,7 +75,12 @@ class Web:
     kind_words: int = 150
 
     def draw(
-        self, positives: int, negatives: int, seed: int | list[int], *, lookalikes: float | None = None
+        self,
+        positives: int,
+        negatives: int,
+        seed: int | list[int],
+        *,
+        lookalikes: float | None = None,
     ) -> Websites:
         """Independent websites, platforms first.
 
@@ -91,7 +96,9 @@ class Web:
         y = np.repeat([1, 0], [positives, negatives]).astype(np.int64)
         alike = (y == 0) & (rng.random(n) < (self.lookalikes if lookalikes is None else lookalikes))
         english = rng.random(n) < self.english
-        length = np.clip(self.median_length * np.exp(0.8 * rng.standard_normal(n)), 10, 600).astype(np.int64)
+        length = np.clip(self.median_length * np.exp(0.8 * rng.standard_normal(n)), 10, 600).astype(
+            np.int64
+        )
         share = np.zeros(n)
         for group, mean in ((y == 1, self.platform_share), (alike, self.lookalike_share)):
             a = mean * self.platform_concentration
@@ -155,7 +162,10 @@ def _zipf(size: int, offset: float = 3.0) -> FloatArray:
 
 
 def _draw_words(
-    amount: IntArray, source: IntArray, tables: list[tuple[IntArray, FloatArray]], rng: np.random.Generator
+    amount: IntArray,
+    source: IntArray,
+    tables: list[tuple[IntArray, FloatArray]],
+    rng: np.random.Generator,
 ) -> tuple[IntArray, IntArray]:
     """`amount` words for each website, from the table of its source: (rows, words)."""
     rows, words = [], []
@@ -163,5 +173,9 @@ def _draw_words(
         own = np.flatnonzero(source == number)
         row = np.repeat(own, amount[own])
         rows.append(row)
-        words.append(vocabulary[np.minimum(np.searchsorted(cumulative, rng.random(len(row))), len(vocabulary) - 1)])
+        words.append(
+            vocabulary[
+                np.minimum(np.searchsorted(cumulative, rng.random(len(row))), len(vocabulary) - 1)
+            ]
+        )
     return np.concatenate(rows), np.concatenate(words)

@@ -19,9 +19,21 @@ def equation_table(table: GranuleTable, classifier: Classifier) -> pd.DataFrame:
     alpha, p = float(exact.alpha[0]), float(exact.lower_share[0])
     corrected, middle = bounds.weighted_alpha_upper, middle_of_3_6(n)
     rows = [
-        ("3.3", "sum of n_i / n * p_i", float(shares @ exact.lower_share), "= gamma of the granules", gamma),
+        (
+            "3.3",
+            "sum of n_i / n * p_i",
+            float(shares @ exact.lower_share),
+            "= gamma of the granules",
+            gamma,
+        ),
         ("3.4", "p_1 * p^1, p^1 = n_1 / nu_1", p * float(exact.upper_share[0]), "= alpha_1", alpha),
-        ("3.4", 'p_1 * p^1, "ni" read as nl_1', p * float(exact.lower[0] / exact.upper[0]), "= alpha_1", alpha),
+        (
+            "3.4",
+            'p_1 * p^1, "ni" read as nl_1',
+            p * float(exact.lower[0] / exact.upper[0]),
+            "= alpha_1",
+            alpha,
+        ),
         ("3.5", "as printed, weights n_i. + n_.i", alpha_as_printed(n), "at most", 1.0),
         ("3.5", "weights n_i. + n_.i - n_ii", corrected, "at most", 1.0),
         ("3.6", "left side as printed", alpha_as_printed(n), "= middle", middle),
@@ -31,5 +43,7 @@ def equation_table(table: GranuleTable, classifier: Classifier) -> pd.DataFrame:
     ]
     frame = pd.DataFrame(rows, columns=["equation", "side", "value", "must be", "target"])
     equal = np.isclose(frame["value"], frame["target"])
-    holds = np.where(frame["must be"] == "at most", equal | (frame["value"] < frame["target"]), equal)
+    holds = np.where(
+        frame["must be"] == "at most", equal | (frame["value"] < frame["target"]), equal
+    )
     return frame.assign(holds=np.where(holds, "yes", "no"))

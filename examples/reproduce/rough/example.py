@@ -17,7 +17,10 @@ Partition = tuple[tuple[int, ...], ...]
 def partition(attributes: Sequence[str]) -> Partition:
     """The objects of Table 3 that agree in the attributes, by the product: each object is a class of its own there."""
     table = granule_table(TABLE_3, list(TABLE_3.index), attributes=list(attributes))
-    return tuple(tuple(label for label, n in zip(table.labels, row, strict=True) if n) for row in table.counts.tolist())
+    return tuple(
+        tuple(label for label, n in zip(table.labels, row, strict=True) if n)
+        for row in table.counts.tolist()
+    )
 
 
 def partition_table() -> pd.DataFrame:
@@ -28,7 +31,9 @@ def partition_table() -> pd.DataFrame:
             parts = partition(names)
             rows.append({"attributes": ", ".join(names), "partition": _shown(parts)})
             rows[-1]["as published"] = "yes" if set(parts) == set(PARTITION) else "no"
-            rows[-1]["gamma"] = granule_table(TABLE_3, TABLE_3["d"], attributes=list(names)).approximations().gamma
+            rows[-1]["gamma"] = (
+                granule_table(TABLE_3, TABLE_3["d"], attributes=list(names)).approximations().gamma
+            )
     return pd.DataFrame(rows)
 
 
@@ -45,7 +50,9 @@ def beside_table(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Cells ``3 (3)``: ours, published; † where they differ."""
     rows = [
         [f"{a} ({b})" + ("" if a == b else " †") for a, b in zip(mine, theirs, strict=True)]
-        for mine, theirs in zip(ours.to_numpy().tolist(), published.to_numpy().tolist(), strict=True)
+        for mine, theirs in zip(
+            ours.to_numpy().tolist(), published.to_numpy().tolist(), strict=True
+        )
     ]
     index = pd.Index(published.index, name="granule or class")
     return pd.DataFrame(rows, index=index, columns=published.columns)

@@ -29,8 +29,12 @@ def _table(rows: list[list[int]], index: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, index=pd.Index(index, name=""), columns=["Y_1", "Y_2", "Sum"])
 
 
-TABLE_5 = _table([[1, 1, 2], [0, 1, 1], [0, 1, 1], [2, 0, 2], [3, 3, 6]], ["X_1", "X_2", "X_3", "X_4", "Sum"])
-TABLE_6 = _table([[1, 1, 2], [0, 1, 1], [0, 1, 1], [2, 0, 2], [3, 3, 6]], ["Y_1", "Y_2", "Y_2", "Y_1", "Sum"])
+TABLE_5 = _table(
+    [[1, 1, 2], [0, 1, 1], [0, 1, 1], [2, 0, 2], [3, 3, 6]], ["X_1", "X_2", "X_3", "X_4", "Sum"]
+)
+TABLE_6 = _table(
+    [[1, 1, 2], [0, 1, 1], [0, 1, 1], [2, 0, 2], [3, 3, 6]], ["Y_1", "Y_2", "Y_2", "Y_1", "Sum"]
+)
 TABLE_7 = _table([[3, 1, 4], [0, 2, 2], [3, 3, 6]], ["predicted Y_1", "predicted Y_2", "Sum"])
 """Rows are predicted classes."""
 SUCCESS_RATIO = (5, 6)

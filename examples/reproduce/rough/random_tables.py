@@ -22,12 +22,16 @@ def random_table(rng: np.random.Generator) -> GranuleTable:
     """2 to 4 classes and 2 to 8 granules of up to 6 samples per class, many cells empty, no class and granule."""
     while True:
         granules, classes = int(rng.integers(2, 9)), int(rng.integers(2, 5))
-        counts = rng.integers(1, 7, (granules, classes)) * (rng.random((granules, classes)) < rng.uniform(0.2, 0.9))
+        counts = rng.integers(1, 7, (granules, classes)) * (
+            rng.random((granules, classes)) < rng.uniform(0.2, 0.9)
+        )
         if counts.any(axis=1).all() and counts.any(axis=0).all():
             return table_of(counts)
 
 
-def random_classifier(table: GranuleTable, kind: str, rng: np.random.Generator) -> Classifier | None:
+def random_classifier(
+    table: GranuleTable, kind: str, rng: np.random.Generator
+) -> Classifier | None:
     """A classifier of granules of one of the :data:`KINDS`; None where the table has none."""
     if kind == "most frequent class":
         return tuple(map(str, table.majority()))

@@ -12,7 +12,9 @@ from rough.printed import alpha_as_printed
 from rough.random_tables import KINDS, random_classifier, random_table
 
 
-def survey(rounds: Iterable[int], rng: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, int]]:
+def survey(
+    rounds: Iterable[int], rng: np.random.Generator
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, int]]:
     """Violations, numbers of single tables, and how many tables there were of each kind of classifier.
 
     Returns
@@ -40,14 +42,29 @@ def survey(rounds: Iterable[int], rng: np.random.Generator) -> tuple[pd.DataFram
         assert majority is not None  # every table has one
         bounds, exact = table.bounds(majority), table.approximations()
         found = {
-            "accuracy": bounds.gamma_upper, "gamma": exact.gamma, "corrected": bounds.weighted_alpha_upper,
-            "printed": alpha_as_printed(table.confusion_matrix(majority).counts.T), "classes": len(table.labels),
+            "accuracy": bounds.gamma_upper,
+            "gamma": exact.gamma,
+            "corrected": bounds.weighted_alpha_upper,
+            "printed": alpha_as_printed(table.confusion_matrix(majority).counts.T),
+            "classes": len(table.labels),
             "linked": bool(np.isclose(exact.weighted_alpha, exact.gamma / (2 - exact.gamma))),
-        }  # fmt: skip
-        lower = {"nl*": bounds.hits, "nl**": bounds.lower_upper_bound, "nl^m": bounds.majority_lower_upper_bound}
-        upper = {"nu*": bounds.union, "nu**": bounds.upper_lower_bound, "nu^m": bounds.majority_upper_lower_bound}
-        found |= {name: float((bound - exact.lower).sum()) / table.total for name, bound in lower.items()}
-        found |= {name: float((exact.upper - bound).sum()) / table.total for name, bound in upper.items()}
+        }
+        lower = {
+            "nl*": bounds.hits,
+            "nl**": bounds.lower_upper_bound,
+            "nl^m": bounds.majority_lower_upper_bound,
+        }
+        upper = {
+            "nu*": bounds.union,
+            "nu**": bounds.upper_lower_bound,
+            "nu^m": bounds.majority_upper_lower_bound,
+        }
+        found |= {
+            name: float((bound - exact.lower).sum()) / table.total for name, bound in lower.items()
+        }
+        found |= {
+            name: float((exact.upper - bound).sum()) / table.total for name, bound in upper.items()
+        }
         numbers.append(found)
     violations = pd.DataFrame(failed)[list(KINDS)]
     return violations.loc[list(failed[KINDS[1]])], pd.DataFrame(numbers), tables

@@ -30,7 +30,9 @@ SOURCES = (  # the longest first
 _COLUMNS = ("published", "reproduced", "how near", "what cannot be, and why")
 
 
-def overview(reports: Path = REPORTS, link: str = "reproduce/reports/{name}/report.md", heading: str = "###") -> str:
+def overview(
+    reports: Path = REPORTS, link: str = "reproduce/reports/{name}/report.md", heading: str = "###"
+) -> str:
     """The sources in Markdown: for each a table with a row for each published table or figure.
 
     Parameters
@@ -51,7 +53,9 @@ def overview(reports: Path = REPORTS, link: str = "reproduce/reports/{name}/repo
     for name in sorted(SOURCES):
         summary = json.loads((reports / name / "outcomes.json").read_text(encoding="utf-8"))
         if summary["mode"] != "full":
-            raise ValueError(f"the overview is made of full reports; {name} was written in {summary['mode']} mode")
+            raise ValueError(
+                f"the overview is made of full reports; {name} was written in {summary['mode']} mode"
+            )
         rows = [_COLUMNS, (":--",) * len(_COLUMNS), *map(_row, summary["outcomes"])]
         parts += [
             f"{heading} {summary['title']}",
@@ -62,7 +66,9 @@ def overview(reports: Path = REPORTS, link: str = "reproduce/reports/{name}/repo
 
 
 def _row(outcome: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(escaped(outcome[key]) for key in ("item", "reproduced", "near", "not possible, and why"))
+    return tuple(
+        escaped(outcome[key]) for key in ("item", "reproduced", "near", "not possible, and why")
+    )
 
 
 def with_overview(text: str, table: str) -> str:
@@ -77,7 +83,9 @@ def main(written: Path, *names: str) -> None:
     for name in names or SOURCES:
         shutil.rmtree(REPORTS / name, ignore_errors=True)
         shutil.copytree(written / name, REPORTS / name, ignore=shutil.ignore_patterns(PICTURES))
-    README.write_text(with_overview(README.read_text(encoding="utf-8"), overview()), encoding="utf-8")
+    README.write_text(
+        with_overview(README.read_text(encoding="utf-8"), overview()), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

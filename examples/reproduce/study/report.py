@@ -43,7 +43,9 @@ class Report:
             self._parts.append(f"![{caption}]({name}.png)")
             self._parts.append(f"*{caption}*")
         else:
-            self._parts.append(f"*{caption}* The script draws it as `{PICTURES}/{name}.png`; it is not kept here.")
+            self._parts.append(
+                f"*{caption}* The script draws it as `{PICTURES}/{name}.png`; it is not kept here."
+            )
 
     def save(self) -> Path:
         """Write ``report.md``."""
@@ -53,12 +55,20 @@ class Report:
 
 
 def _markdown(frame: pd.DataFrame, digits: int) -> str:
-    frame = frame.reset_index() if frame.index.name or isinstance(frame.index, pd.MultiIndex) else frame
-    columns = [_cell(" ".join(map(str, c)) if isinstance(c, tuple) else c, digits) for c in frame.columns]
+    frame = (
+        frame.reset_index() if frame.index.name or isinstance(frame.index, pd.MultiIndex) else frame
+    )
+    columns = [
+        _cell(" ".join(map(str, c)) if isinstance(c, tuple) else c, digits) for c in frame.columns
+    ]
     numbers = [any(_is_number(value) for value in frame.iloc[:, i]) for i in range(len(columns))]
     rule = ["--:" if number else ":--" for number in numbers]
     return table_of(
-        [columns, rule, *([_cell(value, digits) for value in row] for row in frame.itertuples(index=False))]
+        [
+            columns,
+            rule,
+            *([_cell(value, digits) for value in row] for row in frame.itertuples(index=False)),
+        ]
     )
 
 

@@ -25,7 +25,8 @@ Item = TypeVar("Item")
 
 def prepare_store(output: Path) -> str:
     """Make the store in a folder where there is none, and use it; its URI."""
-    logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)  # says how it makes its tables
+    # says how it makes its tables
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     output.mkdir(parents=True, exist_ok=True)
     store = f"sqlite:///{(output.resolve() / 'mlflow.db').as_posix()}"
@@ -64,8 +65,14 @@ class Study:
         if mlflow.get_experiment_by_name(name) is None:
             mlflow.create_experiment(name, artifact_location=(output / "artifacts").as_uri())
         mlflow.set_experiment(name)
-        mode = "fast mode: few repeats on small data, to see that all of it runs" if fast else "full mode"
-        self.report.text(f"Source: {source}", f"Written by `python examples/reproduce/{name}.py`, {mode}.")
+        mode = (
+            "fast mode: few repeats on small data, to see that all of it runs"
+            if fast
+            else "full mode"
+        )
+        self.report.text(
+            f"Source: {source}", f"Written by `python examples/reproduce/{name}.py`, {mode}."
+        )
 
     def pick(self, *, fast: Item, full: Item) -> Item:
         """One of two sizes, by the mode."""
@@ -99,16 +106,30 @@ class Study:
 
     def outcome(self, item: str, *, reproduced: str, near: str, not_possible: str = "") -> None:
         """A row of the overview: a published table or figure, what was done for it, how near, and what cannot be."""
-        row = {"item": item, "reproduced": reproduced, "near": near, "not possible, and why": not_possible}
+        row = {
+            "item": item,
+            "reproduced": reproduced,
+            "near": near,
+            "not possible, and why": not_possible,
+        }
         self._outcomes.append(row)
 
     def close(self) -> Path:
         """Write the report, and log it as a run of its own; return its path."""
         minutes = (time.perf_counter() - self._started) / 60
-        packages = ", ".join(f"{name} {version(name)}" for name in ("mlflow", "numpy", "scikit-learn"))
+        packages = ", ".join(
+            f"{name} {version(name)}" for name in ("mlflow", "numpy", "scikit-learn")
+        )
         self.report.heading("What came out")
-        self.report.table("outcomes", pd.DataFrame(self._outcomes), "Published items, and how near we come", digits=2)
-        self.report.text(f"Took {minutes:.1f} minutes. Python {platform.python_version()}, {packages}.")
+        self.report.table(
+            "outcomes",
+            pd.DataFrame(self._outcomes),
+            "Published items, and how near we come",
+            digits=2,
+        )
+        self.report.text(
+            f"Took {minutes:.1f} minutes. Python {platform.python_version()}, {packages}."
+        )
         path = self.report.save()
         summary = {
             "name": self.name,
@@ -130,13 +151,18 @@ def mode_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options ``--fast`` and ``--output`` of every command here."""
     fast = click.option("--fast", is_flag=True, help="Few repeats on small data.")
     output = click.option(
-        "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("reproduced"), show_default=True,
+        "--output",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("reproduced"),
+        show_default=True,
         help="Gets the MLflow store and the reports.",
-    )  # fmt: skip
+    )
     return fast(output(command))
 
 
-def study_command(name: str, title: str, source: str, study: Callable[[Study], None]) -> click.Command:
+def study_command(
+    name: str, title: str, source: str, study: Callable[[Study], None]
+) -> click.Command:
     """The command of a script: ``--fast`` and ``--output``; the reference is its help."""
 
     @click.command(name=name, help=f"{title}\n\n{source}")

@@ -124,8 +124,12 @@ class CrossValidated:
             If the models were not kept, or have no probabilities.
         """
         if self.models is None:
-            raise ValueError("scores by the models of the folds need keep_models=True, got keep_models=False")
-        return _scored(self.models, X, self.evaluation.labels if labels is None else labels, self.name)
+            raise ValueError(
+                "scores by the models of the folds need keep_models=True, got keep_models=False"
+            )
+        return _scored(
+            self.models, X, self.evaluation.labels if labels is None else labels, self.name
+        )
 
     def log(
         self,
@@ -171,7 +175,9 @@ class CrossValidated:
         frames: dict[Any, Evaluation] = {"all": self.evaluation, **dict(enumerate(self.folds))}
         tables = [evaluation.to_frame().assign(fold=fold) for fold, evaluation in frames.items()]
         table = pd.concat(tables, ignore_index=True)
-        return table.reindex(columns=["fold", *(column for column in table.columns if column != "fold")])
+        return table.reindex(
+            columns=["fold", *(column for column in table.columns if column != "fold")]
+        )
 
     def __repr__(self) -> str:
         return f"CrossValidated({self.name}, {len(self.folds)} folds: {self.evaluation!r})"
@@ -270,18 +276,30 @@ def cross_validate_evaluation(
             raise ValueError(f"target needs probabilities: {out.notes[0]}")
         given["target"] = target if scored else _scored(models, target, order, name)
         given["calibration"] = (actual, out.y_prob, _fold_ids(tests))
-    whole = with_notes(evaluate(actual, **out.given(options), **given, **options, **by_row), out.notes)
+    whole = with_notes(
+        evaluate(actual, **out.given(options), **given, **options, **by_row), out.notes
+    )
     del by_row["segments"]
     folds = []
     for part, test in zip(parts, tests, strict=True):
         rest = np.setdiff1d(np.arange(len(actual)), test)
-        own: dict[str, Any] = {name: None if values is None else cut(values, test) for name, values in by_row.items()}
+        own: dict[str, Any] = {
+            name: None if values is None else cut(values, test) for name, values in by_row.items()
+        }
         if out.y_prob is not None and _calibrates(actual[rest], whole):
             own["calibration"] = actual[rest], out.y_prob[rest]
         fold = evaluate(actual[test], **part.given(options), **options, **own)
         folds.append(_divided_like(whole, with_notes(fold, part.notes), test))
     return CrossValidated(
-        whole, tuple(folds), tests, actual, out.y_pred, out.y_prob, name, models if keep_models else None, out.y_score
+        whole,
+        tuple(folds),
+        tests,
+        actual,
+        out.y_pred,
+        out.y_prob,
+        name,
+        models if keep_models else None,
+        out.y_score,
     )
 
 
@@ -304,7 +322,11 @@ def in_order(y: Any, by_row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 def _divided_like(whole: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
     """A fold's evaluation with the segments of the whole, and notes on columns that do not segment its rows."""
-    if not isinstance(whole.rows, Predictions) or not isinstance(fold.rows, Predictions) or not whole.rows.segments:
+    if (
+        not isinstance(whole.rows, Predictions)
+        or not isinstance(fold.rows, Predictions)
+        or not whole.rows.segments
+    ):
         return fold
     segments, notes = [], []
     for one in whole.rows.segments:
@@ -313,7 +335,9 @@ def _divided_like(whole: Evaluation, fold: Evaluation, test: IntArray) -> Evalua
         if len(held) > 1:
             segments.append(own.arranged(held))
         else:
-            notes.append(f"segments: “{one.name}” has one value in this fold, which is not divided by it")
+            notes.append(
+                f"segments: “{one.name}” has one value in this fold, which is not divided by it"
+            )
     divided = divided_by(fold, fold.rows, tuple(segments)) if segments else fold
     return with_notes(divided, tuple(notes))
 
@@ -336,7 +360,8 @@ def splits_of(estimator: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> Sp
     from sklearn.model_selection import check_cv
 
     splits = [
-        (np.asarray(train), np.asarray(test)) for train, test in check_cv(cv, y, classifier=True).split(X, y, groups)
+        (np.asarray(train), np.asarray(test))
+        for train, test in check_cv(cv, y, classifier=True).split(X, y, groups)
     ]
     times = np.bincount(np.concatenate([test for _, test in splits]), minlength=len(y))
     if (times != 1).any():
@@ -363,18 +388,30 @@ def fit_and_predict(
 
     with without_autologging():
         done: list[Predicted] = Parallel(n_jobs=n_jobs)(
-            delayed(_one_fold)(estimator, X, y, train, test, tuple(labels), dict(fit_params or {}), keep)
+            delayed(_one_fold)(
+                estimator, X, y, train, test, tuple(labels), dict(fit_params or {}), keep
+            )
             for train, test in splits
         )
     return done
 
 
 def _one_fold(
-    estimator: Any, X: Any, y: Any, train: Any, test: Any, labels: tuple[Label, ...], params: dict[str, Any], keep: bool
+    estimator: Any,
+    X: Any,
+    y: Any,
+    train: Any,
+    test: Any,
+    labels: tuple[Label, ...],
+    params: dict[str, Any],
+    keep: bool,
 ) -> Predicted:
     from sklearn.base import clone
 
-    own = {name: cut(values, train) if _by_row(values, len(y)) else values for name, values in params.items()}
+    own = {
+        name: cut(values, train) if _by_row(values, len(y)) else values
+        for name, values in params.items()
+    }
     fitted = clone(estimator).fit(cut(X, train), y[train], **own)
     predicted = predict(fitted, cut(X, test), labels=labels)
     return replace(predicted, model=fitted) if keep else predicted
@@ -419,7 +456,9 @@ def _scored(models: Sequence[Any], X: Any, labels: Sequence[Label], name: str) -
 def _are_scores(target: Any, folds: int) -> bool:
     """True for the scores of a target by the model of each fold, False for its features."""
     if isinstance(target, (list, tuple)):
-        return len(target) == folds and all(np.ndim(one) > 0 and not isinstance(one, (list, tuple)) for one in target)
+        return len(target) == folds and all(
+            np.ndim(one) > 0 and not isinstance(one, (list, tuple)) for one in target
+        )
     return getattr(target, "ndim", 0) == 3
 
 

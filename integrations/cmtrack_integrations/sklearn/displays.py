@@ -80,7 +80,9 @@ class ReducedConfusionMatrixDisplay(_Display):
         from cmtrack.plots import plot_reduced_matrix
 
         reduced = self.reduced
-        return plot_reduced_matrix(reduced.counts, reduced.mismatches, reduced.labels, title=title, ax=ax)
+        return plot_reduced_matrix(
+            reduced.counts, reduced.mismatches, reduced.labels, title=title, ax=ax
+        )
 
     @classmethod
     def from_estimator(
@@ -111,9 +113,15 @@ class ReducedConfusionMatrixDisplay(_Display):
         X = align_rows({"y": y, "X": X})["X"]
         order = known_labels(estimator, y, labels)
         return cls.from_predictions(
-            y, estimator.predict(X), grouping=grouping, step=step, labels=order, sample_weight=sample_weight,
-            title=title, ax=ax,
-        )  # fmt: skip
+            y,
+            estimator.predict(X),
+            grouping=grouping,
+            step=step,
+            labels=order,
+            sample_weight=sample_weight,
+            title=title,
+            ax=ax,
+        )
 
     @classmethod
     def from_predictions(
@@ -129,7 +137,9 @@ class ReducedConfusionMatrixDisplay(_Display):
         ax: Axes | None = None,
     ) -> Self:
         """Draw from actual and predicted labels; options as in :meth:`from_estimator`."""
-        evaluation = evaluate(y_true, y_pred, labels=labels, grouping=grouping, sample_weight=sample_weight)
+        evaluation = evaluate(
+            y_true, y_pred, labels=labels, grouping=grouping, sample_weight=sample_weight
+        )
         return cls(evaluation.reduced[step]).plot(ax, title=title)
 
 
@@ -138,14 +148,27 @@ class _CurveDisplay(_Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, title: str | None = None, ax: Axes | None = None, **options: Any
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        title: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
     ) -> Self:
         """Draw for a fitted classifier on rows; ``options`` as in :func:`evaluate_estimator`."""
         return cls._of(evaluate_estimator(estimator, X, y, **options), title, ax)
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_prob: Any, *, title: str | None = None, ax: Axes | None = None, **options: Any
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        title: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
     ) -> Self:
         """Draw from actual labels and probabilities; ``options`` as in :func:`cmtrack.evaluate`."""
         return cls._of(evaluate(y_true, y_prob=y_prob, **options), title, ax)
@@ -154,7 +177,9 @@ class _CurveDisplay(_Display):
     def _of(cls, evaluation: Evaluation, title: str | None, ax: Axes | None) -> Self:
         curve = getattr(evaluation, cls.part)
         if curve is None:
-            raise ValueError(f"{cls.what} needs probabilities and two classes, or a grouping with a step of two groups")
+            raise ValueError(
+                f"{cls.what} needs probabilities and two classes, or a grouping with a step of two groups"
+            )
         return cls(curve, **cls._more(evaluation)).plot(ax, title=title)  # type: ignore[call-arg]
 
     @classmethod
@@ -247,13 +272,19 @@ class ReliabilityDisplay(_CurveDisplay):
     what, part = "a reliability curve", "calibration"
 
     def __init__(
-        self, curve: CalibrationCurve, interval: tuple[float, float] | None = None, negative: Label = "the rest"
+        self,
+        curve: CalibrationCurve,
+        interval: tuple[float, float] | None = None,
+        negative: Label = "the rest",
     ) -> None:
         self.curve, self.interval, self.negative = curve, interval, negative
 
     @classmethod
     def _more(cls, evaluation: Evaluation) -> dict[str, Any]:
-        return {"interval": evaluation.intervals.get("calibration/error"), "negative": evaluation.negative}
+        return {
+            "interval": evaluation.intervals.get("calibration/error"),
+            "negative": evaluation.negative,
+        }
 
     def _draw(self, ax: Axes | None, title: str | None) -> Figure:
         from cmtrack.plots.evaluation import draw_reliability
@@ -314,13 +345,23 @@ class PrevalenceDisplay(_Display):
             raise ValueError(f"the likelihood needs two classes, got {labels}")
         X_cal, y_cal = calibration
         y_cal, X_cal = align_rows({"calibration y": y_cal, "calibration X": X_cal}).values()
-        column = labels.index(options.get("positive") if options.get("positive") is not None else labels[1])
+        column = labels.index(
+            options.get("positive") if options.get("positive") is not None else labels[1]
+        )
         held, scores = (probabilities(estimator, rows, labels)[:, column] for rows in (X_cal, X))
-        return cls.from_predictions(scores, calibration=(y_cal, held), title=title, ax=ax, **options)
+        return cls.from_predictions(
+            scores, calibration=(y_cal, held), title=title, ax=ax, **options
+        )
 
     @classmethod
     def from_predictions(
-        cls, scores: Any, *, calibration: Any, title: str | None = None, ax: Axes | None = None, **options: Any
+        cls,
+        scores: Any,
+        *,
+        calibration: Any,
+        title: str | None = None,
+        ax: Axes | None = None,
+        **options: Any,
     ) -> Self:
         """Draw from the scores of unlabelled rows; arguments as in :func:`cmtrack.estimate_prevalence`."""
         estimate = estimate_prevalence(scores, calibration=calibration, **options)

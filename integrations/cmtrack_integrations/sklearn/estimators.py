@@ -140,7 +140,9 @@ def log_estimator(
     judging: Any = {name: value for name, value in options.items() if name not in _OF_THE_RUN}
     unknown = sorted(set(judging) - set(DataOptions.__annotations__))
     if unknown:
-        raise TypeError(f"there is no option {unknown[0]!r}; the options are {sorted(DataOptions.__annotations__)}")
+        raise TypeError(
+            f"there is no option {unknown[0]!r}; the options are {sorted(DataOptions.__annotations__)}"
+        )
     source = {name: judging.pop(name, None) for name in ("labels", "calibration", "target")}
     try:
         predicted, given = _arguments(estimator, X, y, **source, options=judging)
@@ -175,7 +177,11 @@ def _arguments(
         given["calibration"] = _calibration(estimator, calibration, order)
     if target is not None:
         by_folds = isinstance(calibration, CrossValidated) and calibration.models is not None
-        given["target"] = calibration.score(target, order) if by_folds else probabilities(estimator, target, order)
+        given["target"] = (
+            calibration.score(target, order)
+            if by_folds
+            else probabilities(estimator, target, order)
+        )
     return predicted, given
 
 
@@ -187,6 +193,8 @@ def _calibration(estimator: Any, calibration: Any, order: Sequence[Label] | None
     try:
         X, y = calibration
     except (TypeError, ValueError):
-        raise ValueError(f"calibration must be (X_cal, y_cal), got {type(calibration).__name__}") from None
+        raise ValueError(
+            f"calibration must be (X_cal, y_cal), got {type(calibration).__name__}"
+        ) from None
     y, X = align_rows({"calibration y": y, "calibration X": X}).values()
     return y, probabilities(estimator, X, order if order is not None else known_labels(estimator))

@@ -44,7 +44,12 @@ class Predicted:
     def given(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments of ``evaluate``: decisions, unless ``options`` decide, scores and labels."""
         decided = unless_decided(self.y_pred, options)
-        return {"y_pred": decided, "y_prob": self.y_prob, "y_score": self.y_score, "labels": self.labels}
+        return {
+            "y_pred": decided,
+            "y_prob": self.y_prob,
+            "y_score": self.y_score,
+            "labels": self.labels,
+        }
 
 
 def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
@@ -52,7 +57,9 @@ def with_notes(evaluation: Evaluation, notes: tuple[str, ...]) -> Evaluation:
     return replace(evaluation, remarks=(*evaluation.remarks, *notes)) if notes else evaluation
 
 
-def predict(estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | None = None) -> Predicted:
+def predict(
+    estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | None = None
+) -> Predicted:
     """Ask a fitted classifier (also a pipeline or a search) for labels and probabilities.
 
     Classes of ``y`` or ``labels`` that it has not seen in training get the probability 0, as it can never name them.
@@ -71,10 +78,14 @@ def predict(estimator: Any, X: Any, y: Any = None, labels: Sequence[Label] | Non
     if y_pred.ndim == 2 and y_pred.shape[1] == 1:
         y_pred = y_pred[:, 0]
     if y_pred.ndim != 1:
-        raise ValueError(f"predict must give one label per row, got shape {y_pred.shape}: several outputs have several")
+        raise ValueError(
+            f"predict must give one label per row, got shape {y_pred.shape}: several outputs have several"
+        )
     if not has_probabilities(estimator):
         scores = decision_values(estimator, X, order)
-        return Predicted(y_pred, None, order, (no_probabilities(estimator, scores is not None),), y_score=scores)
+        return Predicted(
+            y_pred, None, order, (no_probabilities(estimator, scores is not None),), y_score=scores
+        )
     return Predicted(y_pred, probabilities(estimator, X, order), order)
 
 
@@ -92,7 +103,10 @@ def decision_values(estimator: Any, X: Any, labels: Sequence[Label] | None) -> F
     if not hasattr(estimator, "decision_function") or own is None or isinstance(own, list):
         return None
     parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
-    if any(name.endswith("decision_function_shape") and value == "ovo" for name, value in parameters.items()):
+    if any(
+        name.endswith("decision_function_shape") and value == "ovo"
+        for name, value in parameters.items()
+    ):
         return None  # values of pairs of classes
     found = np.asarray(estimator.decision_function(X), dtype=np.float64)
     if found.ndim == 1 and len(own) == 2:
@@ -108,19 +122,27 @@ def probabilities(estimator: Any, X: Any, labels: Sequence[Label] | None) -> Flo
     """Probabilities of shape (n, K) in the order of ``labels``."""
     found = estimator.predict_proba(X)
     if isinstance(found, list):
-        raise ValueError(f"predict_proba must give one array, got a list of {len(found)}: several outputs")
+        raise ValueError(
+            f"predict_proba must give one array, got a list of {len(found)}: several outputs"
+        )
     own = getattr(estimator, "classes_", None) if encoded_names(estimator, labels) is None else None
     return align(np.asarray(found, dtype=np.float64), own, labels)
 
 
 def align(found: FloatArray, own: Any, labels: Sequence[Label] | None) -> FloatArray:
     """Reorder the classifier's columns to ``labels``, with 0 for classes unknown to it."""
-    if own is None or labels is None or (len(own) == len(labels) and all(a == b for a, b in zip(own, labels))):  # noqa: B905
+    if (
+        own is None
+        or labels is None
+        or (len(own) == len(labels) and all(a == b for a, b in zip(own, labels)))  # noqa: B905
+    ):
         return found
     place = {label: column for column, label in enumerate(labels)}
     missing = [label for label in np.asarray(own).tolist() if label not in place]
     if missing:
-        raise ValueError(f"labels must hold every class of the classifier, got none for {listed(missing)}")
+        raise ValueError(
+            f"labels must hold every class of the classifier, got none for {listed(missing)}"
+        )
     out = np.zeros((len(found), len(labels)))
     out[:, [place[label] for label in np.asarray(own).tolist()]] = found
     return out
@@ -135,14 +157,20 @@ def encoded_names(estimator: Any, labels: Sequence[Label] | None) -> Any:
     if own is None or isinstance(own, list) or labels is None:
         return None
     numbers = np.asarray(own).tolist() == list(range(len(own)))
-    if not numbers or len(labels) != len(own) or any(isinstance(label, (int, float, np.number)) for label in labels):
+    if (
+        not numbers
+        or len(labels) != len(own)
+        or any(isinstance(label, (int, float, np.number)) for label in labels)
+    ):
         return None
     names = np.empty(len(own), dtype=object)
     names[:] = list(labels)
     return names
 
 
-def known_labels(estimator: Any, y: Any = None, labels: Sequence[Label] | None = None) -> tuple[Label, ...] | None:
+def known_labels(
+    estimator: Any, y: Any = None, labels: Sequence[Label] | None = None
+) -> tuple[Label, ...] | None:
     """All classes in order: the given ones, or the sorted union of the classifier's and those of ``y``."""
     if labels is not None:
         return tuple(labels)
@@ -177,7 +205,9 @@ def no_probabilities(estimator: Any, ranked: bool = False) -> str:
     """The note for a classifier that gives labels only, or decision values that rank rows."""
     ranks = hasattr(estimator, "decision_function")
     instead = ", only a decision_function, whose values are no probabilities" if ranks else ""
-    left_out = "log loss, calibration, sPCC and prevalence" if ranked else "ROC, sPCC and prevalence"
+    left_out = (
+        "log loss, calibration, sPCC and prevalence" if ranked else "ROC, sPCC and prevalence"
+    )
     return (
         f"{name_of(estimator)} has no predict_proba{instead}: {left_out} are left out; "
         "sklearn.calibration.CalibratedClassifierCV gives it probabilities"

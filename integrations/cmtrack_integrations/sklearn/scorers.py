@@ -12,7 +12,12 @@ from cmtrack.evaluation.catalog import CATALOG, lookup
 from cmtrack.grouping import Costs, Grouping, Label, as_costs
 from cmtrack.metrics.names import near
 from cmtrack.statistics.inputs import align_rows
-from cmtrack_integrations.sklearn.predictions import has_probabilities, known_labels, no_probabilities, probabilities
+from cmtrack_integrations.sklearn.predictions import (
+    has_probabilities,
+    known_labels,
+    no_probabilities,
+    probabilities,
+)
 
 
 @dataclass(frozen=True)
@@ -46,14 +51,21 @@ class CmtrackScorer:
         given: dict[str, Any] = {}
         if entry.needs == "probabilities":
             if not has_probabilities(estimator):
-                raise ValueError(f"{self.metric} needs probabilities; {no_probabilities(estimator)}")
+                raise ValueError(
+                    f"{self.metric} needs probabilities; {no_probabilities(estimator)}"
+                )
             given["y_prob"] = probabilities(estimator, X, order)
         if entry.needs != "probabilities" or self.metric == "prevalence/classify_and_count":
             given["y_pred"] = estimator.predict(X)
         evaluation = evaluate(
-            y_true, labels=order, grouping=self.grouping, positive=self.positive, sample_weight=sample_weight,
-            costs=self.costs, **given,
-        )  # fmt: skip
+            y_true,
+            labels=order,
+            grouping=self.grouping,
+            positive=self.positive,
+            sample_weight=sample_weight,
+            costs=self.costs,
+            **given,
+        )
         metrics = evaluation.metrics
         if self.metric not in metrics:
             hint = near(self.metric, metrics) or f"; they have {sorted(metrics)[:60]}"
@@ -66,8 +78,12 @@ class CmtrackScorer:
         return -abs(value) if entry.better == "nearest zero" else -value
 
     def __repr__(self) -> str:
-        given = {"grouping": self.grouping, "positive": self.positive, "labels": self.labels,
-                 "costs": self.costs}  # fmt: skip
+        given = {
+            "grouping": self.grouping,
+            "positive": self.positive,
+            "labels": self.labels,
+            "costs": self.costs,
+        }
         more = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
         return f"get_scorer({self.metric!r}{more})"
 
@@ -121,13 +137,27 @@ def get_scorer(
     try:
         entry = lookup(metric)
     except KeyError as error:
-        hint = near(metric, (known.name for known in CATALOG)) or "; docs/reference/metrics.md lists them"
+        hint = (
+            near(metric, (known.name for known in CATALOG))
+            or "; docs/reference/metrics.md lists them"
+        )
         raise ValueError(f"{error.args[0]}{hint}") from None
     if not entry.better:
-        raise ValueError(f"metric must have a direction, got {metric}, which describes and has no better or worse")
+        raise ValueError(
+            f"metric must have a direction, got {metric}, which describes and has no better or worse"
+        )
     if entry.needs == "costs" and costs is None:
-        raise ValueError(f"{metric} needs costs: get_scorer({metric!r}, costs={{(actual, predicted): cost}})")
+        raise ValueError(
+            f"{metric} needs costs: get_scorer({metric!r}, costs={{(actual, predicted): cost}})"
+        )
     if entry.needs not in ("labels", "two groups", "probabilities", "costs"):
-        raise ValueError(f"{metric} is computed from {entry.needs}, not from a classifier's predictions")
-    return CmtrackScorer(metric, grouping, positive, None if labels is None else tuple(labels),
-                         None if costs is None else as_costs(costs))  # fmt: skip
+        raise ValueError(
+            f"{metric} is computed from {entry.needs}, not from a classifier's predictions"
+        )
+    return CmtrackScorer(
+        metric,
+        grouping,
+        positive,
+        None if labels is None else tuple(labels),
+        None if costs is None else as_costs(costs),
+    )

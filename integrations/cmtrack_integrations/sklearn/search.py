@@ -13,7 +13,12 @@ from cmtrack.grouping import Label
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import NestedEvaluation, chosen_run, log_nested
-from cmtrack_integrations.sklearn.cross_validation import fit_and_predict, in_order, joined, splits_of
+from cmtrack_integrations.sklearn.cross_validation import (
+    fit_and_predict,
+    in_order,
+    joined,
+    splits_of,
+)
 from cmtrack_integrations.sklearn.predictions import with_notes
 
 
@@ -105,7 +110,9 @@ def log_candidates(
 
         results = getattr(search, "cv_results_", None)
         if results is None or not hasattr(search, "estimator"):
-            raise ValueError(f"search must be fitted, with cv_results_ and an estimator, got {type(search).__name__}")
+            raise ValueError(
+                f"search must be fitted, with cv_results_ and an estimator, got {type(search).__name__}"
+            )
         if max_candidates is not None and max_candidates < 1:
             raise ValueError(f"max_candidates must be at least 1, or None, got {max_candidates}")
         ranks = _ranks(results, getattr(search, "refit", None))
@@ -124,15 +131,23 @@ def log_candidates(
         splits = splits_of(search.estimator, features, actual, search.cv, by_row["groups"])
         for place in np.argsort(ranks, kind="stable")[:max_candidates].tolist():
             params = results["params"][place]
-            candidate = clone(search.estimator).set_params(**{name: clone(v, safe=False) for name, v in params.items()})
-            parts = fit_and_predict(candidate, features, actual, splits, order, fit_params_by_row, n_jobs)
+            candidate = clone(search.estimator).set_params(
+                **{name: clone(v, safe=False) for name, v in params.items()}
+            )
+            parts = fit_and_predict(
+                candidate, features, actual, splits, order, fit_params_by_row, n_jobs
+            )
             whole = joined(parts, splits, order)
-            evaluation = with_notes(evaluate(actual, **whole.given(options), **by_row, **options), whole.notes)
+            evaluation = with_notes(
+                evaluate(actual, **whole.given(options), **by_row, **options), whole.notes
+            )
             shown = {**params, "candidate": place, "rank": int(ranks[place])}
             yield NestedEvaluation(f"candidate {place}", evaluation, shown)
 
     try:
-        return log_nested(candidates(), run_id=run_id, metrics=metrics, predictions=predictions, strict=strict)
+        return log_nested(
+            candidates(), run_id=run_id, metrics=metrics, predictions=predictions, strict=strict
+        )
     except Exception as error:
         if strict:
             raise

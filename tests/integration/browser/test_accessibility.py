@@ -30,10 +30,17 @@ ALL = os.environ.get("CMTRACK_TEST_ALL")
 SITE = os.environ.get("CMTRACK_SITE", "")
 """A built site: ``.ci/run`` sets it, when it has built one."""
 OF_SITE = [
-    "index.html", "start.html", "guide/which_run.html", "guide/count_positives.html", "guide/log_a_run.html",
-    "guide/other_prevalence.html", "reference/metrics.html", "reference/figures.html", "gallery/index.html",
+    "index.html",
+    "start.html",
+    "guide/which_run.html",
+    "guide/count_positives.html",
+    "guide/log_a_run.html",
+    "guide/other_prevalence.html",
+    "reference/metrics.html",
+    "reference/figures.html",
+    "gallery/index.html",
     "reference/generated/api/cmtrack.evaluate.html",
-]  # fmt: skip
+]
 
 
 @cache
@@ -44,19 +51,27 @@ def report():
     step = Grouping({"low": names[:2], "others": names[2:]}, positive="low", name="level")
     places = {"place": np.array(["north", "south"])[np.arange(240) % 2]}
     return evaluate(
-        np.array(names)[y], y_prob=p, labels=names, grouping=step, segments=places,
+        np.array(names)[y],
+        y_prob=p,
+        labels=names,
+        grouping=step,
+        segments=places,
         target=random_problem(8, n=200, k=4)[2],
-    )  # fmt: skip
+    )
 
 
 @cache
 def review():
     y, models = random_models((1.5, 1.2, 0.9), n=300)
-    return compare({f"a model with the name {k}": evaluate(y, y_prob=p) for k, p in enumerate(models)})
+    return compare(
+        {f"a model with the name {k}": evaluate(y, y_prob=p) for k, p in enumerate(models)}
+    )
 
 
 def families():
-    return evaluate_families([{"a.1", "b.2"}, {"b.1"}] * 20, [{"a.2", "b.2"}, {"b.2"}] * 20, Prefix("."))
+    return evaluate_families(
+        [{"a.1", "b.2"}, {"b.1"}] * 20, [{"a.2", "b.2"}, {"b.2"}] * 20, Prefix(".")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +83,11 @@ def violations(browser, address: str) -> dict[str, list[str]]:
     """What axe-core finds: everything on a wide screen, all but colours on a phone, and colours once more in dark."""
     found = {}
     options = {"wide": {}, "phone": {} if ALL else BUT_COLOURS, "dark": {"runOnly": OF_COLOURS}}
-    for look, width, colours in (("wide", 1280, "light"), ("phone", 390, "light"), ("dark", 1280, "dark")):
+    for look, width, colours in (
+        ("wide", 1280, "light"),
+        ("phone", 390, "light"),
+        ("dark", 1280, "dark"),
+    ):
         page = browser.new_page(color_scheme=colours, viewport={"width": width, "height": 800})
         page.goto(address)
         page.evaluate(AXE)
@@ -113,7 +132,9 @@ def test_the_metrics_of_the_site_are_filtered(browser):
     form, rows = page.locator("form.filter"), page.locator("#all-metrics tbody tr:visible")
     every = rows.count()
     form.locator("[type=search]").fill("binary RECALL")
-    assert rows.all_inner_texts() == [text for text in rows.all_inner_texts() if "recall" in text.lower()]
+    assert rows.all_inner_texts() == [
+        text for text in rows.all_inner_texts() if "recall" in text.lower()
+    ]
     assert 0 < rows.count() < 5
     assert form.locator("[role=status]").inner_text() == f"{rows.count()} of {every}"
     form.locator("[type=search]").fill("")

@@ -24,14 +24,26 @@ TEXT = [  # what stands on what, of text
     *(("soft", ground) for ground in ("page", "tint", "warn", "chosen", "aside")),
     *(("behind-ink", ground) for ground in ("page", "aside")),
     *(("link", ground) for ground in ("page", "tint", "chosen")),
-    ("on-link", "link"), ("warn-ink", "warn"), ("good-ink", "good"), ("bad-ink", "bad"),
-    ("plain-ink", "plain"), ("passed-ink", "page"), ("failed-ink", "aside"), ("data-blue", "page"),
+    ("on-link", "link"),
+    ("warn-ink", "warn"),
+    ("good-ink", "good"),
+    ("bad-ink", "bad"),
+    ("plain-ink", "plain"),
+    ("passed-ink", "page"),
+    ("failed-ink", "aside"),
+    ("data-blue", "page"),
     ("data-orange-text", "page"),
-]  # fmt: skip
+]
 SHAPES = [
-    ("input", "page"), ("data-blue", "band"), ("link", "tint"),
-    *((mark, ground) for mark in ("data-blue", "data-orange-text") for ground in ("page", "chosen", "aside")),
-]  # fmt: skip
+    ("input", "page"),
+    ("data-blue", "band"),
+    ("link", "tint"),
+    *(
+        (mark, ground)
+        for mark in ("data-blue", "data-orange-text")
+        for ground in ("page", "chosen", "aside")
+    ),
+]
 DATA = ["#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"]
 """Colours of curves and marks that are the same in both schemes; of light ones, the frame and the words tell too."""
 
@@ -66,7 +78,9 @@ def test_shapes_and_data_are_seen_on_their_ground(name):
     colours = scheme(name)
     weak = {pair: contrast(colours[pair[0]], colours[pair[1]]) for pair in SHAPES}
     assert {pair: ratio for pair, ratio in weak.items() if ratio < 3} == {}
-    assert all(contrast(colour, colours["page"]) >= (2 if name == "light" else 3) for colour in DATA)
+    assert all(
+        contrast(colour, colours["page"]) >= (2 if name == "light" else 3) for colour in DATA
+    )
 
 
 def test_all_colours_of_the_pages_stand_in_one_place():
@@ -79,7 +93,9 @@ def test_all_colours_of_the_pages_stand_in_one_place():
                 if template.name.endswith(".css")
                 else " ".join(re.findall(r"<style>.*?</style>|style=\".*?\"", text, re.DOTALL))
             )
-            assert not re.search(r"#[0-9a-fA-F]{3,6}\b|rgb\(|: (white|black)\b", styles), template.name
+            assert not re.search(r"#[0-9a-fA-F]{3,6}\b|rgb\(|: (white|black)\b", styles), (
+                template.name
+            )
             used |= set(re.findall(r"var\(--([\w-]+)\)", text))
     assert not re.search(r"#[0-9a-f]{3,6}\b", re.sub(r":root \{.*?\}", "", CSS, flags=re.DOTALL))
     assert used | set(TURNED.values()) | {"data-orange-text"} == set(scheme("light"))
@@ -106,13 +122,19 @@ def evaluation(k: int, names: list[str] | None = None, **given):
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    step = Grouping({"low": ["class 0", "class 1"], "others": ["class 2", "class 3"]}, positive="low", name="level")
+    step = Grouping(
+        {"low": ["class 0", "class 1"], "others": ["class 2", "class 3"]},
+        positive="low",
+        name="level",
+    )
     made = {
         "two": evaluation(2, positive="class 1"),
         "grouped": evaluation(4, grouping=step, target=random_problem(8, n=200, k=4)[2]),
         "sixty": evaluation(60),
         "long": evaluation(3, [LONG, "b & <b>c</b>", "混同行列の名前"]),
-        "families": evaluate_families([{"a.1", "b.2"}, {"b.1"}] * 20, [{"a.2", "b.2"}, {"b.2"}] * 20, Prefix(".")),
+        "families": evaluate_families(
+            [{"a.1", "b.2"}, {"b.1"}] * 20, [{"a.2", "b.2"}, {"b.2"}] * 20, Prefix(".")
+        ),
         "review": compare(runs()),
     }
     return {name: subject.report(folder / f"{name}.html") for name, subject in made.items()}
@@ -120,7 +142,10 @@ def pages(tmp_path_factory):
 
 def runs():
     y, models = random_models((1.5, 1.2, 0.9, 0.6), n=600)
-    return {name: evaluate(y, y_prob=p) for name, p in zip(("model one", LONG, "third", "fourth"), models, strict=True)}
+    return {
+        name: evaluate(y, y_prob=p)
+        for name, p in zip(("model one", LONG, "third", "fourth"), models, strict=True)
+    }
 
 
 PAGES = ["two", "grouped", "sixty", "long", "families", "review"]
@@ -230,23 +255,37 @@ def test_a_report_answers_in_the_order_in_which_people_ask(pages):
 def test_a_figure_stands_once_and_in_its_section(pages, name):
     page = pages[name].read_text(encoding="utf-8")
     head, *sections = re.split(r'<section id="', page)
-    found = {part.split('"', 1)[0]: re.findall(r"<svg .*?<title>(.*?)</title>", part, re.DOTALL) for part in sections}
+    found = {
+        part.split('"', 1)[0]: re.findall(r"<svg .*?<title>(.*?)</title>", part, re.DOTALL)
+        for part in sections
+    }
     (first,) = re.findall(r"<svg .*?<title>(.*?)</title>", head, re.DOTALL)
     leading = {
-        "two": "Confusion matrix", "grouped": "Reduced matrix: level", "sixty": "Confusion matrix",
+        "two": "Confusion matrix",
+        "grouped": "Reduced matrix: level",
+        "sixty": "Confusion matrix",
         "families": "The family with the most confused labels",
-    }  # fmt: skip
+    }
     assert first == leading[name]
     shown = [title for titles in found.values() for title in titles]
     assert len({first, *shown}) == len(shown) + 1
     where = {entry.title: entry.section for entry in (*CLASSES, *FAMILIES)}
-    assert all(where.get(title, "confusions") == key for key, titles in found.items() for title in titles)
+    assert all(
+        where.get(title, "confusions") == key for key, titles in found.items() for title in titles
+    )
 
 
 def test_each_sentence_of_the_verdict_stands_once():
-    subject = evaluation(4, grouping=Grouping({"a": ["class 0", "class 1"], "b": ["class 2", "class 3"]}, positive="a"))
+    subject = evaluation(
+        4,
+        grouping=Grouping({"a": ["class 0", "class 1"], "b": ["class 2", "class 3"]}, positive="a"),
+    )
     page = unescape(report_html(subject, {}))
-    assert all(page.count(f"{sentence}") == 1 for sentence in verdict(subject) if not sentence.startswith("On "))
+    assert all(
+        page.count(f"{sentence}") == 1
+        for sentence in verdict(subject)
+        if not sentence.startswith("On ")
+    )
     assert [sentence for section, sentence in told(subject) if not section] == verdict(subject)[:3]
 
 
@@ -263,7 +302,10 @@ def test_the_first_screen_has_verdict_numbers_and_picture(browser, pages):
 def test_the_contents_scroll_where_anchors_do_not(browser, pages, tmp_path):
     content = escape(pages["grouped"].read_text(encoding="utf-8"), quote=True)
     outer = tmp_path / "outer.html"
-    outer.write_text(f'<iframe sandbox="allow-scripts" srcdoc="{content}" width=900 height=700></iframe>', "utf-8")
+    outer.write_text(
+        f'<iframe sandbox="allow-scripts" srcdoc="{content}" width=900 height=700></iframe>',
+        "utf-8",
+    )
     page = browser.new_page(viewport={"width": 1000, "height": 800})
     page.goto(outer.as_uri())
     frame = page.frame_locator("iframe")
@@ -288,11 +330,15 @@ def test_tables_fit_every_width_and_many_classes_are_folded(browser, tmp_path):
     for width in (1440, 800, 390):
         page.set_viewport_size({"width": width, "height": 900})
         # Two frames: tables fit on resize.
-        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        page.evaluate(
+            "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
         assert page.evaluate("document.documentElement.scrollWidth") == width
         boxes = page.locator(".scroll:visible")
         assert boxes.count() > 20
-        assert boxes.evaluate_all("boxes => boxes.every(box => box.scrollWidth <= box.clientWidth)"), width
+        assert boxes.evaluate_all(
+            "boxes => boxes.every(box => box.scrollWidth <= box.clientWidth)"
+        ), width
     rows = page.locator("#confusions table").first.locator("tbody tr")
     texts = rows.locator("td:first-child").all_text_contents()
     assert len(set(texts)) == 60

@@ -27,7 +27,9 @@ def page_file(tmp_path_factory):
     """Runs with hostile and long names; values with one digit more in front than others sort as numbers only."""
     labels = np.array([INJECTED, "b & <b>c</b>", LONG])
     names = [INJECTED, "<img src=x onerror=alert(2)>", LONG, *(f"run {k}" for k in range(9))]
-    grouping = Grouping({"one": [INJECTED], "others": list(labels[1:])}, positive="one", name="<i>step</i>")
+    grouping = Grouping(
+        {"one": [INJECTED], "others": list(labels[1:])}, positive="one", name="<i>step</i>"
+    )
     y, models = random_models(0.3 + 0.2 * np.arange(len(names)), n=400)
     runs = {
         name: evaluate(labels[y], y_prob=p, labels=list(labels), grouping=grouping)
@@ -43,7 +45,10 @@ def opened(browser, page_file):
     said: dict[str, list[str]] = {"requests": [], "errors": [], "dialogs": []}
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.on("request", lambda request: said["requests"].append(request.url))
-    page.on("console", lambda message: said["errors"].append(message.text) if message.type == "error" else None)
+    page.on(
+        "console",
+        lambda message: said["errors"].append(message.text) if message.type == "error" else None,
+    )
     page.on("pageerror", lambda error: said["errors"].append(str(error)))
 
     def dismissed(dialog):
@@ -57,7 +62,11 @@ def opened(browser, page_file):
 
 
 def column(frame, place):
-    return frame.locator("table.ranking").first.locator(f"tbody tr td:nth-child({place})").all_inner_texts()
+    return (
+        frame.locator("table.ranking")
+        .first.locator(f"tbody tr td:nth-child({place})")
+        .all_inner_texts()
+    )
 
 
 def sorting_works(frame):
@@ -77,7 +86,8 @@ def sorting_works(frame):
     heads.filter(has_text=re.compile("^p$")).click()
     assert column(frame, 1)[-1] == "1"  # the leader has none
     below = frame.locator("table.ranking").first.locator("tfoot tr")
-    assert ["always" in text for text in below.all_inner_texts()] == [True]  # no run: neither ranked nor sorted
+    # no run: neither ranked nor sorted
+    assert ["always" in text for text in below.all_inner_texts()] == [True]
 
 
 def test_a_click_sorts_by_numbers(opened):
@@ -89,7 +99,9 @@ def test_a_click_sorts_by_numbers(opened):
 def test_nothing_is_asked_of_the_network(opened, page_file):
     page, said = opened
     page.wait_for_timeout(300)
-    outside = [url for url in said["requests"] if not url.startswith("data:") and url != page_file.as_uri()]
+    outside = [
+        url for url in said["requests"] if not url.startswith("data:") and url != page_file.as_uri()
+    ]
     assert outside == []
     assert said["errors"] == []
 
@@ -108,14 +120,19 @@ def test_the_page_is_as_wide_as_the_window(opened, width):
     page, _ = opened
     page.set_viewport_size({"width": width, "height": 800})
     # Two frames: tables fit on resize.
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate(
+        "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("width", [400, 1280])
 def test_decision_and_ranking_begin_on_the_first_screen(browser, tmp_path, width):
     y, models = random_models((1.5, 1.55, 0.2), n=400)
-    runs = {name: evaluate(y, y_prob=p) for name, p in zip(("forest", "network", "baseline"), models, strict=True)}
+    runs = {
+        name: evaluate(y, y_prob=p)
+        for name, p in zip(("forest", "network", "baseline"), models, strict=True)
+    }
     path = compare(runs, require="multiclass/accuracy >= 0.5").report(tmp_path / "review.html")
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.goto(path.as_uri())
@@ -133,9 +150,14 @@ TOPS = (
 
 
 @pytest.mark.parametrize("width", [390, 800])
-def test_on_a_narrow_page_an_interval_stands_beside_its_value_and_a_short_name_on_one_line(browser, tmp_path, width):
+def test_on_a_narrow_page_an_interval_stands_beside_its_value_and_a_short_name_on_one_line(
+    browser, tmp_path, width
+):
     y, models = random_models((1.5, 1.55, 0.2), n=400)
-    runs = {name: evaluate(y, y_prob=p) for name, p in zip(("forest", "network", "nearest"), models, strict=True)}
+    runs = {
+        name: evaluate(y, y_prob=p)
+        for name, p in zip(("forest", "network", "nearest"), models, strict=True)
+    }
     runs["baseline"] = evaluate(y, np.zeros_like(y))
     path = compare(runs, rank_by="multiclass/matthews_corrcoef").report(tmp_path / "review.html")
     page = browser.new_page(viewport={"width": width, "height": 800})
@@ -158,13 +180,19 @@ HEIGHTS = """cells => cells.map(cell => {
 
 def many_runs(count, classes):
     y = random_labels(300, classes)
-    names = [f"RandomForestClassifier(n_estimators=100, max_depth={k}) on features" for k in range(count)]
-    runs = {name: evaluate(y, random_guesses(y, classes, 0.9 - 0.6 * k / count, k + 1)) for k, name in enumerate(names)}
+    names = [
+        f"RandomForestClassifier(n_estimators=100, max_depth={k}) on features" for k in range(count)
+    ]
+    runs = {
+        name: evaluate(y, random_guesses(y, classes, 0.9 - 0.6 * k / count, k + 1))
+        for k, name in enumerate(names)
+    }
     return compare(runs, rank_by="multiclass/accuracy")
 
 
 @pytest.mark.parametrize(
-    ("count", "classes"), [(7, 4), (50, 60), *([(200, 4)] if os.environ.get("CMTRACK_TEST_ALL") else [])]
+    ("count", "classes"),
+    [(7, 4), (50, 60), *([(200, 4)] if os.environ.get("CMTRACK_TEST_ALL") else [])],
 )
 def test_the_table_fits_and_names_stand_on_one_line(browser, tmp_path, count, classes):
     comparison = many_runs(count, classes)
@@ -176,7 +204,9 @@ def test_the_table_fits_and_names_stand_on_one_line(browser, tmp_path, count, cl
     for width in (1440, 800, 390):
         page.set_viewport_size({"width": width, "height": 900})
         # Two frames: tables fit on resize.
-        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        page.evaluate(
+            "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         for selector in ("table.ranking", "table.answer:visible"):
             box = page.locator(selector).locator("xpath=..")
@@ -185,7 +215,9 @@ def test_the_table_fits_and_names_stand_on_one_line(browser, tmp_path, count, cl
             assert max(names.evaluate_all(HEIGHTS)) < 30, (selector, width)
             texts = names.all_inner_texts()
             assert len(set(texts)) == len(texts)
-    heads = page.locator("table.ranking.cards td[data-head]").evaluate_all("all => all.map(one => one.dataset.head)")
+    heads = page.locator("table.ranking.cards td[data-head]").evaluate_all(
+        "all => all.map(one => one.dataset.head)"
+    )
     assert "Accuracy" in heads
     assert not any(head[-1].isdigit() for head in heads)  # the ends of a scale are no head
     rows = page.locator("table.ranking tbody tr")
@@ -198,11 +230,19 @@ def test_the_table_fits_and_names_stand_on_one_line(browser, tmp_path, count, cl
         button.click()
     assert rows.and_(page.locator(":visible")).count() == count
     assert button.count() == 0 or button.is_hidden()
-    assert page.locator("#hint").inner_text().startswith("Click a run to compare it with the chosen one: now “")
+    assert (
+        page.locator("#hint")
+        .inner_text()
+        .startswith("Click a run to compare it with the chosen one: now “")
+    )
     shown = page.locator("nav.contents a").all_inner_texts()
     assert shown[0] == "Ranking"
-    assert all(page.locator(link).count() == 1 for link in page.locator("nav.contents a").evaluate_all(
-        "links => links.map(link => link.getAttribute('href'))"))  # fmt: skip
+    assert all(
+        page.locator(link).count() == 1
+        for link in page.locator("nav.contents a").evaluate_all(
+            "links => links.map(link => link.getAttribute('href'))"
+        )
+    )
     assert errors == []
     page.close()
 
@@ -225,7 +265,9 @@ def test_it_works_in_a_sandboxed_frame(browser, page_file, tmp_path):
     )
     errors: list[str] = []
     page = browser.new_page()
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: errors.append(message.text) if message.type == "error" else None
+    )
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(outer.as_uri())
     frame = page.frame_locator("iframe")
@@ -273,9 +315,13 @@ def report_files(page_file, tmp_path_factory):
     """The pages of a run, as they are logged, and the review."""
     y, _, p = random_problem(0, n=400, k=3, skill=0.0)
     labels = np.array([INJECTED, "b & <b>c</b>", LONG])
-    grouping = Grouping({"one": [INJECTED], "others": list(labels[1:])}, positive="one", name="<i>step</i>")
+    grouping = Grouping(
+        {"one": [INJECTED], "others": list(labels[1:])}, positive="one", name="<i>step</i>"
+    )
     judged = evaluate(labels[y], y_prob=p, labels=list(labels), grouping=grouping)
-    coded = evaluate_families([{"a.1", "<b>.2"}, {"<b>.1"}] * 20, [{"a.2", "<b>.2"}, {"<b>.2"}] * 20, Prefix("."))
+    coded = evaluate_families(
+        [{"a.1", "<b>.2"}, {"<b>.1"}] * 20, [{"a.2", "<b>.2"}, {"<b>.2"}] * 20, Prefix(".")
+    )
     out = {"review": page_file}
     for name, evaluation in (("report", judged), ("families", coded)):
         package = build_into(evaluation, tmp_path_factory.mktemp(name) / "entry")
@@ -290,7 +336,9 @@ def watched(browser):
     requests: list[str] = []
     errors: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: errors.append(message.text) if message.type == "error" else None
+    )
     page.on("pageerror", lambda error: errors.append(str(error)))
     return page, requests, errors
 
@@ -313,7 +361,9 @@ def test_the_policy_of_a_page_forbids_nothing_that_it_needs(browser, report_file
 
 def opened_with_markup(browser, text, tmp_path, address):
     changed = tmp_path / "changed.html"
-    changed.write_text(text.replace("<main>", "<main>" + OUTSIDE.format(address), 1), encoding="utf-8")
+    changed.write_text(
+        text.replace("<main>", "<main>" + OUTSIDE.format(address), 1), encoding="utf-8"
+    )
     page, _, _ = watched(browser)
     page.goto(changed.as_uri())
     page.locator("#bait").click()
@@ -324,7 +374,9 @@ def opened_with_markup(browser, text, tmp_path, address):
 
 
 @pytest.mark.parametrize("name", ["review", "report", "families"])
-def test_a_page_reaches_nothing_outside_even_if_markup_came_in(browser, report_files, name, tmp_path, outside):
+def test_a_page_reaches_nothing_outside_even_if_markup_came_in(
+    browser, report_files, name, tmp_path, outside
+):
     address, asked = outside
     text = report_files[name].read_text(encoding="utf-8")
     title = re.search("<title>(.*?)</title>", text)
@@ -332,7 +384,8 @@ def test_a_page_reaches_nothing_outside_even_if_markup_came_in(browser, report_f
     assert opened_with_markup(browser, text, tmp_path, address) == escaping.unescape(title.group(1))
     assert asked == []
     without = re.sub("<meta http-equiv[^>]*>", "", text)
-    assert opened_with_markup(browser, without, tmp_path, address) == "taken"  # the policy it is that holds it back
+    # the policy it is that holds it back
+    assert opened_with_markup(browser, without, tmp_path, address) == "taken"
     assert {"/a.png", "/b.css", "/c.js", "/d", "/e.css", "/g.png", "/h"} <= set(asked)
 
 
@@ -359,7 +412,9 @@ def test_names_written_from_right_to_left_keep_their_order_in_a_sentence(browser
     y = random_labels(300, 3)
     names = ("over\u202eride", "אאא", "בבב", "plain")
     skills = (0.9, 0.3, 0.0, 0.95)  # the second and the third are ruled out, the others tied
-    runs = {name: evaluate(y, random_guesses(y, 3, skills[k], k + 1)) for k, name in enumerate(names)}
+    runs = {
+        name: evaluate(y, random_guesses(y, 3, skills[k], k + 1)) for k, name in enumerate(names)
+    }
     path = compare(runs).report(tmp_path / "review.html")
     page, _, _ = watched(browser)
     page.goto(path.as_uri())

@@ -21,26 +21,43 @@ pytestmark = pytest.mark.slow
 
 N = 500
 LABELS = ["ant", "bee's", 'c"at<b>', "dog"]
-GAIN = Metric("own/gain", lambda b: (2 * b.tp - b.fp) / (b.tp + b.fn + b.imp), of="binary", high=2.0)
+GAIN = Metric(
+    "own/gain", lambda b: (2 * b.tp - b.fp) / (b.tp + b.fn + b.imp), of="binary", high=2.0
+)
 CHAIN = Grouping(
     {"insects": LABELS[:2], "cats": LABELS[2:3], "dogs": LABELS[3:]},
     mode={"insects": [("ant", "bee's")]},
     name="kind",
-).then(Grouping({"legs six": ["insects"], "legs four": ["cats", "dogs"]}, mode={"legs four": "strict"}, name="legs",
-                positive="legs six"))  # fmt: skip
+).then(
+    Grouping(
+        {"legs six": ["insects"], "legs four": ["cats", "dogs"]},
+        mode={"legs four": "strict"},
+        name="legs",
+        positive="legs six",
+    )
+)
 
 
 def inputs(skills=(1.6, 1.7, 0.9, 1.65), **options):
     """The arguments of ``evaluate`` by the runs' names."""
     region = np.array(["north", "south <i>", "east"])[np.random.default_rng(9).integers(0, 3, N)]
-    common: dict[str, Any] = {"labels": LABELS, "grouping": CHAIN, "segments": {"region": region}} | options
+    common: dict[str, Any] = {
+        "labels": LABELS,
+        "grouping": CHAIN,
+        "segments": {"region": region},
+    } | options
     y, models = random_models(skills, n=N, k=4)
-    return {f"run {k} <b>": (np.array(LABELS)[y], {"y_prob": p} | common) for k, p in enumerate(models)}
+    return {
+        f"run {k} <b>": (np.array(LABELS)[y], {"y_prob": p} | common) for k, p in enumerate(models)
+    }
 
 
 @pytest.fixture(scope="module")
 def evaluations():
-    return {name: evaluate(y, **options, extra_metrics=[GAIN]) for name, (y, options) in inputs().items()}
+    return {
+        name: evaluate(y, **options, extra_metrics=[GAIN])
+        for name, (y, options) in inputs().items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +74,9 @@ def file(comparison, tmp_path_factory):
 def open_page(browser, file):
     errors: list[str] = []
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console", lambda message: errors.append(message.text) if message.type == "error" else None
+    )
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(file.as_uri())
     return page, errors
@@ -119,7 +138,9 @@ def held_to(page, ranking, chosen):
     assert f": {first[0]['value']}." in sentence
     assert all(quoted(row["name"]) in sentence for row in first[:3])
     place = next(row for row in rows if row["chosen"])
-    assert (f" is number {place['rank']} of {len(rows)}: {place['value']}." in sentence) == (place not in first)
+    assert (f" is number {place['rank']} of {len(rows)}: {place['value']}." in sentence) == (
+        place not in first
+    )
     number, of = len(tied), len(own)
     words = "Both" if number == of == 2 else f"All {of}" if number == of else f"{number} of {of}"
     assert sentence.endswith(f" {words} runs may be the best (95 %).")
@@ -127,35 +148,56 @@ def held_to(page, ranking, chosen):
         """rows => rows.map(row => [row.classList[0], row.querySelector('svg.bar .value')])
         .filter(([_, bar]) => bar).map(([status, bar]) => [status === 'behind', getComputedStyle(bar).fill])"""
     )
-    colours = {behind: {colour for other, colour in strokes if other == behind} for behind in (True, False)}
+    colours = {
+        behind: {colour for other, colour in strokes if other == behind} for behind in (True, False)
+    }
     assert all(len(of_kind) <= 1 for of_kind in colours.values())
     assert not colours[True] & colours[False]
 
 
 def test_another_metric(page, comparison, evaluations):
     titles = page.locator("#by-metric option").all_inner_texts()
-    metrics = page.locator("#by-metric option").evaluate_all("options => options.map(option => option.value)")
+    metrics = page.locator("#by-metric option").evaluate_all(
+        "options => options.map(option => option.value)"
+    )
     assert "Matthews correlation for “legs six”" not in titles  # it ranks the runs above
-    assert {"Accuracy", "Log loss", "Area under the ROC curve for “legs six”", "Gain"} <= set(titles)
-    assert {"multiclass/accuracy", "probability/log_loss", "binary/roc_auc", "own/gain"} <= set(metrics)
+    assert {"Accuracy", "Log loss", "Area under the ROC curve for “legs six”", "Gain"} <= set(
+        titles
+    )
+    assert {"multiclass/accuracy", "probability/log_loss", "binary/roc_auc", "own/gain"} <= set(
+        metrics
+    )
     for title, metric in zip(titles, metrics, strict=True):
         choose(page, title)
-        held_to(page, compare(evaluations, rank_by=metric, extra_metrics=[GAIN]).ranking, comparison.best.name)
+        held_to(
+            page,
+            compare(evaluations, rank_by=metric, extra_metrics=[GAIN]).ranking,
+            comparison.best.name,
+        )
     assert page.locator("table.answer:visible").count() == 1
     note = page.locator("#other-metrics > p.soft").inner_text()
     assert note == "Brackets are 95 % intervals of each run by itself."
 
 
-@pytest.mark.parametrize("options", [
-    {"sample_weight": np.random.default_rng(4).integers(1, 4, N), "weights_are": "frequency"},
-    {"sample_weight": np.random.default_rng(4).uniform(0.2, 3, N), "weights_are": "sampling"},
-    {"groups": np.arange(N) // 5},
-], ids=["frequency", "sampling", "clusters"])  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"sample_weight": np.random.default_rng(4).integers(1, 4, N), "weights_are": "frequency"},
+        {"sample_weight": np.random.default_rng(4).uniform(0.2, 3, N), "weights_are": "sampling"},
+        {"groups": np.arange(N) // 5},
+    ],
+    ids=["frequency", "sampling", "clusters"],
+)
 def test_another_metric_of_weighted_and_clustered_rows(browser, tmp_path, options):
-    known = {name: evaluate(y, **own) for name, (y, own) in inputs(segments=None, **options).items()}
+    known = {
+        name: evaluate(y, **own) for name, (y, own) in inputs(segments=None, **options).items()
+    }
     comparison = compare(known, rank_by="multiclass/accuracy")
     opened, errors = open_page(browser, comparison.report(tmp_path / "review.html"))
-    for title, metric in (("Recall for “legs six”", "binary/recall"), ("Brier score", "probability/brier")):
+    for title, metric in (
+        ("Recall for “legs six”", "binary/recall"),
+        ("Brier score", "probability/brier"),
+    ):
         choose(opened, title)
         held_to(opened, compare(known, rank_by=metric).ranking, comparison.best.name)
     assert errors == []
@@ -196,19 +238,30 @@ def test_any_run_is_compared_with_the_chosen_one(page, comparison):
             for row in expected["rows"]
         ]
         assert set(page.locator(".rival").all_inner_texts()) == {say(run.name)}
-        assert page.locator("#pair-with").evaluate("select => select.selectedOptions[0].text") == say(run.name)
-        marked = page.locator("tr[data-run].picked").evaluate_all("rows => rows.map(row => row.dataset.run)")
-        assert len(marked) >= 3  # the ranking, the table of probabilities, the tables of other metrics
+        assert page.locator("#pair-with").evaluate(
+            "select => select.selectedOptions[0].text"
+        ) == say(run.name)
+        marked = page.locator("tr[data-run].picked").evaluate_all(
+            "rows => rows.map(row => row.dataset.run)"
+        )
+        # the ranking, the table of probabilities, the tables of other metrics
+        assert len(marked) >= 3
         assert set(marked) == {str(place)}
         assert page.locator("#pair-charts svg[role=img]").count() == 3
         drawn = page.locator("#pair-charts path[data-run]:visible")
-        assert drawn.evaluate_all("lines => lines.map(line => line.dataset.run)") == ["0", str(place)] * 3
+        assert (
+            drawn.evaluate_all("lines => lines.map(line => line.dataset.run)")
+            == ["0", str(place)] * 3
+        )
         in_figures = page.locator(".figures [data-run]")
         assert in_figures.count() > 0
         for mark in in_figures.all()[:40]:
             faded = mark.get_attribute("data-run") not in (str(place), "0")
             assert (
-                mark.evaluate("own => document.body.matches('.comparing') && !own.matches('.picked, .ours')") == faded
+                mark.evaluate(
+                    "own => document.body.matches('.comparing') && !own.matches('.picked, .ours')"
+                )
+                == faded
             )
         page.locator("#pair-close").click()
 
@@ -222,7 +275,9 @@ def test_a_click_on_a_row_or_a_mark_picks_its_run_and_the_same_once_more_lets_go
     assert page.locator("body.comparing").count() == 0
     page.locator("#pair-show").click()
     assert page.evaluate("document.activeElement.id") == "pair-with"
-    assert page.locator("#pair h2").evaluate("head => head.getBoundingClientRect().top < innerHeight")
+    assert page.locator("#pair h2").evaluate(
+        "head => head.getBoundingClientRect().top < innerHeight"
+    )
     page.locator("#pair-close").click()
     assert page.locator("#pair-bar").is_hidden()
     page.locator(".figures [data-run='3']").first.dispatch_event("click")
@@ -238,7 +293,12 @@ def test_the_keyboard_reaches_everything(page):
     name = button.inner_text()
     page.locator("table.ranking button.pick").first.focus()
     page.keyboard.press("Tab")
-    assert button.evaluate("own => own === document.activeElement && getComputedStyle(own).outlineStyle") == "solid"
+    assert (
+        button.evaluate(
+            "own => own === document.activeElement && getComputedStyle(own).outlineStyle"
+        )
+        == "solid"
+    )
     page.keyboard.press("Enter")
     assert name in page.locator("#pair h2").inner_text()
     assert button.get_attribute("aria-pressed") == "true"
@@ -249,7 +309,10 @@ def test_the_keyboard_reaches_everything(page):
     assert after != before
     assert len(rows) == 4
     assert (
-        page.locator("p[data-metric]:visible").evaluate("own => own.parentNode.getAttribute('aria-live')") == "polite"
+        page.locator("p[data-metric]:visible").evaluate(
+            "own => own.parentNode.getAttribute('aria-live')"
+        )
+        == "polite"
     )
 
 
@@ -269,7 +332,9 @@ def test_eight_runs_can_be_filtered(browser, tmp_path):
     runs = {name: evaluate(y, **options) for name, (y, options) in given.items()}
     comparison = compare(runs, rank_by="multiclass/accuracy", equivalence=0.35)
     opened, errors = open_page(browser, comparison.report(tmp_path / "review.html"))
-    near = [run.name for run in comparison.runs if math.isfinite(run.equivalent_within) and not run.tied]
+    near = [
+        run.name for run in comparison.runs if math.isfinite(run.equivalent_within) and not run.tied
+    ]
     assert near  # ruled out, but equivalent
     words = opened.locator("table.ranking tr.equivalent.behind .badge").all_inner_texts()
     assert words == ["ruled out, but equivalent within 0.35"] * len(near)
@@ -288,20 +353,27 @@ def test_eight_runs_can_be_filtered(browser, tmp_path):
     assert opened.locator("#find-live").inner_text() == f"{len(tied)} of 8 runs"
     choose(opened, "Log loss")  # a table of another metric is filtered by its own standings
     _, rows = answer(opened)
-    seen = opened.locator("table.answer:visible tbody tr").evaluate_all("rows => rows.map(r => r.hidden)")
+    seen = opened.locator("table.answer:visible tbody tr").evaluate_all(
+        "rows => rows.map(r => r.hidden)"
+    )
     assert seen == [row["status"] == "behind" for row in rows]
     opened.locator("#find-tied").uncheck()
     opened.locator("#find-name").fill("RUN 3")
     assert shown() == ["run 3 <b>"]
-    assert opened.locator("table.answer:visible tbody tr:visible .run").all_inner_texts() == ["run 3 <b>"]
-    assert opened.locator("table.ranking tfoot tr").is_visible()  # the constant answer, which is no run
+    assert opened.locator("table.answer:visible tbody tr:visible .run").all_inner_texts() == [
+        "run 3 <b>"
+    ]
+    # the constant answer, which is no run
+    assert opened.locator("table.ranking tfoot tr").is_visible()
     opened.locator("#find-name").fill("")
     assert len(shown()) == 8
     assert errors == []
     opened.close()
 
 
-def test_few_runs_have_no_filter_and_one_run_nothing_to_choose(page, browser, evaluations, tmp_path):
+def test_few_runs_have_no_filter_and_one_run_nothing_to_choose(
+    page, browser, evaluations, tmp_path
+):
     assert page.locator("#find").is_hidden()
     name, own = next(iter(evaluations.items()))
     opened, errors = open_page(browser, compare({name: own}).report(tmp_path / "one.html"))
@@ -316,7 +388,9 @@ def test_runs_of_one_value_are_first_together(browser, evaluations, tmp_path, tw
     (_, good), (_, better), (_, bad), *_ = evaluations.items()
     names = [f"twin {number}" for number in range(twins)]
     runs = {"poor": bad, "good": good} | dict.fromkeys(reversed(names), better)
-    opened, errors = open_page(browser, compare(runs, rank_by="multiclass/accuracy").report(tmp_path / "twins.html"))
+    opened, errors = open_page(
+        browser, compare(runs, rank_by="multiclass/accuracy").report(tmp_path / "twins.html")
+    )
     choose(opened, "Brier score")
     sentence, rows = answer(opened)
     value = better.metrics["probability/brier"]
@@ -339,14 +413,22 @@ def kinds():
         "two": evaluate_families(codes[0], codes[0], Prefix(".")),
     }
     given = inputs(segments=None)
-    labelled = {name: evaluate(y, np.array(LABELS)[o["y_prob"].argmax(axis=1)]) for name, (y, o) in given.items()}
+    labelled = {
+        name: evaluate(y, np.array(LABELS)[o["y_prob"].argmax(axis=1)])
+        for name, (y, o) in given.items()
+    }
     probable = {name: evaluate(y, **options) for name, (y, options) in given.items()}
     (first, own), (second, other), *_ = probable.items()
     apart = {
         first: own,
-        second: evaluate(given[second][0][:300], y_prob=given[second][1]["y_prob"][:300], labels=LABELS),
+        second: evaluate(
+            given[second][0][:300], y_prob=given[second][1]["y_prob"][:300], labels=LABELS
+        ),
     }
-    turned = {first: own, second: other.regroup(Grouping({"x": LABELS[:1], "y": LABELS[1:]}, positive="x"))}
+    turned = {
+        first: own,
+        second: other.regroup(Grouping({"x": LABELS[:1], "y": LABELS[1:]}, positive="x")),
+    }
     names = ["multiclass/accuracy", "probability/log_loss"]
     return {
         "sets of codes": compare(families),
@@ -354,7 +436,9 @@ def kinds():
         "pareto": compare(probable, rank_by=names),
         "two rankings": compare(apart, rank_by="multiclass/accuracy"),
         "groups differ": compare(turned, rank_by="multiclass/accuracy"),
-        "gates stop some": compare(probable, rank_by="binary/recall", require="multiclass/accuracy >= 0.7"),
+        "gates stop some": compare(
+            probable, rank_by="binary/recall", require="multiclass/accuracy >= 0.7"
+        ),
         "gates stop all": compare(probable, require="multiclass/accuracy >= 0.99"),
     }
 
@@ -425,7 +509,9 @@ def test_it_works_in_a_frame_without_a_size_or_storage(browser, file, evaluation
     opened, errors = open_page(browser, outer)
     frame = opened.frame_locator("iframe")
     frame.locator("#by-metric").wait_for(state="attached")
-    opened.evaluate("() => { const f = document.querySelector('iframe'); f.width = 625; f.height = 668; }")
+    opened.evaluate(
+        "() => { const f = document.querySelector('iframe'); f.width = 625; f.height = 668; }"
+    )
     choose(frame, "Accuracy")
     ranking = compare(evaluations, rank_by="multiclass/accuracy").ranking
     assert [row["name"] for row in answer(frame)[1]] == [run.name for run in ranking.runs]
@@ -457,6 +543,11 @@ def test_what_a_run_adds_to_the_page_is_small():
     """Eleven classes and two groups: at most 24 kB a run, which holds its row by each of 22 other metrics."""
     y, models = random_models([2.5] * 6, n=2000, k=11)
     grouping = Grouping({"low": range(5), "high": range(5, 11)}, positive="high")
-    runs = {f"run {number_}": evaluate(y, y_prob=p, grouping=grouping) for number_, p in enumerate(models)}
-    sizes = [len(html(compare(dict(list(runs.items())[:n])), pictures={}, rows=False)) for n in (3, 6)]
+    runs = {
+        f"run {number_}": evaluate(y, y_prob=p, grouping=grouping)
+        for number_, p in enumerate(models)
+    }
+    sizes = [
+        len(html(compare(dict(list(runs.items())[:n])), pictures={}, rows=False)) for n in (3, 6)
+    ]
     assert (sizes[1] - sizes[0]) / 3 <= 24_000

@@ -20,7 +20,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder: Path = tmp_path_factory.mktemp("pages")
     grouping = Grouping({"low": [0, 1], "high": [2]}, mode="strict", name="two")
     runs = {
-        f"m{k}": evaluate(Y, y_prob=random_probabilities(Y, 3, 2 - k / 4, k), grouping=grouping, labels=[0, 1, 2])
+        f"m{k}": evaluate(
+            Y, y_prob=random_probabilities(Y, 3, 2 - k / 4, k), grouping=grouping, labels=[0, 1, 2]
+        )
         for k in range(3)
     }
     comparison = compare(runs, rank_by="multiclass/accuracy")
@@ -28,7 +30,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     drawn = draw_pictures(runs["m0"], figures=figures, files=False)
     written = {
         "report": report_html(runs["m0"], drawn, rows=runs["m0"]),
-        "review": html(comparison, pictures=draw_pictures(comparison, figures=["confusion_matrices"], files=False)),
+        "review": html(
+            comparison,
+            pictures=draw_pictures(comparison, figures=["confusion_matrices"], files=False),
+        ),
     }
     for name, text in written.items():
         (folder / f"{name}.html").write_text(text)

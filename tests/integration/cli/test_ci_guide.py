@@ -38,7 +38,9 @@ OUTCOMES = {"good": 0, "bad": 1, "unlogged": 2}
 
 def blocks(language: str, word: str) -> str:
     """The one block of the guide in a language that holds a word."""
-    (found,) = (text for text in re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) if word in text)
+    (found,) = (
+        text for text in re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL) if word in text
+    )
     return str(found)
 
 
@@ -48,13 +50,19 @@ def filled(text: str, known: dict[str, str]) -> Any:
 
 
 def of_github(job: str) -> dict[str, str]:
-    return {"secrets.MLFLOW_TRACKING_URI": mlflow.get_tracking_uri(), "github.run_id": job, "github.run_attempt": "1"}
+    return {
+        "secrets.MLFLOW_TRACKING_URI": mlflow.get_tracking_uri(),
+        "github.run_id": job,
+        "github.run_attempt": "1",
+    }
 
 
 def github(job: str) -> tuple[dict[str, str], list[str]]:
     """Environment and scripts of the job."""
     asked: dict[str, Any] = filled(blocks("yaml", "jobs:"), of_github(job))["jobs"]["model"]
-    return asked["env"] | {"GITHUB_STEP_SUMMARY": "gate.md"}, [step["run"] for step in asked["steps"] if "run" in step]
+    return asked["env"] | {"GITHUB_STEP_SUMMARY": "gate.md"}, [
+        step["run"] for step in asked["steps"] if "run" in step
+    ]
 
 
 def action(job: str) -> tuple[dict[str, str], list[str]]:
@@ -63,7 +71,9 @@ def action(job: str) -> tuple[dict[str, str], list[str]]:
     file = (ROOT / "action.yml").read_text(encoding="utf-8")
     (asked,) = filled(blocks("yaml", "OWNER"), of_github(job))
     (step,) = yaml.safe_load(file)["runs"]["steps"]
-    inputs = {name: given["default"] for name, given in yaml.safe_load(file)["inputs"].items()} | asked["with"]
+    inputs = {
+        name: given["default"] for name, given in yaml.safe_load(file)["inputs"].items()
+    } | asked["with"]
     assert set(step["env"].values()) == {f"${{{{ inputs.{name} }}}}" for name in inputs}
     given = {name: inputs[text.split(".")[1].split()[0]] for name, text in step["env"].items()}
     return environment | given, [*scripts[:-1], step["run"]]
@@ -100,12 +110,19 @@ def job(server, commands, tmp_path):
         (folder / "rule.yaml").write_text(blocks("yaml", "# rule.yaml"))
         given, scripts = pipeline(name)
         environment = environment_without("CI_", "GITHUB_") | given | {"CANDIDATE": candidate}
-        environment |= {"MLFLOW_TRACKING_URI": server.url, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}"}
+        environment |= {
+            "MLFLOW_TRACKING_URI": server.url,
+            "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+        }
         environment["PYTHONPATH"] += os.pathsep + str(ROOT / "tests")
         said = ""
         for script in scripts:
             done = subprocess.run(
-                ["bash", "-eo", "pipefail", "-c", script], cwd=folder, env=environment, capture_output=True, text=True
+                ["bash", "-eo", "pipefail", "-c", script],
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                text=True,
             )
             said += f"$ {script}\n{done.stdout}{done.stderr}"
             if done.returncode:
@@ -115,19 +132,36 @@ def job(server, commands, tmp_path):
     return run
 
 
-def test_the_pipelines_pass_a_good_candidate_stop_a_bad_one_and_do_not_judge_what_was_not_logged(job, server, commands):
+def test_the_pipelines_pass_a_good_candidate_stop_a_bad_one_and_do_not_judge_what_was_not_logged(
+    job, server, commands
+):
     code, _, said = job(shell, "good")
     assert code == 0, said
     client = mlflow.MlflowClient()
     party = client.get_experiment_by_name("party").experiment_id
     (champion,) = client.search_runs([party])
     client.create_registered_model("party")
-    client.create_model_version("party", f"runs:/{champion.info.run_id}/model", champion.info.run_id)
+    client.create_model_version(
+        "party", f"runs:/{champion.info.run_id}/model", champion.info.run_id
+    )
     client.set_registered_model_alias("party", "champion", "1")
-    asked = [(pipeline, candidate) for pipeline in (github, gitlab, shell) for candidate in OUTCOMES]
-    if not os.environ.get("CMTRACK_TEST_ALL"):  # each pipeline stops one, and each outcome is one of two pipelines
-        asked = [(github, "good"), (github, "bad"), (gitlab, "good"), (gitlab, "unlogged"), (shell, "bad")]
-    asked = [(pipeline, candidate) for pipeline, candidate in asked if (pipeline, candidate) != (shell, "good")]
+    asked = [
+        (pipeline, candidate) for pipeline in (github, gitlab, shell) for candidate in OUTCOMES
+    ]
+    # each pipeline stops one, and each outcome is one of two pipelines
+    if not os.environ.get("CMTRACK_TEST_ALL"):
+        asked = [
+            (github, "good"),
+            (github, "bad"),
+            (gitlab, "good"),
+            (gitlab, "unlogged"),
+            (shell, "bad"),
+        ]
+    asked = [
+        (pipeline, candidate)
+        for pipeline, candidate in asked
+        if (pipeline, candidate) != (shell, "good")
+    ]
     asked += [(action, "good"), (action, "bad")]
     with ThreadPoolExecutor(3) as pool:
         done = dict(zip(asked, pool.map(lambda one: job(*one), asked), strict=True))
@@ -153,7 +187,10 @@ def test_the_pipelines_pass_a_good_candidate_stop_a_bad_one_and_do_not_judge_wha
     (line,) = re.findall(r"`(echo \"run=.*?)`", GUIDE, re.DOTALL)
     given = "--experiment party --filter \"tags.job = 'gitlab-good'\""
     (folder := done[gitlab, "good"][1]).joinpath("hand_on.sh").write_text(line.replace("…", given))
-    environment = environment_without() | {"MLFLOW_TRACKING_URI": server.url, "GITHUB_OUTPUT": "output"}
+    environment = environment_without() | {
+        "MLFLOW_TRACKING_URI": server.url,
+        "GITHUB_OUTPUT": "output",
+    }
     environment["PATH"] = f"{commands}{os.pathsep}{os.environ['PATH']}"
     subprocess.run(["bash", "-e", "hand_on.sh"], cwd=folder, env=environment, check=True)
     assert (folder / "output").read_text() == f"run={runs['gitlab-good']}\n"

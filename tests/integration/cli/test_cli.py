@@ -42,7 +42,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "- {name: level, groups: {low: [0, 1], mid: [2], high: [3]}}\n"
         "- {name: side, groups: {low: [low], above: [mid, high]}, mode: strict, positive: above}\n"
     )
-    (folder / "costs.yaml").write_text("costs:\n- [low, above, 5]\n- [above, low, 2]\nmismatch: {above: 0.5}\n")
+    (folder / "costs.yaml").write_text(
+        "costs:\n- [low, above, 5]\n- [above, low, 2]\nmismatch: {above: 0.5}\n"
+    )
     (folder / "two_costs.yaml").write_text("costs:\n- [0, 1, 5]\n")
     (folder / "bad.yaml").write_text("groups: {low: [0, 1], high: [1, 2, 3]}\n")
     (folder / "broken.parquet").write_bytes(b"no parquet")
@@ -90,7 +92,9 @@ def refused(result: Result, code: int = 2) -> str:
 
 @pytest.mark.parametrize("name", ["many.csv", "many.parquet"])
 def test_json_holds_what_evaluate_gives(run: Any, folder: Path, name: str) -> None:
-    result = ok(run("evaluate", name, *MANY, "--grouping", "groups.yaml", "--weight", "w", "--json"))
+    result = ok(
+        run("evaluate", name, *MANY, "--grouping", "groups.yaml", "--weight", "w", "--json")
+    )
     data = json.loads(result.stdout)
     assert result.stdout.count("\n") == 1
     frame = pd.read_csv(folder / "many.csv")
@@ -105,7 +109,9 @@ def test_json_holds_what_evaluate_gives(run: Any, folder: Path, name: str) -> No
     assert {n for n, v in data["metrics"].items() if v is None} == set(direct.undefined)
     assert data["labels"] == [0, 1, 2, 3]
     assert data["positive"] == "above"
-    assert data["reduced"]["side"]["mismatches"] == pytest.approx(direct.reduced["side"].mismatches.tolist())
+    assert data["reduced"]["side"]["mismatches"] == pytest.approx(
+        direct.reduced["side"].mismatches.tolist()
+    )
     assert data["labels_digest"] == direct.labels_digest
 
 
@@ -113,13 +119,21 @@ def test_json_holds_what_evaluate_gives(run: Any, folder: Path, name: str) -> No
 def test_the_summary_fits_the_terminal(run: Any, width: int) -> None:
     out = ok(run("evaluate", "many.csv", *MANY, "--grouping", "groups.yaml", width=width)).stdout
     assert max(map(len, out.splitlines())) <= width
-    for part in ("On 200 samples", "multiclass/matthews_corrcoef", "95 % interval", "Grouped: side", "IM"):
+    for part in (
+        "On 200 samples",
+        "multiclass/matthews_corrcoef",
+        "95 % interval",
+        "Grouped: side",
+        "IM",
+    ):
         assert part in out
     assert "…" not in out
 
 
 def test_labels_are_no_markup(run: Any) -> None:
-    out = ok(run("evaluate", "two.csv", "--y-true", "truth", "--y-prob", "score", "--positive", "ham")).stdout
+    out = ok(
+        run("evaluate", "two.csv", "--y-true", "truth", "--y-prob", "score", "--positive", "ham")
+    ).stdout
     assert "[red]spam[/red]" in out
     assert "positive: ham" in out
 
@@ -135,7 +149,16 @@ def test_one_column_is_the_positive_class(run: Any, folder: Path) -> None:
 
 
 def test_labels_alone_and_classes_that_no_row_has(run: Any) -> None:
-    options = ("--y-true", "truth", "--y-pred", "guess", "--labels", "3,2,1,0,4", "--confidence-level", "0.9")
+    options = (
+        "--y-true",
+        "truth",
+        "--y-pred",
+        "guess",
+        "--labels",
+        "3,2,1,0,4",
+        "--confidence-level",
+        "0.9",
+    )
     data = json.loads(ok(run("evaluate", "many.parquet", *options, "--json")).stdout)
     assert data["labels"] == [3, 2, 1, 0, 4]
     assert data["confidence_level"] == 0.9
@@ -148,13 +171,28 @@ def test_the_positive_group_is_chosen_by_name(run: Any) -> None:
 
 
 def test_output_writes_numbers_figures_and_report(run: Any, tmp_path: Path) -> None:
-    result = ok(run("evaluate", "many.csv", *MANY, "--grouping", "groups.yaml", "--output", "out/deep", "--json"))
+    result = ok(
+        run(
+            "evaluate",
+            "many.csv",
+            *MANY,
+            "--grouping",
+            "groups.yaml",
+            "--output",
+            "out/deep",
+            "--json",
+        )
+    )
     written = json.loads(result.stdout)["output"]
     folder = tmp_path / "out" / "deep"
-    assert sorted(Path(path).name for path in written) == sorted(path.name for path in folder.iterdir())
-    assert {"cmtrack_confusion_matrix.png", "cmtrack_reduced_side.png", "cmtrack_report.html"} <= set(
-        map(os.path.basename, written)
+    assert sorted(Path(path).name for path in written) == sorted(
+        path.name for path in folder.iterdir()
     )
+    assert {
+        "cmtrack_confusion_matrix.png",
+        "cmtrack_reduced_side.png",
+        "cmtrack_report.html",
+    } <= set(map(os.path.basename, written))
     assert cmtrack.Evaluation.load(folder).n_samples == 200
     assert "many.csv" in (folder / "cmtrack_report.html").read_text(encoding="utf-8")
 
@@ -162,18 +200,36 @@ def test_output_writes_numbers_figures_and_report(run: Any, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("many.csv", "--y-true", "thruth", "--y-pred", "guess"), "has no column 'thruth'; did you mean 'truth'?"),
+        (
+            ("many.csv", "--y-true", "thruth", "--y-pred", "guess"),
+            "has no column 'thruth'; did you mean 'truth'?",
+        ),
         (("many.csv", "--y-true", "zzzzzz", "--y-pred", "guess"), "its columns are 'p_0', 'p_1'"),
-        (("many.csv", "--y-true", "truth", "--y-prob", "q_*"), "no column of many.csv matches 'q_*'"),
+        (
+            ("many.csv", "--y-true", "truth", "--y-prob", "q_*"),
+            "no column of many.csv matches 'q_*'",
+        ),
         (("many.csv", "--y-true", "truth", "--y-prob", "*_*"), "takes one *"),
         (("many.csv", "--y-true", "truth", "--y-prob", "*u*"), "takes one *"),
-        (("many.csv", "--y-true", "truth", "--y-prob", "g*"), "'uess' is no label of 'truth', which holds integers"),
-        (("many.csv", "--y-true", "truth", "--y-prob", "p_1"), "one column serves two classes only"),
+        (
+            ("many.csv", "--y-true", "truth", "--y-prob", "g*"),
+            "'uess' is no label of 'truth', which holds integers",
+        ),
+        (
+            ("many.csv", "--y-true", "truth", "--y-prob", "p_1"),
+            "one column serves two classes only",
+        ),
         (("many.csv", *MANY, "--labels", "0,1,2"), "labels that are not in [0, 1, 2]"),
         (("many.csv", *MANY, "--positive", "1"), "positive=1 needs two classes"),
         (("many.csv", *MANY, "--positive", "x"), "'x' is no label of 'truth'"),
-        (("many.csv", *MANY, "--grouping", "groups.yaml", "--positive", "x"), "positive must be one of"),
-        (("many.csv", *MANY, "--grouping", "bad.yaml"), "bad.yaml: a class must be in exactly one group"),
+        (
+            ("many.csv", *MANY, "--grouping", "groups.yaml", "--positive", "x"),
+            "positive must be one of",
+        ),
+        (
+            ("many.csv", *MANY, "--grouping", "bad.yaml"),
+            "bad.yaml: a class must be in exactly one group",
+        ),
         (("many.csv", *MANY, "--grouping", "missing.yaml"), "does not exist"),
         (("many.csv", *MANY, "--confidence-level", "1"), "confidence-level"),
         (("many.csv", "--y-true", "truth"), "give --y-pred or --y-prob"),
@@ -187,13 +243,26 @@ def test_output_writes_numbers_figures_and_report(run: Any, tmp_path: Path) -> N
         (("gap.csv", "--y-true", "truth", "--y-pred", "guess"), "are read as missing"),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(run: Any, arguments: Sequence[str], says: str) -> None:
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    run: Any, arguments: Sequence[str], says: str
+) -> None:
     assert says in refused(run("evaluate", *arguments, "--json"))
 
 
 def test_costs_come_from_a_file(run: Any) -> None:
     done = json.loads(
-        ok(run("evaluate", "many.csv", *MANY, "--grouping", "groups.yaml", "--costs", "costs.yaml", "--json")).stdout
+        ok(
+            run(
+                "evaluate",
+                "many.csv",
+                *MANY,
+                "--grouping",
+                "groups.yaml",
+                "--costs",
+                "costs.yaml",
+                "--json",
+            )
+        ).stdout
     )
     counts = np.array(done["confusion_matrix"])
     cost = 5 * counts[:2, 2:].sum() + 2 * counts[2:, :2].sum() + 0.5 * (counts[2, 3] + counts[3, 2])
@@ -220,7 +289,8 @@ def test_threshold_of_a_folder(run: Any, folder: Path, tmp_path: Path) -> None:
     found = direct.threshold(costs)
     assert data["folder"] == "kept"
     assert data["threshold"] == found.value
-    assert data["metrics"]["cost/mean"] == pytest.approx(found.objective.to_dict())  # the rows' clusters were read
+    # the rows' clusters were read
+    assert data["metrics"]["cost/mean"] == pytest.approx(found.objective.to_dict())
     printed = ok(run("threshold", "kept", "--costs", "costs.yaml", width=300)).stdout
     assert found.sentence() in printed
     assert "“above” called “above”, wrong class" in printed
@@ -228,19 +298,33 @@ def test_threshold_of_a_folder(run: Any, folder: Path, tmp_path: Path) -> None:
     data = json.loads(ok(run("threshold", "kept", *bounded, "--json")).stdout)
     assert data["subject_to"] == "binary/precision.low >= 0.5"
     assert set(data["metrics"]) == {"binary/recall", "binary/precision"}
-    judged = json.loads(ok(run("threshold", "kept", *bounded, "--calibration", "kept", "--json")).stdout)
+    judged = json.loads(
+        ok(run("threshold", "kept", *bounded, "--calibration", "kept", "--json")).stdout
+    )
     assert judged["judged_by"] == "evaluated rows"
     assert judged["threshold"] == data["threshold"]
 
 
 def test_predictions_are_made_by_a_threshold(run: Any, folder: Path) -> None:
     frame = pd.read_csv(folder / "two.csv")
-    two = ("evaluate", "two.csv", "--y-true", "truth", "--y-prob", "score", "--positive", "[red]spam[/red]")
+    two = (
+        "evaluate",
+        "two.csv",
+        "--y-true",
+        "truth",
+        "--y-prob",
+        "score",
+        "--positive",
+        "[red]spam[/red]",
+    )
     for threshold in ("0.6", "0", "inf"):
         found = json.loads(ok(run(*two, "--threshold", threshold, "--json")).stdout)
         called = frame["score"] >= float(threshold)
         spam = frame["truth"] != "ham"
-        counts = [[(~spam & called).sum(), (~spam & ~called).sum()], [(spam & called).sum(), (spam & ~called).sum()]]
+        counts = [
+            [(~spam & called).sum(), (~spam & ~called).sum()],
+            [(spam & called).sum(), (spam & ~called).sum()],
+        ]
         order = [found["labels"].index(label) for label in ("[red]spam[/red]", "ham")]
         wanted = np.array(found["confusion_matrix"])[np.ix_(order[::-1], order)]
         assert wanted.tolist() == counts
@@ -252,9 +336,13 @@ def test_threshold_refuses_with_one_sentence(run: Any, tmp_path: Path) -> None:
     assert "needs costs, or a metric to maximize" in refused(run("threshold", "kept"))
     bound = ("--maximize", "binary/recall", "--subject-to", "binary/precision.low >= 0.9")
     assert "binary/precision.low is at most 0.20" in refused(run("threshold", "kept", *bound))
-    assert "did you mean 'binary/recall'" in refused(run("threshold", "kept", "--maximize", "binary/recal"))
+    assert "did you mean 'binary/recall'" in refused(
+        run("threshold", "kept", "--maximize", "binary/recal")
+    )
     assert "the classes are [0, 1]" in refused(run("threshold", "kept", "--costs", "costs.yaml"))
-    assert "there is no evaluation at" in refused(run("threshold", ".", "--maximize", "binary/f1"), 1)
+    assert "there is no evaluation at" in refused(
+        run("threshold", ".", "--maximize", "binary/f1"), 1
+    )
     priced = json.loads(ok(run("price", "kept", "--costs", "two_costs.yaml", "--json")).stdout)
     assert priced["folder"] == "kept"
     assert json.loads(ok(run("show", "kept", "--json")).stdout)["labels"] == [0, 1]
@@ -269,7 +357,16 @@ def test_log_then_show(run: Any, tmp_path: Path) -> None:
 
     uri = sqlite_store(tmp_path / "mlflow.db")
     store = ("--tracking-uri", uri)
-    options = (*MANY, "--grouping", "groups.yaml", "--log", "--experiment", "tests", "--run-name", "one")
+    options = (
+        *MANY,
+        "--grouping",
+        "groups.yaml",
+        "--log",
+        "--experiment",
+        "tests",
+        "--run-name",
+        "one",
+    )
     logged = json.loads(ok(run("evaluate", "many.csv", *options, *store, "--json")).stdout)
     client = MlflowClient(uri)
     found = client.get_run(logged["run_id"])
@@ -277,13 +374,17 @@ def test_log_then_show(run: Any, tmp_path: Path) -> None:
     assert found.info.run_name == "one"
     assert client.get_experiment(found.info.experiment_id).name == "tests"
     assert found.data.tags["cmtrack.status"] == "completed"
-    assert found.data.metrics["multiclass/accuracy"] == pytest.approx(logged["metrics"]["multiclass/accuracy"])
+    assert found.data.metrics["multiclass/accuracy"] == pytest.approx(
+        logged["metrics"]["multiclass/accuracy"]
+    )
 
     shown = json.loads(ok(run("show", logged["run_id"], *store, "--json")).stdout)
     assert shown["metrics"] == pytest.approx(logged["metrics"], nan_ok=True)
     assert "On 200 samples" in ok(run("show", logged["run_id"], *store)).stdout
 
-    priced = json.loads(ok(run("price", logged["run_id"], "--costs", "costs.yaml", *store, "--json")).stdout)
+    priced = json.loads(
+        ok(run("price", logged["run_id"], "--costs", "costs.yaml", *store, "--json")).stdout
+    )
     counts = np.array(logged["confusion_matrix"])
     cost = 5 * counts[:2, 2:].sum() + 2 * counts[2:, :2].sum() + 0.5 * (counts[2, 3] + counts[3, 2])
     assert priced["metrics"]["cost/mean"] == pytest.approx(cost / 200)
@@ -295,7 +396,9 @@ def test_log_then_show(run: Any, tmp_path: Path) -> None:
     assert "costs must have 'costs' or 'matrix'" in refused(
         run("price", logged["run_id"], "--costs", "bad.yaml", *store), 2
     )
-    assert not any(name.startswith("cost/") for name in client.get_run(logged["run_id"]).data.metrics)
+    assert not any(
+        name.startswith("cost/") for name in client.get_run(logged["run_id"]).data.metrics
+    )
 
     client.set_terminated(logged["run_id"], "KILLED")  # an existing run keeps its state
     ok(run("evaluate", "many.csv", *MANY, "--log", "--run-id", logged["run_id"], *store, "--json"))
@@ -303,7 +406,8 @@ def test_log_then_show(run: Any, tmp_path: Path) -> None:
 
     assert "there is no run 'nowhere'" in refused(run("show", "nowhere", *store), 1)
     name = client.get_run(logged["run_id"]).info.run_name
-    assert logged["run_id"] in ok(run("show", name, *store, "--json")).stdout  # a name stands for its run
+    # a name stands for its run
+    assert logged["run_id"] in ok(run("show", name, *store, "--json")).stdout
     empty = client.create_run(found.info.experiment_id).info.run_id
     assert f"run {empty} holds no cmtrack_evaluation.json" in refused(run("show", empty, *store), 1)
     assert "holds no val_cmtrack_evaluation.json" in refused(
@@ -326,15 +430,21 @@ def test_a_silent_server_is_one_sentence_and_exit_code_1(run: Any) -> None:
 def _process(code: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
-        capture_output=True, text=True, cwd=cwd, env=environment_without(), check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=environment_without(),
+        check=False,
+    )
 
 
 @pytest.mark.slow
 def test_a_real_process_keeps_stdout_for_json(folder: Path, tmp_path: Path) -> None:
     code = "from cmtrack.cli import main; main()"
     file = str(folder / "many.csv")
-    done = _process(code, "evaluate", file, *MANY, "--log", "--run-name", "fresh store", "--json", cwd=tmp_path)
+    done = _process(
+        code, "evaluate", file, *MANY, "--log", "--run-name", "fresh store", "--json", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["tracking_uri"].startswith("sqlite:///")
     assert "INFO" not in done.stderr
@@ -368,7 +478,10 @@ def test_what_nobody_foresaw_is_no_stack_trace(run: Any, monkeypatch: pytest.Mon
         raise ZeroDivisionError("first line\nsecond line")
 
     monkeypatch.setattr("cmtrack.cli.summary.as_data", fail)
-    assert refused(run("evaluate", "many.csv", *MANY, "--json"), 1) == "Error: ZeroDivisionError: first line"
+    assert (
+        refused(run("evaluate", "many.csv", *MANY, "--json"), 1)
+        == "Error: ZeroDivisionError: first line"
+    )
 
 
 # -- several files -----------------------------------------------------------------------------------------------------
@@ -377,7 +490,9 @@ def test_what_nobody_foresaw_is_no_stack_trace(run: Any, monkeypatch: pytest.Mon
 def assert_same_metrics(found: dict[str, Any], expected: dict[str, Any]) -> None:
     assert found["metrics"].keys() == expected["metrics"].keys()
     for name, value in expected["metrics"].items():
-        assert found["metrics"][name] == (None if value is None else pytest.approx(value, rel=1e-9)), name
+        assert found["metrics"][name] == (
+            None if value is None else pytest.approx(value, rel=1e-9)
+        ), name
 
 
 @pytest.mark.parametrize("form", ["several", "glob", "folder"])
@@ -386,20 +501,42 @@ def test_several_files_are_one_table(run: Any, folder: Path, tmp_path: Path, for
     (parts := tmp_path / "parts").mkdir()
     for number, rows in enumerate((many[:80], many[80:])):
         rows.to_parquet(parts / f"{number}.parquet")
-    files = {"several": [str(path) for path in parts.iterdir()], "glob": ["parts/*.parquet"], "folder": ["parts"]}[form]
-    options = ("--grouping", "groups.yaml", "--weight", "w", "--labels", "0,1,2,3", "--positive", "low", "--json")
+    files = {
+        "several": [str(path) for path in parts.iterdir()],
+        "glob": ["parts/*.parquet"],
+        "folder": ["parts"],
+    }[form]
+    options = (
+        "--grouping",
+        "groups.yaml",
+        "--weight",
+        "w",
+        "--labels",
+        "0,1,2,3",
+        "--positive",
+        "low",
+        "--json",
+    )
     found = json.loads(ok(run("evaluate", *files, *MANY, *options)).stdout)
     expected = json.loads(ok(run("evaluate", "many.parquet", *MANY, *options)).stdout)
     assert found["file"] == (files if len(files) > 1 else files[0])
     assert_same_metrics(found, expected)
-    assert "has no column 'thruth'; did you mean" in refused(run("evaluate", *files, "--y-true", "thruth", *MANY[2:]))
-    assert "is no label of 'truth', which holds integers" in refused(run("evaluate", *files, *MANY, "--labels", "a,b"))
+    assert "has no column 'thruth'; did you mean" in refused(
+        run("evaluate", *files, "--y-true", "thruth", *MANY[2:])
+    )
+    assert "is no label of 'truth', which holds integers" in refused(
+        run("evaluate", *files, *MANY, "--labels", "a,b")
+    )
     assert "y_prob takes one *" in refused(run("evaluate", *files, *MANY[:2], "--y-prob", "*_*"))
 
 
 def test_a_column_of_lists(run: Any, folder: Path, tmp_path: Path) -> None:
     many = pd.read_parquet(folder / "many.parquet")
-    many[["truth"]].assign(p=list(many.filter(like="p_").to_numpy())).to_parquet(tmp_path / "lists.parquet")
-    found = json.loads(ok(run("evaluate", "lists.parquet", "--y-true", "truth", "--y-prob", "p", "--json")).stdout)
+    many[["truth"]].assign(p=list(many.filter(like="p_").to_numpy())).to_parquet(
+        tmp_path / "lists.parquet"
+    )
+    found = json.loads(
+        ok(run("evaluate", "lists.parquet", "--y-true", "truth", "--y-prob", "p", "--json")).stdout
+    )
     expected = json.loads(ok(run("evaluate", "many.parquet", *MANY, "--json")).stdout)
     assert_same_metrics(found, expected)

@@ -48,7 +48,12 @@ def filled(tmp_path_factory, undrawn):
         patch.setenv("CMTRACK_SPOOL", str(folder / "spool"))
         client = mlflow.MlflowClient()
         place = client.create_experiment("runs", artifact_location=(folder / "artifacts").as_uri())
-        for name, prefixes in (("good", ("",)), ("fair", ("",)), ("both", ("train/", "val/")), ("none", ())):
+        for name, prefixes in (
+            ("good", ("",)),
+            ("fair", ("",)),
+            ("both", ("train/", "val/")),
+            ("none", ()),
+        ):
             with mlflow.start_run(experiment_id=place, run_name=name) as run:
                 mlflow.log_param("depth", len(runs))
                 for seed, prefix in enumerate(prefixes, len(runs)):
@@ -77,7 +82,12 @@ def flat(done: Result) -> str:
 
 def test_show_takes_what_compare_takes(filled):
     uri, runs, _ = filled
-    for reference in (runs["good"], f"runs:/{runs['good']}", "models:/party@champion", "models:/party/1"):
+    for reference in (
+        runs["good"],
+        f"runs:/{runs['good']}",
+        "models:/party@champion",
+        "models:/party/1",
+    ):
         done = said(uri, "show", reference, "--json")
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)["run_id"] == runs["good"]
@@ -125,16 +135,36 @@ def test_a_prefix_is_known_without_its_slash(filled):
 @pytest.mark.parametrize(
     ("tags", "metrics", "asked", "prefix", "known"),
     [
-        ({"cmtrack.val.status": "completed"}, ["val/multiclass/accuracy"], "val", "val/", ("val/",)),
-        ({"cmtrack.val.status": "completed"}, ["val_multiclass/accuracy"], "val", "val_", ("val_",)),
-        ({"cmtrack.a.b.status": "completed"}, ["a.b/multiclass/accuracy"], "a.b/", "a.b/", ("a.b/",)),
+        (
+            {"cmtrack.val.status": "completed"},
+            ["val/multiclass/accuracy"],
+            "val",
+            "val/",
+            ("val/",),
+        ),
+        (
+            {"cmtrack.val.status": "completed"},
+            ["val_multiclass/accuracy"],
+            "val",
+            "val_",
+            ("val_",),
+        ),
+        (
+            {"cmtrack.a.b.status": "completed"},
+            ["a.b/multiclass/accuracy"],
+            "a.b/",
+            "a.b/",
+            ("a.b/",),
+        ),
         ({"cmtrack.val.status": "completed"}, [], "val/", "val/", ("val",)),
         ({"cmtrack.val.status": "started"}, ["val/multiclass/accuracy"], "", "", ()),
         ({"cmtrack.status": "completed"}, ["multiclass/accuracy"], "val", "val", ("",)),
     ],
     ids=["slash", "underscore", "dots", "no-metrics", "started", "other"],
 )
-def test_the_prefixes_of_a_run_are_read_from_its_tags_and_metrics(tags, metrics, asked, prefix, known):
+def test_the_prefixes_of_a_run_are_read_from_its_tags_and_metrics(
+    tags, metrics, asked, prefix, known
+):
     run = TrackedRun("r", "r", tags=tags, metrics=dict.fromkeys(metrics, 0.5))
     assert run.logged_prefix(asked) == prefix
     assert run.prefixes == known
@@ -163,7 +193,10 @@ def test_a_metric_that_is_not_there_answers_with_near_ones(asked, meant):
 
 def test_what_is_not_there_is_called_by_its_name():
     judged = evaluate([0, 1], [0, 1])
-    with pytest.raises(KeyError, match=r"there is no interval of 'multiclass/acuracy'; did you mean 'multiclass/accu"):
+    with pytest.raises(
+        KeyError,
+        match=r"there is no interval of 'multiclass/acuracy'; did you mean 'multiclass/accu",
+    ):
         judged.intervals["multiclass/acuracy"]
     with pytest.raises(KeyError, match="there is no standard error of"):
         judged.standard_errors["x"]
@@ -205,8 +238,13 @@ def test_a_tie_breaker_that_no_run_has_is_an_error(filled):
     ):
         done = said(uri, "compare", runs["good"], runs["fair"], "--tie-breaker", rule)
         assert done.exit_code == 2
-        assert f"--tie-breaker: a tie-breaker must read what at least one run has: {words}" in flat(done)
-    assert said(uri, "compare", runs["good"], runs["fair"], "--tie-breaker", "params.depth").exit_code == 0
+        assert f"--tie-breaker: a tie-breaker must read what at least one run has: {words}" in flat(
+            done
+        )
+    assert (
+        said(uri, "compare", runs["good"], runs["fair"], "--tie-breaker", "params.depth").exit_code
+        == 0
+    )
 
 
 # -- gate -------------------------------------------------------------------------------------------------------------
@@ -220,8 +258,14 @@ def test_a_gate_that_passes_for_want_of_data_says_so(filled):
     assert check["low"] < 0 <= check["high"]  # the case at hand
     assert done.exit_code == 0
     lowest = f"{-check['low']:.3f}"
-    assert f"Not shown to be worse does not mean as good: 240 samples leave room for {lowest} less. " in flat(done)
-    assert "--require 'multiclass/matthews_corrcoef.difference.low >= -0.01' asks for a loss of at most" in flat(done)
+    assert (
+        f"Not shown to be worse does not mean as good: 240 samples leave room for {lowest} less. "
+        in flat(done)
+    )
+    assert (
+        "--require 'multiclass/matthews_corrcoef.difference.low >= -0.01' asks for a loss of at most"
+        in flat(done)
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,13 +274,32 @@ def test_a_gate_that_passes_for_want_of_data_says_so(filled):
         ("binary/recall", False, (-0.2, -0.1), ""),
         ("binary/recall", True, (0.01, 0.1), ""),
         ("binary/recall", True, (0.0, 0.1), ""),
-        ("binary/recall", True, (-0.2, 0.1), "0.200 less. --require 'binary/recall.difference.low >= -0.01'"),
-        ("binary/fnr", True, (-0.2, 0.1), "0.100 more. --require 'binary/fnr.difference.high <= 0.01'"),
+        (
+            "binary/recall",
+            True,
+            (-0.2, 0.1),
+            "0.200 less. --require 'binary/recall.difference.low >= -0.01'",
+        ),
+        (
+            "binary/fnr",
+            True,
+            (-0.2, 0.1),
+            "0.100 more. --require 'binary/fnr.difference.high <= 0.01'",
+        ),
         ("binary/fnr", True, (-0.2, 0.0), ""),
         ("prevalence/bias", True, (-0.2, 0.1), "0.100 more distance from zero."),
         ("binary/recall=2 + binary/f1=1", True, (-0.2, 0.1), "0.200 less."),
     ],
-    ids=["worse", "better", "at-least-as-good", "open", "lower-open", "lower-better", "nearest-zero", "weighted"],
+    ids=[
+        "worse",
+        "better",
+        "at-least-as-good",
+        "open",
+        "lower-open",
+        "lower-better",
+        "nearest-zero",
+        "weighted",
+    ],
 )
 def test_only_what_is_open_is_said_to_be_open(criterion, passed, ends, said):
     check = NotWorse(criterion, passed, difference=0.0, low=ends[0], high=ends[1], pvalue=0.5)
@@ -251,7 +314,9 @@ def test_only_what_is_open_is_said_to_be_open(criterion, passed, ends, said):
 @pytest.fixture(scope="module")
 def ranked():
     names = ("neural network", "a rather long name of a run that goes on", "c")
-    return compare({name: evaluate(Y, y_prob=scores(seed, 2 - 0.4 * seed)) for seed, name in enumerate(names)})
+    return compare(
+        {name: evaluate(Y, y_prob=scores(seed, 2 - 0.4 * seed)) for seed, name in enumerate(names)}
+    )
 
 
 @pytest.mark.parametrize("width", [72, 80, 100, 160])
@@ -267,7 +332,8 @@ def test_the_difference_is_shown_at_every_width(ranked, width):
     row = next(line for line in table.splitlines() if line.strip().startswith("2 "))
     assert gap in row  # with its interval, on the row's own line
     assert "[" in row.split(gap)[1]
-    assert (f"[{first.interval[0]:.3f}" in table) == (width >= 100)  # single intervals go before the difference does
+    # single intervals go before the difference does
+    assert (f"[{first.interval[0]:.3f}" in table) == (width >= 100)
 
 
 def test_the_worst_classes_of_many_are_shown_with_their_numbers(tmp_path, monkeypatch):
@@ -276,7 +342,9 @@ def test_the_worst_classes_of_many_are_shown_with_their_numbers(tmp_path, monkey
     y = np.concatenate((np.repeat(np.arange(58), 12), [58, 59]))
     guess = np.where(rng.random(len(y)) < 0.02 + y / 100, rng.integers(0, 60, len(y)), y)
     pd.DataFrame({"y": y, "guess": guess}).to_parquet("rows.parquet")
-    text = said(None, "evaluate", "rows.parquet", "--y-true", "y", "--y-pred", "guess", width=80).output
+    text = said(
+        None, "evaluate", "rows.parquet", "--y-true", "y", "--y-pred", "guess", width=80
+    ).output
     title = "The 10 classes of lowest F1, of 60 (2 with fewer than 5 samples are not shown)"
     assert title in " ".join(text.split())
     rows = re.findall(r"^ *(\d+) +12 ", text, re.MULTILINE)
@@ -296,10 +364,17 @@ def test_a_class_of_one_sample_is_flagged(tmp_path, monkeypatch):
 
 def test_regrouping_is_not_said_to_be_progress(filled, tmp_path):
     uri, _, _ = filled
-    (tmp_path / "g.json").write_text(json.dumps(Grouping({"a": [0, 1], "b": [2]}, name="ab").to_dict()))
-    done = said(uri, "regroup", "--experiment", "runs", "--grouping", str(tmp_path / "g.json"), "--dry-run")
+    (tmp_path / "g.json").write_text(
+        json.dumps(Grouping({"a": [0, 1], "b": [2]}, name="ab").to_dict())
+    )
+    done = said(
+        uri, "regroup", "--experiment", "runs", "--grouping", str(tmp_path / "g.json"), "--dry-run"
+    )
     assert "before → after" not in done.output
-    assert "answer different questions about the same predictions: no run got better or worse" in flat(done)
+    assert (
+        "answer different questions about the same predictions: no run got better or worse"
+        in flat(done)
+    )
 
 
 def test_the_class_table_holds_no_nan_and_no_line_breaks():
@@ -322,7 +397,10 @@ def test_the_spool_says_of_each_kind_what_can_be_done(store):
         log_evaluation([0, 1], y_prob=[[0.2, 3.0], [0.1, 0.9]], run_id="r")
     text = flat(said(None, "spool"))
     assert "sends them" not in text
-    assert "It does not send the inputs of an evaluation that failed: load inputs.npz with numpy.load" in text
+    assert (
+        "It does not send the inputs of an evaluation that failed: load inputs.npz with numpy.load"
+        in text
+    )
     (refused,) = push()
     assert refused.status == "refused"
     assert "give them to cmtrack.log_evaluation" in refused.reason
@@ -345,7 +423,9 @@ def test_candidates_without_a_run_are_not_fitted(store, monkeypatch):
     x = np.random.default_rng(0).normal(size=(N, 3)) + np.eye(3)[Y]
     search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3).fit(x, Y)
     monkeypatch.setattr(LogisticRegression, "fit", lambda *_, **__: pytest.fail("it was fitted"))
-    with pytest.warns(EvaluationWarning, match="no candidate was fitted or evaluated: no run is active") as caught:
+    with pytest.warns(
+        EvaluationWarning, match="no candidate was fitted or evaluated: no run is active"
+    ) as caught:
         assert log_candidates(search, x, Y) == ()
     assert "call log_candidates inside" in str(caught[0].message)
     with pytest.raises(ValueError, match="no run is active"):
@@ -362,12 +442,16 @@ def files(tmp_path, monkeypatch):
         y=Y, person=np.arange(N) // 3, id=np.arange(N)
     )
     frame.to_parquet("rows.parquet")
-    pd.DataFrame(scores(1), columns=["p_0", "p_1", "p_2"]).assign(y=Y).to_csv("held.csv", index=False)
+    pd.DataFrame(scores(1), columns=["p_0", "p_1", "p_2"]).assign(y=Y).to_csv(
+        "held.csv", index=False
+    )
     return frame
 
 
 def evaluated(*more: str) -> dict[str, Any]:
-    done = said(None, "evaluate", "rows.parquet", "--y-true", "y", "--y-prob", "p_*", "--json", *more)
+    done = said(
+        None, "evaluate", "rows.parquet", "--y-true", "y", "--y-prob", "p_*", "--json", *more
+    )
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -376,17 +460,37 @@ def test_the_command_evaluates_with_groups_ids_and_calibration_as_python_does(fi
     party = Grouping({"a": [0, 1], "b": [2]}, name="party", positive="b")
     with open("party.json", "w") as file:
         json.dump(party.to_dict(), file)
-    data = evaluated("--groups", "person", "--row-ids", "id", "--calibration", "held.csv", "--grouping", "party.json")
+    data = evaluated(
+        "--groups",
+        "person",
+        "--row-ids",
+        "id",
+        "--calibration",
+        "held.csv",
+        "--grouping",
+        "party.json",
+    )
     expected = evaluate(
-        Y, y_prob=scores(0), grouping=party, groups=np.arange(N) // 3, row_ids=np.arange(N), calibration=(Y, scores(1))
+        Y,
+        y_prob=scores(0),
+        grouping=party,
+        groups=np.arange(N) // 3,
+        row_ids=np.arange(N),
+        calibration=(Y, scores(1)),
     )
     for name in ("multiclass/accuracy", "binary/recall"):
         assert data["intervals"][name] == pytest.approx(expected.intervals[name])
-    assert data["metrics"]["prevalence/calibrated"] == pytest.approx(expected.metrics["prevalence/calibrated"])
-    assert data["intervals"]["multiclass/accuracy"] != evaluated()["intervals"]["multiclass/accuracy"]
+    assert data["metrics"]["prevalence/calibrated"] == pytest.approx(
+        expected.metrics["prevalence/calibrated"]
+    )
+    assert (
+        data["intervals"]["multiclass/accuracy"] != evaluated()["intervals"]["multiclass/accuracy"]
+    )
 
 
-def test_the_folder_of_the_command_holds_the_rows_that_the_setting_allows(files, monkeypatch, tmp_path):
+def test_the_folder_of_the_command_holds_the_rows_that_the_setting_allows(
+    files, monkeypatch, tmp_path
+):
     rows = tmp_path / "out" / "cmtrack_predictions.parquet"
     monkeypatch.setattr("cmtrack.report.figures.CLASSES", ())
     evaluated("--output", "out")

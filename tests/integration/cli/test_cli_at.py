@@ -26,7 +26,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def invoke(folder: Path, *arguments: str) -> Any:
-    return CliRunner().invoke(main, [str(folder / one) if one in ("run", "other") else one for one in arguments])
+    return CliRunner().invoke(
+        main, [str(folder / one) if one in ("run", "other") else one for one in arguments]
+    )
 
 
 @pytest.mark.parametrize("given", [["0.02"], ["spam=0.02"], ["spam=0.02", "ham=0.98"]], ids=str)
@@ -36,7 +38,9 @@ def test_stated_shares(folder: Path, given: list[str]) -> None:
     there = Evaluation.load(folder / "run").at(0.02)
     by_name = {row["metric"]: row for row in found["metrics"]}
     assert by_name["binary/precision"]["there"] == pytest.approx(there.metrics["binary/precision"])
-    assert by_name["binary/precision"]["low"] == pytest.approx(there.intervals["binary/precision"][0])
+    assert by_name["binary/precision"]["low"] == pytest.approx(
+        there.intervals["binary/precision"][0]
+    )
     assert (found["shares"]["spam"], found["fit_pvalue"]) == (pytest.approx(0.02), None)
     printed = invoke(folder, "at", "run", *options)
     assert printed.exit_code == 0
@@ -47,22 +51,34 @@ def test_stated_shares(folder: Path, given: list[str]) -> None:
 def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
     both = {name: Evaluation.load(folder / name) for name in ("run", "other")}
     resolution = compare(both, rank_by="multiclass/accuracy").resolution
-    found = json.loads(invoke(folder, "plan", "run", "other", "--difference", "0.01", "--json").stdout)
+    found = json.loads(
+        invoke(folder, "plan", "run", "other", "--difference", "0.01", "--json").stdout
+    )
     assert found["rows_needed"] == [np.ceil(resolution.rows_for(0.01))] * 2
     assert found["smallest_difference"] == pytest.approx(resolution.smallest_difference)
-    assert "more than there are" in invoke(folder, "plan", "run", "other", "--difference", "0.01").stdout
+    assert (
+        "more than there are"
+        in invoke(folder, "plan", "run", "other", "--difference", "0.01").stdout
+    )
     error = both["run"].standard_errors["multiclass/accuracy"]
-    low, high = json.loads(invoke(folder, "plan", "run", "--difference", "0.01", "--json").stdout)["rows_needed"]
+    low, high = json.loads(invoke(folder, "plan", "run", "--difference", "0.01", "--json").stdout)[
+        "rows_needed"
+    ]
     assert high == np.ceil(1200 * 2 * (2.8015852181 * error / 0.01) ** 2)
     assert low == np.ceil(1200 * 0.2 * (2.8015852181 * error / 0.01) ** 2)
-    assert "errs where this one does" in invoke(folder, "plan", "run", "--difference", "0.01").stdout
+    assert (
+        "errs where this one does" in invoke(folder, "plan", "run", "--difference", "0.01").stdout
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["at", "run"], "give the shares by --prevalence"),
-        (["at", "run", "--prevalence", "much"], "--prevalence must be a share or NAME=SHARE, got 'much'"),
+        (
+            ["at", "run", "--prevalence", "much"],
+            "--prevalence must be a share or NAME=SHARE, got 'much'",
+        ),
         (
             ["at", "run", "--prevalence", "eggs=0.1"],
             "of the classes ['ham', 'spam'] or of the groups of one step, got 'eggs'",
@@ -75,12 +91,21 @@ def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
             ["at", "run", *["--prevalence", "spam=0.1"] * 2],
             "--prevalence must name a class or group once, got 'spam' twice",
         ),
-        (["compare", "run", "--at", "much"], "'--at': at must be a share or NAME=SHARE, got 'much'"),
-        (["review", "run", "--at", "0.1", "--at", "spam=0.2"], "'--at': at without a name stands alone, got 2 of them"),
+        (
+            ["compare", "run", "--at", "much"],
+            "'--at': at must be a share or NAME=SHARE, got 'much'",
+        ),
+        (
+            ["review", "run", "--at", "0.1", "--at", "spam=0.2"],
+            "'--at': at without a name stands alone, got 2 of them",
+        ),
         (["compare", "run", "--at", "1.5"], "'--at': at must be a share between 0 and 1"),
         (["at", "run", "--prevalence", "1.5"], "shares must lie between 0 and 1"),
         (["plan", "run", "--difference", "0"], "difference must be a finite number above 0"),
-        (["plan", "run", "--difference", "0.1", "--metric", "binary/ks"], "needs the standard error of 'binary/ks'"),
+        (
+            ["plan", "run", "--difference", "0.1", "--metric", "binary/ks"],
+            "needs the standard error of 'binary/ks'",
+        ),
         (["plan", "run", "other", "run", "--difference", "0.1"], "name one RUN or two, got 3"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",

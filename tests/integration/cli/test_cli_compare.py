@@ -50,13 +50,21 @@ def filled(folder: Path, kinds: dict[str, dict[str, Any]], experiment: str = "ru
     y, runs = random_labels(N, 4), {}
     with quiet(), tracking_store(uri):
         client = mlflow.MlflowClient()
-        place = client.create_experiment(experiment, artifact_location=(folder / "artifacts").as_uri())
+        place = client.create_experiment(
+            experiment, artifact_location=(folder / "artifacts").as_uri()
+        )
         for name, kind in kinds.items():
             with mlflow.start_run(experiment_id=place, run_name=name) as run:
                 mlflow.log_params({"depth": len(runs), **kind.pop("params", {})})
                 truth = kind.pop("truth", y)
-                p = random_probabilities(truth, 4, kind.pop("skill", 1.5), kind.pop("seed", len(runs)))
-                log_evaluation(truth, y_prob=kind.pop("prob", p), **({"grouping": LEVEL, "strict": True} | kind))
+                p = random_probabilities(
+                    truth, 4, kind.pop("skill", 1.5), kind.pop("seed", len(runs))
+                )
+                log_evaluation(
+                    truth,
+                    y_prob=kind.pop("prob", p),
+                    **({"grouping": LEVEL, "strict": True} | kind),
+                )
             runs[name] = str(run.info.run_id)
     return Filled(uri, client, runs)
 
@@ -82,7 +90,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Filled:
     for number in range(12):
         name = f"unjudged {number}"
         made.runs[name] = made.client.create_run(experiment, run_name=name).info.run_id
-    place = {name: folder / "artifacts" / made.runs[name] / "artifacts" for name in ("damaged", "newer")}
+    place = {
+        name: folder / "artifacts" / made.runs[name] / "artifacts" for name in ("damaged", "newer")
+    }
     (place["damaged"] / "cmtrack_evaluation.json").write_text("{")
     newer = place["newer"] / "cmtrack_evaluation.json"
     newer.write_text(json.dumps(json.loads(newer.read_text()) | {"schema": 99}))
@@ -100,7 +110,9 @@ def run(store: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "parity.yaml").write_text(PARITY)
 
-    def invoke(command: str, *arguments: str, width: int = 120, uri: str | None = store.uri) -> Result:
+    def invoke(
+        command: str, *arguments: str, width: int = 120, uri: str | None = store.uri
+    ) -> Result:
         monkeypatch.setenv("COLUMNS", str(width))
         given = [store.runs.get(argument, argument) for argument in arguments]
         where = [] if uri is None else ["--tracking-uri", uri]
@@ -131,7 +143,11 @@ def refused(result: Result, code: int) -> str:
 
 def row(text: str, name: str) -> str:
     """The line of a table that begins with a rank and this name."""
-    found = [line for line in text.splitlines() if line.split(maxsplit=1)[1:] and line.split()[0].isdigit()]
+    found = [
+        line
+        for line in text.splitlines()
+        if line.split(maxsplit=1)[1:] and line.split()[0].isdigit()
+    ]
     return next(line for line in found if name in line[: 25 + len(name)])
 
 
@@ -151,21 +167,32 @@ def test_a_table_says_who_leads_and_who_is_behind(run: Any, store: Filled) -> No
         assert part in text
     first, last = direct.runs[0], direct.runs[-1]
     assert "chosen" in row(text, first.name)
-    assert f"{first.value:.3f} [{first.interval[0]:.3f}, {first.interval[1]:.3f}]" in row(text, first.name)
+    assert f"{first.value:.3f} [{first.interval[0]:.3f}, {first.interval[1]:.3f}]" in row(
+        text, first.name
+    )
     assert last.name == "poor"
     assert "ruled out" in row(text, "poor")
-    shown = f"{last.difference:.3f} [{last.difference_low:.3f}, {last.difference_high:.3f}]".replace("-", "−")
+    shown = (
+        f"{last.difference:.3f} [{last.difference_low:.3f}, {last.difference_high:.3f}]".replace(
+            "-", "−"
+        )
+    )
     assert shown in row(text, "poor")
     assert "[red]fair[/red]" in row(text, "fair")
 
 
 @pytest.mark.parametrize("width", [70, 80, 100, 120, 200])
-@pytest.mark.parametrize("rank_by", [(), ("--rank-by", "binary/roc_auc", "--rank-by", "multiclass/accuracy")])
-def test_a_narrow_terminal_gets_fewer_columns(run: Any, width: int, rank_by: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "rank_by", [(), ("--rank-by", "binary/roc_auc", "--rank-by", "multiclass/accuracy")]
+)
+def test_a_narrow_terminal_gets_fewer_columns(
+    run: Any, width: int, rank_by: tuple[str, ...]
+) -> None:
     text = ok(run("compare", *THREE, *rank_by, width=width)).stdout
     assert max(map(len, text.splitlines())) <= width
     assert "status" in text
-    if not rank_by:  # of the interval and the p-value of a status at least one stays; single intervals go first
+    # of the interval and the p-value of a status at least one stays; single intervals go first
+    if not rank_by:
         assert text.count("[95 % interval]") == (2 if width >= 100 else 1)
         table, _, hidden = text.partition("The terminal is too narrow to show: ")
         assert "from the best other" in table
@@ -187,11 +214,19 @@ def test_what_is_not_ranked_is_listed_by_its_reason(run: Any) -> None:
 
 def test_runs_of_different_data_get_rankings_of_their_own(run: Any) -> None:
     text = ok(run("compare", "good", "poor", "elsewhere")).stdout
-    headings = [line for line in text.splitlines() if line.startswith("Ranking ") and ", by " in line]
+    headings = [
+        line for line in text.splitlines() if line.startswith("Ranking ") and ", by " in line
+    ]
     assert len(headings) == 2
-    assert headings[0].startswith("Ranking 1 of 2: 2 runs on 240 samples, by binary/matthews_corrcoef")
-    assert headings[1].startswith("Ranking 2 of 2: 1 run on 180 samples, by binary/matthews_corrcoef")
-    assert not any(word in heading for heading in headings for word in ("classes", "weight", "grouping"))
+    assert headings[0].startswith(
+        "Ranking 1 of 2: 2 runs on 240 samples, by binary/matthews_corrcoef"
+    )
+    assert headings[1].startswith(
+        "Ranking 2 of 2: 1 run on 180 samples, by binary/matthews_corrcoef"
+    )
+    assert not any(
+        word in heading for heading in headings for word in ("classes", "weight", "grouping")
+    )
     assert text.index("good") < text.index(headings[1])
     alone = text[text.index(headings[1]) :]
     assert "difference" not in alone
@@ -205,7 +240,9 @@ def test_a_run_without_predictions_is_compared_without_pairing(run: Any) -> None
 
 
 def test_a_pareto_front(run: Any) -> None:
-    front = ok(run("compare", *THREE, "--rank-by", "binary/roc_auc", "--rank-by", "prevalence/bias")).stdout
+    front = ok(
+        run("compare", *THREE, "--rank-by", "binary/roc_auc", "--rank-by", "prevalence/bias")
+    ).stdout
     for part in ("the Pareto front of binary/roc_auc, prevalence/bias", "chosen"):
         assert part in front
 
@@ -273,7 +310,15 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         for place, (model, skill) in enumerate({"forest": 2.5, "stump": 0.3}.items())
     }
     folds = filled(tmp_path, kinds)
-    asked = (*ALL, "--block", "params.fold", "--model", "params.model", "--rank-by", "multiclass/accuracy")
+    asked = (
+        *ALL,
+        "--block",
+        "params.fold",
+        "--model",
+        "params.model",
+        "--rank-by",
+        "multiclass/accuracy",
+    )
     for width in (70, 120):
         text = ok(run("compare", *asked, uri=folds.uri, width=width)).stdout
         assert "2 models over 4 folds, by multiclass/accuracy" in text
@@ -296,8 +341,16 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         ((*ALL, "--prefix", "../"), 2, "prefix must start with"),
         ((*ALL, "--rank-by", "binary/rocauc"), 2, "did you mean 'binary/roc_auc'"),
         ((*ALL, "--rank-by", "binary/tp"), 2, "no better or worse"),
-        ((*ALL, "--rank-by", "binary/f1=1", "--rank-by", "binary/roc_auc=2"), 2, "rank by one metric, or by a cost"),
-        ((*ALL, "--rank-by", "class/7/recall"), 1, "no run has the metric 'class/7/recall'; did you mean"),
+        (
+            (*ALL, "--rank-by", "binary/f1=1", "--rank-by", "binary/roc_auc=2"),
+            2,
+            "rank by one metric, or by a cost",
+        ),
+        (
+            (*ALL, "--rank-by", "class/7/recall"),
+            1,
+            "no run has the metric 'class/7/recall'; did you mean",
+        ),
         ((*ALL, "--require", "binary/recall => 1"), 2, "at character 15"),
         ((*ALL, "--require", "binary/recall > x"), 2, "expected a number after '>' (character 16)"),
         ((*ALL, "--require", "binary/recal > 1"), 2, "did you mean 'binary/recall'"),
@@ -315,7 +368,9 @@ def test_models_over_folds(run: Any, tmp_path: Path) -> None:
         (("good", "--csv", "missing/x.csv"), 1, "missing/x.csv cannot be written: "),
     ],
 )
-def test_bad_input_is_one_sentence(run: Any, arguments: tuple[str, ...], code: int, says: str) -> None:
+def test_bad_input_is_one_sentence(
+    run: Any, arguments: tuple[str, ...], code: int, says: str
+) -> None:
     if arguments == ("damaged",):  # it was found and cannot be read: that is said, in no ranking
         text = " ".join(ok(run("compare", *arguments)).stdout.split())
         assert "damaged" in text.split("Not ranked:")[1]
@@ -325,9 +380,14 @@ def test_bad_input_is_one_sentence(run: Any, arguments: tuple[str, ...], code: i
 
 @pytest.mark.parametrize("command", ["compare", "review", "regroup", "gate"])
 def test_a_silent_server_is_said_at_once(run: Any, command: str) -> None:
-    options = {"regroup": ("--grouping", "parity.yaml"), "gate": ("--require", "binary/f1 > 0")}.get(command, ())
+    options = {
+        "regroup": ("--grouping", "parity.yaml"),
+        "gate": ("--require", "binary/f1 > 0"),
+    }.get(command, ())
     start = time.monotonic()
-    said = refused(run(command, "x", *options, uri="http://127.0.0.1:9"), 2 if command == "gate" else 1)
+    said = refused(
+        run(command, "x", *options, uri="http://127.0.0.1:9"), 2 if command == "gate" else 1
+    )
     assert "does not answer" in said
     assert time.monotonic() - start < 15
     assert "MLFLOW_TRACKING_URI" not in os.environ
@@ -374,7 +434,9 @@ def test_a_review_is_logged(run: Any, tmp_path: Path) -> None:
         (("--log", "--registered-model", "x"), "--registered-model needs --alias"),
     ],
 )
-def test_a_review_refuses_what_it_cannot_do(run: Any, tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+def test_a_review_refuses_what_it_cannot_do(
+    run: Any, tmp_path: Path, arguments: tuple[str, ...], says: str
+) -> None:
     assert says in refused(run("review", *THREE, *arguments), 2)
     assert not list(tmp_path.glob("review*"))
 
@@ -383,18 +445,24 @@ def test_a_review_refuses_what_it_cannot_do(run: Any, tmp_path: Path, arguments:
 
 
 def test_regroup_writes_beside_what_is_there(run: Any, tmp_path: Path) -> None:
-    own = filled(tmp_path, {"good": {"skill": 2.0}, "poor": {"skill": 0.2}, "old": {"predictions": False}})
+    own = filled(
+        tmp_path, {"good": {"skill": 2.0}, "poor": {"skill": 0.2}, "old": {"predictions": False}}
+    )
     experiment = own.client.get_experiment_by_name("runs").experiment_id
     own.client.create_run(experiment, run_name="bare")
     asked = (*ALL, "--grouping", "parity.yaml")
     planned = ok(run("regroup", *asked, "--dry-run", uri=own.uri)).stdout
-    assert "3 of 4 runs would be regrouped under the prefix 'parity_'; nothing was written." in planned
+    assert (
+        "3 of 4 runs would be regrouped under the prefix 'parity_'; nothing was written." in planned
+    )
     before = own.client.get_run(own.runs["good"]).data.metrics
     assert not any(name.startswith("parity_") for name in before)
 
     for width in (70, 120):
         text = ok(run("regroup", *asked, uri=own.uri, width=width)).stdout
-        assert max(len(line) for line in text.splitlines() if "cmtrack compare" not in line) <= width
+        assert (
+            max(len(line) for line in text.splitlines() if "cmtrack compare" not in line) <= width
+        )
         assert "“bare”: it has no evaluation" in text
     after = own.client.get_run(own.runs["good"]).data.metrics
     shown = f"{before[MCC]:.3f} → {after[f'parity_{MCC}']:.3f}"
@@ -404,7 +472,16 @@ def test_regroup_writes_beside_what_is_there(run: Any, tmp_path: Path) -> None:
     assert "(1 of 3 runs)" in text
     ranked = ok(run("compare", *ALL, "--prefix", "parity_", uri=own.uri)).stdout
     assert "chosen" in row(ranked, "good")
-    only_poor = (own.runs["poor"], "--grouping", "parity.yaml", "--positive", "even", "--prefix", "p/", "--json")
+    only_poor = (
+        own.runs["poor"],
+        "--grouping",
+        "parity.yaml",
+        "--positive",
+        "even",
+        "--prefix",
+        "p/",
+        "--json",
+    )
     data = json.loads(ok(run("regroup", *only_poor, uri=own.uri)).stdout)
     assert data["prefix"] == "p/"
     assert [entry["status"] for entry in data["runs"]] == ["completed"]
@@ -422,15 +499,25 @@ def test_regroup_fails_where_every_run_is_left_out(run: Any) -> None:
     [
         (("--grouping", "parity.yaml"), 2, "name runs, or an experiment"),
         (("good",), 2, "--grouping"),
-        (("good", "--grouping", "parity.yaml", "--filter", "params.depth = '1'"), 2, "--filter chooses among"),
+        (
+            ("good", "--grouping", "parity.yaml", "--filter", "params.depth = '1'"),
+            2,
+            "--filter chooses among",
+        ),
         (("good", "--grouping", "parity.yaml", "--prefix", "../"), 2, "prefix must start with"),
-        (("good", "--grouping", "parity.yaml", "--prefix", ""), 1, "would overwrite the run's own evaluation"),
+        (
+            ("good", "--grouping", "parity.yaml", "--prefix", ""),
+            1,
+            "would overwrite the run's own evaluation",
+        ),
         (("nowhere", "--grouping", "parity.yaml"), 1, "there is no run 'nowhere'"),
         (("--experiment", "empty", "--grouping", "parity.yaml"), 1, "no run was found in "),
         (("--experiment", "nope", "--grouping", "parity.yaml"), 1, "there is no experiment 'nope'"),
     ],
 )
-def test_regroup_refuses_in_one_sentence(run: Any, arguments: tuple[str, ...], code: int, says: str) -> None:
+def test_regroup_refuses_in_one_sentence(
+    run: Any, arguments: tuple[str, ...], code: int, says: str
+) -> None:
     assert says in refused(run("regroup", *arguments), code)
 
 
@@ -440,7 +527,9 @@ def test_regroup_refuses_in_one_sentence(run: Any, arguments: tuple[str, ...], c
 def test_a_gate_passes_and_fails_by_its_exit_code(run: Any) -> None:
     passed = ok(run("gate", "good", "--against", "poor", width=200), 0)
     assert passed.stdout.startswith("Gate: passed\n“good (")
-    assert re.search(r"than the baseline in binary/matthews_corrcoef +difference 0\.\d.+ +passes", passed.stdout)
+    assert re.search(
+        r"than the baseline in binary/matthews_corrcoef +difference 0\.\d.+ +passes", passed.stdout
+    )
     failed = ok(run("gate", "poor", "--against", "good", width=200), 1)
     assert failed.stdout.startswith("Gate: failed\n“poor (")
     assert re.search(r"difference −0\..+ +fails", failed.stdout)
@@ -449,7 +538,16 @@ def test_a_gate_passes_and_fails_by_its_exit_code(run: Any) -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_a_terminal_gets_text_and_a_summary_markdown(run: Any, tmp_path: Path, width: int) -> None:
-    asked = ("gate", "good", "--against", "poor", "--require", f"{MCC}.difference.low > 0", "--summary", "s.md")
+    asked = (
+        "gate",
+        "good",
+        "--against",
+        "poor",
+        "--require",
+        f"{MCC}.difference.low > 0",
+        "--summary",
+        "s.md",
+    )
     text = ok(run(*asked, width=width), 0).stdout
     assert not re.search(r"[|`]|\*\*|#", text)
     assert max(map(len, text.splitlines())) <= width
@@ -486,7 +584,9 @@ def test_gates_are_judged_one_by_one(run: Any, store: Filled, tmp_path: Path) ->
     assert data["baseline"]["name"] == "poor"
     assert data["paired"] is True
     with tracking_store(store.uri):
-        good, poor = (cmtrack.load_evaluation(store.runs[name], rows=True) for name in ("good", "poor"))
+        good, poor = (
+            cmtrack.load_evaluation(store.runs[name], rows=True) for name in ("good", "poor")
+        )
     gap = cmtrack.paired_differences(good, poor, metrics=[MCC])[MCC]
     assert data["gates"][0]["value"] == pytest.approx(gap.low)
     summary = (tmp_path / "summary.md").read_text()
@@ -497,7 +597,9 @@ def test_gates_are_judged_one_by_one(run: Any, store: Filled, tmp_path: Path) ->
     assert (tmp_path / "summary.md").read_text().count("### Gate: failed") == 2
 
 
-def test_a_gate_at_other_shares_does_not_speak_of_the_weights_that_make_them(run: Any, tmp_path: Path) -> None:
+def test_a_gate_at_other_shares_does_not_speak_of_the_weights_that_make_them(
+    run: Any, tmp_path: Path
+) -> None:
     (tmp_path / "rule.yaml").write_text("require: ['multiclass/accuracy >= 0.5']\nat: 0.1\n")
     printed = ok(run("gate", "good", "--rule", "rule.yaml", "--summary", "s.md"), 0).stdout
     for text in (printed, (tmp_path / "s.md").read_text()):
@@ -507,10 +609,22 @@ def test_a_gate_at_other_shares_does_not_speak_of_the_weights_that_make_them(run
 
 def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
     ok(run("gate", "good", "--require", "multiclass/accuracy >= 0.5"), 0)
-    ok(run("gate", "good", "--require", "reduced/parity/accuracy > 0.3", "--grouping", "parity.yaml"), 0)
+    ok(
+        run(
+            "gate",
+            "good",
+            "--require",
+            "reduced/parity/accuracy > 0.3",
+            "--grouping",
+            "parity.yaml",
+        ),
+        0,
+    )
     failed = ok(run("gate", "constant", "--require", f"{MCC} > 0"), 1)
     assert f"{MCC} is undefined" in failed.stdout
-    unpaired = ok(run("gate", "good", "--against", "counted", "--require", f"{MCC}.difference > -1"), 0)
+    unpaired = ok(
+        run("gate", "good", "--against", "counted", "--require", f"{MCC}.difference > -1"), 0
+    )
     assert "Not compared row by row: " in unpaired.stdout
     same = ok(run("gate", "good", "--against", "good"), 0)
     assert "it is the baseline itself" in same.stdout
@@ -522,29 +636,49 @@ def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
         (("good",), "give --against, --require, or both"),
         (("good", "--require", "binary/recall.difference > 0"), "needs --against"),
         (("good", "--require", "binary/recall >"), "expected a number after"),
-        (("good", "--require", "class/9/recall > 0"), "the run has no 'class/9/recall'; did you mean"),
-        (("good", "--against", "poor", "--require", "binary/f1 > 0", "--rank-by", "binary/f1"), "give one of them"),
+        (
+            ("good", "--require", "class/9/recall > 0"),
+            "the run has no 'class/9/recall'; did you mean",
+        ),
+        (
+            ("good", "--against", "poor", "--require", "binary/f1 > 0", "--rank-by", "binary/f1"),
+            "give one of them",
+        ),
         (
             ("good", "--against", "poor", "--rank-by", "binary/f1", "--rank-by", "binary/recall"),
             "a run is checked against a baseline in one metric, got binary/f1, binary/recall: name one, or require",
         ),
         (("nowhere", "--require", "binary/recall > 0"), "there is no run 'nowhere'"),
         (("good", "--against", "nowhere"), "there is no run 'nowhere'"),
-        (("good", "--against", "models:/nothing@champion"), "there is no model 'models:/nothing@champion'"),
+        (
+            ("good", "--against", "models:/nothing@champion"),
+            "there is no model 'models:/nothing@champion'",
+        ),
         (("unjudged 1", "--require", "binary/recall > 0"), "the run holds no complete evaluation"),
         (("damaged", "--require", "binary/recall > 0"), "the run 'damaged' cannot be judged"),
         (("newer", "--against", "good"), "the run 'newer' cannot be judged"),
         (("good", "--against", "newer"), "the baseline 'newer' cannot be read"),
-        (("good", "--against", "elsewhere"), "cannot be compared: they were judged on different evaluation data"),
-        (("good", "--against", "elsewhere", "--require", f"{MCC}.difference > 0"), "cannot be compared"),
+        (
+            ("good", "--against", "elsewhere"),
+            "cannot be compared: they were judged on different evaluation data",
+        ),
+        (
+            ("good", "--against", "elsewhere", "--require", f"{MCC}.difference > 0"),
+            "cannot be compared",
+        ),
         (
             ("constant", "--against", "good"),
             f"'constant' cannot be judged: {MCC} is undefined: it predicts only “low”; ",
         ),
-        (("good", "--require", "binary/f1 > 0", "--summary", "missing/summary.md"), "cannot be written"),
+        (
+            ("good", "--require", "binary/f1 > 0", "--summary", "missing/summary.md"),
+            "cannot be written",
+        ),
     ],
 )
-def test_what_cannot_be_judged_has_its_own_exit_code(run: Any, arguments: tuple[str, ...], says: str) -> None:
+def test_what_cannot_be_judged_has_its_own_exit_code(
+    run: Any, arguments: tuple[str, ...], says: str
+) -> None:
     assert says in refused(run("gate", *arguments), 2)
 
 
@@ -552,13 +686,20 @@ def test_a_gate_against_the_champion(run: Any, tmp_path: Path) -> None:
     own = filled(tmp_path, {"good": {"skill": 2.0}, "poor": {"skill": 0.2}})
     source = own.client.get_run(own.runs["good"]).info.artifact_uri
     own.client.create_registered_model("party")
-    version = own.client.create_model_version("party", source=source, run_id=own.runs["good"]).version
+    version = own.client.create_model_version(
+        "party", source=source, run_id=own.runs["good"]
+    ).version
     own.client.set_registered_model_alias("party", "champion", version)
     champion = ("--against", "models:/party@champion")
     failed = ok(run("gate", own.runs["poor"], *champion, uri=own.uri), 1)
     assert f" against “good ({own.runs['good'][:8]})”, 240 samples." in failed.stdout
-    assert "it is the baseline itself" in ok(run("gate", own.runs["good"], *champion, uri=own.uri)).stdout
-    predictions = tmp_path / "artifacts" / own.runs["good"] / "artifacts" / "cmtrack_predictions.parquet"
+    assert (
+        "it is the baseline itself"
+        in ok(run("gate", own.runs["good"], *champion, uri=own.uri)).stdout
+    )
+    predictions = (
+        tmp_path / "artifacts" / own.runs["good"] / "artifacts" / "cmtrack_predictions.parquet"
+    )
     predictions.write_bytes(b"no parquet")
     unpaired = ok(run("gate", own.runs["poor"], *champion, uri=own.uri), 1)
     assert "Note: good: compared without its predictions by row" in unpaired.stdout
@@ -585,7 +726,9 @@ def test_help_loads_nothing_heavy(command: str, tmp_path: Path) -> None:
         "heavy = {'mlflow', 'pandas', 'sklearn', 'matplotlib', 'numpy', 'scipy', 'rich'} & set(sys.modules)\n"
         "print(sorted(heavy), len(out.getvalue()) > 100)\n"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    }
     done = subprocess.run(
         [sys.executable, "-c", code, command, "--help"],
         capture_output=True,
@@ -598,20 +741,41 @@ def test_help_loads_nothing_heavy(command: str, tmp_path: Path) -> None:
 
 
 def test_the_package_runs_as_a_module(tmp_path: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    }
     command = [sys.executable, "-m", "cmtrack", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=True)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=True
+    )
     assert done.stdout.startswith("Usage: python -m cmtrack [OPTIONS] COMMAND [ARGS]...\n")
     assert "\n  evaluate " in done.stdout
 
 
 def test_the_list_of_commands_has_whole_sentences(run: Any) -> None:
-    listed = CliRunner().invoke(main, ["--help"], terminal_width=80).stdout.partition("Commands:\n")[2].splitlines()
+    listed = (
+        CliRunner()
+        .invoke(main, ["--help"], terminal_width=80)
+        .stdout.partition("Commands:\n")[2]
+        .splitlines()
+    )
     assert len(listed) == len(main.commands)
     assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
 
 
-NAMES = ("Experiment", "Metric", "Baseline", "Prefix", "Runs", "File", "Its", "The", "What", "Repeated", "YAML")
+NAMES = (
+    "Experiment",
+    "Metric",
+    "Baseline",
+    "Prefix",
+    "Runs",
+    "File",
+    "Its",
+    "The",
+    "What",
+    "Repeated",
+    "YAML",
+)
 
 
 @pytest.mark.parametrize("command", ["compare", "review", "gate", "verify"])

@@ -36,7 +36,11 @@ texts = ["custom/distance"]
 BESIDE = "import numpy as np\nSTEPS = np.abs(np.subtract.outer(np.arange(4), np.arange(4)))\n"
 STEPS = np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
 DISTANCE = Metric(
-    "custom/distance", lambda counts: (counts * STEPS).sum() / counts.sum(), better="lower", low=0, high=3
+    "custom/distance",
+    lambda counts: (counts * STEPS).sum() / counts.sum(),
+    better="lower",
+    low=0,
+    high=3,
 )
 WAY = "--metrics FILE.py:NAME"
 DIFFERENCE = ("--require", "custom/distance.difference.high <= 0.05")
@@ -53,12 +57,16 @@ def store(tmp_path_factory, undrawn):
         client = mlflow.MlflowClient()
         place = client.create_experiment("runs", artifact_location=(folder / "artifacts").as_uri())
         for seed, (name, skill) in enumerate({"good": 2.2, "fair": 1.9, "plain": 1.5}.items()):
-            with mlflow.start_run(experiment_id=place, run_name=name, tags={"job": f"{seed}"}) as run:
+            with mlflow.start_run(
+                experiment_id=place, run_name=name, tags={"job": f"{seed}"}
+            ) as run:
                 log_evaluation(
-                    y, y_prob=random_probabilities(y, 4, skill, seed), strict=True,
+                    y,
+                    y_prob=random_probabilities(y, 4, skill, seed),
+                    strict=True,
                     extra_metrics=[] if name == "plain" else [DISTANCE],
                     segments={"side": np.where(np.arange(240) % 2, "left", "right")},
-                )  # fmt: skip
+                )
             runs[name] = str(run.info.run_id)
         with mlflow.start_run(experiment_id=place, run_name="unjudged", tags={"job": "0"}):
             pass
@@ -79,7 +87,9 @@ def run(store, tmp_path, monkeypatch):
 
     def invoke(command: str, *words: str) -> Result:
         given = [runs.get(word, word) for word in words]
-        done = CliRunner().invoke(main, [command, *given, "--tracking-uri", uri], env={"COLUMNS": "200"})
+        done = CliRunner().invoke(
+            main, [command, *given, "--tracking-uri", uri], env={"COLUMNS": "200"}
+        )
         assert "Traceback" not in done.output
         return done
 
@@ -99,7 +109,8 @@ def refusal(done: Result) -> str:
 def test_a_ranking_by_a_metric_of_ones_own_has_its_direction_from_the_evaluations(run, store):
     done = data(run("compare", "fair", "good", "plain", "--rank-by", "custom/distance", "--json"))
     ranked = done["rankings"][0]["runs"]
-    assert [one["run_id"] for one in ranked] == [store[1]["good"], store[1]["fair"]]  # the least is the best
+    # the least is the best
+    assert [one["run_id"] for one in ranked] == [store[1]["good"], store[1]["fair"]]
     assert done["criterion"]["better"] == "lower"
     values = [one["value"] for one in ranked]
     assert values == sorted(values)
@@ -112,25 +123,48 @@ def test_a_ranking_by_a_metric_of_ones_own_has_its_direction_from_the_evaluation
 def test_rankings_in_the_shell_are_those_of_python_with_the_functions(run, store, name):
     uri, runs = store
     with tracking_store(uri):
-        direct = compare([*runs.values()], rank_by="custom/distance", extra_metrics=[DISTANCE], against=runs["plain"])
+        direct = compare(
+            [*runs.values()],
+            rank_by="custom/distance",
+            extra_metrics=[DISTANCE],
+            against=runs["plain"],
+        )
     done = run(
-        "compare", *runs, "--rank-by", "custom/distance", "--against", "plain", "--json", "--metrics", f"own.py:{name}"
+        "compare",
+        *runs,
+        "--rank-by",
+        "custom/distance",
+        "--against",
+        "plain",
+        "--json",
+        "--metrics",
+        f"own.py:{name}",
     )
     ours, theirs = data(done), direct.to_dict()
     assert "executed" in done.stderr
     assert ours["rankings"] == json.loads(json.dumps(theirs["rankings"]))
     assert len(ours["rankings"][0]["runs"]) == 3  # also of the run that was logged without
-    assert "Not compared row by row" not in run("compare", "good", "fair", "--metrics", "own.py:both").stdout
+    assert (
+        "Not compared row by row"
+        not in run("compare", "good", "fair", "--metrics", "own.py:both").stdout
+    )
 
 
 def test_gates_in_the_shell_are_those_of_python_with_the_functions(run, store):
     uri, runs = store
     with tracking_store(uri):
-        good, fair, plain = (load_evaluation(one, rows=True, extra_metrics=[DISTANCE]) for one in runs.values())
+        good, fair, plain = (
+            load_evaluation(one, rows=True, extra_metrics=[DISTANCE]) for one in runs.values()
+        )
     gap = paired_differences(plain, good, metrics=["custom/distance"])["custom/distance"]
-    for tested, base, evaluations in (("good", "fair", (good, fair)), ("plain", "good", (plain, good))):
+    for tested, base, evaluations in (
+        ("good", "fair", (good, fair)),
+        ("plain", "good", (plain, good)),
+    ):
         for asked in (DIFFERENCE, ("--rank-by", "custom/distance")):
-            done = run("gate", tested, "--against", base, *asked, "--metrics", "own.py:distance", "--json")
+            done = run(
+                "gate", tested, "--against", base, *asked, "--metrics", "own.py:distance", "--json"
+            )
             ruled = {"require": asked[1:]} if asked is DIFFERENCE else {"rank_by": asked[1]}
             verdict = judge(*evaluations, **ruled)
             assert done.exit_code == (0 if verdict.passed else 1), done.output
@@ -153,7 +187,9 @@ def test_gates_in_the_shell_are_those_of_python_with_the_functions(run, store):
     ],
     ids=["difference", "ranked", "segments", "absent", "regrouped", "command"],
 )
-def test_what_needs_a_function_that_is_not_at_hand_is_not_decided_and_the_way_out_is_named(run, tmp_path, words):
+def test_what_needs_a_function_that_is_not_at_hand_is_not_decided_and_the_way_out_is_named(
+    run, tmp_path, words
+):
     (tmp_path / "two.yaml").write_text("groups: {low: [0, 1], high: [2, 3]}\n")
     assert WAY in refusal(run(*words))
     assert run(*words, "--metrics", "own.py:both").exit_code == 0
@@ -168,7 +204,10 @@ def test_a_gate_that_needs_no_function_is_decided_by_the_numbers_of_the_run(run)
     ("given", "words"),
     [
         ("absent.py:distance", "absent.py cannot be executed: FileNotFoundError"),
-        ("broken.py:distance", "broken.py cannot be executed: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        (
+            "broken.py:distance",
+            "broken.py cannot be executed: ModuleNotFoundError: No module named 'nowhere_at_all'",
+        ),
         ("ends.py:distance", "ends.py cannot be executed: SystemExit"),
         ("nowhere.at_all:distance", "nowhere.at_all cannot be executed: ModuleNotFoundError"),
         ("own.py:distanz", "own.py has no 'distanz'; its metrics are distance, spread"),
@@ -189,7 +228,14 @@ def test_a_file_that_gives_no_metrics_is_refused_with_the_reason(run, given, wor
 
 def test_several_files_and_modules_are_taken_and_one_name_is_taken_once(run, tmp_path):
     (tmp_path / "a_module_of_the_tests.py").write_text(FILE)
-    words = ("gate", "plain", "--require", "custom/distance <= 1", "--require", "custom/spread <= 2")
+    words = (
+        "gate",
+        "plain",
+        "--require",
+        "custom/distance <= 1",
+        "--require",
+        "custom/spread <= 2",
+    )
     assert run(*words, "--metrics", "own.py:distance", "--metrics", "own.py:spread").exit_code == 0
     assert run(*words, "--metrics", "a_module_of_the_tests:both").exit_code == 0
     twice = run(*words, "--metrics", "own.py:both", "--metrics", "own.py:distance")
@@ -198,11 +244,15 @@ def test_several_files_and_modules_are_taken_and_one_name_is_taken_once(run, tmp
 
 def test_a_review_names_the_file_to_make_it_again(run, tmp_path):
     words = ("good", "fair", "--rank-by", "custom/distance", "--metrics", "own.py:both")
-    assert run("review", *words, "--output", "review.html", "--output", "review.json").exit_code == 0
+    assert (
+        run("review", *words, "--output", "review.html", "--output", "review.json").exit_code == 0
+    )
     page = (tmp_path / "review.html").read_text()
     assert "--metrics own.py:both" in page
     assert "extra_metrics=extra_metrics" in page
-    assert json.loads((tmp_path / "review.json").read_text())["how"]["extra_metrics"] == ["own.py:both"]
+    assert json.loads((tmp_path / "review.json").read_text())["how"]["extra_metrics"] == [
+        "own.py:both"
+    ]
     assert run("review", *words[:4], "--output", "plain.html").exit_code == 0
     assert "--metrics own.py" not in (tmp_path / "plain.html").read_text()
 
@@ -212,7 +262,9 @@ def test_a_review_made_in_python_says_which_metrics_were_given(store, tmp_path):
     from cmtrack.report.review.reproduce import command_line, python_snippet
 
     with tracking_store(uri):
-        comparison = compare([runs["good"], runs["fair"]], rank_by="custom/distance", extra_metrics=[DISTANCE])
+        comparison = compare(
+            [runs["good"], runs["fair"]], rank_by="custom/distance", extra_metrics=[DISTANCE]
+        )
     assert "extra_metrics = […]  # the Metrics of 'custom/distance'" in python_snippet(comparison)
     assert "# FILE.py:NAME holds the metrics 'custom/distance'" in command_line(comparison)
     assert "--metrics FILE.py:NAME" in command_line(comparison)
@@ -233,24 +285,46 @@ def test_the_newest_run_is_the_last_finished_one_with_an_evaluation_and_is_named
     assert data(done)["run"]["run_id"] == runs["good"]
     for command in ("show", "threshold"):
         more = ("--maximize", "binary/recall") if command == "threshold" else ()
-        done = run(command, "--latest", "--experiment", "runs", "--filter", "tags.job = '1'", *more, "--json")
+        done = run(
+            command,
+            "--latest",
+            "--experiment",
+            "runs",
+            "--filter",
+            "tags.job = '1'",
+            *more,
+            "--json",
+        )
         assert f"The newest run is {runs['fair']}" in done.stderr
     assert run("gate", "--latest", *require[:3], "multiclass/accuracy > 0.99").exit_code == 1
 
 
-@pytest.mark.parametrize("words", [(), ("--require", "multiclass/accuracy >"), ("--against", "x", "--rank-by", "a=b")])
+@pytest.mark.parametrize(
+    "words", [(), ("--require", "multiclass/accuracy >"), ("--against", "x", "--rank-by", "a=b")]
+)
 def test_a_gate_that_cannot_judge_asks_no_store(run, words):
-    assert "The newest run is" not in refusal(run("gate", "--latest", "--experiment", "runs", *words))
+    assert "The newest run is" not in refusal(
+        run("gate", "--latest", "--experiment", "runs", *words)
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--latest", "--experiment", "empty"), "no finished run with an evaluation in 'empty'; `cmtrack push` sends"),
-        (("--latest", "--experiment", "runs", "--filter", "tags.job = '7'"), "that matches \"tags.job = '7'\""),
+        (
+            ("--latest", "--experiment", "empty"),
+            "no finished run with an evaluation in 'empty'; `cmtrack push` sends",
+        ),
+        (
+            ("--latest", "--experiment", "runs", "--filter", "tags.job = '7'"),
+            "that matches \"tags.job = '7'\"",
+        ),
         (("--latest", "--experiment", "runs", "--prefix", "val/"), "under the prefix 'val/'"),
         (("--latest", "--experiment", "run"), "there is no experiment 'run'"),
-        (("--latest", "--experiment", "runs", "--filter", "tags.job = = 7"), "the tracking store refused the search"),
+        (
+            ("--latest", "--experiment", "runs", "--filter", "tags.job = = 7"),
+            "the tracking store refused the search",
+        ),
         (("--latest", "good"), "name a RUN, or take the newest with --latest"),
         ((), "name a RUN, or take the newest with --latest"),
         (("good", "--experiment", "runs"), "--experiment and --filter go with --latest"),

@@ -50,7 +50,10 @@ def test_what_waits_is_listed_and_sent(waiting, store):
     code, text = call("push")
     assert code == 1  # its store does not answer, and the other was meant for none
     assert "kept (the tracking server 127.0.0.1:9 does not answer" in text
-    assert "kept (it was meant for no run: name an experiment for it (--experiment NAME, or experiment_name=))" in text
+    assert (
+        "kept (it was meant for no run: name an experiment for it (--experiment NAME, or experiment_name=))"
+        in text
+    )
     assert "0 of 2 sent." in text
     code, text = call("push", "--tracking-uri", store.tracking_uri, "--experiment", "e")
     assert code == 0, text
@@ -86,5 +89,7 @@ def test_a_damaged_entry_and_inputs_are_named(waiting, store):
 
 def test_another_folder(waiting, tmp_path, store):
     Path("cmtrack_spool").rename(tmp_path / "elsewhere")
-    _, text = call("push", "--folder", str(tmp_path / "elsewhere"), "--tracking-uri", store.tracking_uri)
+    _, text = call(
+        "push", "--folder", str(tmp_path / "elsewhere"), "--tracking-uri", store.tracking_uri
+    )
     assert "1 of 2 sent." in text

@@ -17,7 +17,9 @@ from cmtrack.report.review.page import choices
 from support.problems import random_models
 
 LABELS = np.array(["ant", "bee's", 'c"at'])
-GROUPING = Grouping({"insects": LABELS[:2].tolist(), "others": LABELS[2:].tolist()}, positive="insects")
+GROUPING = Grouping(
+    {"insects": LABELS[:2].tolist(), "others": LABELS[2:].tolist()}, positive="insects"
+)
 TOOL = f"{shlex.quote(sys.executable)} -c 'from cmtrack.cli import main; main()'"
 RANKED_BY = {
     "Another metric": "multiclass/balanced_accuracy",
@@ -29,19 +31,29 @@ RANKED_BY = {
 
 
 @pytest.mark.slow
-def test_the_commands_and_the_python_of_stored_runs_give_the_same_numbers(store, undrawn, tmp_path, capsys):
+def test_the_commands_and_the_python_of_stored_runs_give_the_same_numbers(
+    store, undrawn, tmp_path, capsys
+):
     ids = []
     y, models = random_models((1.6, 1.7, 0.9), n=300, k=3)
     for k, scores in enumerate(models):
         with mlflow.start_run(run_name=f"run {k}") as run:
-            log_evaluation(LABELS[y], y_prob=scores, labels=list(LABELS), grouping=GROUPING, segments={"side": y % 2})
+            log_evaluation(
+                LABELS[y],
+                y_prob=scores,
+                labels=list(LABELS),
+                grouping=GROUPING,
+                segments={"side": y % 2},
+            )
             ids.append(run.info.run_id)
     questions = {question["title"]: question for question in choices(compare(ids))["questions"]}
     assert list(questions) == [*RANKED_BY, "Another threshold"]
     for title, metric in RANKED_BY.items():
         command = questions[title]["command"]
         assert f"--tracking-uri {shlex.quote(mlflow.get_tracking_uri())}" in command
-        text = command.replace("cmtrack review", f"{TOOL} review").replace("review.html", "review.json")
+        text = command.replace("cmtrack review", f"{TOOL} review").replace(
+            "review.html", "review.json"
+        )
         subprocess.run(["bash", "-euc", text], check=True, cwd=tmp_path, capture_output=True)
         found = json.loads((tmp_path / "review.json").read_text())
         space: dict = {}
@@ -54,6 +66,10 @@ def test_the_commands_and_the_python_of_stored_runs_give_the_same_numbers(store,
     exec(questions["Another threshold"]["python"], {})
     lines = capsys.readouterr().out.splitlines()
     assert sorted(re.split(r" \{", line)[0] for line in lines) == ["run 0", "run 1", "run 2"]
-    text = questions["Another threshold"]["command"].replace("cmtrack threshold", f"{TOOL} threshold")
-    shown = subprocess.run(["bash", "-euc", text], check=True, cwd=tmp_path, capture_output=True, text=True).stdout
+    text = questions["Another threshold"]["command"].replace(
+        "cmtrack threshold", f"{TOOL} threshold"
+    )
+    shown = subprocess.run(
+        ["bash", "-euc", text], check=True, cwd=tmp_path, capture_output=True, text=True
+    ).stdout
     assert "threshold" in shown

@@ -49,7 +49,9 @@ def plugin(store):
 def frame(seven_classes):
     """Labels, predictions and probabilities as a frame."""
     y, p = seven_classes
-    return pd.DataFrame(p, columns=COLUMNS).assign(y=y, predicted=p.argmax(axis=1), weight=1.0 + y % 2)
+    return pd.DataFrame(p, columns=COLUMNS).assign(
+        y=y, predicted=p.argmax(axis=1), weight=1.0 + y % 2
+    )
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +66,14 @@ def static(data, **options):
     """A static evaluation of `frame`."""
     config = {"y_prob": "p_*", "grouping": LEVEL} | options.pop("config", {})
     return mlflow_evaluate(
-        data=data, targets="y", predictions="predicted", model_type="classifier",
-        evaluators=["cmtrack"], evaluator_config={"cmtrack": config}, **options,
-    )  # fmt: skip
+        data=data,
+        targets="y",
+        predictions="predicted",
+        model_type="classifier",
+        evaluators=["cmtrack"],
+        evaluator_config={"cmtrack": config},
+        **options,
+    )
 
 
 def only_run(client):
@@ -75,7 +82,11 @@ def only_run(client):
 
 
 def headline(evaluation):
-    return {n: evaluation.metrics[n] for n in evaluation.headline if math.isfinite(evaluation.metrics[n])}
+    return {
+        n: evaluation.metrics[n]
+        for n in evaluation.headline
+        if math.isfinite(evaluation.metrics[n])
+    }
 
 
 # -- when it runs --------------------------------------------------------------------------------------------
@@ -94,13 +105,20 @@ def headline(evaluation):
 )
 def test_nobody_who_did_not_ask_gets_it(store, frame, config):
     mlflow_evaluate(
-        data=frame[["y", "predicted"]], targets="y", predictions="predicted", model_type="classifier",
+        data=frame[["y", "predicted"]],
+        targets="y",
+        predictions="predicted",
+        model_type="classifier",
         evaluator_config=config,
-    )  # fmt: skip
+    )
     run = only_run(store)
     assert "accuracy_score" in run.data.metrics
-    assert not [name for name in {**run.data.metrics, **run.data.tags} if "/" in name or "cmtrack" in name]
-    assert not [item.path for item in store.list_artifacts(run.info.run_id) if "cmtrack" in item.path]
+    assert not [
+        name for name in {**run.data.metrics, **run.data.tags} if "/" in name or "cmtrack" in name
+    ]
+    assert not [
+        item.path for item in store.list_artifacts(run.info.run_id) if "cmtrack" in item.path
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,10 +135,16 @@ def test_nobody_who_did_not_ask_gets_it(store, frame, config):
 )
 def test_asked_for_by_name_or_by_configuration(store, frame, evaluators, config):
     result = mlflow_evaluate(
-        data=frame[["y", "predicted"]], targets="y", predictions="predicted", model_type="classifier",
-        evaluators=evaluators, evaluator_config=config,
-    )  # fmt: skip
-    expected = headline(evaluate(frame["y"], frame["predicted"], grouping=LEVEL if config else None))
+        data=frame[["y", "predicted"]],
+        targets="y",
+        predictions="predicted",
+        model_type="classifier",
+        evaluators=evaluators,
+        evaluator_config=config,
+    )
+    expected = headline(
+        evaluate(frame["y"], frame["predicted"], grouping=LEVEL if config else None)
+    )
     logged = only_run(store).data.metrics
     assert expected.items() <= logged.items()
     assert expected.items() <= result.metrics.items()
@@ -130,15 +154,21 @@ def test_asked_for_by_name_or_by_configuration(store, frame, evaluators, config)
 def test_a_regressor_is_not_for_cmtrack(frame):
     with pytest.raises(MlflowException, match="could not be evaluated by any"):
         mlflow_evaluate(
-            data=frame, targets="y", predictions="predicted", model_type="regressor", evaluators="cmtrack"
-        )  # fmt: skip
+            data=frame,
+            targets="y",
+            predictions="predicted",
+            model_type="regressor",
+            evaluators="cmtrack",
+        )
 
 
 def test_the_installed_package_registers_it():
     found = metadata.entry_points(group="mlflow.model_evaluator", name="cmtrack")
     if not found:
         pytest.skip("cmtrack runs from its folder here, it is not installed")
-    assert {entry.value for entry in found} == {"cmtrack_integrations.mlflow_evaluator:CmtrackEvaluator"}
+    assert {entry.value for entry in found} == {
+        "cmtrack_integrations.mlflow_evaluator:CmtrackEvaluator"
+    }
     assert isinstance(registry.get_evaluator("cmtrack"), CmtrackEvaluator)
 
 
@@ -150,8 +180,13 @@ def test_the_module_that_mlflow_loads_is_trivial():
         "print([name for name in set(sys.modules) - before if not name.startswith('cmtrack')])\n"
         "print(sorted(name for name in sys.modules if name.startswith('cmtrack')))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.splitlines()[-2:] == ["[]", "['cmtrack_integrations', 'cmtrack_integrations.mlflow_evaluator']"]
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines()[-2:] == [
+        "[]",
+        "['cmtrack_integrations', 'cmtrack_integrations.mlflow_evaluator']",
+    ]
 
 
 # -- static predictions --------------------------------------------------------------------------------------
@@ -160,7 +195,9 @@ def test_the_module_that_mlflow_loads_is_trivial():
 def test_static_predictions_give_the_evaluation_of_the_same_arrays(store, frame):
     result = static(frame)
     run = only_run(store)
-    expected = evaluate(frame["y"], frame["predicted"], y_prob=frame[COLUMNS].to_numpy(), grouping=LEVEL)
+    expected = evaluate(
+        frame["y"], frame["predicted"], y_prob=frame[COLUMNS].to_numpy(), grouping=LEVEL
+    )
     assert load_evaluation(run.info.run_id) == expected
     assert result.metrics == run.data.metrics == headline(expected)
     assert run.info.status == "FINISHED"
@@ -177,16 +214,23 @@ def test_a_threshold_decides_in_place_of_the_predictions(store, frame):
 @pytest.mark.parametrize("wanted", ["p_*", COLUMNS, dict(enumerate(COLUMNS))])
 def test_ways_to_name_the_probabilities(store, frame, wanted):
     result = static(frame.drop(columns="weight"), config={"y_prob": wanted})
-    assert result.metrics["multiclass/accuracy"] == pytest.approx((frame["y"] == frame["predicted"]).mean())
+    assert result.metrics["multiclass/accuracy"] == pytest.approx(
+        (frame["y"] == frame["predicted"]).mean()
+    )
     assert "binary/roc_auc" in result.metrics
 
 
 def test_one_column_is_the_positive_class(store, frame):
-    rows = pd.DataFrame({"y": (frame["y"] > 3).map({True: "yes", False: "no"}), "s": frame[COLUMNS[4:]].sum(axis=1)})
+    rows = pd.DataFrame(
+        {"y": (frame["y"] > 3).map({True: "yes", False: "no"}), "s": frame[COLUMNS[4:]].sum(axis=1)}
+    )
     result = mlflow_evaluate(
-        data=rows, targets="y", model_type="classifier", evaluators="cmtrack",
+        data=rows,
+        targets="y",
+        model_type="classifier",
+        evaluators="cmtrack",
         evaluator_config={"y_prob": "s", "positive": "yes", "labels": ["yes", "no"]},
-    )  # fmt: skip
+    )
     expected = evaluate(rows["y"], y_prob=rows["s"], positive="yes", labels=["yes", "no"])
     assert result.metrics == headline(expected)
 
@@ -199,10 +243,16 @@ def test_columns_and_plain_data_as_options(store, frame, tmp_path, as_file):
         grouping = tmp_path / "level.json"
         grouping.write_text(json.dumps(LEVEL.to_dict()))
     config = {
-        "grouping": str(grouping) if as_file else grouping, "sample_weight": "weight", "groups": np.arange(400) // 2,
-        "row_ids": np.arange(400), "prefix": "test/", "metrics": ["multiclass/accuracy", "class/*"], "step": 3,
-        "predictions": False, "confidence_level": 0.9,
-    }  # fmt: skip
+        "grouping": str(grouping) if as_file else grouping,
+        "sample_weight": "weight",
+        "groups": np.arange(400) // 2,
+        "row_ids": np.arange(400),
+        "prefix": "test/",
+        "metrics": ["multiclass/accuracy", "class/*"],
+        "step": 3,
+        "predictions": False,
+        "confidence_level": 0.9,
+    }
     result = static(frame, config=config)
     run = only_run(store)
     evaluation = load_evaluation(run.info.run_id, prefix="test/")
@@ -212,7 +262,10 @@ def test_columns_and_plain_data_as_options(store, frame, tmp_path, as_file):
     assert evaluation.cluster_errors
     assert set(result.metrics) == set(run.data.metrics)
     assert {"test/multiclass/accuracy", "test/class/6/recall"} <= set(result.metrics)
-    assert [point.step for point in store.get_metric_history(run.info.run_id, "test/multiclass/accuracy")] == [3]
+    assert [
+        point.step
+        for point in store.get_metric_history(run.info.run_id, "test/multiclass/accuracy")
+    ] == [3]
     assert "test_cmtrack_confusion_matrix" in result.artifacts
     assert "test_cmtrack_predictions" not in result.artifacts
 
@@ -220,17 +273,24 @@ def test_columns_and_plain_data_as_options(store, frame, tmp_path, as_file):
 def test_numpy_data_with_feature_names(store, seven_classes):
     y, p = seven_classes
     result = mlflow_evaluate(
-        data=p, targets=y, feature_names=COLUMNS, model_type="classifier",
-        evaluators="cmtrack", evaluator_config={"y_prob": "p_*"},
-    )  # fmt: skip
+        data=p,
+        targets=y,
+        feature_names=COLUMNS,
+        model_type="classifier",
+        evaluators="cmtrack",
+        evaluator_config={"y_prob": "p_*"},
+    )
     assert result.metrics == headline(evaluate(y, y_prob=p))
 
 
 def test_an_mlflow_dataset(store, frame):
     dataset = mlflow.data.from_pandas(frame, targets="y", predictions="predicted", name="holdout")
     result = mlflow_evaluate(
-        data=dataset, model_type="classifier", evaluators="cmtrack", evaluator_config={"y_prob": "p_*"}
-    )  # fmt: skip
+        data=dataset,
+        model_type="classifier",
+        evaluators="cmtrack",
+        evaluator_config={"y_prob": "p_*"},
+    )
     assert result.metrics == headline(evaluate(frame["y"], y_prob=frame[COLUMNS].to_numpy()))
     names = {given.dataset.name for given in only_run(store).inputs.dataset_inputs}
     assert "holdout" in names
@@ -241,9 +301,12 @@ def test_held_out_scores_calibrate(store, frame, seven_classes):
     held = (frame["y"][:200], frame[COLUMNS][:200].to_numpy())
     result = static(frame[200:], config={"calibration": held})
     expected = evaluate(
-        frame["y"][200:], frame["predicted"][200:], y_prob=frame[COLUMNS][200:].to_numpy(), grouping=LEVEL,
+        frame["y"][200:],
+        frame["predicted"][200:],
+        y_prob=frame[COLUMNS][200:].to_numpy(),
+        grouping=LEVEL,
         calibration=held,
-    )  # fmt: skip
+    )
     assert result.metrics["prevalence/calibrated"] == expected.metrics["prevalence/calibrated"]
 
 
@@ -253,7 +316,10 @@ def test_held_out_scores_calibrate(store, frame, seven_classes):
 def logged_model(estimator, x):
     with mlflow.start_run(run_name="training"):
         return mlflow.sklearn.log_model(
-            estimator, name="model", signature=infer_signature(x, estimator.predict(x)), pip_requirements=[]
+            estimator,
+            name="model",
+            signature=infer_signature(x, estimator.predict(x)),
+            pip_requirements=[],
         )
 
 
@@ -262,10 +328,14 @@ def evaluated_model(model, problem, **options):
     data = options.pop("data", x.assign(y=y))
     with mlflow.start_run(run_name="evaluation") as run:
         result = mlflow_evaluate(
-            model, data, targets=y if isinstance(data, np.ndarray) else "y", model_type="classifier",
+            model,
+            data,
+            targets=y if isinstance(data, np.ndarray) else "y",
+            model_type="classifier",
             evaluators=options.pop("evaluators", "cmtrack"),
-            evaluator_config=options.pop("config", None), **options,
-        )  # fmt: skip
+            evaluator_config=options.pop("config", None),
+            **options,
+        )
     return result, run.info.run_id
 
 
@@ -273,9 +343,11 @@ def test_a_logged_model_is_asked_for_probabilities_and_nothing_is_logged_twice(s
     x, y, estimator = problem
     info = logged_model(estimator, x)
     result, run_id = evaluated_model(
-        info.model_uri, problem, evaluators=["classifier", "cmtrack"],
+        info.model_uri,
+        problem,
+        evaluators=["classifier", "cmtrack"],
         config={"classifier": {"log_model_explainability": False, "log_explainer": False}},
-    )  # fmt: skip
+    )
     expected = headline(evaluate(y, estimator.predict(x), y_prob=estimator.predict_proba(x)))
     assert expected.items() <= result.metrics.items()
     run = store.get_run(run_id)
@@ -302,7 +374,9 @@ def test_a_model_id_with_static_predictions(store, frame):
 def test_undefined_metrics_stay_named_with_a_model_id(store):
     model = mlflow.create_external_model(name="m")
     rows = pd.DataFrame({"y": [0, 0, 1, 1], "predicted": [0, 0, 0, 0]})
-    result = static(rows, model_id=model.model_id, config={"y_prob": None, "grouping": None, "labels": [0, 1]})
+    result = static(
+        rows, model_id=model.model_id, config={"y_prob": None, "grouping": None, "labels": [0, 1]}
+    )
     assert all(map(math.isfinite, result.metrics.values()))
     assert "multiclass/matthews_corrcoef" in only_run(store).data.tags["cmtrack.nan"]
 
@@ -318,9 +392,13 @@ def test_a_model_in_memory_and_numpy_features(store, problem):
 def test_predict_proba_as_the_pyfunc_function(store, problem):
     x, y, estimator = problem
     with mlflow.start_run():
-        info = mlflow.sklearn.log_model(estimator, name="model", pyfunc_predict_fn="predict_proba", pip_requirements=[])
+        info = mlflow.sklearn.log_model(
+            estimator, name="model", pyfunc_predict_fn="predict_proba", pip_requirements=[]
+        )
     result, _ = evaluated_model(info.model_uri, problem)
-    assert result.metrics == headline(evaluate(y, estimator.predict(x), y_prob=estimator.predict_proba(x)))
+    assert result.metrics == headline(
+        evaluate(y, estimator.predict(x), y_prob=estimator.predict_proba(x))
+    )
 
 
 def test_columns_that_are_options_are_no_features(store, problem):
@@ -329,9 +407,11 @@ def test_columns_that_are_options_are_no_features(store, problem):
     weights = 1.0 + y
     result, _ = evaluated_model(
         info.model_uri, problem, data=x.assign(y=y, w=weights), config={"sample_weight": "w"}
-    )  # fmt: skip
+    )
     expected = evaluate(y, y_prob=estimator.predict_proba(x), sample_weight=weights)
-    assert result.metrics["multiclass/accuracy"] == pytest.approx(expected.metrics["multiclass/accuracy"])
+    assert result.metrics["multiclass/accuracy"] == pytest.approx(
+        expected.metrics["multiclass/accuracy"]
+    )
 
 
 def test_a_function_that_returns_probabilities_labels_or_a_frame(store, problem):
@@ -342,7 +422,9 @@ def test_a_function_that_returns_probabilities_labels_or_a_frame(store, problem)
     names = [f"p_{k}" for k in range(3)]
 
     def table(frame):
-        return pd.DataFrame(estimator.predict_proba(frame), columns=names).assign(label=estimator.predict(frame))
+        return pd.DataFrame(estimator.predict_proba(frame), columns=names).assign(
+            label=estimator.predict(frame)
+        )
 
     result, _ = evaluated_model(table, problem, predictions="label", config={"y_prob": "p_*"})
     assert result.metrics == full
@@ -356,11 +438,14 @@ def test_an_output_that_is_the_probability_of_the_positive_class(store, problem)
     binary = (y == 2).astype(int)
     estimator = LogisticRegression().fit(x, binary)
     result, _ = evaluated_model(
-        lambda frame: estimator.predict_proba(frame)[:, 1], problem, data=x.assign(y=binary),
+        lambda frame: estimator.predict_proba(frame)[:, 1],
+        problem,
+        data=x.assign(y=binary),
         config={"y_prob": "output"},
-    )  # fmt: skip
+    )
     expected = headline(evaluate(binary, y_prob=estimator.predict_proba(x)[:, 1]))
-    assert result.metrics == pytest.approx(expected, rel=1e-12)  # of a frame in other memory BLAS may round otherwise
+    # of a frame in other memory BLAS may round otherwise
+    assert result.metrics == pytest.approx(expected, rel=1e-12)
 
 
 def test_inference_parameters_reach_the_model(store, problem):
@@ -373,7 +458,9 @@ def test_inference_parameters_reach_the_model(store, problem):
 
     signature = infer_signature(x, estimator.predict_proba(x), params={"power": 1.0})
     with mlflow.start_run():
-        info = mlflow.pyfunc.log_model(name="model", python_model=Tempered(), signature=signature, pip_requirements=[])
+        info = mlflow.pyfunc.log_model(
+            name="model", python_model=Tempered(), signature=signature, pip_requirements=[]
+        )
     result, _ = evaluated_model(info.model_uri, problem, config={"params": {"power": 2.0}})
     p = estimator.predict_proba(x) ** 2.0
     expected = evaluate(y, y_prob=p / p.sum(axis=1, keepdims=True))
@@ -410,8 +497,14 @@ def test_mlflow_validates_what_it_returns(store, frame):
     result = static(frame)
     name = "binary/matthews_corrcoef"
     value = result.metrics[name]
-    worse = static(frame.assign(predicted=frame["predicted"].sample(frac=1, random_state=1).to_numpy()))
-    kept = {name: MetricThreshold(threshold=value - 0.01, min_absolute_change=0.05, greater_is_better=True)}
+    worse = static(
+        frame.assign(predicted=frame["predicted"].sample(frac=1, random_state=1).to_numpy())
+    )
+    kept = {
+        name: MetricThreshold(
+            threshold=value - 0.01, min_absolute_change=0.05, greater_is_better=True
+        )
+    }
     mlflow.validate_evaluation_results(kept, result, worse)
     broken = {name: MetricThreshold(threshold=value + 0.01, greater_is_better=True)}
     with pytest.raises(MlflowException, match=name):
@@ -438,14 +531,20 @@ def test_mlflow_validates_what_it_returns(store, frame):
         ({"positive": "middle"}, "positive must be one of", False),
     ],
 )
-def test_a_failure_warns_and_leaves_the_run_and_the_other_evaluators_alone(store, frame, config, text, with_model):
+def test_a_failure_warns_and_leaves_the_run_and_the_other_evaluators_alone(
+    store, frame, config, text, with_model
+):
     model_id = mlflow.create_external_model(name="m").model_id if with_model else None
     with pytest.warns(EvaluationWarning, match=text):
         result = mlflow_evaluate(
-            data=frame, targets="y", predictions="predicted", model_type="classifier", model_id=model_id,
+            data=frame,
+            targets="y",
+            predictions="predicted",
+            model_type="classifier",
+            model_id=model_id,
             evaluators=["default", "cmtrack"],
             evaluator_config={"cmtrack": {"y_prob": "p_*", "grouping": LEVEL} | config},
-        )  # fmt: skip
+        )
     run = only_run(store)
     assert run.info.status == "FINISHED"
     assert "accuracy_score" in result.metrics
@@ -477,10 +576,14 @@ def test_columns_of_the_data_are_segments(frame, problem):
     where = np.where(np.arange(len(frame)) % 3 == 0, "north", "south")
     names = ["region", ["region", "half"]]
     with mlflow.start_run() as run:
-        static(frame.assign(region=where, half=np.arange(len(frame)) % 2), config={"segments": names})
+        static(
+            frame.assign(region=where, half=np.arange(len(frame)) % 2), config={"segments": names}
+        )
     found = load_evaluation(run.info.run_id)
     assert list(found.segments) == ["region", "region × half"]
-    expected = evaluate(frame["y"], frame["predicted"], segments={"region": where}).segments["region"]
+    expected = evaluate(frame["y"], frame["predicted"], segments={"region": where}).segments[
+        "region"
+    ]
     for value in ("north", "south"):
         own = found.segments["region"][value].metrics["multiclass/accuracy"]
         assert own == expected[value].metrics["multiclass/accuracy"]
@@ -489,7 +592,11 @@ def test_columns_of_the_data_are_segments(frame, problem):
     with mlflow.start_run() as run:
         data = x.assign(y=y, region=np.arange(len(y)) % 2)
         mlflow_evaluate(
-            model=info.model_uri, data=data, targets="y", model_type="classifier", evaluators=["cmtrack"],
+            model=info.model_uri,
+            data=data,
+            targets="y",
+            model_type="classifier",
+            evaluators=["cmtrack"],
             evaluator_config={"cmtrack": {"segments": ["region"], "strict": True}},
-        )  # fmt: skip
+        )
     assert load_evaluation(run.info.run_id).segments["region"].sizes.tolist() == [120, 120]

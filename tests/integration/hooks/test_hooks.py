@@ -12,7 +12,9 @@ import pytest
 from cmtrack_integrations._hook import class_codes, named
 from support import ROOT
 
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+    "optional-dependencies"
+]
 FRAMEWORKS = sorted(
     path.stem
     for path in (ROOT / "integrations" / "cmtrack_integrations").glob("[!_]*.py")
@@ -30,10 +32,14 @@ def test_a_framework_that_is_not_installed_is_one_sentence_with_its_extra(name):
         f"try: import cmtrack_integrations.{name}\n"
         "except ImportError as error: print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     (said,) = done.stdout.strip().splitlines()
     assert said.startswith(f"cmtrack_integrations.{name} needs ")
-    assert said.endswith(f"which is not installed: pip install '.[{name}]' in the folder of cmtrack's source")
+    assert said.endswith(
+        f"which is not installed: pip install '.[{name}]' in the folder of cmtrack's source"
+    )
 
 
 def test_every_hook_is_an_extra():

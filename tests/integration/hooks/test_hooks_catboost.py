@@ -11,7 +11,9 @@ from cmtrack.tracking import EvaluationWarning
 from support.problems import learning_problem
 from support.stores import runs_of
 
-catboost = pytest.importorskip("catboost", reason="needs pip install '.[catboost]'", exc_type=ImportError)
+catboost = pytest.importorskip(
+    "catboost", reason="needs pip install '.[catboost]'", exc_type=ImportError
+)
 from cmtrack_integrations.catboost import log_fitted  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
@@ -39,7 +41,11 @@ def test_stages_are_steps_and_the_run_holds_the_models_own_predictions(store, na
     history = store.get_metric_history(run.info.run_id, "multiclass/accuracy")
     assert [point.step for point in history] == [3, 6, 7]
     for point in history:
-        part = evaluate(y_val, y_prob=model.predict_proba(x_val, ntree_end=point.step), labels=model.classes_.tolist())
+        part = evaluate(
+            y_val,
+            y_prob=model.predict_proba(x_val, ntree_end=point.step),
+            labels=model.classes_.tolist(),
+        )
         assert point.value == part.metrics["multiclass/accuracy"]
     assert store.get_run(run.info.run_id).data.tags["cmtrack.rounds"] == "7 of 7"
     assert len(runs_of(store)) == 1
@@ -62,7 +68,9 @@ def test_texts_in_a_pool_and_the_plain_class(store):
     x, y, x_val, y_val = learning_problem(2)
     names = np.array(["no", "yes"])
     with mlflow.start_run() as run:
-        model = catboost.CatBoost({"loss_function": "Logloss", "iterations": 4, **OPTIONS}).fit(x, names[y])
+        model = catboost.CatBoost({"loss_function": "Logloss", "iterations": 4, **OPTIONS}).fit(
+            x, names[y]
+        )
         log_fitted(model, catboost.Pool(x_val, names[y_val]), strict=True)
     expected = evaluate(names[y_val], y_prob=model.predict(x_val, prediction_type="Probability"))
     assert load_evaluation(run.info.run_id) == expected
@@ -74,7 +82,10 @@ def test_what_fails_is_a_warning_unless_strict(store):
     with pytest.warns(EvaluationWarning, match="must be a fitted CatBoost model"):
         assert log_fitted(model, x_val, y_val) is None
     model.fit(x, y)
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="y_prob must have one row per label"):
+    with (
+        mlflow.start_run(),
+        pytest.warns(EvaluationWarning, match="y_prob must have one row per label"),
+    ):
         assert log_fitted(model, x_val, y_val[:-1]).status == "failed"
     with mlflow.start_run(), pytest.warns(EvaluationWarning, match="must have labels"):
         assert log_fitted(model, x_val) is None
@@ -93,6 +104,8 @@ def test_the_weights_of_a_pool_and_the_threshold_of_the_model_count(store):
     with mlflow.start_run():
         logged = log_fitted(model, catboost.Pool(x_val, y_val, weight=weights), strict=True)
     y_prob = model.predict_proba(x_val)
-    expected = evaluate(y_val, model.predict(x_val), y_prob=y_prob, labels=[0, 1], sample_weight=weights)
+    expected = evaluate(
+        y_val, model.predict(x_val), y_prob=y_prob, labels=[0, 1], sample_weight=weights
+    )
     assert logged.evaluation.confusion_matrix == expected.confusion_matrix
     assert logged.evaluation.metrics["binary/roc_auc"] == expected.metrics["binary/roc_auc"]

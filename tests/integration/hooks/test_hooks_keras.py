@@ -18,7 +18,9 @@ from support.stores import runs_of
 
 if importlib.util.find_spec("tensorflow") is None and importlib.util.find_spec("torch") is not None:
     os.environ.setdefault("KERAS_BACKEND", "torch")
-keras = pytest.importorskip("keras", reason="needs pip install '.[keras]' and a backend", exc_type=ImportError)
+keras = pytest.importorskip(
+    "keras", reason="needs pip install '.[keras]' and a backend", exc_type=ImportError
+)
 from cmtrack_integrations.keras import EvaluationCallback  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
@@ -31,7 +33,9 @@ def problem(classes: int = 3):
 
 def model_of(classes: int = 3, activation="softmax", loss="sparse_categorical_crossentropy"):
     keras.utils.set_random_seed(0)
-    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(classes, activation=activation)])
+    model = keras.Sequential(
+        [keras.Input((4,)), keras.layers.Dense(classes, activation=activation)]
+    )
     model.compile(keras.optimizers.SGD(0.5), loss)
     return model
 
@@ -45,17 +49,31 @@ def test_epochs_are_steps_and_the_run_holds_the_models_own_predictions(store):
         model.fit(x, y, epochs=5, verbose=0, callbacks=[callback])
     expected = evaluate(y_val, y_prob=model.predict(x_val, verbose=0), grouping=grouping)
     assert load_evaluation(run.info.run_id) == expected == callback.logged.evaluation
-    assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [1, 3, 4]
+    assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [
+        1,
+        3,
+        4,
+    ]
     assert len(runs_of(store)) == 1
 
 
 def test_early_stopping_that_restores_the_best_weights(store):
     x, y, x_val, y_val = problem()
     model = model_of()
-    stop = keras.callbacks.EarlyStopping(monitor="loss", mode="max", patience=1, restore_best_weights=True)
+    stop = keras.callbacks.EarlyStopping(
+        monitor="loss", mode="max", patience=1, restore_best_weights=True
+    )
     with mlflow.start_run() as run:
-        model.fit(x, y, epochs=9, verbose=0, callbacks=[stop, EvaluationCallback((x_val, y_val), strict=True)])
-    assert load_evaluation(run.info.run_id) == evaluate(y_val, y_prob=model.predict(x_val, verbose=0))
+        model.fit(
+            x,
+            y,
+            epochs=9,
+            verbose=0,
+            callbacks=[stop, EvaluationCallback((x_val, y_val), strict=True)],
+        )
+    assert load_evaluation(run.info.run_id) == evaluate(
+        y_val, y_prob=model.predict(x_val, verbose=0)
+    )
 
 
 @pytest.mark.parametrize("one_hot", [False, True])
@@ -66,9 +84,18 @@ def test_names_one_hot_rows_and_weights(store, one_hot):
     model = model_of()
     data = (x_val, np.eye(3)[y_val] if one_hot else y_val[:, None], weight)
     with mlflow.start_run() as run:
-        model.fit(x, y, epochs=1, verbose=0, callbacks=[EvaluationCallback(data, labels=names, strict=True)])
+        model.fit(
+            x,
+            y,
+            epochs=1,
+            verbose=0,
+            callbacks=[EvaluationCallback(data, labels=names, strict=True)],
+        )
     expected = evaluate(
-        np.array(names)[y_val], y_prob=model.predict(x_val, verbose=0), labels=names, sample_weight=weight
+        np.array(names)[y_val],
+        y_prob=model.predict(x_val, verbose=0),
+        labels=names,
+        sample_weight=weight,
     )
     assert load_evaluation(run.info.run_id) == expected
 
@@ -92,7 +119,10 @@ def test_confident_logits_keep_their_order(store, columns):
     score = (x_val.sum(axis=1) + 25).astype("float32")
     logits = np.stack((np.zeros_like(score), score), 1)[:, -columns:]
     callback = EvaluationCallback(
-        (x_val, y_val), from_logits=True, strict=True, predict=lambda model, rows: keras.ops.convert_to_tensor(logits)
+        (x_val, y_val),
+        from_logits=True,
+        strict=True,
+        predict=lambda model, rows: keras.ops.convert_to_tensor(logits),
     )
     with mlflow.start_run() as run:
         model_of(2).fit(x, y, epochs=1, verbose=0, callbacks=[callback])
@@ -125,10 +155,18 @@ def test_what_fails_does_not_break_the_training_unless_strict(store):
     x, y, x_val, y_val = problem()
     for given in ((x_val, y_val[:-1]), (x_val[:, :2], y_val), (x_val,)):
         with mlflow.start_run(), pytest.warns(EvaluationWarning, match="failed"):
-            history = model_of().fit(x, y, epochs=2, verbose=0, callbacks=[EvaluationCallback(given)])
+            history = model_of().fit(
+                x, y, epochs=2, verbose=0, callbacks=[EvaluationCallback(given)]
+            )
         assert len(history.epoch) == 2
     with mlflow.start_run(), pytest.raises(ValueError, match="y_prob must have one row per label"):
-        model_of().fit(x, y, epochs=1, verbose=0, callbacks=[EvaluationCallback((x_val, y_val[:-1]), strict=True)])
+        model_of().fit(
+            x,
+            y,
+            epochs=1,
+            verbose=0,
+            callbacks=[EvaluationCallback((x_val, y_val[:-1]), strict=True)],
+        )
     assert not any(run.data.metrics for run in runs_of(store))
     callback = EvaluationCallback((x_val, y_val))
     with pytest.warns(EvaluationWarning, match="no run is active"):

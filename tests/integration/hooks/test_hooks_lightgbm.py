@@ -13,12 +13,20 @@ from cmtrack.tracking import EvaluationWarning
 from support.problems import learning_problem
 from support.stores import runs_of
 
-lgb = pytest.importorskip("lightgbm", reason="needs pip install '.[lightgbm]'", exc_type=ImportError)
+lgb = pytest.importorskip(
+    "lightgbm", reason="needs pip install '.[lightgbm]'", exc_type=ImportError
+)
 from cmtrack_integrations.lightgbm import EvaluationCallback  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
-QUIET = {"verbose": -1, "num_threads": 1, "min_data_in_leaf": 5, "learning_rate": 0.5, "deterministic": True}
+QUIET = {
+    "verbose": -1,
+    "num_threads": 1,
+    "min_data_in_leaf": 5,
+    "learning_rate": 0.5,
+    "deterministic": True,
+}
 MULTI = {**QUIET, "objective": "multiclass", "num_class": 3}
 BINARY = {**QUIET, "objective": "binary"}
 
@@ -40,13 +48,24 @@ def test_rounds_are_steps_and_the_run_holds_the_models_own_predictions(store):
 
 def test_the_best_iteration_is_what_is_evaluated_at_the_end(store):
     x, y, x_val, y_val = learning_problem(2)
-    callback = EvaluationCallback(x_val, y_val, early_stopping=lgb.early_stopping(4, verbose=False), strict=True)
+    callback = EvaluationCallback(
+        x_val, y_val, early_stopping=lgb.early_stopping(4, verbose=False), strict=True
+    )
     with mlflow.start_run() as run:
-        model = lgb.train(BINARY, lgb.Dataset(x, y), 60, valid_sets=[lgb.Dataset(x_val, y_val)], callbacks=[callback])
+        model = lgb.train(
+            BINARY,
+            lgb.Dataset(x, y),
+            60,
+            valid_sets=[lgb.Dataset(x_val, y_val)],
+            callbacks=[callback],
+        )
     assert callback.rounds_used == model.best_iteration == callback.rounds_trained - 4 < 56
     assert load_evaluation(run.info.run_id) == evaluate(y_val, y_prob=model.predict(x_val))
     tags = store.get_run(run.info.run_id).data.tags
-    assert tags["cmtrack.rounds"] == f"{model.best_iteration} of {model.best_iteration + 4}, by early stopping"
+    assert (
+        tags["cmtrack.rounds"]
+        == f"{model.best_iteration} of {model.best_iteration + 4}, by early stopping"
+    )
 
 
 def test_early_stopping_beside_the_callback_is_said_once_it_has_gone(store):
@@ -60,7 +79,10 @@ def test_early_stopping_beside_the_callback_is_said_once_it_has_gone(store):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             del callback
-        told = ["give early_stopping= to EvaluationCallback" in str(warning.message) for warning in caught]
+        told = [
+            "give early_stopping= to EvaluationCallback" in str(warning.message)
+            for warning in caught
+        ]
         assert told == [True] * len(beside)
 
 
@@ -72,13 +94,18 @@ def test_the_wrapper_of_scikit_learn_with_labels_of_its_own(store):
     with mlflow.start_run() as run:
         model.fit(x, names[y], eval_set=[(x_val, names[y_val])], callbacks=[callback])
     assert callback.rounds_used == model.best_iteration_
-    expected = evaluate(names[y_val], y_prob=model.booster_.predict(x_val), labels=list(model.classes_))
+    expected = evaluate(
+        names[y_val], y_prob=model.booster_.predict(x_val), labels=list(model.classes_)
+    )
     assert load_evaluation(run.info.run_id) == expected
 
 
 def test_early_stopping_that_the_callback_cannot_see_is_told(store):
     x, y, x_val, y_val = learning_problem(2)
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="give early_stopping= to the callback"):
+    with (
+        mlflow.start_run(),
+        pytest.warns(EvaluationWarning, match="give early_stopping= to the callback"),
+    ):
         lgb.train(
             {**BINARY, "early_stopping_round": 2},
             lgb.Dataset(x, y),
@@ -93,7 +120,13 @@ def test_a_training_that_goes_on(store):
     first = lgb.train(BINARY, lgb.Dataset(x, y, free_raw_data=False), 5)
     callback = EvaluationCallback(x_val, y_val, strict=True)
     with mlflow.start_run() as run:
-        model = lgb.train(BINARY, lgb.Dataset(x, y, free_raw_data=False), 4, init_model=first, callbacks=[callback])
+        model = lgb.train(
+            BINARY,
+            lgb.Dataset(x, y, free_raw_data=False),
+            4,
+            init_model=first,
+            callbacks=[callback],
+        )
     assert callback.rounds_used == model.current_iteration() == 9
     assert load_evaluation(run.info.run_id) == evaluate(y_val, y_prob=model.predict(x_val))
 
@@ -102,15 +135,33 @@ def test_what_fails_does_not_break_the_training_unless_strict(store):
     x, y, x_val, y_val = learning_problem(2)
     for given in ((x_val[:, :2], y_val), (x_val, y_val[:-1])):
         with mlflow.start_run(), pytest.warns(EvaluationWarning, match="failed"):
-            model = lgb.train(BINARY, lgb.Dataset(x, y), 4, callbacks=[EvaluationCallback(*given, every=2)])
+            model = lgb.train(
+                BINARY, lgb.Dataset(x, y), 4, callbacks=[EvaluationCallback(*given, every=2)]
+            )
         assert model.current_iteration() == 4
     with mlflow.start_run(), pytest.raises(ValueError, match="y_prob must have one row per label"):
-        lgb.train(BINARY, lgb.Dataset(x, y), 4, callbacks=[EvaluationCallback(x_val, y_val[:-1], strict=True)])
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="lightgbm.cv trains several models"):
+        lgb.train(
+            BINARY,
+            lgb.Dataset(x, y),
+            4,
+            callbacks=[EvaluationCallback(x_val, y_val[:-1], strict=True)],
+        )
+    with (
+        mlflow.start_run(),
+        pytest.warns(EvaluationWarning, match="lightgbm.cv trains several models"),
+    ):
         lgb.cv(BINARY, lgb.Dataset(x, y), 3, callbacks=[EvaluationCallback(x_val, y_val)])
     x, y, x_val, y_val = learning_problem(3)
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="name all classes of the model with labels="):
-        lgb.train(MULTI, lgb.Dataset(x, y), 2, callbacks=[EvaluationCallback(x_val[y_val < 2], y_val[y_val < 2])])
+    with (
+        mlflow.start_run(),
+        pytest.warns(EvaluationWarning, match="name all classes of the model with labels="),
+    ):
+        lgb.train(
+            MULTI,
+            lgb.Dataset(x, y),
+            2,
+            callbacks=[EvaluationCallback(x_val[y_val < 2], y_val[y_val < 2])],
+        )
     assert not any(run.data.metrics for run in runs_of(store))
 
 
@@ -118,7 +169,8 @@ def test_without_a_run_it_is_kept_and_none_is_opened(store):
     x, y, x_val, y_val = learning_problem(2)
     callback = EvaluationCallback(x_val, y_val)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a warning that is an error does not break the training either
+        # a warning that is an error does not break the training either
+        warnings.simplefilter("error")
         lgb.train(BINARY, lgb.Dataset(x, y), 2, callbacks=[callback])
     assert callback.logged.status == "saved"
     assert runs_of(store) == []

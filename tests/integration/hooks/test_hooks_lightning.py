@@ -17,7 +17,9 @@ from cmtrack.tracking import EvaluationWarning
 from support import ROOT, TESTS
 from support.problems import learning_problem
 
-torch = pytest.importorskip("torch", reason="needs pip install '.[lightning]'", exc_type=ImportError)
+torch = pytest.importorskip(
+    "torch", reason="needs pip install '.[lightning]'", exc_type=ImportError
+)
 pytest.importorskip("lightning", reason="needs pip install '.[lightning]'", exc_type=ImportError)
 from cmtrack_integrations.lightning import EvaluationCallback  # noqa: E402
 
@@ -27,7 +29,9 @@ QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "enable_ch
 
 
 def package(name: str):
-    return pytest.importorskip(name, reason=f"needs pip install {name.split('.')[0]}", exc_type=ImportError)
+    return pytest.importorskip(
+        name, reason=f"needs pip install {name.split('.')[0]}", exc_type=ImportError
+    )
 
 
 def loader(n: int, seed: int):
@@ -72,7 +76,12 @@ def test_the_last_validation_and_epochs_as_steps(store, name, every):
     model, valid = model_of(framework.LightningModule), loader(70, 1)
     callback = EvaluationCallback(every=every, strict=True)
     trainer = framework.Trainer(
-        max_epochs=5, accelerator="cpu", logger=False, callbacks=[callback], num_sanity_val_steps=2, **QUIET
+        max_epochs=5,
+        accelerator="cpu",
+        logger=False,
+        callbacks=[callback],
+        num_sanity_val_steps=2,
+        **QUIET,
     )
     with mlflow.start_run() as run:
         trainer.fit(model, loader(90, 0), valid)
@@ -98,16 +107,25 @@ def test_a_trainer_on_cuda_does_not_wait_for_the_batches(store, monkeypatch):
         torch.cuda.set_sync_debug_mode("default")
 
     monkeypatch.setattr(EpochAccumulator, "update", updated)
-    monkeypatch.setattr(EpochAccumulator, "_fetch", lambda self: (fetched.append(1), fetch(self))[1])
+    monkeypatch.setattr(
+        EpochAccumulator, "_fetch", lambda self: (fetched.append(1), fetch(self))[1]
+    )
     callback = EvaluationCallback(strict=True)
     trainer = framework.Trainer(
-        max_epochs=2, accelerator="gpu", devices=1, logger=False, callbacks=[callback], num_sanity_val_steps=0, **QUIET
+        max_epochs=2,
+        accelerator="gpu",
+        devices=1,
+        logger=False,
+        callbacks=[callback],
+        num_sanity_val_steps=0,
+        **QUIET,
     )
     with mlflow.start_run() as run:
         trainer.fit(model_of(framework.LightningModule), loader(90, 0), loader(70, 1))
     y, p = (torch.cat(parts).numpy() for parts in zip(*seen[-3:], strict=True))
     assert load_evaluation(run.info.run_id) == evaluate(y, y_prob=p, labels=[0, 1, 2])
-    assert (len(seen), len(fetched)) == (6, 1)  # two epochs of three batches, and the last one is judged
+    # two epochs of three batches, and the last one is judged
+    assert (len(seen), len(fetched)) == (6, 1)
 
 
 def test_test_sets_under_a_prefix_and_a_function_that_collects(store):
@@ -117,7 +135,10 @@ def test_test_sets_under_a_prefix_and_a_function_that_collects(store):
     callbacks = [
         EvaluationCallback(strict=True),
         EvaluationCallback(
-            on="test", prefix="test/", labels=names, collect=lambda p, batch: {"y_true": batch[1], "y_prob": p}
+            on="test",
+            prefix="test/",
+            labels=names,
+            collect=lambda p, batch: {"y_true": batch[1], "y_prob": p},
         ),
     ]
     trainer = framework.Trainer(accelerator="cpu", logger=False, callbacks=callbacks, **QUIET)
@@ -141,7 +162,8 @@ def test_rows_with_the_ignored_label_do_not_count(store):
     y[:4] = -100
 
     def validated(batch, batch_idx):
-        return {"y_true": batch[1].squeeze(), "logits": model.layer(batch[0]).squeeze()}  # 0-d labels in the last batch
+        # 0-d labels in the last batch
+        return {"y_true": batch[1].squeeze(), "logits": model.layer(batch[0]).squeeze()}
 
     model.validation_step = validated
     callback = EvaluationCallback(strict=True)
@@ -169,7 +191,8 @@ def test_batches_are_divided_into_segments(store):
     with mlflow.start_run() as run:
         trainer.test(model, data, verbose=False)
     side = np.where(data.dataset.tensors[0][:, 0].numpy() > 0, "right", "left")
-    expected = judged(model, data, torch.float32, segments={"side": side})  # as test_step returns probabilities
+    # as test_step returns probabilities
+    expected = judged(model, data, torch.float32, segments={"side": side})
     assert load_evaluation(run.info.run_id) == expected
     found = callback.logged.evaluation.segments["side"].to_frame()
     pd.testing.assert_frame_equal(found, expected.segments["side"].to_frame())
@@ -184,7 +207,12 @@ def test_the_run_of_the_mlflow_logger_is_used_and_no_other(store):
     model, valid = model_of(framework.LightningModule), loader(70, 1)
     callback = EvaluationCallback(strict=True)
     trainer = framework.Trainer(
-        max_epochs=1, accelerator="cpu", logger=logger, callbacks=[callback], log_every_n_steps=1, **QUIET
+        max_epochs=1,
+        accelerator="cpu",
+        logger=logger,
+        callbacks=[callback],
+        log_every_n_steps=1,
+        **QUIET,
     )
     trainer.fit(model, loader(90, 0), valid)
     (run,) = store.search_runs([store.get_experiment_by_name("e").experiment_id])
@@ -202,13 +230,17 @@ def test_what_fails_does_not_break_the_training_unless_strict(store, strict):
     model = model_of(framework.LightningModule)
     model.validation_step = lambda batch, batch_idx: {"loss": 1.0}
     callback = EvaluationCallback(strict=strict)
-    trainer = framework.Trainer(max_epochs=2, accelerator="cpu", logger=False, callbacks=[callback], **QUIET)
+    trainer = framework.Trainer(
+        max_epochs=2, accelerator="cpu", logger=False, callbacks=[callback], **QUIET
+    )
     with mlflow.start_run() as run:
         if strict:
             with pytest.raises(ValueError, match="validation_step must return"):
                 trainer.fit(model, loader(90, 0), loader(70, 1))
         else:
-            with pytest.warns(EvaluationWarning, match="validation_step must return .*got dict with"):
+            with pytest.warns(
+                EvaluationWarning, match="validation_step must return .*got dict with"
+            ):
                 trainer.fit(model, loader(90, 0), loader(70, 1))
             assert trainer.current_epoch == 2
     assert store.get_run(run.info.run_id).data.metrics == {}
@@ -217,7 +249,9 @@ def test_what_fails_does_not_break_the_training_unless_strict(store, strict):
 def test_without_a_run_it_is_kept_and_none_is_opened(store):
     framework = package("lightning.pytorch")
     callback = EvaluationCallback()
-    trainer = framework.Trainer(max_epochs=1, accelerator="cpu", logger=False, callbacks=[callback], **QUIET)
+    trainer = framework.Trainer(
+        max_epochs=1, accelerator="cpu", logger=False, callbacks=[callback], **QUIET
+    )
     with pytest.warns(EvaluationWarning, match="no run is active"):
         trainer.fit(model_of(framework.LightningModule), loader(90, 0), loader(70, 1))
     assert callback.logged.status == "saved"
@@ -254,7 +288,14 @@ def test_two_processes_log_one_evaluation_from_rank_0(store, tmp_path, mode):
     with mlflow.start_run() as run:
         pass
     done = subprocess.run(
-        [sys.executable, str(script), str(Path(__file__).parent), run.info.run_id, mode, str(tmp_path / "model.pt")],
+        [
+            sys.executable,
+            str(script),
+            str(Path(__file__).parent),
+            run.info.run_id,
+            mode,
+            str(tmp_path / "model.pt"),
+        ],
         check=True,
         timeout=300,
         cwd=tmp_path,
@@ -276,5 +317,8 @@ def test_two_processes_log_one_evaluation_from_rank_0(store, tmp_path, mode):
     assert found.metrics == pytest.approx(expected.metrics, nan_ok=True, abs=1e-6)
     if mode == "rows":
         assert found.labels_digest == expected.labels_digest
-    assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [0, 1]
+    assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [
+        0,
+        1,
+    ]
     assert len(store.search_runs([run.info.experiment_id])) == 1

@@ -34,7 +34,11 @@ def test_every_trial_has_a_run_under_the_parent_and_the_study_is_ranked(store):
     with mlflow.start_run() as parent:
         judge = EvaluatedTrials("binary/matthews_corrcoef", strict=True)
         study = judge.create_study(study_name='o\'clock "x"', sampler=sampled(0.1, 0.5, 2.0))
-        study.optimize(lambda t: judge(t, Y, y_prob=scores(t.suggest_float("skill", 0, 3))), n_trials=3, n_jobs=2)
+        study.optimize(
+            lambda t: judge(t, Y, y_prob=scores(t.suggest_float("skill", 0, 3))),
+            n_trials=3,
+            n_jobs=2,
+        )
         assert mlflow.active_run().info.run_id == parent.info.run_id
     assert study.best_params == {"skill": 2.0}
     found = {t.number: store.get_run(t.user_attrs["cmtrack_run_id"]) for t in study.trials}
@@ -56,7 +60,11 @@ def test_every_trial_has_a_run_under_the_parent_and_the_study_is_ranked(store):
 
 
 def test_directions_come_from_the_catalog_and_several_metrics_are_a_pareto_front(store):
-    assert directions(["binary/fpr", "spcc/binary", "prevalence/bias"]) == ["minimize", "maximize", "minimize"]
+    assert directions(["binary/fpr", "spcc/binary", "prevalence/bias"]) == [
+        "minimize",
+        "maximize",
+        "minimize",
+    ]
     judge = EvaluatedTrials(["binary/roc_auc", "prevalence/bias"], strict=True)
     study = judge.create_study(sampler=sampled(0.5, 1.0))
     study.optimize(lambda t: judge(t, Y, y_prob=scores(t.suggest_float("skill", 0, 3))), n_trials=2)
@@ -64,7 +72,8 @@ def test_directions_come_from_the_catalog_and_several_metrics_are_a_pareto_front
         metrics = evaluate(Y, y_prob=scores(trial.params["skill"])).metrics
         assert trial.values == [metrics["binary/roc_auc"], abs(metrics["prevalence/bias"])]
     assert compare_study(study).criterion.pareto
-    assert len(store.search_runs([store.get_experiment_by_name("e").experiment_id])) == 2  # no parent
+    # no parent
+    assert len(store.search_runs([store.get_experiment_by_name("e").experiment_id])) == 2
 
 
 def test_a_trial_whose_evaluation_fails_is_failed_and_the_study_goes_on(store):
@@ -89,7 +98,9 @@ def test_a_store_that_is_down_costs_no_trial(store, tmp_path):
     mlflow.set_tracking_uri("http://127.0.0.1:9")
     start = time.monotonic()
     with pytest.warns(EvaluationWarning, match="trial 0 has no run"):
-        study.optimize(lambda t: judge(t, Y, y_prob=scores(t.suggest_float("skill", 0, 3))), n_trials=1)
+        study.optimize(
+            lambda t: judge(t, Y, y_prob=scores(t.suggest_float("skill", 0, 3))), n_trials=1
+        )
     assert time.monotonic() - start < 30
     assert study.best_value == evaluate(Y, y_prob=scores(0.5)).metrics["binary/roc_auc"]
     assert len(list((tmp_path / "cmtrack_spool").iterdir())) == 1

@@ -26,7 +26,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 def batches(n: int = 90, k: int = 3, size: int = 32):
     codes = random_labels(n, k)
-    y, logits = torch.tensor(codes), torch.tensor(random_features(codes, k, 1.5, 1), dtype=torch.float32)
+    y, logits = (
+        torch.tensor(codes),
+        torch.tensor(random_features(codes, k, 1.5, 1), dtype=torch.float32),
+    )
     return y, logits, [(y[i : i + size], logits[i : i + size]) for i in range(0, n, size)]
 
 
@@ -34,14 +37,19 @@ def test_batches_of_an_epoch_are_one_evaluation(store):
     y, logits, parts = batches()
     grouping = Grouping({"a": [0], "b": [1, 2]}, name="ab")
     judge = EpochAccumulator(grouping=grouping, strict=True)
-    expected = evaluate(y.numpy(), y_prob=torch.softmax(logits.double(), 1).numpy(), grouping=grouping)
+    expected = evaluate(
+        y.numpy(), y_prob=torch.softmax(logits.double(), 1).numpy(), grouping=grouping
+    )
     with mlflow.start_run() as run:
         for epoch in range(2):
             for target, output in parts:
                 judge.update(target, logits=output.requires_grad_())
             logged = judge.log(step=epoch)
     assert load_evaluation(run.info.run_id) == expected == logged.evaluation
-    assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [0, 1]
+    assert [p.step for p in store.get_metric_history(run.info.run_id, "multiclass/accuracy")] == [
+        0,
+        1,
+    ]
     assert logged.evaluation.rows is not None
 
 
@@ -69,7 +77,9 @@ def test_kinds_of_outputs(dtype):
 class Accelerator(torch.overrides.TorchFunctionMode):
     """All tensors are said to be on a device; whatever makes a program wait for it is counted."""
 
-    WAITS = frozenset({"cpu", "to", "numpy", "item", "tolist", "__array__", "__bool__", "__int__", "__float__"})
+    WAITS = frozenset(
+        {"cpu", "to", "numpy", "item", "tolist", "__array__", "__bool__", "__int__", "__float__"}
+    )
 
     def __init__(self):
         super().__init__()
@@ -127,7 +137,9 @@ def test_an_epoch_on_cuda_waits_for_nothing(dtype, one_hot, monkeypatch):
     target = torch.nn.functional.one_hot(y) if one_hot else y
     p = torch.softmax(logits.cpu().double(), 1).numpy()
     weight = np.full(1000, 1.5)
-    expected = evaluate(y.cpu().numpy()[::-1], y_prob=p[::-1], row_ids=np.arange(1000), sample_weight=weight)
+    expected = evaluate(
+        y.cpu().numpy()[::-1], y_prob=p[::-1], row_ids=np.arange(1000), sample_weight=weight
+    )
     for most in (2**28, 20_000):  # bytes kept on the device: all, or a few batches
         monkeypatch.setattr("cmtrack_integrations.torch._DEVICE_BYTES", most)
         judge = EpochAccumulator(strict=True)
@@ -145,7 +157,9 @@ def test_an_epoch_on_cuda_waits_for_nothing(dtype, one_hot, monkeypatch):
             for start in range(0, 1000, 64):
                 part = slice(start, start + 64)
                 weight = torch.full_like(ids[part], 1.5, dtype=torch.float32)
-                judge.update(target[part], logits=logits[part], sample_weight=weight, row_ids=ids[part])
+                judge.update(
+                    target[part], logits=logits[part], sample_weight=weight, row_ids=ids[part]
+                )
             assert bool(fetched) is (most < 2**28)
         finally:
             torch.cuda.set_sync_debug_mode("default")
@@ -155,7 +169,11 @@ def test_an_epoch_on_cuda_waits_for_nothing(dtype, one_hot, monkeypatch):
 
 def test_a_loop_may_overwrite_its_batch():
     y, logits, _parts = batches()
-    judge, target, output = EpochAccumulator(strict=True), torch.empty(30, dtype=y.dtype), torch.empty(30, 3)
+    judge, target, output = (
+        EpochAccumulator(strict=True),
+        torch.empty(30, dtype=y.dtype),
+        torch.empty(30, 3),
+    )
     for start in range(0, 90, 30):
         target.copy_(y[start : start + 30])
         output.copy_(torch.softmax(logits[start : start + 30], 1))
@@ -171,7 +189,9 @@ def test_names_of_classes_and_a_class_that_never_occurs():
     judge.update(y[keep], logits=logits[keep], sample_weight=torch.ones(int(keep.sum())) * 2)
     p = torch.softmax(logits[keep].double(), 1).numpy()
     weight = np.full(int(keep.sum()), 2.0)
-    assert judge.compute() == evaluate(np.array(names)[y[keep].numpy()], y_prob=p, labels=names, sample_weight=weight)
+    assert judge.compute() == evaluate(
+        np.array(names)[y[keep].numpy()], y_prob=p, labels=names, sample_weight=weight
+    )
     judge = EpochAccumulator(strict=True)
     judge.update(y[keep], logits=logits[keep])
     assert judge.compute().labels == (0, 1, 2)
@@ -184,7 +204,9 @@ def test_columns_of_a_batch_go_by_their_index():
     aligned = EpochAccumulator(strict=True)
     aligned.update(labels, y_prob=labels, segments={"half": half})
     shuffled = EpochAccumulator(strict=True)
-    shuffled.update(labels, y_prob=labels.sample(frac=1, random_state=0), segments={"half": half.iloc[::-1]})
+    shuffled.update(
+        labels, y_prob=labels.sample(frac=1, random_state=0), segments={"half": half.iloc[::-1]}
+    )
     evaluation = shuffled.compute()
     assert evaluation == aligned.compute()
     assert evaluation.metrics["multiclass/accuracy"] == 1
@@ -209,7 +231,9 @@ def test_batches_are_divided_into_segments(crossed):
     judge = EpochAccumulator(strict=True)
     for i in range(0, 90, 30):  # the last batch has one region
         part = {"region": regions[i : i + 30], "band": bands[i : i + 30]}
-        judge.update(y[i : i + 30], logits=logits[i : i + 30], segments=(part, names) if crossed else part)
+        judge.update(
+            y[i : i + 30], logits=logits[i : i + 30], segments=(part, names) if crossed else part
+        )
     whole = {"region": np.array(regions, dtype=object), "band": bands.numpy()}, names
     expected = evaluate(y.numpy(), y_prob=torch.softmax(logits.double(), 1).numpy(), segments=whole)
     found = judge.compute()
@@ -229,7 +253,9 @@ def test_batches_of_other_segments_are_refused():
             judge.update(y, logits=logits, segments=other)
     with pytest.raises(ValueError, match="all batches must have the same segments"):
         judge.update(y, logits=logits, segments=(columns, [("region", "band")]))
-    with pytest.raises(ValueError, match=r"one entry per row in each part, got .*'segments region': 2"):
+    with pytest.raises(
+        ValueError, match=r"one entry per row in each part, got .*'segments region': 2"
+    ):
         judge.update(y, logits=logits, segments={"region": ["north", "south"]})
     assert judge.compute().n_samples == 90
 
@@ -239,9 +265,14 @@ def test_what_fails_is_a_warning_unless_strict(store):
     judge = EpochAccumulator()
     judge.update(y, logits=logits[:-1])
     judge.update(y, logits=logits)
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="a batch must have one entry per row"):
+    with (
+        mlflow.start_run(),
+        pytest.warns(EvaluationWarning, match="a batch must have one entry per row"),
+    ):
         assert judge.log() is None
-    with pytest.warns(EvaluationWarning, match="there must be at least one row to evaluate, got none"):
+    with pytest.warns(
+        EvaluationWarning, match="there must be at least one row to evaluate, got none"
+    ):
         assert judge.compute() is None
     judge.update(y, logits=logits)
     with pytest.warns(EvaluationWarning, match="no run is active"):
@@ -401,7 +432,9 @@ def test_a_batch_without_a_row_that_counts():
     assert divided.compute() == whole.compute()
     empty = EpochAccumulator(strict=True)
     empty.update(ignored, logits=torch.randn(5, 3))
-    with pytest.raises(ValueError, match=r"at least one row to evaluate, got none: .* rows with the label -100"):
+    with pytest.raises(
+        ValueError, match=r"at least one row to evaluate, got none: .* rows with the label -100"
+    ):
         empty.compute()
 
 
@@ -433,7 +466,9 @@ def test_a_last_batch_of_one_row_may_be_squeezed(columns, part, on_device):
 def test_the_labels_of_one_row_may_keep_their_axis():
     y = torch.tensor([1, 0, 2])
     logits = torch.randn(3, 3, generator=torch.Generator().manual_seed(0))
-    expected = evaluate(y.numpy(), y_prob=torch.softmax(logits.double(), 1).numpy(), labels=[0, 1, 2])
+    expected = evaluate(
+        y.numpy(), y_prob=torch.softmax(logits.double(), 1).numpy(), labels=[0, 1, 2]
+    )
     for labels in (y, y[:, None], torch.nn.functional.one_hot(y)):
         judge = EpochAccumulator(strict=True)
         for row in range(3):
@@ -448,7 +483,9 @@ def test_logits_are_of_one_form_in_an_epoch():
     judge.update(y, logits=logits)
     with pytest.raises(ValueError, match="all batches must have the same parts"):
         judge.update(y, y_prob=torch.softmax(logits, 1))
-    with pytest.raises(ValueError, match=r"logits must have shape \(n,\) or \(n, K\), got \(90, 3, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"logits must have shape \(n,\) or \(n, K\), got \(90, 3, 1\)"
+    ):
         judge.update(y, logits=logits[:, :, None])
     with pytest.raises(ValueError, match="a batch must have y_prob or logits, got both"):
         judge.update(y, y_prob=torch.softmax(logits, 1), logits=logits)

@@ -15,9 +15,15 @@ from cmtrack.tracking import EvaluationWarning
 from support.problems import random_labels
 from support.stores import runs_of
 
-torch = pytest.importorskip("torch", reason="needs pip install '.[transformers]'", exc_type=ImportError)
-transformers = pytest.importorskip("transformers", reason="needs pip install '.[transformers]'", exc_type=ImportError)
-pytest.importorskip("accelerate", reason="needs pip install '.[transformers]'", exc_type=ImportError)
+torch = pytest.importorskip(
+    "torch", reason="needs pip install '.[transformers]'", exc_type=ImportError
+)
+transformers = pytest.importorskip(
+    "transformers", reason="needs pip install '.[transformers]'", exc_type=ImportError
+)
+pytest.importorskip(
+    "accelerate", reason="needs pip install '.[transformers]'", exc_type=ImportError
+)
 from cmtrack_integrations.transformers import EvaluationCallback, compute_metrics  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
@@ -29,7 +35,9 @@ class Rows(torch.utils.data.Dataset):
     def __init__(self, n: int, seed: int) -> None:
         rng = np.random.default_rng(seed)
         self.y = random_labels(n, 3, rng)
-        self.x = np.where(rng.random((n, 8)) < 0.5, self.y[:, None] + 1, rng.integers(1, 20, (n, 8)))
+        self.x = np.where(
+            rng.random((n, 8)) < 0.5, self.y[:, None] + 1, rng.integers(1, 20, (n, 8))
+        )
 
     def __len__(self) -> int:
         return len(self.y)
@@ -56,7 +64,13 @@ def trainer_of(tmp_path, judge, callbacks=(), **options):
         max_position_embeddings=8,
         num_labels=3,
     )
-    given = {"report_to": [], "num_train_epochs": 3, "eval_strategy": "epoch", "save_strategy": "no", **options}
+    given = {
+        "report_to": [],
+        "num_train_epochs": 3,
+        "eval_strategy": "epoch",
+        "save_strategy": "no",
+        **options,
+    }
     arguments = transformers.TrainingArguments(
         output_dir=str(tmp_path / "out"),
         per_device_train_batch_size=16,
@@ -77,7 +91,12 @@ def trainer_of(tmp_path, judge, callbacks=(), **options):
 
 def judged(trainer, data=VALID, **options):
     logits = torch.tensor(trainer.predict(data).predictions)
-    return evaluate(np.array(NAMES)[data.y], y_prob=torch.softmax(logits.double(), 1).numpy(), labels=NAMES, **options)
+    return evaluate(
+        np.array(NAMES)[data.y],
+        y_prob=torch.softmax(logits.double(), 1).numpy(),
+        labels=NAMES,
+        **options,
+    )
 
 
 def test_the_trainer_gets_the_headline_and_the_run_the_last_evaluation(store, tmp_path):
@@ -158,10 +177,21 @@ def test_metrics_of_batches_and_of_tokens():
     assert whole == pytest.approx(expected.metrics, nan_ok=True)
     judge = compute_metrics(strict=True)
     for part in (slice(0, 2), slice(2, 4)):
-        assert judge(transformers.EvalPrediction(torch.tensor(logits[part]), torch.tensor(y[part])), False) == {}
-    judge(transformers.EvalPrediction((torch.tensor(logits[4:]), None), torch.tensor(y[4:])), compute_result=True)
+        assert (
+            judge(
+                transformers.EvalPrediction(torch.tensor(logits[part]), torch.tensor(y[part])),
+                False,
+            )
+            == {}
+        )
+    judge(
+        transformers.EvalPrediction((torch.tensor(logits[4:]), None), torch.tensor(y[4:])),
+        compute_result=True,
+    )
     assert judge.evaluation == expected
-    assert judge(transformers.EvalPrediction(logits, y)) == {n: whole[n] for n in whole if lookup(n).headline}
+    assert judge(transformers.EvalPrediction(logits, y)) == {
+        n: whole[n] for n in whole if lookup(n).headline
+    }
 
 
 def test_rows_with_the_ignored_label_do_not_count():
@@ -175,7 +205,9 @@ def test_rows_with_the_ignored_label_do_not_count():
         judge(transformers.EvalPrediction(logits, labels))
         assert judge.evaluation == expected
     for labels in (y[:-1], y[:, None][:-1]):
-        with pytest.raises(ValueError, match="label_ids must have one label per row of the predictions, 30, got 29"):
+        with pytest.raises(
+            ValueError, match="label_ids must have one label per row of the predictions, 30, got 29"
+        ):
             judge(transformers.EvalPrediction(logits, labels))
 
 
@@ -193,7 +225,9 @@ def test_confident_logits_keep_their_order(columns):
 
 def test_batches_in_the_trainer(store, tmp_path):
     judge = compute_metrics(labels=NAMES, strict=True)
-    trainer = trainer_of(tmp_path, judge, [EvaluationCallback(judge)], batch_eval_metrics=True, num_train_epochs=1)
+    trainer = trainer_of(
+        tmp_path, judge, [EvaluationCallback(judge)], batch_eval_metrics=True, num_train_epochs=1
+    )
     with mlflow.start_run() as run:
         trainer.train()
     assert load_evaluation(run.info.run_id).n_samples == 50
@@ -203,7 +237,11 @@ def test_what_fails_does_not_break_the_training_unless_strict(store, tmp_path):
     judge = compute_metrics(labels=["only", "two"])
     options = {"save_strategy": "epoch", "load_best_model_at_end": True, "num_train_epochs": 1}
     trainer = trainer_of(
-        tmp_path, judge, [EvaluationCallback(judge)], metric_for_best_model="multiclass/accuracy", **options
+        tmp_path,
+        judge,
+        [EvaluationCallback(judge)],
+        metric_for_best_model="multiclass/accuracy",
+        **options,
     )
     with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="evaluation failed"):
         trainer.train()

@@ -32,7 +32,9 @@ def test_the_run_holds_the_evaluation_of_the_models_own_predictions(store, class
     grouping = Grouping({"low": [0], "rest": list(range(1, classes))}, name="level")
     callback = EvaluationCallback(x_val, y_val, grouping=grouping, strict=True)
     with mlflow.start_run() as run:
-        model = xgb.train(MULTI if classes == 3 else BINARY, xgb.DMatrix(x, y), 5, callbacks=[callback])
+        model = xgb.train(
+            MULTI if classes == 3 else BINARY, xgb.DMatrix(x, y), 5, callbacks=[callback]
+        )
     expected = evaluate(y_val, y_prob=model.predict(xgb.DMatrix(x_val)), grouping=grouping)
     assert load_evaluation(run.info.run_id) == expected == callback.logged.evaluation
     assert store.get_run(run.info.run_id).data.tags["cmtrack.rounds"] == "5 of 5"
@@ -44,7 +46,10 @@ def test_rounds_are_steps(store):
     x, y, x_val, y_val = learning_problem(3)
     with mlflow.start_run() as run:
         model = xgb.train(
-            MULTI, xgb.DMatrix(x, y), 7, callbacks=[EvaluationCallback(xgb.DMatrix(x_val, y_val), every=3, strict=True)]
+            MULTI,
+            xgb.DMatrix(x, y),
+            7,
+            callbacks=[EvaluationCallback(xgb.DMatrix(x_val, y_val), every=3, strict=True)],
         )
     history = store.get_metric_history(run.info.run_id, "multiclass/accuracy")
     assert [point.step for point in history] == [3, 6, 7]
@@ -85,7 +90,9 @@ def test_the_wrapper_of_scikit_learn(store, classes):
     x, y, x_val, y_val = learning_problem(classes)
     names = ["red", "green", "blue"][:classes]
     callback = EvaluationCallback(x_val, y_val, labels=names, strict=True)
-    model = xgb.XGBClassifier(n_estimators=30, max_depth=5, n_jobs=1, early_stopping_rounds=2, callbacks=[callback])
+    model = xgb.XGBClassifier(
+        n_estimators=30, max_depth=5, n_jobs=1, early_stopping_rounds=2, callbacks=[callback]
+    )
     with mlflow.start_run() as run:
         model.fit(x, y, eval_set=[(x_val, y_val)], verbose=False)
     p = model.predict_proba(x_val) if classes > 2 else model.predict_proba(x_val)[:, 1]
@@ -98,7 +105,12 @@ def test_a_training_that_goes_on_from_a_stopped_one(store):
     x, y, x_val, y_val = learning_problem(2)
     train, valid = xgb.DMatrix(x, y), xgb.DMatrix(x_val, y_val)
     first = xgb.train(
-        {**BINARY, "max_depth": 6}, train, 60, evals=[(valid, "v")], early_stopping_rounds=2, verbose_eval=False
+        {**BINARY, "max_depth": 6},
+        train,
+        60,
+        evals=[(valid, "v")],
+        early_stopping_rounds=2,
+        verbose_eval=False,
     )
     callback = EvaluationCallback(valid, strict=True)
     with mlflow.start_run() as run:
@@ -116,14 +128,25 @@ def test_labels_only_and_margins(store):
             3,
             callbacks=[EvaluationCallback(x_val, y_val, strict=True)],
         )
-    assert load_evaluation(run.info.run_id) == evaluate(y_val, model.predict(xgb.DMatrix(x_val)).astype(int))
-    own = {"predict": lambda booster, data, rounds: 1 / (1 + np.exp(-booster.predict(data, iteration_range=rounds)))}
+    assert load_evaluation(run.info.run_id) == evaluate(
+        y_val, model.predict(xgb.DMatrix(x_val)).astype(int)
+    )
+    own = {
+        "predict": lambda booster, data, rounds: (
+            1 / (1 + np.exp(-booster.predict(data, iteration_range=rounds)))
+        )
+    }
     x, y, x_val, y_val = learning_problem(2)
     for options in ({}, own):
         callback = EvaluationCallback(x_val, y_val, **options)
         with mlflow.start_run(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = xgb.train({**BINARY, "objective": "binary:logitraw"}, xgb.DMatrix(x, y), 3, callbacks=[callback])
+            model = xgb.train(
+                {**BINARY, "objective": "binary:logitraw"},
+                xgb.DMatrix(x, y),
+                3,
+                callbacks=[callback],
+            )
         assert model.num_boosted_rounds() == 3
         told = [str(w.message) for w in caught if issubclass(w.category, EvaluationWarning)]
         assert bool(callback.logged) == bool(options)
@@ -134,11 +157,21 @@ def test_what_fails_does_not_break_the_training_unless_strict(store):
     x, y, x_val, y_val = learning_problem(2)
     for given in ((["no", "features"], y_val), (x_val, y_val[:-1]), (x_val,)):
         with mlflow.start_run(), pytest.warns(EvaluationWarning, match="failed"):
-            model = xgb.train(BINARY, xgb.DMatrix(x, y), 4, callbacks=[EvaluationCallback(*given, every=2)])
+            model = xgb.train(
+                BINARY, xgb.DMatrix(x, y), 4, callbacks=[EvaluationCallback(*given, every=2)]
+            )
         assert model.num_boosted_rounds() == 4
     with mlflow.start_run(), pytest.raises(ValueError, match="y_prob must have one row per label"):
-        xgb.train(BINARY, xgb.DMatrix(x, y), 4, callbacks=[EvaluationCallback(x_val, y_val[:-1], strict=True)])
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="xgboost.cv trains several models"):
+        xgb.train(
+            BINARY,
+            xgb.DMatrix(x, y),
+            4,
+            callbacks=[EvaluationCallback(x_val, y_val[:-1], strict=True)],
+        )
+    with (
+        mlflow.start_run(),
+        pytest.warns(EvaluationWarning, match="xgboost.cv trains several models"),
+    ):
         xgb.cv(BINARY, xgb.DMatrix(x, y), 3, callbacks=[EvaluationCallback(x_val, y_val)])
     assert not any(run.data.metrics for run in runs_of(store))
 
@@ -163,7 +196,10 @@ def test_beside_mlflows_autolog(store):
     (run,) = runs_of(store)
     assert run.info.run_id == callback.logged.run_id
     assert run.info.status == "FINISHED"
-    assert run.data.metrics["multiclass/accuracy"] == callback.logged.evaluation.metrics["multiclass/accuracy"]
+    assert (
+        run.data.metrics["multiclass/accuracy"]
+        == callback.logged.evaluation.metrics["multiclass/accuracy"]
+    )
 
 
 def test_options_are_checked_before_the_training():
@@ -189,6 +225,9 @@ def test_other_weights_than_those_of_the_dmatrix_come_first_with_a_warning(store
     x, y, x_val, y_val = learning_problem(2)
     valid = xgb.DMatrix(x_val, y_val, weight=np.full(len(y_val), 2.0))
     callback = EvaluationCallback(valid, sample_weight=np.full(len(y_val), 3.0), strict=True)
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="differs from the weights of the DMatrix"):
+    with (
+        mlflow.start_run(),
+        pytest.warns(EvaluationWarning, match="differs from the weights of the DMatrix"),
+    ):
         xgb.train(BINARY, xgb.DMatrix(x, y), 3, callbacks=[callback])
     assert callback.logged.evaluation.n_samples == 3 * len(y_val)

@@ -26,7 +26,13 @@ Y, BEST, P = random_problem(21, n=N, k=K, digits=3)
 PREDICTED = np.roll(BEST, 1)
 NAMES = np.array([f"row {i:03}" for i in range(N)])
 FRAME = pd.DataFrame(
-    {"y": Y, "t": PREDICTED, "id": NAMES, "w": np.arange(N) % 3.0, **{f"p{k}": P[:, k] for k in range(K)}}
+    {
+        "y": Y,
+        "t": PREDICTED,
+        "id": NAMES,
+        "w": np.arange(N) % 3.0,
+        **{f"p{k}": P[:, k] for k in range(K)},
+    }
 )
 HALVES = Grouping({"a": [0, 3], "b": [1, 2]}, {"a": "strict"}, positive="b")
 
@@ -34,7 +40,9 @@ HALVES = Grouping({"a": [0, 3], "b": [1, 2]}, {"a": "strict"}, positive="b")
 class Batches(Stream):
     """A source of one's own: batches of a table, cut and ordered as a test wants them."""
 
-    def __init__(self, frame: pd.DataFrame, cuts: Iterable[int] = (), reverse: bool = False) -> None:
+    def __init__(
+        self, frame: pd.DataFrame, cuts: Iterable[int] = (), reverse: bool = False
+    ) -> None:
         self.table = pa.Table.from_pandas(frame, preserve_index=False)
         self.ends = sorted({0, *cuts, self.table.num_rows})
         self.reverse = reverse
@@ -46,7 +54,10 @@ class Batches(Stream):
 
     def batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         self.read.append(names)
-        parts = [self.table.select(names).slice(a, b - a) for a, b in zip(self.ends, self.ends[1:], strict=False)]
+        parts = [
+            self.table.select(names).slice(a, b - a)
+            for a, b in zip(self.ends, self.ends[1:], strict=False)
+        ]
         for part in reversed(parts) if self.reverse else parts:
             yield from part.combine_chunks().to_batches()
 
@@ -62,14 +73,23 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "two groups": ({"y_prob": "p*", "grouping": HALVES}, {"y_prob": P, "grouping": HALVES}),
     "labels as they come": ({"y_pred": "t"}, {"y_pred": PREDICTED}),
     "labels read first": ({"y_prob": [f"p{k}" for k in range(K)]}, {"y_prob": P}),
-    "weights": ({"y_pred": "t", "y_prob": "p*", "sample_weight": "w"}, {"y_pred": PREDICTED, "y_prob": P}),
+    "weights": (
+        {"y_pred": "t", "y_prob": "p*", "sample_weight": "w"},
+        {"y_pred": PREDICTED, "y_prob": P},
+    ),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 @settings(max_examples=12, deadline=None)
-@given(cuts=st.lists(st.integers(1, N - 1), max_size=30), reverse=st.booleans(), exact=st.sampled_from([50, 10**6]))
-def test_any_batches_give_the_numbers_of_arrays(case: str, cuts: list[int], reverse: bool, exact: int) -> None:
+@given(
+    cuts=st.lists(st.integers(1, N - 1), max_size=30),
+    reverse=st.booleans(),
+    exact=st.sampled_from([50, 10**6]),
+)
+def test_any_batches_give_the_numbers_of_arrays(
+    case: str, cuts: list[int], reverse: bool, exact: int
+) -> None:
     columns, arrays = CASES[case]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches.Work, "whole", lambda self, given: given)
@@ -91,7 +111,9 @@ def test_rows_are_read_once_where_the_classes_are_known() -> None:
 @pytest.mark.usefixtures("single_batches")
 def test_batches_of_whole_weights_beside_fractions() -> None:
     weights = np.where(np.arange(N) < 300, 2.0, 0.75)
-    found = evaluate_table(Batches(FRAME.assign(w=weights), [300]), y_true="y", y_prob="p*", sample_weight="w")
+    found = evaluate_table(
+        Batches(FRAME.assign(w=weights), [300]), y_true="y", y_prob="p*", sample_weight="w"
+    )
     assert_same(found, evaluate(Y, y_prob=P, sample_weight=weights))
     assert found.statistics.squares is not None
 
@@ -101,7 +123,10 @@ def test_faults_are_counted_over_all_batches() -> None:
     wrong = FRAME.copy()
     wrong.loc[[5, 250, 599], "p2"] = np.nan
     wrong.loc[[7], "p3"] = 1.5
-    with pytest.raises(ValueError, match=rf"y_prob must be finite, got NaN or null in 3 of {N} rows \(column 'p2'\)"):
+    with pytest.raises(
+        ValueError,
+        match=rf"y_prob must be finite, got NaN or null in 3 of {N} rows \(column 'p2'\)",
+    ):
         evaluate_table(Batches(wrong, range(50, N, 50)), y_true="y", y_prob="p*")
     wrong = FRAME.astype({"y": "float64"})
     wrong.loc[[5, 250, 599], "y"] = np.nan
@@ -164,7 +189,9 @@ def test_ray_of_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_streams_arrow_is_a_table() -> None:
     class Streams:
         def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-            return pa.Table.from_pandas(FRAME, preserve_index=False).__arrow_c_stream__(requested_schema)
+            return pa.Table.from_pandas(FRAME, preserve_index=False).__arrow_c_stream__(
+                requested_schema
+            )
 
     assert_same(evaluate_table(Streams(), y_true="y", y_prob="p*"), evaluate(Y, y_prob=P))
     assert find_source(P) is None

@@ -58,7 +58,11 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def whole(case: dict[str, Any], segments: Any = NAMES, **more: Any) -> Evaluation:
-    options = {**case, "segments": (TABLE, segments) if isinstance(segments, list) else segments, **more}
+    options = {
+        **case,
+        "segments": (TABLE, segments) if isinstance(segments, list) else segments,
+        **more,
+    }
     columns = {"y_prob": PROB, "sample_weight": TABLE["w"]}
     options |= {name: columns[name] for name in columns if name in case}
     return evaluate(TABLE["y"], None if "y_prob" in case else TABLE["call"], **options)
@@ -95,19 +99,32 @@ def test_a_segment_is_the_evaluation_of_its_rows(case):
         options = {name: case[name] for name in case if name == "grouping"}
         weights = TABLE["w"][rows] if "sample_weight" in case else None
         if "y_prob" in case:
-            alone = evaluate(TABLE["y"][rows], y_prob=PROB[rows], sample_weight=weights, **options, labels=[0, 1, 2])
+            alone = evaluate(
+                TABLE["y"][rows],
+                y_prob=PROB[rows],
+                sample_weight=weights,
+                **options,
+                labels=[0, 1, 2],
+            )
         else:
-            alone = evaluate(TABLE["y"][rows], TABLE["call"][rows], sample_weight=weights, labels=[0, 1, 2])
+            alone = evaluate(
+                TABLE["y"][rows], TABLE["call"][rows], sample_weight=weights, labels=[0, 1, 2]
+            )
         own = evaluation.segments["region"][value]
         assert own.metrics == pytest.approx(alone.metrics, nan_ok=True)
         assert own.statistics == alone.statistics
         from_statistics = loaded.segments["region"][value]
         assert len(from_statistics.metrics) >= 20
         for name, number in from_statistics.metrics.items():
-            assert number == pytest.approx(alone.metrics[name], rel=1e-9, abs=1e-12, nan_ok=True), name
+            assert number == pytest.approx(alone.metrics[name], rel=1e-9, abs=1e-12, nan_ok=True), (
+                name
+            )
             known = from_statistics.standard_errors.get(name)
-            if known is not None and not name.startswith("spcc/"):  # whose errors need joint moments
-                assert known == pytest.approx(alone.standard_errors[name], rel=1e-7, abs=1e-12), name
+            # whose errors need joint moments
+            if known is not None and not name.startswith("spcc/"):
+                assert known == pytest.approx(alone.standard_errors[name], rel=1e-7, abs=1e-12), (
+                    name
+                )
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -117,7 +134,9 @@ def test_segments_sum_to_the_whole(case):
         parts = collected.of_segments(evaluation.statistics, name, evaluation.scored)
         total = reduce(add, parts)
         if "sample_weight" in case:
-            assert total.matrix.counts == pytest.approx(evaluation.statistics.matrix.counts, rel=1e-12)
+            assert total.matrix.counts == pytest.approx(
+                evaluation.statistics.matrix.counts, rel=1e-12
+            )
         else:
             assert total.matrix == evaluation.statistics.matrix
             assert total.ranks == evaluation.statistics.ranks
@@ -128,15 +147,21 @@ def test_segments_sum_to_the_whole(case):
             assert evaluation.statistics.moments is not None
             assert total.moments.m4 == pytest.approx(evaluation.statistics.moments.m4, rel=1e-9)
         if evaluation.statistics.labels_variance is not None:
-            assert total.labels_variance == pytest.approx(evaluation.statistics.labels_variance, rel=1e-12)
+            assert total.labels_variance == pytest.approx(
+                evaluation.statistics.labels_variance, rel=1e-12
+            )
 
 
 def alike(ours: Any, theirs: Any) -> bool:
     """True where two statistics are the same but for the rounding of sums."""
     if isinstance(ours, dict):
-        return list(ours) == list(theirs) and all(alike(own, theirs[name]) for name, own in ours.items())
+        return list(ours) == list(theirs) and all(
+            alike(own, theirs[name]) for name, own in ours.items()
+        )
     if hasattr(ours, "__dataclass_fields__"):
-        return all(alike(getattr(ours, name), getattr(theirs, name)) for name in ours.__dataclass_fields__)
+        return all(
+            alike(getattr(ours, name), getattr(theirs, name)) for name in ours.__dataclass_fields__
+        )
     if ours is not None and np.asarray(ours).dtype.kind == "f":
         return bool(np.allclose(ours, theirs, rtol=1e-9, atol=1e-11))
     return bool(np.array_equal(ours, theirs))
@@ -158,16 +183,25 @@ def test_the_rest_of_a_segment_is_the_sum_of_all_others(case, size):
 
 
 @pytest.mark.parametrize(
-    "case", [*CASES.values(), {"y_prob": True, "costs": Costs({(0, 1): 2.0})}], ids=[*CASES, "costs"]
+    "case",
+    [*CASES.values(), {"y_prob": True, "costs": Costs({(0, 1): 2.0})}],
+    ids=[*CASES, "costs"],
 )
 def test_a_metric_of_all_segments_is_that_of_each_one(case):
-    own = [Metric("custom/hits", _hits, interval="wilson"), Metric("custom/gain", _gain, of="binary", low=-1, high=5)]
+    own = [
+        Metric("custom/hits", _hits, interval="wilson"),
+        Metric("custom/gain", _gain, of="binary", low=-1, high=5),
+    ]
     evaluation = replace(
-        whole(case, {"x": np.where(TABLE["y"] == 2, 0, np.arange(N) % 5)}, extra_metrics=own), rows=None
+        whole(case, {"x": np.where(TABLE["y"] == 2, 0, np.arange(N) % 5)}, extra_metrics=own),
+        rows=None,
     )
     table, level = evaluation.segments["x"], 0.9
     ones = [table[value] for value in table]
-    others = [reduce(add, [one.statistics for j, one in enumerate(ones) if j != k]) for k in range(len(ones))]
+    others = [
+        reduce(add, [one.statistics for j, one in enumerate(ones) if j != k])
+        for k in range(len(ones))
+    ]
     outside = [replace(one, statistics=rest) for one, rest in zip(ones, others, strict=True)]
     at_level = [one.at_level(level) for one in ones]
     known = [name for name in ones[0].metrics if name in evaluation.metrics]
@@ -177,18 +211,26 @@ def test_a_metric_of_all_segments_is_that_of_each_one(case):
     for name in known:
         found, (low, high) = table.estimates(name), table.own_intervals(name, level)
         rest = [frame["rest"][name, text] for text in table.texts]
-        assert rest == pytest.approx([one.metrics.get(name, np.nan) for one in outside], rel=1e-12, nan_ok=True)
-        assert found.values == pytest.approx([one.metrics.get(name, np.nan) for one in ones], rel=1e-12, nan_ok=True)
+        assert rest == pytest.approx(
+            [one.metrics.get(name, np.nan) for one in outside], rel=1e-12, nan_ok=True
+        )
+        assert found.values == pytest.approx(
+            [one.metrics.get(name, np.nan) for one in ones], rel=1e-12, nan_ok=True
+        )
         why = [one.undefined.get(name, "") for one in ones]
         assert [frame["undefined"][name, text] for text in table.texts] == why
-        if not name.endswith(("/tp", "/fn", "/fp", "/tn", "/imp", "/imn", "/support", "/mismatches")):
+        if not name.endswith(
+            ("/tp", "/fn", "/fp", "/tn", "/imp", "/imn", "/support", "/mismatches")
+        ):
             errors = [one.standard_errors.get(name, np.nan) for one in ones]
             assert found.errors == pytest.approx(errors, rel=1e-12, nan_ok=True)
         if found.n is None:
             ends = np.array([one.intervals.get(name, none) for one in at_level])
             assert np.column_stack((low, high)) == pytest.approx(ends, rel=1e-12, nan_ok=True)
         else:
-            assert found.n == pytest.approx([one.size_of(name) for one in ones], rel=1e-12, nan_ok=True)
+            assert found.n == pytest.approx(
+                [one.size_of(name) for one in ones], rel=1e-12, nan_ok=True
+            )
 
 
 def _hits(counts: Any) -> Any:
@@ -209,9 +251,15 @@ def test_segments_of_decision_values_and_of_many_blocks(monkeypatch):
     same_segments(whole(CASES["groups"]), small)
     many = {"x": np.arange(N) ** 2 % 97}
     weights = {"sample_weight": np.where(many["x"] == 3, 0.0, TABLE["w"])}
-    blocks = [whole(CASES["groups"], many).statistics, whole(CASES["groups"], many, **weights).statistics]
+    blocks = [
+        whole(CASES["groups"], many).statistics,
+        whole(CASES["groups"], many, **weights).statistics,
+    ]
     monkeypatch.setattr("cmtrack.statistics.segmented._AT_ONCE", 50)
-    alone = [whole(CASES["groups"], many).statistics, whole(CASES["groups"], many, **weights).statistics]
+    alone = [
+        whole(CASES["groups"], many).statistics,
+        whole(CASES["groups"], many, **weights).statistics,
+    ]
     assert alike(alone[0], blocks[0])
     assert alike(alone[1], blocks[1])
 
@@ -221,7 +269,9 @@ def test_values_of_any_kind_are_segments():
         "mixed": pd.Series(["1", 1, 2.5, None] * 225, dtype=object),
         "day": pd.Series(pd.to_datetime(["2024-01-02", "2024-01-01", None] * 300)),
         "flag": np.arange(N) % 2 == 0,
-        "grade": pd.Categorical(["low", "high", "mid"] * 300, categories=["low", "mid", "high", "none"]),
+        "grade": pd.Categorical(
+            ["low", "high", "mid"] * 300, categories=["low", "mid", "high", "none"]
+        ),
     }
     evaluation = evaluate(TABLE["y"], TABLE["call"], segments=columns)
     held = {name: table.values for name, table in evaluation.segments.items()}
@@ -232,8 +282,15 @@ def test_values_of_any_kind_are_segments():
         "grade": ("low", "mid", "high"),
     }
     assert evaluation.segments["mixed"].texts == ("1 (int)", "2.5", "1 (str)", "(missing)")
-    assert evaluation.segments["mixed"][1].n_samples == evaluation.segments["mixed"]["1"].n_samples == 225
-    assert evaluation.segments["grade"]["(missing)" if None in held["grade"] else "mid"].n_samples == 300
+    assert (
+        evaluation.segments["mixed"][1].n_samples
+        == evaluation.segments["mixed"]["1"].n_samples
+        == 225
+    )
+    assert (
+        evaluation.segments["grade"]["(missing)" if None in held["grade"] else "mid"].n_samples
+        == 300
+    )
     assert Evaluation.from_data(json.loads(evaluation.to_json())) == evaluation
 
 
@@ -268,7 +325,10 @@ def test_the_largest_segments_stay_and_a_note_says_so():
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_batches_give_the_same_segments(case):
-    seen, other = (Accumulator([0, 1, 2], **({"grouping": TWO} if "grouping" in case else {})) for _ in range(2))
+    seen, other = (
+        Accumulator([0, 1, 2], **({"grouping": TWO} if "grouping" in case else {}))
+        for _ in range(2)
+    )
     for place, rows in enumerate(np.array_split(np.arange(N), 9)):
         given: dict[str, Any] = {"segments": (TABLE.iloc[rows], NAMES)}
         if "sample_weight" in case:
@@ -291,7 +351,9 @@ def test_every_source_gives_the_same_segments(engine: str, tmp_path: Path) -> No
 
 
 def test_tables_keep_the_order_of_categories() -> None:
-    grades = pd.Categorical(["low", "high", "mid"] * 300, categories=["low", "mid", "high", "none"], ordered=True)
+    grades = pd.Categorical(
+        ["low", "high", "mid"] * 300, categories=["low", "mid", "high", "none"], ordered=True
+    )
     table = TABLE.assign(grade=grades)
     for source in (table, pa.Table.from_pandas(table)):
         found = evaluate_table(source, y_true="y", y_pred="call", segments=["grade"])
@@ -307,10 +369,15 @@ def test_vector_26():
     frame = table.to_frame("multiclass/accuracy").set_index("segment").loc[list("abcd")]
     near = {"abs": 6e-11}
     assert frame["value"].tolist() == pytest.approx([5 / 6, 3 / 7, 1, 1 / 2])
-    alpha = 2 * stats.norm.sf(2.4909151310)  # of four segments; Clopper and Pearson (1934): fewer than 20 hits each
-    for (low, high), hits, n in zip(frame[["low", "high"]].to_numpy(), (5, 3, 5, 1), (6, 7, 5, 2), strict=True):
+    # of four segments; Clopper and Pearson (1934): fewer than 20 hits each
+    alpha = 2 * stats.norm.sf(2.4909151310)
+    for (low, high), hits, n in zip(
+        frame[["low", "high"]].to_numpy(), (5, 3, 5, 1), (6, 7, 5, 2), strict=True
+    ):
         assert low == pytest.approx(stats.beta.ppf(alpha / 2, hits, n - hits + 1), **near)
-        assert high == pytest.approx(1 if hits == n else stats.beta.isf(alpha / 2, hits + 1, n - hits), **near)
+        assert high == pytest.approx(
+            1 if hits == n else stats.beta.isf(alpha / 2, hits + 1, n - hits), **near
+        )
     apart = [0.1904761905, -0.4175824176, 0.4, -0.2222222222]
     assert frame["difference"].tolist() == pytest.approx(apart, **near)
     low = [-0.3439391327, -0.7481410930, -0.2024803890, -0.6916224491]
@@ -324,7 +391,9 @@ def test_vector_26():
 
 
 def test_intervals_hold_for_the_segments_of_all_columns():
-    alone, together = (whole({}, names).segments["region"].to_frame() for names in (["region"], ["region", "age"]))
+    alone, together = (
+        whole({}, names).segments["region"].to_frame() for names in (["region"], ["region", "age"])
+    )
     assert together["value"].tolist() == alone["value"].tolist()
     assert (together["high"] - together["low"] > alone["high"] - alone["low"]).all()
     assert together["difference_low"].tolist() == alone["difference_low"].tolist()
@@ -334,7 +403,11 @@ def test_segments_are_ordered_by_the_values_that_are_shown():
     hits = np.concatenate([np.arange(400) % 10 < 7, np.arange(400) % 10 < 9, [False, True]])
     names = np.repeat(["bad", "good", "tiny"], [400, 400, 2])
     y = np.arange(802) % 2
-    frame = evaluate(y, np.where(hits, y, 1 - y), segments={"x": names}).segments["x"].to_frame("multiclass/accuracy")
+    frame = (
+        evaluate(y, np.where(hits, y, 1 - y), segments={"x": names})
+        .segments["x"]
+        .to_frame("multiclass/accuracy")
+    )
     assert frame["segment"].tolist() == ["tiny", "bad", "good"]
     assert frame["value"].tolist() == [0.5, 0.7, 0.9]
 
@@ -343,7 +416,13 @@ def test_metrics_of_a_table(recwarn):
     share = Metric("own/share", lambda counts: counts[0, 0] / counts.sum(), low=0, high=1)
     evaluation = whole(CASES["groups"], extra_metrics=[share])
     table = evaluation.segments["region"]
-    names = ["binary/roc_auc", "probability/log_loss", "class/1/recall", "own/share", "class/1/support"]
+    names = [
+        "binary/roc_auc",
+        "probability/log_loss",
+        "class/1/recall",
+        "own/share",
+        "class/1/support",
+    ]
     frame = table.to_frame(names)
     assert frame["metric"].tolist() == np.repeat(names, 3).tolist()
     for row in frame.itertuples():
@@ -355,8 +434,10 @@ def test_metrics_of_a_table(recwarn):
             assert row.high - row.low > high - low
             assert row.difference == pytest.approx(row.value - row.rest)
     assert set(evaluation.segments["region"].to_frame()["metric"]) == {
-        "multiclass/accuracy", "binary/recall", "binary/precision",
-    }  # fmt: skip
+        "multiclass/accuracy",
+        "binary/recall",
+        "binary/precision",
+    }
     assert "“region”: 3 segments" in table._repr_html_()
     assert repr(evaluation.segments) == "Segments(region: 3, age: 4, region × age: 12)"
     assert evaluation.segments["region", "age"] is evaluation.segments["region × age"]
@@ -381,7 +462,11 @@ def test_segments_follow_regrouping_pricing_and_merging():
         for name in ("binary/recall", "reduced/groups/accuracy", "probability/log_loss"):
             if name in direct.metrics:
                 assert again.metrics[name] == pytest.approx(direct.metrics[name])
-        priced = evaluation.price({("low", "high"): 1, ("high", "low"): 5}).segments["region"].to_frame("cost/mean")
+        priced = (
+            evaluation.price({("low", "high"): 1, ("high", "low"): 5})
+            .segments["region"]
+            .to_frame("cost/mean")
+        )
         assert (priced["value"] > 0).all()
     back = replace(whole(CASES["groups"]), rows=None).regroup(other).regroup(TWO)
     assert back.segments["region"]["north"].statistics.score_moments is None
@@ -399,7 +484,10 @@ def test_files_hold_segments():
         evaluation = whole(case)
         loaded = Evaluation.from_data(json.loads(evaluation.to_json()))
         assert loaded == evaluation
-        frame, again = (one.segments["region × age"].to_frame("multiclass/accuracy") for one in (evaluation, loaded))
+        frame, again = (
+            one.segments["region × age"].to_frame("multiclass/accuracy")
+            for one in (evaluation, loaded)
+        )
         pd.testing.assert_frame_equal(frame, again)
 
 
@@ -442,7 +530,11 @@ def test_losses_and_costs_are_searched_in_any_columns():
         ("binary/roc_auc", {}, "searches metrics that are means over rows"),
         ("binary/recall", {"min_rows": 10_000}, "min_rows must be at most"),
         ("binary/recall", {"depth": 3}, "depth must be 1 or 2, got 3"),
-        ("binary/recall", {"columns": {"x": [1, 2]}}, "'x' must have one value per row, got 2 for 900 rows"),
+        (
+            "binary/recall",
+            {"columns": {"x": [1, 2]}},
+            "'x' must have one value per row, got 2 for 900 rows",
+        ),
     ],
 )
 def test_what_cannot_be_searched(metric, options, says):
@@ -461,9 +553,18 @@ def test_a_search_needs_rows_and_columns():
 
 BAD: dict[str, tuple[Any, str]] = {
     "absent": ((TABLE, ["area"]), r"segments must be columns of segments, \['area'\] are not in"),
-    "length": ({"x": ["a", "b"]}, "segment column 'x' must have one value per row, got 2 for 900 rows"),
-    "one value": ({"x": ["a"] * N}, "segment column 'x' must hold two values at least, got only 'a' in 900 rows"),
-    "continuous": (TABLE[["w"]], "segment column 'w' must hold categories, got 900 numbers such as"),
+    "length": (
+        {"x": ["a", "b"]},
+        "segment column 'x' must have one value per row, got 2 for 900 rows",
+    ),
+    "one value": (
+        {"x": ["a"] * N},
+        "segment column 'x' must hold two values at least, got only 'a' in 900 rows",
+    ),
+    "continuous": (
+        TABLE[["w"]],
+        "segment column 'w' must hold categories, got 900 numbers such as",
+    ),
     "repeated": ((TABLE, ["age", "age"]), "segments must not repeat"),
     "none": ((TABLE, []), "segments must name at least one column, got none"),
     "crossed with itself": ((TABLE, [("age", "age")]), "segments must not repeat"),
@@ -487,11 +588,18 @@ def test_bad_segments_of_tables_and_batches():
         evaluate_table(TABLE, segments=["area"], **options)
     with pytest.raises(ValueError, match="segment column 'w' must hold categories"):
         evaluate_table(TABLE, segments=["w"], **options)
-    with pytest.raises(ValueError, match="segment column 'x' must hold two values at least, got only '1' in 900 rows"):
+    with pytest.raises(
+        ValueError,
+        match="segment column 'x' must hold two values at least, got only '1' in 900 rows",
+    ):
         evaluate_table(TABLE.assign(x=1), segments=["x"], **options)
-    with pytest.raises(ValueError, match="segment column 'id' must have at most 10,000 values here, got 12,000"):
+    with pytest.raises(
+        ValueError, match="segment column 'id' must have at most 10,000 values here, got 12,000"
+    ):
         evaluate_table(
-            pd.DataFrame({"y": [0, 1] * 6000, "call": 0, "id": np.arange(12_000)}), segments=["id"], **options
+            pd.DataFrame({"y": [0, 1] * 6000, "call": 0, "id": np.arange(12_000)}),
+            segments=["id"],
+            **options,
         )
     with pytest.raises(TypeError, match="segments must be a list of names"):
         evaluate_table(TABLE, segments="region", **options)
@@ -583,7 +691,9 @@ def test_the_command_line_shows_segments(tmp_path):
     assert "By region × age: 10 of 12 segments, the worst first" in " ".join(shown.output.split())
     data = json.loads(CliRunner().invoke(main, [*line, "--json"]).output)
     own = {row["segment"]: row["value"] for row in data["segments"]["region"]}
-    assert own["north"] == pytest.approx(whole({}).segments["region"]["north"].metrics["multiclass/accuracy"])
+    assert own["north"] == pytest.approx(
+        whole({}).segments["region"]["north"].metrics["multiclass/accuracy"]
+    )
     two = CliRunner().invoke(main, ["evaluate", str(file), str(file), *line[2:], "--json"])
     assert json.loads(two.output)["segments"]["region"][0]["rows"] % 2 == 0
     wrong = CliRunner().invoke(main, [*line[:-1], "regoin"])
@@ -598,7 +708,9 @@ def test_a_run_keeps_segments(store: Any) -> None:
         logged = log_evaluation(TABLE["y"], TABLE["call"], segments=(TABLE, NAMES), strict=True)
     found = load_evaluation(logged.run_id)
     assert found == logged.evaluation
-    assert found.segments["region"]["north"].metrics == whole({}).segments["region"]["north"].metrics
+    assert (
+        found.segments["region"]["north"].metrics == whole({}).segments["region"]["north"].metrics
+    )
     assert found.regroup(TWO).segments["region"]["north"].metrics["binary/recall"] > 0
 
 
@@ -610,6 +722,8 @@ def test_a_hook_with_rows_takes_segments(store: Any) -> None:
 
     model = DummyClassifier(strategy="stratified", random_state=0).fit(TABLE[["age"]], TABLE["y"])
     with mlflow.start_run():
-        logged = log_estimator(model, TABLE[["age"]], TABLE["y"], segments=TABLE[["region"]], strict=True)
+        logged = log_estimator(
+            model, TABLE[["age"]], TABLE["y"], segments=TABLE[["region"]], strict=True
+        )
     assert logged.evaluation is not None
     assert logged.evaluation.segments["region"].sizes.sum() == N

@@ -26,8 +26,12 @@ PREDICTED = np.roll(BEST, 1)
 NAMES = np.array(["red", "green", "blue", "Älpler", "x y"])
 WEIGHTS = np.random.default_rng(1).uniform(0, 3, N)
 WHOLE = np.random.default_rng(2).integers(0, 4, N)
-HYBRID = Grouping({"a": [0, 1], "b": [2, 3, 4]}, {"a": "strict", "b": [(2, 3), (4, 2)]}, positive="a")
-CHAIN = Grouping({"a": [0], "b": [1, 2], "c": [3, 4]}, "strict").then(Grouping({"d": ["a", "b"], "e": ["c"]}))
+HYBRID = Grouping(
+    {"a": [0, 1], "b": [2, 3, 4]}, {"a": "strict", "b": [(2, 3), (4, 2)]}, positive="a"
+)
+CHAIN = Grouping({"a": [0], "b": [1, 2], "c": [3, 4]}, "strict").then(
+    Grouping({"d": ["a", "b"], "e": ["c"]})
+)
 
 FRAME = pd.DataFrame(
     {
@@ -52,7 +56,11 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
         {"y_pred": "predicted", "y_prob": "p_*", "sample_weight": "times"},
         {"y_pred": PREDICTED, "y_prob": P, "sample_weight": WHOLE},
     ),
-    "hybrid": ({"grouping": HYBRID}, {"y_prob": "p_*", "row_ids": "id"}, {"y_prob": P, "row_ids": FRAME["id"]}),
+    "hybrid": (
+        {"grouping": HYBRID},
+        {"y_prob": "p_*", "row_ids": "id"},
+        {"y_prob": P, "row_ids": FRAME["id"]},
+    ),
     "chain, weights": (
         {"grouping": CHAIN, "confidence_level": 0.9, "positive": "d"},
         {"y_prob": [f"p_{k}" for k in range(K)], "sample_weight": "fraction"},
@@ -84,13 +92,21 @@ def test_calibration_and_target_tables(table: Any) -> None:
     for grouping in (None, HYBRID):
         expected = evaluate(Y, y_prob=P, grouping=grouping, calibration=(Y, P), target=P)
         found = evaluate_table(
-            table, y_true="y", y_prob=by_label, grouping=grouping, calibration=table, target=table, progress=False
+            table,
+            y_true="y",
+            y_prob=by_label,
+            grouping=grouping,
+            calibration=table,
+            target=table,
+            progress=False,
         )
         assert_same(found, expected)
 
 
 @pytest.mark.parametrize("grouping", [None, HYBRID])
-@pytest.mark.parametrize("engine", [name for name in ENGINES if name not in ("csv", "dask")])  # these know no lists
+@pytest.mark.parametrize(
+    "engine", [name for name in ENGINES if name not in ("csv", "dask")]
+)  # these know no lists
 def test_lists(tmp_path: Path, engine: str, grouping: Grouping | None) -> None:
     table = as_table(engine, FRAME[["y"]].assign(p=list(P)), tmp_path)
     expected = evaluate(Y, y_prob=P, grouping=grouping)
@@ -103,9 +119,12 @@ def test_booleans_and_one_column(tmp_path: Path, engine: str) -> None:
     truth, score = y.astype(bool), p[:, 1]
     frame = pd.DataFrame({"y": truth, "s": score, "rest": 1 - score, "t": truth ^ (score > 0.8)})
     table = as_table(engine, frame, tmp_path)
-    for column, options in (("s", {}), ("rest", {"positive": False})):  # one column is of the positive class
+    # one column is of the positive class
+    for column, options in (("s", {}), ("rest", {"positive": False})):
         expected = evaluate(truth, frame["t"], y_prob=frame[column], **options)
-        assert_same(evaluate_table(table, y_true="y", y_pred="t", y_prob=column, **options), expected)
+        assert_same(
+            evaluate_table(table, y_true="y", y_pred="t", y_prob=column, **options), expected
+        )
 
 
 # -- many rows: the grid ----------------------------------------------------------------------------------------------
@@ -116,11 +135,15 @@ _TOPS = 1 / (1 + np.exp(-(np.arange(9, 64) / 4 - 4)))
 
 def around(values: Any) -> Any:
     """Values with their neighbours on both sides."""
-    return np.unique(np.clip(np.concatenate((values, np.nextafter(values, 0), np.nextafter(values, 1))), 0, 1))
+    return np.unique(
+        np.clip(np.concatenate((values, np.nextafter(values, 0), np.nextafter(values, 1))), 0, 1)
+    )
 
 
 @pytest.mark.parametrize("engine", ["parquet", "polars", "dask", "spark"])
-def test_scores_on_the_edges_of_the_grid(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_on_the_edges_of_the_grid(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("cmtrack.statistics.scores.EXACT_ROWS", 100)
     extremes = [0.0, 5e-324, 1e-300, 1e-12, 6e-6, 1e-7, 1 - 1e-7, 1 - 1e-12, 1.0]
     scores = np.concatenate((around(_EDGES), around(np.arange(401) / 400), extremes))
@@ -144,7 +167,9 @@ def test_most_probable_classes_on_the_edges_of_their_cells(engine: str, tmp_path
     p = np.column_stack((top, (1 - top) * 0.6, (1 - top) * 0.4))
     p = np.concatenate((p, np.full((3, 3), 1 / 3), [[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]]))
     y = np.arange(len(p)) % 3
-    table = as_table(engine, pd.DataFrame({"y": y, "a": p[:, 0], "b": p[:, 1], "c": p[:, 2]}), tmp_path)
+    table = as_table(
+        engine, pd.DataFrame({"y": y, "a": p[:, 0], "b": p[:, 1], "c": p[:, 2]}), tmp_path
+    )
     assert_same(evaluate_table(table, y_true="y", y_prob=["a", "b", "c"]), evaluate(y, y_prob=p))
 
 
@@ -158,12 +183,15 @@ def test_hardly_varying_and_constant_scores(engine: str, tmp_path: Path) -> None
     p[np.arange(900), (y + 1) % 3] = 1 - own
     p[y == 2] = [0.1, 0.2, 0.7]  # the same in every row
     groups = Grouping({"a": [0, 1], "b": [2]}, positive="a")
-    table = as_table(engine, pd.DataFrame({"y": y, **{f"p{k}": p[:, k] for k in range(3)}}), tmp_path)
+    table = as_table(
+        engine, pd.DataFrame({"y": y, **{f"p{k}": p[:, k] for k in range(3)}}), tmp_path
+    )
     for grouping in (None, groups):
         found = evaluate_table(table, y_true="y", y_prob="p*", grouping=grouping)
         expected = evaluate(y, y_prob=p, grouping=grouping)
         assert_same_statistics(found.statistics, expected.statistics)
-        assert_numbers(found.metrics, expected.metrics, 1e-9)  # errors of correlations so near to 1 are mere rounding
+        # errors of correlations so near to 1 are mere rounding
+        assert_numbers(found.metrics, expected.metrics, 1e-9)
         assert not found.statistics.moments.m2[2].any()
         assert found.statistics.moments.mean[2].tolist() == [0.1, 0.2, 0.7]
 
@@ -171,15 +199,20 @@ def test_hardly_varying_and_constant_scores(engine: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("engine", ["parquet", "polars"])
 def test_halves_round_to_the_even_neighbour(engine: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
-    p = rng.multinomial(8192 * 1, [0.1] * 10, 600) / 8192  # sums of a group end on half of the 12th decimal
+    # sums of a group end on half of the 12th decimal
+    p = rng.multinomial(8192 * 1, [0.1] * 10, 600) / 8192
     y = rng.integers(0, 10, 600)
     grouping = Grouping({"a": range(9), "b": [9]}, {"a": "strict"}, positive="a")
-    table = as_table(engine, pd.DataFrame({"y": y, **{f"p{k}": p[:, k] for k in range(10)}}), tmp_path)
+    table = as_table(
+        engine, pd.DataFrame({"y": y, **{f"p{k}": p[:, k] for k in range(10)}}), tmp_path
+    )
     found = evaluate_table(table, y_true="y", y_prob="p*", grouping=grouping)
     assert_same(found, evaluate(y, y_prob=p, grouping=grouping))
 
 
-@pytest.mark.parametrize("layout", ["plain", "folders name columns", "kinds differ", "columns differ in case"])
+@pytest.mark.parametrize(
+    "layout", ["plain", "folders name columns", "kinds differ", "columns differ in case"]
+)
 def test_files_of_parquet_give_the_same_whoever_reads_them(layout: str, tmp_path: Path) -> None:
     for k in (0, 1):
         frame = pd.DataFrame({"y": np.arange(9) % 3, "p": np.arange(9) / 9 + k})
@@ -193,7 +226,9 @@ def test_files_of_parquet_give_the_same_whoever_reads_them(layout: str, tmp_path
     source = open_source(tmp_path)
     assert isinstance(source, FileStream)
     read, other = (
-        pa.Table.from_batches(list(batches(["p", "y"]))).sort_by([("p", "ascending"), ("y", "ascending")])
+        pa.Table.from_batches(list(batches(["p", "y"]))).sort_by(
+            [("p", "ascending"), ("y", "ascending")]
+        )
         for batches in (source.batches, super(FileStream, source).batches)
     )
     assert read.equals(other)
@@ -212,4 +247,6 @@ def test_labels_of_files_are_grouped_before_they_are_counted(
     expected = evaluate_table(frame, **names)
     monkeypatch.setattr(DuckDBStream, "batches", None)  # no rows are asked for
     assert evaluate_table(tmp_path / "rows.parquet", **names) == expected
-    assert evaluate_table(tmp_path / "rows.parquet", labels=list(expected.labels), **names) == expected
+    assert (
+        evaluate_table(tmp_path / "rows.parquet", labels=list(expected.labels), **names) == expected
+    )

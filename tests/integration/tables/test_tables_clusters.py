@@ -62,7 +62,11 @@ PARTS = (0, 7_000, 7_000, 15_000, N)
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "classes": ({}, {"y_prob": "p_*"}, {"y_prob": BY_LABEL}),
-    "hybrid, grid": ({"grouping": HYBRID}, {"y_prob": "p_*", "row_ids": "id"}, {"y_prob": BY_LABEL, "row_ids": IDS}),
+    "hybrid, grid": (
+        {"grouping": HYBRID},
+        {"y_prob": "p_*", "row_ids": "id"},
+        {"y_prob": BY_LABEL, "row_ids": IDS},
+    ),
     "chain, weights": (
         {"grouping": CHAIN, "confidence_level": 0.9},
         {"y_pred": "t", "y_prob": "p_*", "sample_weight": "w"},
@@ -76,7 +80,9 @@ def write(folder: Path, frame: pd.DataFrame) -> Path:
     folder.mkdir()
     table = pa.Table.from_pandas(frame, preserve_index=False)
     for number, (start, end) in enumerate(pairwise(PARTS)):
-        pyarrow.parquet.write_table(table.slice(start, end - start), folder / f"part{number}.parquet")
+        pyarrow.parquet.write_table(
+            table.slice(start, end - start), folder / f"part{number}.parquet"
+        )
     return folder
 
 
@@ -113,7 +119,9 @@ def assert_agrees(table: Any, case: str) -> None:
     ).intervals.items():  # a table's rows are not kept
         assert found.intervals[name] == pytest.approx(ends, rel=1e-9, abs=1e-11, nan_ok=True), name
     assert (found.statistics.scores is None) == ("grouping" not in options)
-    assert found.statistics.scores is None or found.statistics.scores.exact == (case != "hybrid, grid")
+    assert found.statistics.scores is None or found.statistics.scores.exact == (
+        case != "hybrid, grid"
+    )
 
 
 @pytest.fixture
@@ -140,7 +148,11 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("case", ["hybrid, grid", "chain, weights"])
 def test_a_cluster_agrees_and_returns_tallies(
-    cluster: SparkCluster | DaskCluster, files: Path, case: str, sizes: list[int], request: pytest.FixtureRequest
+    cluster: SparkCluster | DaskCluster,
+    files: Path,
+    case: str,
+    sizes: list[int],
+    request: pytest.FixtureRequest,
 ) -> None:
     if "grid" in case:
         request.getfixturevalue("few_exact_rows")
@@ -150,7 +162,9 @@ def test_a_cluster_agrees_and_returns_tallies(
         assert sum(sizes) < N * K * 8 / 2, sizes
 
 
-def test_the_labels_are_read_first_where_nothing_names_them(cluster: SparkCluster | DaskCluster, files: Path) -> None:
+def test_the_labels_are_read_first_where_nothing_names_them(
+    cluster: SparkCluster | DaskCluster, files: Path
+) -> None:
     columns = [f"p_{name}" for name in NAMES]
     found = evaluate_table(cluster.read(files), y_true="y", y_prob=columns, progress=False)
     assert_same(found, evaluate(LABELS, y_prob=P))
@@ -165,8 +179,10 @@ def test_the_labels_are_read_first_where_nothing_names_them(cluster: SparkCluste
 def test_a_worker_is_lost_in_the_middle(
     cluster: SparkCluster | DaskCluster, files: Path, which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cmtrack.sources.spark.FAN_IN", 2)  # so that tallies wait on the workers to be added up
-    for left in reversed(range(3)):  # a scheduler may give the frozen worker nothing: no loss, so once more
+    # so that tallies wait on the workers to be added up
+    monkeypatch.setattr("cmtrack.sources.spark.FAN_IN", 2)
+    # a scheduler may give the frozen worker nothing: no loss, so once more
+    for left in reversed(range(3)):
         table = cluster.read(files)
         try:
             with one_lost(cluster, which) as lost:
@@ -175,15 +191,28 @@ def test_a_worker_is_lost_in_the_middle(
             if not left:
                 raise
             continue
-        assert not psutil.pid_exists(lost[0]) or psutil.Process(lost[0]).status() == psutil.STATUS_ZOMBIE
+        assert (
+            not psutil.pid_exists(lost[0])
+            or psutil.Process(lost[0]).status() == psutil.STATUS_ZOMBIE
+        )
         break
 
 
 # -- wrong rows -------------------------------------------------------------------------------------------------------
 
 WRONG: dict[str, tuple[str, dict[int, Any], dict[str, Any], str]] = {
-    "NaN": ("p_Dun x", {12_345: np.nan}, {"y_prob": "p_*"}, f"y_prob must be finite, got NaN or null in 1 of {N} rows"),
-    "no label": ("y", {12_345: None, 3: None}, {"y_prob": "p_*"}, f"y_true must not have missing labels, got 2 in {N}"),
+    "NaN": (
+        "p_Dun x",
+        {12_345: np.nan},
+        {"y_prob": "p_*"},
+        f"y_prob must be finite, got NaN or null in 1 of {N} rows",
+    ),
+    "no label": (
+        "y",
+        {12_345: None, 3: None},
+        {"y_prob": "p_*"},
+        f"y_true must not have missing labels, got 2 in {N}",
+    ),
     "no label of some": (
         "y",
         {12_345: None, 3: None, 29_000: None},
@@ -200,7 +229,9 @@ WRONG: dict[str, tuple[str, dict[int, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_rows_are_counted(cluster: SparkCluster | DaskCluster, case: str, tmp_path: Path) -> None:
+def test_wrong_rows_are_counted(
+    cluster: SparkCluster | DaskCluster, case: str, tmp_path: Path
+) -> None:
     column, values, options, text = WRONG[case]
     frame = FRAME.copy()
     for row, value in values.items():
@@ -223,7 +254,9 @@ def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
 
-def test_java_may_be_missing_outside_ci_alone(no_java: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_may_be_missing_outside_ci_alone(
+    no_java: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("CI", raising=False)
     with pytest.raises(pytest.skip.Exception, match="Spark needs Java 17"):
         need_java()
@@ -243,9 +276,13 @@ def test_the_example_runs(tmp_path: Path) -> None:
     paths = os.pathsep.join([str(EXAMPLE.parent.parent), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), *([] if every else ["--quick"])],
-        cwd=tmp_path, env=dict(os.environ) | {"PYTHONPATH": paths, "JDK_JAVA_OPTIONS": QUICK_START},
-        capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=dict(os.environ) | {"PYTHONPATH": paths, "JDK_JAVA_OPTIONS": QUICK_START},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     found = SAME.findall(done.stdout)

@@ -25,7 +25,9 @@ pytestmark = pytest.mark.slow
 Y, BEST, P = random_problem(11, n=400, k=3)
 PREDICTED = np.roll(BEST, 1)
 NAMES = np.array(["no", "maybe", "yes"])
-FRAME = pd.DataFrame({"y": Y, "t": PREDICTED, "id": np.arange(400) - 7, **{f"p{k}": P[:, k] for k in range(3)}})
+FRAME = pd.DataFrame(
+    {"y": Y, "t": PREDICTED, "id": np.arange(400) - 7, **{f"p{k}": P[:, k] for k in range(3)}}
+)
 BY_NAME = {str(name): f"p{k}" for k, name in enumerate(NAMES)}
 
 
@@ -49,7 +51,9 @@ def test_categories_are_in_their_order() -> None:
 def test_categories_without_an_order_are_sorted() -> None:
     expected = evaluate(NAMES[Y], NAMES[PREDICTED])
     columns = {"y": NAMES[Y], "t": NAMES[PREDICTED]}
-    arrow = pa.table({name: pa.array(values).dictionary_encode() for name, values in columns.items()})
+    arrow = pa.table(
+        {name: pa.array(values).dictionary_encode() for name, values in columns.items()}
+    )
     for table in (arrow, pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Categorical))):
         assert_same(evaluate_table(table, y_true="y", y_pred="t"), expected)
 
@@ -59,7 +63,9 @@ def test_numbers_as_categories() -> None:
     expected = evaluate(frame["y"], frame["t"])
     assert expected.labels == (0, 1, 2)
     for engine in ("pandas", "dask", "pyarrow"):
-        assert_same(evaluate_table(as_table(engine, frame, Path()), y_true="y", y_pred="t"), expected)
+        assert_same(
+            evaluate_table(as_table(engine, frame, Path()), y_true="y", y_pred="t"), expected
+        )
 
 
 def test_one_categorical_column_of_two() -> None:
@@ -70,7 +76,9 @@ def test_one_categorical_column_of_two() -> None:
 
 def test_floats_and_the_order_of_labels() -> None:
     y, t = Y * 1.0, PREDICTED * 1.0
-    assert_same(evaluate_table(pl.DataFrame({"y": y, "t": t}), y_true="y", y_pred="t"), evaluate(y, t))
+    assert_same(
+        evaluate_table(pl.DataFrame({"y": y, "t": t}), y_true="y", y_pred="t"), evaluate(y, t)
+    )
     y, t = y + 0.5, t + 0.5
     frame = pl.DataFrame({"y": y, "t": t})
     order = [2.5, 0.5, 9.5, 1.5]
@@ -82,7 +90,8 @@ def test_classes_that_only_the_columns_or_groups_name() -> None:
     rows = FRAME[FRAME["y"] < 2]
     p = rows[["p0", "p1", "p2"]].to_numpy()
     assert_same(
-        evaluate_table(rows, y_true="y", y_prob="p*"), evaluate(rows["y"], y_prob={k: p[:, k] for k in range(3)})
+        evaluate_table(rows, y_true="y", y_prob="p*"),
+        evaluate(rows["y"], y_prob={k: p[:, k] for k in range(3)}),
     )
     groups = Grouping({"a": [0, 1], "b": [2]})
     given = evaluate_table(rows, y_true="y", y_prob=["p0", "p1", "p2"], grouping=groups)
@@ -103,7 +112,9 @@ def test_one_column_of_a_family_is_the_probability_of_its_label() -> None:
 def test_rounding_errors_beyond_zero_and_one_are_cut_off() -> None:
     p = np.array([[1 + 5e-7, -5e-7], [0.2, 0.8], [0.6, 0.4], [-1e-7, 1 + 1e-7]])
     frame = pl.DataFrame({"y": [0, 1, 1, 0], "a": p[:, 0], "b": p[:, 1]})
-    assert_same(evaluate_table(frame, y_true="y", y_prob=["a", "b"]), evaluate([0, 1, 1, 0], y_prob=p))
+    assert_same(
+        evaluate_table(frame, y_true="y", y_prob=["a", "b"]), evaluate([0, 1, 1, 0], y_prob=p)
+    )
 
 
 @settings(max_examples=15, deadline=None)
@@ -112,7 +123,10 @@ def test_any_problem(seed: int, k: int, digits: int, weighed: bool) -> None:
     y, _, p = random_problem(seed, n=60, k=k, digits=digits)
     rng = np.random.default_rng(seed)
     weights = rng.integers(0, 3, 60) + (0.25 if weighed else 0)
-    modes: Any = {"a": rng.choice(["strict", "relaxed"]), "b": [(c, d) for c in range(1, k) for d in range(1, c)]}
+    modes: Any = {
+        "a": rng.choice(["strict", "relaxed"]),
+        "b": [(c, d) for c in range(1, k) for d in range(1, c)],
+    }
     grouping = Grouping({"a": [0], "b": range(1, k)}, modes, positive=str(rng.choice(["a", "b"])))
     frame = pl.DataFrame({"y": y, "w": weights, **{f"p{c}": p[:, c] for c in range(k)}})
     found = evaluate_table(frame, y_true="y", y_prob="p*", sample_weight="w", grouping=grouping)
@@ -124,11 +138,23 @@ def test_any_problem(seed: int, k: int, digits: int, weighed: bool) -> None:
 
 def test_arrays_beside_a_table_and_tables_of_other_engines(tmp_path: Path) -> None:
     expected = evaluate(Y, y_prob=P, calibration=(Y[:200], P[:200]), target=P[200:])
-    held, wanted = as_table("parquet", FRAME[:200], tmp_path), pl.from_pandas(FRAME[200:].drop(columns="y"))
-    for calibration, target in (((Y[:200], P[:200]), P[200:]), (held, wanted), (str(held), P[200:])):
-        found = evaluate_table(FRAME, y_true="y", y_prob="p*", calibration=calibration, target=target)
+    held, wanted = (
+        as_table("parquet", FRAME[:200], tmp_path),
+        pl.from_pandas(FRAME[200:].drop(columns="y")),
+    )
+    for calibration, target in (
+        ((Y[:200], P[:200]), P[200:]),
+        (held, wanted),
+        (str(held), P[200:]),
+    ):
+        found = evaluate_table(
+            FRAME, y_true="y", y_prob="p*", calibration=calibration, target=target
+        )
         assert_same(found, expected)
-    assert_same(evaluate_table(FRAME, y_true="y", y_prob="p*", calibration="cross-fit"), evaluate(Y, y_prob=P))
+    assert_same(
+        evaluate_table(FRAME, y_true="y", y_prob="p*", calibration="cross-fit"),
+        evaluate(Y, y_prob=P),
+    )
 
 
 # -- merging, keeping -------------------------------------------------------------------------------------------------
@@ -151,7 +177,9 @@ def test_a_table_merges_with_arrays_and_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_digest_of_a_table_does_not_know_the_order() -> None:
-    def digests(rows: pd.DataFrame, row_ids: str | None = "id") -> tuple[LabelDigest, LabelDigest | None]:
+    def digests(
+        rows: pd.DataFrame, row_ids: str | None = "id"
+    ) -> tuple[LabelDigest, LabelDigest | None]:
         kept = evaluate_table(rows, y_true="y", y_pred="t", row_ids=row_ids).statistics
         return kept.digest, kept.row_ids
 
@@ -171,7 +199,10 @@ def test_the_digest_of_a_table_does_not_know_the_order() -> None:
 def test_unordered_digests_merge_with_sequences(sequence: list[str], cut: int) -> None:
     codes = np.array(["abc".index(v) for v in sequence], dtype=np.int64)
     whole = LabelDigest.unordered(np.bincount(codes, minlength=3), "abc")
-    head, tail = LabelDigest.from_codes(codes[:cut], "abc"), LabelDigest.from_codes(codes[cut:], "abc")
+    head, tail = (
+        LabelDigest.from_codes(codes[:cut], "abc"),
+        LabelDigest.from_codes(codes[cut:], "abc"),
+    )
     loose = LabelDigest.unordered(np.bincount(codes[cut:], minlength=3), "abc")
     assert head + loose == loose + head == whole
     assert (head + tail).ordered
@@ -184,7 +215,9 @@ def test_unordered_digests_merge_with_sequences(sequence: list[str], cut: int) -
 # -- progress, imports ------------------------------------------------------------------------------------------------
 
 
-def test_progress_is_on_stderr_and_can_be_left_out(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_progress_is_on_stderr_and_can_be_left_out(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = as_table("parquet", FRAME, tmp_path)
     for progress, shown in ((True, True), (False, False), (None, False)):
         evaluate_table(path, y_true="y", y_prob="p*", progress=progress)
@@ -194,9 +227,18 @@ def test_progress_is_on_stderr_and_can_be_left_out(capfd: pytest.CaptureFixture[
 
 
 def test_names_of_columns_do_not_collide_with_the_plan() -> None:
-    names = {"y": "actual", "t": "predicted", "p0": "p1", "p1": "p0", "p2": "weight", "id": "channel"}
+    names = {
+        "y": "actual",
+        "t": "predicted",
+        "p0": "p1",
+        "p1": "p0",
+        "p2": "weight",
+        "id": "channel",
+    }
     frame = pl.from_pandas(FRAME.rename(columns=names))
-    found = evaluate_table(frame, y_true="actual", y_pred="predicted", y_prob=["p1", "p0", "weight"], row_ids="channel")
+    found = evaluate_table(
+        frame, y_true="actual", y_pred="predicted", y_prob=["p1", "p0", "weight"], row_ids="channel"
+    )
     assert_same(found, evaluate(Y, PREDICTED, y_prob=P, row_ids=FRAME["id"]))
 
 

@@ -49,7 +49,9 @@ def stranger() -> Iterator[Recorder]:
 
 
 @pytest.fixture
-def tracking(served: tuple[Path, FaultyProxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def tracking(
+    served: tuple[Path, FaultyProxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
     """Host and port of the tracking server, for which a token is set."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
@@ -63,7 +65,10 @@ def tracking(served: tuple[Path, FaultyProxy], tmp_path: Path, monkeypatch: pyte
 
 def moved(folder: Path, run_id: str, uri: str) -> None:
     """Write where the files of a run lie into the server's database, which refuses such places from users."""
-    with contextlib.closing(sqlite3.connect(folder / "server.db", timeout=30)) as connection, connection:
+    with (
+        contextlib.closing(sqlite3.connect(folder / "server.db", timeout=30)) as connection,
+        connection,
+    ):
         connection.execute("UPDATE runs SET artifact_uri = ? WHERE run_uuid = ?", (uri, run_id))
 
 
@@ -90,7 +95,11 @@ ADDRESSES = {
 @pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESSES)
 def test_no_other_server_is_asked_or_gets_the_token(served, tracking, stranger, address):
     port = stranger.place.partition(":")[2]
-    others = {"wide": f"１２７.0.0.1:{port}", "number": f"2130706433:{port}", "name": f"localhost:{port}"}
+    others = {
+        "wide": f"１２７.0.0.1:{port}",
+        "number": f"2130706433:{port}",
+        "name": f"localhost:{port}",
+    }
     uri = address.format(here=tracking, there=stranger.place, **others)
     client = mlflow.MlflowClient()
     run_id = client.create_run("0").info.run_id
@@ -103,7 +112,9 @@ def test_no_other_server_is_asked_or_gets_the_token(served, tracking, stranger, 
     files = artifacts.filing(client, uri)
     for touch in (
         lambda: files.list_artifacts(run_id, "images"),
-        lambda: files.log_image(run_id, Image.new("RGB", (9, 9)), key="cmtrack/matrix", synchronous=True),
+        lambda: files.log_image(
+            run_id, Image.new("RGB", (9, 9)), key="cmtrack/matrix", synchronous=True
+        ),
         lambda: files.log_artifacts(run_id, str(Path(__file__).parent)),
         lambda: artifacts.repository_for(uri, client.tracking_uri).delete_artifacts(FILE),
     ):
@@ -118,12 +129,20 @@ def test_no_other_server_is_asked_or_gets_the_token(served, tracking, stranger, 
     assert data.metrics["multiclass/accuracy"] == EVALUATION.metrics["multiclass/accuracy"]
 
 
-def test_neither_reviews_nor_segments_nor_replacements_nor_models_go_elsewhere(served, tracking, stranger):
+def test_neither_reviews_nor_segments_nor_replacements_nor_models_go_elsewhere(
+    served, tracking, stranger
+):
     client = mlflow.MlflowClient()
     there = f"http://{stranger.place}/x"
-    runs = [log_evaluation(Y, GUESSED, run_id=client.create_run("0").info.run_id).run_id for _ in range(2)]
+    runs = [
+        log_evaluation(Y, GUESSED, run_id=client.create_run("0").info.run_id).run_id
+        for _ in range(2)
+    ]
     comparison = compare(runs, rank_by="multiclass/accuracy")
-    with contextlib.closing(sqlite3.connect(served[0] / "server.db", timeout=30)) as connection, connection:
+    with (
+        contextlib.closing(sqlite3.connect(served[0] / "server.db", timeout=30)) as connection,
+        connection,
+    ):
         connection.execute("UPDATE experiments SET artifact_location = ?", (there,))
     try:
         with pytest.raises(ValueError, match="must lie on the tracking server"):
@@ -133,13 +152,22 @@ def test_neither_reviews_nor_segments_nor_replacements_nor_models_go_elsewhere(s
         with pytest.warns(EvaluationWarning, match=REFUSED):
             log_evaluation(GUESSED, Y, run_id=runs[0], on_existing="replace")
         with pytest.raises(ValueError, match="must lie on the tracking server"):
-            segment_runs(runs[:1], {"side": ["left", "right"] * 15, "y": Y}, segments=["side"], y_true="y", log=True)
+            segment_runs(
+                runs[:1],
+                {"side": ["left", "right"] * 15, "y": Y},
+                segments=["side"],
+                y_true="y",
+                log=True,
+            )
         model = client.create_logged_model("0", source_run_id=runs[1])
         run = from_entity(client.get_run(runs[1]), client, [model.model_id])
         assert model.artifact_location.startswith(there)
         assert model_size(run, client) == 0
     finally:
-        with contextlib.closing(sqlite3.connect(served[0] / "server.db", timeout=30)) as connection, connection:
+        with (
+            contextlib.closing(sqlite3.connect(served[0] / "server.db", timeout=30)) as connection,
+            connection,
+        ):
             connection.execute("UPDATE experiments SET artifact_location = 'mlflow-artifacts:/0'")
     assert stranger.requests == []
 
@@ -159,7 +187,10 @@ def test_a_store_without_a_server_leads_to_none(store, stranger, tmp_path, monke
 
 def test_other_addresses_of_the_tracking_server_are_its_own(served, tracking):
     client = mlflow.MlflowClient()
-    for form in ("http://{}/api/2.0/mlflow-artifacts/artifacts/own/{}", "mlflow-artifacts://{}/own/{}"):
+    for form in (
+        "http://{}/api/2.0/mlflow-artifacts/artifacts/own/{}",
+        "mlflow-artifacts://{}/own/{}",
+    ):
         run_id = client.create_run("0").info.run_id
         moved(served[0], run_id, form.format(tracking, run_id))
         served[1].headers.clear()
@@ -169,7 +200,9 @@ def test_other_addresses_of_the_tracking_server_are_its_own(served, tracking):
 
 
 @pytest.mark.parametrize("listed", ["http://{}", "https://artifacts:5500, http://{}/"])
-def test_a_server_that_the_user_lists_is_asked_as_the_tracking_server(tracking, stranger, monkeypatch, listed):
+def test_a_server_that_the_user_lists_is_asked_as_the_tracking_server(
+    tracking, stranger, monkeypatch, listed
+):
     uri = f"mlflow-artifacts://{stranger.place}/x"
     monkeypatch.setenv("CMTRACK_ARTIFACT_HOSTS", listed.format(stranger.place))
     assert artifacts.read(uri, FILE, f"http://{tracking}") == b'{"files": []}'
@@ -178,7 +211,9 @@ def test_a_server_that_the_user_lists_is_asked_as_the_tracking_server(tracking, 
 
 
 @pytest.mark.parametrize("listed", ["{}", "https://{}", "http://[", "http://"])
-def test_the_list_names_the_scheme_and_is_refused_where_it_is_none(tracking, stranger, monkeypatch, listed):
+def test_the_list_names_the_scheme_and_is_refused_where_it_is_none(
+    tracking, stranger, monkeypatch, listed
+):
     monkeypatch.setenv("CMTRACK_ARTIFACT_HOSTS", listed.format(stranger.place))
     with pytest.raises(ValueError, match=REFUSED):
         artifacts.read(f"http://{stranger.place}/x", FILE, f"http://{tracking}")
@@ -187,7 +222,9 @@ def test_the_list_names_the_scheme_and_is_refused_where_it_is_none(tracking, str
 
 @pytest.mark.parametrize("how", ["token", "password", "address"])
 @pytest.mark.parametrize("status", [302, 307])
-def test_a_server_that_leads_on_does_not_pass_the_secret_on(stranger, tmp_path, monkeypatch, how, status):
+def test_a_server_that_leads_on_does_not_pass_the_secret_on(
+    stranger, tmp_path, monkeypatch, how, status
+):
     first = Recorder(f"http://{stranger.place}/y", status)
     monkeypatch.delenv("MLFLOW_TRACKING_TOKEN", raising=False)
     if how == "token":

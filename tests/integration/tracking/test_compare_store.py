@@ -70,12 +70,14 @@ def test_an_experiment_is_ranked_and_what_is_incomplete_is_named(world, uri):
 
 
 def test_the_store_filters(uri):
-    assert names(compare(experiment_names=["models"], filter_string="params.depth = '9'", rank_by=ACCURACY)) == [
-        "medium"
-    ]
+    assert names(
+        compare(experiment_names=["models"], filter_string="params.depth = '9'", rank_by=ACCURACY)
+    ) == ["medium"]
     with pytest.raises(ValueError, match="refused the search"):
         compare(experiment_names=["models"], filter_string="params.depth ~ 9")
-    with pytest.raises(ValueError, match=r"no run was found in sqlite:.*: the experiments are empty"):
+    with pytest.raises(
+        ValueError, match=r"no run was found in sqlite:.*: the experiments are empty"
+    ):
         compare(experiment_names=["models"], filter_string="params.depth = '77'")
 
 
@@ -89,7 +91,8 @@ def test_the_active_experiment_is_that_of_the_environment(uri, monkeypatch):
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "models")
     models = mlflow.get_experiment_by_name("models").experiment_id
     assert active_experiment_id() == models
-    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "7")  # set_experiment leaves the id there, and it is the later word
+    # set_experiment leaves the id there, and it is the later word
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "7")
     assert active_experiment_id() == "7"
     monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
     monkeypatch.delenv("MLFLOW_EXPERIMENT_NAME")
@@ -128,7 +131,9 @@ def test_logged_models_and_registered_versions_stand_for_their_runs(tmp_path, wo
         assert {run.run_id for run in comparison.runs} == set(runs)
         assert {run.run.model_ids[0] for run in comparison.runs} == set(models)
         client.create_registered_model("party")
-        version = client.create_model_version("party", source=f"runs:/{runs[0]}/model", run_id=runs[0])
+        version = client.create_model_version(
+            "party", source=f"runs:/{runs[0]}/model", run_id=runs[0]
+        )
         client.set_registered_model_alias("party", "champion", version.version)
         for uri in ("models:/party/1", "models:/party@champion", f"models:/{models[0]}"):
             assert compare([uri], rank_by=ACCURACY).best.run_id == runs[0]
@@ -148,7 +153,11 @@ def _labels(skill, seed):
         ({"runs": [""]}, ValueError, "got an empty text"),
         ({"runs": [3]}, TypeError, "must be an id, a name, a model URI"),
         ({"runs": 3}, TypeError, "runs must be run ids"),
-        ({"experiment_names": ["modles"]}, ValueError, "no experiment 'modles' .*did you mean 'models'"),
+        (
+            {"experiment_names": ["modles"]},
+            ValueError,
+            "no experiment 'modles' .*did you mean 'models'",
+        ),
         ({"experiment_names": ["empty"]}, ValueError, "no run was found"),
         (
             {"experiment_names": ["models"], "filter_string": "tags.`mlflow.runName` = 'half'"},
@@ -160,8 +169,16 @@ def _labels(skill, seed):
             ValueError,
             "no run has the metric 'binary/recall'",
         ),
-        ({"experiment_names": ["models"], "prefix": "val/"}, ValueError, "none of the 5 runs .*prefix 'val/'"),
-        ({"experiment_names": ["models"], "against": "1" * 32}, ValueError, "there is no run '1{32}'"),
+        (
+            {"experiment_names": ["models"], "prefix": "val/"},
+            ValueError,
+            "none of the 5 runs .*prefix 'val/'",
+        ),
+        (
+            {"experiment_names": ["models"], "against": "1" * 32},
+            ValueError,
+            "there is no run '1{32}'",
+        ),
     ],
 )
 def test_what_is_not_there_is_said(uri, arguments, error, words):
@@ -183,12 +200,16 @@ def test_damaged_and_newer_evaluations_are_left_out_and_named(tmp_path, world):
             with mlflow.start_run(run_name=name) as run:
                 y, p = Y, random_probabilities(Y, 3, 1.0, seed)
                 log_evaluation(y, y_prob=p, strict=True)
-            files[name] = Path(tmp_path / "a" / run.info.run_id / "artifacts" / "cmtrack_evaluation.json")
+            files[name] = Path(
+                tmp_path / "a" / run.info.run_id / "artifacts" / "cmtrack_evaluation.json"
+            )
             if name == "newer":  # written whole by a later version: its digest is right
                 data = json.loads(files[name].read_text())
                 files[name].write_text(json.dumps({**data, "schema": 99}))
                 digest = cache.digest_of(files[name].read_bytes())
-                mlflow.MlflowClient().set_tag(run.info.run_id, "cmtrack.digests", json.dumps({"evaluation": digest}))
+                mlflow.MlflowClient().set_tag(
+                    run.info.run_id, "cmtrack.digests", json.dumps({"evaluation": digest})
+                )
         files["damaged"].write_bytes(files["damaged"].read_bytes()[:-20])
         files["gone"].unlink()
         rows = files["rows"].with_name("cmtrack_predictions.parquet")
@@ -207,7 +228,9 @@ def test_damaged_and_newer_evaluations_are_left_out_and_named(tmp_path, world):
 def test_the_short_list_is_the_best_by_the_logged_value(world, uri, monkeypatch):
     read = []
     original = load.read_artifact
-    monkeypatch.setattr(load, "read_artifact", lambda run, *a, **k: read.append(run.name) or original(run, *a, **k))
+    monkeypatch.setattr(
+        load, "read_artifact", lambda run, *a, **k: read.append(run.name) or original(run, *a, **k)
+    )
     comparison = compare(experiment_names=["models"], rank_by=ACCURACY, limit=2)
     assert names(comparison) == ["strong", "medium"]
     assert [run.name for run in comparison.passed_over] == ["weak"]
@@ -226,8 +249,12 @@ def test_a_metric_that_was_not_logged_is_read_from_the_evaluations(world, uri):
 def test_gates_on_logged_values_need_no_evaluation(world, uri, monkeypatch):
     read = []
     original = load.read_artifact
-    monkeypatch.setattr(load, "read_artifact", lambda run, *a, **k: read.append(run.name) or original(run, *a, **k))
-    comparison = compare(experiment_names=["models"], rank_by=ACCURACY, require=f"{ACCURACY} >= 0.6")
+    monkeypatch.setattr(
+        load, "read_artifact", lambda run, *a, **k: read.append(run.name) or original(run, *a, **k)
+    )
+    comparison = compare(
+        experiment_names=["models"], rank_by=ACCURACY, require=f"{ACCURACY} >= 0.6"
+    )
     assert names(comparison) == ["strong", "medium"]
     assert [run.name for run in comparison.failed] == ["weak"]
     assert "weak" not in read
@@ -244,7 +271,9 @@ def test_at_most_so_many_runs_are_listed_the_best_first(uri):
 def test_parameters_break_ties(world, uri):
     chosen = [world[1][name] for name in ("strong", "medium")]
     # at so high a level everything is tied
-    comparison = compare(chosen, rank_by=ACCURACY, tie_breakers="params.depth", margin=1, confidence_level=1 - 1e-9)
+    comparison = compare(
+        chosen, rank_by=ACCURACY, tie_breakers="params.depth", margin=1, confidence_level=1 - 1e-9
+    )
     assert comparison.ranking.leader.name == "strong"
     assert comparison.best.name == "medium"
     assert comparison.ranking.decision.values == (10.0, 9.0)
@@ -256,7 +285,10 @@ def test_another_grouping_for_runs_of_the_past(uri):
     comparison = compare(experiment_names=["models"], grouping=grouping)
     assert str(comparison.criterion) == "binary/matthews_corrcoef"
     y, p = Y, random_probabilities(Y, 3, SKILLS["strong"])
-    assert comparison["strong"].value == evaluate(y, y_prob=p, grouping=grouping).metrics["binary/matthews_corrcoef"]
+    assert (
+        comparison["strong"].value
+        == evaluate(y, y_prob=p, grouping=grouping).metrics["binary/matthews_corrcoef"]
+    )
     assert "binary/roc_auc" in comparison["strong"].evaluation.metrics  # the rows were kept
 
 
@@ -267,12 +299,19 @@ def test_runs_of_two_stores_are_compared(tmp_path, world):
         y, p = Y, random_probabilities(Y, 3, 3.0, 8)
         with mlflow.start_run(run_name="strong") as run:  # the same name as in the first store
             log_evaluation(y, y_prob=p, strict=True)
-    comparison = compare([world[1]["strong"], run.info.run_id], rank_by=ACCURACY, tracking_uri=[world[0], second])
+    comparison = compare(
+        [world[1]["strong"], run.info.run_id], rank_by=ACCURACY, tracking_uri=[world[0], second]
+    )
     assert len(comparison.rankings) == 1
     assert comparison.ranking.paired
     assert [run.run.tracking_uri for run in comparison.runs] == [second, world[0]]
-    assert names(comparison) == [f"strong ({run.info.run_id[:4]})", f"strong ({world[1]['strong'][:4]})"]
-    found = compare(experiment_names=["models", "elsewhere"], rank_by=ACCURACY, tracking_uri=[world[0], second])
+    assert names(comparison) == [
+        f"strong ({run.info.run_id[:4]})",
+        f"strong ({world[1]['strong'][:4]})",
+    ]
+    found = compare(
+        experiment_names=["models", "elsewhere"], rank_by=ACCURACY, tracking_uri=[world[0], second]
+    )
     assert len(found) == 4
     with pytest.raises(ValueError, match="no experiment 'nowhere' in"):
         compare(experiment_names=["nowhere"], tracking_uri=[world[0], second])
@@ -281,7 +320,10 @@ def test_runs_of_two_stores_are_compared(tmp_path, world):
 def test_a_baseline_from_elsewhere_is_ranked_with_the_others(world, uri):
     ids = world[1]
     comparison = compare(
-        [ids["medium"]], against=ids["weak"], rank_by=ACCURACY, require=f"{ACCURACY}.difference.low > 0"
+        [ids["medium"]],
+        against=ids["weak"],
+        rank_by=ACCURACY,
+        require=f"{ACCURACY}.difference.low > 0",
     )
     assert comparison.baseline.run_id == ids["weak"]
     assert names(comparison) == ["medium"]
@@ -316,7 +358,12 @@ def test_the_cache_forgets_what_was_used_longest_ago(tmp_path, monkeypatch):
         path = tmp_path / "cache" / digest[:2] / digest
         os.utime(path, (1000 + age, 1000 + age))
     cache.trim(250)
-    assert [cache.cached(cache.digest_of(content)) is not None for content in contents] == [False, False, True, True]
+    assert [cache.cached(cache.digest_of(content)) is not None for content in contents] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_runs_of_the_same_rows_are_counted_in_the_store(uri, world, monkeypatch):
@@ -324,7 +371,10 @@ def test_runs_of_the_same_rows_are_counted_in_the_store(uri, world, monkeypatch)
     looks = compare(ids, rank_by=ACCURACY).looks
     assert (looks.runs, looks.chosen_from, looks.reviews) == (3, 2, 0)
     assert looks.among == "2 of at least 3 runs judged on these rows"
-    assert compare(rank_by=ACCURACY, experiment_names="models").looks.among == "at least 3 runs judged on these rows"
+    assert (
+        compare(rank_by=ACCURACY, experiment_names="models").looks.among
+        == "at least 3 runs judged on these rows"
+    )
 
     def refused(*_, **__):
         raise ValueError("the store does not answer")

@@ -81,7 +81,9 @@ def is_whole(run_id: str, judged: cmtrack.Evaluation, rows: bool = True) -> bool
     assert state["values"]["multiclass/accuracy"] == judged.metrics["multiclass/accuracy"]
     assert state["datasets"] == 1
     assert state["images"] == 2  # the image and its thumbnail
-    assert {"cmtrack_report.html", "cmtrack_classes.json", "cmtrack_confusion_matrix.png"} <= set(state["files"])
+    assert {"cmtrack_report.html", "cmtrack_classes.json", "cmtrack_confusion_matrix.png"} <= set(
+        state["files"]
+    )
     assert ("cmtrack_predictions.parquet" in state["files"]) == rows
     return True
 
@@ -89,7 +91,9 @@ def is_whole(run_id: str, judged: cmtrack.Evaluation, rows: bool = True) -> bool
 def sent_later(logged: Any, run_id: str, judged: cmtrack.Evaluation) -> bool:
     """Whether an evaluation waits in the spool, and is whole in its run after a push."""
     assert logged.status == "saved"
-    assert [(entry.status, entry.run_id, entry.reason) for entry in push()] == [("sent", run_id, "")]
+    assert [(entry.status, entry.run_id, entry.reason) for entry in push()] == [
+        ("sent", run_id, "")
+    ]
     assert not Path("cmtrack_spool").exists()
     return is_whole(run_id, judged)
 
@@ -97,18 +101,26 @@ def sent_later(logged: Any, run_id: str, judged: cmtrack.Evaluation) -> bool:
 # -- PostgreSQL and S3 -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["through the server", "straight to S3"], ids=lambda way: way.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "way", ["through the server", "straight to S3"], ids=lambda way: way.replace(" ", "-")
+)
 def test_runs_are_logged_loaded_and_compared(on_company, judged, way):
     name = way.replace(" ", "-")
     client = mlflow.MlflowClient()
-    experiment = client.create_experiment(name) if way == "through the server" else on_company.direct_experiment(name)
+    experiment = (
+        client.create_experiment(name)
+        if way == "through the server"
+        else on_company.direct_experiment(name)
+    )
     y, _, p = random_problem(0, n=120, k=3)
     blunt = evaluate(y, y_prob=0.5 * p + 0.5 * np.roll(p, 1, axis=1))
     runs = {new_run(experiment): judged, new_run(experiment): blunt}
     for run_id, evaluation in runs.items():
         assert log_evaluation(evaluation, run_id=run_id, strict=True).status == "completed"
         assert is_whole(run_id, evaluation)
-        assert np.array_equal(load_evaluation(run_id, rows=True).rows.actual, evaluation.rows.actual)
+        assert np.array_equal(
+            load_evaluation(run_id, rows=True).rows.actual, evaluation.rows.actual
+        )
     comparison = compare(experiment_names=[name], rank_by="multiclass/accuracy")
     assert comparison.ranking.paired
     assert comparison.best.run_id == next(iter(runs))
@@ -154,7 +166,9 @@ def test_what_a_killed_component_lacks_is_pushed_when_it_is_back(on_company, jud
         (waiting,) = spool.entries()
         logged = cmtrack.Evaluation.load(waiting.folder / "artifacts")
         service.start()
-        assert [(entry.status, entry.run_id, entry.reason) for entry in push()] == [("sent", run_id, "")]
+        assert [(entry.status, entry.run_id, entry.reason) for entry in push()] == [
+            ("sent", run_id, "")
+        ]
         assert not Path("cmtrack_spool").exists()
         assert is_whole(run_id, logged)
     finally:
@@ -167,7 +181,10 @@ def test_an_s3_that_hangs_costs_seconds_and_what_it_lacks_arrives(on_company, ju
     monkeypatch.setattr(deliver, "PATIENCE", 2.0)
     run_id = new_run(on_company.direct_experiment("hanging"))
     start = time.monotonic()
-    with on_company.store.silent(), pytest.warns(EvaluationWarning, match="`cmtrack push` sends it"):
+    with (
+        on_company.store.silent(),
+        pytest.warns(EvaluationWarning, match="`cmtrack push` sends it"),
+    ):
         logged = log_evaluation(judged, run_id=run_id)
     assert time.monotonic() - start < 30
     assert logged.status == "saved"
@@ -185,11 +202,23 @@ PUSH = "from cmtrack.tracking.push import push; print(*(entry.status for entry i
 
 def test_two_pushes_of_one_spool_leave_the_run_as_one_does(on_company, judged):
     run_id = new_run()
-    with tracking_store("http://127.0.0.1:9"), pytest.warns(EvaluationWarning, match="cmtrack push"):
+    with (
+        tracking_store("http://127.0.0.1:9"),
+        pytest.warns(EvaluationWarning, match="cmtrack push"),
+    ):
         log_evaluation(judged, run_id=run_id)
-    command = [sys.executable, "-W", "ignore", "-c", PUSH.replace("push()", f"push(tracking_uri={on_company.url!r})")]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        PUSH.replace("push()", f"push(tracking_uri={on_company.url!r})"),
+    ]
     environment = {**os.environ, "PYTHONPATH": HERE}
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2)]
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    ]
     answers = [process.communicate(timeout=120)[0].strip() for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert "sent" in answers  # the other one may have found nothing any more, or its entry gone
@@ -227,7 +256,10 @@ def test_what_nginx_refuses_for_its_size_is_left_out_and_named(on_company, large
 def test_a_push_through_nginx_ends_without_what_it_refuses(on_company, large):
     need("nginx")
     run_id, folder = new_run(), Path.cwd()
-    with tracking_store("http://127.0.0.1:9"), pytest.warns(EvaluationWarning, match="cmtrack push"):
+    with (
+        tracking_store("http://127.0.0.1:9"),
+        pytest.warns(EvaluationWarning, match="cmtrack push"),
+    ):
         log_evaluation(large, run_id=run_id)
     with nginx(folder, on_company.server.port, body="1m") as proxy, tracking_store(proxy.url):
         (sent,) = push(tracking_uri=proxy.url)
@@ -249,7 +281,9 @@ def test_a_server_that_only_an_http_proxy_knows(company, judged, monkeypatch):
         with tracking_store(f"http://{NAMELESS}"):
             assert log_evaluation(judged, run_id=run_id, strict=True).status == "completed"
             assert is_whole(run_id, judged)
-            assert [run.run_id for run in compare(experiment_names=["behind a proxy"]).runs] == [run_id]
+            assert [run.run_id for run in compare(experiment_names=["behind a proxy"]).runs] == [
+                run_id
+            ]
             proxy.hosts.clear()
             with pytest.warns(EvaluationWarning, match="cmtrack push"):
                 assert log_evaluation(judged, run_id=run_id).status == "saved"
@@ -270,7 +304,9 @@ def guarded(company: Company, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with basic_auth(tmp_path_factory.mktemp("guarded"), *HOSTS, **company.stores) as running:
         for name in ("reader", "writer"):
             user = {"username": name, "password": f"password-of-{name}"}
-            requests.post(f"{running.url}/api/2.0/mlflow/users/create", json=user, auth=ADMIN).raise_for_status()
+            requests.post(
+                f"{running.url}/api/2.0/mlflow/users/create", json=user, auth=ADMIN
+            ).raise_for_status()
         yield running
 
 
@@ -286,10 +322,15 @@ def run_of_its_own(name: str) -> str:
 
 @pytest.mark.parametrize(
     ("user", "password", "said"),
-    [("reader", "password-of-reader", "[Pp]ermission denied|403"), ("writer", "guessed-wrongly", "401|authenticated")],
+    [
+        ("reader", "password-of-reader", "[Pp]ermission denied|403"),
+        ("writer", "guessed-wrongly", "401|authenticated"),
+    ],
     ids=["who-may-only-read", "with-a-wrong-password"],
 )
-def test_what_is_not_allowed_is_kept_and_pushed_by_one_who_may(guarded, judged, monkeypatch, user, password, said):
+def test_what_is_not_allowed_is_kept_and_pushed_by_one_who_may(
+    guarded, judged, monkeypatch, user, password, said
+):
     be("writer", "password-of-writer", monkeypatch)
     with tracking_store(guarded.url):
         run_id = run_of_its_own(f"writer's, and not {user}'s with {password}")
@@ -318,7 +359,8 @@ def test_a_password_in_the_uri_is_used_and_written_nowhere(guarded, company, jud
         assert logged.path / spool.MANIFEST in files
         assert [path for path in files if password.encode() in path.read_bytes()] == []
         assert [path for path in logged.path.rglob("*") if path.stat().st_mode & 0o077] == []
-        with pytest.MonkeyPatch.context() as patch:  # it ends before the store does, whose variable it is
+        # it ends before the store does, whose variable it is
+        with pytest.MonkeyPatch.context() as patch:
             patch.setenv("MLFLOW_TRACKING_URI", uri)
             assert [entry.status for entry in push()] == ["sent"]
         assert is_whole(run_id, judged)
@@ -334,7 +376,10 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(disk)]
-    if shutil.which("mount") is None or subprocess.run(mount, check=False, capture_output=True).returncode:
+    if (
+        shutil.which("mount") is None
+        or subprocess.run(mount, check=False, capture_output=True).returncode
+    ):
         pytest.skip("needs the right to mount a disk")
     yield disk
     subprocess.run(["umount", "-l", str(disk)], check=True)
@@ -349,16 +394,23 @@ def test_a_full_spool_costs_nothing_where_the_store_answers(store, judged, full_
     assert is_whole(run_id, judged)
 
 
-def test_a_full_spool_has_a_substitute_where_the_store_does_not_answer(store, judged, full_disk, monkeypatch):
+def test_a_full_spool_has_a_substitute_where_the_store_does_not_answer(
+    store, judged, full_disk, monkeypatch
+):
     monkeypatch.setenv("CMTRACK_SPOOL", str(full_disk / "spool"))
     run_id = store.create_run("1").info.run_id
     with tracking_store("http://127.0.0.1:9"), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         logged = log_evaluation(judged, run_id=run_id)
-    assert ["No space left" in str(told[0].message), "cmtrack push" in str(told[-1].message)] == [True, True]
+    assert ["No space left" in str(told[0].message), "cmtrack push" in str(told[-1].message)] == [
+        True,
+        True,
+    ]
     assert logged.status == "saved"
     assert full_disk not in logged.path.parents
-    assert [(entry.status, entry.run_id) for entry in push(tracking_uri=store.tracking_uri)] == [("sent", run_id)]
+    assert [(entry.status, entry.run_id) for entry in push(tracking_uri=store.tracking_uri)] == [
+        ("sent", run_id)
+    ]
     assert is_whole(run_id, judged)
 
 
@@ -366,7 +418,10 @@ CONTAINER = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 def test_what_a_killed_container_leaves_is_listed_and_pushed(store):
-    if shutil.which("unshare") is None or subprocess.run([*CONTAINER, "true"], check=False).returncode:
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*CONTAINER, "true"], check=False).returncode
+    ):
         pytest.skip("needs the right to make process namespaces")
     run_id = store.create_run("1").info.run_id
     process = child(store.tracking_uri, run_id, 1, "slow", CONTAINER)  # its number is 1 there

@@ -11,7 +11,14 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from cmtrack import FamilyEvaluation, compare, evaluate, evaluate_families, load_evaluation, log_evaluation
+from cmtrack import (
+    FamilyEvaluation,
+    compare,
+    evaluate,
+    evaluate_families,
+    load_evaluation,
+    log_evaluation,
+)
 from cmtrack.cli import main
 from cmtrack.comparison import paired_differences, randomization_test
 from cmtrack.evaluation.catalog import lookup
@@ -41,7 +48,9 @@ def logged(store):
 def test_a_run_gets_the_headline_metrics_files_and_tags(logged):
     client, run_id, evaluation = logged
     run = client.get_run(run_id)
-    expected = {n: v for n, v in evaluation.metrics.items() if lookup(n).headline and math.isfinite(v)}
+    expected = {
+        n: v for n, v in evaluation.metrics.items() if lookup(n).headline and math.isfinite(v)
+    }
     assert run.data.metrics == pytest.approx(expected)
     assert 8 <= len(expected) <= 30
     assert {item.path for item in client.list_artifacts(run_id)} == {
@@ -83,7 +92,9 @@ def test_the_table_of_codes_has_the_code_first(logged):
 
 def test_documents_are_kept_one_by_one(logged, tmp_path):
     client, run_id, evaluation = logged
-    frame = pd.read_parquet(client.download_artifacts(run_id, "cmtrack_predictions.parquet", str(tmp_path)))
+    frame = pd.read_parquet(
+        client.download_artifacts(run_id, "cmtrack_predictions.parquet", str(tmp_path))
+    )
     assert len(frame) == 500
     assert frame["hits"].sum() == evaluation.statistics.sums[0]
 
@@ -106,7 +117,9 @@ def test_rows_of_another_evaluation_are_refused(logged):
 
 def test_prefixes_and_choices(store):
     with mlflow.start_run() as run:
-        log_evaluation(of_quality(0.6), prefix="val/", metrics=["family/2/*"], predictions=False, strict=True)
+        log_evaluation(
+            of_quality(0.6), prefix="val/", metrics=["family/2/*"], predictions=False, strict=True
+        )
     metrics = store.get_run(run.info.run_id).data.metrics
     assert set(metrics) == {
         f"val/family/2/{name}"
@@ -128,7 +141,9 @@ def test_prefixes_and_choices(store):
 QUALITIES = {"good": 0.75, "nearly": 0.74, "bad": 0.5}
 
 
-@pytest.mark.parametrize("metric", [None, "family/f1_macro", "family/hierarchical_f1", "family/confusion_share"])
+@pytest.mark.parametrize(
+    "metric", [None, "family/f1_macro", "family/hierarchical_f1", "family/confusion_share"]
+)
 def test_three_runs_are_ranked_with_paired_differences(store, metric):
     for name, right in QUALITIES.items():
         with mlflow.start_run(run_name=name):
@@ -166,7 +181,10 @@ def test_gates_and_single_families(store):
 
 def test_runs_of_other_documents_families_or_kinds_stand_apart():
     actual, predicted = generated(200)
-    alike = {"a": evaluate_families(actual, predicted, by_ten), "b": evaluate_families(actual, actual, by_ten)}
+    alike = {
+        "a": evaluate_families(actual, predicted, by_ten),
+        "b": evaluate_families(actual, actual, by_ten),
+    }
     assert len(compare(alike).rankings) == 1
     halves = evaluate_families(actual, predicted, lambda code: code // 5)
     assert "different families of codes" in compare(alike | {"c": halves}).notes[0]
@@ -181,7 +199,9 @@ def test_runs_of_other_documents_families_or_kinds_stand_apart():
 def test_a_merged_evaluation_is_compared_without_its_rows():
     actual, predicted = generated(200)
     whole = evaluate_families(actual, predicted, by_ten)
-    halves = sum(evaluate_families(actual[i : i + 100], predicted[i : i + 100], by_ten) for i in (0, 100))
+    halves = sum(
+        evaluate_families(actual[i : i + 100], predicted[i : i + 100], by_ten) for i in (0, 100)
+    )
     gap = paired_differences(whole, halves, metrics=["family/f1_micro"])
     assert not gap.paired
     assert gap.rows[0].difference == 0
@@ -190,14 +210,22 @@ def test_a_merged_evaluation_is_compared_without_its_rows():
 def test_the_report_is_one_page_in_plain_words():
     evaluation = of_quality(0.7)
     page = report_html(evaluation, {}, title="Notes", subtitle="second try")
-    for text in ("<title>Notes</title>", "second try", "Predicted codes", "Actual codes", "Families"):
+    for text in (
+        "<title>Notes</title>",
+        "second try",
+        "Predicted codes",
+        "Actual codes",
+        "Families",
+    ):
         assert text in page
     assert "http://" not in page
     assert "https://" not in page
     sentences = view_of(evaluation).verdict(evaluation)
     assert sentences[0].startswith("On 500 documents with 60 codes in 6 families: precision 0.")
     assert "errors stay within the family" in sentences[1]
-    assert sentences[-1].startswith(f"“{int(sentences[-1].split()[0].strip('“”'))}” is predicted in ")
+    assert sentences[-1].startswith(
+        f"“{int(sentences[-1].split()[0].strip('“”'))}” is predicted in "
+    )
     perfect = evaluate_families([{"a.1"}], [{"a.1"}], lambda code: code[0])
     assert view_of(perfect).verdict(perfect)[1] == "There are no errors."
     assert "<script>alert" not in report_html(
@@ -208,7 +236,10 @@ def test_the_report_is_one_page_in_plain_words():
 def test_the_table_of_very_many_codes_holds_the_most_frequent():
     rng = np.random.default_rng(0)
     frequency = np.arange(1, 2501) ** -1.0
-    sets = [set(rng.choice(2500, 40, replace=False, p=frequency / frequency.sum()).tolist()) for _ in range(1200)]
+    sets = [
+        set(rng.choice(2500, 40, replace=False, p=frequency / frequency.sum()).tolist())
+        for _ in range(1200)
+    ]
     evaluation = evaluate_families(sets, sets, lambda code: code // 50)
     assert len(evaluation.codes) > 2000
     table = code_table(evaluation)
@@ -224,7 +255,9 @@ def test_show_prints_a_family_run(logged):
     assert "Families" in shown.output
     data = json.loads(CliRunner().invoke(main, ["show", run_id, "--json"]).output)
     assert data["kind"] == "families"
-    assert data["metrics"]["family/f1_micro"] == pytest.approx(evaluation.metrics["family/f1_micro"])
+    assert data["metrics"]["family/f1_micro"] == pytest.approx(
+        evaluation.metrics["family/f1_micro"]
+    )
 
 
 def test_other_levels_of_confidence(logged):

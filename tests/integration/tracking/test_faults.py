@@ -170,11 +170,15 @@ def test_pushing_twice_is_pushing_once(proxy, judged, tmp_path):
 @pytest.mark.usefixtures("drawn")
 def test_an_image_that_was_cut_off_before_its_thumbnail_is_there_once_after_a_push(proxy, judged):
     run_id = new_run()
-    proxy.fault = lambda method, path, _: DROP if method == "PUT" and path.endswith(".webp") else PASS
+    proxy.fault = lambda method, path, _: (
+        DROP if method == "PUT" and path.endswith(".webp") else PASS
+    )
     with pytest.warns(EvaluationWarning):
         log_evaluation(judged, run_id=run_id)
     proxy.fault = lambda *_: PASS
-    assert {Path(file.path).suffix for file in mlflow.MlflowClient().list_artifacts(run_id, "images")} == {".png"}
+    assert {
+        Path(file.path).suffix for file in mlflow.MlflowClient().list_artifacts(run_id, "images")
+    } == {".png"}
     assert [(entry.status, entry.problems) for entry in push()] == [("sent", ())]
     images = [file.path for file in mlflow.MlflowClient().list_artifacts(run_id, "images")]
     assert sorted(Path(path).suffix for path in images) == [".png", ".webp"]
@@ -236,7 +240,9 @@ def too_large(method: str, path: str, _: int) -> object:
 def test_a_file_that_is_refused_is_left_out_and_the_run_is_complete(proxy, judged):
     run_id = new_run()
     proxy.fault = too_large
-    with pytest.warns(EvaluationWarning, match=r"refused by the store: cmtrack_predictions\.parquet \(413 "):
+    with pytest.warns(
+        EvaluationWarning, match=r"refused by the store: cmtrack_predictions\.parquet \(413 "
+    ):
         logged = log_evaluation(judged, run_id=run_id)
     assert (logged.status, logged.path) == ("completed", None)
     run = mlflow.MlflowClient().get_run(run_id)
@@ -267,7 +273,9 @@ def test_push_ends_where_a_file_is_refused(proxy, judged):
 def test_without_the_evaluation_the_metrics_are_in_the_run_and_the_rest_is_kept(proxy, judged):
     run_id = new_run()
     proxy.fault = lambda *request: 413 if upload(*request) else PASS
-    with pytest.warns(EvaluationWarning, match=r"refused cmtrack_evaluation\.json \(413 .*the metrics only"):
+    with pytest.warns(
+        EvaluationWarning, match=r"refused cmtrack_evaluation\.json \(413 .*the metrics only"
+    ):
         assert log_evaluation(judged, run_id=run_id).status == "saved"
     run = mlflow.MlflowClient().get_run(run_id)
     assert run.data.tags["cmtrack.status"] == "metrics only"
@@ -328,7 +336,12 @@ def test_no_password_is_written_or_printed(proxy, judged, capsys):
         published = review.log()
         pages = [review.report(f"review.{kind}").read_bytes() for kind in ("html", "md", "json")]
         note = mlflow.MlflowClient().get_run(published.run_id).data.tags["mlflow.note.content"]
-    said = " ".join(str(warning.message) for warning in warned) + capsys.readouterr().out + listed + note
+    said = (
+        " ".join(str(warning.message) for warning in warned)
+        + capsys.readouterr().out
+        + listed
+        + note
+    )
     said += str(missing.value) + repr(review) + repr(review.runs) + logged.error + review.summary()
     assert "hunter2" not in said
     assert all(b"hunter2" not in page for page in (*pages, written))
@@ -359,7 +372,8 @@ def test_what_a_container_left_is_found_whatever_its_process_was_called(store, j
     folder = tmp_path / "cmtrack_spool" / ".20260101T000000000000-00000000"
     spool.write_private(folder / "artifacts" / "cmtrack_evaluation.json", judged.to_json().encode())
     intent = {"run_id": run_id, "prefix": "", "tracking_uri": store.tracking_uri, "pid": 1}
-    spool.write_private(folder / spool.INTENT, json.dumps(intent).encode())  # as the first version wrote it
+    # as the first version wrote it
+    spool.write_private(folder / spool.INTENT, json.dumps(intent).encode())
     assert spool.entries() == []  # it may still be written
     old = time.time() - spool.GRACE - 1
     for path in (folder, *folder.rglob("*")):
@@ -369,7 +383,9 @@ def test_what_a_container_left_is_found_whatever_its_process_was_called(store, j
     assert load_evaluation(run_id) == judged
 
 
-@pytest.mark.parametrize("digest", ["/etc/passwd", "../../victim", "A" * 32, "0" * 31, "", "/dev/zero"])
+@pytest.mark.parametrize(
+    "digest", ["/etc/passwd", "../../victim", "A" * 32, "0" * 31, "", "/dev/zero"]
+)
 @pytest.mark.parametrize("name", ["evaluation", "predictions"])
 def test_a_tag_reaches_no_file_of_the_reader(proxy, judged, tmp_path, digest, name):
     run_id = new_run()
@@ -391,7 +407,9 @@ class Killed(BaseException):
 @pytest.mark.parametrize("setting", ["labels", "off"])
 @pytest.mark.parametrize("moves", [0, 1])
 @pytest.mark.parametrize("how", [Killed, OSError])
-def test_a_push_that_ends_while_it_takes_rows_out_loses_nothing(store, judged, monkeypatch, setting, moves, how):
+def test_a_push_that_ends_while_it_takes_rows_out_loses_nothing(
+    store, judged, monkeypatch, setting, moves, how
+):
     run_id = store.create_run("1").info.run_id
     with monkeypatch.context() as patch:
         patch.setattr("cmtrack.tracking.log.deliver", _full)
@@ -418,7 +436,8 @@ def test_a_push_that_ends_while_it_takes_rows_out_loses_nothing(store, judged, m
     assert len(rows) == judged.n_samples
     assert rows.probabilities is not None
     page = Path(store.download_artifacts(run_id, "cmtrack_report.html")).read_bytes()
-    assert (b"<!-- rows -->" in page) == (moves == 0)  # the page comes first, then the rows, and the manifest
+    # the page comes first, then the rows, and the manifest
+    assert (b"<!-- rows -->" in page) == (moves == 0)
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
@@ -431,7 +450,9 @@ def test_an_entry_whose_rows_are_lost_is_sent_without_them(store, judged, monkey
     rows.unlink() if damage == "gone" else os.truncate(rows, 100)
     (sent,) = push()
     assert sent.status == "sent"
-    assert any(problem.startswith("the rows in cmtrack_predictions.parquet: ") for problem in sent.problems)
+    assert any(
+        problem.startswith("the rows in cmtrack_predictions.parquet: ") for problem in sent.problems
+    )
     assert load_evaluation(run_id) == judged
     assert "cmtrack_predictions.parquet" not in {file.path for file in store.list_artifacts(run_id)}
 
@@ -450,7 +471,10 @@ def test_an_entry_that_another_push_takes_meanwhile_is_skipped(store, judged, mo
             spool.remove(second.folder)
 
     pushed = push(progress=gone)
-    assert [(entry.entry, entry.status) for entry in pushed] == [(first.folder, "sent"), (third.folder, "sent")]
+    assert [(entry.entry, entry.status) for entry in pushed] == [
+        (first.folder, "sent"),
+        (third.folder, "sent"),
+    ]
 
 
 # -- local stores ----------------------------------------------------------------------------------------------------
@@ -483,7 +507,9 @@ def test_a_database_that_stays_locked_is_not(store, judged, tmp_path, monkeypatc
 @pytest.mark.parametrize("kind", ["no folder can be made", "the disk is full"])
 def test_an_artifact_folder_that_takes_nothing(store, judged, tmp_path, monkeypatch, kind):
     (tmp_path / "a file").write_text("in the way")
-    experiment = store.create_experiment("blocked", artifact_location=(tmp_path / "a file" / "artifacts").as_uri())
+    experiment = store.create_experiment(
+        "blocked", artifact_location=(tmp_path / "a file" / "artifacts").as_uri()
+    )
     run_id = store.create_run(experiment if kind == "no folder can be made" else "1").info.run_id
     if kind == "the disk is full":
         monkeypatch.setattr(LocalArtifactRepository, "log_artifact", _full)
@@ -515,8 +541,12 @@ def test_a_spool_that_cannot_be_written_has_a_substitute(store, judged, tmp_path
     assert load_evaluation(sent.run_id) == judged
 
 
-@pytest.mark.parametrize("file", ["cmtrack_evaluation.json", "cmtrack_report.html", "manifest.json"])
-def test_a_spool_that_is_full_at_any_file_is_left_for_another_place(store, judged, tmp_path, monkeypatch, file):
+@pytest.mark.parametrize(
+    "file", ["cmtrack_evaluation.json", "cmtrack_report.html", "manifest.json"]
+)
+def test_a_spool_that_is_full_at_any_file_is_left_for_another_place(
+    store, judged, tmp_path, monkeypatch, file
+):
     write = spool.write_private
 
     def until_full(path: Path, content: bytes) -> None:
@@ -527,7 +557,9 @@ def test_a_spool_that_is_full_at_any_file_is_left_for_another_place(store, judge
 
     monkeypatch.setattr(spool, "write_private", until_full)
     run_id = store.create_run("1").info.run_id
-    with pytest.warns(EvaluationWarning, match="cmtrack_spool: No space left on device; written instead to"):
+    with pytest.warns(
+        EvaluationWarning, match="cmtrack_spool: No space left on device; written instead to"
+    ):
         logged = log_evaluation(judged, run_id=run_id, strict=True)
     assert (logged.status, logged.problems) == ("completed", ())
     assert load_evaluation(run_id) == judged
@@ -540,7 +572,9 @@ def test_with_no_place_at_all_it_is_sent_from_memory(proxy, judged, monkeypatch,
     log_evaluation(judged, run_id=from_disk, strict=True)
     monkeypatch.setattr(spool, "write_private", _full)
     monkeypatch.setattr(spool, "make_folder", _full)
-    with pytest.warns(EvaluationWarning, match="cmtrack_spool: No space left on device; .* it is in memory"):
+    with pytest.warns(
+        EvaluationWarning, match="cmtrack_spool: No space left on device; .* it is in memory"
+    ):
         logged = log_evaluation(judged, run_id=from_memory, strict=True)
     assert (logged.status, logged.path, logged.problems) == ("completed", None, ())
     loaded = load_evaluation(from_memory, rows=True)
@@ -550,7 +584,8 @@ def test_with_no_place_at_all_it_is_sent_from_memory(proxy, judged, monkeypatch,
     assert ours == theirs
     client = mlflow.MlflowClient()
     for file in client.list_artifacts(from_memory):
-        if not file.is_dir and not file.path.endswith((".html", ".png")):  # which have the run's id on them
+        # which have the run's id on them
+        if not file.is_dir and not file.path.endswith((".html", ".png")):
             contents = {
                 Path(client.download_artifacts(run_id, file.path, str(tmp_path))).read_bytes()
                 for run_id in (from_disk, from_memory)
@@ -561,16 +596,22 @@ def test_with_no_place_at_all_it_is_sent_from_memory(proxy, judged, monkeypatch,
 def test_with_no_place_at_all_and_a_store_that_refuses_it_is_said(store, judged, monkeypatch):
     monkeypatch.setattr(spool, "write_private", _full)
     monkeypatch.setattr(LocalArtifactRepository, "log_artifact", _full)
-    with pytest.warns(EvaluationWarning, match="No space left on device .* could not be kept either"):
+    with pytest.warns(
+        EvaluationWarning, match="No space left on device .* could not be kept either"
+    ):
         logged = log_evaluation(judged, run_id=store.create_run("1").info.run_id)
     assert (logged.status, logged.evaluation is judged) == ("failed", True)
 
 
-def test_with_no_place_not_even_in_memory_the_run_gets_the_metrics_and_the_training_goes_on(store, judged, monkeypatch):
+def test_with_no_place_not_even_in_memory_the_run_gets_the_metrics_and_the_training_goes_on(
+    store, judged, monkeypatch
+):
     monkeypatch.setattr(spool, "write_private", _full)
     monkeypatch.delattr(os, "memfd_create")  # as on other systems than Linux
     run_id = store.create_run("1").info.run_id
-    with pytest.warns(EvaluationWarning, match=f"run {run_id} has the metrics only .* could not be kept either"):
+    with pytest.warns(
+        EvaluationWarning, match=f"run {run_id} has the metrics only .* could not be kept either"
+    ):
         logged = log_evaluation(judged, run_id=run_id)
     assert logged.status == "failed"
     assert logged.evaluation is judged
@@ -596,7 +637,9 @@ def test_an_interrupt_keeps_the_evaluation_and_is_passed_on(store, judged, monke
             log_evaluation(judged, run_id=run_id)
     (entry,) = spool.entries()
     assert entry.kind == "unfinished"
-    assert caught.value.__notes__ == [f"cmtrack: the evaluation is kept in {entry.folder}; `cmtrack push` sends it"]
+    assert caught.value.__notes__ == [
+        f"cmtrack: the evaluation is kept in {entry.folder}; `cmtrack push` sends it"
+    ]
     assert [sent.status for sent in push()] == ["sent"]
     assert load_evaluation(run_id) == judged
 
@@ -667,7 +710,8 @@ def test_a_process_that_is_killed_while_it_writes_leaves_what_can_be_pushed(stor
     run_id = store.create_run("1").info.run_id
     process = child(store.tracking_uri, run_id, 1, "slow")
     assert process.stdout is not None
-    assert process.stdout.readline().strip() == "drawing"  # the evaluation is written, the figures are not
+    # the evaluation is written, the figures are not
+    assert process.stdout.readline().strip() == "drawing"
     assert spool.entries() == []  # its process lives: it is nobody else's
     process.kill()
     process.wait()
@@ -693,9 +737,13 @@ def test_the_training_script_ends_well_without_a_server(tmp_path):
     with quiet(), warnings.catch_warnings():
         process = subprocess.run(
             [sys.executable, "-c", CHILD, "http://127.0.0.1:9", "0" * 32, "1", "plain"],
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
             env={**os.environ, "PYTHONPATH": HERE},
-        )  # fmt: skip
+        )
     assert process.returncode == 0
     assert process.stdout.strip() == "saved"
     assert "EvaluationWarning" in process.stderr
@@ -740,7 +788,8 @@ def test_an_s3_that_hangs_does_not_hold_the_end_of_the_process(store):
     pytest.importorskip("boto3")
     experiment = store.create_experiment("on S3", artifact_location=f"s3://{BUCKET}/x")
     run_id = store.create_run(experiment).info.run_id
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and answers nothing
+    # it takes connections, and answers nothing
+    with socket.create_server(("127.0.0.1", 0)) as silent:
         where = {"MLFLOW_S3_ENDPOINT_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
         process = child(store.tracking_uri, run_id, 1, "impatient", environment=KEYS | where)
         try:

@@ -57,7 +57,9 @@ class Bench:
         return str(self.client.create_run("1").info.run_id)
 
     def emptied(self) -> None:
-        os.environ.update(CMTRACK_CACHE=str(self.root / "cache"), XDG_DATA_HOME=str(self.root / "home"))
+        os.environ.update(
+            CMTRACK_CACHE=str(self.root / "cache"), XDG_DATA_HOME=str(self.root / "home")
+        )
         for place in ("cmtrack_spool", "home", "temporary", "memory", "cache", "out"):
             shutil.rmtree(self.root / place, ignore_errors=True)
             if place in ("temporary", "memory", "out"):
@@ -67,7 +69,11 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     root = tmp_path_factory.mktemp("faults")
-    with pytest.MonkeyPatch.context() as patch, quiet(), tracking_store(sqlite_store(root / "mlflow.db")):
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        quiet(),
+        tracking_store(sqlite_store(root / "mlflow.db")),
+    ):
         patch.chdir(root)
         patch.delenv("CMTRACK_SPOOL", raising=False)
         patch.setattr(tempfile, "tempdir", str(root / "temporary"))
@@ -89,7 +95,11 @@ def log(run_id: str, **options: Any) -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         logged = log_evaluation(FIRST, run_id=run_id, **options)
-    return logged.status, [str(one.message) for one in caught if "cmtrack" in str(one.message)], logged.problems
+    return (
+        logged.status,
+        [str(one.message) for one in caught if "cmtrack" in str(one.message)],
+        logged.problems,
+    )
 
 
 def is_complete(run_id: str, rows: set[str]) -> bool:
@@ -101,8 +111,11 @@ def is_complete(run_id: str, rows: set[str]) -> bool:
     files = {file.path for file in client.list_artifacts(run_id) if not file.is_dir}
     images = [file.path for file in client.list_artifacts(run_id, "images")]
     wanted = {
-        "cmtrack_evaluation.json", "cmtrack_report.html", "cmtrack_classes.json", "cmtrack_confusion_matrix.png",
-    }  # fmt: skip
+        "cmtrack_evaluation.json",
+        "cmtrack_report.html",
+        "cmtrack_classes.json",
+        "cmtrack_confusion_matrix.png",
+    }
     whole = files - {ROWS} == wanted and {Path(path).suffix for path in images} == {".png", ".webp"}
     return whole and sent_rows(run_id) in rows and load_evaluation(run_id) == FIRST
 
@@ -119,7 +132,8 @@ def sent_rows(run_id: str) -> str:
 def is_doubled(bench: Bench, run_id: str) -> bool:
     with contextlib.closing(sqlite3.connect(bench.root / "mlflow.db")) as connection:
         most = connection.execute(
-            "SELECT max(n) FROM (SELECT count(*) AS n FROM metrics WHERE run_uuid = ? GROUP BY key)", [run_id]
+            "SELECT max(n) FROM (SELECT count(*) AS n FROM metrics WHERE run_uuid = ? GROUP BY key)",
+            [run_id],
         ).fetchone()[0]
     images = mlflow.MlflowClient().list_artifacts(run_id, "images")
     return (most or 0) > 1 or len([file for file in images if file.path.endswith(".webp")]) > 1
@@ -162,7 +176,9 @@ def waiting(bench: Bench, run_id: str, finished: bool = True) -> None:
             logged = log_evaluation(FIRST, run_id="0" * 32)
         shutil.copytree(logged.path, kept)
         bench.emptied()
-    entry = bench.root / "cmtrack_spool" / f"{'' if finished else '.'}20260101T000000000000-00000000"
+    entry = (
+        bench.root / "cmtrack_spool" / f"{'' if finished else '.'}20260101T000000000000-00000000"
+    )
     shutil.copytree(kept, entry)
     for name in ("manifest.json", "intent.json"):
         file = entry / name
@@ -173,7 +189,9 @@ def waiting(bench: Bench, run_id: str, finished: bool = True) -> None:
         (entry / spool._LOCK).touch()
 
 
-def pushing(setting: str, finished: bool = True) -> Callable[[Bench], tuple[Callable[[], Any], Check]]:
+def pushing(
+    setting: str, finished: bool = True
+) -> Callable[[Bench], tuple[Callable[[], Any], Check]]:
     def prepared(bench: Bench) -> tuple[Callable[[], Any], Check]:
         run_id = bench.new_run()
         waiting(bench, run_id, finished)
@@ -181,9 +199,15 @@ def pushing(setting: str, finished: bool = True) -> Callable[[Bench], tuple[Call
         def act() -> Any:
             os.environ["CMTRACK_PREDICTIONS"] = setting
             pushed = push()
-            return "", [entry.reason for entry in pushed if entry.reason], [p for one in pushed for p in one.problems]
+            return (
+                "",
+                [entry.reason for entry in pushed if entry.reason],
+                [p for one in pushed for p in one.problems],
+            )
 
-        return act, lambda ended: delivered(bench, run_id, ended, {"auto": "all"}.get(setting, setting))
+        return act, lambda ended: delivered(
+            bench, run_id, ended, {"auto": "all"}.get(setting, setting)
+        )
 
     return prepared
 
@@ -304,7 +328,9 @@ def test_whole_waiting_or_said_wherever_it_fails(bench: Bench, name: str) -> Non
     assert total > 1
     cases = [(kind, at) for at in range(1, total + 1) for kind in FILE_FAULTS]
     if not ALL:
-        cases = [(kind, 1 + place * total // len(FILE_FAULTS)) for place, kind in enumerate(FILE_FAULTS)]
+        cases = [
+            (kind, 1 + place * total // len(FILE_FAULTS)) for place, kind in enumerate(FILE_FAULTS)
+        ]
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in FILE_FAULTS}
     wrong = []
     for kind, at in cases:
@@ -313,7 +339,10 @@ def test_whole_waiting_or_said_wherever_it_fails(bench: Bench, name: str) -> Non
         if outcome.startswith(ELSE):
             wrong.append((kind, at, ended.last, outcome, str(ended.result)[:300]))
     if ALL:
-        print(f"TABLE {name}: {total} operations, {len(cases)} tried", {kind: dict(n) for kind, n in counts.items()})
+        print(
+            f"TABLE {name}: {total} operations, {len(cases)} tried",
+            {kind: dict(n) for kind, n in counts.items()},
+        )
     assert wrong == []
 
 
@@ -323,7 +352,8 @@ def test_an_interrupt_leaves_an_evaluation_that_was_begun_and_says_where(bench: 
         bench.emptied()
         run_id = bench.new_run()
         ended = with_file_fault(lambda run_id=run_id: log(run_id), bench.root, INTERRUPTED, at)
-        if not ended.last or (not ALL and ROWS in ended.last):  # it had fewer operations, or the evaluation is written
+        # it had fewer operations, or the evaluation is written
+        if not ended.last or (not ALL and ROWS in ended.last):
             break
         begun |= "artifacts" in ended.last
         assert ended.result.startswith("KeyboardInterrupt")
@@ -339,4 +369,6 @@ def test_what_is_taken_out_is_made_the_same_way_again() -> None:
 
     file = BytesIO()
     FIRST.write_rows(file)
-    assert file_without_probabilities(file.getvalue()) == file_without_probabilities(file.getvalue())
+    assert file_without_probabilities(file.getvalue()) == file_without_probabilities(
+        file.getvalue()
+    )

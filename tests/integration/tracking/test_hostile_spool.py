@@ -32,7 +32,9 @@ def manifest(**values: Any) -> Callable[[Path, Path], None]:
 
     def change(entry: Path, _: Path) -> None:
         file = entry / spool.MANIFEST
-        file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | values), encoding="utf-8")
+        file.write_text(
+            json.dumps(json.loads(file.read_text(encoding="utf-8")) | values), encoding="utf-8"
+        )
 
     return change
 
@@ -73,7 +75,14 @@ def unfinished(change: Callable[[Path, Path], None]) -> Callable[[Path, Path], N
     """What a process left that ended while it wrote."""
 
     def whole(entry: Path, outside: Path) -> None:
-        intent = {"run_id": "r", "schema": 1, "prefix": "", "step": None, "model_id": None, "tracking_uri": None}
+        intent = {
+            "run_id": "r",
+            "schema": 1,
+            "prefix": "",
+            "step": None,
+            "model_id": None,
+            "tracking_uri": None,
+        }
         (entry / spool.INTENT).write_text(json.dumps(intent))
         (entry / spool.MANIFEST).unlink()
         (entry / ".lock").touch()
@@ -111,11 +120,23 @@ ENTRIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "a table that climbs": (manifest(table="../secret"), "plain name"),
     "artifacts elsewhere": (instead(spool.ARTIFACTS, folder), "must hold a folder 'artifacts'"),
     "charts elsewhere": (instead(spool.CHARTS, folder), "must hold a folder 'artifacts'"),
-    "a link among the files": (instead(f"{spool.ARTIFACTS}/notes.txt", secret), "plain files, got 'notes.txt'"),
-    "a pipe among the files": (instead(f"{spool.ARTIFACTS}/notes.txt", pipe), "plain files, got 'notes.txt'"),
-    "a device among the files": (instead(f"{spool.ARTIFACTS}/notes.txt", zeros), "plain files, got 'notes.txt'"),
+    "a link among the files": (
+        instead(f"{spool.ARTIFACTS}/notes.txt", secret),
+        "plain files, got 'notes.txt'",
+    ),
+    "a pipe among the files": (
+        instead(f"{spool.ARTIFACTS}/notes.txt", pipe),
+        "plain files, got 'notes.txt'",
+    ),
+    "a device among the files": (
+        instead(f"{spool.ARTIFACTS}/notes.txt", zeros),
+        "plain files, got 'notes.txt'",
+    ),
     "no evaluation": (instead(f"{spool.ARTIFACTS}/{FILE}", lambda *_: None), "does not hold"),
-    "half an evaluation": (instead(f"{spool.ARTIFACTS}/{FILE}", lambda path, _: path.write_text("{")), "is damaged"),
+    "half an evaluation": (
+        instead(f"{spool.ARTIFACTS}/{FILE}", lambda path, _: path.write_text("{")),
+        "is damaged",
+    ),
     "unfinished, a link to a secret": (unfinished(instead(spool.INTENT, secret)), "got a link"),
     "unfinished, an evaluation elsewhere": (
         unfinished(instead(f"{spool.ARTIFACTS}/{FILE}", secret)),
@@ -138,7 +159,9 @@ SENT = {
 }
 
 
-def test_push_answers_for_every_entry_of_others_and_touches_nothing_outside(store, tmp_path, monkeypatch):
+def test_push_answers_for_every_entry_of_others_and_touches_nothing_outside(
+    store, tmp_path, monkeypatch
+):
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "the token of the tests")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     stranger, outside, place = Recorder(), tmp_path / "outside", tmp_path / "spool"
@@ -146,13 +169,20 @@ def test_push_answers_for_every_entry_of_others_and_touches_nothing_outside(stor
     (outside / "secret").write_text(SECRET)
     (outside / FILE).write_text(SECRET)
     runs = {}
-    for name, change in {**{name: one for name, (one, _) in ENTRIES.items()}, **PASSED_OVER, **SENT}.items():
+    for name, change in {
+        **{name: one for name, (one, _) in ENTRIES.items()},
+        **PASSED_OVER,
+        **SENT,
+    }.items():
         runs[name] = store.create_run("1").info.run_id
         build_into(EVALUATION, place / name, run_id=runs[name], tracking_uri=store.tracking_uri)
         change(place / name, outside)
         file = place / name / spool.MANIFEST
         if "server" in name:
-            file.write_text(file.read_text(encoding="utf-8").replace("{there}", stranger.place), encoding="utf-8")
+            file.write_text(
+                file.read_text(encoding="utf-8").replace("{there}", stranger.place),
+                encoding="utf-8",
+            )
     (place / "an entry elsewhere").symlink_to(outside)
     before = {path: path.is_file() and path.read_bytes() for path in outside.rglob("*")}
     began = time.monotonic()
@@ -170,7 +200,9 @@ def test_push_answers_for_every_entry_of_others_and_touches_nothing_outside(stor
     for name, run_id in runs.items():
         files = {file.path for file in mlflow.MlflowClient().list_artifacts(run_id)}
         assert bool(files) == (name in SENT), name
-        assert store.get_run(run_id).data.tags.get("cmtrack.status") == ("completed" if name in SENT else None), name
+        assert store.get_run(run_id).data.tags.get("cmtrack.status") == (
+            "completed" if name in SENT else None
+        ), name
     left = {path.name.lstrip(".") for path in place.iterdir()}
     assert left == {*ENTRIES, *PASSED_OVER, "an entry elsewhere"}
 
@@ -179,7 +211,9 @@ def test_a_server_that_is_named_gets_the_token(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "the token of the tests")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     stranger = Recorder()
-    build_into(EVALUATION, tmp_path / "spool" / "one", run_id="r", tracking_uri=f"http://{stranger.place}")
+    build_into(
+        EVALUATION, tmp_path / "spool" / "one", run_id="r", tracking_uri=f"http://{stranger.place}"
+    )
     (kept,) = push(tmp_path / "spool", tracking_uri=f"http://{stranger.place}")
     stranger.close()
     assert kept.status == "kept"

@@ -41,7 +41,9 @@ def runs(client):
         models = [mlflow.initialize_logged_model(name=name) for name in ("checkpoint", "party")]
         for model in models:
             mlflow.finalize_logged_model(model.model_id, "READY")
-        client.log_outputs(training.info.run_id, [LoggedModelOutput(model.model_id, step=0) for model in models])
+        client.log_outputs(
+            training.info.run_id, [LoggedModelOutput(model.model_id, step=0) for model in models]
+        )
         log_evaluation(Y[:300], answers(0.7, 1)[:300], strict=True)
     with mlflow.start_run(run_name="evaluation") as evaluation:
         log_evaluation(Y, answers(0.95, 2), model_id=model.model_id, strict=True)
@@ -86,7 +88,8 @@ SOURCES = [named_by_its_model, named_by_its_run, named_by_its_folder, copied_fro
 
 @pytest.mark.parametrize("register", SOURCES)
 def test_a_version_stands_for_the_evaluation_of_its_model(client, runs, register):
-    assert register(client, runs).model_id is None  # the open-source registry leaves the field empty
+    # the open-source registry leaves the field empty
+    assert register(client, runs).model_id is None
     expected = float(np.mean(answers(0.95, 2) == Y))
     for reference in (CHAMPION, "models:/party/1"):
         assert load_evaluation(reference).metrics[ACCURACY] == expected
@@ -103,13 +106,22 @@ def test_the_evaluated_version_gets_the_alias(client, runs, register):
         assert logged.alias == "models:/party@winner (version 1)"
         assert logged.problems == ()
         assert logged.tagged_models == (runs["model"],)
-    found = compare(experiment_names=["parties"], rank_by=ACCURACY).log(alias="listed", registered_model="party")
+    found = compare(experiment_names=["parties"], rank_by=ACCURACY).log(
+        alias="listed", registered_model="party"
+    )
     assert found.alias == "models:/party@listed (version 1)"
 
 
 def test_the_gate_judges_against_the_version_of_the_alias(client, runs):
     named_by_its_model(client, runs)
-    command = ["gate", runs["challenger"], "--against", CHAMPION, "--require", f"{ACCURACY}.difference >= 0"]
+    command = [
+        "gate",
+        runs["challenger"],
+        "--against",
+        CHAMPION,
+        "--require",
+        f"{ACCURACY}.difference >= 0",
+    ]
     arguments = [*command, "--tracking-uri", client.tracking_uri]
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 1, result.output

@@ -36,7 +36,9 @@ def run_id(store: MlflowClient) -> str:
     return store.create_run(store.get_experiment_by_name("e").experiment_id).info.run_id
 
 
-@pytest.mark.parametrize("step", [np.int64(3), np.int32(3), np.uint8(3), 3], ids=lambda step: type(step).__name__)
+@pytest.mark.parametrize(
+    "step", [np.int64(3), np.int32(3), np.uint8(3), 3], ids=lambda step: type(step).__name__
+)
 def test_whole_numbers_of_every_type_are_steps(run_id: str, step: Any) -> None:
     logged = log_evaluation(Y, Y, run_id=run_id, step=step, figures=False, strict=True)
     assert logged.status == "completed"
@@ -64,19 +66,28 @@ def test_what_is_no_run_id_is_kept_for_an_experiment(store: MlflowClient, wrong:
 
 
 def test_a_uuid_is_the_id_of_a_run(run_id: str) -> None:
-    assert log_evaluation(Y, Y, run_id=uuid.UUID(run_id), figures=False, strict=True).run_id == run_id
+    assert (
+        log_evaluation(Y, Y, run_id=uuid.UUID(run_id), figures=False, strict=True).run_id == run_id
+    )
 
 
 def test_no_prefix_may_be_none_and_a_long_one_is_kept(run_id: str) -> None:
-    assert log_evaluation(Y, Y, run_id=run_id, prefix=None, figures=False, strict=True).status == "completed"
+    assert (
+        log_evaluation(Y, Y, run_id=run_id, prefix=None, figures=False, strict=True).status
+        == "completed"
+    )
     for length in (151, 230, 300):
-        with pytest.warns(UserWarning, match=f"prefix must have at most 150 characters, got {length}"):
+        with pytest.warns(
+            UserWarning, match=f"prefix must have at most 150 characters, got {length}"
+        ):
             logged = log_evaluation(Y, Y, run_id=run_id, prefix="x" * length, figures=False)
         assert (logged.status, logged.path.exists()) == ("saved", True)
     assert {pushed.status for pushed in push(experiment_name="e")} == {"sent"}
 
 
-def test_a_deleted_working_folder_does_not_matter(run_id: str, tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_deleted_working_folder_does_not_matter(
+    run_id: str, tmp_path: Path, monkeypatch: Any
+) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -143,7 +154,9 @@ def test_the_scripts_own_signal_handler_is_not_swallowed(run_id: str, monkeypatc
         raise TimeIsUp("the time limit of the job")
 
     real = MlflowClient.set_tag
-    monkeypatch.setattr(MlflowClient, "set_tag", lambda *given, **more: (time.sleep(1.5), real(*given, **more))[1])
+    monkeypatch.setattr(
+        MlflowClient, "set_tag", lambda *given, **more: (time.sleep(1.5), real(*given, **more))[1]
+    )
     before = signal.signal(signal.SIGALRM, handler)
     signal.setitimer(signal.ITIMER_REAL, 0.7)
     try:
@@ -170,11 +183,17 @@ def test_a_silent_store_is_left_alone_after_two_failures(run_id: str, monkeypatc
     with monkeypatch.context() as down:
         down.setattr("cmtrack.tracking.deliver.client_for", silent)
         for step in range(4):
-            with pytest.warns(UserWarning, match="does not answer" if step < 2 else "has not answered twice"):
+            with pytest.warns(
+                UserWarning, match="does not answer" if step < 2 else "has not answered twice"
+            ):
                 states.append(log_evaluation(Y, Y, run_id=run_id, step=step, figures=False).status)
     assert (states, len(asked)) == (["saved"] * 4, 2)
-    assert {pushed.status for pushed in push()} == {"sent"}  # by hand it is asked at once, and has answered
-    assert log_evaluation(Y, Y, run_id=run_id, step=4, figures=False, strict=True).status == "completed"
+    # by hand it is asked at once, and has answered
+    assert {pushed.status for pushed in push()} == {"sent"}
+    assert (
+        log_evaluation(Y, Y, run_id=run_id, step=4, figures=False, strict=True).status
+        == "completed"
+    )
 
 
 def test_a_server_that_drips_its_answer_is_not_read_to_the_end(monkeypatch: Any) -> None:

@@ -38,10 +38,16 @@ def test_an_evaluation_that_waited_does_not_take_the_place_of_a_newer_one():
     log_evaluation(NEWER, run_id=run_id, strict=True)
     (pushed,) = push()
     assert pushed.status == "kept"
-    assert pushed.reason.startswith(f"run {run_id} holds an evaluation with a later time, which stays")
+    assert pushed.reason.startswith(
+        f"run {run_id} holds an evaluation with a later time, which stays"
+    )
     assert load_evaluation(run_id) == NEWER
-    assert mlflow.get_run(run_id).data.metrics["multiclass/accuracy"] == NEWER.metrics["multiclass/accuracy"]
-    assert [one.status for one in push()] == ["kept"]  # by its time it is older: what else it is nobody knows
+    assert (
+        mlflow.get_run(run_id).data.metrics["multiclass/accuracy"]
+        == NEWER.metrics["multiclass/accuracy"]
+    )
+    # by its time it is older: what else it is nobody knows
+    assert [one.status for one in push()] == ["kept"]
 
 
 def test_what_waited_does_not_take_the_place_of_an_evaluation_that_was_logged_once_more_meanwhile():
@@ -52,7 +58,9 @@ def test_what_waited_does_not_take_the_place_of_an_evaluation_that_was_logged_on
     wait_in_the_spool(OLDER, run_id)
     log_evaluation(NEWER, run_id=run_id, strict=True)
     (pushed,) = push()
-    assert pushed.reason.startswith(f"run {run_id} holds an evaluation with a later time, which stays")
+    assert pushed.reason.startswith(
+        f"run {run_id} holds an evaluation with a later time, which stays"
+    )
     spool.remove(pushed.entry)
     assert load_evaluation(run_id) == NEWER
     assert len(client.get_metric_history(run_id, "multiclass/accuracy")) == 1
@@ -72,7 +80,10 @@ def test_an_evaluation_that_is_logged_now_takes_the_place_of_one_whose_clock_was
         logged = log_evaluation(NEWER, run_id=run_id, strict=True)
     assert logged.problems == ()
     assert load_evaluation(run_id) == NEWER
-    assert mlflow.get_run(run_id).data.metrics["multiclass/accuracy"] == NEWER.metrics["multiclass/accuracy"]
+    assert (
+        mlflow.get_run(run_id).data.metrics["multiclass/accuracy"]
+        == NEWER.metrics["multiclass/accuracy"]
+    )
 
 
 def test_metrics_of_an_evaluation_that_was_cut_off_are_named_where_another_one_takes_its_place():
@@ -81,7 +92,9 @@ def test_metrics_of_an_evaluation_that_was_cut_off_are_named_where_another_one_t
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("cmtrack.tracking.send.datasets.log", refuse)
         with pytest.warns(EvaluationWarning, match="does not answer"):
-            log_evaluation(OLDER, run_id=run_id, metrics=["multiclass/accuracy", "multiclass/f1_macro"])
+            log_evaluation(
+                OLDER, run_id=run_id, metrics=["multiclass/accuracy", "multiclass/f1_macro"]
+            )
     log_evaluation(NEWER, run_id=run_id, metrics=["multiclass/accuracy"], strict=True)
     run = client.get_run(run_id)
     assert run.data.tags["cmtrack.stale_metrics"] == "multiclass/f1_macro"
@@ -115,7 +128,9 @@ def in_the_middle(number: int, action: Callable[[], object]) -> Iterator[list[st
             return count_and_call
 
         for name in CALLS:
-            patch.setattr(mlflow.MlflowClient, name, counted(name, getattr(mlflow.MlflowClient, name)))
+            patch.setattr(
+                mlflow.MlflowClient, name, counted(name, getattr(mlflow.MlflowClient, name))
+            )
         yield made
 
 

@@ -36,7 +36,9 @@ def test_a_nested_run_gets_its_own_evaluation_and_the_parent_none(store):
             with mlflow.start_run(nested=True) as run:
                 log_evaluation(Y, predicted(seed), strict=True)
             assert load_evaluation(run.info.run_id) == evaluate(Y, predicted(seed))
-            assert store.get_run(run.info.run_id).data.tags["mlflow.parentRunId"] == parent.info.run_id
+            assert (
+                store.get_run(run.info.run_id).data.tags["mlflow.parentRunId"] == parent.info.run_id
+            )
         assert store.get_run(parent.info.run_id).data.metrics == {}
         assert mlflow.active_run().info.run_id == parent.info.run_id
 
@@ -44,7 +46,12 @@ def test_a_nested_run_gets_its_own_evaluation_and_the_parent_none(store):
 def test_threads_write_into_their_own_runs(store):
     ids = [store.create_run("1").info.run_id for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
-        done = list(pool.map(lambda seed: log_evaluation(Y, predicted(seed), run_id=ids[seed], strict=True), range(4)))
+        done = list(
+            pool.map(
+                lambda seed: log_evaluation(Y, predicted(seed), run_id=ids[seed], strict=True),
+                range(4),
+            )
+        )
     assert [logged.run_id for logged in done] == ids
     for seed, run_id in enumerate(ids):
         assert load_evaluation(run_id) == evaluate(Y, predicted(seed))
@@ -57,7 +64,10 @@ def test_a_thread_without_a_run_opens_none(store):
         thread.start()
         thread.join()
 
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="no run is active in this thread"):
+    with (
+        mlflow.start_run(),
+        pytest.warns(EvaluationWarning, match="no run is active in this thread"),
+    ):
         elsewhere()
     assert len(store.search_runs(["1"])) == 1
 
@@ -71,7 +81,9 @@ def work(uri: str, run_id: str, seed: int, out: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn"])
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking beside threads: what users do all the same
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # forking beside threads: what users do all the same
 def test_workers_write_into_the_run_of_their_parent(store, how):
     context = multiprocessing.get_context(how)
     with mlflow.start_run() as run:
@@ -93,9 +105,9 @@ def test_in_mlflows_async_mode_everything_is_there_when_the_line_returns(store):
     try:
         with mlflow.start_run() as run:
             log_evaluation(Y, predicted(0), strict=True)
-            assert store.get_run(run.info.run_id).data.metrics["multiclass/accuracy"] == pytest.approx(
-                float((predicted(0) == Y).mean())
-            )
+            assert store.get_run(run.info.run_id).data.metrics[
+                "multiclass/accuracy"
+            ] == pytest.approx(float((predicted(0) == Y).mean()))
             assert load_evaluation(run.info.run_id) == evaluate(Y, predicted(0))
     finally:
         mlflow.config.enable_async_logging(False)
@@ -103,7 +115,9 @@ def test_in_mlflows_async_mode_everything_is_there_when_the_line_returns(store):
 
 
 def test_the_artifacts_may_lie_elsewhere_than_the_runs(store, tmp_path):
-    experiment = store.create_experiment("apart", artifact_location=(tmp_path / "another disk").as_uri())
+    experiment = store.create_experiment(
+        "apart", artifact_location=(tmp_path / "another disk").as_uri()
+    )
     run_id = store.create_run(experiment).info.run_id
     log_evaluation(Y, predicted(0), run_id=run_id, strict=True)
     assert load_evaluation(run_id) == evaluate(Y, predicted(0))
@@ -157,7 +171,9 @@ class Working:
 
 
 def holds_back_a_fork(working: Working) -> None:
-    forked = threading.Thread(target=lambda: working.order.append(f"worker {code_of_worker(lambda: True)}"))
+    forked = threading.Thread(
+        target=lambda: working.order.append(f"worker {code_of_worker(lambda: True)}")
+    )
     forked.start()
     forked.join(0.3)
     assert working.order == []
@@ -216,7 +232,9 @@ def test_what_was_done_once_holds_nothing_back(monkeypatch):
 
 
 @forking
-@pytest.mark.parametrize("part", ["log.evaluated", "log.chosen_run", "package.table_json", "deliver.send"])
+@pytest.mark.parametrize(
+    "part", ["log.evaluated", "log.chosen_run", "package.table_json", "deliver.send"]
+)
 def test_a_worker_forked_amid_an_import_of_another_threads_evaluation_completes_its_own(
     store, tmp_path, monkeypatch, part
 ):
@@ -234,14 +252,20 @@ def test_a_worker_forked_amid_an_import_of_another_threads_evaluation_completes_
 
     monkeypatch.setattr(place, name, importing)
     ids = [store.create_run("1").info.run_id for _ in range(2)]
-    thread = threading.Thread(target=lambda: log_evaluation(Y, predicted(0), run_id=ids[0], strict=True))
+    thread = threading.Thread(
+        target=lambda: log_evaluation(Y, predicted(0), run_id=ids[0], strict=True)
+    )
     thread.start()
     while module not in sys.modules:
         time.sleep(0.01)
-    code = code_of_worker(lambda: log_evaluation(Y, predicted(1), run_id=ids[1]).status == "completed")
+    code = code_of_worker(
+        lambda: log_evaluation(Y, predicted(1), run_id=ids[1]).status == "completed"
+    )
     thread.join(60)
     assert code == 0
-    assert [load_evaluation(run_id) for run_id in ids] == [evaluate(Y, predicted(seed)) for seed in range(2)]
+    assert [load_evaluation(run_id) for run_id in ids] == [
+        evaluate(Y, predicted(seed)) for seed in range(2)
+    ]
 
 
 @forking

@@ -75,24 +75,43 @@ def test_new_numbers_stand_beside_the_old_ones(store: Any) -> None:
     y, p = probabilities(1)
     fresh = cmtrack.evaluate(y, y_prob=p, grouping=PARITY)
     after = store.get_run(run_id)
-    new = {k.removeprefix("parity_"): v for k, v in after.data.metrics.items() if k.startswith("parity_")}
-    assert {"binary/roc_auc", "spcc/binary", "prevalence/calibrated", "reduced/parity/accuracy"} <= set(new)
+    new = {
+        k.removeprefix("parity_"): v
+        for k, v in after.data.metrics.items()
+        if k.startswith("parity_")
+    }
+    assert {
+        "binary/roc_auc",
+        "spcc/binary",
+        "prevalence/calibrated",
+        "reduced/parity/accuracy",
+    } <= set(new)
     assert new == pytest.approx({name: fresh.metrics[name] for name in new}, rel=1e-6)
     assert done.after == pytest.approx(new)
-    assert done.before["binary/matthews_corrcoef"] == before.data.metrics["binary/matthews_corrcoef"]
+    assert (
+        done.before["binary/matthews_corrcoef"] == before.data.metrics["binary/matthews_corrcoef"]
+    )
 
     assert {k: after.data.metrics[k] for k in before.data.metrics} == before.data.metrics
     changed = {k for k, v in before.data.tags.items() if after.data.tags[k] != v}
     assert changed <= {"mlflow.loggedArtifacts", "mlflow.loggedImages", "mlflow.note.content"}
-    assert after.data.tags["mlflow.note.content"].startswith(before.data.tags["mlflow.note.content"])
+    assert after.data.tags["mlflow.note.content"].startswith(
+        before.data.tags["mlflow.note.content"]
+    )
     assert "**Evaluation “parity”**" in after.data.tags["mlflow.note.content"]
     assert after.info.status == "FINISHED"
     assert after.info.end_time == before.info.end_time
     assert load_evaluation(run_id).grouping == LOW_HIGH
     assert load_evaluation(run_id, prefix="parity_").grouping == PARITY
     files = {item.path for item in store.list_artifacts(run_id)}
-    assert {"parity_cmtrack_report.html", "parity_cmtrack_confusion_matrix.png", "cmtrack_report.html"} <= files
-    assert "parity_cmtrack_predictions.parquet" not in files, "the predictions are not written a second time"
+    assert {
+        "parity_cmtrack_report.html",
+        "parity_cmtrack_confusion_matrix.png",
+        "cmtrack_report.html",
+    } <= files
+    assert "parity_cmtrack_predictions.parquet" not in files, (
+        "the predictions are not written a second time"
+    )
 
 
 def test_regrouped_runs_are_compared_row_by_row(store: Any) -> None:
@@ -105,7 +124,10 @@ def test_regrouped_runs_are_compared_row_by_row(store: Any) -> None:
     assert logged.ranking.paired
     for ours, theirs in zip(logged.runs, again.runs, strict=True):
         assert ours.evaluation == theirs.evaluation
-        assert (ours.difference_low, ours.difference_high) == (theirs.difference_low, theirs.difference_high)
+        assert (ours.difference_low, ours.difference_high) == (
+            theirs.difference_low,
+            theirs.difference_high,
+        )
     assert load_evaluation(runs[0], prefix="parity_", rows=True).rows is not None
 
 
@@ -117,7 +139,9 @@ def test_without_predictions_the_counts_are_regrouped(store: Any) -> None:
     assert any("regrouped without the data" in warning for warning in done.warnings)
     y, p = probabilities(1)
     fresh = cmtrack.evaluate(y, y_prob=p, grouping=PARITY)
-    assert store.get_run(run_id).data.metrics["parity_binary/recall"] == fresh.metrics["binary/recall"]
+    assert (
+        store.get_run(run_id).data.metrics["parity_binary/recall"] == fresh.metrics["binary/recall"]
+    )
     with pytest.raises(ValueError, match="holds no parity_cmtrack_predictions"):
         load_evaluation(run_id, prefix="parity_", rows=True)
     other = log_run("other", 2, predictions=False)
@@ -130,7 +154,9 @@ def test_without_predictions_the_counts_are_regrouped(store: Any) -> None:
 def test_one_bad_run_stops_no_other(store: Any) -> None:
     good = [log_run("first", 1), log_run("last", 2)]
     bad: dict[str, str] = {}
-    bad["it has no evaluation"] = store.create_run(store.get_run(good[0]).info.experiment_id).info.run_id
+    bad["it has no evaluation"] = store.create_run(
+        store.get_run(good[0]).info.experiment_id
+    ).info.run_id
     unfinished = log_run("unfinished")
     store.set_tag(unfinished, "cmtrack.status", "started")
     bad["was not finished (status 'started')"] = unfinished
@@ -194,7 +220,9 @@ def test_a_second_time_overwrites_the_first_and_nothing_else(store: Any) -> None
     assert load_evaluation(run_id, prefix="val/") == kept
 
 
-def test_a_half_written_regrouping_is_done_again(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_written_regrouping_is_done_again(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_id = log_run()
     with monkeypatch.context() as patch:
         patch.setattr(mlflow.MlflowClient, "log_batch", lambda *_, **__: 1 / 0)
@@ -222,7 +250,8 @@ def test_a_tag_leads_to_no_other_folder(store: Any, tmp_path: Path) -> None:
     told = json.dumps({"predictions_file": "../../../secret.parquet"})
     store.set_tag(run_id, "cmtrack.parity.digests", told)
     with pytest.raises(
-        ValueError, match=r"secret\.parquet cannot be read: such a file is called cmtrack_predictions\.parquet"
+        ValueError,
+        match=r"secret\.parquet cannot be read: such a file is called cmtrack_predictions\.parquet",
     ):
         load_evaluation(run_id, prefix="parity_", rows=True)
 
@@ -244,7 +273,9 @@ def test_a_dry_run_writes_nothing(store: Any) -> None:
     run_id = log_run()
     before = store.get_run(run_id)
     told: list[tuple[str, int, int]] = []
-    done = only(regroup_runs(run_id, PARITY, dry_run=True, progress=lambda *step: told.append(step)))
+    done = only(
+        regroup_runs(run_id, PARITY, dry_run=True, progress=lambda *step: told.append(step))
+    )
     assert done.status == "planned"
     assert "binary/roc_auc" in done.after
     after = store.get_run(run_id)
@@ -264,7 +295,12 @@ def test_a_wrong_reference_is_said_before_anything_is_written(store: Any) -> Non
 
 @pytest.mark.parametrize(
     ("name", "prefix"),
-    [("party", "party_"), ("wer ist links?", "wer_ist_links_"), ("a/b..c", "a_b_c_"), ("x-y", "x-y_")],
+    [
+        ("party", "party_"),
+        ("wer ist links?", "wer_ist_links_"),
+        ("a/b..c", "a_b_c_"),
+        ("x-y", "x-y_"),
+    ],
 )
 def test_the_default_prefix_is_legal(name: str, prefix: str) -> None:
     made = default_prefix(Grouping({"a": [0], "b": [1]}, name=name))
@@ -293,20 +329,27 @@ def test_over_http_and_then_the_server_is_gone(server: Any) -> None:
     runs = []
     for seed in (1, 2):
         runs.append(client.create_run("0", run_name=f"model {seed}").info.run_id)
-        log_evaluation(y, y_prob=probabilities(seed)[1], grouping=LOW_HIGH, run_id=runs[-1], strict=True)
+        log_evaluation(
+            y, y_prob=probabilities(seed)[1], grouping=LOW_HIGH, run_id=runs[-1], strict=True
+        )
         client.set_terminated(runs[-1])
     results = regroup_runs(runs, PARITY)
     assert [r.status for r in results] == ["completed", "completed"]
     comparison = compare(runs, prefix="parity_")
     assert comparison.ranking is not None
     assert comparison.ranking.paired
-    assert client.get_run(runs[0]).data.metrics["parity_binary/roc_auc"] == results[0].after["binary/roc_auc"]
+    assert (
+        client.get_run(runs[0]).data.metrics["parity_binary/roc_auc"]
+        == results[0].after["binary/roc_auc"]
+    )
     assert client.get_run(runs[0]).info.status == "FINISHED"
     uri = mlflow.get_tracking_uri()
     server.kill()
     for _ in range(100):  # its workers go a little later
         with contextlib.suppress(OSError):
-            socket.create_connection((urlsplit(uri).hostname, urlsplit(uri).port), timeout=1).close()
+            socket.create_connection(
+                (urlsplit(uri).hostname, urlsplit(uri).port), timeout=1
+            ).close()
             time.sleep(0.1)
             continue
         break

@@ -35,9 +35,15 @@ def second():
 
 def everything(store, run_id):
     run = store.get_run(run_id)
-    history = {name: [(m.step, m.timestamp, m.value) for m in store.get_metric_history(run_id, name)]
-               for name in run.data.metrics}  # fmt: skip
-    files = [file.path for folder in ("", "images") for file in store.list_artifacts(run_id, folder or None)]
+    history = {
+        name: [(m.step, m.timestamp, m.value) for m in store.get_metric_history(run_id, name)]
+        for name in run.data.metrics
+    }
+    files = [
+        file.path
+        for folder in ("", "images")
+        for file in store.list_artifacts(run_id, folder or None)
+    ]
     return run.data.tags, history, sorted(files), len(run.inputs.dataset_inputs)
 
 
@@ -63,7 +69,10 @@ def test_another_evaluation_replaces_the_first_with_a_warning(store, first, seco
         logged = log_evaluation(second, run_id=run_id)
     assert logged.status == "completed"
     (said,) = [str(one.message) for one in warned]
-    assert f"run {run_id} held an evaluation of 120 samples (other rows), which is replaced: use prefix=" in said
+    assert (
+        f"run {run_id} held an evaluation of 120 samples (other rows), which is replaced: use prefix="
+        in said
+    )
     assert "MLflow keeps these metrics of it" in said
     assert said == f"cmtrack: {logged.replaced}"
     assert load_evaluation(run_id) == second
@@ -96,13 +105,17 @@ def test_where_nothing_may_be_replaced_the_second_waits(store, first, second):
     run_id = store.create_run("1").info.run_id
     log_evaluation(first, run_id=run_id, strict=True)
     before = everything(store, run_id)
-    with pytest.warns(EvaluationWarning, match="holds an evaluation of 120 samples .*: use prefix="):
+    with pytest.warns(
+        EvaluationWarning, match="holds an evaluation of 120 samples .*: use prefix="
+    ):
         kept = log_evaluation(second, run_id=run_id, on_existing="error")
     assert kept.status == "saved"
     assert everything(store, run_id) == before
     (again,) = push()
     assert (again.status, "holds an evaluation of 120 samples" in again.reason) == ("kept", True)
-    with pytest.warns(EvaluationWarning, match="on_existing must be 'replace' or 'error', got 'keep'"):
+    with pytest.warns(
+        EvaluationWarning, match="on_existing must be 'replace' or 'error', got 'keep'"
+    ):
         log_evaluation(second, run_id=run_id, on_existing="keep")
 
 
@@ -121,7 +134,9 @@ def test_a_store_that_removes_no_files_says_so(store, first, second, monkeypatch
     def refuse(*_: object) -> None:
         raise NotImplementedError("not here")
 
-    monkeypatch.setattr("mlflow.store.artifact.local_artifact_repo.LocalArtifactRepository.delete_artifacts", refuse)
+    monkeypatch.setattr(
+        "mlflow.store.artifact.local_artifact_repo.LocalArtifactRepository.delete_artifacts", refuse
+    )
     run_id = store.create_run("1").info.run_id
     log_evaluation(first, run_id=run_id, figures="all", strict=True)
     with pytest.warns(EvaluationWarning):
@@ -196,7 +211,10 @@ def test_the_first_lines_answer_and_lead_on(store, first):
     plain = [unescape(line.replace("\\", "")) for line in lines]
     address = f"#/experiments/1/runs/{run_id}/artifacts/val_set_cmtrack_report.html"
     said = verdict(evaluation)
-    assert plain[0] == f"**Evaluation “val set”**: {said[0]} [Report]({address}) <!-- cmtrack val set/ -->"
+    assert (
+        plain[0]
+        == f"**Evaluation “val set”**: {said[0]} [Report]({address}) <!-- cmtrack val set/ -->"
+    )
     assert said[0].startswith("Finds ")
     assert plain[1] == said[1]
     pictures = [line for line in lines if line.startswith("!")]
@@ -229,8 +247,14 @@ def test_a_label_makes_no_markdown_and_no_link(store):
 
 def test_links_lead_only_to_files_that_are_there():
     block = "said [Report](artifact:r.html)\n\n![m](artifact:m.png)\n\n| t |"
-    assert with_links(block, "1", "r", {"m.png"}) == "said\n\n![m](get-artifact?path=m.png&run_uuid=r)\n\n| t |"
-    assert with_links(block, "1", "r", {"r.html"}) == "said [Report](#/experiments/1/runs/r/artifacts/r.html)\n\n| t |"
+    assert (
+        with_links(block, "1", "r", {"m.png"})
+        == "said\n\n![m](get-artifact?path=m.png&run_uuid=r)\n\n| t |"
+    )
+    assert (
+        with_links(block, "1", "r", {"r.html"})
+        == "said [Report](#/experiments/1/runs/r/artifacts/r.html)\n\n| t |"
+    )
 
 
 def test_a_first_block_goes_before_the_others_and_after_a_persons_words():
@@ -243,7 +267,10 @@ def test_a_first_block_goes_before_the_others_and_after_a_persons_words():
 
 def test_a_block_whose_label_came_first_is_replaced():
     before = "mine\n\n<!-- cmtrack -->\nold\n\n| t |\n\n<!-- /cmtrack -->\n\nmore"
-    assert with_block(before, "new\n\n| t |") == "mine\n\nnew <!-- cmtrack -->\n\n| t |\n\n<!-- /cmtrack -->\n\nmore"
+    assert (
+        with_block(before, "new\n\n| t |")
+        == "mine\n\nnew <!-- cmtrack -->\n\n| t |\n\n<!-- /cmtrack -->\n\nmore"
+    )
     text = with_block(before, "rank", "(review)", first=True)
     assert text.startswith(
         "mine\n\nrank <!-- cmtrack (review) -->\n\n<!-- /cmtrack (review) -->\n\n<!-- cmtrack -->\nold"
@@ -252,7 +279,9 @@ def test_a_block_whose_label_came_first_is_replaced():
 
 def test_the_block_of_the_first_version_goes():
     old = "| cmtrack | value | 95 % interval |\n|---|---|---|\n| multiclass/accuracy | 0.44 | |"
-    assert with_block(f"{old}\n\nmine", "new") == "mine\n\nnew <!-- cmtrack -->\n\n<!-- /cmtrack -->"
+    assert (
+        with_block(f"{old}\n\nmine", "new") == "mine\n\nnew <!-- cmtrack -->\n\n<!-- /cmtrack -->"
+    )
     assert with_block(old, "new", "a/") == "new <!-- cmtrack a/ -->\n\n<!-- /cmtrack a/ -->"
 
 
@@ -294,7 +323,11 @@ def test_digests_stand_in_one_tag_and_all_others_are_for_people(store, first):
     log_evaluation(first, run_id=run_id, prefix="val/", strict=True)
     tags = store.get_run(run_id).data.tags
     ours = {name for name in tags if name.startswith("cmtrack.")}
-    assert ours == {f"cmtrack.{middle}{name}" for middle in ("", "val.") for name in ("digests", "samples", "status")}
+    assert ours == {
+        f"cmtrack.{middle}{name}"
+        for middle in ("", "val.")
+        for name in ("digests", "samples", "status")
+    }
     assert json.loads(tags["cmtrack.digests"]) == {
         "schema": "2",
         "labels": first.labels_digest,
@@ -338,10 +371,16 @@ def test_runs_with_the_tags_of_earlier_versions_are_read_as_before(store, first)
 def test_names_of_tags_are_shown_whole_by_mlflow(store, first):
     run_id = store.create_run("1").info.run_id
     log_evaluation(evaluate([0, 0, 1, 2], [0, 0, 1, 1], grouping=GROUPING), run_id=run_id)
-    tags = {name: text for name, text in store.get_run(run_id).data.tags.items() if name.startswith("cmtrack.")}
+    tags = {
+        name: text
+        for name, text in store.get_run(run_id).data.tags.items()
+        if name.startswith("cmtrack.")
+    }
     assert {"cmtrack.groups", "cmtrack.warning"} <= set(tags)
     # MLflow cuts the longer of name and value, and both where both have more than 15 letters
-    assert [name for name, text in tags.items() if len(name) > 15 and len(name) + len(text) > 30] == []
+    assert [
+        name for name, text in tags.items() if len(name) > 15 and len(name) + len(text) > 30
+    ] == []
 
 
 def test_tags_of_earlier_versions_go_when_an_evaluation_is_sent(store, first, second):
@@ -350,10 +389,14 @@ def test_tags_of_earlier_versions_go_when_an_evaluation_is_sent(store, first, se
     expected = store.get_run(run_id).data.tags
     as_before(store, run_id)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", EvaluationWarning)  # it is the same evaluation: nothing is replaced
+        # it is the same evaluation: nothing is replaced
+        warnings.simplefilter("error", EvaluationWarning)
         log_evaluation(first, run_id=run_id, strict=True)
     assert store.get_run(run_id).data.tags == expected
     as_before(store, run_id)
-    with pytest.warns(EvaluationWarning, match=r"held an evaluation of 120 samples \(other rows\), which is replaced"):
+    with pytest.warns(
+        EvaluationWarning,
+        match=r"held an evaluation of 120 samples \(other rows\), which is replaced",
+    ):
         log_evaluation(second, run_id=run_id)
     assert not {tag(name) for name in TAGS_BEFORE.values()} & set(store.get_run(run_id).data.tags)

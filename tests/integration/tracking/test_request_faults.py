@@ -26,13 +26,22 @@ pytestmark = pytest.mark.slow
 
 ALL = os.environ.get("CMTRACK_TEST_ALL")
 COMPLETE, WAITING, LOST = "complete", "waiting", "lost"
-ANSWERS: dict[str, Any] = {"error": 500, "page": PAGE, "login": LOGIN, "nothing": DROP, "drip": DRIP}
+ANSWERS: dict[str, Any] = {
+    "error": 500,
+    "page": PAGE,
+    "login": LOGIN,
+    "nothing": DROP,
+    "drip": DRIP,
+}
 KINDS = [(answer, is_lasting) for is_lasting in (False, True) for answer in ANSWERS]
 """How a request is answered, and whether all later ones are answered so as well."""
 FILES = {
-    "cmtrack_evaluation.json", "cmtrack_predictions.parquet", "cmtrack_report.html", "cmtrack_classes.json",
+    "cmtrack_evaluation.json",
+    "cmtrack_predictions.parquet",
+    "cmtrack_report.html",
+    "cmtrack_classes.json",
     "cmtrack_confusion_matrix.png",
-}  # fmt: skip
+}
 LONGEST_SECONDS = 60
 """For one evaluation, also on a busy machine: MLflow alone would ask again for minutes."""
 
@@ -68,18 +77,29 @@ def is_complete(run_id: str, evaluation: Evaluation) -> bool:
         return False
     files = {file.path for file in client.list_artifacts(run_id) if not file.is_dir}
     images = {Path(file.path).suffix for file in client.list_artifacts(run_id, "images")}
-    if files != FILES or images != {".png", ".webp"} or "<!-- /cmtrack" not in data.tags["mlflow.note.content"]:
+    if (
+        files != FILES
+        or images != {".png", ".webp"}
+        or "<!-- /cmtrack" not in data.tags["mlflow.note.content"]
+    ):
         return False
     loaded = load_evaluation(run_id, rows=True)
-    return loaded == evaluation and data.metrics["multiclass/accuracy"] == evaluation.metrics["multiclass/accuracy"]
+    return (
+        loaded == evaluation
+        and data.metrics["multiclass/accuracy"] == evaluation.metrics["multiclass/accuracy"]
+    )
 
 
-def outcome_of(proxy: FaultyProxy, evaluation: Evaluation, answer: Any, at: int, is_lasting: bool) -> str:
+def outcome_of(
+    proxy: FaultyProxy, evaluation: Evaluation, answer: Any, at: int, is_lasting: bool
+) -> str:
     """Log an evaluation to a new run while the request ``at`` fails; return what has become of it after a push."""
     run_id = str(mlflow.MlflowClient().create_run("0").info.run_id)
     deliver.silences.forget()
     proxy.requests.clear()
-    proxy.fault = lambda _, __, number: answer if number == at or (is_lasting and number > at) else PASS
+    proxy.fault = lambda _, __, number: (
+        answer if number == at or (is_lasting and number > at) else PASS
+    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -103,12 +123,20 @@ def outcome_of(proxy: FaultyProxy, evaluation: Evaluation, answer: Any, at: int,
     return outcome if is_complete(run_id, evaluation) else LOST
 
 
-def test_no_answer_to_any_request_loses_an_evaluation(proxy: FaultyProxy, evaluation: Evaluation) -> None:
+def test_no_answer_to_any_request_loses_an_evaluation(
+    proxy: FaultyProxy, evaluation: Evaluation
+) -> None:
     assert outcome_of(proxy, evaluation, PASS, 0, False) == COMPLETE
     proxy.requests.clear()
-    log_evaluation(evaluation, run_id=str(mlflow.MlflowClient().create_run("0").info.run_id), strict=True)
+    log_evaluation(
+        evaluation, run_id=str(mlflow.MlflowClient().create_run("0").info.run_id), strict=True
+    )
     total = len(proxy.requests) - 1  # the first one has made the run
-    images = [at for at, (method, path) in enumerate(proxy.requests) if method == "PUT" and "/images/" in path]
+    images = [
+        at
+        for at, (method, path) in enumerate(proxy.requests)
+        if method == "PUT" and "/images/" in path
+    ]
     assert len(images) == 2
     assert total > 10
     cases = [(*kind, at) for at in range(1, total + 1) for kind in KINDS]

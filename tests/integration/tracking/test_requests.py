@@ -71,7 +71,9 @@ class Counted(FaultyProxy):
                 evaluation,
                 files.__setitem__,
                 Destination(run_id),
-                rows=(lambda file, kept=evaluation.rows: write_predictions(file, kept)) if rows else None,
+                rows=(lambda file, kept=evaluation.rows: write_predictions(file, kept))
+                if rows
+                else None,
             )
             folder = self._artifacts / self.experiment_id / run_id / "artifacts"
             folder.mkdir(parents=True)
@@ -79,7 +81,10 @@ class Counted(FaultyProxy):
                 if f"artifacts/{name}" in files:
                     (folder / name).write_bytes(files[f"artifacts/{name}"])
             metrics = [Metric(name, value, 0, 0) for name, value in package.metrics.items()]
-            tags = [RunTag(name, text) for name, text in (package.tags | {"cmtrack.status": "completed"}).items()]
+            tags = [
+                RunTag(name, text)
+                for name, text in (package.tags | {"cmtrack.status": "completed"}).items()
+            ]
             self._behind.log_batch(run_id, metrics=metrics, tags=tags)
             out.append(run_id)
         return out
@@ -106,7 +111,9 @@ def kinds(proxy: FaultyProxy) -> Counter[str]:
     return out
 
 
-def test_a_file_is_one_request_over_kept_connections_and_none_the_second_time(proxy: Counted) -> None:
+def test_a_file_is_one_request_over_kept_connections_and_none_the_second_time(
+    proxy: Counted,
+) -> None:
     runs = proxy.filled(RUNS)
     proxy.requests.clear()
     proxy.connections = 0
@@ -132,7 +139,9 @@ def test_predictions_that_were_not_kept_are_not_asked_for(proxy: Counted) -> Non
     proxy.requests.clear()
     compare(experiment_names=[proxy.name], rank_by="multiclass/accuracy")
     assert kinds(proxy)["GET file"] == 2
-    with pytest.raises(ValueError, match=r"holds no cmtrack_predictions\.parquet: predictions by row were not kept"):
+    with pytest.raises(
+        ValueError, match=r"holds no cmtrack_predictions\.parquet: predictions by row were not kept"
+    ):
         load_evaluation(runs[0], rows=True)
     assert kinds(proxy)["GET file"] == 2
 
@@ -196,20 +205,36 @@ def test_only_the_same_regrouping_of_the_same_evaluation_is_done_already(store: 
 
     assert [again(), again(), again(force=True), again()] == [False, True, False, True]
     other = Grouping({"even": [0, 2], "odd": [1, 3]}, "relaxed", name="parity")
-    assert [again(positive="even"), again(positive="even"), again(grouping=other)] == [False, True, False]
-    assert [again(figures=False), again(), again(figures=False), again(figures=True)] == [False, True, True, False]
+    assert [again(positive="even"), again(positive="even"), again(grouping=other)] == [
+        False,
+        True,
+        False,
+    ]
+    assert [again(figures=False), again(), again(figures=False), again(figures=True)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
     log_evaluation(judged(2), run_id=run_id, strict=True)
     assert [again(), again()] == [False, True]
     store.set_tag(run_id, "cmtrack.p.status", "started")
     assert [again(), again()] == [False, True]
     store.set_tag(run_id, "cmtrack.status", "started")  # another evaluation is half there
     (undone,) = regroup_runs([run_id], PARITY, prefix="p_")
-    assert (undone.status, undone.reason) == ("left out", "its evaluation was not finished (status 'started')")
+    assert (undone.status, undone.reason) == (
+        "left out",
+        "its evaluation was not finished (status 'started')",
+    )
     store.set_tag(run_id, "cmtrack.status", "completed")
-    path = artifacts.folder_of(store.get_run(run_id).info.artifact_uri) / "cmtrack_predictions.parquet"
+    path = (
+        artifacts.folder_of(store.get_run(run_id).info.artifact_uri) / "cmtrack_predictions.parquet"
+    )
     whole = path.read_bytes()
     path.write_bytes(b"cut")
-    assert [again(force=True), again()] == [False, False], "without its rows it is not done for good"
+    assert [again(force=True), again()] == [False, False], (
+        "without its rows it is not done for good"
+    )
     path.write_bytes(whole)
     assert [again(), again()] == [False, True]
 
@@ -225,7 +250,18 @@ def test_work_on_many_keeps_its_order_and_an_interrupt_begins_nothing_more() -> 
     begun: list[int] = []
     gate = threading.Event()
     jobs = each(work, range(10), workers=4)
-    assert [None if job.exception() else job.result() for job in jobs] == [0, 1, 4, None, 16, 25, 36, 49, 64, 81]
+    assert [None if job.exception() else job.result() for job in jobs] == [
+        0,
+        1,
+        4,
+        None,
+        16,
+        25,
+        36,
+        49,
+        64,
+        81,
+    ]
 
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -268,7 +304,9 @@ def test_a_file_larger_than_the_limit_is_not_read(proxy: Counted, tmp_path: Path
         artifacts.read(str(tmp_path), FILE, proxy.url, limit=len(content) - 1)
 
 
-def test_another_server_is_not_asked_unless_it_is_listed(proxy: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_server_is_not_asked_unless_it_is_listed(
+    proxy: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "secret")
     (run_id,) = proxy.filled(1)
@@ -283,7 +321,9 @@ def test_another_server_is_not_asked_unless_it_is_listed(proxy: Counted, monkeyp
         uri.replace("mlflow-artifacts:", f"{elsewhere}/api/2.0/mlflow-artifacts/artifacts"),
     ):
         proxy.headers.clear()
-        with pytest.raises(ValueError, match=r"must lie on the tracking server, .* got http://localhost:"):
+        with pytest.raises(
+            ValueError, match=r"must lie on the tracking server, .* got http://localhost:"
+        ):
             artifacts.read(there, FILE, proxy.url)
         assert proxy.headers == []
         with monkeypatch.context() as listed:
@@ -291,14 +331,20 @@ def test_another_server_is_not_asked_unless_it_is_listed(proxy: Counted, monkeyp
             assert artifacts.read(there, FILE, proxy.url) == content
 
 
-def test_a_server_that_is_gone_is_said_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_gone_is_said_without_the_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with pytest.raises(OSError, match="Connection refused") as caught:
-        artifacts.read("mlflow-artifacts:/0/r/artifacts", FILE, f"http://me:secret@127.0.0.1:{free_port()}")
+        artifacts.read(
+            "mlflow-artifacts:/0/r/artifacts", FILE, f"http://me:secret@127.0.0.1:{free_port()}"
+        )
     assert "secret" not in str(caught.value)
 
 
-def test_a_connection_that_is_cut_is_an_error_of_that_file(proxy: Counted, monkeypatch: Any) -> None:
+def test_a_connection_that_is_cut_is_an_error_of_that_file(
+    proxy: Counted, monkeypatch: Any
+) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
     (run_id,) = proxy.filled(1)
     proxy.fault = lambda method, path, _: DROP if path.endswith(FILE) else PASS
@@ -325,7 +371,9 @@ def test_an_address_that_is_none_of_a_folder_is_refused(uri: Any) -> None:
         untrusted.artifact_uri(uri)
 
 
-@pytest.mark.parametrize("uri", ["//host/share", r"\\host\share", "file://host/share", "file:////host/share"])
+@pytest.mark.parametrize(
+    "uri", ["//host/share", r"\\host\share", "file://host/share", "file:////host/share"]
+)
 def test_a_server_names_no_folder_of_another_machine(uri: str) -> None:
     with pytest.raises(ValueError, match="its artifacts lie on another machine"):
         artifacts.folder_of(uri, "https://tracking")

@@ -22,7 +22,9 @@ def runs(store, undrawn):
     """Three runs of the same rows; the last keeps none."""
     made = {}
     for seed, name in enumerate(("first", "second", "bare")):
-        evaluation = evaluate(Y, y_prob=random_probabilities(Y, 3, 1.5, seed), row_ids=np.arange(300))
+        evaluation = evaluate(
+            Y, y_prob=random_probabilities(Y, 3, 1.5, seed), row_ids=np.arange(300)
+        )
         with mlflow.start_run(run_name=name) as run:
             log_evaluation(evaluation, strict=True, predictions=name != "bare")
         made[name] = run.info.run_id, evaluation
@@ -31,15 +33,22 @@ def runs(store, undrawn):
 
 def test_rows_are_those_of_the_evaluations_that_were_logged(runs):
     logged = compare([run_id for run_id, _ in runs.values()], rank_by="multiclass/accuracy")
-    here = compare({name: evaluation for name, (_, evaluation) in runs.items()}, rank_by="multiclass/accuracy")
-    assert logged.rows("first", "second")["row"].tolist() == here.rows("first", "second")["row"].tolist()
+    here = compare(
+        {name: evaluation for name, (_, evaluation) in runs.items()}, rank_by="multiclass/accuracy"
+    )
+    assert (
+        logged.rows("first", "second")["row"].tolist()
+        == here.rows("first", "second")["row"].tolist()
+    )
     assert (
         logged.flips(runs["first"][0], "second", by="class")
         .to_frame()
         .equals(here.flips("first", "second", by="class").to_frame())
     )
     assert logged.missed().runs in (("first", "second"), ("second", "first"))
-    with pytest.raises(ValueError, match=r"the second evaluation has no rows.*it can be with “second”"):
+    with pytest.raises(
+        ValueError, match=r"the second evaluation has no rows.*it can be with “second”"
+    ):
         logged.rows("first", "bare")
     loaded = load_evaluation(runs["first"][0], rows=True)
     table = {"id": np.arange(300), "text": [f"t{k}" for k in range(300)]}
@@ -58,7 +67,9 @@ def printed(*arguments: str) -> dict:
 def test_the_command_line(runs, tmp_path):
     one, two, bare = (run_id for run_id, _ in runs.values())
     comparison = compare(dict(list(runs.values())[:2]), rank_by="multiclass/accuracy")
-    table = pd.DataFrame({"id": np.arange(300), "text": [f"t{k} \x1b[31m" + "x" * 500 for k in range(300)]})
+    table = pd.DataFrame(
+        {"id": np.arange(300), "text": [f"t{k} \x1b[31m" + "x" * 500 for k in range(300)]}
+    )
     table.to_csv(tmp_path / "table.csv", index=False)
     wrong = printed(one, "--limit", "3")
     expected = runs["first"][1].rows_where(right=False)
@@ -69,7 +80,9 @@ def test_the_command_line(runs, tmp_path):
     assert all(row["text"].startswith(f"t{row['row']} ") for row in cell["rows"])
     for kind in ("broken", "fixed", "changed"):
         found = printed(one, two, f"--{kind}", "--limit", "1000")
-        assert [row["row"] for row in found["rows"]] == comparison.rows(one, two, kind)["row"].tolist()
+        assert [row["row"] for row in found["rows"]] == comparison.rows(one, two, kind)[
+            "row"
+        ].tolist()
     assert printed(one, two)["kind"] == "broken"
     assert printed(one, two, "--missed-by", "2")["total"] == len(comparison.missed(2).to_frame())
     for arguments, words in (
@@ -82,13 +95,24 @@ def test_the_command_line(runs, tmp_path):
         ((one, "--ids", "id"), "--ids needs --table"),
     ):
         result = CliRunner().invoke(main, ["rows", *arguments])
-        assert (result.exit_code, words in " ".join(result.output.split())) == (2, True), result.output
-    text = CliRunner().invoke(main, ["rows", one, "--table", str(tmp_path / "table.csv"), "--ids", "id"]).output
+        assert (result.exit_code, words in " ".join(result.output.split())) == (2, True), (
+            result.output
+        )
+    text = (
+        CliRunner()
+        .invoke(main, ["rows", one, "--table", str(tmp_path / "table.csv"), "--ids", "id"])
+        .output
+    )
     assert "\x1b[31m" not in text
     assert "x" * 300 not in text
-    text = " ".join(CliRunner().invoke(main, ["rows", one, two, "--fixed"], env={"COLUMNS": "80"}).output.split())
+    text = " ".join(
+        CliRunner()
+        .invoke(main, ["rows", one, two, "--fixed"], env={"COLUMNS": "80"})
+        .output.split()
+    )
     assert f"In these rows only “{two[:6]}…{two[-5:]}” predicts the right class." in text
-    assert (text.count("p of"), "probabil…" in text) == (2, False)  # heads of two runs fold at words
+    # heads of two runs fold at words
+    assert (text.count("p of"), "probabil…" in text) == (2, False)
     text = CliRunner().invoke(main, ["rows", one, "--cell", "0", "1", "--limit", "2"]).output
     first = printed(one, "--cell", "0", "1")["rows"][0]
     assert f" {first['row']} " in text

@@ -45,7 +45,9 @@ def logged(tmp_path_factory, undrawn) -> Path:
     folder = tmp_path_factory.mktemp("logged")
     with tracking_store(sqlite_store(folder / "mlflow.db")):
         client = mlflow.MlflowClient()
-        experiment = client.create_experiment("e", artifact_location=(folder / "artifacts").as_uri())
+        experiment = client.create_experiment(
+            "e", artifact_location=(folder / "artifacts").as_uri()
+        )
         for place, (name, skill) in enumerate([("sharp", 3.0), ("fair", 2.0), ("blunt", 1.0)]):
             log(client, experiment, name, skill, depth=place, lr=place / 10, same=1)
     return folder / "mlflow.db"
@@ -80,7 +82,14 @@ def as_if(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
 
 @pytest.mark.parametrize(
     ("version", "form"),
-    [("3.5.0", EARLY), ("3.5.1", EARLY), ("3.10.1", EARLY), ("3.15.2", EARLY), ("3.16.0", LATE), ("3.17.2", LATE)],
+    [
+        ("3.5.0", EARLY),
+        ("3.5.1", EARLY),
+        ("3.10.1", EARLY),
+        ("3.15.2", EARLY),
+        ("3.16.0", LATE),
+        ("3.17.2", LATE),
+    ],
 )
 def test_each_version_gets_the_form_that_it_reads(version, form):
     assert form_for(version) == form
@@ -90,7 +99,9 @@ def test_each_version_gets_the_form_that_it_reads(version, form):
 def test_nothing_is_written_for_a_version_that_is_not_known(three, monkeypatch, version):
     comparison = compare()
     as_if(monkeypatch, version)
-    with pytest.raises(ValueError, match=f"known from MLflow 3.5 to 3.x, and this server has {version}"):
+    with pytest.raises(
+        ValueError, match=f"known from MLflow 3.5 to 3.x, and this server has {version}"
+    ):
         comparison.view()
     assert not any(key.startswith(views.TAG) for key in three.get_experiment_by_name("e").tags)
 
@@ -103,17 +114,28 @@ def test_a_version_of_a_server_is_not_trusted(text):
 
 def test_as_many_cards_are_taken_out_as_there_is_room_for():
     letters = random.Random(1)
-    cards = [{"metricKey": "".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=40))} for _ in range(400)]
+    cards = [
+        {"metricKey": "".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=40))}
+        for _ in range(400)
+    ]
     for form in (EARLY, LATE):
         value, left = fitted({"compareRunCharts": [{"uuid": "c"}]}, cards, form, "n", 1)
         kept = state_of(value)["compareRunCharts"]
         assert len(value) <= form.longest
         assert kept == [{"uuid": "c"}, *cards[: 400 - left]]
         assert 0 < left < 400 or form is LATE
-        more, _ = fitted({"compareRunCharts": [{"uuid": "c"}]}, cards[: 401 - left], Form(10**6, form.named), "n", 1)
+        more, _ = fitted(
+            {"compareRunCharts": [{"uuid": "c"}]},
+            cards[: 401 - left],
+            Form(10**6, form.named),
+            "n",
+            1,
+        )
         assert left == 0 or len(more) > form.longest
     with pytest.raises(ValueError, match="more than the 5,000 characters"):
-        fitted({"compareRunCharts": [], "x": [card["metricKey"] for card in cards]}, [], EARLY, "n", 1)
+        fitted(
+            {"compareRunCharts": [], "x": [card["metricKey"] for card in cards]}, [], EARLY, "n", 1
+        )
 
 
 # -- what is written --------------------------------------------------------------------------------------------------
@@ -130,12 +152,18 @@ def test_the_view_shows_what_matters_for_the_ranking(three, monkeypatch, version
     state = state_of(value)
     assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`binary/roc_auc`", False)
     assert state["selectedColumns"] == [
-        "metrics.`binary/roc_auc`", "metrics.`multiclass/accuracy`", "params.`depth`", "params.`lr`",
-    ]  # fmt: skip
+        "metrics.`binary/roc_auc`",
+        "metrics.`multiclass/accuracy`",
+        "params.`depth`",
+        "params.`lr`",
+    ]
     assert state["searchFilter"] == "tags.`cmtrack.status` = 'completed'"
     shown = [chart for chart in state["compareRunCharts"] if not chart["deleted"]]
     assert [chart["type"] for chart in shown] == ["BAR", "SCATTER", "PARALLEL", "IMAGE"]
-    assert (shown[1]["xaxis"]["key"], shown[1]["yaxis"]["key"]) == ("binary/roc_auc", "multiclass/accuracy")
+    assert (shown[1]["xaxis"]["key"], shown[1]["yaxis"]["key"]) == (
+        "binary/roc_auc",
+        "multiclass/accuracy",
+    )
     assert shown[2]["selectedParams"] == ["depth", "lr"]
     named = {chart.get("metricKey") for chart in state["compareRunCharts"]}
     assert set(three.search_runs([view.experiment_id])[0].data.metrics) <= named
@@ -158,7 +186,10 @@ def test_a_loss_is_ordered_from_the_least_and_named_runs_are_listed(three, monke
 def test_what_it_cannot_show_is_said(three, tmp_path, monkeypatch):
     as_if(monkeypatch, "3.17.2")
     elsewhere = log(
-        three, three.create_experiment("other", artifact_location=(tmp_path / "other").as_uri()), "far", 0.5
+        three,
+        three.create_experiment("other", artifact_location=(tmp_path / "other").as_uri()),
+        "far",
+        0.5,
     )
     first = three.get_experiment_by_name("e").experiment_id
     here = [run.info.run_id for run in three.search_runs([first])]
@@ -171,7 +202,9 @@ def test_what_it_cannot_show_is_said(three, tmp_path, monkeypatch):
 
 def test_evaluations_in_memory_have_no_view():
     s = random_scores(Y)
-    comparison = compare({"one": cmtrack.evaluate(Y, y_prob=s), "two": cmtrack.evaluate(Y, y_prob=1 - s)})
+    comparison = compare(
+        {"one": cmtrack.evaluate(Y, y_prob=s), "two": cmtrack.evaluate(Y, y_prob=1 - s)}
+    )
     with pytest.raises(ValueError, match="a saved view needs runs of a tracking store"):
         comparison.view()
 
@@ -197,7 +230,9 @@ def test_the_link_stands_first_and_a_persons_text_stays(three, monkeypatch):
     assert tags_of(three, first)[views.NOTE] == once
     second = compare().view("second")
     line, _, rest = tags_of(three, first)[views.NOTE].partition("\n\n")
-    assert line == f"[second]({second.link}) · [a \\[b\\]\\(c\\)]({first.link}) <!-- cmtrack views -->"
+    assert (
+        line == f"[second]({second.link}) · [a \\[b\\]\\(c\\)]({first.link}) <!-- cmtrack views -->"
+    )
     assert rest == mine
 
 
@@ -208,7 +243,9 @@ def test_links_to_views_that_are_gone_go():
 
 def test_a_description_without_room_stays(three, monkeypatch):
     as_if(monkeypatch, "3.5.1")
-    three.set_experiment_tag(three.get_experiment_by_name("e").experiment_id, views.NOTE, "x" * 4_990)
+    three.set_experiment_tag(
+        three.get_experiment_by_name("e").experiment_id, views.NOTE, "x" * 4_990
+    )
     view = compare().view()
     assert view.notes == ("The experiment's description has no room for the link.",)
     assert tags_of(three, view)[views.NOTE] == "x" * 4_990
@@ -231,7 +268,11 @@ def test_the_command_prints_the_links(three):
 @pytest.mark.usefixtures("drawn")
 def test_the_page_of_mlflow_shows_it(tmp_path, monkeypatch):
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromium = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if chromium is None:
         pytest.skip("no Chromium is installed")
     monkeypatch.chdir(tmp_path)
@@ -244,8 +285,11 @@ def test_the_page_of_mlflow_shows_it(tmp_path, monkeypatch):
         view = compare(experiment_names=["party"]).view("the view")
         assert (view.mlflow_version, view.link.split("/#/")[0]) == (mlflow.__version__, server.url)
         with playwright.sync_playwright() as started:
-            browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-            once = browser.new_context(viewport={"width": 1900, "height": 1400})  # MLflow's scripts are fetched once
+            browser = started.chromium.launch(
+                executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+            )
+            # MLflow's scripts are fetched once
+            once = browser.new_context(viewport={"width": 1900, "height": 1400})
             page = once.new_page()
             page.goto(view.link, timeout=120_000)
             page.get_by_role("link", name="good").wait_for(timeout=120_000)
@@ -260,6 +304,7 @@ def test_the_page_of_mlflow_shows_it(tmp_path, monkeypatch):
             assert page.get_by_text("binary/matthews_corrcoef vs. multiclass/accuracy").count() >= 1
             assert page.get_by_text("cmtrack/confusion_matrix").count() >= 1
             page.wait_for_timeout(1000)
-            assert page.get_by_text("train/loss").count() == 0  # the cards that MLflow makes by itself
+            # the cards that MLflow makes by itself
+            assert page.get_by_text("train/loss").count() == 0
             assert page.get_by_text("binary/f1").count() == 0
             browser.close()

@@ -56,7 +56,10 @@ def test_segments_of_old_runs_are_those_that_would_have_been_declared(runs):
             pd.testing.assert_frame_equal(
                 evaluation.segments[name].to_frame(), wanted.segments[name].to_frame(), rtol=1e-12
             )
-        parts = [evaluation.segments["region"][value].confusion_matrix.counts for value in ("north", "south", "east")]
+        parts = [
+            evaluation.segments["region"][value].confusion_matrix.counts
+            for value in ("north", "south", "east")
+        ]
         assert np.array_equal(sum(parts), evaluation.confusion_matrix.counts)
         assert evaluation.metrics == pytest.approx(
             dict(mlflow_evaluation(runs[seed - 1]).metrics), rel=1e-12, nan_ok=True
@@ -75,11 +78,16 @@ def files(run_id: str) -> set[str]:
 
 
 def test_rows_are_found_by_the_index_in_whatever_order(runs):
-    shuffled = pd.concat([TABLE.sample(frac=1, random_state=0), TABLE.head(3).assign(id=["x", "y", "z"])])
+    shuffled = pd.concat(
+        [TABLE.sample(frac=1, random_state=0), TABLE.head(3).assign(id=["x", "y", "z"])]
+    )
     (found,) = segment_runs(runs[:1], shuffled.set_index("id"), row_ids=IDS, segments=["region"])
     wanted = declared(1, ["region"])
     assert np.array_equal(found.segments["region"].sizes.sum(), N)
-    frames = [one.segments["region"].to_frame().sort_values(["metric", "segment"]) for one in (found, wanted)]
+    frames = [
+        one.segments["region"].to_frame().sort_values(["metric", "segment"])
+        for one in (found, wanted)
+    ]
     assert frames[0]["value"].tolist() == frames[1]["value"].tolist()
 
 
@@ -97,22 +105,46 @@ def test_rows_by_place_alone_are_warned_of(runs):
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [
-        (lambda t: t.head(590), {"row_ids": "id"}, "each of the 600 rows, got 590: 10 do not match"),
+        (
+            lambda t: t.head(590),
+            {"row_ids": "id"},
+            "each of the 600 rows, got 590: 10 do not match",
+        ),
         (lambda t: t.iloc[::-1], {"row_ids": "id"}, "the same ids in another order"),
         (lambda t: t.assign(id=["x", *IDS[1:]]), {"row_ids": "id"}, "some are of other rows"),
         (lambda t: t.assign(id="x"), {"row_ids": "id"}, "must not repeat"),
-        (lambda t: t.set_index("id").iloc[7:], {"row_ids": IDS}, "7 of 600 row ids are not in its index"),
+        (
+            lambda t: t.set_index("id").iloc[7:],
+            {"row_ids": IDS},
+            "7 of 600 row ids are not in its index",
+        ),
         (lambda t: t.set_index("region"), {"row_ids": IDS}, "index of the table must not repeat"),
         (lambda t: t, {"row_ids": IDS[:5]}, "those of the 600 rows of the run, got 5"),
         (lambda t: t.assign(y=np.roll(ACTUAL, 1)), {"y_true": "y"}, f"{MOVED} of 600 rows"),
-        (lambda t: t, {"row_ids": "ids"}, "row_ids must be a column of the table, one of .*'id'.*, got 'ids'"),
+        (
+            lambda t: t,
+            {"row_ids": "ids"},
+            "row_ids must be a column of the table, one of .*'id'.*, got 'ids'",
+        ),
         (lambda t: t, {"y_true": "why"}, "table must have the column 'why'"),
         (lambda t: t.assign(age=1), {"row_ids": "id"}, "must hold two values"),
         (lambda t: t.drop(columns="age"), {"row_ids": "id"}, "table must have the column 'age'"),
     ],
-    ids=["shorter", "order", "ids", "repeated", "lacking", "index", "few", "labels", "no ids", "no labels", "one",
-         "none"],
-)  # fmt: skip
+    ids=[
+        "shorter",
+        "order",
+        "ids",
+        "repeated",
+        "lacking",
+        "index",
+        "few",
+        "labels",
+        "no ids",
+        "no labels",
+        "one",
+        "none",
+    ],
+)
 def test_tables_that_do_not_match(runs, change, options, said):
     with pytest.raises(ValueError, match=said):
         segment_runs(runs[:1], change(TABLE), segments=["age"], **options)
@@ -135,8 +167,15 @@ def test_the_table_is_logged_where_that_is_asked_for(runs):
     for run in runs:
         folder = MlflowClient().get_run(run).info.artifact_uri
         table = json.loads(mlflow.artifacts.load_text(f"{folder}/cmtrack_segments.json"))
-        assert [row[0] for row in table["data"]] == ["region: east", "region: north", "region: south"]
-        paths = [one["path"] for one in json.loads(MlflowClient().get_run(run).data.tags["mlflow.loggedArtifacts"])]
+        assert [row[0] for row in table["data"]] == [
+            "region: east",
+            "region: north",
+            "region: south",
+        ]
+        paths = [
+            one["path"]
+            for one in json.loads(MlflowClient().get_run(run).data.tags["mlflow.loggedArtifacts"])
+        ]
         assert paths == ["cmtrack_classes.json", "cmtrack_segments.json"]
 
 
@@ -150,7 +189,9 @@ def test_columns_of_a_table_in_different_orders_are_refused(runs):
 
 
 def called(*arguments: str):
-    return CliRunner().invoke(main, ["segments", *arguments, "--tracking-uri", mlflow.get_tracking_uri()])
+    return CliRunner().invoke(
+        main, ["segments", *arguments, "--tracking-uri", mlflow.get_tracking_uri()]
+    )
 
 
 def test_the_command_line_joins_and_searches(runs):
@@ -166,7 +207,10 @@ def test_the_command_line_joins_and_searches(runs):
     assert [row["value"] for row in region["segments"]] == frame["value"].tolist()
     assert region["sentences"][0].startswith("“south” (by “region”, ")
     assert (age["column"], age["sentences"]) == ("age", [])
-    assert region["disparity"]["binary/recall"]["gap"] == wanted.segments["region"].disparity("binary/recall").gap
+    assert (
+        region["disparity"]["binary/recall"]["gap"]
+        == wanted.segments["region"].disparity("binary/recall").gap
+    )
     assert out["worst"]["segments"][0]["segment"].startswith("region = south")
 
 
@@ -191,7 +235,9 @@ def test_the_command_line_shows_declared_segments_of_a_folder_and_of_a_run(runs,
 def by_hand(first, second, columns):
     """The differences of two evaluations, as Python gives them."""
     sides = [("first", first), ("second", second)]
-    return by_segment(sides, columns, ["multiclass/accuracy", "binary/recall", "binary/precision"], 0.95)
+    return by_segment(
+        sides, columns, ["multiclass/accuracy", "binary/recall", "binary/precision"], 0.95
+    )
 
 
 @pytest.mark.parametrize("way", ["table", "run and folder"])
@@ -210,7 +256,11 @@ def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
     wanted = by_hand(*evaluations, ["region", "age"])
     assert (len(out["pairs"]), out["sentences"], out["notes"]) == (6, [], [])
     for ours, theirs in zip(out["pairs"], wanted, strict=True):
-        assert (ours["column"], ours["metric"], ours["paired"]) == (theirs.column, theirs.metric, True)
+        assert (ours["column"], ours["metric"], ours["paired"]) == (
+            theirs.column,
+            theirs.metric,
+            True,
+        )
         assert ours["segments"] == list(theirs.segments)
         for name in ("differences", "low", "high"):
             assert ours[name] == pytest.approx(getattr(theirs, name).tolist(), abs=1e-12)
@@ -226,7 +276,9 @@ def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
 
 def told(*arguments):
     """What the command prints, as one line, and with --json, as data."""
-    printed, data = (CliRunner().invoke(main, ["segments", *arguments, *more]) for more in ((), ("--json",)))
+    printed, data = (
+        CliRunner().invoke(main, ["segments", *arguments, *more]) for more in ((), ("--json",))
+    )
     assert (printed.exit_code, data.exit_code) == (0, 0), printed.output
     return " ".join(printed.stdout.split()), json.loads(data.stdout)
 
@@ -263,11 +315,17 @@ def test_runs_that_cannot_be_compared_by_segment_stand_side_by_side(tmp_path, mo
     declared(1, ["region", "age"]).save("one")
     declared(2, ["age", "region"]).save("turned")
     declared(2, ["age"]).save("lacking")
-    evaluate(ACTUAL[::-1], y_prob=scores(2)[::-1], labels=["no", "yes"], segments=TABLE[["region"]][::-1]).save("other")
+    evaluate(
+        ACTUAL[::-1], y_prob=scores(2)[::-1], labels=["no", "yes"], segments=TABLE[["region"]][::-1]
+    ).save("other")
 
     for other, pairs, first in (
         ("turned", 6, ""),
-        ("lacking", 3, "“one” and “lacking” are not compared by “region”: the second has no such segments."),
+        (
+            "lacking",
+            3,
+            "“one” and “lacking” are not compared by “region”: the second has no such segments.",
+        ),
         (
             "other",
             0,
@@ -284,8 +342,12 @@ def test_runs_that_cannot_be_compared_by_segment_stand_side_by_side(tmp_path, mo
 def test_declared_columns_are_searched(by, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     declared(1, ["region", "age"]).save("kept")
-    wanted = declared(1, ["age"] if by else ["region", "age"]).worst_segments("multiclass/accuracy", min_rows=30)
-    done = CliRunner().invoke(main, ["segments", "kept", *by, "--worst", "--min-rows", "30", "--json"])
+    wanted = declared(1, ["age"] if by else ["region", "age"]).worst_segments(
+        "multiclass/accuracy", min_rows=30
+    )
+    done = CliRunner().invoke(
+        main, ["segments", "kept", *by, "--worst", "--min-rows", "30", "--json"]
+    )
     out = json.loads(done.stdout)["worst"]
     assert out["searched"] == wanted.searched
     assert [one["segment"] for one in out["segments"]] == [one.text for one in wanted.segments]
@@ -295,8 +357,12 @@ def test_a_search_that_cannot_be_prints_what_is_declared_and_leaves_columns_out(
     """Persons lie in one site, with a row without it, and in several ages."""
     site = np.where(np.arange(N) % 10 == 3, None, SITE)
     evaluate(
-        ACTUAL, y_prob=scores(1), labels=["no", "yes"], groups=PERSON, segments={"site": site, "age": AGE}
-    ).save(tmp_path)  # fmt: skip
+        ACTUAL,
+        y_prob=scores(1),
+        labels=["no", "yes"],
+        groups=PERSON,
+        segments={"site": site, "age": AGE},
+    ).save(tmp_path)
     done = called(str(tmp_path), "--worst", "--min-rows", "30")
     words = " ".join(done.output.split())
     assert done.exit_code == 2
@@ -306,10 +372,19 @@ def test_a_search_that_cannot_be_prints_what_is_declared_and_leaves_columns_out(
     done = called(str(tmp_path), "--worst", "--min-rows", "30", "--leave-out", "age", "--json")
     assert done.exit_code == 0, done.output
     out = json.loads(done.stdout)
-    assert {one["segment"] for one in out["worst"]["segments"]} == {"site = A", "site = B", "site = C"}
-    assert "60 rows without a value of 'site' are searched with their cluster's." in out["worst"]["notes"]
+    assert {one["segment"] for one in out["worst"]["segments"]} == {
+        "site = A",
+        "site = B",
+        "site = C",
+    }
+    assert (
+        "60 rows without a value of 'site' are searched with their cluster's."
+        in out["worst"]["notes"]
+    )
     assert [one["column"] for one in out["runs"][0]["columns"]] == ["site", "age"]
-    missing = [one for one in out["runs"][0]["columns"][0]["segments"] if one["segment"] == "(missing)"]
+    missing = [
+        one for one in out["runs"][0]["columns"][0]["segments"] if one["segment"] == "(missing)"
+    ]
     assert {one["rows"] for one in missing} == {60}
     assert called(str(tmp_path), "--worst", "--leave-out", "ag").exit_code == 2
     assert called(str(tmp_path), "--leave-out", "age").exit_code == 2
@@ -333,7 +408,10 @@ def test_a_search_without_rows_is_refused(tmp_path):
         (["--table", "t.csv"], "--table needs --by"),
         (["--table", "t.csv", "--by", "regio", "--row-ids", "id"], "did you mean 'region'"),
         (["--table", "short.csv", "--by", "region", "--row-ids", "id"], "10 do not match"),
-        (["--table", "t.csv", "--by", "region", "--row-ids", "id", "--metric", "binary/recal"], "binary/recall"),
+        (
+            ["--table", "t.csv", "--by", "region", "--row-ids", "id", "--metric", "binary/recal"],
+            "binary/recall",
+        ),
     ],
     ids=["none", "undeclared", "worst", "log", "by", "column", "rows", "metric"],
 )
@@ -357,9 +435,13 @@ def of_persons():
     shared = np.repeat(np.random.default_rng(9).normal(0, 2, N // 10), 10)
     probability = 1 / (1 + np.exp(-(np.where(ACTUAL == "yes", 1, -1) + shared)))
     return evaluate(
-        ACTUAL, y_prob=np.column_stack([1 - probability, probability]), labels=["no", "yes"], positive="yes",
-        groups=PERSON, segments={"site": SITE},
-    )  # fmt: skip
+        ACTUAL,
+        y_prob=np.column_stack([1 - probability, probability]),
+        labels=["no", "yes"],
+        positive="yes",
+        groups=PERSON,
+        segments={"site": SITE},
+    )
 
 
 @pytest.fixture
@@ -379,21 +461,28 @@ def test_a_run_has_one_interval_of_a_segment(of_run, tmp_path):
         Evaluation.load(tmp_path / "kept"),
     ):
         table = loaded.segments["site"]
-        pd.testing.assert_frame_equal(table.to_frame("binary/recall")[ENDS], wanted[ENDS], rtol=1e-12)
+        pd.testing.assert_frame_equal(
+            table.to_frame("binary/recall")[ENDS], wanted[ENDS], rtol=1e-12
+        )
         assert table["B"].n_clusters == len(np.unique(PERSON[SITE == "B"]))
         assert not loaded.segments.note
     rows = {row["segment"].removeprefix("site: "): row for row in logged_table(of_run)}
     place = f"segment/site/*/binary/recall.low >= {wanted['low'].max() + 0.001}"
     gate = CliRunner().invoke(main, ["gate", of_run, "--require", place, "--json"])
     assert gate.exit_code == 1, gate.output
-    assert json.loads(gate.stdout)["gates"][0]["value"] == pytest.approx(wanted["low"].min(), rel=1e-9)
+    assert json.loads(gate.stdout)["gates"][0]["value"] == pytest.approx(
+        wanted["low"].min(), rel=1e-9
+    )
     for reference in (of_run, str(tmp_path / "kept")):
-        printed = json.loads(called(reference, "--metric", "binary/recall", "--json").stdout)["runs"][0]["columns"][0]
+        printed = json.loads(called(reference, "--metric", "binary/recall", "--json").stdout)[
+            "runs"
+        ][0]["columns"][0]
         for row, own in zip(printed["segments"], wanted.to_dict("records"), strict=True):
             assert (row["low"], row["high"]) == pytest.approx((own["low"], own["high"]), rel=1e-9)
-            assert (rows[own["segment"]]["recall_low"], rows[own["segment"]]["recall_high"]) == pytest.approx(
-                (own["low"], own["high"]), abs=1e-6
-            )
+            assert (
+                rows[own["segment"]]["recall_low"],
+                rows[own["segment"]]["recall_high"],
+            ) == pytest.approx((own["low"], own["high"]), abs=1e-6)
 
 
 def logged_table(run_id: str):
@@ -415,7 +504,10 @@ def test_segments_without_the_rows_that_tell_their_intervals_say_so(tmp_path):
     words = " ".join(called(str(tmp_path)).output.split())
     assert "have no intervals: rows belong together" in words
     assert "hold together" not in words
-    assert "rows belong together" in json.loads(called(str(tmp_path), "--json").stdout)["runs"][0]["note"]
+    assert (
+        "rows belong together"
+        in json.loads(called(str(tmp_path), "--json").stdout)["runs"][0]["note"]
+    )
 
 
 @pytest.mark.parametrize("command", ["price", "threshold"])

@@ -39,13 +39,17 @@ def test_an_evaluation_goes_there_and_comes_back_and_survives_the_server(server,
         load_evaluation(run_id)
 
 
-def test_runs_are_compared_over_http_and_downloaded_once(server, seven_classes, tmp_path, monkeypatch):
+def test_runs_are_compared_over_http_and_downloaded_once(
+    server, seven_classes, tmp_path, monkeypatch
+):
     monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
     y, p = seven_classes
     client = mlflow.MlflowClient()
     for name, blur in (("sharp", 0.0), ("blunt", 0.6)):
         run_id = client.create_run("0", run_name=name).info.run_id
-        log_evaluation(y, y_prob=(1 - blur) * p + blur * np.roll(p, 1, axis=1), run_id=run_id, strict=True)
+        log_evaluation(
+            y, y_prob=(1 - blur) * p + blur * np.roll(p, 1, axis=1), run_id=run_id, strict=True
+        )
     comparison = compare(experiment_names=["Default"], rank_by="multiclass/accuracy")
     assert comparison.ranking.paired
     assert comparison.best.name == "sharp"

@@ -16,7 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from cmtrack import Evaluation, archive, compare, evaluate, load_evaluation, log_evaluation, paired_differences
+from cmtrack import (
+    Evaluation,
+    archive,
+    compare,
+    evaluate,
+    load_evaluation,
+    log_evaluation,
+    paired_differences,
+)
 from cmtrack.cli import main
 from cmtrack.rows.join import ID_KEY, hashed_ids
 from cmtrack.tracking import EvaluationWarning, settings, spool
@@ -78,15 +86,26 @@ def lists_rows(client, run_id, tmp_path):
 @pytest.mark.parametrize(
     ("setting", "asked", "content", "limited"),
     [
-        (None, "auto", "all", True), (None, True, "all", False), (None, False, "off", True),
+        (None, "auto", "all", True),
+        (None, True, "all", False),
+        (None, False, "off", True),
         (None, "labels", "labels", True),
-        ("auto", "auto", "all", True), ("auto", True, "all", False),
-        ("off", "auto", "off", True), ("off", True, "off", True), ("off", "labels", "off", True),
-        ("labels", "auto", "labels", True), ("labels", True, "labels", False), ("labels", False, "off", True),
-        ("on", "auto", "all", False), ("on", "labels", "labels", True), ("on", False, "off", True),
-        ("OFF", True, "off", True), ("0", True, "off", True), ("false", True, "off", True),
+        ("auto", "auto", "all", True),
+        ("auto", True, "all", False),
+        ("off", "auto", "off", True),
+        ("off", True, "off", True),
+        ("off", "labels", "off", True),
+        ("labels", "auto", "labels", True),
+        ("labels", True, "labels", False),
+        ("labels", False, "off", True),
+        ("on", "auto", "all", False),
+        ("on", "labels", "labels", True),
+        ("on", False, "off", True),
+        ("OFF", True, "off", True),
+        ("0", True, "off", True),
+        ("false", True, "off", True),
     ],
-)  # fmt: skip
+)
 def test_the_stricter_of_setting_and_caller_holds(monkeypatch, setting, asked, content, limited):
     if setting is not None:
         monkeypatch.setenv(settings.VARIABLE, setting)
@@ -96,7 +115,9 @@ def test_the_stricter_of_setting_and_caller_holds(monkeypatch, setting, asked, c
 
 @pytest.mark.parametrize("asked", ["offf", "all", 1, None], ids=["typo", "all", "one", "none"])
 def test_a_wish_that_there_is_not_is_refused_with_the_rule(asked):
-    with pytest.raises(ValueError, match="predictions must be True, False, 'auto' or 'labels', got"):
+    with pytest.raises(
+        ValueError, match="predictions must be True, False, 'auto' or 'labels', got"
+    ):
         settings.kept_rows(asked)
 
 
@@ -140,11 +161,16 @@ def test_a_project_that_cannot_be_read_counts_as_off_and_is_warned_of_once(proje
     assert len(caught) == 1
 
 
-def test_an_environment_that_cannot_be_read_counts_as_off_and_the_training_goes_on(store, monkeypatch):
+def test_an_environment_that_cannot_be_read_counts_as_off_and_the_training_goes_on(
+    store, monkeypatch
+):
     monkeypatch.setenv(settings.VARIABLE, "of")
     with (
         mlflow.start_run() as run,
-        pytest.warns(EvaluationWarning, match="CMTRACK_PREDICTIONS must be one of off, labels, auto, on, got 'of'"),
+        pytest.warns(
+            EvaluationWarning,
+            match="CMTRACK_PREDICTIONS must be one of off, labels, auto, on, got 'of'",
+        ),
     ):
         logged = log_evaluation(Y, y_prob=P, predictions=True)
     assert logged.status == "completed"
@@ -163,7 +189,12 @@ def log_an_evaluation(run_id):
 
 
 def log_children(run_id):
-    log_nested([NestedEvaluation("child", evaluate(Y, y_prob=P))], run_id=run_id, predictions=True, strict=True)
+    log_nested(
+        [NestedEvaluation("child", evaluate(Y, y_prob=P))],
+        run_id=run_id,
+        predictions=True,
+        strict=True,
+    )
 
 
 def log_estimator(run_id):
@@ -171,7 +202,9 @@ def log_estimator(run_id):
 
     from cmtrack_integrations import sklearn as hooks
 
-    hooks.log_estimator(LogisticRegression().fit(P, Y), P, Y, run_id=run_id, predictions=True, strict=True)
+    hooks.log_estimator(
+        LogisticRegression().fit(P, Y), P, Y, run_id=run_id, predictions=True, strict=True
+    )
 
 
 def log_by_mlflow(run_id):
@@ -180,9 +213,13 @@ def log_by_mlflow(run_id):
     frame = pd.DataFrame(P, columns=["p_0", "p_1", "p_2"]).assign(y=Y, predicted=P.argmax(axis=1))
     with mlflow.start_run(run_id):
         mlflow.models.evaluate(
-            data=frame, targets="y", predictions="predicted", model_type="classifier", evaluators="cmtrack",
+            data=frame,
+            targets="y",
+            predictions="predicted",
+            model_type="classifier",
+            evaluators="cmtrack",
             evaluator_config={"cmtrack": {"y_prob": "p_*", "predictions": True, "strict": True}},
-        )  # fmt: skip
+        )
 
 
 def log_from_the_command_line(run_id):
@@ -190,12 +227,29 @@ def log_from_the_command_line(run_id):
 
     frame = pd.DataFrame(P, columns=["p_0", "p_1", "p_2"]).assign(y=Y)
     frame.to_parquet("rows.parquet")
-    arguments = ["evaluate", "rows.parquet", "--y-true", "y", "--y-prob", "p_*", "--log", "--run-id", run_id]
+    arguments = [
+        "evaluate",
+        "rows.parquet",
+        "--y-true",
+        "y",
+        "--y-prob",
+        "p_*",
+        "--log",
+        "--run-id",
+        run_id,
+    ]
     done = CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.output
 
 
-WAYS = [log_it, log_an_evaluation, log_children, log_estimator, log_by_mlflow, log_from_the_command_line]
+WAYS = [
+    log_it,
+    log_an_evaluation,
+    log_children,
+    log_estimator,
+    log_by_mlflow,
+    log_from_the_command_line,
+]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=[way.__name__ for way in WAYS])
@@ -230,9 +284,16 @@ def test_a_hook_keeps_the_setting(store, monkeypatch):
 def test_by_default_all_rows_go_and_the_log_says_so(store, caplog, tmp_path):
     with caplog.at_level(logging.INFO, "cmtrack"), mlflow.start_run() as run:
         log_evaluation(Y, y_prob=P, sample_weight=np.ones(150, int), groups=Y, strict=True)
-    assert columns(store, run.info.run_id, tmp_path)[:4] == ["y_true", "y_pred", "sample_weight", "group"]
+    assert columns(store, run.info.run_id, tmp_path)[:4] == [
+        "y_true",
+        "y_pred",
+        "sample_weight",
+        "group",
+    ]
     (said,) = [record.message for record in caplog.records if record.name == "cmtrack"]
-    assert said.startswith("150 rows are logged (actual and predicted labels, probabilities, weights, groups; 0.0 MB")
+    assert said.startswith(
+        "150 rows are logged (actual and predicted labels, probabilities, weights, groups; 0.0 MB"
+    )
     assert "CMTRACK_PREDICTIONS=off" in said
 
 
@@ -253,7 +314,10 @@ def test_off_leaves_no_rows_in_the_spool(store, monkeypatch):
 
 
 def test_a_wish_that_there_is_not_leaves_no_rows_in_the_spool(store):
-    with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="predictions must be True"):
+    with (
+        mlflow.start_run() as run,
+        pytest.warns(EvaluationWarning, match="predictions must be True"),
+    ):
         logged = log_evaluation(Y, y_prob=P, predictions="offf")
     assert (logged.status, logged.run_id) == ("saved", run.info.run_id)
     (entry,) = spool.entries()
@@ -286,20 +350,34 @@ def test_an_evaluation_kept_after_a_wrong_prefix_takes_no_place_of_another_one(s
 
 def test_children_of_a_run_that_is_not_there_leave_no_rows_in_the_spool(store):
     with pytest.warns(EvaluationWarning):
-        log_nested([NestedEvaluation("child", evaluate(Y, y_prob=P))], run_id="no-such-run", predictions=False)
+        log_nested(
+            [NestedEvaluation("child", evaluate(Y, y_prob=P))],
+            run_id="no-such-run",
+            predictions=False,
+        )
     (entry,) = spool.entries()
     assert not list(entry.folder.rglob("*.parquet"))
 
 
 @pytest.mark.parametrize(
     ("setting", "asked", "kept"),
-    [("off", True, None), (None, False, None), ("labels", True, {"y_true"}), (None, "auto", {"y_true", "y_prob"})],
+    [
+        ("off", True, None),
+        (None, False, None),
+        ("labels", True, {"y_true"}),
+        (None, "auto", {"y_true", "y_prob"}),
+    ],
     ids=["off", "by-call", "labels", "default"],
 )
-def test_the_inputs_of_a_failed_evaluation_are_kept_as_the_setting_says(store, monkeypatch, setting, asked, kept):
+def test_the_inputs_of_a_failed_evaluation_are_kept_as_the_setting_says(
+    store, monkeypatch, setting, asked, kept
+):
     if setting is not None:
         monkeypatch.setenv(settings.VARIABLE, setting)
-    with mlflow.start_run(), pytest.warns(EvaluationWarning, match="the evaluation failed") as caught:
+    with (
+        mlflow.start_run(),
+        pytest.warns(EvaluationWarning, match="the evaluation failed") as caught,
+    ):
         logged = log_evaluation(Y, y_prob=P[:, :2] * 3, predictions=asked)
     if kept is None:
         assert spool.entries() == []
@@ -311,7 +389,16 @@ def test_the_inputs_of_a_failed_evaluation_are_kept_as_the_setting_says(store, m
 
 
 @pytest.mark.parametrize(
-    "given", [P, P[:, 0], P[:, 0] * 100, P.tolist(), [{"p": p} for p in P[:, 0]], list(map(str, P[:, 0])), 0.5]
+    "given",
+    [
+        P,
+        P[:, 0],
+        P[:, 0] * 100,
+        P.tolist(),
+        [{"p": p} for p in P[:, 0]],
+        list(map(str, P[:, 0])),
+        0.5,
+    ],
 )
 def test_probabilities_given_as_labels_are_not_kept_where_probabilities_may_not(monkeypatch, given):
     monkeypatch.setenv(settings.VARIABLE, "labels")
@@ -319,7 +406,9 @@ def test_probabilities_given_as_labels_are_not_kept_where_probabilities_may_not(
     assert kept == {}
 
 
-@pytest.mark.parametrize("given", [Y, Y.astype(float), list(map(str, Y)), ["a", None], [[1], [0]], [True], None])
+@pytest.mark.parametrize(
+    "given", [Y, Y.astype(float), list(map(str, Y)), ["a", None], [[1], [0]], [True], None]
+)
 def test_labels_of_a_failed_evaluation_are_kept_where_probabilities_may_not(monkeypatch, given):
     monkeypatch.setenv(settings.VARIABLE, "labels")
     assert settings.kept_inputs({"y_true": given})[0] == {"y_true": given}
@@ -340,7 +429,8 @@ def test_push_sends_no_more_rows_than_the_setting_allows(store, monkeypatch, tmp
             load_evaluation(pushed.run_id, rows=True)
     else:
         assert columns(store, pushed.run_id, tmp_path) == ["y_true", "y_pred"]
-        assert load_evaluation(pushed.run_id, rows=True).rows.source is None  # the digest is that of the new file
+        # the digest is that of the new file
+        assert load_evaluation(pushed.run_id, rows=True).rows.source is None
 
 
 def test_push_without_a_setting_sends_all(store, tmp_path):
@@ -372,7 +462,9 @@ def pair(store):
     ids = []
     for seed in (0, 3):
         with mlflow.start_run(run_name=f"model {seed}") as run:
-            log_evaluation(Y, y_prob=probabilities(seed), predictions="labels", positive=None, strict=True)
+            log_evaluation(
+                Y, y_prob=probabilities(seed), predictions="labels", positive=None, strict=True
+            )
         ids.append(run.info.run_id)
     return ids
 
@@ -399,7 +491,9 @@ def test_an_evaluation_loaded_without_probabilities_keeps_its_numbers_and_regrou
     loaded, without = load_evaluation(ids[0], rows=True), load_evaluation(ids[0])
     assert loaded.metrics == without.metrics
     again = loaded.regroup(Grouping({"a": [0, 1], "b": [2]}))
-    assert again.metrics["binary/recall"] == pytest.approx(without.regroup(again.grouping).metrics["binary/recall"])
+    assert again.metrics["binary/recall"] == pytest.approx(
+        without.regroup(again.grouping).metrics["binary/recall"]
+    )
 
 
 def test_the_file_without_probabilities_is_the_one_that_labels_writes():
@@ -427,11 +521,18 @@ def test_a_file_that_loses_its_probabilities_is_checked_as_one_that_is_read(monk
     with pytest.raises(ValueError, match="the predictions are damaged: column 'y_true' holds list"):
         stored.file_without_probabilities(odd.getvalue())
     more = BytesIO()
-    pq.write_table(table.append_column("a name that nobody knows", pa.array(["x" * 50] * len(table))), more)
-    assert pq.read_schema(BytesIO(stored.file_without_probabilities(more.getvalue()))).names == ["y_true", "y_pred"]
+    pq.write_table(
+        table.append_column("a name that nobody knows", pa.array(["x" * 50] * len(table))), more
+    )
+    assert pq.read_schema(BytesIO(stored.file_without_probabilities(more.getvalue()))).names == [
+        "y_true",
+        "y_pred",
+    ]
     monkeypatch.setattr(archive, "_ALWAYS_READ", 10)
     monkeypatch.setattr(archive, "_MAX_RATIO", 0)
-    with pytest.raises(ValueError, match="the predictions must have at most 10 bytes when unpacked"):
+    with pytest.raises(
+        ValueError, match="the predictions must have at most 10 bytes when unpacked"
+    ):
         stored.file_without_probabilities(full.getvalue())
 
 
@@ -452,10 +553,24 @@ def test_the_command_line_says_which_rows_went(store):
     import pandas as pd
 
     pd.DataFrame(P, columns=["p_0", "p_1", "p_2"]).assign(y=Y).to_parquet("rows.parquet")
-    arguments = ["evaluate", "rows.parquet", "--y-true", "y", "--y-prob", "p_*", "--log", "--experiment", "e"]
+    arguments = [
+        "evaluate",
+        "rows.parquet",
+        "--y-true",
+        "y",
+        "--y-prob",
+        "p_*",
+        "--log",
+        "--experiment",
+        "e",
+    ]
     for given, as_json, wanted in (
         ((), (), "150 rows are logged (actual and predicted labels, probabilities;"),
-        (("--predictions", "labels"), ("--json",), "150 rows are logged (actual and predicted labels;"),
+        (
+            ("--predictions", "labels"),
+            ("--json",),
+            "150 rows are logged (actual and predicted labels;",
+        ),
         (("--predictions", "off"), (), "0 rows are logged (predictions=False)."),
     ):
         done = CliRunner().invoke(main, [*arguments, *given, *as_json])
@@ -482,9 +597,15 @@ def stored_ids(client, run_id, tmp_path):
     """Columns of ids in a run's file of rows, and whether an id stands in any of the run's files."""
     folder = client.download_artifacts(run_id, "", str(tmp_path))
     table = pq.read_table(f"{folder}/{FILE}")
-    texts = [table.column(name).to_pylist() for name in table.column_names if pa.types.is_string(table[name].type)]
+    texts = [
+        table.column(name).to_pylist()
+        for name in table.column_names
+        if pa.types.is_string(table[name].type)
+    ]
     files = [path for path in Path(folder).rglob("*") if path.is_file()]
-    bare = any(b"patient-0" in path.read_bytes() for path in files) or any("patient-0007" in text for text in texts)
+    bare = any(b"patient-0" in path.read_bytes() for path in files) or any(
+        "patient-0007" in text for text in texts
+    )
     return [name for name in table.column_names if name.startswith("row_")], bare
 
 
@@ -503,10 +624,14 @@ def test_ids_are_kept_as_the_setting_says(
     store, undrawn, tmp_path, monkeypatch, setting, key, predictions, columns, bare
 ):
     for name, value in ((settings.ROW_IDS, setting), (ID_KEY, key)):
-        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(
+            name, value
+        )
     fault = setting == "perhaps" or (setting == "hashed" and key is None)
     with mlflow.start_run() as run, pytest.warns(EvaluationWarning) if fault else nullcontext():
-        log_evaluation(Y, y_prob=P, row_ids=SECRET, predictions=predictions, segments={"part": Y % 2})
+        log_evaluation(
+            Y, y_prob=P, row_ids=SECRET, predictions=predictions, segments={"part": Y % 2}
+        )
     assert stored_ids(mlflow.MlflowClient(), run.info.run_id, tmp_path) == (columns, bare)
     loaded = load_evaluation(run.info.run_id, rows=True)
     table = {"id": SECRET[::-1], "number": range(149, -1, -1)}

@@ -23,7 +23,13 @@ import mlflow
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings, strategies
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from cmtrack import Evaluation, Grouping, compare, evaluate, load_evaluation, log_evaluation
 from cmtrack.evaluation.loading import loads
@@ -46,12 +52,23 @@ REGROUPED = "two/"
 Y = np.arange(36) % 3
 EVALUATIONS = [
     evaluate(
-        Y, np.where(np.random.default_rng(seed).random(36) < 0.3, (Y + 1) % 3, Y), sections=["multiclass", "binary"]
+        Y,
+        np.where(np.random.default_rng(seed).random(36) < 0.3, (Y + 1) % 3, Y),
+        sections=["multiclass", "binary"],
     )
     for seed in range(6)
 ]
 RUNS = 3
-CALLS = ("get_run", "set_tag", "delete_tag", "log_artifact", "log_batch", "log_inputs", "list_artifacts", "log_image")
+CALLS = (
+    "get_run",
+    "set_tag",
+    "delete_tag",
+    "log_artifact",
+    "log_batch",
+    "log_inputs",
+    "list_artifacts",
+    "log_image",
+)
 EXAMPLES, STEPS = (200, 50) if os.environ.get("CMTRACK_TEST_ALL") else (10, 30)
 
 runs = strategies.integers(0, RUNS - 1)
@@ -129,7 +146,8 @@ class World:
             for name in CALLS:
                 patch.setattr(mlflow.MlflowClient, name, asked(getattr(mlflow.MlflowClient, name)))
             patch.setattr(send, "probe", lambda _: self.ask() if not self.up else None)
-            for module in (deliver, pushing):  # no threads, and nobody waits: a step is the same each time
+            # no threads, and nobody waits: a step is the same each time
+            for module in (deliver, pushing):
                 patch.setattr(module, "within_patience", lambda ask: ask(lambda: None))
             patch.setattr(deliver, "PATIENCE", -1.0)
             ticks = itertools.count(1_800_000_000)
@@ -142,7 +160,9 @@ class World:
                     return datetime.fromtimestamp(next(ticks), tz)
 
             patch.setattr(spool, "datetime", Clock)
-            clock = SimpleNamespace(time=lambda: next(ticks), strftime=time.strftime, gmtime=time.gmtime)
+            clock = SimpleNamespace(
+                time=lambda: next(ticks), strftime=time.strftime, gmtime=time.gmtime
+            )
             patch.setattr(package, "time", clock)
             write, discard = spool.write_private, spool.Draft.discard
 
@@ -154,7 +174,8 @@ class World:
                 write(path, content)
 
             def discard_unless_dead(draft: spool.Draft) -> None:
-                if self.files is not None and self.files < 0:  # nobody cleans up; the kernel releases the lock
+                # nobody cleans up; the kernel releases the lock
+                if self.files is not None and self.files < 0:
                     draft.release()
                 else:
                     discard(draft)
@@ -181,7 +202,9 @@ class Tracking(RuleBasedStateMachine):
         self.open.enter_context(quiet())
         self.open.enter_context(tracking_store(sqlite_store(self.folder / "mlflow.db")))
         self.client = mlflow.MlflowClient()
-        self.place = self.client.create_experiment("e", artifact_location=(self.folder / "artifacts").as_uri())
+        self.place = self.client.create_experiment(
+            "e", artifact_location=(self.folder / "artifacts").as_uri()
+        )
         self.runs = [self.client.create_run(self.place).info.run_id for _ in range(RUNS)]
         self.expected: dict[tuple[int, str], Evaluation] = {}
         self.cut_off = 0
@@ -277,7 +300,12 @@ class Tracking(RuleBasedStateMachine):
         folder = self.folder / "spool" / f"20000101T000000{next(self.numbers):06d}-00000000"
         shutil.copytree(GOLDEN, folder)
         about = json.loads((folder / "manifest.json").read_text())
-        about |= {"run_id": self.runs[run], "step": None, "tracking_uri": mlflow.get_tracking_uri(), "timestamp": 1}
+        about |= {
+            "run_id": self.runs[run],
+            "step": None,
+            "tracking_uri": mlflow.get_tracking_uri(),
+            "timestamp": 1,
+        }
         (folder / "manifest.json").write_text(json.dumps(about))
         text = (folder / "artifacts" / "val_cmtrack_evaluation.json").read_text()
         self.expected.setdefault((run, "val/"), loads(text))
@@ -294,7 +322,11 @@ class Tracking(RuleBasedStateMachine):
     @rule()
     def review(self) -> None:
         """Compare the runs that hold an evaluation, and log the review."""
-        complete = [run for run in self.runs if self.client.get_run(run).data.tags.get("cmtrack.status") == "completed"]
+        complete = [
+            run
+            for run in self.runs
+            if self.client.get_run(run).data.tags.get("cmtrack.status") == "completed"
+        ]
         if not complete:
             return
         logged = compare(complete, rank_by="multiclass/accuracy").log()
@@ -309,7 +341,8 @@ class Tracking(RuleBasedStateMachine):
         try:
             self.world.up = True
             push()
-            done = push()  # an older one may have met an evaluation that a later one has replaced since
+            # an older one may have met an evaluation that a later one has replaced since
+            done = push()
             older = [one for one in done if one.status == "kept"]
             assert {one.status for one in done} <= {"sent", "refused", "kept"}, done
             assert len(spool.entries()) == self.cut_off + len(older), done
@@ -319,7 +352,9 @@ class Tracking(RuleBasedStateMachine):
                 self.check(run, prefix, evaluation)
             for place, run_id in enumerate(self.runs):
                 tags = self.client.get_run(run_id).data.tags
-                held = {prefix for prefix in ("", "val/", REGROUPED) if tag("status", prefix) in tags}
+                held = {
+                    prefix for prefix in ("", "val/", REGROUPED) if tag("status", prefix) in tags
+                }
                 assert held == {prefix for run, prefix in self.expected if run == place}
             assert "kept" not in {one.status for one in push(replace_newer=True)}
             assert len(spool.entries()) == self.cut_off
@@ -334,15 +369,28 @@ class Tracking(RuleBasedStateMachine):
         data = self.client.get_run(run_id).data
         assert data.tags[tag("status", prefix)] == "completed"
         assert data.tags[tag("samples", prefix)] == str(evaluation.n_samples)
-        content = Path(self.folder / "artifacts" / run_id / "artifacts" / file_name("cmtrack_evaluation.json", prefix))
+        content = Path(
+            self.folder
+            / "artifacts"
+            / run_id
+            / "artifacts"
+            / file_name("cmtrack_evaluation.json", prefix)
+        )
         assert digests(data.tags, prefix)["evaluation"] == digest_of(content.read_bytes())
-        ours = {name.removeprefix(prefix): name for name in data.metrics if self.prefix_of(name) == prefix}
+        ours = {
+            name.removeprefix(prefix): name
+            for name in data.metrics
+            if self.prefix_of(name) == prefix
+        }
         assert "multiclass/accuracy" in ours
         stale = set(data.tags.get(tag("stale_metrics", prefix), "").split(", "))
         for name, full in ours.items():
             if full not in stale:
                 assert data.metrics[full] == pytest.approx(evaluation.metrics[name]), full
-            points = [(point.timestamp, point.step) for point in self.client.get_metric_history(run_id, full)]
+            points = [
+                (point.timestamp, point.step)
+                for point in self.client.get_metric_history(run_id, full)
+            ]
             assert len(points) == len(set(points)), full
         tables = json.loads(data.tags["mlflow.loggedArtifacts"])
         assert len(tables) == len({table["path"] for table in tables})
@@ -355,7 +403,8 @@ class Tracking(RuleBasedStateMachine):
             evaluation = loads(Path(path).read_text(encoding="utf-8"))
         run = self.client.get_run(waiting.run_id)
         entry_digests = digests(waiting.tags, waiting.prefix)
-        has_more = not entry_digests.items() <= digests(run.data.tags, waiting.prefix).items()  # such as rows
+        # such as rows
+        has_more = not entry_digests.items() <= digests(run.data.tags, waiting.prefix).items()
         is_another = evaluation != self.expected[self.runs.index(waiting.run_id), waiting.prefix]
         assert is_another or has_more
 
@@ -378,6 +427,8 @@ def test_no_order_of_steps_loses_doubles_or_mixes_an_evaluation(tmp_path):
             stateful_step_count=STEPS,
             deadline=None,
             suppress_health_check=list(HealthCheck),
-            phases=[Phase.generate],  # what fails is told as it is: to make it small would take minutes
+            phases=[
+                Phase.generate
+            ],  # what fails is told as it is: to make it small would take minutes
         ),
     )

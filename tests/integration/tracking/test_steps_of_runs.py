@@ -20,7 +20,9 @@ pytestmark = pytest.mark.usefixtures("undrawn", "store")
 
 ACCURACY = "multiclass/accuracy"
 Y = np.arange(36) % 3
-FIRST, SECOND, THIRD = (evaluate(Y, np.where(np.arange(36) < wrong, (Y + 1) % 3, Y)) for wrong in (12, 6, 3))
+FIRST, SECOND, THIRD = (
+    evaluate(Y, np.where(np.arange(36) < wrong, (Y + 1) % 3, Y)) for wrong in (12, 6, 3)
+)
 STAYS = "holds the evaluation of step {}, which stays"
 
 
@@ -74,8 +76,12 @@ def test_a_lower_step_logs_only_its_metrics(run_id):
     assert_holds(run_id, SECOND)
     shown_run = CliRunner().invoke(main, ["show", run_id, "--json"])
     assert json.loads(shown_run.stdout)["metrics"][ACCURACY] == SECOND.metrics[ACCURACY]
-    assert CliRunner().invoke(main, ["gate", run_id, "--require", f"{ACCURACY} >= 0.8"]).exit_code == 0
-    assert CliRunner().invoke(main, ["gate", run_id, "--require", f"{ACCURACY} <= 0.8"]).exit_code == 1
+    assert (
+        CliRunner().invoke(main, ["gate", run_id, "--require", f"{ACCURACY} >= 0.8"]).exit_code == 0
+    )
+    assert (
+        CliRunner().invoke(main, ["gate", run_id, "--require", f"{ACCURACY} <= 0.8"]).exit_code == 1
+    )
     assert history(run_id) == [(1, FIRST.metrics[ACCURACY]), (2, SECOND.metrics[ACCURACY])]
     assert {item.path for item in mlflow.MlflowClient().list_artifacts(run_id)} == files
 
@@ -151,7 +157,10 @@ def test_a_lower_step_that_waited_logs_only_its_metrics(run_id):
 
 def test_a_higher_step_that_was_cut_off_is_named_until_it_is_pushed(run_id):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cmtrack.tracking.send.datasets.log", lambda *_: (_ for _ in ()).throw(ConnectionError("gone")))
+        patch.setattr(
+            "cmtrack.tracking.send.datasets.log",
+            lambda *_: (_ for _ in ()).throw(ConnectionError("gone")),
+        )
         with pytest.warns(EvaluationWarning, match="gone"):
             log_evaluation(THIRD, run_id=run_id, step=5)
     for step, evaluation in ((3, FIRST), (4, SECOND)):
@@ -171,6 +180,8 @@ def test_the_report_of_a_higher_step_is_made_although_a_lower_step_follows(run_i
     with pytest.warns(EvaluationWarning, match=STAYS.format(3)):
         log_evaluation(SECOND, run_id=run_id, step=2, figures="auto", strict=True)
     steps.finish()
-    report = Path(mlflow.artifacts.download_artifacts(f"runs:/{run_id}/cmtrack_report.html")).read_text("utf-8")
+    report = Path(
+        mlflow.artifacts.download_artifacts(f"runs:/{run_id}/cmtrack_report.html")
+    ).read_text("utf-8")
     assert f"{THIRD.metrics[ACCURACY]:.3f}" in report
     assert f"{FIRST.metrics[ACCURACY]:.3f}" not in report

@@ -31,9 +31,9 @@ from support.stores import runs_of
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-CHAIN = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, {"high": "strict"}, name="level").then(
-    Grouping({"rest": ["low", "mid"], "high": ["high"]}, name="high")
-)
+CHAIN = Grouping(
+    {"low": [0, 1, 2], "mid": [3], "high": [4, 5, 6]}, {"high": "strict"}, name="level"
+).then(Grouping({"rest": ["low", "mid"], "high": ["high"]}, name="high"))
 HALVES = Grouping({"low": [0, 1], "high": [2, 3]}, mode="strict")
 
 
@@ -55,22 +55,31 @@ def test_a_run_gets_the_headline_metrics_only_and_stays_as_it_is(logged):
     assert result.status == "completed"
     assert run.info.status == "FINISHED"
     assert len(runs_of(client)) == 1
-    expected = {n: v for n, v in result.evaluation.metrics.items() if lookup(n).headline and math.isfinite(v)}
+    expected = {
+        n: v
+        for n, v in result.evaluation.metrics.items()
+        if lookup(n).headline and math.isfinite(v)
+    }
     assert run.data.metrics == expected
     assert 10 <= len(expected) <= 30
 
 
 @pytest.mark.parametrize(
-    ("prefix", "start"), [("val", "val/"), ("val/", "val/"), ("val_", "val_"), ("fold 3", "fold 3/"), ("", "")]
+    ("prefix", "start"),
+    [("val", "val/"), ("val/", "val/"), ("val_", "val_"), ("fold 3", "fold 3/"), ("", "")],
 )
 def test_a_prefix_without_a_separator_gets_one(store, prefix, start):
     with mlflow.start_run() as run:
         log_evaluation([0, 1, 1], [0, 1, 0], figures=False, strict=True, prefix=prefix)
-    assert {f"{start}multiclass/accuracy", f"{start}binary/f1"} <= set(mlflow.get_run(run.info.run_id).data.metrics)
+    assert {f"{start}multiclass/accuracy", f"{start}binary/f1"} <= set(
+        mlflow.get_run(run.info.run_id).data.metrics
+    )
     assert load_evaluation(run.info.run_id, prefix=prefix) == evaluate([0, 1, 1], [0, 1, 0])
 
 
-@pytest.mark.parametrize(("classes", "options", "most"), [(2, {}, 18), (4, {"grouping": HALVES}, 26)])
+@pytest.mark.parametrize(
+    ("classes", "options", "most"), [(2, {}, 18), (4, {"grouping": HALVES}, 26)]
+)
 def test_a_run_gets_few_metrics_and_those_that_are_asked_for(store, classes, options, most):
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(classes), 300)
@@ -78,14 +87,18 @@ def test_a_run_gets_few_metrics_and_those_that_are_asked_for(store, classes, opt
     asked = ["binary/npv", "class/1/recall"]
     with mlflow.start_run():
         plain = log_evaluation(y, y_prob=p, figures=False, strict=True, **options)
-        log_evaluation(y, y_prob=p, figures=False, strict=True, headline=asked, prefix="a/", **options)
+        log_evaluation(
+            y, y_prob=p, figures=False, strict=True, headline=asked, prefix="a/", **options
+        )
         log_evaluation(plain.evaluation, figures=False, strict=True, headline=asked, prefix="b/")
     logged = set(mlflow.get_run(plain.run_id).data.metrics)
     first = {name for name in logged if not name.startswith(("a/", "b/"))}
     assert first == {*plain.evaluation.headline}
     assert len(first) <= most
     for prefix in ("a/", "b/"):
-        assert {name.removeprefix(prefix) for name in logged if name.startswith(prefix)} == first | {*asked}
+        assert {
+            name.removeprefix(prefix) for name in logged if name.startswith(prefix)
+        } == first | {*asked}
 
 
 @pytest.mark.usefixtures("drawn")
@@ -103,7 +116,8 @@ def test_files_stand_at_the_root_under_fixed_names(logged):
         "images",
     } == paths(client, run_id)
     images = [item.path for item in client.list_artifacts(run_id, "images")]
-    assert len([path for path in images if "confusion_matrix" in path]) == 2  # one and its thumbnail
+    # one and its thumbnail
+    assert len([path for path in images if "confusion_matrix" in path]) == 2
 
 
 def test_what_was_logged_loads_as_an_equal_evaluation(logged):
@@ -134,38 +148,56 @@ def test_the_evaluated_rows_are_a_dataset_input(logged):
     counts = result.evaluation.confusion_matrix.counts.sum(axis=1)
     profile = {"rows": 400, "classes": 7, "counts": {str(k): int(n) for k, n in enumerate(counts)}}
     assert json.loads(given.dataset.profile) == profile
-    columns = [(one["name"], one["type"]) for one in json.loads(given.dataset.schema)["mlflow_colspec"]]
-    assert columns == [("y_true", "long"), ("y_pred", "long"), *((f"prob/{k}", "double") for k in range(7))]
+    columns = [
+        (one["name"], one["type"]) for one in json.loads(given.dataset.schema)["mlflow_colspec"]
+    ]
+    assert columns == [
+        ("y_true", "long"),
+        ("y_pred", "long"),
+        *((f"prob/{k}", "double") for k in range(7)),
+    ]
 
 
 def test_a_report_says_of_which_run_and_data_it_is(store):
     y = ["no", "yes", "yes"]
     with mlflow.start_run(run_name="svm <b>") as run:
         log_evaluation(y, y, dataset="ANES 1996, test", prefix="val/", step=3, strict=True)
-    page = Path(store.download_artifacts(run.info.run_id, "val_cmtrack_report.html")).read_text(encoding="utf-8")
+    page = Path(store.download_artifacts(run.info.run_id, "val_cmtrack_report.html")).read_text(
+        encoding="utf-8"
+    )
     assert "<h1>svm &lt;b&gt;</h1>" in page
     day = datetime.now(UTC).date().isoformat()
-    assert f"Evaluation “val” · step 3 · ANES 1996, test · run {run.info.run_id} · {day}</p>" in page
+    assert (
+        f"Evaluation “val” · step 3 · ANES 1996, test · run {run.info.run_id} · {day}</p>" in page
+    )
 
 
 def test_a_dataset_has_the_name_that_a_person_gives(store):
     y, weights = ["no", "yes", "yes"], [0.5, 2.0, 1.0]
     with mlflow.start_run() as run:
         log_evaluation(y, y, sample_weight=weights, dataset="ANES 1996, test", strict=True)
-        log_evaluation(y, y, sample_weight=weights, dataset="ANES 1996, test", prefix="again/", strict=True)
+        log_evaluation(
+            y, y, sample_weight=weights, dataset="ANES 1996, test", prefix="again/", strict=True
+        )
         log_evaluation(y, y, sample_weight=weights, dataset="other words", strict=True)
     given = store.get_run(run.info.run_id).inputs.dataset_inputs
     assert sorted(one.dataset.name for one in given) == ["ANES 1996, test", "other words"]
     assert len({one.dataset.digest for one in given}) == 1
     profile = {"rows": 3, "sum_of_weights": 3.5, "classes": 2, "counts": {"no": 0.5, "yes": 3.0}}
     assert json.loads(given[0].dataset.profile) == profile
-    columns = [(one["name"], one["type"]) for one in json.loads(given[0].dataset.schema)["mlflow_colspec"]]
+    columns = [
+        (one["name"], one["type"]) for one in json.loads(given[0].dataset.schema)["mlflow_colspec"]
+    ]
     assert columns == [("y_true", "string"), ("y_pred", "string"), ("sample_weight", "double")]
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [(3, "dataset must be a name, got int"), (" ", "dataset must be a name of 1 to 500"), ("x" * 501, "1 to 500")],
+    [
+        (3, "dataset must be a name, got int"),
+        (" ", "dataset must be a name of 1 to 500"),
+        ("x" * 501, "1 to 500"),
+    ],
     ids=["number", "blank", "long"],
 )
 def test_what_is_no_name_of_data_is_refused_and_the_evaluation_kept(store, name, words):
@@ -178,7 +210,9 @@ def test_an_evaluation_with_a_wrong_option_is_kept_as_it_came(store):
     evaluation = evaluate([0, 1], [0, 1])
     with (
         mlflow.start_run(),
-        pytest.warns(EvaluationWarning, match=r"binary/npvs.*is kept in .*; `cmtrack push") as caught,
+        pytest.warns(
+            EvaluationWarning, match=r"binary/npvs.*is kept in .*; `cmtrack push"
+        ) as caught,
     ):
         logged = log_evaluation(evaluation, headline=["binary/npvs"])
     assert (logged.status, logged.evaluation is evaluation, len(caught)) == ("saved", True, 1)
@@ -188,18 +222,28 @@ def test_an_evaluation_with_a_wrong_option_is_kept_as_it_came(store):
 @pytest.mark.usefixtures("drawn")
 def test_the_image_for_the_charts_is_made_for_its_size(logged, tmp_path):
     client, run_id, _ = logged
-    folder = folder_of(client.get_run(run_id).info.artifact_uri)  # MLflow 3.5 does not download a name with "#"
+    # MLflow 3.5 does not download a name with "#"
+    folder = folder_of(client.get_run(run_id).info.artifact_uri)
     (path,) = (folder / "images").rglob("*.png")
     assert Image.open(path).size == (512, 512)
-    assert Image.open(client.download_artifacts(run_id, "cmtrack_confusion_matrix.png", str(tmp_path))).size[0] > 512
+    assert (
+        Image.open(
+            client.download_artifacts(run_id, "cmtrack_confusion_matrix.png", str(tmp_path))
+        ).size[0]
+        > 512
+    )
 
 
 @pytest.mark.usefixtures("drawn")
 def test_figures_say_which_run_and_data_they_are_of(store, monkeypatch):
     signed, charts = [], []
-    monkeypatch.setattr("cmtrack.report.figures.as_svg_and_png", lambda *given: signed.append(given[-1]) or ("", b"x"))
     monkeypatch.setattr(
-        "cmtrack.plots.evaluation.plot_confusion_chart", lambda *_, run, value, **__: charts.append((run, value))
+        "cmtrack.report.figures.as_svg_and_png",
+        lambda *given: signed.append(given[-1]) or ("", b"x"),
+    )
+    monkeypatch.setattr(
+        "cmtrack.plots.evaluation.plot_confusion_chart",
+        lambda *_, run, value, **__: charts.append((run, value)),
     )
     from cmtrack.tracking.log import Destination, spooled
 
@@ -234,7 +278,9 @@ def test_the_class_table_has_the_label_first_and_is_a_table_to_mlflow(logged):
 def test_predictions_are_kept_row_by_row(logged, seven_classes, tmp_path):
     client, run_id, _ = logged
     y, p = seven_classes
-    frame = pd.read_parquet(client.download_artifacts(run_id, "cmtrack_predictions.parquet", str(tmp_path)))
+    frame = pd.read_parquet(
+        client.download_artifacts(run_id, "cmtrack_predictions.parquet", str(tmp_path))
+    )
     assert frame["y_true"].astype(int).tolist() == y.tolist()
     assert frame["y_pred"].astype(int).tolist() == p.argmax(axis=1).tolist()
     np.testing.assert_allclose(frame[[f"prob/{k}" for k in range(7)]].to_numpy(), p, atol=1e-7)
@@ -253,8 +299,12 @@ def test_steps_prefixes_and_choices(store, seven_classes):
     y, p = seven_classes
     with mlflow.start_run() as run:
         for step in range(3):
-            log_evaluation(y, y_prob=p, step=step, prefix="val/", metrics=["multiclass/accuracy"], strict=True)
-        log_evaluation(y, y_prob=p, prefix="test/", metrics=["spcc/ovr/*"], predictions=False, strict=True)
+            log_evaluation(
+                y, y_prob=p, step=step, prefix="val/", metrics=["multiclass/accuracy"], strict=True
+            )
+        log_evaluation(
+            y, y_prob=p, prefix="test/", metrics=["spcc/ovr/*"], predictions=False, strict=True
+        )
     run_id = run.info.run_id
     history = store.get_metric_history(run_id, "val/multiclass/accuracy")
     assert [point.step for point in history] == [0, 1, 2]
@@ -281,7 +331,9 @@ def test_labels_of_any_text_become_legal_names(store):
     with mlflow.start_run() as run:
         log_evaluation(y, y, metrics="all", strict=True)
     names = set(store.get_run(run.info.run_id).data.metrics)
-    assert len([name for name in names if name.startswith("class/") and name.endswith("/recall")]) == len(labels)
+    assert len(
+        [name for name in names if name.startswith("class/") and name.endswith("/recall")]
+    ) == len(labels)
     assert load_evaluation(run.info.run_id).labels == tuple(sorted(labels))
 
 
@@ -317,7 +369,9 @@ def test_a_run_that_has_ended_and_another_thread_need_the_run_id(store, seven_cl
         pass
     results = []
     thread = threading.Thread(
-        target=lambda: results.append(log_evaluation(y, y_prob=p, run_id=run.info.run_id, strict=True))
+        target=lambda: results.append(
+            log_evaluation(y, y_prob=p, run_id=run.info.run_id, strict=True)
+        )
     )
     thread.start()
     thread.join()
@@ -356,7 +410,9 @@ def test_a_deleted_run_is_not_written_to(store, seven_classes):
     assert "cmtrack.status" not in store.get_run(run.info.run_id).data.tags
 
 
-def test_a_server_that_is_down_costs_seconds_and_nothing_is_lost(store, seven_classes, monkeypatch, tmp_path):
+def test_a_server_that_is_down_costs_seconds_and_nothing_is_lost(
+    store, seven_classes, monkeypatch, tmp_path
+):
     y, p = seven_classes
     monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "kept"))
     mlflow.set_tracking_uri("http://127.0.0.1:9")
@@ -367,7 +423,10 @@ def test_a_server_that_is_down_costs_seconds_and_nothing_is_lost(store, seven_cl
     package = read(result.path)
     assert result.path.parent == tmp_path / "kept"
     assert (package.run_id, package.prefix, package.step) == ("0" * 32, "val/", 4)
-    assert package.metrics["val/multiclass/accuracy"] == result.evaluation.metrics["multiclass/accuracy"]
+    assert (
+        package.metrics["val/multiclass/accuracy"]
+        == result.evaluation.metrics["multiclass/accuracy"]
+    )
     assert "val_cmtrack_report.html" in set(package.files)
 
 
@@ -394,20 +453,33 @@ def test_warnings_turned_into_errors_do_not_end_a_training(store, seven_classes,
     assert "no run is active" in capsys.readouterr().err
 
 
-def test_an_evaluation_that_no_run_is_active_for_keeps_what_else_was_asked_for(store, seven_classes):
+def test_an_evaluation_that_no_run_is_active_for_keeps_what_else_was_asked_for(
+    store, seven_classes
+):
     y, p = seven_classes
-    asked = {"prefix": "val/", "step": 4, "dataset": "ANES 1996, test", "metrics": ["multiclass/accuracy"]}
+    asked = {
+        "prefix": "val/",
+        "step": 4,
+        "dataset": "ANES 1996, test",
+        "metrics": ["multiclass/accuracy"],
+    }
     with pytest.warns(EvaluationWarning, match="no run is active"):
         result = log_evaluation(y, y_prob=p, figures=False, **asked)
     package = read(result.path)
     assert (package.run_id, package.prefix, package.step) == (None, "val/", 4)
-    assert package.metrics == {"val/multiclass/accuracy": result.evaluation.metrics["multiclass/accuracy"]}
+    assert package.metrics == {
+        "val/multiclass/accuracy": result.evaluation.metrics["multiclass/accuracy"]
+    }
     assert package.dataset["name"] == "ANES 1996, test"
     assert package.images == {}
     with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="dataset must be a name"):
         result = log_evaluation(y, y_prob=p, figures=False, **asked | {"dataset": ""})
     package = read(result.path)
-    assert (package.run_id, package.images, list(package.metrics)) == (run.info.run_id, {}, ["val/multiclass/accuracy"])
+    assert (package.run_id, package.images, list(package.metrics)) == (
+        run.info.run_id,
+        {},
+        ["val/multiclass/accuracy"],
+    )
 
 
 def test_strict_raises_and_still_keeps(store, seven_classes, tmp_path):
@@ -429,12 +501,19 @@ def test_a_figure_that_fails_takes_nothing_with_it(store, seven_classes, monkeyp
 
     monkeypatch.setattr(drawing, "plot_roc", broken)
     y, p = seven_classes
-    with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="figure roc: RuntimeError: no ink"):
+    with (
+        mlflow.start_run() as run,
+        pytest.warns(EvaluationWarning, match="figure roc: RuntimeError: no ink"),
+    ):
         result = log_evaluation(y, y_prob=p, grouping=CHAIN, figures="all")
     assert result.status == "completed"
     found = paths(store, run.info.run_id)
     assert "cmtrack_roc.png" not in found
-    assert {"cmtrack_confusion_matrix.png", "cmtrack_report.html", "cmtrack_score_histogram.png"} <= found
+    assert {
+        "cmtrack_confusion_matrix.png",
+        "cmtrack_report.html",
+        "cmtrack_score_histogram.png",
+    } <= found
 
 
 @pytest.mark.parametrize(
@@ -452,7 +531,9 @@ def test_wrong_options_are_said(store, seven_classes, options, text):
 
 
 def test_loading_says_what_is_missing(store):
-    with pytest.raises(ValueError, match=r"there is no run 'nope'.*; a run is given by its id, the first 8"):
+    with pytest.raises(
+        ValueError, match=r"there is no run 'nope'.*; a run is given by its id, the first 8"
+    ):
         load_evaluation("nope")
     with mlflow.start_run() as run:
         mlflow.log_text("{", "cmtrack_evaluation.json")
@@ -479,11 +560,20 @@ def test_figures_are_chosen(store, drawn):
     y, scores = [0, 1, 1, 0, 1], [0.2, 0.6, 0.8, 0.4, 0.3]
     found, shown = {}, {}
     with mlflow.start_run() as run:
-        for prefix, figures in {"a_": "auto", "b_": "all", "c_": False, "d_": ("roc", "gains")}.items():
+        for prefix, figures in {
+            "a_": "auto",
+            "b_": "all",
+            "c_": False,
+            "d_": ("roc", "gains"),
+        }.items():
             log_evaluation(y, y_prob=scores, prefix=prefix, figures=figures, strict=True)
             files = {path for path in paths(store, run.info.run_id) if path.startswith(prefix)}
-            found[figures] = {file.removeprefix(f"{prefix}cmtrack_") for file in files if file.endswith(".png")}
-            page = mlflow.artifacts.load_text(f"{run.info.artifact_uri}/{prefix}cmtrack_report.html")
+            found[figures] = {
+                file.removeprefix(f"{prefix}cmtrack_") for file in files if file.endswith(".png")
+            }
+            page = mlflow.artifacts.load_text(
+                f"{run.info.artifact_uri}/{prefix}cmtrack_report.html"
+            )
             shown[figures] = page.count("<svg ")
     assert found["auto"] == {"confusion_matrix.png", "roc.png"}
     assert {"confusion_matrix.png", "roc.png", "gains.png", "score_histogram.png"} <= found["all"]
@@ -492,7 +582,12 @@ def test_figures_are_chosen(store, drawn):
     assert (found[False], shown[False]) == (set(), 0)
     assert (found["roc", "gains"], shown["roc", "gains"]) == ({"roc.png", "gains.png"}, 2)
     images = [item.path for item in store.list_artifacts(run.info.run_id, "images")]
-    assert [sum(prefix in path for path in images) for prefix in ("a_", "b_", "c_", "d_")] == [2, 2, 0, 2]
+    assert [sum(prefix in path for path in images) for prefix in ("a_", "b_", "c_", "d_")] == [
+        2,
+        2,
+        0,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -509,7 +604,9 @@ def test_figures_that_are_none_are_told_and_the_evaluation_kept(store, drawn, fi
     assert logged.status == ("saved" if figures == "some" else "completed")
 
 
-def test_reports_of_steps_are_made_for_the_first_and_for_the_last_of_them(store, drawn, monkeypatch):
+def test_reports_of_steps_are_made_for_the_first_and_for_the_last_of_them(
+    store, drawn, monkeypatch
+):
     y, scores = [0, 1, 1, 0, 1], [0.2, 0.6, 0.8, 0.4, 0.3]
     made = []
     draw = package._draw
@@ -546,8 +643,13 @@ def test_a_process_that_ends_has_the_report_of_its_last_step(store, tmp_path):
         "print(run.info.run_id)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri()},
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        env={**os.environ, "MLFLOW_TRACKING_URI": mlflow.get_tracking_uri()},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     run = store.get_run(done.stdout.split()[-1])
-    assert "step 2 · " in mlflow.artifacts.load_text(f"{run.info.artifact_uri}/cmtrack_report.html"), done.stderr
+    assert "step 2 · " in mlflow.artifacts.load_text(
+        f"{run.info.artifact_uri}/cmtrack_report.html"
+    ), done.stderr

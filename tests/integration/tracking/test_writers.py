@@ -51,7 +51,9 @@ class Swallowing(http.server.BaseHTTPRequestHandler):
         self.wfile.write(page)
 
     def do_GET(self) -> None:
-        files = [{"path": name, "is_dir": False, "file_size": size} for name, size in self.held.items()]
+        files = [
+            {"path": name, "is_dir": False, "file_size": size} for name, size in self.held.items()
+        ]
         content = json.dumps({"files": files}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
@@ -92,7 +94,12 @@ SENT_ON = "the store answers 302 and sends the file on to another address"
     ],
 )
 def test_what_a_store_only_says_to_hold_stays_in_the_spool(
-    store: MlflowClient, proxy: str, monkeypatch: pytest.MonkeyPatch, mode: str, folder: str, reason: str
+    store: MlflowClient,
+    proxy: str,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+    folder: str,
+    reason: str,
 ) -> None:
     monkeypatch.setattr(Swallowing, "mode", mode)
     monkeypatch.setattr(Swallowing, "held", {})
@@ -129,13 +136,21 @@ def test_no_file_goes_to_a_server_that_an_upload_is_sent_on_to(
     other = type("Other", (Passing,), {"taken": []})
     servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), other)]
     address = f"http://127.0.0.1:{servers[0].server_port}"
-    servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("First", (Passing,), {"to": address})))
+    servers.append(
+        http.server.ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("First", (Passing,), {"to": address})
+        )
+    )
     for server in servers:
         threading.Thread(target=server.serve_forever, daemon=True).start()
     allowed = f"http://127.0.0.1:{servers[1].server_port}"
     monkeypatch.setenv("CMTRACK_ARTIFACT_HOSTS", allowed)
-    run_id = store.create_run(store.create_experiment("on", artifact_location=f"{allowed}/files")).info.run_id
-    with pytest.warns(UserWarning, match="the store answers 307 and sends the file on to another address"):
+    run_id = store.create_run(
+        store.create_experiment("on", artifact_location=f"{allowed}/files")
+    ).info.run_id
+    with pytest.warns(
+        UserWarning, match="the store answers 307 and sends the file on to another address"
+    ):
         logged = log_evaluation(Y, Y, run_id=run_id, figures=False)
     for server in servers:
         server.shutdown()
@@ -154,7 +169,10 @@ class Signing(http.server.BaseHTTPRequestHandler):
         self.heads.append((self.path, self.headers.get("Authorization")))
         status, content = 403, b"{}"
         if "/presigned/" in self.path:
-            status, content = 200, json.dumps({"url": f"{self.to}/bucket/signed?x=1", "headers": {}}).encode()
+            status, content = (
+                200,
+                json.dumps({"url": f"{self.to}/bucket/signed?x=1", "headers": {}}).encode(),
+            )
         if self.path.startswith("/bucket/"):
             status, content = 200, self.content
         self.send_response(status)
@@ -184,7 +202,10 @@ def test_a_file_is_read_from_the_address_that_the_tracking_server_signs(
             with pytest.raises(ValueError, match="it is larger than"):
                 artifacts.read("mlflow-artifacts:/1/r/artifacts", "a.json", uri, limit)
         else:
-            assert artifacts.read("mlflow-artifacts:/1/r/artifacts", "a.json", uri, limit) == b"a whole file"
+            assert (
+                artifacts.read("mlflow-artifacts:/1/r/artifacts", "a.json", uri, limit)
+                == b"a whole file"
+            )
     finally:
         for server in servers:
             server.shutdown()
@@ -208,7 +229,9 @@ def test_a_page_lists_no_rows_that_may_not_be_sent(
     y = rng.integers(0, 2, 200)
     with pytest.warns(UserWarning, match="on_existing must be"):
         waiting = log_evaluation(y, y_prob=rng.random(200), run_id=run_id, on_existing="?").path
-    rows, page = (waiting / "artifacts" / f"cmtrack_{name}" for name in ("predictions.parquet", "report.html"))
+    rows, page = (
+        waiting / "artifacts" / f"cmtrack_{name}" for name in ("predictions.parquet", "report.html")
+    )
     assert ROWS in page.read_bytes()
     if damage == "cut":
         rows.write_bytes(rows.read_bytes()[:-9])
@@ -216,7 +239,10 @@ def test_a_page_lists_no_rows_that_may_not_be_sent(
         rows.unlink()
     monkeypatch.setenv("CMTRACK_PREDICTIONS", setting)
     if damage == "killed":
-        with mock.patch("os.replace", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        with (
+            mock.patch("os.replace", side_effect=KeyboardInterrupt),
+            pytest.raises(KeyboardInterrupt),
+        ):
             push()
     (pushed,) = push()
     assert pushed.status == "sent"
@@ -246,7 +272,9 @@ def test_an_older_entry_goes_where_the_run_holds_the_same_evaluation_and_more(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setenv("CMTRACK_PREDICTIONS", "off")
-        patch.setattr("cmtrack.tracking.log.deliver", mock.Mock(side_effect=ConnectionError("down")))
+        patch.setattr(
+            "cmtrack.tracking.log.deliver", mock.Mock(side_effect=ConnectionError("down"))
+        )
         with pytest.warns(UserWarning, match="down"):
             waiting = log_evaluation(Y, HALF, run_id=run_id, figures=False).path
     log_evaluation(Y, HALF, run_id=run_id, figures=False, strict=True)
@@ -290,7 +318,9 @@ def test_writers_under_other_prefixes_keep_each_others_blocks_and_tables(
 ) -> None:
     def others() -> list[str]:
         return [
-            log_evaluation(Y, HALF, run_id=run_id, prefix=f"part{k}/", figures=False, strict=True).status
+            log_evaluation(
+                Y, HALF, run_id=run_id, prefix=f"part{k}/", figures=False, strict=True
+            ).status
             for k in (1, 2)
         ]
 
@@ -311,14 +341,20 @@ def test_a_writer_that_read_before_another_one_wrote_keeps_its_part(
 
     def log_batch(self: MlflowClient, run: str, **given: Any) -> Any:
         closes = any(tag.key == NOTE for tag in given.get("tags", ()))
-        if closes and not others:  # another one writes all of its own between the reading and the writing of this one
+        # another one writes all of its own between the reading and the writing of this one
+        if closes and not others:
             others.append("")
             with mock.patch.dict(os.environ, {"CMTRACK_SPOOL": os.path.abspath("other")}):
-                others.append(log_evaluation(Y, HALF, run_id=run, prefix="part1/", figures=False).status)
+                others.append(
+                    log_evaluation(Y, HALF, run_id=run, prefix="part1/", figures=False).status
+                )
         return real(self, run, **given)
 
     monkeypatch.setattr(MlflowClient, "log_batch", log_batch)
-    assert log_evaluation(Y, Y, run_id=run_id, prefix="part0/", figures=False, strict=True).problems == ()
+    assert (
+        log_evaluation(Y, Y, run_id=run_id, prefix="part0/", figures=False, strict=True).problems
+        == ()
+    )
     assert others == ["", "completed"]
     tags = MlflowClient().get_run(run_id).data.tags
     assert [f"<!-- /cmtrack part{k}/ -->" in tags[NOTE] for k in range(2)] == [True] * 2
@@ -339,7 +375,9 @@ def test_a_table_of_segments_and_another_writers_tables_are_both_listed(
             """Let another writer read and write its tags between the reading and the writing of this one."""
             if not statuses and TABLES in f"{args}{options}":
                 statuses.append("begun")
-                statuses.append(log_evaluation(Y, HALF, run_id=run_id, prefix="part1/", figures=False).status)
+                statuses.append(
+                    log_evaluation(Y, HALF, run_id=run_id, prefix="part1/", figures=False).status
+                )
             return write(self, *args, **options)
 
         monkeypatch.setattr(MlflowClient, name, write_second)
@@ -351,9 +389,15 @@ def test_a_table_of_segments_and_another_writers_tables_are_both_listed(
     assert statuses == ["begun", "completed"]
     tags = MlflowClient().get_run(run_id).data.tags
     first = prefix.replace("/", "_")
-    files = [f"{first}cmtrack_classes.json", f"{first}cmtrack_segments.json", "part1_cmtrack_classes.json"]
+    files = [
+        f"{first}cmtrack_classes.json",
+        f"{first}cmtrack_segments.json",
+        "part1_cmtrack_classes.json",
+    ]
     assert [f'"{file}"' in tags[TABLES] for file in files] == [True] * 3
-    assert [f"<!-- /cmtrack{label} -->" in tags[NOTE] for label in (f" {prefix}".rstrip(), " part1/")] == [True] * 2
+    assert [
+        f"<!-- /cmtrack{label} -->" in tags[NOTE] for label in (f" {prefix}".rstrip(), " part1/")
+    ] == [True] * 2
 
 
 def test_the_part_of_an_evaluation_is_read_with_care(run_id: str) -> None:
@@ -390,7 +434,12 @@ def test_threads_with_other_prefixes_keep_each_others_parts(run_id: str) -> None
 
 def test_fourteen_prefixes_have_a_block_each(run_id: str) -> None:
     for k in range(14):
-        assert log_evaluation(Y, Y, run_id=run_id, prefix=f"fold{k}/", figures=False, strict=True).problems == ()
+        assert (
+            log_evaluation(
+                Y, Y, run_id=run_id, prefix=f"fold{k}/", figures=False, strict=True
+            ).problems
+            == ()
+        )
     note = MlflowClient().get_run(run_id).data.tags[NOTE]
     assert [f"<!-- /cmtrack fold{k}/ -->" in note for k in range(14)] == [True] * 14
     assert len(note) <= 8000
@@ -398,7 +447,11 @@ def test_fourteen_prefixes_have_a_block_each(run_id: str) -> None:
 
 def test_what_mlflow_has_no_room_for_is_named(run_id: str) -> None:
     client = MlflowClient()
-    client.set_tag(run_id, TABLES, json.dumps([{"path": f"tables/{k:04}.json", "type": "table"} for k in range(170)]))
+    client.set_tag(
+        run_id,
+        TABLES,
+        json.dumps([{"path": f"tables/{k:04}.json", "type": "table"} for k in range(170)]),
+    )
     client.set_tag(run_id, NOTE, "x" * 7900)
     with pytest.warns(UserWarning, match="its block of the description: MLflow takes no more"):
         logged = log_evaluation(Y, Y, run_id=run_id, figures=False)
@@ -408,7 +461,9 @@ def test_what_mlflow_has_no_room_for_is_named(run_id: str) -> None:
     assert json.loads(tags[TABLES])[-1]["path"] == "cmtrack_classes.json"
 
 
-def test_a_step_does_not_list_the_images_of_the_steps_before(run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_does_not_list_the_images_of_the_steps_before(
+    run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked, real = [], LocalArtifactRepository.list_artifacts
 
     def listed(self: Any, path: str | None = None) -> Any:

@@ -32,9 +32,16 @@ def labels_of(hits, n=100):
 
 def candidate(evaluation, name="run", start=0, gates=(), **params):
     run = TrackedRun(
-        f"{name}{sorted(params.items())}", name, params={k: str(v) for k, v in params.items()}, start_time=start
+        f"{name}{sorted(params.items())}",
+        name,
+        params={k: str(v) for k, v in params.items()},
+        start_time=start,
     )
-    return Candidate(run, evaluation, tuple(gate.check(evaluation.metrics, evaluation.intervals) for gate in gates))
+    return Candidate(
+        run,
+        evaluation,
+        tuple(gate.check(evaluation.metrics, evaluation.intervals) for gate in gates),
+    )
 
 
 def table(hits, gates=(), shift=True):
@@ -45,7 +52,9 @@ def table(hits, gates=(), shift=True):
             y, predicted = labels_of(right)
             if shift:
                 y, predicted = (np.concatenate((part, [0] * (fold + 1))) for part in (y, predicted))
-            out.append(candidate(evaluate(y, predicted), model, model=model, fold=fold, gates=gates))
+            out.append(
+                candidate(evaluate(y, predicted), model, model=model, fold=fold, gates=gates)
+            )
     return out
 
 
@@ -62,7 +71,8 @@ def test_folds_use_the_corrected_resampled_t():
     gaps = ranking.scores[:, 2] - ranking.scores[:, 0]
     error = np.sqrt((1 / 5 + 1 / 4) * gaps.var(ddof=1))
     assert bad.difference == pytest.approx(gaps.mean())
-    assert bad.difference_high == pytest.approx(gaps.mean() + t.ppf(1 - 0.025 / 3, 4) * error)  # of 3 pairs
+    # of 3 pairs
+    assert bad.difference_high == pytest.approx(gaps.mean() + t.ppf(1 - 0.025 / 3, 4) * error)
     assert bad.pvalue == pytest.approx(2 * t.sf(abs(gaps.mean()) / error, 4))
     assert forest.mean == pytest.approx(ranking.scores[:, 0].mean())
     assert forest.sd == pytest.approx(ranking.scores[:, 0].std(ddof=1))
@@ -72,9 +82,12 @@ def test_folds_use_the_corrected_resampled_t():
 
 def test_a_given_ratio_of_test_to_training_rows_is_used():
     narrow, wide = (
-        rank_models(table(HITS), ACCURACY, Blocks("params.fold", test_train_ratio=r))[0].models[2] for r in (0.1, 1.0)
+        rank_models(table(HITS), ACCURACY, Blocks("params.fold", test_train_ratio=r))[0].models[2]
+        for r in (0.1, 1.0)
     )
-    assert wide.difference_high - wide.difference_low > narrow.difference_high - narrow.difference_low
+    assert (
+        wide.difference_high - wide.difference_low > narrow.difference_high - narrow.difference_low
+    )
 
 
 def test_seeds_judge_on_the_same_rows_and_use_their_covariance():
@@ -85,12 +98,17 @@ def test_seeds_judge_on_the_same_rows_and_use_their_covariance():
     assert ranking.kind == "seeds"
     # the mean influence of five seeds against that of five others, by hand
     psi = {
-        name: np.mean([run.evaluation.influence("multiclass/accuracy") for run in runs if run.name == name], axis=0)
+        name: np.mean(
+            [run.evaluation.influence("multiclass/accuracy") for run in runs if run.name == name],
+            axis=0,
+        )
         for name in ("forest", "bad")
     }
     test_error = (psi["bad"] - psi["forest"]).std() / 10
     gaps = ranking.scores[:, 2] - ranking.scores[:, 0]
-    assert ranking.result["bad"].standard_error == pytest.approx(np.sqrt(test_error**2 + gaps.var(ddof=1) / 5))
+    assert ranking.result["bad"].standard_error == pytest.approx(
+        np.sqrt(test_error**2 + gaps.var(ddof=1) / 5)
+    )
 
 
 def test_metrics_that_are_better_small_keep_their_sign():
@@ -103,11 +121,15 @@ def test_metrics_that_are_better_small_keep_their_sign():
 
 def test_gates_are_of_the_mean_over_the_blocks():
     gates = [Gate.parse("multiclass/accuracy >= 0.8"), Gate.parse("multiclass/accuracy.low >= 0.5")]
-    ranking, failed, _ = rank_models(table(HITS, gates), ACCURACY, Blocks("params.fold"), gates=gates)
+    ranking, failed, _ = rank_models(
+        table(HITS, gates), ACCURACY, Blocks("params.fold"), gates=gates
+    )
     assert [model.name for model in ranking.models] == ["forest", "linear"]
     (bad,) = failed
     assert bad.name == "bad"
-    mean = np.mean([run.evaluation.metrics["multiclass/accuracy"] for run in table(HITS) if run.name == "bad"])
+    mean = np.mean(
+        [run.evaluation.metrics["multiclass/accuracy"] for run in table(HITS) if run.name == "bad"]
+    )
     assert bad.gates[0].value == pytest.approx(mean)
     nothing, failed, _ = rank_models(
         table(HITS, [Gate.parse("multiclass/accuracy > 2")]),
@@ -130,9 +152,12 @@ def test_tie_breakers_choose_among_tied_models():
     near, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=cheap)
     linear = near.models[1]
     assert linear.tied
-    assert -linear.difference > linear.standard_error  # so that the rule of one standard error keeps it out
+    # so that the rule of one standard error keeps it out
+    assert -linear.difference > linear.standard_error
     assert near.chosen.name == "forest"
-    means, _, _ = rank_models(runs, ACCURACY, blocks, tie_breakers=[TieBreaker.parse("binary/recall")], margin=0.05)
+    means, _, _ = rank_models(
+        runs, ACCURACY, blocks, tie_breakers=[TieBreaker.parse("binary/recall")], margin=0.05
+    )
     recalls = {
         name: np.mean([run.evaluation.metrics["binary/recall"] for run in runs if run.name == name])
         for name in ("forest", "linear")
@@ -143,7 +168,13 @@ def test_tie_breakers_choose_among_tied_models():
 def test_models_are_named_by_what_varies():
     def runs(**fixed):
         return [
-            candidate(evaluate(*labels_of(h)), f"r{h}{f}", fold=f, n=100, **{k: v[i] for k, v in fixed.items()})
+            candidate(
+                evaluate(*labels_of(h)),
+                f"r{h}{f}",
+                fold=f,
+                n=100,
+                **{k: v[i] for k, v in fixed.items()},
+            )
             for i, row in enumerate(([80, 81], [70, 71]))
             for f, h in enumerate(row)
         ]
@@ -171,7 +202,11 @@ def of_seeds(rows, skill=(0.8, 0.85)):
             draw, n = rows(model, seed)
             y = np.random.default_rng(draw).integers(0, 2, n)
             right = np.random.default_rng(100 * place + seed).random(n) < skill[place]
-            out.append(candidate(evaluate(y, np.where(right, y, 1 - y)), f"{model}{seed}", model=model, seed=seed))
+            out.append(
+                candidate(
+                    evaluate(y, np.where(right, y, 1 - y)), f"{model}{seed}", model=model, seed=seed
+                )
+            )
     return out
 
 
@@ -195,7 +230,8 @@ def test_the_rows_tell_the_kind():
     same = of_seeds(lambda model, seed: (1, 800))
     ranking, _, _ = rank_models(same, ACCURACY, Blocks(**SEEDS))
     assert ranking.kind == "seeds"
-    parts = [np.random.default_rng(fold).permutation(np.arange(100) % 3) for fold in range(6)]  # as if stratified
+    # as if stratified
+    parts = [np.random.default_rng(fold).permutation(np.arange(100) % 3) for fold in range(6)]
     runs = [
         candidate(evaluate(part, np.roll(part, shift)), f"{model}{fold}", model=model, part=fold)
         for shift, model in enumerate("AB")
@@ -212,9 +248,21 @@ def test_the_rows_tell_the_kind():
             "auto",
             "as folds do; the same",
         ),
-        (lambda model, seed: (seed // 3, 800), "seeds", "block_kind='seeds' needs the same rows in all blocks; the"),
-        (lambda model, seed: (seed, 800), "seeds", "block_kind='seeds' needs the same rows in all blocks; the"),
-        (lambda model, seed: (1, 800), "folds", "block_kind='folds' needs rows of their own in all blocks"),
+        (
+            lambda model, seed: (seed // 3, 800),
+            "seeds",
+            "block_kind='seeds' needs the same rows in all blocks; the",
+        ),
+        (
+            lambda model, seed: (seed, 800),
+            "seeds",
+            "block_kind='seeds' needs the same rows in all blocks; the",
+        ),
+        (
+            lambda model, seed: (1, 800),
+            "folds",
+            "block_kind='folds' needs rows of their own in all blocks",
+        ),
     ],
 )
 def test_a_kind_that_the_rows_contradict_is_refused(rows, kind, said):
@@ -238,7 +286,12 @@ def test_several_data_sets_are_refused():
 def test_row_ids_tell_rows_of_the_same_labels_apart():
     y = np.arange(100) % 2
     runs = [
-        candidate(evaluate(y, np.roll(y, shift), row_ids=np.arange(100) + 100 * part), model, model=model, part=part)
+        candidate(
+            evaluate(y, np.roll(y, shift), row_ids=np.arange(100) + 100 * part),
+            model,
+            model=model,
+            part=part,
+        )
         for shift, model in enumerate("AB")
         for part in range(3)
     ]
@@ -254,7 +307,9 @@ def test_a_block_of_classes_in_another_order_is_one_block():
     runs = {}
     for place, model in enumerate("AB"):
         for seed in range(3):
-            predicted = np.where(np.random.default_rng(10 * place + seed).random(200) < 0.7, y, (y + 1) % 3)
+            predicted = np.where(
+                np.random.default_rng(10 * place + seed).random(200) < 0.7, y, (y + 1) % 3
+            )
             labels = order if (model, seed) == ("B", 1) else np.arange(3)
             runs[model, seed] = evaluate(y, predicted, labels=labels.tolist())
     given = in_one_order({f"{model}{seed}": one for (model, seed), one in runs.items()})
@@ -275,7 +330,11 @@ def test_a_missing_block_is_left_out_of_the_tests():
 @pytest.mark.parametrize(
     ("blocks", "criterion", "words"),
     [
-        (Blocks("params.fold"), Criterion.of(["multiclass/accuracy", "multiclass/f1_macro"]), "must be one metric"),
+        (
+            Blocks("params.fold"),
+            Criterion.of(["multiclass/accuracy", "multiclass/f1_macro"]),
+            "must be one metric",
+        ),
         (
             Blocks("params.fold", model="params.nothing"),
             ACCURACY,
@@ -314,7 +373,9 @@ def test_a_small_spread_of_the_folds_gives_no_surer_answer_than_their_rows():
     errors = []
     for fold in range(4):
         a, b = (run.evaluation for run in runs[2 * fold : 2 * fold + 2])
-        gap = (b.rows.predicted == b.rows.actual).astype(float) - (a.rows.predicted == a.rows.actual)
+        gap = (b.rows.predicted == b.rows.actual).astype(float) - (
+            a.rows.predicted == a.rows.actual
+        )
         errors.append(gap.std() / np.sqrt(len(gap)))
     rows = np.sqrt(np.square(errors).sum()) / 4
     assert second.standard_error == pytest.approx(rows)
@@ -322,18 +383,28 @@ def test_a_small_spread_of_the_folds_gives_no_surer_answer_than_their_rows():
     assert second.pvalue > 0.05
     assert second.tied
     assert second.difference_low < 0 < second.difference_high
-    assert any("by the spread of the folds and by the sampling error of their test rows" in note for note in notes)
+    assert any(
+        "by the spread of the folds and by the sampling error of their test rows" in note
+        for note in notes
+    )
 
 
 def test_repeated_folds_know_their_rows_no_better_than_one_pass():
     """Ten passes over the same rows are not ten times as many rows."""
     once = folds_with_equal_gaps()
     twice = once + [
-        replace(run, run=replace(run.run, params=run.run.params | {"fold": str(int(run.run.params["fold"]) + 4)}))
+        replace(
+            run,
+            run=replace(
+                run.run, params=run.run.params | {"fold": str(int(run.run.params["fold"]) + 4)}
+            ),
+        )
         for run in once
     ]
     found = [
-        rank_models(runs, ACCURACY, Blocks("params.fold", "params.model", test_train_ratio=1 / 3))[0].models[1]
+        rank_models(runs, ACCURACY, Blocks("params.fold", "params.model", test_train_ratio=1 / 3))[
+            0
+        ].models[1]
         for runs in (once, twice)
     ]
     assert found[1].standard_error == pytest.approx(found[0].standard_error)
@@ -363,9 +434,13 @@ def test_folds_of_equal_models_are_told_apart_no_more_often_than_the_level_says(
 def test_the_interval_that_is_shown_agrees_with_the_p_that_decides(shift):
     rng = np.random.default_rng(3)
     for _ in range(6):
-        hits = {f"m{k}": [int(h) for h in rng.integers(60 + 4 * k, 72 + 4 * k, 5)] for k in range(4)}
+        hits = {
+            f"m{k}": [int(h) for h in rng.integers(60 + 4 * k, 72 + 4 * k, 5)] for k in range(4)
+        }
         kind = "folds" if shift else "seeds"
-        ranking, _, _ = rank_models(table(hits, shift=shift), ACCURACY, Blocks("params.fold", "params.model", kind))
+        ranking, _, _ = rank_models(
+            table(hits, shift=shift), ACCURACY, Blocks("params.fold", "params.model", kind)
+        )
         for model in ranking.models[1:]:
             assert model.tied == (model.p_holm > 0.05)
             if model.tied:
@@ -374,7 +449,10 @@ def test_the_interval_that_is_shown_agrees_with_the_p_that_decides(shift):
 
 def test_models_over_blocks_are_held_against_the_constant_answer_of_each_block():
     runs = []
-    for model, rights in {"forest": [70, 74, 68, 71, 75, 72], "linear": [60, 62, 61, 59, 64, 60]}.items():
+    for model, rights in {
+        "forest": [70, 74, 68, 71, 75, 72],
+        "linear": [60, 62, 61, 59, 64, 60],
+    }.items():
         for fold, right in enumerate(rights):
             y = np.array([0] * (68 + fold % 3) + [1] * (32 - fold % 3))
             predicted = np.where(np.random.default_rng(fold).permutation(100) < right, y, 1 - y)
@@ -397,13 +475,18 @@ def test_models_over_blocks_are_held_against_the_constant_answer_of_each_block()
 
 def test_a_constant_correlation_over_seeds_is_guessing_with_the_error_of_the_rows():
     ranking, *_ = rank_models(
-        table(HITS, shift=False), Criterion.of("multiclass/matthews_corrcoef"), Blocks("params.fold")
+        table(HITS, shift=False),
+        Criterion.of("multiclass/matthews_corrcoef"),
+        Blocks("params.fold"),
     )
     (constant,) = ranking.constants
     assert ranking.kind == "seeds"
     assert constant.guessed
     assert constant.difference == pytest.approx(ranking.leader.mean)
-    rows = np.mean([run.evaluation.influence("multiclass/matthews_corrcoef") for run in ranking.leader.runs], axis=0)
+    rows = np.mean(
+        [run.evaluation.influence("multiclass/matthews_corrcoef") for run in ranking.leader.runs],
+        axis=0,
+    )
     assert constant.standard_error >= np.sqrt(rows @ rows) / 100
     assert constant.shown_better
 

@@ -17,7 +17,16 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cmtrack import Costs, Grouping, Metric, compare, evaluate, evaluate_families, log_evaluation, removed
+from cmtrack import (
+    Costs,
+    Grouping,
+    Metric,
+    compare,
+    evaluate,
+    evaluate_families,
+    log_evaluation,
+    removed,
+)
 from cmtrack.cli import main
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.spec import CompareSpec
@@ -67,7 +76,8 @@ def world(tmp_path_factory, undrawn):
         for seed, (name, skill) in enumerate((SKILLS | {"bad": -1.0}).items()):
             with mlflow.start_run(run_name=name) as run:
                 mlflow.log_params(
-                    {"skill": skill, "depth": 10 - seed, "same": 1} | ({"only": "x"} if seed == 1 else {})
+                    {"skill": skill, "depth": 10 - seed, "same": 1}
+                    | ({"only": "x"} if seed == 1 else {})
                 )
                 log_evaluation(Y, y_prob=random_probabilities(Y, 3, skill, seed), strict=True)
             ids[name] = run.info.run_id
@@ -79,7 +89,10 @@ def world(tmp_path_factory, undrawn):
 def stored(world):
     with quiet(), tracking_store(world[0]):
         return compare(
-            experiment_names=["digits"], require=f"{ACCURACY} >= 0.2", tie_breakers="params.depth", margin=0.3
+            experiment_names=["digits"],
+            require=f"{ACCURACY} >= 0.2",
+            tie_breakers="params.depth",
+            margin=0.3,
         )
 
 
@@ -111,7 +124,9 @@ def test_the_record_says_by_whom_when_and_from_what(stored, world):
 
 def test_page_markdown_and_json_say_the_same_record(stored):
     page = context(stored, None, {})["record"]
-    assert {line["name"]: line["text"] for line in page["lines"]} == stored.to_dict()["record"]["lines"]
+    assert {line["name"]: line["text"] for line in page["lines"]} == stored.to_dict()["record"][
+        "lines"
+    ]
     assert page["params"]["heads"] == ["Run", "skill", "depth", "only"]
     cells = {row["name"]: row["cells"] for row in page["params"]["rows"]}
     assert cells["strong"] == ["2.2", "10", "–"]
@@ -126,7 +141,12 @@ def test_runs_of_a_server_are_linked_and_no_password_is_shown(stored):
     uri = "https://me:secret@tracking.example/team/"
     ranking = stored.rankings[0]
     of_server = tuple(
-        replace(run, run=replace(run.run, tracking_uri=uri, model_size=3_400_000, start_time=1000, end_time=126_000))
+        replace(
+            run,
+            run=replace(
+                run.run, tracking_uri=uri, model_size=3_400_000, start_time=1000, end_time=126_000
+            ),
+        )
         for run in ranking.runs
     )
     comparison = replace(stored, rankings=(replace(ranking, runs=of_server),), failed=())
@@ -163,7 +183,12 @@ def test_the_same_comparison_gives_the_same_bytes(runs, tmp_path):
 
 
 def of_groups():
-    options = {"rank_by": "cost/mean", "grouping": GROUPS, "positive": "low", "costs": Costs({(0, 2): 5})}
+    options = {
+        "rank_by": "cost/mean",
+        "grouping": GROUPS,
+        "positive": "low",
+        "costs": Costs({(0, 2): 5}),
+    }
     return compare(made(), **options, confidence_level=0.9, require="cost/mean <= 2", seed=5)
 
 
@@ -174,7 +199,8 @@ def of_baseline():
 def of_two_data_sets():
     other = np.roll(Y, 7)
     return compare(
-        made() | {"elsewhere": evaluate(other, y_prob=random_probabilities(other, 3, 2.0, 9))}, rank_by=ACCURACY
+        made() | {"elsewhere": evaluate(other, y_prob=random_probabilities(other, 3, 2.0, 9))},
+        rank_by=ACCURACY,
     )
 
 
@@ -182,11 +208,15 @@ def of_families():
     truth = [{"a1"}, {"a2", "b1"}, {"b2"}] * 12
     found = [{"a1"}, {"a1", "b1"}, {"b1"}] * 12
     named = {"a": found, "b": truth[1:] + found[:1]}
-    return compare({name: evaluate_families(truth, one, lambda code: code[0]) for name, one in named.items()})
+    return compare(
+        {name: evaluate_families(truth, one, lambda code: code[0]) for name, one in named.items()}
+    )
 
 
 def of_clusters():
-    return compare(made(groups=np.arange(N) // 4, sample_weight=np.linspace(0.5, 1.5, N)), rank_by=ACCURACY)
+    return compare(
+        made(groups=np.arange(N) // 4, sample_weight=np.linspace(0.5, 1.5, N)), rank_by=ACCURACY
+    )
 
 
 MADE = {
@@ -208,7 +238,8 @@ def test_every_number_of_a_bundle_is_recomputed(name, tmp_path):
     found = bundle.verify(MADE[name]().bundle(tmp_path / "review.zip"))
     assert found.problems == ()
     assert found.not_recomputed == ()
-    assert found.numbers >= {"no-run-passes": 5, "one": 5, "front": 30}.get(name, 40)  # a front has no p-values
+    # a front has no p-values
+    assert found.numbers >= {"no-run-passes": 5, "one": 5, "front": 30}.get(name, 40)
 
 
 def test_runs_of_a_store_are_recomputed_and_what_is_only_stated_is_said(stored, tmp_path):
@@ -223,7 +254,10 @@ def test_runs_of_a_store_are_recomputed_and_what_is_only_stated_is_said(stored, 
         "statements on 1 run that was left out",
     )
     about = json.loads(zipfile.ZipFile(path).read("runs.json"))
-    assert {name for one in about["judged"] for name in one["run"]["tags"]} <= {"mlflow.runName", "mlflow.user"}
+    assert {name for one in about["judged"] for name in one["run"]["tags"]} <= {
+        "mlflow.runName",
+        "mlflow.user",
+    }
     assert {one["run"]["artifact_uri"] for one in about["judged"]} == {""}
 
 
@@ -236,7 +270,9 @@ def test_models_over_repeated_runs_are_recomputed(store, tmp_path, by):
         for k, (model, skill) in enumerate({"forest": 1.5, "network": 1.4, "weak": 0.2}.items()):
             with mlflow.start_run():
                 mlflow.log_params({"model": model, by: block})
-                log_evaluation(y, y_prob=random_probabilities(y, 3, skill, 10 * block + k), strict=True)
+                log_evaluation(
+                    y, y_prob=random_probabilities(y, 3, skill, 10 * block + k), strict=True
+                )
     given = {"block": f"params.{by}", "model": "params.model", "require": f"{ACCURACY} >= 0.5"}
     comparison = compare(experiment_names=["e"], **given)
     assert comparison.repeated is not None
@@ -250,12 +286,17 @@ def test_models_over_repeated_runs_are_recomputed(store, tmp_path, by):
 
 def test_without_rows_values_are_recomputed_and_differences_are_said_not_to_be(runs, tmp_path):
     comparison = compare(runs)
-    with_rows, without = comparison.bundle(tmp_path / "a.zip"), comparison.bundle(tmp_path / "b.zip", rows=False)
+    with_rows, without = (
+        comparison.bundle(tmp_path / "a.zip"),
+        comparison.bundle(tmp_path / "b.zip", rows=False),
+    )
     assert bundle.sizes(with_rows)[1] > 1000
     assert bundle.sizes(without)[1] == 0
     found = bundle.verify(without)
     assert found.problems == ()
-    assert found.not_recomputed == ("differences, p-values and standings: the rows that they need were left out",)
+    assert found.not_recomputed == (
+        "differences, p-values and standings: the rows that they need were left out",
+    )
     assert (found.outcome, found.passed) == (bundle.Outcome.STATISTICS_ONLY, False)
     assert 0 < found.numbers < bundle.verify(with_rows).numbers
     forged(without, "review.json", lambda data: data["rankings"][0]["runs"][1].update(low=0.5))
@@ -269,13 +310,17 @@ def test_own_metrics_and_rows_segments_are_said_not_to_be_recomputed(tmp_path):
         own = compare(made(extra_metrics=[cost]), rank_by="custom/own")
         found = bundle.verify(own.bundle(tmp_path / "own.zip"))
     assert found.problems == ()
-    assert found.not_recomputed == ("differences in custom/own, which need its function: a bundle holds none",)
+    assert found.not_recomputed == (
+        "differences in custom/own, which need its function: a bundle holds none",
+    )
     segments = {"segments": {"half": np.arange(N) % 2}}
     comparison = compare(made(**segments), segments="half")
     assert all(pair.paired for pair in comparison.segments)
     found = bundle.verify(comparison.bundle(tmp_path / "segments.zip"))
     assert found.problems == ()
-    assert found.not_recomputed == ("differences by half: a bundle does not hold each row's segment",)
+    assert found.not_recomputed == (
+        "differences by half: a bundle does not hold each row's segment",
+    )
 
 
 def test_a_rule_file_goes_along_byte_for_byte(runs, tmp_path):
@@ -307,7 +352,11 @@ def test_a_page_with_its_figures_is_verified(runs, tmp_path):
 def test_a_bundle_of_the_first_schema_is_read():
     """It was written when schema 1 was: another version may word and compute things otherwise, but must read it."""
     found = bundle.verify(TESTS / "golden" / "bundle-1.zip")
-    assert not [problem for problem in found.problems if "cannot be computed" in problem or "changed" in problem]
+    assert not [
+        problem
+        for problem in found.problems
+        if "cannot be computed" in problem or "changed" in problem
+    ]
     assert found.files == 9
     assert found.made_with == "0.1.0 (golden)"
 
@@ -352,9 +401,15 @@ ROWS = "runs/0001/cmtrack_predictions.parquet"
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda f: f.update({ROWS: f[ROWS][:-5] + b"x" + f[ROWS][-4:]}), f"{ROWS} was changed: its SHA-256"),
+        (
+            lambda f: f.update({ROWS: f[ROWS][:-5] + b"x" + f[ROWS][-4:]}),
+            f"{ROWS} was changed: its SHA-256",
+        ),
         (lambda f: f.update({"review.md": f["review.md"] + b" "}), "review.md was changed"),
-        (lambda f: f.pop("runs/0002/cmtrack_evaluation.json"), "runs/0002/cmtrack_evaluation.json is missing"),
+        (
+            lambda f: f.pop("runs/0002/cmtrack_evaluation.json"),
+            "runs/0002/cmtrack_evaluation.json is missing",
+        ),
         (lambda f: f.pop("review.html"), "review.html is missing"),
         (lambda f: f.update({"runs/0009/more.json": b"{}"}), "runs/0009/more.json was added"),
     ],
@@ -370,23 +425,67 @@ def test_a_changed_file_is_named(path, change, says):
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
-        ("review.json", lambda d: d["rankings"][0]["runs"][0].update(value=0.99), "rankings[0].runs[0].value is 0.99"),
-        ("review.json", lambda d: d["rankings"][0]["runs"][2].update(tied=True), "rankings[0].runs[2].tied is True"),
-        ("review.json", lambda d: d["rankings"][0]["runs"].pop(), "rankings[0].runs has 2 entries, recomputed 3"),
+        (
+            "review.json",
+            lambda d: d["rankings"][0]["runs"][0].update(value=0.99),
+            "rankings[0].runs[0].value is 0.99",
+        ),
+        (
+            "review.json",
+            lambda d: d["rankings"][0]["runs"][2].update(tied=True),
+            "rankings[0].runs[2].tied is True",
+        ),
+        (
+            "review.json",
+            lambda d: d["rankings"][0]["runs"].pop(),
+            "rankings[0].runs has 2 entries, recomputed 3",
+        ),
         ("review.json", lambda d: d["summary"].append("Take it."), "summary has"),
         ("review.json", lambda d: d.pop("rankings"), "rankings is None, recomputed"),
-        ("review.json", lambda d: d["record"].update(author="someone else"), "record.author reads 'someone else'"),
-        ("review.json", lambda d: d.update(approved="yes"), "review.json holds 'approved', which no bundle has"),
-        ("runs.json", lambda d: d.update(approved="yes"), "runs.json holds 'approved', which no bundle has"),
+        (
+            "review.json",
+            lambda d: d["record"].update(author="someone else"),
+            "record.author reads 'someone else'",
+        ),
+        (
+            "review.json",
+            lambda d: d.update(approved="yes"),
+            "review.json holds 'approved', which no bundle has",
+        ),
+        (
+            "runs.json",
+            lambda d: d.update(approved="yes"),
+            "runs.json holds 'approved', which no bundle has",
+        ),
         ("runs.json", lambda d: d["judged"][0]["run"].update(name="x"), "reads"),
-        ("runs.json", lambda d: d["criterion"].update(metrics=[ACCURACY]), "rankings[0].runs[0].value is"),
+        (
+            "runs.json",
+            lambda d: d["criterion"].update(metrics=[ACCURACY]),
+            "rankings[0].runs[0].value is",
+        ),
         ("runs.json", lambda d: d["judged"].pop(), "rankings[0].runs has 3 entries, recomputed 2"),
-        ("runs.json", lambda d: d["judged"][0]["run"].update(start_time="x"), "start_time must be a int, got 'x'"),
-        ("rule.yaml", lambda t: t + "confidence_level: 0.5\n", "confidence_level is 0.95, recomputed 0.5"),
-        ("rule.yaml", lambda t: t + "rank_by: class/1/recall\n", "rule.yaml ranks by class/1/recall, the review by"),
-        ("rule.yaml", lambda _: "- a", "cannot be computed from the bundle: rule.yaml: a rule file must map"),
+        (
+            "runs.json",
+            lambda d: d["judged"][0]["run"].update(start_time="x"),
+            "start_time must be a int, got 'x'",
+        ),
+        (
+            "rule.yaml",
+            lambda t: t + "confidence_level: 0.5\n",
+            "confidence_level is 0.95, recomputed 0.5",
+        ),
+        (
+            "rule.yaml",
+            lambda t: t + "rank_by: class/1/recall\n",
+            "rule.yaml ranks by class/1/recall, the review by",
+        ),
+        (
+            "rule.yaml",
+            lambda _: "- a",
+            "cannot be computed from the bundle: rule.yaml: a rule file must map",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_number_that_is_not_computed_from_the_bundle_is_named(path, name, change, says):
     found = bundle.verify(forged(path, name, change))
     assert not found.passed
@@ -400,7 +499,10 @@ def test_the_fresh_page_is_the_one_to_read(path):
     fresh = path.with_suffix(".verified.html")
     assert run.exit_code == 0, run.output
     assert f"The page in the bundle was not checked; read {fresh}" in " ".join(run.stdout.split())
-    assert "Only stated: names, users, times and params of the runs, author, date, title and notes." in run.stdout
+    assert (
+        "Only stated: names, users, times and params of the runs, author, date, title and notes."
+        in run.stdout
+    )
     assert fresh.read_text(encoding="utf-8") == genuine
 
 
@@ -420,7 +522,8 @@ def test_a_key_that_is_given_twice_is_a_change(path, name):
 
 
 def test_no_pattern_reads_the_page_of_a_bundle(path):
-    forged(path, "review.html", lambda page: page + "1" * 200_000 + "<svg " * 20_000)  # quadratic time takes minutes
+    # quadratic time takes minutes
+    forged(path, "review.html", lambda page: page + "1" * 200_000 + "<svg " * 20_000)
     assert bundle.verify(path).passed
 
 
@@ -437,7 +540,9 @@ def test_a_page_of_another_version_is_not_verified_and_can_be_made_anew(path, tm
 
     found = bundle.verify(rewritten(path, older))
     assert found.outcome is bundle.Outcome.STATISTICS_ONLY
-    assert found.not_recomputed == ("the review of cmtrack 0.1.9, which may word and compute it differently",)
+    assert found.not_recomputed == (
+        "the review of cmtrack 0.1.9, which may word and compute it differently",
+    )
     run = CliRunner().invoke(main, ["verify", str(path), "--output", str(tmp_path / "anew.html")])
     assert run.exit_code == 3
     assert run.stdout.startswith("review.zip: statistics only: the review was not verified.")
@@ -474,7 +579,10 @@ def test_a_bundle_over_data_sets_ends_with_3():
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("weights", removed.INSTEAD[removed.WEIGHTS]), ("front", "review.json holds p-values of a Pareto front")],
+    [
+        ("weights", removed.INSTEAD[removed.WEIGHTS]),
+        ("front", "review.json holds p-values of a Pareto front"),
+    ],
 )
 def test_a_bundle_of_a_weighted_sum_or_of_a_tested_front_ends_with_3(name, why):
     path = TESTS / "golden" / "removed" / f"{name}.zip"
@@ -512,11 +620,17 @@ def test_a_rule_with_a_removed_option_ends_with_3(path, monkeypatch):
     assert found.removed == ("rule.yaml: cmtrack 0.3 no longer has compare(luck=): use seed=",)
     run = CliRunner().invoke(main, ["verify", str(path)])
     assert run.exit_code == 3
-    assert run.stdout.startswith(f"review.zip: {FAREWELL}.\n  rule.yaml: cmtrack 0.3 no longer has compare(luck=)")
+    assert run.stdout.startswith(
+        f"review.zip: {FAREWELL}.\n  rule.yaml: cmtrack 0.3 no longer has compare(luck=)"
+    )
     assert "Made with cmtrack 0.1.9" in run.stdout
     assert "files are as in the manifest; no number was recomputed." in run.stdout
     answer = json.loads(CliRunner().invoke(main, ["verify", str(path), "--json"]).stdout)
-    assert (answer["outcome"], answer["made_with"], answer["removed"]) == ("removed", "0.1.9", list(found.removed))
+    assert (answer["outcome"], answer["made_with"], answer["removed"]) == (
+        "removed",
+        "0.1.9",
+        list(found.removed),
+    )
 
 
 def test_a_removed_value_of_an_option_ends_with_3(path, monkeypatch):
@@ -530,7 +644,9 @@ def test_a_removed_value_of_an_option_ends_with_3(path, monkeypatch):
 
 
 def test_keys_of_a_removed_feature_are_listed_once(path, monkeypatch):
-    monkeypatch.setattr(bundle, "STORED", frozenset({"luck", "rankings.runs.luck", "rankings.omens"}))
+    monkeypatch.setattr(
+        bundle, "STORED", frozenset({"luck", "rankings.runs.luck", "rankings.omens"})
+    )
     data = json.loads(zipfile.ZipFile(path).read("review.json"))
     data["luck"] = 0.5
     for ranking in data["rankings"]:
@@ -541,7 +657,9 @@ def test_keys_of_a_removed_feature_are_listed_once(path, monkeypatch):
     found = bundle.verify(path)
     assert found.removed == ("review.json holds rankings.runs.luck", "review.json holds luck")
     assert found.outcome is bundle.Outcome.REMOVED
-    assert found.not_recomputed == ("the review of cmtrack 0.1.9, which may word and compute it differently",)
+    assert found.not_recomputed == (
+        "the review of cmtrack 0.1.9, which may word and compute it differently",
+    )
     run = CliRunner().invoke(main, ["verify", str(path)])
     assert run.exit_code == 3
     assert path.with_suffix(".verified.html").exists()
@@ -552,16 +670,22 @@ def test_a_removed_option_at_its_default_says_nothing(path, monkeypatch):
     genuine = zipfile.ZipFile(path).read("review.html").decode()
     data = json.loads(zipfile.ZipFile(path).read("review.json"))
     data["how"]["luck"] = 0.01
-    found = bundle.verify(rewritten(path, of_version("0.1.9", **{"review.json": json.dumps(data).encode()})))
+    found = bundle.verify(
+        rewritten(path, of_version("0.1.9", **{"review.json": json.dumps(data).encode()}))
+    )
     assert found.removed == ()
-    assert found.not_recomputed == ("the review of cmtrack 0.1.9, which may word and compute it differently",)
+    assert found.not_recomputed == (
+        "the review of cmtrack 0.1.9, which may word and compute it differently",
+    )
     assert found.page == genuine
 
 
 @pytest.mark.parametrize("number", ["0.1.9", "99.0"])
 def test_an_unknown_key_of_an_older_version_is_a_change(path, number):
     data = json.loads(zipfile.ZipFile(path).read("review.json")) | {"approved": "yes"}
-    found = bundle.verify(rewritten(path, of_version(number, **{"review.json": json.dumps(data).encode()})))
+    found = bundle.verify(
+        rewritten(path, of_version(number, **{"review.json": json.dumps(data).encode()}))
+    )
     if number == "99.0":  # a newer version may have added a key
         assert found.outcome is bundle.Outcome.STATISTICS_ONLY
     else:
@@ -578,7 +702,10 @@ def test_pvalues_without_the_rows_they_come_from_are_not_verified(path):
             del files[f"{one['folder']}/cmtrack_predictions.parquet"]
         for run in data["rankings"][0]["runs"]:
             run["p_set"] = 1e-9
-        files["runs.json"], files["review.json"] = json.dumps(about).encode(), json.dumps(data).encode()
+        files["runs.json"], files["review.json"] = (
+            json.dumps(about).encode(),
+            json.dumps(data).encode(),
+        )
         manifest = json.loads(files["manifest.json"])
         manifest["files"] = {
             name: {"sha256": hashlib.sha256(content).hexdigest()}
@@ -591,7 +718,9 @@ def test_pvalues_without_the_rows_they_come_from_are_not_verified(path):
     assert bundle.verify(path).outcome is bundle.Outcome.STATISTICS_ONLY
     run = CliRunner().invoke(main, ["verify", str(path), "--output", "anew.html"])
     assert run.exit_code == 2
-    assert "no page can be made: differences, p-values and standings" in " ".join(run.output.split())
+    assert "no page can be made: differences, p-values and standings" in " ".join(
+        run.output.split()
+    )
     run = CliRunner().invoke(main, ["verify", str(path), "--json"])
     assert (run.exit_code, json.loads(run.stdout)["outcome"]) == (3, "statistics_only")
 
@@ -623,17 +752,29 @@ UNSAFE = {
     "climbs": (archive_of(("../evil", b"x")), "plain files in plain folders, got '../evil'"),
     "absolute": (archive_of(("/etc/passwd", b"x")), "plain files in plain folders"),
     "windows": (archive_of(("runs\\\\..\\\\evil", b"x")), "plain files in plain folders"),
-    "link": (archive_of((link(), b"/etc/passwd")), "plain files in plain folders, got 'review.html'"),
+    "link": (
+        archive_of((link(), b"/etc/passwd")),
+        "plain files in plain folders, got 'review.html'",
+    ),
     "twice": (archive_of(("a", b"x"), ("a", b"y")), "must hold each file once, got 'a' twice"),
     "bomb": (archive_of(("a", bytes(3 << 20))), "must have at most 1 MB together"),
-    "many": (archive_of(*((f"f{k}", b"") for k in range(60))), "must hold at most 50 files, got 60"),
+    "many": (
+        archive_of(*((f"f{k}", b"") for k in range(60))),
+        "must hold at most 50 files, got 60",
+    ),
     "cut": (archive_of(("a", b"x" * 999))[:-30], "the archive is damaged"),
     "text": (b"no archive", "the archive is damaged"),
     "foreign": (archive_of(("a", b"x")), "it holds no manifest.json"),
-    "newer": (archive_of(("manifest.json", b'{"schema": 9}')), "has schema 9, this version of cmtrack reads up to 1"),
+    "newer": (
+        archive_of(("manifest.json", b'{"schema": 9}')),
+        "has schema 9, this version of cmtrack reads up to 1",
+    ),
     "list": (archive_of(("manifest.json", b"[]")), "manifest.json must hold a mapping"),
     "deep": (archive_of(("manifest.json", b"[" * 100_000)), "no bundle of cmtrack"),
-    "rule": (archive_of(("manifest.json", b'{"schema": 1, "rule": 3}')), "rule must hold file and given"),
+    "rule": (
+        archive_of(("manifest.json", b'{"schema": 1, "rule": 3}')),
+        "rule must hold file and given",
+    ),
 }
 
 
@@ -663,7 +804,9 @@ def test_a_small_archive_does_not_become_a_large_one(tmp_path, monkeypatch):
 
 def test_a_size_that_is_lied_about_unpacks_no_more_than_allowed(tmp_path, monkeypatch):
     content = bytearray(archive_of(("a", bytes(3 << 20))))
-    for place in (m.start() for m in re.finditer(re.escape((3 << 20).to_bytes(4, "little")), bytes(content))):
+    for place in (
+        m.start() for m in re.finditer(re.escape((3 << 20).to_bytes(4, "little")), bytes(content))
+    ):
         content[place : place + 4] = (100).to_bytes(4, "little")
     monkeypatch.setattr(bundle, "MAX_BYTES", 1 << 20)
     path = tmp_path / "review.zip"
@@ -714,7 +857,9 @@ def test_a_gate_by_a_rule_file(world, tmp_path, monkeypatch):
     run = CliRunner().invoke(main, [*gate, ids["weak"], "--require", f"{ACCURACY} >= 0.1"])
     assert run.exit_code == 2
     assert "a rule file is the whole rule" in " ".join(run.output.split())
-    (tmp_path / "agreed.yaml").write_text(f"require: {ACCURACY}.difference.low >= -0.3\nagainst: {world[1]['fair']}\n")
+    (tmp_path / "agreed.yaml").write_text(
+        f"require: {ACCURACY}.difference.low >= -0.3\nagainst: {world[1]['fair']}\n"
+    )
     assert CliRunner().invoke(main, [*gate, ids["strong"]]).exit_code == 0
     assert CliRunner().invoke(main, [*gate, ids["weak"]]).exit_code == 1
     (tmp_path / "agreed.yaml").write_text("block: params.fold\n")
@@ -755,7 +900,9 @@ def test_a_beginning_that_several_ids_have_is_an_error_that_lists_them(world, mo
 
     several = [Run(run_id, name) for name, run_id in ids.items()]
     monkeypatch.setattr(listing, "search", lambda *_, **__: several)
-    with pytest.raises(ValueError, match="several runs have an id that begins with '0123abcd'") as error:
+    with pytest.raises(
+        ValueError, match="several runs have an id that begins with '0123abcd'"
+    ) as error:
         compare(["0123abcd"], tracking_uri=uri)
     assert all(f"{run_id} ({name})" in str(error.value) for name, run_id in ids.items())
 

@@ -13,7 +13,15 @@ import pytest
 
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, evaluate_families
-from cmtrack.comparison import CompareOptions, NotJudged, Outcome, Reason, RunComparison, judge, randomization_test
+from cmtrack.comparison import (
+    CompareOptions,
+    NotJudged,
+    Outcome,
+    Reason,
+    RunComparison,
+    judge,
+    randomization_test,
+)
 from cmtrack.comparison.comparability import Traits, split, unpaired_among, why_apart, why_unpaired
 from cmtrack.report.review.narrative import decision
 from cmtrack.report.review.report import html, markdown
@@ -57,8 +65,20 @@ CASES = {
     "other rows": (made(), made((Y + 1) % 4), NOTHING, Reason.DATA, Reason.OTHER_ROWS),
     "other order": (made(), OTHER_ORDER, NOTHING, Reason.DATA, Reason.OTHER_ROWS),
     "other classes": (made(), made(labels=range(5)), NOTHING, Reason.LABELS, Reason.OTHER_CLASSES),
-    "classes in another order": (made(), made(labels=[3, 2, 1, 0]), NOTHING, None, Reason.LABEL_ORDER),
-    "other grouping, read": (made(grouping=TWO), made(grouping=ODD), GROUPING, Reason.GROUPING, None),
+    "classes in another order": (
+        made(),
+        made(labels=[3, 2, 1, 0]),
+        NOTHING,
+        None,
+        Reason.LABEL_ORDER,
+    ),
+    "other grouping, read": (
+        made(grouping=TWO),
+        made(grouping=ODD),
+        GROUPING,
+        Reason.GROUPING,
+        None,
+    ),
     "other grouping, not read": (made(grouping=TWO), made(grouping=ODD), NOTHING, None, None),
     "a grouping and none, read": (made(grouping=TWO), made(), GROUPING, Reason.GROUPING, None),
     "other positive group, read": (
@@ -78,7 +98,13 @@ CASES = {
     "other costs": (made(costs={(0, 1): 2}), made(costs={(0, 1): 3}), COSTS, Reason.COSTS, None),
     "costs on one side": (made(costs={(0, 1): 2}), made(), COSTS, Reason.COSTS, None),
     "other costs, not read": (made(costs={(0, 1): 2}), made(), NOTHING, None, None),
-    "other weight": (made(), made(sample_weight=WEIGHTS), NOTHING, Reason.WEIGHT, Reason.SAMPLE_WEIGHTS),
+    "other weight": (
+        made(),
+        made(sample_weight=WEIGHTS),
+        NOTHING,
+        Reason.WEIGHT,
+        Reason.SAMPLE_WEIGHTS,
+    ),
     "weights of the same sum": (
         made(sample_weight=WEIGHTS),
         made(sample_weight=WEIGHTS[::-1]),
@@ -87,13 +113,43 @@ CASES = {
         Reason.SAMPLE_WEIGHTS,
     ),
     "row ids on one side": (made(), made(row_ids=IDS), NOTHING, None, None),
-    "other row ids": (made(row_ids=IDS), made(row_ids=OTHER_IDS), NOTHING, Reason.DATA, Reason.OTHER_IDS),
-    "row ids of other labels": (made(row_ids=IDS), made(row_ids=IDS[::-1]), NOTHING, None, Reason.RELABELLED),
+    "other row ids": (
+        made(row_ids=IDS),
+        made(row_ids=OTHER_IDS),
+        NOTHING,
+        Reason.DATA,
+        Reason.OTHER_IDS,
+    ),
+    "row ids of other labels": (
+        made(row_ids=IDS),
+        made(row_ids=IDS[::-1]),
+        NOTHING,
+        None,
+        Reason.RELABELLED,
+    ),
     "a table and an array": (of_table(made()), made(), NOTHING, None, Reason.OTHER_ROWS),
-    "a table and an array in another order": (of_table(made()), OTHER_ORDER, NOTHING, None, Reason.OTHER_ROWS),
-    "a table of other rows": (of_table(made((Y + (Y == 0)) % 4)), made(), NOTHING, Reason.DATA, Reason.OTHER_ROWS),
+    "a table and an array in another order": (
+        of_table(made()),
+        OTHER_ORDER,
+        NOTHING,
+        None,
+        Reason.OTHER_ROWS,
+    ),
+    "a table of other rows": (
+        of_table(made((Y + (Y == 0)) % 4)),
+        made(),
+        NOTHING,
+        Reason.DATA,
+        Reason.OTHER_ROWS,
+    ),
     "no rows here": (replace(made(), rows=None), made(), NOTHING, None, Reason.FIRST_WITHOUT_ROWS),
-    "no rows there": (made(), replace(made(), rows=None), NOTHING, None, Reason.SECOND_WITHOUT_ROWS),
+    "no rows there": (
+        made(),
+        replace(made(), rows=None),
+        NOTHING,
+        None,
+        Reason.SECOND_WITHOUT_ROWS,
+    ),
 }
 
 
@@ -112,7 +168,8 @@ def test_compare_and_the_short_list_ask_the_same_function(name):
     first, second, read, apart, _ = CASES[name]
     comparison = compare({"a": first, "b": second}, rank_by="multiclass/accuracy")
     assert isinstance(comparison, RunComparison)
-    assert len(comparison.rankings) == (1 if apart is None or read else 2)  # accuracy reads labels only
+    # accuracy reads labels only
+    assert len(comparison.rankings) == (1 if apart is None or read else 2)
     listed = Listed(tuple(run(place, e) for place, e in enumerate((first, second))))
     criterion = CompareOptions(rank_by="multiclass/accuracy").criterion
     short = reduced(listed, criterion, (), limit=1, read=read)
@@ -124,7 +181,9 @@ def test_compare_and_the_short_list_ask_the_same_function(name):
 def test_logged_values_decide_nothing_where_runs_are_priced_anew():
     evaluations = made(costs={(0, 1): 2}), made(costs={(0, 1): 2})
     listed = Listed(tuple(run(place, e) for place, e in enumerate(evaluations)))
-    listed = replace(listed, runs=tuple(replace(one, metrics={"cost/mean": 0.5}) for one in listed.runs))
+    listed = replace(
+        listed, runs=tuple(replace(one, metrics={"cost/mean": 0.5}) for one in listed.runs)
+    )
     options = CompareOptions(rank_by="cost/mean", require="cost/mean < 0.1")
     logged = reduced(listed, options.criterion, options.gates, limit=1, read=COSTS)
     assert len(logged.stopped) == 2
@@ -136,18 +195,32 @@ def test_logged_values_decide_nothing_where_runs_are_priced_anew():
 ROWS = "evaluate all on the same rows in the same order"
 REMEDIES = {
     "other rows": ("multiclass/accuracy", ROWS, {}),
-    "other classes": ("multiclass/accuracy", "evaluate all with the same labels= (--labels A,B,C)", {}),
+    "other classes": (
+        "multiclass/accuracy",
+        "evaluate all with the same labels= (--labels A,B,C)",
+        {},
+    ),
     "other grouping, read": (
-        "reduced/half/accuracy", "compare under the same grouping= (--grouping FILE)", {"grouping": TWO},
+        "reduced/half/accuracy",
+        "compare under the same grouping= (--grouping FILE)",
+        {"grouping": TWO},
     ),
     "other positive group, read": (
         "binary/f1",
         "compare under the same grouping= and positive= (--grouping FILE --positive GROUP)",
         {"grouping": TWO, "positive": "high"},
     ),
-    "other costs": ("cost/mean", "compare at the same costs= (--costs FILE)", {"costs": {(0, 1): 2}}),
-    "other weight": ("multiclass/accuracy", "evaluate all with the same sample_weight= (--weight COLUMN)", {}),
-}  # fmt: skip
+    "other costs": (
+        "cost/mean",
+        "compare at the same costs= (--costs FILE)",
+        {"costs": {(0, 1): 2}},
+    ),
+    "other weight": (
+        "multiclass/accuracy",
+        "evaluate all with the same sample_weight= (--weight COLUMN)",
+        {},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", REMEDIES)
@@ -178,11 +251,15 @@ def test_what_puts_runs_into_one_ranking_is_said_and_does_it(name):
 
 def test_sets_of_codes_are_ranked_together_by_their_codes():
     actual, called = [{1, 11}, {2}, {12, 21}], [[{1, 12}, {2}, {12}], [{1, 11}, {3}, {12, 21}]]
-    apart = {name: evaluate_families(actual, sets, by_ten) for name, sets in zip("ab", called, strict=True)}
+    apart = {
+        name: evaluate_families(actual, sets, by_ten)
+        for name, sets in zip("ab", called, strict=True)
+    }
     assert "To rank them together, evaluate all with the same codes=." in compare(apart).summary()
     codes = [1, 2, 3, 11, 12, 21]
     mended = {
-        name: evaluate_families(actual, sets, by_ten, codes=codes) for name, sets in zip("ab", called, strict=True)
+        name: evaluate_families(actual, sets, by_ten, codes=codes)
+        for name, sets in zip("ab", called, strict=True)
     }
     assert len(compare(mended).rankings) == 1
 
@@ -199,7 +276,11 @@ def test_several_remedies_are_one_sentence():
     ("metric", "other", "how"),
     [
         ("cost/mean", made(costs={(0, 1): 2}), "compare at costs= (--costs FILE)"),
-        ("binary/f1", made(grouping=TWO), "compare under a grouping= of two groups (--grouping FILE)"),
+        (
+            "binary/f1",
+            made(grouping=TWO),
+            "compare under a grouping= of two groups (--grouping FILE)",
+        ),
         (
             "probability/log_loss",
             evaluate(Y, y_prob=np.full((12, 4), 0.25)),
@@ -208,7 +289,10 @@ def test_several_remedies_are_one_sentence():
     ],
 )
 def test_a_run_without_the_metric_is_told_what_would_give_it(metric, other, how):
-    assert compare({"a": made(), "b": other}, rank_by=metric).left_out[0].reason == f"it has no {metric}: {how}"
+    assert (
+        compare({"a": made(), "b": other}, rank_by=metric).left_out[0].reason
+        == f"it has no {metric}: {how}"
+    )
 
 
 def run(place, evaluation):
@@ -221,7 +305,9 @@ def run(place, evaluation):
     tags |= {name: text for name, text in evaluation.design if name == "costs"}
     known = {"labels": evaluation.labels_digest, "row_ids": None if ids is None else str(ids)}
     named = with_digests({tag(name): text for name, text in tags.items()}, "", known)
-    return TrackedRun(f"{place}", f"{place}", metrics={"multiclass/accuracy": 0.5 + place / 10}, tags=named)
+    return TrackedRun(
+        f"{place}", f"{place}", metrics={"multiclass/accuracy": 0.5 + place / 10}, tags=named
+    )
 
 
 def test_a_family_evaluation_stands_apart_by_its_kind():
@@ -293,7 +379,11 @@ def test_a_verdict_by_gates_is_a_result():
         "passed": True,
         "reason": "",
     }
-    assert (data["run"], data["baseline"], data["paired"]) == ({"run_id": "run", "name": "run"}, None, False)
+    assert (data["run"], data["baseline"], data["paired"]) == (
+        {"run_id": "run", "name": "run"},
+        None,
+        False,
+    )
 
 
 @pytest.mark.parametrize("baseline", [None, ["binary"], ["multiclass", "binary"]])
@@ -301,7 +391,10 @@ def test_gates_need_no_accuracy_of_the_classes(baseline):
     y = [0, 1] * 40
     run = evaluate(y, [0, 1] * 35 + [1, 0] * 5, sections=["binary"])
     other = None if baseline is None else evaluate(y, [0, 1] * 30 + [1, 0] * 10, sections=baseline)
-    gates = ["binary/recall >= 0.8", *([] if other is None else ["binary/recall.difference >= 0.1"])]
+    gates = [
+        "binary/recall >= 0.8",
+        *([] if other is None else ["binary/recall.difference >= 0.1"]),
+    ]
     verdict = judge(run, other, require=gates)
     assert verdict.passed
     assert [check.passed for check in verdict.checks] == [True] * len(gates)
@@ -309,7 +402,9 @@ def test_gates_need_no_accuracy_of_the_classes(baseline):
 
 
 def test_gates_judge_sets_of_codes():
-    run = evaluate_families([["A1", "B2"], ["A1"]], [["A1", "A2"], ["A1"]], families=lambda code: code[0])
+    run = evaluate_families(
+        [["A1", "B2"], ["A1"]], [["A1", "A2"], ["A1"]], families=lambda code: code[0]
+    )
     assert judge(run, require=["family/f1_micro >= 0.6"]).passed
     assert not judge(run, require=["family/f1_micro >= 0.7"]).passed
 
@@ -347,7 +442,10 @@ def test_what_was_not_judged_has_a_reason(against, require, reason):
     ("how", "rule"),
     [
         ({}, "by gates or against a baseline"),
-        ({"require": ["multiclass/accuracy > 0"], "rank_by": "x"}, "rank_by must be given without require"),
+        (
+            {"require": ["multiclass/accuracy > 0"], "rank_by": "x"},
+            "rank_by must be given without require",
+        ),
     ],
 )
 def test_a_verdict_needs_something_to_judge_by(how, rule):
@@ -390,5 +488,7 @@ def test_everything_below_tracking_works_without_mlflow(tmp_path):
     assert judge(first, second).passed and not judge(second, first).passed
     assert "mlflow" not in sys.modules
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr

@@ -75,7 +75,9 @@ def test_a_comparison_iterates_over_the_ranked_runs(three):
 
 
 def test_evaluations_without_names_are_refused_with_the_form_that_is_wanted(three):
-    with pytest.raises(TypeError, match=r'got Evaluation; name evaluations: compare\(\{"a": first, "b": second\}\)'):
+    with pytest.raises(
+        TypeError, match=r'got Evaluation; name evaluations: compare\(\{"a": first, "b": second\}\)'
+    ):
         compare(list(three.values()))
 
 
@@ -83,7 +85,8 @@ def test_a_clear_loser_is_told_apart_and_a_close_one_is_tied(three):
     comparison = compare(three, rank_by=ACCURACY)
     tied = {run.name for run in comparison.ranking.tied}
     assert tied == {"a", "c"}
-    assert comparison["b"].p_set == pytest.approx(0.005, abs=0.001)  # what the first of two steps takes
+    # what the first of two steps takes
+    assert comparison["b"].p_set == pytest.approx(0.005, abs=0.001)
     assert comparison["b"].difference_high == 0
     assert sum(run.probability_best for run in comparison.runs) == pytest.approx(1)
     assert comparison["b"].probability_best == 0
@@ -115,14 +118,18 @@ def test_one_run_without_rows_does_not_unpair_the_others(three):
 
 
 def test_the_same_predictions_twice_are_a_tie(three):
-    comparison = compare({"one": three["a"], "two": three["a"], "b": three["b"], "c": three["c"]}, rank_by=MCC)
+    comparison = compare(
+        {"one": three["a"], "two": three["a"], "b": three["b"], "c": three["c"]}, rank_by=MCC
+    )
     first, second = (run for run in comparison.runs if run.name in ("one", "two"))
     assert first.rank == second.rank
     assert first.tied
     assert second.tied
     assert first.difference == second.difference
     assert first.difference_low == second.difference_low
-    assert first.probability_best == pytest.approx(second.probability_best, abs=4 / math.sqrt(N_DRAWS))
+    assert first.probability_best == pytest.approx(
+        second.probability_best, abs=4 / math.sqrt(N_DRAWS)
+    )
     assert comparison["b"].rank == 4
     # two distinct runs: nothing can be learned of how far true values spread
     two = compare({"one": three["a"], "two": three["a"], "b": three["b"]}, rank_by=MCC)
@@ -132,18 +139,27 @@ def test_the_same_predictions_twice_are_a_tie(three):
 
 def test_lower_is_better_where_it_is():
     y, ps = classifiers([2.0, 0.8], k=2)
-    comparison = compare({n: evaluate(y, y_prob=p) for n, p in zip("ab", ps, strict=True)}, rank_by="binary/fpr")
+    comparison = compare(
+        {n: evaluate(y, y_prob=p) for n, p in zip("ab", ps, strict=True)}, rank_by="binary/fpr"
+    )
     assert comparison.best.name == "a"
     assert comparison["b"].difference > 0
     assert comparison["b"].difference_low == 0 < comparison["b"].difference_high
-    assert comparison["a"].difference_high == 0 > comparison["a"].difference > comparison["a"].difference_low
+    assert (
+        comparison["a"].difference_high
+        == 0
+        > comparison["a"].difference
+        > comparison["a"].difference_low
+    )
 
 
 def test_nearest_to_zero_ranks_by_the_distance_and_shows_the_sign():
     y = random_labels(2000)
     p = random_scores(y, 2.0, 1)
     shifted = {"low": -0.1, "near": 0.0, "high": 0.04}
-    evaluations = {name: evaluate(y, y_prob=np.clip(p + shift, 0, 1)) for name, shift in shifted.items()}
+    evaluations = {
+        name: evaluate(y, y_prob=np.clip(p + shift, 0, 1)) for name, shift in shifted.items()
+    }
     comparison = compare(evaluations, rank_by="prevalence/bias")
     assert [run.name for run in comparison.runs] == ["near", "high", "low"]
     low = comparison["low"]
@@ -167,7 +183,9 @@ def test_a_pareto_front_holds_what_nothing_beats():
     assert comparison["biased"].tied
     assert comparison["fair"].tied
     assert math.isnan(comparison["fair"].value)
-    assert comparison["fair"].values == {m: evaluations["fair"].metrics[m] for m in comparison.criterion.metrics}
+    assert comparison["fair"].values == {
+        m: evaluations["fair"].metrics[m] for m in comparison.criterion.metrics
+    }
 
 
 def test_a_run_that_is_worse_in_everything_is_off_the_front(three):
@@ -175,7 +193,9 @@ def test_a_run_that_is_worse_in_everything_is_off_the_front(three):
     assert comparison["b"].rank > 1
     assert not comparison["b"].tied
     for run in comparison.runs:
-        assert np.isnan([run.pvalue, run.p_holm, run.p_set, run.probability_best, run.expected_rank]).all()
+        assert np.isnan(
+            [run.pvalue, run.p_holm, run.p_set, run.probability_best, run.expected_rank]
+        ).all()
     assert np.isnan(comparison.ranking.pvalues).all()
 
 
@@ -185,15 +205,25 @@ def test_a_front_is_of_the_values_alone():
     ahead, behind = list(y), list(y)
     ahead[:4] = 1, 0, 1, 0
     behind[:6] = 1, 0, 1, 0, 1, 0
-    front = compare({"ahead": evaluate(y, ahead), "behind": evaluate(y, behind)}, rank_by=[ACCURACY, "binary/recall"])
-    assert [(run.name, run.rank, run.tied) for run in front.runs] == [("ahead", 1, True), ("behind", 2, False)]
-    said = "“behind” is dominated: another run is at least as good in every metric and better in one."
+    front = compare(
+        {"ahead": evaluate(y, ahead), "behind": evaluate(y, behind)},
+        rank_by=[ACCURACY, "binary/recall"],
+    )
+    assert [(run.name, run.rank, run.tied) for run in front.runs] == [
+        ("ahead", 1, True),
+        ("behind", 2, False),
+    ]
+    said = (
+        "“behind” is dominated: another run is at least as good in every metric and better in one."
+    )
     assert said in front.summary()
     assert front.summary().startswith("Take “ahead”: the other run is dominated.")
 
 
 def test_gates_stop_runs_and_say_why(three):
-    comparison = compare(three, rank_by=MCC, require=["multiclass/accuracy >= 0.6", "class/0/recall.low > 0.1"])
+    comparison = compare(
+        three, rank_by=MCC, require=["multiclass/accuracy >= 0.6", "class/0/recall.low > 0.1"]
+    )
     assert [run.name for run in comparison.failed] == ["b"]
     assert [str(result) for result in comparison.failed[0].gates if not result.passed] == [
         f"multiclass/accuracy >= 0.6 (is {three['b'].metrics[ACCURACY]:.4g})"
@@ -220,7 +250,10 @@ def test_a_gate_against_a_baseline(three):
 
 def test_tie_breakers_decide_among_the_tied_only(three):
     comparison = compare(three, rank_by=ACCURACY, tie_breakers="prevalence/0/bias", margin=0.2)
-    biases = {run.name: abs(run.evaluation.metrics["prevalence/0/bias"]) for run in comparison.ranking.tied}
+    biases = {
+        run.name: abs(run.evaluation.metrics["prevalence/0/bias"])
+        for run in comparison.ranking.tied
+    }
     assert comparison.best.name == min(biases, key=biases.get)
     assert comparison.best.name != "b"
     assert str(comparison.ranking.decision.by) == "nearest zero prevalence/0/bias"
@@ -252,7 +285,10 @@ def test_groupings_are_split_or_all_reduced_again():
     y, (p, q) = classifiers([1.5, 1.2])
     halves = Grouping({"low": [0, 1], "high": [2, 3]}, name="half")
     ends = Grouping({"ends": [0, 3], "middle": [1, 2]}, name="half")
-    evaluations = {"a": evaluate(y, y_prob=p, grouping=halves), "b": evaluate(y, y_prob=q, grouping=ends)}
+    evaluations = {
+        "a": evaluate(y, y_prob=p, grouping=halves),
+        "b": evaluate(y, y_prob=q, grouping=ends),
+    }
     apart = compare(evaluations)
     assert len(apart.rankings) == 2
     assert "under different groupings" in apart.notes[-1]
@@ -270,13 +306,18 @@ def test_groupings_are_split_or_all_reduced_again():
 
 def test_an_undefined_metric_leaves_the_run_out_with_the_reason(three):
     y = three["a"].rows.actual
-    comparison = compare({**three, "constant": evaluate(y, np.zeros_like(y), labels=range(4))}, rank_by=MCC)
+    comparison = compare(
+        {**three, "constant": evaluate(y, np.zeros_like(y), labels=range(4))}, rank_by=MCC
+    )
     assert len(comparison) == 3
     (out,) = comparison.left_out
     assert out.run.name == "constant"
     assert "undefined" in out.reason
     no_scores = compare({**three, "labels": evaluate(y, y)}, rank_by="spcc/ovr_min")
-    assert no_scores.left_out[0].reason == "it has no spcc/ovr_min: evaluate it with y_prob= (--y-prob)"
+    assert (
+        no_scores.left_out[0].reason
+        == "it has no spcc/ovr_min: evaluate it with y_prob= (--y-prob)"
+    )
 
 
 def test_the_level_is_that_of_the_comparison(three):
@@ -308,7 +349,9 @@ def test_clusters_widen_the_differences():
     degrees = 3 * effective / (1 + 2 * effective / 400) - 1
     z = student.ppf(0.975, degrees)
     assert (gap.high - gap.difference) / gap.standard_error == pytest.approx(z)
-    assert gap.pvalue == pytest.approx(2 * student.sf(abs(gap.difference) / gap.standard_error, degrees))
+    assert gap.pvalue == pytest.approx(
+        2 * student.sf(abs(gap.difference) / gap.standard_error, degrees)
+    )
     assert grouped.runs[1].pvalue == pytest.approx(gap.pvalue)
     assert grouped.runs[1].p_set >= gap.pvalue * (1 - 1e-9)
 
@@ -330,18 +373,26 @@ def test_the_leaders_interval_allows_for_its_having_been_picked():
     draws = np.random.default_rng(0).multivariate_normal(np.zeros(6), np.corrcoef(psi.T), 200_000)
     c = np.quantile(draws.max(axis=1), 0.975)
     level = 2 * norm.cdf(c) - 1
-    assert first.adjusted_low == pytest.approx(first.evaluation.at_level(level).intervals[ACCURACY][0], abs=5e-4)
+    assert first.adjusted_low == pytest.approx(
+        first.evaluation.at_level(level).intervals[ACCURACY][0], abs=5e-4
+    )
     frame = comparison.to_frame()
     assert frame["adjusted_low"].notna().tolist() == [True, *[False] * 5]
     assert comparison.to_dict()["rankings"][0]["runs"][0]["adjusted_low"] == first.adjusted_low
-    more = rank([Candidate(Run(name, name), e) for name, e in evaluations.items()], comparison.criterion, others=94)
+    more = rank(
+        [Candidate(Run(name, name), e) for name, e in evaluations.items()],
+        comparison.criterion,
+        others=94,
+    )
     assert more.picked_from == 100
     assert more.leader.adjusted_low < first.adjusted_low
 
 
 def test_where_lower_is_better_the_upper_end_allows_for_the_picking():
     y, ps = classifiers([1.5] * 4, n=400, k=2)
-    first = compare({f"m{k}": evaluate(y, y_prob=p) for k, p in enumerate(ps)}, rank_by="binary/fpr").runs[0]
+    first = compare(
+        {f"m{k}": evaluate(y, y_prob=p) for k, p in enumerate(ps)}, rank_by="binary/fpr"
+    ).runs[0]
     assert first.adjusted_high > first.high
     assert first.adjusted_low == first.low
 
@@ -401,7 +452,10 @@ def test_a_run_that_differs_in_two_rows_has_no_interval_of_150():
     low, high = ranking.pair_intervals
     assert ranking.runs[0].name == "base"
     assert np.abs(ranking.pair_intervals).max() < 0.05
-    assert (low[0, 1], high[0, 1]) == (pytest.approx(-0.01, abs=0.004), pytest.approx(0.017, abs=0.004))
+    assert (low[0, 1], high[0, 1]) == (
+        pytest.approx(-0.01, abs=0.004),
+        pytest.approx(0.017, abs=0.004),
+    )
     assert np.allclose(low, -high.T)
 
 
@@ -409,8 +463,16 @@ def test_a_run_that_differs_in_two_rows_has_no_interval_of_150():
     ("options", "error", "words"),
     [
         ({"rank_by": "binary/recall"}, ValueError, "no run has the metric 'binary/recall'"),
-        ({"require": "class/9/recall > 0.5"}, ValueError, "no run has 'class/9/recall'; did you mean 'class/"),
-        ({"confidence_level": 1.0}, ValueError, "confidence_level must lie between 0 and 1, got 1.0"),
+        (
+            {"require": "class/9/recall > 0.5"},
+            ValueError,
+            "no run has 'class/9/recall'; did you mean 'class/",
+        ),
+        (
+            {"confidence_level": 1.0},
+            ValueError,
+            "confidence_level must lie between 0 and 1, got 1.0",
+        ),
         ({"limit": 0}, ValueError, "limit must be at least 1, got 0"),
         ({"positive": 3}, ValueError, "positive needs grouping"),
         ({"block": "fold"}, ValueError, "block must read 'params"),
@@ -432,7 +494,9 @@ def test_runs_by_name_must_be_evaluations():
 
 def test_public_names():
     assert cmtrack.compare is compare
-    assert isinstance(compare({"a": evaluate([0, 1], [0, 1])}, rank_by=ACCURACY), cmtrack.Comparison)
+    assert isinstance(
+        compare({"a": evaluate([0, 1], [0, 1])}, rank_by=ACCURACY), cmtrack.Comparison
+    )
 
 
 # -- one ranking or several ----------------------------------------------------------------------------
@@ -440,7 +504,8 @@ def test_public_names():
 
 def grouped(y, ps, names, grouping, positive=None):
     return {
-        name: evaluate(y, y_prob=p, grouping=grouping, positive=positive) for name, p in zip(names, ps, strict=True)
+        name: evaluate(y, y_prob=p, grouping=grouping, positive=positive)
+        for name, p in zip(names, ps, strict=True)
     }
 
 
@@ -468,7 +533,14 @@ def test_runs_are_split_by_what_is_read_and_by_nothing_else():
     assert read_by(Criterion.of(MCC), (), logged) == {"grouping", "positive"}
     assert read_by(Criterion.of(MCC), (), [TieBreaker.parse("metrics.seconds")]) == frozenset()
     other = grouped(y, ps[2:], "cd", halves, "high")
-    assert len(compare(grouped(y, ps[:2], "ab", halves, "low") | other, rank_by="reduced/half/accuracy").rankings) == 1
+    assert (
+        len(
+            compare(
+                grouped(y, ps[:2], "ab", halves, "low") | other, rank_by="reduced/half/accuracy"
+            ).rankings
+        )
+        == 1
+    )
 
 
 def test_no_ranking_is_picked_where_none_has_more_rows():
@@ -481,7 +553,9 @@ def test_no_ranking_is_picked_where_none_has_more_rows():
     comparison = compare(runs, rank_by="binary/f1")
     assert comparison.best is None
     assert not any(run.chosen for run in comparison.runs)
-    assert comparison.summary().startswith("No decision: the 2 rankings have the same number of rows (800)")
+    assert comparison.summary().startswith(
+        "No decision: the 2 rankings have the same number of rows (800)"
+    )
     page = comparison.summary()
     assert "grouped by “half”; positive group “low”" in page
     assert "grouped by “e”; positive group “x”" in page
@@ -493,7 +567,10 @@ def test_the_ranking_of_the_most_rows_decides_not_that_of_the_most_runs():
     small = {f"fold {k}": evaluate(y[:200], y_prob=p[:200]) for k, p in enumerate(ps)}
     comparison = compare(small | {"pooled": evaluate(y, y_prob=ps[0])}, rank_by=MCC)
     assert comparison.best.name == "pooled"
-    assert "This covers ranking 1 of 2 only: the rankings were not compared with each other." in comparison.summary()
+    assert (
+        "This covers ranking 1 of 2 only: the rankings were not compared with each other."
+        in comparison.summary()
+    )
 
 
 def test_parents_stand_before_the_runs_nested_in_them():
@@ -532,7 +609,10 @@ def test_identical_predictions_are_said_to_be(three):
 
 def test_a_tie_breaker_chooses_among_runs_of_one_value_that_few_rows_tell_apart():
     rows = np.arange(200)
-    runs = {name: evaluate(rows < 150, rows < called) for name, called in (("a", 197), ("b", 194), ("c", 100))}
+    runs = {
+        name: evaluate(rows < 150, rows < called)
+        for name, called in (("a", 197), ("b", 194), ("c", 100))
+    }
     comparison = compare(runs, rank_by="binary/npv", tie_breakers="binary/specificity")
     a, b, c = comparison.ranking.runs
     assert (a.value, b.value) == (1.0, 1.0)
@@ -545,18 +625,33 @@ def test_a_tie_breaker_chooses_among_runs_of_one_value_that_few_rows_tell_apart(
 def test_a_tie_breaker_chooses_within_one_standard_error_only():
     """Runs that are not shown to differ are not equal: the cheapest of them may be far behind."""
     y, ps = classifiers([1.6, 1.59, 1.3], n=400)
-    runs = {name: evaluate(y, y_prob=p) for name, p in zip(("best", "near", "far"), ps, strict=True)}
+    runs = {
+        name: evaluate(y, y_prob=p) for name, p in zip(("best", "near", "far"), ps, strict=True)
+    }
     comparison = compare(runs, rank_by=ACCURACY, confidence_level=0.9999)
     assert len(comparison.ranking.tied) == 3
     for run in comparison.runs[1:]:
         assert run.within_margin == (-run.difference <= run.standard_error)
-        gap = paired_differences(run.evaluation, comparison.ranking.leader.evaluation, metrics=[ACCURACY])[ACCURACY]
+        gap = paired_differences(
+            run.evaluation, comparison.ranking.leader.evaluation, metrics=[ACCURACY]
+        )[ACCURACY]
         assert run.standard_error == pytest.approx(gap.standard_error)
     assert not comparison["far"].within_margin
     # "far" has the least recall of class 0 of all: the rule would take it, were it within the margin
-    rules = [f"class/{k}/{kind} {way}" for k in range(4) for kind in ("recall", "precision") for way in ("asc", "desc")]
-    wide = [compare(runs, rank_by=ACCURACY, confidence_level=0.9999, tie_breakers=rule, margin=1) for rule in rules]
-    narrow = [compare(runs, rank_by=ACCURACY, confidence_level=0.9999, tie_breakers=rule) for rule in rules]
+    rules = [
+        f"class/{k}/{kind} {way}"
+        for k in range(4)
+        for kind in ("recall", "precision")
+        for way in ("asc", "desc")
+    ]
+    wide = [
+        compare(runs, rank_by=ACCURACY, confidence_level=0.9999, tie_breakers=rule, margin=1)
+        for rule in rules
+    ]
+    narrow = [
+        compare(runs, rank_by=ACCURACY, confidence_level=0.9999, tie_breakers=rule)
+        for rule in rules
+    ]
     assert "far" in {found.best.name for found in wide}
     assert "far" not in {found.best.name for found in narrow}
     assert all("within one standard error of the leader" in found.summary() for found in narrow)
@@ -568,14 +663,18 @@ def test_a_margin_is_one_of_non_inferiority(three):
         for run in comparison.runs[1:]:
             assert run.within_margin == (run.tied and run.difference_low >= -margin)
         assert comparison.to_dict()["rankings"][0]["margin"] == margin
-    with pytest.raises(ValueError, match=r"margin must be a finite number that is not negative, got -0\.1"):
+    with pytest.raises(
+        ValueError, match=r"margin must be a finite number that is not negative, got -0\.1"
+    ):
         compare(three, margin=-0.1)
 
 
 def test_parameters_that_differ_are_columns_of_the_frame(three):
     comparison = compare(three, rank_by=MCC)
     ranking = comparison.ranking
-    runs = tuple(replace(r, run=replace(r.run, params={"depth": r.name, "same": "1"})) for r in ranking.runs)
+    runs = tuple(
+        replace(r, run=replace(r.run, params={"depth": r.name, "same": "1"})) for r in ranking.runs
+    )
     frame = replace(comparison, rankings=(replace(ranking, runs=runs),)).to_frame()
     assert list(frame["params.depth"]) == list(frame["name"])
     assert "params.same" not in frame
@@ -584,15 +683,23 @@ def test_parameters_that_differ_are_columns_of_the_frame(three):
 def test_a_metric_of_a_positive_group_that_no_run_has_asks_for_a_group():
     y = np.arange(60) % 3
     runs = {"a": evaluate(y, y), "b": evaluate(y, (y + 1) % 3)}
-    with pytest.raises(ValueError, match=r"'binary/recall': it is of a positive .* give a grouping of two groups"):
+    with pytest.raises(
+        ValueError, match=r"'binary/recall': it is of a positive .* give a grouping of two groups"
+    ):
         compare(runs, rank_by="binary/recall")
 
 
 def test_of_two_runs_the_ranks_say_what_the_statuses_say():
     y = [0, 1] * 100
-    runs = {"good": evaluate(y, [0, 1] * 95 + [1, 0] * 5), "bad": evaluate(y, [0, 1] * 60 + [1, 0] * 40)}
+    runs = {
+        "good": evaluate(y, [0, 1] * 95 + [1, 0] * 5),
+        "bad": evaluate(y, [0, 1] * 60 + [1, 0] * 40),
+    }
     first, second = compare(runs, rank_by="multiclass/accuracy").runs
     assert (first.tied, first.rank_low, first.rank_high) == (True, 1, 1)
     assert (second.tied, second.rank_low, second.rank_high) == (False, 2, 2)
     first, second = compare(runs | {"bad": runs["good"]}, rank_by="multiclass/accuracy").runs
-    assert [(run.tied, run.rank_low, run.rank_high) for run in (first, second)] == [(True, 1, 2), (True, 1, 2)]
+    assert [(run.tied, run.rank_low, run.rank_high) for run in (first, second)] == [
+        (True, 1, 2),
+        (True, 1, 2),
+    ]

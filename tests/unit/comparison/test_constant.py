@@ -12,7 +12,9 @@ from sklearn.metrics import brier_score_loss, f1_score, log_loss
 
 from cmtrack import Evaluation, Grouping, Metric, compare, evaluate, paired_differences
 from cmtrack.comparison import constant_answer, judge
-from cmtrack.comparison.constant import constant_of_runs  # no comparison passes runs over without a store
+
+# no comparison passes runs over without a store
+from cmtrack.comparison.constant import constant_of_runs
 from cmtrack.metrics.intervals import wilson
 from cmtrack.report import narrative
 from cmtrack.report.constant import beside
@@ -61,7 +63,9 @@ def test_the_word_the_p_and_the_interval_agree(right):
 def test_statistics_without_rows_are_paired_by_the_cells():
     y, p = scored(300, 4, 1)
     evaluation = evaluate(y, y_prob=p, labels=range(4))
-    merged = evaluate(y[:150], y_prob=p[:150], labels=range(4)) + evaluate(y[150:], y_prob=p[150:], labels=range(4))
+    merged = evaluate(y[:150], y_prob=p[:150], labels=range(4)) + evaluate(
+        y[150:], y_prob=p[150:], labels=range(4)
+    )
     assert merged.rows is None
     for metric in ("multiclass/accuracy", "multiclass/f1_macro", "class/1/f1"):
         rows, cells = (constant_answer(one, metric) for one in (evaluation, merged))
@@ -79,13 +83,18 @@ def test_the_difference_is_that_of_a_dummy_of_the_same_rows(groups):
     y, p = scored(300, 3, 2)
     model = evaluate(y, y_prob=p, labels=range(3), groups=groups)
     dummy = evaluate(y, np.zeros(300, int), labels=range(3), groups=groups)
-    shares = evaluate(y, y_prob=np.tile(np.bincount(y) / 300, (300, 1)), labels=range(3), groups=groups)
+    shares = evaluate(
+        y, y_prob=np.tile(np.bincount(y) / 300, (300, 1)), labels=range(3), groups=groups
+    )
     for metric, other in (
         ("multiclass/f1_macro", dummy),
         ("probability/brier", shares),
         ("probability/log_loss", shares),
     ):
-        constant, paired = constant_answer(model, metric), paired_differences(model, other, metrics=[metric])[metric]
+        constant, paired = (
+            constant_answer(model, metric),
+            paired_differences(model, other, metrics=[metric])[metric],
+        )
         assert constant.value == pytest.approx(other.metrics[metric])
         assert constant.difference == pytest.approx(paired.difference)
         assert constant.standard_error == pytest.approx(paired.standard_error)
@@ -137,9 +146,13 @@ def test_classes_by_group_weights_and_metrics_of_ones_own():
     weights = np.random.default_rng(0).uniform(0.5, 2, 300)
     grouping = Grouping({"low": [0, 1], "high": [2, 3]}, positive="high", name="side")
     gain = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary")
-    one = evaluate(y, y_prob=p, labels=range(4), grouping=grouping, sample_weight=weights, extra_metrics=[gain])
+    one = evaluate(
+        y, y_prob=p, labels=range(4), grouping=grouping, sample_weight=weights, extra_metrics=[gain]
+    )
     high = weights[y > 1].sum() / weights.sum()
-    accuracy, own = (constant_answer(one, metric) for metric in ("reduced/side/accuracy", "custom/gain"))
+    accuracy, own = (
+        constant_answer(one, metric) for metric in ("reduced/side/accuracy", "custom/gain")
+    )
     assert accuracy.value == pytest.approx(max(high, 1 - high))
     assert 0 <= accuracy.pvalue <= 1
     assert own.value == pytest.approx(max(5 * weights[y > 1].sum() - weights[y < 2].sum(), 0))
@@ -148,14 +161,17 @@ def test_classes_by_group_weights_and_metrics_of_ones_own():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("shares", "n"), [((0.7, 0.3), 200), ((0.5, 0.5), 200), ((0.4, 0.35, 0.25), 1000), ((0.2,) * 5, 100)]
+    ("shares", "n"),
+    [((0.7, 0.3), 200), ((0.5, 0.5), 200), ((0.4, 0.35, 0.25), 1000), ((0.2,) * 5, 100)],
 )
 def test_a_model_as_right_as_the_most_frequent_class_is_seldom_called_clearly_different(shares, n):
     rng, k, clear = np.random.default_rng(1), len(shares), 0
     for _ in range(300):
         y = rng.choice(k, n, p=shares)
         q = np.where(rng.random(n) < max(shares), y, (y + rng.integers(1, k, n)) % k)
-        constant = constant_answer(evaluate(y, q, labels=range(k), sections=["multiclass"]), "multiclass/accuracy")
+        constant = constant_answer(
+            evaluate(y, q, labels=range(k), sections=["multiclass"]), "multiclass/accuracy"
+        )
         clear += constant.shown_better or constant.shown_worse
     assert clear / 300 <= 0.07 + 2 * math.sqrt(0.05 * 0.95 / 300)
 
@@ -172,14 +188,20 @@ def priced_runs() -> dict[str, Evaluation]:
 def test_a_ranking_by_cost_says_first_that_a_constant_answer_is_cheaper(tmp_path):
     comparison = compare(priced_runs(), rank_by="cost/mean")
     (constant,) = comparison.ranking.constants
-    assert (constant.words, constant.value, constant.run) == ("always “a”", pytest.approx(0.3), "m2")
+    assert (constant.words, constant.value, constant.run) == (
+        "always “a”",
+        pytest.approx(0.3),
+        "m2",
+    )
     assert constant.difference == pytest.approx(4.0 - 0.3)
     assert constant.shown_worse
     first = "No run has a lower mean cost than always answering “a”, which needs no model (0.300): “m2” has 4 "
     first += "(p < 0.001)."
     assert comparison.summary().startswith(f"{first} Of the runs, take “m2”: ")
     assert repr(comparison).endswith("not better than always “a”)")
-    page, text = (comparison.report(tmp_path / f"review.{ending}").read_text() for ending in ("html", "md"))
+    page, text = (
+        comparison.report(tmp_path / f"review.{ending}").read_text() for ending in ("html", "md")
+    )
     assert "No run has a lower mean cost than always answering “a”" in page
     assert "| always “a” | constant | 0.300 |" in text
     assert comparison.to_dict()["rankings"][0]["constants"][0]["value"] == pytest.approx(0.3)
@@ -192,7 +214,9 @@ def test_a_dummy_that_has_no_matthews_correlation_stands_in_the_table(tmp_path):
     runs = {"model": evaluate(y, p.argmax(axis=1)), "dummy": evaluate(y, np.zeros(300, int))}
     comparison = compare(runs, rank_by="multiclass/matthews_corrcoef")
     text = comparison.report(tmp_path / "review.md").read_text()
-    ranking = text[text.index("### Ranking") : text.index("### Notes") if "### Notes" in text else None]
+    ranking = text[
+        text.index("### Ranking") : text.index("### Notes") if "### Notes" in text else None
+    ]
     assert "| always “0” | constant | undefined |" in ranking
     assert "| dummy | not ranked | undefined |" in ranking
     assert "guessing" not in comparison.summary()  # the model is better than that
@@ -203,7 +227,10 @@ def test_the_best_of_many_runs_without_merit_is_not_called_better():
     rng, better = np.random.default_rng(0), 0
     for _ in range(20):
         y = rng.choice(2, 200, p=[0.6, 0.4])
-        runs = {f"r{k}": evaluate(y, np.where(rng.random(200) < 0.6, y, 1 - y), labels=[0, 1]) for k in range(20)}
+        runs = {
+            f"r{k}": evaluate(y, np.where(rng.random(200) < 0.6, y, 1 - y), labels=[0, 1])
+            for k in range(20)
+        }
         ranking = compare(runs, rank_by="multiclass/accuracy").ranking
         better += ranking.constants[0].shown_better
         alone = constant_answer(ranking.leader.evaluation, "multiclass/accuracy")
@@ -212,7 +239,9 @@ def test_the_best_of_many_runs_without_merit_is_not_called_better():
 
 
 def test_several_metrics_have_a_constant_answer_each():
-    comparison = compare(priced_runs(), rank_by=["multiclass/accuracy", "cost/mean", "class/a/recall"])
+    comparison = compare(
+        priced_runs(), rank_by=["multiclass/accuracy", "cost/mean", "class/a/recall"]
+    )
     accuracy, cost, recall = comparison.ranking.constants
     assert accuracy.warns
     assert cost.warns
@@ -246,13 +275,15 @@ def test_rare_positives_are_tested_by_fishers_exact_test(metric):
     (constant,) = comparison.ranking.constants
     exact = {name: fisher_exact([table[:2], table[2:]]).pvalue for name, table in RARE.items()}
     larger = max(exact, key=lambda name: exact[name])
-    assert constant.by_run[larger] == pytest.approx(exact[larger])  # Holm: the largest stays, the smallest counts twice
+    # Holm: the largest stays, the smallest counts twice
+    assert constant.by_run[larger] == pytest.approx(exact[larger])
     other = next(name for name in exact if name != larger)
     assert constant.by_run[other] == pytest.approx(2 * exact[other])
     assert set(constant.shown) == {"few", "many"}
     assert "higher" not in comparison.summary().replace("scores highest", "")
     run = next(run for run in comparison.runs if run.name == constant.run)
-    assert (constant.low, constant.high) == run.evaluation.intervals[metric]  # one interval of one number
+    # one interval of one number
+    assert (constant.low, constant.high) == run.evaluation.intervals[metric]
 
 
 def test_a_sentence_names_the_leader_if_another_run_is_shown_to_be_better():
@@ -261,31 +292,48 @@ def test_a_sentence_names_the_leader_if_another_run_is_shown_to_be_better():
     leader, second = guess.copy(), guess.copy()
     leader[:1] = 1  # a precision of 1, from one row
     second[:30], second[-300:] = 1, 1
-    comparison = compare({"one": evaluate(y, leader, positive=1), "many": evaluate(y, second, positive=1)},
-                         rank_by="binary/precision")  # fmt: skip
+    comparison = compare(
+        {"one": evaluate(y, leader, positive=1), "many": evaluate(y, second, positive=1)},
+        rank_by="binary/precision",
+    )
     (constant,) = comparison.ranking.constants
     assert (constant.run, constant.shown) == ("one", ("many",))
     said = comparison.summary()
-    assert said.startswith("“one” is not shown to have a higher precision for “1” than always answering “1”")
+    assert said.startswith(
+        "“one” is not shown to have a higher precision for “1” than always answering “1”"
+    )
     assert "No run" not in said
 
 
 def test_the_constant_answer_is_rounded_like_the_run():
     y = [1] * 39 + [0] * 8961
-    runs = {"a": evaluate(y, [1] + [0] * 8999, positive=1), "b": evaluate(y, [0] * 9000, positive=1)}
+    runs = {
+        "a": evaluate(y, [1] + [0] * 8999, positive=1),
+        "b": evaluate(y, [0] * 9000, positive=1),
+    }
     comparison = compare(runs, rank_by="multiclass/accuracy")
     assert "which needs no model (0.9957): “a” has 0.9958 (p = 1.000)." in comparison.summary()
     assert beside(comparison, comparison.ranking)[0].values == {"multiclass/accuracy": "0.9957"}
 
 
-STRICT = Grouping({"above": ["c", "d"], "low": ["a", "b"]}, positive="above", mode="strict", name="side")
+STRICT = Grouping(
+    {"above": ["c", "d"], "low": ["a", "b"]}, positive="above", mode="strict", name="side"
+)
 
 
 @pytest.mark.parametrize(
     "metric",
-    ["binary/recall", "binary/specificity", "binary/fnr", "binary/fpr", "class/c/recall", "reduced/side/above/recall",
-     "reduced/side/mismatch_rate", "calibration/error"],
-)  # fmt: skip
+    [
+        "binary/recall",
+        "binary/specificity",
+        "binary/fnr",
+        "binary/fpr",
+        "class/c/recall",
+        "reduced/side/above/recall",
+        "reduced/side/mismatch_rate",
+        "calibration/error",
+    ],
+)
 def test_a_one_sided_metric_is_compared_with_no_constant_answer(metric):
     y, p = scored(400, 4, 6)
     names = np.array(list("abcd"))
@@ -295,7 +343,8 @@ def test_a_one_sided_metric_is_compared_with_no_constant_answer(metric):
         runs[name] = evaluate(names[y], y_prob=sharper, labels=list("abcd"), grouping=STRICT)
     comparison = compare(runs, rank_by=metric)
     constant = constant_answer(runs["x"], metric)
-    assert constant.unbeatable  # with strict mismatches no constant answer has a recall of exactly 1
+    # with strict mismatches no constant answer has a recall of exactly 1
+    assert constant.unbeatable
     assert not constant.warns
     assert math.isnan(constant.pvalue)
     assert "needs no model" not in comparison.summary()
@@ -307,25 +356,31 @@ def test_runs_that_were_not_read_count_for_the_adjustment():
     y, p = scored(300, 2, 4)
     evaluation = evaluate(y, p.argmax(axis=1))
     alone = constant_answer(evaluation, "multiclass/accuracy")
-    best_of_more = constant_of_runs({"a": evaluation}, "multiclass/accuracy", "a", name="a", not_tested=4)
+    best_of_more = constant_of_runs(
+        {"a": evaluation}, "multiclass/accuracy", "a", name="a", not_tested=4
+    )
     assert best_of_more.pvalue == pytest.approx(min(1, 5 * alone.pvalue))
     assert not best_of_more.none_shown
 
 
 @pytest.mark.parametrize(("hits", "shown"), [(1, False), (3, False), (10, True)])
 def test_a_precision_of_1_is_that_of_the_rows_that_are_called(hits, shown):
-    y = np.arange(100) < 30  # by chance 3 of 10 are right: .3, .027 and 6e-6 of the time all of them
+    # by chance 3 of 10 are right: .3, .027 and 6e-6 of the time all of them
+    y = np.arange(100) < 30
     constant = constant_answer(evaluate(y, np.arange(100) < hits), "binary/precision")
     low, _ = wilson(1.0, hits)
     assert (constant.value, constant.difference) == pytest.approx((0.3, 0.7))
     own = (1 - low) / 1.959963984540054
     assert constant.standard_error == pytest.approx(math.hypot(own, math.sqrt(0.3 * 0.7 / 100)))
     assert (constant.shown_better, constant.low > 0) == (shown, shown)
-    right = constant_answer(evaluate(y, y), "multiclass/accuracy")  # of all rows: McNemar's statistic
+    # of all rows: McNemar's statistic
+    right = constant_answer(evaluate(y, y), "multiclass/accuracy")
     assert right.pvalue == pytest.approx(2 * norm.sf(math.sqrt(30)))
 
 
-@pytest.mark.parametrize("metric", ["multiclass/accuracy", "multiclass/f1_macro", "probability/log_loss"])
+@pytest.mark.parametrize(
+    "metric", ["multiclass/accuracy", "multiclass/f1_macro", "probability/log_loss"]
+)
 @pytest.mark.parametrize("weights", [None, "sampling"])
 def test_many_runs_have_the_p_values_of_their_paired_differences(metric, weights):
     rng = np.random.default_rng(3)
@@ -339,17 +394,24 @@ def test_many_runs_have_the_p_values_of_their_paired_differences(metric, weights
         runs[f"r{k:02d}"] = evaluate(y, y_prob=probabilities, labels=range(3), sample_weight=w)
     constant = constant_of_runs(runs, metric, "r20", name="r20")
     if constant.answer is None:
-        answered = evaluate(y, y_prob=np.tile(shares, (len(y), 1)), labels=range(3), sample_weight=w)
+        answered = evaluate(
+            y, y_prob=np.tile(shares, (len(y), 1)), labels=range(3), sample_weight=w
+        )
     else:
         answered = evaluate(y, np.full(len(y), constant.answer), labels=range(3), sample_weight=w)
-    pairs = {name: paired_differences(run, answered, metrics=[metric])[metric] for name, run in runs.items()}
+    pairs = {
+        name: paired_differences(run, answered, metrics=[metric])[metric]
+        for name, run in runs.items()
+    }
     sign = -1 if constant.better == "lower" else 1
     assert list(constant.by_run) == list(runs)
     for name in constant.shown:
         assert sign * pairs[name].difference > 0
         assert pairs[name].pvalue <= constant.by_run[name] <= 0.05
     least = min(pairs, key=lambda name: pairs[name].pvalue)
-    assert constant.by_run[least] == pytest.approx(min(1.0, len(runs) * pairs[least].pvalue), rel=1e-6)
+    assert constant.by_run[least] == pytest.approx(
+        min(1.0, len(runs) * pairs[least].pvalue), rel=1e-6
+    )
     assert (constant.low, constant.high) == pytest.approx((pairs["r20"].low, pairs["r20"].high))
 
 

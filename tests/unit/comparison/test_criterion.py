@@ -47,7 +47,9 @@ def test_names_are_a_front():
     }.items(),
 )
 def test_an_unknown_metric_gets_the_name_that_was_meant_first(unknown, meant):
-    with pytest.raises(ValueError, match=f"no metric is called '{unknown}'; did you mean '{meant}'"):
+    with pytest.raises(
+        ValueError, match=f"no metric is called '{unknown}'; did you mean '{meant}'"
+    ):
         Criterion.of(unknown)
 
 
@@ -70,7 +72,12 @@ def test_wrong_criteria(rank_by, error, words):
 
 # -- gates -----------------------------------------------------------------------------------------------------------
 
-METRICS = {"prevalence/bias": -0.02, "class/3/recall": 0.7, "binary/roc_auc": math.nan, "class/b.low/recall": 0.4}
+METRICS = {
+    "prevalence/bias": -0.02,
+    "class/3/recall": 0.7,
+    "binary/roc_auc": math.nan,
+    "class/b.low/recall": 0.4,
+}
 INTERVALS = {"prevalence/bias": (-0.05, 0.01), "class/3/recall": (0.6, 0.8)}
 
 
@@ -112,9 +119,13 @@ def test_a_gate_without_a_value_is_not_passed(text, reason):
 
 def test_a_gate_on_the_difference_from_a_baseline():
     gap = Difference("prevalence/bias", 0.1, 0.2, -0.1, 0.05, -0.2, 0.0, 0.05)
-    assert Gate.parse("prevalence/bias.difference.low >= -0.2").check(METRICS, INTERVALS, gap).passed
+    assert (
+        Gate.parse("prevalence/bias.difference.low >= -0.2").check(METRICS, INTERVALS, gap).passed
+    )
     assert Gate.parse("prevalence/bias.difference.abs <= 0.1").check(METRICS, INTERVALS, gap).passed
-    assert not Gate.parse("prevalence/bias.difference.high < 0").check(METRICS, INTERVALS, gap).passed
+    assert (
+        not Gate.parse("prevalence/bias.difference.high < 0").check(METRICS, INTERVALS, gap).passed
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +134,10 @@ def test_a_gate_on_the_difference_from_a_baseline():
         ("prevalence/bias", "expected a comparison"),
         ("prevalence/bias == 0.1", "expected <=, >=, < or > at character 17, got '=='"),
         ("prevalence/bias = 0.1", "at character 17, got '='"),
-        ("prevalence/bias <= a tenth", "expected a number after '<=' (character 19), got 'a tenth'"),
+        (
+            "prevalence/bias <= a tenth",
+            "expected a number after '<=' (character 19), got 'a tenth'",
+        ),
         ("prevalence/bias <= nan", "expected a number"),
         ("prevalence/bias <=", "expected a number"),
         (">= 0.1", "expected a metric before"),
@@ -180,7 +194,10 @@ def test_the_next_rule_decides_among_equals_and_else_the_order():
     undecided = decide(runs[:2], rules[:1])
     assert (undecided.place, undecided.by) == (0, None)
     assert decide(runs, []).place == 0
-    assert decide([(_run("a", {"m": "b"}), {}), (_run("b", {"m": "c"}), {})], [TieBreaker.parse("params.m desc")]).place
+    assert decide(
+        [(_run("a", {"m": "b"}), {}), (_run("b", {"m": "c"}), {})],
+        [TieBreaker.parse("params.m desc")],
+    ).place
 
 
 @pytest.mark.parametrize(

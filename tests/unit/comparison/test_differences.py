@@ -71,16 +71,26 @@ def test_a_model_does_not_differ_from_itself():
     found = paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=p))
     known = [row for row in found.rows if math.isfinite(row.standard_error)]
     assert len(known) > 40
-    assert all(row.difference == 0 and row.standard_error == pytest.approx(0, abs=1e-12) for row in known)
+    assert all(
+        row.difference == 0 and row.standard_error == pytest.approx(0, abs=1e-12) for row in known
+    )
 
 
 def test_models_do_not_differ_in_numbers_of_the_labels_alone():
     y, first, second = two_models(3)
-    sides = ([evaluate(actual, y_prob=p, labels=[0, 1, 2]) for p in (first, second)] for actual in (y, 0 * y))
+    sides = (
+        [evaluate(actual, y_prob=p, labels=[0, 1, 2]) for p in (first, second)]
+        for actual in (y, 0 * y)
+    )
     names = [name for k in range(3) for name in (f"prevalence/{k}/actual", f"class/{k}/support")]
     rows = [row for pair in sides for row in paired_differences(*pair, metrics=names).rows]
     for row in rows:
-        assert (row.difference, row.standard_error, row.pvalue, row.reason) == (0, 0, 1, "no row differs")
+        assert (row.difference, row.standard_error, row.pvalue, row.reason) == (
+            0,
+            0,
+            1,
+            "no row differs",
+        )
         assert np.isnan([row.low, row.high]).all()
 
 
@@ -94,8 +104,12 @@ def test_exchange_changes_signs_only():
 
 
 SIMULATED = (
-    "multiclass/accuracy", "multiclass/f1_macro", "multiclass/matthews_corrcoef", "spcc/ovr_fisher", "class/0/recall",
-)  # fmt: skip
+    "multiclass/accuracy",
+    "multiclass/f1_macro",
+    "multiclass/matthews_corrcoef",
+    "spcc/ovr_fisher",
+    "class/0/recall",
+)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +122,10 @@ def simulated():
         found = paired_differences(*pair, metrics=list(SIMULATED))
         rows.append([found[metric] for metric in SIMULATED])
     return {
-        metric: (np.array([row.difference for row in column]), np.array([row.standard_error for row in column]))
+        metric: (
+            np.array([row.difference for row in column]),
+            np.array([row.standard_error for row in column]),
+        )
         for metric, column in zip(SIMULATED, zip(*rows, strict=True), strict=True)
     }
 
@@ -133,9 +150,15 @@ def test_unpaired_is_said():
     assert found.mcnemar is None
     wide = found["multiclass/accuracy"].standard_error
     assert wide == pytest.approx(
-        math.hypot(whole.standard_errors["multiclass/accuracy"], stored.standard_errors["multiclass/accuracy"])
+        math.hypot(
+            whole.standard_errors["multiclass/accuracy"],
+            stored.standard_errors["multiclass/accuracy"],
+        )
     )
-    assert wide > paired_differences(whole, evaluate(y, y_prob=q))["multiclass/accuracy"].standard_error
+    assert (
+        wide
+        > paired_differences(whole, evaluate(y, y_prob=q))["multiclass/accuracy"].standard_error
+    )
     other = evaluate(y[::-1], y_prob=q[::-1])
     assert "different rows" in paired_differences(whole, other).reason
     with pytest.raises(ValueError, match="groups need paired rows"):
@@ -149,11 +172,17 @@ def test_row_ids_tell_rows_of_equal_labels_apart():
     assert paired_differences(first, same).paired
     assert paired_differences(first, evaluate(y, y_prob=q)).paired
     other_ids = [f"visitor {i}" for i in range(400)]
-    for row_ids, reason in ((other_ids, "row ids differ"), (ids[::-1], "other actual labels for some of the same")):
+    for row_ids, reason in (
+        (other_ids, "row ids differ"),
+        (ids[::-1], "other actual labels for some of the same"),
+    ):
         other = paired_differences(first, evaluate(y, y_prob=q, row_ids=row_ids))
         assert not other.paired
         assert reason in other.reason
-    halves = [evaluate(y[part], y_prob=p[part], row_ids=ids[part]) for part in (slice(150), slice(150, 400))]
+    halves = [
+        evaluate(y[part], y_prob=p[part], row_ids=ids[part])
+        for part in (slice(150), slice(150, 400))
+    ]
     assert (halves[0] + halves[1]).statistics.row_ids == first.statistics.row_ids
     with pytest.raises(ValueError, match="row_ids must not repeat, got 'a' more than once"):
         evaluate([0, 1, 1], [0, 1, 0], row_ids=["a", "b", "a"])
@@ -165,16 +194,22 @@ def test_groups_widen_the_difference():
     y, p, q = two_models(0)
     y4, p4, q4 = (np.repeat(a, 4, axis=0) for a in (y, p, q))
     single = paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=q))
-    grouped = paired_differences(evaluate(y4, y_prob=p4), evaluate(y4, y_prob=q4), groups=np.repeat(np.arange(400), 4))
+    grouped = paired_differences(
+        evaluate(y4, y_prob=p4), evaluate(y4, y_prob=q4), groups=np.repeat(np.arange(400), 4)
+    )
     name = "multiclass/matthews_corrcoef"
     few = np.sqrt(400 / 399)  # CR1
-    assert grouped[name].standard_error == pytest.approx(single[name].standard_error * few, rel=1e-6)
+    assert grouped[name].standard_error == pytest.approx(
+        single[name].standard_error * few, rel=1e-6
+    )
 
 
 def test_an_unknown_metric_is_named():
     y, p, q = two_models(0)
     with pytest.raises(ValueError, match="in both evaluations, got \\['multiclass/acuracy'\\]"):
-        paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=q), metrics=["multiclass/acuracy"])
+        paired_differences(
+            evaluate(y, y_prob=p), evaluate(y, y_prob=q), metrics=["multiclass/acuracy"]
+        )
 
 
 @pytest.mark.slow
@@ -182,7 +217,9 @@ def test_randomization_agrees_with_the_paired_error():
     y, p, q = two_models(3, gain=0.25)
     first, second = (evaluate(y, y_prob=one, sections=["multiclass"]) for one in (p, q))
     row = paired_differences(first, second, metrics=["multiclass/matthews_corrcoef"]).rows[0]
-    found = randomization_test(first, second, "multiclass/matthews_corrcoef", n_resamples=100, seed=1)
+    found = randomization_test(
+        first, second, "multiclass/matthews_corrcoef", n_resamples=100, seed=1
+    )
     assert found == pytest.approx(row.pvalue, abs=0.06)
     assert randomization_test(first, first, "multiclass/accuracy", n_resamples=20) == 1.0
     with pytest.raises(ValueError, match="same rows"):

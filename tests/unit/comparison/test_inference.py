@@ -41,7 +41,9 @@ def test_two_runs_have_the_plain_test_and_no_probability():
 def test_the_largest_of_all_pairs_is_the_studentised_range():
     # q(0.95; k, inf) / sqrt 2: 2.344 for 3 and 2.850 for 6 equally correlated runs (tables of Tukey's test)
     for size, expected in ((3, 2.344), (6, 2.850)):
-        assert _infer(np.zeros(size), EQUAL[:size, :size])[1].reach == pytest.approx(expected, abs=0.04)
+        assert _infer(np.zeros(size), EQUAL[:size, :size])[1].reach == pytest.approx(
+            expected, abs=0.04
+        )
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
@@ -70,9 +72,13 @@ def test_the_posterior_of_the_spread_and_the_ranks_agree_with_deployment_tv_d14(
 
 def test_the_quantile_of_a_picked_run_agrees_with_deployment_tv_d14():
     covariance = 1e-4 * (0.5 + 0.5 * np.eye(4))
-    of_best, of_any = inference.reach_of_best(inference.error_draws(covariance, 1_000_000), np.diag(covariance), 0.95)
+    of_best, of_any = inference.reach_of_best(
+        inference.error_draws(covariance, 1_000_000), np.diag(covariance), 0.95
+    )
     assert of_best == pytest.approx(2.441, abs=0.005)
-    assert [0.858 - of_best * 0.01, 0.858 + norm.ppf(0.975) * 0.01] == pytest.approx([0.8336, 0.8776], abs=1e-4)
+    assert [0.858 - of_best * 0.01, 0.858 + norm.ppf(0.975) * 0.01] == pytest.approx(
+        [0.8336, 0.8776], abs=1e-4
+    )
     assert of_any > of_best
 
 
@@ -81,12 +87,17 @@ def test_runs_that_were_passed_over_count_as_independent_ones():
     of_best, of_any = inference.reach_of_best(independent, np.ones(3), 0.95, others=7)
     assert of_best == pytest.approx(norm.ppf(0.975 ** (1 / 10)), abs=0.02)  # Šidák
     assert of_any == pytest.approx(norm.ppf(0.5 + 0.95 ** (1 / 10) / 2), abs=0.02)
-    assert inference.reach_of_best(independent[:, :1], np.ones(1), 0.95) == pytest.approx([1.96, 1.96], abs=0.01)
+    assert inference.reach_of_best(independent[:, :1], np.ones(1), 0.95) == pytest.approx(
+        [1.96, 1.96], abs=0.01
+    )
     rounded = np.column_stack(
         (independent[:, :1], np.full(len(independent), 1e-9))
     )  # and one of which it leaves a rest
-    assert inference.reach_of_best(rounded, np.array([1, 4e-33]), 0.95) == pytest.approx([1.96, 1.96], abs=0.01)
-    none = inference.reach_of_best(np.zeros((9, 2)), np.zeros(2), 0.95, others=3)  # without any error of their own
+    assert inference.reach_of_best(rounded, np.array([1, 4e-33]), 0.95) == pytest.approx(
+        [1.96, 1.96], abs=0.01
+    )
+    # without any error of their own
+    none = inference.reach_of_best(np.zeros((9, 2)), np.zeros(2), 0.95, others=3)
     assert none == pytest.approx([norm.ppf(0.975 ** (1 / 4)), norm.ppf(0.5 + 0.95 ** (1 / 4) / 2)])
 
 
@@ -97,7 +108,11 @@ def test_the_posterior_is_that_of_brute_force():
     # importance sampling of μ, τ and the true values, with a wide μ in place of the flat one
     n = 400_000
     spread = 8 * np.sqrt(np.linalg.eigvalsh(covariance - covariance.mean(axis=0))[1:].mean())
-    truth = values.mean() + rng.uniform(-4, 4, (n, 1)) + rng.uniform(0, spread, (n, 1)) * rng.normal(size=(n, 4))
+    truth = (
+        values.mean()
+        + rng.uniform(-4, 4, (n, 1))
+        + rng.uniform(0, spread, (n, 1)) * rng.normal(size=(n, 4))
+    )
     gap = values - truth
     loglik = -0.5 * np.einsum("ni,ij,nj->n", gap, np.linalg.inv(covariance), gap)
     weight = np.exp(loglik - loglik.max())
@@ -106,7 +121,9 @@ def test_the_posterior_is_that_of_brute_force():
     assert drawn.mean(axis=0) == pytest.approx(weight @ truth, abs=0.03)
     for ours, theirs in ((drawn, truth), (-np.abs(drawn), -np.abs(truth))):
         exact = np.bincount(theirs.argmax(axis=1), weight, minlength=4)
-        assert np.bincount(ours.argmax(axis=1), minlength=4) / len(ours) == pytest.approx(exact, abs=0.03)
+        assert np.bincount(ours.argmax(axis=1), minlength=4) / len(ours) == pytest.approx(
+            exact, abs=0.03
+        )
 
 
 def test_rank_distribution_is_doubly_stochastic_and_its_parts_agree():
@@ -176,7 +193,9 @@ VECTORS = {
 def test_the_two_steps_and_the_interval_from_the_best_agree_with_the_reference_program(case):
     values, variance, pvalues, low, high, critical = VECTORS[case]
     covariance = variance * (0.5 + 0.5 * np.eye(len(values)))
-    pairs = inference.pairs(np.array(values), covariance, inference.error_draws(covariance, 200_000), 0.95)
+    pairs = inference.pairs(
+        np.array(values), covariance, inference.error_draws(covariance, 200_000), 0.95
+    )
     assert pairs.may_be_best == pytest.approx(pvalues, abs=0.002)
     assert pairs.tied.tolist() == [p > 0.05 for p in pvalues]
     assert pairs.best_low == pytest.approx(low, rel=0.02)
@@ -200,7 +219,9 @@ def test_the_two_steps_agree_with_brute_force():
             expected = 1.0
             if lead > 0:
                 chance = np.max([leads[j] for j in near], axis=0)
-                expected = max(0.005 + (1 + (chance >= lead).sum()) / (1 + len(chance)), 2 * norm.sf(lead))
+                expected = max(
+                    0.005 + (1 + (chance >= lead).sum()) / (1 + len(chance)), 2 * norm.sf(lead)
+                )
             assert pairs.may_be_best[i] == pytest.approx(expected)
 
 
@@ -208,8 +229,12 @@ def test_the_critical_value_is_that_of_dunnetts_one_sided_test():
     # one-sided, 5 comparisons with one of six equally correlated runs, all near, at 5 % less the first step's .5 %:
     # the multivariate normal's upper 4.5 % point, all correlations a half
     shared = multivariate_normal(np.zeros(5), 0.5 + 0.5 * np.eye(5))
-    critical = inference.pairs(np.zeros(6), EQUAL, inference.error_draws(EQUAL, 200_000), 0.95).critical
-    assert [shared.cdf(np.full(5, one)) for one in critical] == pytest.approx([0.955] * 6, abs=0.002)
+    critical = inference.pairs(
+        np.zeros(6), EQUAL, inference.error_draws(EQUAL, 200_000), 0.95
+    ).critical
+    assert [shared.cdf(np.full(5, one)) for one in critical] == pytest.approx(
+        [0.955] * 6, abs=0.002
+    )
 
 
 def test_runs_that_are_out_of_the_question_cost_the_contenders_nothing():
@@ -242,7 +267,9 @@ def test_a_run_without_a_known_error_rules_nobody_out():
 def test_few_effective_rows_widen_what_holds_for_many_comparisons():
     values, degrees = np.array([2.6, 0.0, -0.1, 0.2, 0.1, 0.0]), np.full((6, 6), 9.0)
     errors = inference.error_draws(EQUAL)
-    many, few = (inference.pairs(values, EQUAL, errors, 0.95, False, *more) for more in ((), (degrees,)))
+    many, few = (
+        inference.pairs(values, EQUAL, errors, 0.95, False, *more) for more in ((), (degrees,))
+    )
     assert few.may_be_best[1] > 0.05 > many.may_be_best[1]
     assert many.pvalue[0, 1] == pytest.approx(2 * norm.sf(2.6))
     assert few.pvalue[0, 1] == pytest.approx(2 * student.sf(2.6, 9))
@@ -252,7 +279,9 @@ def test_few_effective_rows_widen_what_holds_for_many_comparisons():
     assert few.best_high[1] > 0 == many.best_high[1]
 
 
-@pytest.mark.parametrize("weights", [None, np.tile([1, 2, 3, 1, 1], 40), np.tile([0.5, 1.7, 1.0, 2.2, 0.3], 40)])
+@pytest.mark.parametrize(
+    "weights", [None, np.tile([1, 2, 3, 1, 1], 40), np.tile([0.5, 1.7, 1.0, 2.2, 0.3], 40)]
+)
 @pytest.mark.parametrize("folded", [False, True])
 def test_degrees_of_pairs_are_welchs_over_the_classes(weights, folded):
     rng = np.random.default_rng(5)
@@ -261,7 +290,9 @@ def test_degrees_of_pairs_are_welchs_over_the_classes(weights, folded):
     actual = rng.permutation(np.repeat([0, 1, 2], [20, 60, 120]))
     found = degrees_of_pairs(psi, actual, weights, folded=folded)
     repeats = np.ones(200, dtype=int) if weights is None or weights.dtype.kind == "f" else weights
-    sampling = np.repeat(np.ones(200) if weights is None or weights.dtype.kind == "i" else weights, repeats)
+    sampling = np.repeat(
+        np.ones(200) if weights is None or weights.dtype.kind == "i" else weights, repeats
+    )
     gap, total = (np.repeat(psi[:, 0] + sign * psi[:, 1], repeats) for sign in (-1, 1))
     expected = []
     for column in (gap, total) if folded else (gap,):
@@ -278,13 +309,17 @@ def test_degrees_of_pairs_are_welchs_over_the_classes(weights, folded):
         assert np.isinf(found[0, 2])
 
 
-@pytest.mark.parametrize("weights", [None, np.tile([1, 2, 3, 1, 1], 40), np.tile([0.5, 1.7, 1.0, 2.2, 0.3], 40)])
+@pytest.mark.parametrize(
+    "weights", [None, np.tile([1, 2, 3, 1, 1], 40), np.tile([0.5, 1.7, 1.0, 2.2, 0.3], 40)]
+)
 def test_degrees_of_pairs_of_clusters_are_those_of_each_difference(weights):
     psi = np.random.default_rng(5).standard_t(4, size=(200, 2))
     clusters = np.repeat(np.arange(20), 10)
     found = degrees_of_pairs(psi, np.arange(200) % 3, weights, clusters)
     effective = effective_clusters(psi[:, 0] - psi[:, 1], weights, clusters)
-    assert [found[0, 1], found[1, 0]] == pytest.approx([3 * effective / (1 + 2 * effective / 20) - 1] * 2)
+    assert [found[0, 1], found[1, 0]] == pytest.approx(
+        [3 * effective / (1 + 2 * effective / 20) - 1] * 2
+    )
 
 
 def test_a_single_row_of_one_of_two_classes_leaves_one_degree_of_freedom():
@@ -314,7 +349,9 @@ def test_nearest_to_zero_keeps_its_level_at_zero():
     covariance = 0.01 * (0.5 * np.eye(2) + 0.5)
     errors = inference.error_draws(covariance)
     found = [
-        inference.pairs(rng.multivariate_normal(np.zeros(2), covariance), covariance, errors, 0.95, True).pvalue[0, 1]
+        inference.pairs(
+            rng.multivariate_normal(np.zeros(2), covariance), covariance, errors, 0.95, True
+        ).pvalue[0, 1]
         for _ in range(800)
     ]
     assert np.mean(np.array(found) < 0.05) <= 0.065
@@ -323,7 +360,9 @@ def test_nearest_to_zero_keeps_its_level_at_zero():
 @given(st.permutations(range(4)))
 def test_the_order_of_the_runs_does_not_matter(order):
     values = np.array([0.3, 0.1, 0.25, -0.4])
-    covariance = 0.02 * np.array([[2, 1, 0.5, 0], [1, 2, 0.3, 0.2], [0.5, 0.3, 1, 0], [0, 0.2, 0, 3]])
+    covariance = 0.02 * np.array(
+        [[2, 1, 0.5, 0], [1, 2, 0.3, 0.2], [0.5, 0.3, 1, 0], [0, 0.2, 0, 3]]
+    )
     order = list(order)
     _, pairs, ranks = _infer(values, covariance)
     _, moved, other = _infer(values[order], covariance[np.ix_(order, order)])
@@ -333,7 +372,10 @@ def test_the_order_of_the_runs_does_not_matter(order):
     assert other.probability_best == pytest.approx(ranks.probability_best[order], abs=0.03)
 
 
-BANDED = np.array([[3, 1, 0, 0, 1], [1, 2, 1, 0, 0], [0, 1, 4, 1, 0], [0, 0, 1, 2, 1], [1, 0, 0, 1, 3]]) / 10
+BANDED = (
+    np.array([[3, 1, 0, 0, 1], [1, 2, 1, 0, 0], [0, 1, 4, 1, 0], [0, 0, 1, 2, 1], [1, 0, 0, 1, 3]])
+    / 10
+)
 SEEDED = {
     # values, options, what comes out
     "plain": (
@@ -388,25 +430,32 @@ def test_the_same_values_give_the_same_answers_in_every_version(case):
     values, covariance = np.array(values), BANDED @ BANDED.T
     errors, folded = inference.error_draws(covariance), options.get("folded", False)
     pairs = inference.pairs(values, covariance, errors, 0.95, **options)
-    ranks = inference.ranks(inference.posterior_draws(values, covariance, level=folded), 0.95, folded)
+    ranks = inference.ranks(
+        inference.posterior_draws(values, covariance, level=folded), 0.95, folded
+    )
     for name, numbers in expected.items():
         found = getattr(pairs if hasattr(pairs, name) else ranks, name)
         assert (found if found.ndim == 1 else found[1]) == pytest.approx(numbers, abs=1e-5), name
     assert pairs.low == pytest.approx(-pairs.high.T)
     assert (pairs.pvalue <= pairs.holm).all()
-    assert [inference.reach_of_best(errors, np.diag(covariance), 0.9, others)[1] for others in (0, 3)] == pytest.approx(
-        [2.23293, 2.44392], abs=1e-5
-    )
+    assert [
+        inference.reach_of_best(errors, np.diag(covariance), 0.9, others)[1] for others in (0, 3)
+    ] == pytest.approx([2.23293, 2.44392], abs=1e-5)
 
 
 def test_the_grid_of_the_spread_goes_to_eight_times_the_error_and_begins_at_a_fiftieth_of_that():
     spread = inference.spread(np.array([0.5, 0.1, 0.9]), 0.04 * np.eye(3))
     edges = np.geomspace(0.032, 1.6, 200)  # 0.02 · 1.6 to 8 · 0.2
-    assert spread.tau[[0, 1, -1]] == pytest.approx([edges[0] / 2, edges[:2].mean(), edges[-2:].mean()])
+    assert spread.tau[[0, 1, -1]] == pytest.approx(
+        [edges[0] / 2, edges[:2].mean(), edges[-2:].mean()]
+    )
     assert spread.weights.sum() == pytest.approx(1)
-    for error in (1.0, 3e-7, 1234.5):  # of all runs alike: nothing is uncertain, whatever rounding leaves
+    # of all runs alike: nothing is uncertain, whatever rounding leaves
+    for error in (1.0, 3e-7, 1234.5):
         assert inference.spread(np.array([0.5, 0.1]), np.full((2, 2), error)).tau.tolist() == [0]
-        assert inference.spread(np.array([0.5, 0.1, 0.3]), np.full((3, 3), error)).tau.tolist() == [0]
+        assert inference.spread(np.array([0.5, 0.1, 0.3]), np.full((3, 3), error)).tau.tolist() == [
+            0
+        ]
 
 
 def test_of_one_run_the_draws_are_its_value_and_of_two_there_are_none():
@@ -420,9 +469,15 @@ def test_of_one_run_the_draws_are_its_value_and_of_two_there_are_none():
 
 
 def test_a_single_run_is_the_best_of_itself():
-    pairs = inference.pairs(np.array([0.7]), np.array([[0.01]]), inference.error_draws(np.array([[0.01]])), 0.95)
+    pairs = inference.pairs(
+        np.array([0.7]), np.array([[0.01]]), inference.error_draws(np.array([[0.01]])), 0.95
+    )
     assert (pairs.reach, pairs.rival.tolist(), pairs.tied.tolist()) == (0, [0], [True])
-    assert (pairs.best_low.tolist(), pairs.best_high.tolist(), pairs.max_t.tolist()) == ([0], [0], [[1]])
+    assert (pairs.best_low.tolist(), pairs.best_high.tolist(), pairs.max_t.tolist()) == (
+        [0],
+        [0],
+        [[1]],
+    )
 
 
 def test_ranks_of_draws_by_hand():

@@ -43,7 +43,9 @@ def test_equal_numbers_of_any_kind_have_one_digest(kind):
 def test_digests_of_integers_and_texts_are_those_of_before():
     y, predicted = rows()
     assert evaluate(y, predicted).labels_digest == "60.rCGh_G2cBBQ.SjXe_Z6Kipw"
-    assert evaluate(y.astype(str), predicted.astype(str)).labels_digest == "60.rCGh_G2cBBQ.SjXe_Z6Kipw"
+    assert (
+        evaluate(y.astype(str), predicted.astype(str)).labels_digest == "60.rCGh_G2cBBQ.SjXe_Z6Kipw"
+    )
 
 
 def test_kinds_of_one_class_are_one_ranking_with_paired_rows():
@@ -59,8 +61,12 @@ def test_texts_are_other_classes_and_the_sentence_says_that_only_the_kind_differ
     texts = evaluate(y.astype(str), predicted.astype(str))
     comparison = compare({"numbers": evaluated("floats"), "texts": texts})
     assert len(comparison.rankings) == 2
-    assert "labels that differ only in kind (text in some, numbers in others)" in markdown(comparison)
-    assert "the labels differ only in kind" in paired_differences(evaluated("integers"), texts).reason
+    assert "labels that differ only in kind (text in some, numbers in others)" in markdown(
+        comparison
+    )
+    assert (
+        "the labels differ only in kind" in paired_differences(evaluated("integers"), texts).reason
+    )
 
 
 def test_groups_costs_and_positive_classes_of_two_kinds_are_the_same_question():
@@ -74,10 +80,14 @@ def test_groups_costs_and_positive_classes_of_two_kinds_are_the_same_question():
 
     for metric in ("binary/recall", "cost/mean", "multiclass/kappa_quadratic"):
         if metric in grouped(int).metrics:
-            comparison = compare({"integers": grouped(int), "floats": grouped(float)}, rank_by=metric)
+            comparison = compare(
+                {"integers": grouped(int), "floats": grouped(float)}, rank_by=metric
+            )
             assert len(comparison.rankings) == 1
             assert comparison.runs[0].value == comparison.runs[1].value
-    assert grouped(float).with_label_order((0, 1, 2)).metrics == pytest.approx(grouped(int).metrics, nan_ok=True)
+    assert grouped(float).with_label_order((0, 1, 2)).metrics == pytest.approx(
+        grouped(int).metrics, nan_ok=True
+    )
 
 
 def test_all_metrics_of_equal_numbers_have_differences():
@@ -95,7 +105,9 @@ def test_tables_of_two_kinds_have_one_digest_with_and_without_ids():
     for row_ids in (None, "id"):
         digests = set()
         for kind in (int, float, bool):
-            table = pd.DataFrame({"y": y.astype(kind), "z": predicted.astype(kind), "id": np.arange(60)})
+            table = pd.DataFrame(
+                {"y": y.astype(kind), "z": predicted.astype(kind), "id": np.arange(60)}
+            )
             judged = evaluate_table(table, y_true="y", y_pred="z", row_ids=row_ids, progress=False)
             digests.add((judged.labels_digest, str(judged.statistics.row_ids)))
         assert len(digests) == 1
@@ -103,10 +115,14 @@ def test_tables_of_two_kinds_have_one_digest_with_and_without_ids():
 
 def test_row_ids_of_two_kinds_are_the_same_ids(tmp_path):
     ids = np.arange(60)
-    judged = {kind: evaluated("integers", row_ids=ids.astype(kind)) for kind in ("int64", "float64")}
+    judged = {
+        kind: evaluated("integers", row_ids=ids.astype(kind)) for kind in ("int64", "float64")
+    }
     assert judged["int64"].statistics.row_ids == judged["float64"].statistics.row_ids
     floats = judged["float64"].rows
-    replace(judged["float64"], rows=replace(floats, ids=replace(floats.ids, stored=True))).save(tmp_path)
+    replace(judged["float64"], rows=replace(floats, ids=replace(floats.ids, stored=True))).save(
+        tmp_path
+    )
     assert Evaluation.load(tmp_path).rows.ids is not None
 
 
@@ -125,7 +141,8 @@ def test_a_stored_evaluation_of_0_2_without_rows_is_ranked_by_its_counts(kind, t
     comparison = compare({"stored": stored, "new": evaluated("integers")})
     assert len(comparison.rankings) == 1
     assert any(run.unpaired for run in comparison.runs)
-    stored.save(tmp_path, rows=False)  # what is written is what 0.2 wrote, and still goes with its rows
+    # what is written is what 0.2 wrote, and still goes with its rows
+    stored.save(tmp_path, rows=False)
     content = (STORED / kind / "cmtrack_predictions.parquet").read_bytes()
     (tmp_path / "cmtrack_predictions.parquet").write_bytes(content)
     assert Evaluation.load(tmp_path).labels_digest == evaluated("integers").labels_digest

@@ -20,7 +20,8 @@ def test_runs_that_differ_in_the_order_of_near_ties_only_are_not_told_apart(metr
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 400)
     ties = np.clip(np.round(0.25 + 0.3 * y + 0.4 * rng.random(400), 1), 0.1, 0.9)
-    lucky = scored(y, ties * np.where(y == 1, 1 + 1e-7, 1 - 1e-7))  # rounding that happens to favour the actual class
+    # rounding that happens to favour the actual class
+    lucky = scored(y, ties * np.where(y == 1, 1 + 1e-7, 1 - 1e-7))
     plain, other = scored(y, ties), scored(y, np.clip(ties + 0.2 * rng.random(400), 0.0, 1.0))
     assert lucky.metrics[metric] > plain.metrics[metric] + 0.01
     found = paired_differences(lucky, plain, metrics=[metric])[metric]
@@ -38,7 +39,9 @@ def test_float32_and_the_same_values_as_float64_have_the_same_curves() -> None:
     tables = [np.column_stack((1 - score, score)) for score in (single, single.astype(np.float64))]
     first, second = (evaluate(y, y_prob=table, labels=[0, 1], positive=1) for table in tables)
     for curve in ("roc", "precision_recall"):
-        pd.testing.assert_frame_equal(getattr(first, curve).to_frame(), getattr(second, curve).to_frame())
+        pd.testing.assert_frame_equal(
+            getattr(first, curve).to_frame(), getattr(second, curve).to_frame()
+        )
     for metric in ("binary/roc_auc", "binary/average_precision"):
         assert first.metrics[metric] == second.metrics[metric]
 

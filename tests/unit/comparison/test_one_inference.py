@@ -26,7 +26,14 @@ def run(changed=()):
 @pytest.mark.parametrize("metric", [MCC, ACCURACY])
 @pytest.mark.parametrize(
     ("changed", "passed"),
-    [([0], True), (range(5), True), (range(8), True), ([500], True), (range(500, 505), True), (range(500, 507), False)],
+    [
+        ([0], True),
+        (range(5), True),
+        (range(8), True),
+        ([500], True),
+        (range(500, 505), True),
+        (range(500, 507), False),
+    ],
 )
 def test_the_default_gate_decides_however_few_rows_differ(metric, changed, passed):
     verdict = judge(run(changed), run(), rank_by=metric)
@@ -62,7 +69,9 @@ def test_no_page_shows_an_interval_of_width_0(tmp_path):
     for name, changed in (("a", ()), ("b", range(0, 40, 4))):  # in one region alone
         wrong = np.arange(N) < 100
         wrong[list(changed)] ^= True
-        sides[name] = evaluate(Y, np.where(wrong, 1 - Y, Y), positive=1, segments={"region": region})
+        sides[name] = evaluate(
+            Y, np.where(wrong, 1 - Y, Y), positive=1, segments={"region": region}
+        )
     comparison = compare(sides | {"c": sides["a"]}, rank_by=MCC, segments="region")
     page = comparison.report(tmp_path / "review.html").read_text(encoding="utf-8")
     assert not re.search(r"\[0\.0*, 0\.0*\]", page)
@@ -71,7 +80,9 @@ def test_no_page_shows_an_interval_of_width_0(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("metric", [MCC, ACCURACY, "binary/roc_auc", "spcc/binary", "probability/log_loss"])
+@pytest.mark.parametrize(
+    "metric", [MCC, ACCURACY, "binary/roc_auc", "spcc/binary", "probability/log_loss"]
+)
 def test_a_gate_and_a_review_of_two_runs_agree(metric, seed):
     rng = np.random.default_rng(seed)
     y = np.repeat([0, 1], [190, [5, 10, 60][seed % 3]])
@@ -98,7 +109,10 @@ def test_an_area_of_few_positives_has_a_usable_interval():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         y = np.repeat([0, 1], [190, 10])
-        sides = [evaluate(y, y_prob=1 / (1 + np.exp(-rng.normal(1.6 * y, 1))), positive=1) for _ in range(2)]
+        sides = [
+            evaluate(y, y_prob=1 / (1 + np.exp(-rng.normal(1.6 * y, 1))), positive=1)
+            for _ in range(2)
+        ]
         row = paired_differences(*sides, metrics=["binary/roc_auc"])["binary/roc_auc"]
         widths.append(row.high - row.low)
     assert max(widths) < 0.9
@@ -113,7 +127,8 @@ def test_runs_are_equivalent_only_with_20_rows_of_each_class(positives, shown):
     runs = {"a": evaluate(y, first, positive=1), "b": evaluate(y, second, positive=1)}
     found = compare(runs, rank_by=MCC, equivalence=0.2).runs[1]
     assert math.isfinite(found.equivalent_within) == shown
-    found = compare(runs, rank_by=ACCURACY, equivalence=0.2).runs[1]  # of 419 rows, whatever their class
+    # of 419 rows, whatever their class
+    found = compare(runs, rank_by=ACCURACY, equivalence=0.2).runs[1]
     assert math.isfinite(found.equivalent_within)
 
 
@@ -155,6 +170,7 @@ def test_a_log_loss_that_few_rows_decide_has_their_degrees_of_freedom():
         p[k] = 1 - p[k]
         sides.append(evaluate(y, y_prob=p, positive=1))
     wide = paired_differences(*sides, metrics=["probability/log_loss"])["probability/log_loss"]
-    assert (wide.high - wide.low) / (2 * wide.standard_error) == pytest.approx(2.57, abs=0.15)  # of about 5, not 198
+    # of about 5, not 198
+    assert (wide.high - wide.low) / (2 * wide.standard_error) == pytest.approx(2.57, abs=0.15)
     bounded = paired_differences(*sides, metrics=["probability/brier"])["probability/brier"]
     assert (bounded.high - bounded.low) / (2 * bounded.standard_error) < 2

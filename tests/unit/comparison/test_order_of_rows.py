@@ -9,13 +9,22 @@ import mlflow
 import numpy as np
 import pytest
 
-from cmtrack import Evaluation, compare, evaluate, load_evaluation, log_evaluation, paired_differences
+from cmtrack import (
+    Evaluation,
+    compare,
+    evaluate,
+    load_evaluation,
+    log_evaluation,
+    paired_differences,
+)
 from cmtrack.comparison import break_even, randomization_test
 
 RNG = np.random.default_rng(0)
 N = 300
 Y = RNG.integers(0, 2, N)
-FIRST, SECOND, THIRD = (np.clip(0.4 * Y + share * RNG.random(N), 0, 1) for share in (0.55, 0.6, 0.7))
+FIRST, SECOND, THIRD = (
+    np.clip(0.4 * Y + share * RNG.random(N), 0, 1) for share in (0.55, 0.6, 0.7)
+)
 REGION, PERSON = RNG.integers(0, 3, N), RNG.integers(0, 60, N)
 IDS = np.array([f"row {number}" for number in range(N)])
 SHUFFLED, OTHER = RNG.permutation(N), RNG.permutation(N)
@@ -24,11 +33,16 @@ IN_ORDER = np.arange(N)
 
 def judged(prob: Any, order: Any = IN_ORDER, ids: Any = IDS, y: Any = Y, **more: Any) -> Evaluation:
     by_row = {name: values[order] for name, values in more.items()}
-    return evaluate(y[order], y_prob=prob[order], row_ids=None if ids is None else ids[order], **by_row)
+    return evaluate(
+        y[order], y_prob=prob[order], row_ids=None if ids is None else ids[order], **by_row
+    )
 
 
 def by_metric(differences: Any) -> dict[str, tuple[float, ...]]:
-    return {row.metric: (row.difference, row.standard_error, row.low, row.high) for row in differences.rows}
+    return {
+        row.metric: (row.difference, row.standard_error, row.low, row.high)
+        for row in differences.rows
+    }
 
 
 @pytest.mark.parametrize("ids", [IDS, np.arange(N) * 7, np.arange(N).astype(object)])
@@ -39,17 +53,24 @@ def test_differences_of_shuffled_rows_equal_those_of_rows_in_order(ids):
     assert (found.paired, found.reason) == (True, "")
     assert found.mcnemar == expected.mcnemar
     for row, numbers in by_metric(expected).items():
-        assert by_metric(found)[row] == pytest.approx(numbers, rel=1e-9, abs=1e-12, nan_ok=True), row
+        assert by_metric(found)[row] == pytest.approx(numbers, rel=1e-9, abs=1e-12, nan_ok=True), (
+            row
+        )
 
 
 def test_rows_whose_classes_are_also_in_another_order_are_paired():
     first = judged(FIRST)
     second = evaluate(Y, y_prob=SECOND, row_ids=IDS, labels=[0, 1])
     flipped = evaluate(
-        Y[SHUFFLED], y_prob=np.column_stack([SECOND, 1 - SECOND])[SHUFFLED], row_ids=IDS[SHUFFLED], labels=[1, 0]
+        Y[SHUFFLED],
+        y_prob=np.column_stack([SECOND, 1 - SECOND])[SHUFFLED],
+        row_ids=IDS[SHUFFLED],
+        labels=[1, 0],
     )
     names = ["multiclass/accuracy", "multiclass/f1_macro"]
-    expected, found = (paired_differences(first, other, metrics=names) for other in (second, flipped))
+    expected, found = (
+        paired_differences(first, other, metrics=names) for other in (second, flipped)
+    )
     assert found.paired
     for name in names:
         assert by_metric(found)[name] == pytest.approx(by_metric(expected)[name], abs=1e-12)
@@ -59,7 +80,9 @@ def test_a_comparison_of_shuffled_rows_is_one_paired_ranking_with_the_same_numbe
     runs = {}
     for name, order in (("in order", (IN_ORDER,) * 3), ("shuffled", (SHUFFLED, IN_ORDER, OTHER))):
         runs[name] = {
-            run: evaluate(Y[rows], y_prob=prob[rows], row_ids=IDS[rows], segments={"region": REGION[rows]})
+            run: evaluate(
+                Y[rows], y_prob=prob[rows], row_ids=IDS[rows], segments={"region": REGION[rows]}
+            )
             for run, prob, rows in zip("abc", (FIRST, SECOND, THIRD), order, strict=True)
         }
     gate = "binary/recall.difference.low >= -0.5"
@@ -103,10 +126,15 @@ def test_a_reordered_evaluation_keeps_its_numbers():
 def test_functions_of_two_evaluations_pair_rows_in_another_order():
     first, second, shuffled = judged(FIRST), judged(SECOND), judged(SECOND, SHUFFLED)
     expected, found = (break_even(first, other) for other in (second, shuffled))
-    assert (found.false_alarms, found.misses) == pytest.approx((expected.false_alarms, expected.misses))
+    assert (found.false_alarms, found.misses) == pytest.approx(
+        (expected.false_alarms, expected.misses)
+    )
     assert found.covariance == pytest.approx(expected.covariance)
     assert found.covariance[0] > 0
-    pvalues = [randomization_test(first, other, "binary/f1", n_resamples=99) for other in (second, shuffled)]
+    pvalues = [
+        randomization_test(first, other, "binary/f1", n_resamples=99)
+        for other in (second, shuffled)
+    ]
     assert pvalues[0] == pvalues[1]
 
 
@@ -114,8 +142,9 @@ def test_rows_without_ids_are_of_other_rows():
     for ids in (None, IDS):
         found = paired_differences(judged(FIRST, ids=ids), judged(SECOND, SHUFFLED, ids=None))
         assert (found.paired, found.reason) == (
-            False, "the evaluations are of different rows (their labels' digests differ)",
-        )  # fmt: skip
+            False,
+            "the evaluations are of different rows (their labels' digests differ)",
+        )
     runs = {"a": judged(FIRST, ids=None), "b": judged(SECOND, SHUFFLED, ids=None)}
     assert len(compare(runs, rank_by="binary/f1").rankings) == 2
 
@@ -129,8 +158,9 @@ def test_digests_of_one_set_of_ids_give_one_unpaired_ranking():
     without_rows = "rows (load it with its predictions, or evaluate anew)"
     not_kept = "the rows are in another order, and their ids were not kept"
     for other, reason in (
-        (replace(second, rows=None), f"the second evaluation has no {without_rows}"), (without_ids(second), not_kept),
-    ):  # fmt: skip
+        (replace(second, rows=None), f"the second evaluation has no {without_rows}"),
+        (without_ids(second), not_kept),
+    ):
         assert paired_differences(first, other).reason == reason
         found = compare({"a": first, "b": other}, rank_by="binary/roc_auc")
         assert len(found.rankings) == 1
@@ -150,8 +180,9 @@ def test_other_actual_labels_of_the_same_ids_are_refused():
     relabelled[swapped] = [1, 0]
     found = paired_differences(judged(FIRST), judged(SECOND, SHUFFLED, y=relabelled))
     assert (found.paired, found.reason) == (
-        False, "the evaluations have other actual labels for some of the same row ids",
-    )  # fmt: skip
+        False,
+        "the evaluations have other actual labels for some of the same row ids",
+    )
     in_order = {"a": judged(FIRST), "b": judged(SECOND, y=relabelled)}
     assert len(compare(in_order, rank_by="binary/roc_auc").rankings) == 2
 
@@ -164,7 +195,10 @@ def test_ids_that_repeat_or_that_only_one_side_has_hashed_are_not_paired(monkeyp
         judged(FIRST, ids=np.array(["a"] * N))
     repeated = np.where(np.arange(N) < 2, IDS[0], IDS)
     twice = replace(first, rows=replace(first.rows, ids=replace(ids, values=repeated)))
-    assert paired_differences(twice, second).reason == "the rows are in another order, and some of their ids repeat"
+    assert (
+        paired_differences(twice, second).reason
+        == "the rows are in another order, and some of their ids repeat"
+    )
     hashes = replace(ids, values=np.arange(N, dtype=np.uint64), hashed=True)
     hashed = replace(first, rows=replace(first.rows, ids=hashes))
     only_one = "the rows are in another order, and only the ids of one evaluation are hashed"
@@ -200,8 +234,14 @@ def test_stored_runs_are_paired_if_their_ids_are_kept(setting, monkeypatch):
     assert found.ranking.paired == (setting != "off")
     stored = [load_evaluation(run_id, rows=True) for run_id in runs]
     if setting == "off":
-        assert paired_differences(*stored).reason == "the rows are in another order, and their ids were not kept"
+        assert (
+            paired_differences(*stored).reason
+            == "the rows are in another order, and their ids were not kept"
+        )
         return
     expected = by_metric(paired_differences(first, judged(SECOND)))["multiclass/accuracy"]
-    for one, other in (stored, (first, stored[1]), (stored[0], second)):  # hashes and ids, with the key
-        assert by_metric(paired_differences(one, other))["multiclass/accuracy"] == pytest.approx(expected)
+    # hashes and ids, with the key
+    for one, other in (stored, (first, stored[1]), (stored[0], second)):
+        assert by_metric(paired_differences(one, other))["multiclass/accuracy"] == pytest.approx(
+            expected
+        )

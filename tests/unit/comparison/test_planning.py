@@ -47,7 +47,9 @@ def test_the_smallest_difference_is_that_of_the_vector() -> None:
 def test_a_copy_of_the_leader_needs_no_rows() -> None:
     alone = compare(PAIR, rank_by="multiclass/matthews_corrcoef")
     leader = alone.best.name
-    comparison = compare(PAIR | {f"{leader}2": PAIR[leader]}, rank_by="multiclass/matthews_corrcoef")
+    comparison = compare(
+        PAIR | {f"{leader}2": PAIR[leader]}, rank_by="multiclass/matthews_corrcoef"
+    )
     assert comparison.resolution.errors == pytest.approx(alone.resolution.errors)
     assert comparison.resolution.smallest_difference > 0
     assert f"between “{leader}” and “{leader}2”" not in comparison.summary()
@@ -65,10 +67,14 @@ def test_more_runs_need_more() -> None:
     runs = PAIR | {"c": wrong([*BOTH, *range(10, 30)])}
     more = compare(runs, rank_by="multiclass/accuracy").resolution
     assert list(more.errors) == ["a", "c"]
-    assert 1.96 < more.quantile < 2.2414  # less than Bonferroni's: both differences are from the leader
+    # less than Bonferroni's: both differences are from the leader
+    assert 1.96 < more.quantile < 2.2414
     apart = compare(runs, rank_by="multiclass/accuracy", confidence_level=0.9).resolution
     assert apart.quantile < more.quantile
-    psi = [run.evaluation.influence("multiclass/accuracy") for run in compare(runs, rank_by="multiclass/accuracy").runs]
+    psi = [
+        run.evaluation.influence("multiclass/accuracy")
+        for run in compare(runs, rank_by="multiclass/accuracy").runs
+    ]
     rho = np.corrcoef(psi[1] - psi[0], psi[2] - psi[0])[0, 1]
     both = multivariate_normal([0, 0], [[1, rho], [rho, 1]])
     corner = [-more.quantile] * 2
@@ -89,18 +95,27 @@ def test_a_difference_must_be_above_0(difference: float) -> None:
 def test_equivalence_is_a_status_of_its_own() -> None:
     from cmtrack.report.review.phrases import standing, standing_word  # the words of a table
 
-    wide, narrow = (compare(PAIR, rank_by="multiclass/accuracy", equivalence=margin) for margin in (0.1, 0.05))
+    wide, narrow = (
+        compare(PAIR, rank_by="multiclass/accuracy", equivalence=margin) for margin in (0.1, 0.05)
+    )
     assert wide.to_frame()["status"].tolist() == ["chosen", "equivalent"]
     assert narrow.to_frame()["status"].tolist() == ["chosen", "tied"]
     assert wide.ranking is not None
     status = standing(wide["a"], wide.ranking)
     assert standing_word(status, wide.ranking, wide["a"].tied) == "equivalent within 0.1"
     assert (wide["a"].equivalent_within, np.isnan(narrow["a"].equivalent_within)) == (0.1, True)
-    assert compare(PAIR, rank_by="multiclass/accuracy").to_frame()["status"].tolist() == ["chosen", "tied"]
+    assert compare(PAIR, rank_by="multiclass/accuracy").to_frame()["status"].tolist() == [
+        "chosen",
+        "tied",
+    ]
 
 
 def test_a_review_says_equivalent(tmp_path) -> None:
-    page = compare(PAIR, rank_by="multiclass/accuracy", equivalence=0.1).report(tmp_path / "review.html").read_text()
+    page = (
+        compare(PAIR, rank_by="multiclass/accuracy", equivalence=0.1)
+        .report(tmp_path / "review.html")
+        .read_text()
+    )
     assert "equivalent within 0.1" in page
 
 
@@ -117,7 +132,11 @@ def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(option
     assert f"About {comparison.looks.optimism:.2g} of it is selection: the " in said
     assert "est of at least 4 runs judged on these rows." in said
     equal = {run.name for run in comparison.runs if np.isfinite(run.equivalent_within)}
-    needed = {run.name: comparison.resolution.rows_more(run.name) for run in comparison.runs[1:] if run.tied}
+    needed = {
+        run.name: comparison.resolution.rows_more(run.name)
+        for run in comparison.runs[1:]
+        if run.tied
+    }
     for name, more in needed.items():
         assert (f"between “a” and “{name}”" in said) == (name not in equal and more > 0)
     assert ("more would decide with 80 % power between" in said) == (not equal.issuperset(needed))
@@ -129,7 +148,10 @@ def test_a_review_says_what_choosing_is_worth_and_which_rows_would_decide(option
 
 
 def test_a_review_of_one_run_or_two_metrics_has_nothing_of_it() -> None:
-    alone, front = compare({"a": PAIR["a"]}), compare(PAIR, rank_by=["multiclass/accuracy", "binary/recall"])
+    alone, front = (
+        compare({"a": PAIR["a"]}),
+        compare(PAIR, rank_by=["multiclass/accuracy", "binary/recall"]),
+    )
     for comparison in (alone, front):
         assert "selection" not in comparison.summary()
         assert "would decide" not in comparison.summary()
@@ -142,7 +164,10 @@ def equal_runs(n_runs: int, n: int, seed: int) -> dict[str, Evaluation]:
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     answers = [np.where(rng.random(n) < 0.75, y, 1 - y) for _ in range(n_runs)]
-    return {f"r{k:02d}": evaluate(y, answer, labels=[0, 1], positive=1) for k, answer in enumerate(answers)}
+    return {
+        f"r{k:02d}": evaluate(y, answer, labels=[0, 1], positive=1)
+        for k, answer in enumerate(answers)
+    }
 
 
 @pytest.mark.parametrize(
@@ -176,7 +201,9 @@ def test_runs_that_a_gate_stopped_count_for_the_selection(gate: str, has_baselin
 def test_the_only_run_that_a_gate_lets_pass_was_chosen_from_all() -> None:
     runs = equal_runs(12, 200, 1)
     best = compare(runs, rank_by="multiclass/accuracy").runs[0].value
-    comparison = compare(runs, rank_by="multiclass/accuracy", require=f"multiclass/accuracy >= {best - 1e-9}")
+    comparison = compare(
+        runs, rank_by="multiclass/accuracy", require=f"multiclass/accuracy >= {best - 1e-9}"
+    )
     assert len(comparison.runs) == 1
     said = comparison.summary()
     assert "it is the only run that passes the gates." in said
@@ -232,10 +259,15 @@ def test_the_ledger_of_a_comparison() -> None:
     assert looks.low < looks.corrected < looks.high
     loss = compare(runs, rank_by="probability/log_loss").looks
     assert loss.corrected > loss.value  # the least loss is too low
-    gated = compare(runs, rank_by="multiclass/accuracy", require=f"multiclass/accuracy >= {looks.value}")
+    gated = compare(
+        runs, rank_by="multiclass/accuracy", require=f"multiclass/accuracy >= {looks.value}"
+    )
     assert gated.looks.runs == 4
-    assert looks.optimism < gated.looks.optimism < 2 * looks.optimism  # a gate at its very value speaks for luck
-    with pytest.raises(ValueError, match="a chosen run is corrected where runs are ranked by one metric"):
+    # a gate at its very value speaks for luck
+    assert looks.optimism < gated.looks.optimism < 2 * looks.optimism
+    with pytest.raises(
+        ValueError, match="a chosen run is corrected where runs are ranked by one metric"
+    ):
         compare(runs, rank_by=["multiclass/accuracy", "probability/log_loss"]).looks  # noqa: B018 - it raises
 
 
@@ -251,7 +283,10 @@ def two_models():
 
 def test_runs_are_ranked_where_they_are_used() -> None:
     runs = two_models()
-    here, rare = compare(runs, rank_by="multiclass/accuracy"), compare(runs, rank_by="multiclass/accuracy", at=0.02)
+    here, rare = (
+        compare(runs, rank_by="multiclass/accuracy"),
+        compare(runs, rank_by="multiclass/accuracy", at=0.02),
+    )
     for run in rare.runs:
         assert run.value == pytest.approx(runs[run.name].at(0.02).metrics["multiclass/accuracy"])
         assert run.standard_error > 0
@@ -264,7 +299,9 @@ def test_runs_are_ranked_where_they_are_used() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("at", "shares"), [(0.02, "2 % of “1”"), ({0: 0.25, 1: 0.75}, "25 % of “0”, 75 % of “1”")])
+@pytest.mark.parametrize(
+    ("at", "shares"), [(0.02, "2 % of “1”"), ({0: 0.25, 1: 0.75}, "25 % of “0”, 75 % of “1”")]
+)
 def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     comparison = compare(two_models(), rank_by="multiclass/accuracy", at=at)
     assert f"<li>judged at {shares}</li>" in html(comparison)
@@ -288,7 +325,9 @@ def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     assert not any("udged at" in text for text in (html(here), markdown(here), notebook_html(here)))
     y, weights = np.tile([0, 1], 50), np.full(100, 1.5)
     weighted = {name: evaluate(y, y, sample_weight=weights) for name in ("one", "other")}
-    assert "(sampling weight 150)" in markdown(compare(weighted, rank_by="multiclass/accuracy", at=at))
+    assert "(sampling weight 150)" in markdown(
+        compare(weighted, rank_by="multiclass/accuracy", at=at)
+    )
 
 
 def test_gates_and_costs_are_those_there() -> None:
@@ -306,7 +345,10 @@ def test_gates_and_costs_are_those_there() -> None:
 def test_a_paired_difference_there_has_the_error_of_the_rows() -> None:
     runs = two_models()
     careful, eager = (runs[name].at(0.02).reweighted for name in ("careful", "eager"))
-    weights, psi = careful.rows.weights, careful.influence("binary/f1") - eager.influence("binary/f1")
+    weights, psi = (
+        careful.rows.weights,
+        careful.influence("binary/f1") - eager.influence("binary/f1"),
+    )
     expected = np.sqrt(((weights * psi) ** 2).sum()) / weights.sum()
     ranked = compare(runs, rank_by="binary/f1", at=0.02)
     assert ranked["eager"].standard_error == pytest.approx(expected, rel=1e-6)
@@ -316,8 +358,12 @@ def test_groups_have_shares_too() -> None:
     y, _, p = random_problem(4, n=300, k=4)
     grouping = Grouping({"low": [0, 1], "high": [2, 3]})
     runs = {"one": evaluate(y, y_prob=p), "other": evaluate(y, y_prob=np.roll(p, 1, axis=0))}
-    found = compare(runs, rank_by="binary/precision", grouping=grouping, positive="high", at={"high": 0.1})
-    expected = runs["one"].regroup(grouping, positive="high").at({"high": 0.1}).metrics["binary/precision"]
+    found = compare(
+        runs, rank_by="binary/precision", grouping=grouping, positive="high", at={"high": 0.1}
+    )
+    expected = (
+        runs["one"].regroup(grouping, positive="high").at({"high": 0.1}).metrics["binary/precision"]
+    )
     assert found["one"].value == pytest.approx(expected)
 
 
@@ -338,7 +384,9 @@ def test_bad_options(options, text: str) -> None:
 
 @pytest.mark.parametrize("at", [0.1, {1: 0.2}], ids=str)
 def test_a_bundle_is_computed_again_there(tmp_path, at) -> None:
-    file = compare(two_models(), rank_by="binary/f1", at=at, equivalence=0.2).bundle(tmp_path / "review.zip")
+    file = compare(two_models(), rank_by="binary/f1", at=at, equivalence=0.2).bundle(
+        tmp_path / "review.zip"
+    )
     assert verify(file).outcome is Outcome.VERIFIED
 
 
@@ -354,7 +402,9 @@ def of_cells(cells) -> list:
 
 def test_paired_differences_there_are_those_of_the_vector() -> None:
     """Vector TV-D9: errors are those within the classes, whose shares are given."""
-    first, second = (side.at(0.1).reweighted for side in of_cells([[560, 42, 35, 63], [18, 15, 12, 255]]))
+    first, second = (
+        side.at(0.1).reweighted for side in of_cells([[560, 42, 35, 63], [18, 15, 12, 255]])
+    )
     expected = {
         "multiclass/accuracy": (0.0080000000, 0.0114090607),
         "binary/precision": (0.0139534884, 0.0214009502),
@@ -362,4 +412,6 @@ def test_paired_differences_there_are_those_of_the_vector() -> None:
         "binary/matthews_corrcoef": (0.0088660839, 0.0220203784),
     }
     for row in paired_differences(first, second, metrics=expected).rows:
-        assert (row.difference, row.standard_error) == pytest.approx(expected[row.metric], abs=6e-11), row.metric
+        assert (row.difference, row.standard_error) == pytest.approx(
+            expected[row.metric], abs=6e-11
+        ), row.metric

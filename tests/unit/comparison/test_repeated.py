@@ -43,11 +43,15 @@ AUC = np.array(
 )
 NAMES = ("C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf")
 
-whole = arrays(np.int64, st.tuples(st.integers(2, 12), st.integers(2, 6)), elements=st.integers(-5, 5))
+whole = arrays(
+    np.int64, st.tuples(st.integers(2, 12), st.integers(2, 6)), elements=st.integers(-5, 5)
+)
 
 
 def test_holm_by_hand():
-    assert holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx((0.03, 0.06, math.nan, 0.06), nan_ok=True)
+    assert holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx(
+        (0.03, 0.06, math.nan, 0.06), nan_ok=True
+    )
     assert holm([math.nan]) == pytest.approx((math.nan,), nan_ok=True)
 
 
@@ -65,7 +69,9 @@ def test_corrected_t_by_hand():
     error = math.sqrt((5e-4 / 3) * (1 / 4 + 1 / 3))
     assert (found.difference, found.standard_error, found.df) == pytest.approx((0.025, error, 3))
     assert found.pvalue == pytest.approx(student_tail(0.025 / error))
-    assert (found.low, found.high) == pytest.approx((0.025 - 3.182446305 * error, 0.025 + 3.182446305 * error))
+    assert (found.low, found.high) == pytest.approx(
+        (0.025 - 3.182446305 * error, 0.025 + 3.182446305 * error)
+    )
     assert found.reversed() == corrected_resampled_t([-0.01, -0.02, -0.03, -0.04], 1 / 3)
     assert found.to_frame().loc[0, "method"] == "corrected resampled t"
     with pytest.raises(FrozenInstanceError):
@@ -106,17 +112,24 @@ def test_seed_differences_by_hand():
 def test_the_corrected_t_keeps_its_level():
     # ten folds whose differences have the correlation n_test / (n_test + n_train) that the correction is made for
     rng, rho = np.random.default_rng(3), 0.1
-    draws = math.sqrt(rho) * rng.normal(size=(2000, 1)) + math.sqrt(1 - rho) * rng.normal(size=(2000, 10))
+    draws = math.sqrt(rho) * rng.normal(size=(2000, 1)) + math.sqrt(1 - rho) * rng.normal(
+        size=(2000, 10)
+    )
     rejected = np.mean([corrected_resampled_t(d, 1 / 9).pvalue <= 0.05 for d in draws])
     assert 0.035 <= rejected <= 0.065
-    assert np.mean(stats.ttest_1samp(draws, 0, axis=1).pvalue <= 0.05) > 0.12  # as if folds were independent
+    # as if folds were independent
+    assert np.mean(stats.ttest_1samp(draws, 0, axis=1).pvalue <= 0.05) > 0.12
 
 
 def test_seed_differences_keep_their_level():
     rng, n, seeds = np.random.default_rng(4), 300, 5
     rejected = {True: 0, False: 0}
     for _ in range(500):
-        rows = rng.normal(0, 1.0, n)[:, None] + rng.normal(0, 0.05, seeds) + rng.normal(0, 0.5, (n, seeds))
+        rows = (
+            rng.normal(0, 1.0, n)[:, None]
+            + rng.normal(0, 0.05, seeds)
+            + rng.normal(0, 0.5, (n, seeds))
+        )
         error = rows.mean(axis=1).std(ddof=1) / math.sqrt(n)
         for known in rejected:
             found = seed_differences(rows.mean(axis=0), error if known else math.nan)
@@ -172,7 +185,10 @@ def test_seeds():
     expected = seed_differences(scores[:, 0] - scores[:, best], 0.004)
     assert (found["a"].low, found["a"].high) == pytest.approx((expected.low, expected.high))
     assert [found.tied[0], found.tied[best], found.tied[other]] == [False, True, True]
-    assert "Standard errors hold both the variation over the seeds and the sampling of the test rows." in found.notes
+    assert (
+        "Standard errors hold both the variation over the seeds and the sampling of the test rows."
+        in found.notes
+    )
     without = analyse(scores, kind="seeds")
     assert any("not known for every pair" in note for note in without.notes)
     assert without["0"].reason != ""
@@ -214,7 +230,9 @@ def test_any_scores(kind, matrix):
 @pytest.mark.parametrize("kind", ["folds", "seeds"])
 def test_equal_models_tie(kind):
     column = np.random.default_rng(9).random((8, 1))
-    found = analyse(np.repeat(column, 3, axis=1), kind=kind, test_train_ratio=0.1 if kind == "folds" else None)
+    found = analyse(
+        np.repeat(column, 3, axis=1), kind=kind, test_train_ratio=0.1 if kind == "folds" else None
+    )
     assert found.best == 0
     assert found.tied == (True, True, True)
     assert [gap.adjusted_pvalue for gap in found.differences] == [1, 1]
@@ -228,24 +246,54 @@ TWO = [[0.1, 0.2], [0.3, 0.4]]
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: summary([1, 2, 3]), r"scores must have shape \(blocks >= 1, models >= 1\), got \(3,\)"),
+        (
+            lambda: summary([1, 2, 3]),
+            r"scores must have shape \(blocks >= 1, models >= 1\), got \(3,\)",
+        ),
         (lambda: summary([[1, math.inf]]), "must be finite or NaN, got inf in block 0 of model 1"),
         (lambda: analyse(TWO, kind="seeds", confidence_level=95), "between 0 and 1, got 95"),
         (lambda: summary(TWO, ["a"]), "got 1 names for 2 models"),
         (lambda: summary(TWO, ["a", "a"]), "names must differ, got 'a' twice"),
-        (lambda: corrected_resampled_t([0.1, 0.2], 0), "test_train_ratio must be positive and finite, got 0"),
-        (lambda: corrected_resampled_t([[0.1]], 0.1), r"differences must have shape \(blocks,\), got \(1, 1\)"),
-        (lambda: corrected_resampled_t([0.1, math.inf], 0.1), "differences must be finite or NaN, got one in block 1"),
+        (
+            lambda: corrected_resampled_t([0.1, 0.2], 0),
+            "test_train_ratio must be positive and finite, got 0",
+        ),
+        (
+            lambda: corrected_resampled_t([[0.1]], 0.1),
+            r"differences must have shape \(blocks,\), got \(1, 1\)",
+        ),
+        (
+            lambda: corrected_resampled_t([0.1, math.inf], 0.1),
+            "differences must be finite or NaN, got one in block 1",
+        ),
         (lambda: corrected_resampled_t([0.1, 0.2], 0.1, 0), "between 0 and 1, got 0"),
-        (lambda: seed_differences([0.1, 0.2], -1), "test_error must be finite and not negative, or NaN, got -1"),
+        (
+            lambda: seed_differences([0.1, 0.2], -1),
+            "test_error must be finite and not negative, or NaN, got -1",
+        ),
         (lambda: analyse(TWO, kind="runs"), "kind must be one of .*, got 'runs'"),
         (lambda: analyse(TWO, kind="folds"), "test_train_ratio goes with kind 'folds'"),
-        (lambda: analyse(TWO, kind="seeds", test_train_ratio=0.1), "and only there: got 0.1, 'seeds'"),
-        (lambda: analyse(TWO, kind="seeds", test_errors=[0.1]), r"must have shape \(2, 2\), .*got \(1,\)"),
-        (lambda: analyse(TWO, kind="seeds", test_errors=[[0, -1], [-1, 0]]), "not negative, or NaN, got"),
-        (lambda: analyse(TWO, kind="seeds", test_errors=[[0, 1], [2, 0]]), "got 1 and 2 for models 0 and 1"),
+        (
+            lambda: analyse(TWO, kind="seeds", test_train_ratio=0.1),
+            "and only there: got 0.1, 'seeds'",
+        ),
+        (
+            lambda: analyse(TWO, kind="seeds", test_errors=[0.1]),
+            r"must have shape \(2, 2\), .*got \(1,\)",
+        ),
+        (
+            lambda: analyse(TWO, kind="seeds", test_errors=[[0, -1], [-1, 0]]),
+            "not negative, or NaN, got",
+        ),
+        (
+            lambda: analyse(TWO, kind="seeds", test_errors=[[0, 1], [2, 0]]),
+            "got 1 and 2 for models 0 and 1",
+        ),
         (lambda: analyse(TWO, kind="datasets"), "kind must be one of .*, got 'datasets'"),
-        (lambda: analyse([[math.nan, 1]], ["a", "b"], kind="seeds"), "got none such; 'a' has the fewest values"),
+        (
+            lambda: analyse([[math.nan, 1]], ["a", "b"], kind="seeds"),
+            "got none such; 'a' has the fewest values",
+        ),
     ],
 )
 def test_bad_input(call, message):
@@ -260,5 +308,7 @@ def test_slow_libraries_wait_until_they_are_needed():
         "r.corrected_resampled_t([.1, .2], .1), r.analyse([[1, 2], [2, 4]], kind='seeds')\n"
         "print([m for m in ('statsmodels', 'sklearn', 'pandas') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.strip() == "[]"

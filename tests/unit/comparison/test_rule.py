@@ -79,7 +79,9 @@ def test_the_digest_is_said_wherever_the_review_is_read(three, file):
     digest = hashlib.sha256(RULE.encode()).hexdigest()
     sentence = f"The rule was fixed beforehand, in the file “review.yaml” (SHA-256 {digest[:12]}…)."
     data = comparison.to_dict()
-    assert data["record"]["rule"] == data["how"]["rule"] == {"file": "review.yaml", "sha256": digest}
+    assert (
+        data["record"]["rule"] == data["how"]["rule"] == {"file": "review.yaml", "sha256": digest}
+    )
     page = context(comparison, None, {})
     assert {"name": "Rule", "text": sentence, "href": ""} in page["record"]["lines"]
     assert data["record"]["lines"]["Rule"] == sentence
@@ -118,16 +120,25 @@ def test_what_decides_may_stand_in_a_file_and_what_names_the_runs_may_not():
         ("margin: .inf", "margin must be a number (a finite number), got inf"),
         ("margin: true", "margin must be a number (a finite number), got True"),
         ("require: [1]", "require must be a gate, or a list of gates (a text), got [1]"),
-        ("grouping: parity.yaml", "grouping must be a grouping (a mapping in this file, so that the digest"),
+        (
+            "grouping: parity.yaml",
+            "grouping must be a grouping (a mapping in this file, so that the digest",
+        ),
         ("grouping: {groups: {a: [1]}}", "grouping: a grouping needs at least two groups"),
         ("costs: {price: 1}", "costs: costs must have 'costs' or 'matrix'"),
         ("seed: -1", "seed must be a whole number (a whole number that is not negative), got -1"),
-        ("margin: 0.1\nmargin: 0.2", "does not parse: a key must be given once, got 'margin' twice"),
+        (
+            "margin: 0.1\nmargin: 0.2",
+            "does not parse: a key must be given once, got 'margin' twice",
+        ),
         ("a: &x [1]\nb: *x", "does not parse: a rule file must have no anchors and no aliases"),
-        ("!!python/object/apply:os.system [ls]", "does not parse: could not determine a constructor"),
+        (
+            "!!python/object/apply:os.system [ls]",
+            "does not parse: could not determine a constructor",
+        ),
         ("a: [", "does not parse"),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_no_rule_is_refused(tmp_path, three, text, says):
     path = tmp_path / "review.yaml"
     path.write_text(text)
@@ -140,9 +151,18 @@ def test_a_file_that_is_no_rule_is_refused(tmp_path, three, text, says):
 @pytest.mark.parametrize(
     ("beside", "says"),
     [
-        ({"margin": 0.1}, "a rule file is the whole rule: review.yaml says 0.05, got margin=0.1 beside it"),
-        ({"require": "class/1/recall > 0"}, "review.yaml says ['multiclass/accuracy >= 0.2', 'class/0/recall > 0.1']"),
-        ({"block": "params.fold"}, "review.yaml does not hold 'block', got block='params.fold' beside it"),
+        (
+            {"margin": 0.1},
+            "a rule file is the whole rule: review.yaml says 0.05, got margin=0.1 beside it",
+        ),
+        (
+            {"require": "class/1/recall > 0"},
+            "review.yaml says ['multiclass/accuracy >= 0.2', 'class/0/recall > 0.1']",
+        ),
+        (
+            {"block": "params.fold"},
+            "review.yaml does not hold 'block', got block='params.fold' beside it",
+        ),
         ({"segments": "region"}, "review.yaml does not hold 'segments'"),
     ],
     ids=["another", "more", "silent", "silent-list"],
@@ -188,14 +208,26 @@ GROUPS = Grouping.nps("strict")
         {},
         {"rank_by": "multiclass/accuracy", "margin": 0.0},
         {"rank_by": ["multiclass/accuracy", "class/0/recall"], "seed": np.int64(4)},
-        {"grouping": GROUPS, "positive": "promoter", "costs": {(0, 2): 5}, "segments": ["a", ("b", "c")]},
-        {"block": "params.fold", "model": "params.m", "block_kind": "folds", "test_train_ratio": 0.25},
+        {
+            "grouping": GROUPS,
+            "positive": "promoter",
+            "costs": {(0, 2): 5},
+            "segments": ["a", ("b", "c")],
+        },
+        {
+            "block": "params.fold",
+            "model": "params.m",
+            "block_kind": "folds",
+            "test_train_ratio": 0.25,
+        },
     ],
     ids=["nothing", "metric", "front", "groups", "blocks"],
-)  # fmt: skip
+)
 def test_arguments_can_be_written_as_a_rule_and_read_again(given):
     options = CompareOptions(**given)
-    written = write_rule({name: getattr(options, name) for name in RULES}, CompareOptions.defaults())
+    written = write_rule(
+        {name: getattr(options, name) for name in RULES}, CompareOptions.defaults()
+    )
     again = CompareOptions(rule=Rule.parse(written, "rule.yaml"))
     for name in RULES:
         ours, theirs = (getattr(one, name) for one in (options, again))

@@ -47,10 +47,16 @@ def same(one: Evaluation, other: Evaluation) -> None:
     most=st.sampled_from([1, 50, 1 << 16]),
 )
 @settings(max_examples=25, deadline=None)
-def test_batches_are_the_whole(n: int, cuts: list[int], grouped: bool, weighted: str, most: int) -> None:
+def test_batches_are_the_whole(
+    n: int, cuts: list[int], grouped: bool, weighted: str, most: int
+) -> None:
     y, p = problem(n)
     rng = np.random.default_rng(1)
-    weights = {"no": None, "whole": rng.integers(0, 3, n) + (np.arange(n) == 0), "fractions": rng.random(n)}[weighted]
+    weights = {
+        "no": None,
+        "whole": rng.integers(0, 3, n) + (np.arange(n) == 0),
+        "fractions": rng.random(n),
+    }[weighted]
     grouping = PAIRS if grouped else None
     seen = Accumulator(LABELS, grouping=grouping)
     bounds = [0, *sorted(min(cut, n) for cut in cuts), n]
@@ -58,9 +64,14 @@ def test_batches_are_the_whole(n: int, cuts: list[int], grouped: bool, weighted:
         patch.setattr("cmtrack.evaluation.accumulator._MOST_WAITING", most)
         for start, stop in pairwise(bounds):
             part = slice(start, stop)
-            seen.update(y[part], y_prob=p[part], sample_weight=None if weights is None else weights[part])
+            seen.update(
+                y[part], y_prob=p[part], sample_weight=None if weights is None else weights[part]
+            )
     assert seen.n_rows == n
-    same(seen.compute(), evaluate(y, y_prob=p, labels=LABELS, grouping=grouping, sample_weight=weights))
+    same(
+        seen.compute(),
+        evaluate(y, y_prob=p, labels=LABELS, grouping=grouping, sample_weight=weights),
+    )
 
 
 def test_ranks_merge_after_a_pickle_and_stay_as_they_were() -> None:
@@ -73,7 +84,10 @@ def test_ranks_merge_after_a_pickle_and_stay_as_they_were() -> None:
     merged = sum(pickle.loads(pickle.dumps(rank)) for rank in ranks)
     same(merged.compute(), evaluate(y, y_prob=p, labels=LABELS, grouping=PAIRS, positive="low"))
     assert [rank.n_rows for rank in ranks] == [300, 300, 300]
-    same(ranks[0].compute(), evaluate(y[:300], y_prob=p[:300], labels=LABELS, grouping=PAIRS, positive="low"))
+    same(
+        ranks[0].compute(),
+        evaluate(y[:300], y_prob=p[:300], labels=LABELS, grouping=PAIRS, positive="low"),
+    )
 
 
 def test_labels_alone_and_computing_on_the_way() -> None:
@@ -130,11 +144,17 @@ def test_wrong_input_is_told_at_once_and_changes_nothing() -> None:
     seen = Accumulator([0, 1])
     seen.update([0, 1], y_prob=[0.1, 0.8])
     for wrong, match in (
-        ({"y_true": [0, 2], "y_prob": [0.1, 0.2]}, r"y_true has labels that are not in \[0, 1\]: \[2\] \(1 rows\)"),
+        (
+            {"y_true": [0, 2], "y_prob": [0.1, 0.2]},
+            r"y_true has labels that are not in \[0, 1\]: \[2\] \(1 rows\)",
+        ),
         ({"y_true": [0, 1], "y_prob": [0.1, np.nan]}, "y_prob must be finite, got nan at row 1"),
         ({"y_true": [0, 1], "y_pred": [0, 1]}, "every batch must have the same columns"),
         ({"y_true": [0, 1]}, "y_pred or y_prob must be given, got neither"),
-        ({"y_true": [0], "y_prob": [0.1], "sample_weight": [-1.0]}, "not negative, got -1.0 at row 0"),
+        (
+            {"y_true": [0], "y_prob": [0.1], "sample_weight": [-1.0]},
+            "not negative, got -1.0 at row 0",
+        ),
     ):
         with pytest.raises(ValueError, match=match):
             seen.update(**wrong)

@@ -63,15 +63,23 @@ LABELS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("args", "options", "text"), [c[1:] for c in LABELS], ids=[c[0] for c in LABELS])
-@pytest.mark.parametrize("call", [evaluate, ConfusionMatrix.from_predictions], ids=["evaluate", "matrix"])
+@pytest.mark.parametrize(
+    ("args", "options", "text"), [c[1:] for c in LABELS], ids=[c[0] for c in LABELS]
+)
+@pytest.mark.parametrize(
+    "call", [evaluate, ConfusionMatrix.from_predictions], ids=["evaluate", "matrix"]
+)
 def test_labels(call: Any, args: tuple[Any, ...], options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         call(*args, **options)
 
 
 WEIGHTS: list[tuple[str, Any, str]] = [
-    ("negative", [1, 1, -2, 1], r"sample_weight must be finite and not negative, got -2.0 at row 2"),
+    (
+        "negative",
+        [1, 1, -2, 1],
+        r"sample_weight must be finite and not negative, got -2.0 at row 2",
+    ),
     ("NaN", [1, NAN, 1, 1], r"sample_weight must be finite, got nan at row 1"),
     ("infinite", [1, 1, 1, np.inf], r"sample_weight must be finite, got inf at row 3"),
     ("short", [1, 1], r"sample_weight must have shape \(4,\), got \(2,\)"),
@@ -83,7 +91,9 @@ WEIGHTS: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("weights", "text"), [c[1:] for c in WEIGHTS], ids=[c[0] for c in WEIGHTS])
-@pytest.mark.parametrize("call", [evaluate, ConfusionMatrix.from_predictions], ids=["evaluate", "matrix"])
+@pytest.mark.parametrize(
+    "call", [evaluate, ConfusionMatrix.from_predictions], ids=["evaluate", "matrix"]
+)
 def test_weights(call: Any, weights: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         call(Y, Y, sample_weight=weights)
@@ -93,48 +103,156 @@ PROBABILITIES: list[tuple[str, list[Any], Any, dict[str, Any], str]] = [
     ("above one", Y, [0.2, 0.7, 1.5, 0.4], {}, r"y_prob must lie in \[0, 1\], got 1.5 at row 2"),
     ("negative", Y, [0.2, -0.1, 0.5, 0.4], {}, r"y_prob must lie in \[0, 1\], got -0.1 at row 1"),
     ("NaN", Y, [0.2, 0.1, NAN, 0.4], {}, "y_prob must be finite, got nan at row 2"),
-    ("NaN in a matrix", Y3, [*P3[:3], [0.6, NAN, 0.2]], {}, "y_prob must be finite, got nan at row 3"),
+    (
+        "NaN in a matrix",
+        Y3,
+        [*P3[:3], [0.6, NAN, 0.2]],
+        {},
+        "y_prob must be finite, got nan at row 3",
+    ),
     ("infinite", Y, [0.2, 0.1, np.inf, 0.4], {}, "y_prob must be finite, got inf at row 2"),
-    ("row sum", Y3, [*P3[:3], [0.6, 0.2, 0.3]], {}, "each row of y_prob must sum to 1, row 3 sums to 1.1"),
+    (
+        "row sum",
+        Y3,
+        [*P3[:3], [0.6, 0.2, 0.3]],
+        {},
+        "each row of y_prob must sum to 1, row 3 sums to 1.1",
+    ),
     ("rows", Y, P[:3], {}, "y_prob must have one row per label, got 3 rows and 4 labels"),
-    ("one column for three classes", Y3, P, {}, r"got \(4,\); one column is enough for two classes, not for 3"),
-    ("labels as probabilities", Y3, ["a", "b", "c", "a"], {}, "got list; labels are given as y_pred="),
-    ("columns", Y, P3, {}, r"y_prob must have shape \(n_samples, 2\) or \(n_samples,\) for the labels \[0, 1\], "
-     r"got \(4, 3\); name all classes of the model with labels="),
+    (
+        "one column for three classes",
+        Y3,
+        P,
+        {},
+        r"got \(4,\); one column is enough for two classes, not for 3",
+    ),
+    (
+        "labels as probabilities",
+        Y3,
+        ["a", "b", "c", "a"],
+        {},
+        "got list; labels are given as y_pred=",
+    ),
+    (
+        "columns",
+        Y,
+        P3,
+        {},
+        r"y_prob must have shape \(n_samples, 2\) or \(n_samples,\) for the labels \[0, 1\], "
+        r"got \(4, 3\); name all classes of the model with labels=",
+    ),
     ("three axes", Y, np.zeros((4, 2, 2)), {}, r"y_prob must have shape .* got \(4, 2, 2\)"),
-    ("ragged", Y3, [[0.1, 0.9], [0.2], [1.0], [1.0]], {}, "y_prob must hold numbers in a regular array, got list"),
+    (
+        "ragged",
+        Y3,
+        [[0.1, 0.9], [0.2], [1.0], [1.0]],
+        {},
+        "y_prob must hold numbers in a regular array, got list",
+    ),
     ("text", Y, ["a"] * 4, {}, "y_prob must hold numbers"),
-    ("mapping without a label", Y3, {0: [0.2] * 4, 1: [0.8] * 4}, {},
-     r"labels must be among the declared classes \[0, 1\], got \[2\]; the columns of y_prob"),
-    ("mapping without a given label", Y3, {0: [0.2] * 4, 1: [0.8] * 4}, {"labels": [0, 1, 2]},
-     r"y_prob must have a column for each label, \[2\] not in \[0, 1\]"),
-    ("mapping of one label", Y, {1: [0.8] * 4}, {}, r"labels must be among the declared classes \[1\], got \[0\]"),
-    ("frame with a strange column", Y, pd.DataFrame({"0": P, "1": P, "id": P}), {},
-     r"declared classes must be of the labels' kind \['int'\], got 'id'"),
-    ("frame with a strange column, labels given", Y, pd.DataFrame({"0": P, "1": P, "id": P}), {"labels": [0, 1]},
-     r"columns of y_prob must be labels, got \['id'\]; labels are \[0, 1\]"),
-    ("columns of unequal length", Y, {0: [0.5] * 4, 1: [0.5] * 3}, {},
-     r"the columns of y_prob must have one value per row each, got shapes \{'0': \(4,\), '1': \(3,\)\}"),
-    ("positive of three classes", Y3, P3, {"positive": 1},
-     "positive=1 needs two classes or a grouping step of two groups, got 3 classes"),
+    (
+        "mapping without a label",
+        Y3,
+        {0: [0.2] * 4, 1: [0.8] * 4},
+        {},
+        r"labels must be among the declared classes \[0, 1\], got \[2\]; the columns of y_prob",
+    ),
+    (
+        "mapping without a given label",
+        Y3,
+        {0: [0.2] * 4, 1: [0.8] * 4},
+        {"labels": [0, 1, 2]},
+        r"y_prob must have a column for each label, \[2\] not in \[0, 1\]",
+    ),
+    (
+        "mapping of one label",
+        Y,
+        {1: [0.8] * 4},
+        {},
+        r"labels must be among the declared classes \[1\], got \[0\]",
+    ),
+    (
+        "frame with a strange column",
+        Y,
+        pd.DataFrame({"0": P, "1": P, "id": P}),
+        {},
+        r"declared classes must be of the labels' kind \['int'\], got 'id'",
+    ),
+    (
+        "frame with a strange column, labels given",
+        Y,
+        pd.DataFrame({"0": P, "1": P, "id": P}),
+        {"labels": [0, 1]},
+        r"columns of y_prob must be labels, got \['id'\]; labels are \[0, 1\]",
+    ),
+    (
+        "columns of unequal length",
+        Y,
+        {0: [0.5] * 4, 1: [0.5] * 3},
+        {},
+        r"the columns of y_prob must have one value per row each, got shapes \{'0': \(4,\), '1': \(3,\)\}",
+    ),
+    (
+        "positive of three classes",
+        Y3,
+        P3,
+        {"positive": 1},
+        "positive=1 needs two classes or a grouping step of two groups, got 3 classes",
+    ),
     ("positive that is none", Y, P, {"positive": 7}, r"positive must be one of \[0, 1\], got 7"),
-    ("positive group that does not exist", Y3, P3,
-     {"grouping": Grouping({"a": [0], "b": [1, 2]}), "positive": "c"},
-     r"positive must be one of \['a', 'b'\], got 'c'"),
+    (
+        "positive group that does not exist",
+        Y3,
+        P3,
+        {"grouping": Grouping({"a": [0], "b": [1, 2]}), "positive": "c"},
+        r"positive must be one of \['a', 'b'\], got 'c'",
+    ),
     ("level", Y, P, {"confidence_level": 95}, "confidence_level must lie between 0 and 1, got 95"),
-    ("calibration", Y, P, {"calibration": 3},
-     r"calibration must be \(y, scores\) or \(y, scores, fold_ids\) or 'cross-fit', got 3"),
-    ("calibration labels", Y, P, {"calibration": ([0, 2], [0.1, 0.2])}, r"calibration y has labels .*\[2\]"),
-    ("calibration lengths", Y, P, {"calibration": ([0, 1], [0.1])},
-     "calibration scores must have one row per label, got 1 rows and 2 labels"),
-    ("calibration range", Y, P, {"calibration": ([0, 1], [0.1, 3])},
-     r"calibration scores must lie in \[0, 1\], got 3.0 at row 1"),
-    ("calibration of one class", Y, P, {"calibration": ([0, 0], [0.1, 0.2])},
-     r"calibration must hold labels of both \[0, 1\], got only 2 like 0"),
+    (
+        "calibration",
+        Y,
+        P,
+        {"calibration": 3},
+        r"calibration must be \(y, scores\) or \(y, scores, fold_ids\) or 'cross-fit', got 3",
+    ),
+    (
+        "calibration labels",
+        Y,
+        P,
+        {"calibration": ([0, 2], [0.1, 0.2])},
+        r"calibration y has labels .*\[2\]",
+    ),
+    (
+        "calibration lengths",
+        Y,
+        P,
+        {"calibration": ([0, 1], [0.1])},
+        "calibration scores must have one row per label, got 1 rows and 2 labels",
+    ),
+    (
+        "calibration range",
+        Y,
+        P,
+        {"calibration": ([0, 1], [0.1, 3])},
+        r"calibration scores must lie in \[0, 1\], got 3.0 at row 1",
+    ),
+    (
+        "calibration of one class",
+        Y,
+        P,
+        {"calibration": ([0, 0], [0.1, 0.2])},
+        r"calibration must hold labels of both \[0, 1\], got only 2 like 0",
+    ),
     ("target", Y, P, {"target": [0.1, NAN]}, "target must be finite, got nan at row 1"),
     ("empty target", Y, P, {"target": []}, r"target must not be empty, got shape \(0,\)"),
-    ("target width", Y3, P3, {"target": [[0.5, 0.5]]}, r"target must have shape \(n_samples, 3\) .* got \(1, 2\)"),
-]  # fmt: skip
+    (
+        "target width",
+        Y3,
+        P3,
+        {"target": [[0.5, 0.5]]},
+        r"target must have shape \(n_samples, 3\) .* got \(1, 2\)",
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +301,9 @@ GROUPS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("args", "options", "text"), [c[1:] for c in GROUPS], ids=[c[0] for c in GROUPS])
+@pytest.mark.parametrize(
+    ("args", "options", "text"), [c[1:] for c in GROUPS], ids=[c[0] for c in GROUPS]
+)
 def test_groupings(args: tuple[Any, ...], options: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         Grouping(*args, **options)
@@ -192,7 +312,9 @@ def test_groupings(args: tuple[Any, ...], options: dict[str, Any], text: str) ->
 def test_groupings_of_wrong_type() -> None:
     with pytest.raises(TypeError, match="groups must map group names to classes, got list"):
         Grouping([[0], [1]])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="mode must be 'relaxed', 'strict' or a mapping by group, got int"):
+    with pytest.raises(
+        TypeError, match="mode must be 'relaxed', 'strict' or a mapping by group, got int"
+    ):
         Grouping({"a": [0], "b": [1]}, 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"then\(\) takes a Grouping, got dict"):
         Grouping({"a": [0], "b": [1]}).then({})  # type: ignore[arg-type]
@@ -206,7 +328,9 @@ def test_a_grouping_that_misses_a_class() -> None:
         matrix.reduce(grouping)
     with pytest.raises(ValueError, match=text):
         evaluate([0, 1, 2], [0, 1, 2], labels=[0, 1, 2], grouping=grouping)
-    with pytest.raises(ValueError, match=r"declared classes \[0, 1\], got \[2\].*classes of the grouping"):
+    with pytest.raises(
+        ValueError, match=r"declared classes \[0, 1\], got \[2\].*classes of the grouping"
+    ):
         evaluate([0, 1, 2], [0, 1, 2], grouping=grouping)
     with pytest.raises(ValueError, match=text):
         evaluate([0, 1, 2], [0, 1, 2]).regroup(grouping)
@@ -214,7 +338,9 @@ def test_a_grouping_that_misses_a_class() -> None:
 
 def test_chains_that_do_not_fit() -> None:
     first = Grouping({"a": [0], "b": [1], "c": [2]})
-    with pytest.raises(ValueError, match=r"must group the earlier step's groups \['a', 'b', 'c'\]: missing \['c'\]"):
+    with pytest.raises(
+        ValueError, match=r"must group the earlier step's groups \['a', 'b', 'c'\]: missing \['c'\]"
+    ):
         first.then(Grouping({"x": ["a"], "y": ["b"]}))
     with pytest.raises(ValueError, match=r"missing \[\], not among them \['d'\]"):
         first.then(Grouping({"x": ["a", "b"], "y": ["c", "d"]}))
@@ -225,14 +351,26 @@ FILES: list[tuple[str, str, str]] = [
     ("g.json", "{", "g.json does not parse"),
     ("g.yaml", "groups: [", "g.yaml does not parse"),
     ("g.json", "[]", "a grouping must be a mapping with 'groups' or 'steps', got \\[\\]"),
-    ("g.json", '{"group": {}}', "a grouping must have 'groups', and may have .*, got \\['group'\\]"),
+    (
+        "g.json",
+        '{"group": {}}',
+        "a grouping must have 'groups', and may have .*, got \\['group'\\]",
+    ),
     ("g.json", '{"steps": []}', "'steps' must be the only key and hold a list of groupings"),
     ("g.json", '{"steps": [], "mode": "strict"}', "'steps' must be the only key"),
     ("g.json", '{"groups": 3}', "'groups' must map group names to lists of classes, got 3"),
     ("g.json", '{"groups": [1]}', "'groups' must map names to classes or list \\[name, classes\\]"),
     ("g.json", '{"groups": {"a": 3, "b": [1]}}', "group 'a' must list its classes, got 3"),
-    ("g.json", '{"groups": {"a": {"from": 0}, "b": [1]}}', "a range of classes must be .* in group 'a'"),
-    ("g.json", '{"groups": {"a": [0], "b": [1]}, "mode": ["strict"]}', "needs one per group, got 1 for 2 groups"),
+    (
+        "g.json",
+        '{"groups": {"a": {"from": 0}, "b": [1]}}',
+        "a range of classes must be .* in group 'a'",
+    ),
+    (
+        "g.json",
+        '{"groups": {"a": [0], "b": [1]}, "mode": ["strict"]}',
+        "needs one per group, got 1 for 2 groups",
+    ),
 ]
 
 
@@ -251,7 +389,13 @@ def test_grouping_file_that_is_not_there(tmp_path: Path) -> None:
 
 PREVALENCE: list[tuple[str, Any, Any, dict[str, Any], str]] = [
     ("no pair", P, 3, {}, r"calibration must be \(y, scores\) or \(y, scores, fold_ids\), got 3"),
-    ("three classes", P, (Y3, P), {}, r"calibration scores must have shape \(n_samples, 3\), got \(4,\)"),
+    (
+        "three classes",
+        P,
+        (Y3, P),
+        {},
+        r"calibration scores must have shape \(n_samples, 3\), got \(4,\)",
+    ),
     (
         "swapped",
         P,
@@ -260,7 +404,13 @@ PREVALENCE: list[tuple[str, Any, Any, dict[str, Any], str]] = [
         r"^calibration y must hold class labels, got continuous values: \[0.1, 0.2\]; "
         r"calibration is \(y, scores\), in this order$",
     ),
-    ("one class", P, ([1, 1], [0.1, 0.2]), {}, r"^calibration y: at least two classes are needed, got only \[1\]$"),
+    (
+        "one class",
+        P,
+        ([1, 1], [0.1, 0.2]),
+        {},
+        r"^calibration y: at least two classes are needed, got only \[1\]$",
+    ),
     (
         "not probabilities",
         [[0.2, 0.2, 0.6]],
@@ -269,24 +419,64 @@ PREVALENCE: list[tuple[str, Any, Any, dict[str, Any], str]] = [
         r"^calibration scores must lie in \[0, 1\], got 2.0 at row 0$",
     ),
     ("positive", P, (Y, P), {"positive": 4}, r"positive must be one of \[0, 1\], got 4"),
-    ("lengths", P, (Y, P[:2]), {}, "calibration needs one score per label, got 2 scores and 4 labels"),
+    (
+        "lengths",
+        P,
+        (Y, P[:2]),
+        {},
+        "calibration needs one score per label, got 2 scores and 4 labels",
+    ),
     ("empty", [], (Y, P), {}, "scores must have at least one row, got none"),
     ("NaN", [0.1, NAN], (Y, P), {}, "scores must be finite, got nan at row 1"),
-    ("NaN in calibration", P, (Y, [0.1, 0.2, NAN, 0.3]), {}, "calibration scores must be finite, got nan at row 2"),
+    (
+        "NaN in calibration",
+        P,
+        (Y, [0.1, 0.2, NAN, 0.3]),
+        {},
+        "calibration scores must be finite, got nan at row 2",
+    ),
     ("width", P3, (Y, P), {}, r"scores must have shape \(n,\) or \(n, 2\), got \(4, 3\)"),
     ("column", {"a": P, "b": P}, (Y, P), {}, r"scores must have a column for 1, got \['a', 'b'\]"),
-    ("density", P, (Y, P), {"density": "magic"}, "density must be a function or one of .* got 'magic'"),
+    (
+        "density",
+        P,
+        (Y, P),
+        {"density": "magic"},
+        "density must be a function or one of .* got 'magic'",
+    ),
     ("interval", P, (Y, P), {"interval": "magic"}, "interval must be one of .* got 'magic'"),
-    ("raw interval", P, (Y, P), {"density": "raw", "interval": "score"}, "must be 'naive' or 'adjusted', got 'score'"),
-    ("raw scores", [2.0], (Y, P), {"density": "raw"}, r"density='raw' needs scores in \[0, 1\], got 2.0 to 2.0"),
-    ("level", P, (Y, P), {"confidence_level": 0}, "confidence_level must lie between 0 and 1, got 0"),
+    (
+        "raw interval",
+        P,
+        (Y, P),
+        {"density": "raw", "interval": "score"},
+        "must be 'naive' or 'adjusted', got 'score'",
+    ),
+    (
+        "raw scores",
+        [2.0],
+        (Y, P),
+        {"density": "raw"},
+        r"density='raw' needs scores in \[0, 1\], got 2.0 to 2.0",
+    ),
+    (
+        "level",
+        P,
+        (Y, P),
+        {"confidence_level": 0},
+        "confidence_level must lie between 0 and 1, got 0",
+    ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("scores", "calibration", "options", "text"), [c[1:] for c in PREVALENCE], ids=[c[0] for c in PREVALENCE]
+    ("scores", "calibration", "options", "text"),
+    [c[1:] for c in PREVALENCE],
+    ids=[c[0] for c in PREVALENCE],
 )
-def test_estimate_prevalence(scores: Any, calibration: Any, options: dict[str, Any], text: str) -> None:
+def test_estimate_prevalence(
+    scores: Any, calibration: Any, options: dict[str, Any], text: str
+) -> None:
     with pytest.raises(ValueError, match=text):
         estimate_prevalence(scores, calibration=calibration, **options)
 
@@ -301,17 +491,23 @@ def test_posterior_method() -> None:
 
 
 def test_matrices() -> None:
-    with pytest.raises(ValueError, match=r"counts must have shape \(2, 2\) for 2 labels, got \(3, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"counts must have shape \(2, 2\) for 2 labels, got \(3, 3\)"
+    ):
         ConfusionMatrix(np.eye(3), (0, 1))
     with pytest.raises(ValueError, match="counts must be finite and not negative"):
         ConfusionMatrix(np.array([[1, -1], [0, 1]]), (0, 1))
     with pytest.raises(ValueError, match="counts must be numbers, got <U1"):
         ConfusionMatrix(np.array([["a", "b"], ["c", "d"]]), (0, 1))
-    reduced = ConfusionMatrix(np.eye(3, dtype=int), (0, 1, 2)).reduce(Grouping({"a": [0], "b": [1], "c": [2]}))
+    reduced = ConfusionMatrix(np.eye(3, dtype=int), (0, 1, 2)).reduce(
+        Grouping({"a": [0], "b": [1], "c": [2]})
+    )
     with pytest.raises(ValueError, match=r"2x2\+IM needs two groups, got 3: \['a', 'b', 'c'\]"):
         reduced.as_binary()
     two = ConfusionMatrix(np.eye(2, dtype=int), (0, 1)).reduce(Grouping({"a": [0], "b": [1]}))
-    with pytest.raises(ValueError, match=r"positive must be one of the groups \['a', 'b'\], got 'c'"):
+    with pytest.raises(
+        ValueError, match=r"positive must be one of the groups \['a', 'b'\], got 'c'"
+    ):
         two.as_binary("c")
     assert two.as_binary("a").tp == 1
 
@@ -323,13 +519,19 @@ def test_score_statistics() -> None:
     with pytest.raises(ValueError, match="the sweep needs four channels, got 2"):
         roc_curve(two)
     moments = [ScoreMoments.from_scores(np.array([0, 1]), np.zeros((2, w)), 2) for w in (1, 2)]
-    with pytest.raises(ValueError, match=r"moments must have the same shape, got \(2, 1\) and \(2, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"moments must have the same shape, got \(2, 1\) and \(2, 2\)"
+    ):
         moments[0] + moments[1]
-    with pytest.raises(ValueError, match=r"two classes and one score are needed, got shape \(2, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"two classes and one score are needed, got shape \(2, 2\)"
+    ):
         spcc(moments[1])
     with pytest.raises(ValueError, match="prevalence must lie between 0 and 1, got 1"):
         standardised_spcc(moments[0], 1)
-    with pytest.raises(ValueError, match="scale must be 'atanh', 'logit', 'log' or 'wald', got 'probit'"):
+    with pytest.raises(
+        ValueError, match="scale must be 'atanh', 'logit', 'log' or 'wald', got 'probit'"
+    ):
         on_scale("probit", 0.5, 0.1)
     with pytest.raises(KeyError, match="no metric is called 'multiclass/magic'"):
         lookup("multiclass/magic")
@@ -352,21 +554,38 @@ def test_files_that_are_no_evaluation(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=text):
             Evaluation.load(tmp_path)
 
-    refused("the evaluation has schema 99, this version of cmtrack reads up to 2: upgrade cmtrack", schema=99)
+    refused(
+        "the evaluation has schema 99, this version of cmtrack reads up to 2: upgrade cmtrack",
+        schema=99,
+    )
     refused("schema 'x'", schema="x")
     refused("the evaluation is damaged: .*array must have shape", labels=[0, 1, 2])
-    refused("damaged: .*a statistic must be one .*, got 'magic'", statistics=good["statistics"] | {"magic": 1})
+    refused(
+        "damaged: .*a statistic must be one .*, got 'magic'",
+        statistics=good["statistics"] | {"magic": 1},
+    )
     refused("damaged", statistics={})
     refused("damaged", statistics=good["statistics"] | {"digest": "zz"})
-    refused("damaged: .*an array must hold numbers", statistics=good["statistics"] | {"matrix": [["a"]]})
+    refused(
+        "damaged: .*an array must hold numbers", statistics=good["statistics"] | {"matrix": [["a"]]}
+    )
     bomb = {"dtype": "<f8", "shape": [1 << 40], "zlib": ""}
-    refused("damaged: an array must have a shape of at most 1024 MB", statistics=good["statistics"] | {"matrix": bomb})
+    refused(
+        "damaged: an array must have a shape of at most 1024 MB",
+        statistics=good["statistics"] | {"matrix": bomb},
+    )
     short = {"dtype": "<i8", "shape": [2, 2], "zlib": "eJwDAAAAAAE="}
     refused("damaged: .*must be 32, got 0", statistics=good["statistics"] | {"matrix": short})
     moments = good["statistics"]["moments"]
-    refused("damaged: .*must have shape", statistics=good["statistics"] | {"moments": moments | {"n": [1]}})
+    refused(
+        "damaged: .*must have shape",
+        statistics=good["statistics"] | {"moments": moments | {"n": [1]}},
+    )
     scores = good["statistics"]["scores"]
-    refused("damaged: .*must have shape", statistics=good["statistics"] | {"scores": scores | {"counts": [[1]]}})
+    refused(
+        "damaged: .*must have shape",
+        statistics=good["statistics"] | {"scores": scores | {"counts": [[1]]}},
+    )
     path.write_text("nothing")
     with pytest.raises(ValueError, match="this is no evaluation of cmtrack"):
         Evaluation.load(path)
@@ -376,9 +595,13 @@ def test_files_that_are_no_evaluation(tmp_path: Path) -> None:
 
 def test_a_grouping_that_does_not_fit_says_what_would():
     party = Grouping({"a": ["x"], "b": ["y", "zz"]})
-    with pytest.raises(ValueError, match=r"got none for \['z'\]; the groups name 'zz', which the data do not have"):
+    with pytest.raises(
+        ValueError, match=r"got none for \['z'\]; the groups name 'zz', which the data do not have"
+    ):
         evaluate(["x", "y", "z"], ["x", "y", "z"], labels=["x", "y", "z"], grouping=party)
-    with pytest.raises(ValueError, match=r"give grouping=Grouping\(\{'x': \['x'\], 'other': \['y', 'z'\]\}\)"):
+    with pytest.raises(
+        ValueError, match=r"give grouping=Grouping\(\{'x': \['x'\], 'other': \['y', 'z'\]\}\)"
+    ):
         evaluate(["x", "y", "z"], ["x", "y", "z"], positive="x")
     with pytest.raises(ValueError, match=r"got 3 classes; did you mean 'left'\?"):
         evaluate(["left", "y", "z"], ["left", "y", "z"], positive="lefft")
@@ -401,7 +624,9 @@ def test_labels_in_another_order_than_the_columns_are_noticed():
     p = np.where(y == "a", 0.9, 0.1)  # of "a", and one column is of the positive class
     (mistaken,) = (
         text
-        for text in evaluate(np.where(y == "a", "a", "b"), y_prob=p, labels=["a", "b"], positive="b").warnings
+        for text in evaluate(
+            np.where(y == "a", "a", "b"), y_prob=p, labels=["a", "b"], positive="b"
+        ).warnings
         if "would be" in text
     )
     assert mistaken.endswith("; one column of y_prob is of the positive class")

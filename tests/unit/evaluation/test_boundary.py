@@ -49,7 +49,9 @@ DOORS = {"evaluate": evaluate, "accumulator": accumulated, "table": tabulated}
 def test_scores_in_the_place_of_labels_are_refused_with_the_way_out(door: str, y: Any) -> None:
     if door == "accumulator" and y.dtype == bool:
         pytest.skip("an accumulator has labels, here 0 and 1")
-    with pytest.raises(ValueError, match=r"y_pred must hold class labels, got continuous values: .*y_prob="):
+    with pytest.raises(
+        ValueError, match=r"y_pred must hold class labels, got continuous values: .*y_prob="
+    ):
         DOORS[door](y, SCORES)
 
 
@@ -112,7 +114,12 @@ def from_duckdb(p: Any, normalize: Any) -> Any:
     return from_table(p, normalize, "duckdb")
 
 
-SOURCES = {"arrays": from_arrays, "batches": from_batches, "polars": from_table, "duckdb": from_duckdb}
+SOURCES = {
+    "arrays": from_arrays,
+    "batches": from_batches,
+    "polars": from_table,
+    "duckdb": from_duckdb,
+}
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -128,7 +135,9 @@ def test_rounded_probabilities_are_scaled_with_one_warning_everywhere(source: st
     assert not any("probabilities" in text for text in silent.warnings)
     for evaluation in (found, silent):
         for name in ("spcc/ovr_fisher", "spcc/ovo_min", "prevalence/1/bias", "multiclass/accuracy"):
-            assert evaluation.metrics[name] == pytest.approx(expected.metrics[name], abs=1e-12), name
+            assert evaluation.metrics[name] == pytest.approx(expected.metrics[name], abs=1e-12), (
+                name
+            )
     with pytest.raises(ValueError, match=r"must sum to 1.*normalize=True scales"):
         SOURCES[source](ROUNDED, False)
 
@@ -138,7 +147,9 @@ def test_rounded_probabilities_are_scaled_with_one_warning_everywhere(source: st
 def test_rows_further_off_are_refused_with_rule_and_value(source: str, normalize: Any) -> None:
     p = EXACT.copy()
     p[7] *= 0.97
-    with pytest.raises(ValueError, match=r"must sum to 1.*0\.(97|03).*rows that sum to 0\.98 to 1\.02 are scaled"):
+    with pytest.raises(
+        ValueError, match=r"must sum to 1.*0\.(97|03).*rows that sum to 0\.98 to 1\.02 are scaled"
+    ):
         SOURCES[source](p, normalize)
 
 
@@ -146,7 +157,9 @@ def test_the_ends_of_the_range_are_inside() -> None:
     p = EXACT.copy()
     p[0] *= 1.02 / p[0].sum()
     p[1] *= 0.98 / p[1].sum()
-    assert evaluate(Y3, y_prob=p, normalize=True).rows.probabilities.sum(axis=1) == pytest.approx(1, abs=1e-12)
+    assert evaluate(Y3, y_prob=p, normalize=True).rows.probabilities.sum(axis=1) == pytest.approx(
+        1, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("normalize", ["yes", None, 1.0])
@@ -175,13 +188,16 @@ def test_calibration_and_target_are_scaled_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "code", "says"), [("warn", 0, f"Warning: {OFF} rows"), ("yes", 0, ""), ("no", 2, "must sum to 1")]
+    ("option", "code", "says"),
+    [("warn", 0, f"Warning: {OFF} rows"), ("yes", 0, ""), ("no", 2, "must sum to 1")],
 )
 def test_the_command_line_has_the_option(option: str, code: int, says: str, tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     pd.DataFrame({"y": Y3, **{f"p_{k}": ROUNDED[:, k] for k in range(3)}}).to_csv(path, index=False)
     done = CliRunner().invoke(
-        main, ["evaluate", str(path), "--y-true", "y", "--y-prob", "p_*", "--normalize", option], env={"COLUMNS": "200"}
+        main,
+        ["evaluate", str(path), "--y-true", "y", "--y-prob", "p_*", "--normalize", option],
+        env={"COLUMNS": "200"},
     )
     assert done.exit_code == code, done.output
     assert says in done.output
@@ -205,10 +221,17 @@ def test_hooks_and_log_evaluation_pass_the_option_on(store: Any) -> None:
 def test_masked_entries_are_refused(column: str) -> None:
     mask = np.zeros(200, dtype=bool)
     mask[[3, 9]] = True
-    given: dict[str, Any] = {"y_true": Y, "y_pred": Y, "y_prob": SCORES, "sample_weight": np.ones(200)}
+    given: dict[str, Any] = {
+        "y_true": Y,
+        "y_pred": Y,
+        "y_prob": SCORES,
+        "sample_weight": np.ones(200),
+    }
     whole = given | {column: np.ma.masked_array(given[column], mask=False)}
     assert evaluate(**whole).n_samples == 200
-    with pytest.raises(ValueError, match=f"{column} must not have masked entries, got 2, the first at row 3"):
+    with pytest.raises(
+        ValueError, match=f"{column} must not have masked entries, got 2, the first at row 3"
+    ):
         evaluate(**given | {column: np.ma.masked_array(given[column], mask=mask)})
 
 
@@ -218,8 +241,14 @@ NAMED = pd.Index([f"r{i}" for i in range(200)])
 @pytest.mark.parametrize("door", ["evaluate", "accumulator"])
 def test_columns_of_one_index_in_another_order_are_aligned(door: str) -> None:
     y = pd.Series(Y, index=NAMED)
-    shuffled = {"y_prob": pd.Series(SCORES, index=NAMED), "sample_weight": pd.Series(np.arange(1, 201), index=NAMED)}
-    shuffled = {name: column.sample(frac=1, random_state=k) for k, (name, column) in enumerate(shuffled.items())}
+    shuffled = {
+        "y_prob": pd.Series(SCORES, index=NAMED),
+        "sample_weight": pd.Series(np.arange(1, 201), index=NAMED),
+    }
+    shuffled = {
+        name: column.sample(frac=1, random_state=k)
+        for k, (name, column) in enumerate(shuffled.items())
+    }
     expected = evaluate(Y, y_prob=SCORES, sample_weight=np.arange(1, 201))
     if door == "evaluate":
         found = evaluate(y, **shuffled)
@@ -242,16 +271,30 @@ def test_frames_and_mappings_of_columns_are_aligned() -> None:
 def test_the_default_index_names_no_rows() -> None:
     """As after ``train_test_split``: shuffled actual labels, predictions in a new Series."""
     part = np.random.default_rng(5).permutation(1000)[:200]
-    assert evaluate(pd.Series(Y, index=part), y_prob=pd.Series(SCORES)) == evaluate(Y, y_prob=SCORES)
+    assert evaluate(pd.Series(Y, index=part), y_prob=pd.Series(SCORES)) == evaluate(
+        Y, y_prob=SCORES
+    )
 
 
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        (NAMED, NAMED[::-1] + "x", r"must hold the same rows: the index of y_prob lacks the keys .*\(200 in all\)"),
+        (
+            NAMED,
+            NAMED[::-1] + "x",
+            r"must hold the same rows: the index of y_prob lacks the keys .*\(200 in all\)",
+        ),
         (NAMED[:100].repeat(2), NAMED[:100].repeat(2)[::-1], "hold keys more than once"),
-        (pd.RangeIndex(200), pd.RangeIndex(200)[::-1], "cannot be known whether rows go by index or by position"),
-        (pd.RangeIndex(200)[::-1], pd.RangeIndex(200), "cannot be known whether rows go by index or by position"),
+        (
+            pd.RangeIndex(200),
+            pd.RangeIndex(200)[::-1],
+            "cannot be known whether rows go by index or by position",
+        ),
+        (
+            pd.RangeIndex(200)[::-1],
+            pd.RangeIndex(200),
+            "cannot be known whether rows go by index or by position",
+        ),
     ],
     ids=["other keys", "repeated", "default first", "default second"],
 )
@@ -261,7 +304,10 @@ def test_other_indexes_are_refused(first: Any, second: Any, message: str) -> Non
 
 
 def test_without_an_index_of_the_actual_labels_nothing_is_reordered() -> None:
-    given = {"y_prob": pd.Series(SCORES, index=NAMED), "sample_weight": pd.Series(np.ones(200), index=NAMED[::-1])}
+    given = {
+        "y_prob": pd.Series(SCORES, index=NAMED),
+        "sample_weight": pd.Series(np.ones(200), index=NAMED[::-1]),
+    }
     with pytest.raises(ValueError, match="y_true has no such index to go by"):
         evaluate(Y, **given)
 

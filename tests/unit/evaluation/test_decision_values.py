@@ -28,7 +28,9 @@ from cmtrack.evaluation.compute import DECISION_VALUES
 from cmtrack.metrics import roc_curve
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.plain import decode_array
-from cmtrack.statistics.scores import ScoreTally  # the kernel's tally of many rows, which are too many for a test
+
+# the kernel's tally of many rows, which are too many for a test
+from cmtrack.statistics.scores import ScoreTally
 from cmtrack_integrations.sklearn import evaluate_estimator
 from support.problems import random_features, random_labels
 
@@ -51,7 +53,9 @@ NOT_OF_RANKING = (
 def test_two_classes():
     found = evaluate(Y, y_score=D)
     assert found.metrics["binary/roc_auc"] == pytest.approx(roc_auc_score(Y, D), abs=1e-12)
-    assert found.metrics["binary/average_precision"] == pytest.approx(average_precision_score(Y, D), abs=1e-12)
+    assert found.metrics["binary/average_precision"] == pytest.approx(
+        average_precision_score(Y, D), abs=1e-12
+    )
     assert found.metrics["multiclass/accuracy"] == np.mean((D > 0) == Y)
     assert not [name for name in found.metrics if name.startswith(NOT_OF_RANKING)]
     assert DECISION_VALUES in found.warnings
@@ -70,7 +74,9 @@ def test_two_classes():
 def test_several_classes():
     found = evaluate(Y4, y_score=D4, labels=range(4), grouping=Grouping({"a": [0, 1], "b": [2, 3]}))
     for k in range(4):
-        assert found.metrics[f"class/{k}/roc_auc"] == pytest.approx(roc_auc_score(k == Y4, D4[:, k]), abs=1e-12)
+        assert found.metrics[f"class/{k}/roc_auc"] == pytest.approx(
+            roc_auc_score(k == Y4, D4[:, k]), abs=1e-12
+        )
         expected = average_precision_score(k == Y4, D4[:, k])
         assert found.metrics[f"class/{k}/average_precision"] == pytest.approx(expected, abs=1e-12)
         assert f"class/{k}/calibration_error" not in found.metrics
@@ -106,7 +112,9 @@ def test_every_increasing_map_gives_the_same_metrics_of_ranking(scale: Any, tmp_
     loaded = Evaluation.load(tmp_path)
     assert loaded == moved
     assert np.array_equal(loaded.rows.probabilities, moved.rows.probabilities)
-    assert moved.influence("binary/roc_auc") == pytest.approx(evaluate(Y, y_score=scores).influence("binary/roc_auc"))
+    assert moved.influence("binary/roc_auc") == pytest.approx(
+        evaluate(Y, y_score=scores).influence("binary/roc_auc")
+    )
     batches = Accumulator([0, 1])
     for rows in (slice(130), slice(130, 500)):
         batches.update(Y[rows], (scores > 0)[rows].astype(int), y_score=scale(scores)[rows])
@@ -127,7 +135,9 @@ def test_every_increasing_map_gives_the_same_predicted_classes(scale: Any) -> No
 
 @given(st.permutations(range(6)), st.sampled_from(list(SCALES.values())))
 @settings(max_examples=30, deadline=None)
-def test_many_decision_values_lose_only_their_last_bits_whatever_the_order_of_batches(order: Any, scale: Any) -> None:
+def test_many_decision_values_lose_only_their_last_bits_whatever_the_order_of_batches(
+    order: Any, scale: Any
+) -> None:
     rng = np.random.default_rng(0)
     parts = [scale(rng.normal(k, 1.0 + k, 3000)) for k in range(6)]
     truth = [rng.integers(0, 2, 3000) for _ in range(6)]
@@ -185,13 +195,17 @@ def test_a_threshold_is_on_the_scale_of_the_decision_values() -> None:
     assert again.decision_threshold == 4.5
     batches = Accumulator([0, 1], threshold=4.5)
     batches.update(Y, y_score=deciles)
-    table = evaluate_table(pd.DataFrame({"y": Y, "d": deciles}), y_true="y", y_score="d", threshold=4.5)
+    table = evaluate_table(
+        pd.DataFrame({"y": Y, "d": deciles}), y_true="y", y_score="d", threshold=4.5
+    )
     for other in (batches.compute(), table):
         assert other.metrics == pytest.approx(found.metrics, nan_ok=True)
     assert evaluate(Y, y_score=deciles, threshold=-99).rows.predicted.all()
     with pytest.raises(ValueError, match=r"threshold must lie between 0 and 1, .*, go to y_score"):
         evaluate(Y, y_prob=(deciles > 4).astype(float), threshold=4.5)
-    with pytest.raises(ValueError, match="decision values of 4 classes have no sum; give the predictions as y_pred"):
+    with pytest.raises(
+        ValueError, match="decision values of 4 classes have no sum; give the predictions as y_pred"
+    ):
         evaluate(Y4, y_score=D4, grouping=Grouping({"a": [0, 1], "b": [2, 3]}), threshold=0.5)
 
 
@@ -219,7 +233,10 @@ def test_files_of_cmtrack_0_2_are_read_on_the_scale_of_the_decision_values(tmp_p
         {
             "y_true": Y.astype(str),
             "y_pred": (D > 0).astype(int).astype(str),
-            **{f"prob/{k}": (0.5 + 0.5 * s * D / (1 + np.abs(D))).astype(np.float32) for k, s in ((0, -1), (1, 1))},
+            **{
+                f"prob/{k}": (0.5 + 0.5 * s * D / (1 + np.abs(D))).astype(np.float32)
+                for k, s in ((0, -1), (1, 1))
+            },
         }
     )
     found.save(tmp_path)
@@ -236,7 +253,9 @@ def test_files_of_cmtrack_0_2_are_read_on_the_scale_of_the_decision_values(tmp_p
 
 def test_old_counts_on_the_grid_are_not_merged_with_new_ones() -> None:
     rng = np.random.default_rng(0)
-    old = ScoreCounts.from_scores(rng.random(300_000), rng.integers(0, 2, 300_000), 2).of_decisions()
+    old = ScoreCounts.from_scores(
+        rng.random(300_000), rng.integers(0, 2, 300_000), 2
+    ).of_decisions()
     assert not old.exact
     assert (old + old).counts.sum() == 600_000
     new = ScoreTally(1, 2, 10, True)
@@ -270,9 +289,15 @@ def test_every_way_gives_the_same(tmp_path: Path):
         assert other.metrics == pytest.approx(whole.metrics, nan_ok=True)
     lists = pd.DataFrame({"y": Y4, **{f"d_{k}": D4[:, k] for k in range(4)}})
     lists.to_parquet(tmp_path / "many.parquet")
-    many = evaluate_table(str(tmp_path / "many.parquet"), y_true="y", y_score="d_*", labels=range(4))
-    assert many.metrics == pytest.approx(evaluate(Y4, y_score=D4, labels=range(4)).metrics, nan_ok=True)
-    run = CliRunner().invoke(main, ["evaluate", str(tmp_path / "rows.parquet"), "--y-true", "y", "--y-score", "d"])
+    many = evaluate_table(
+        str(tmp_path / "many.parquet"), y_true="y", y_score="d_*", labels=range(4)
+    )
+    assert many.metrics == pytest.approx(
+        evaluate(Y4, y_score=D4, labels=range(4)).metrics, nan_ok=True
+    )
+    run = CliRunner().invoke(
+        main, ["evaluate", str(tmp_path / "rows.parquet"), "--y-true", "y", "--y-score", "d"]
+    )
     assert run.exit_code == 0, run.output
     assert f"{whole.metrics['binary/roc_auc']:.3f}" in run.output
     assert "metrics of ranking only" in run.output.replace("\n", " ")
@@ -288,7 +313,9 @@ def test_they_are_stored_with_their_rows(tmp_path: Path):
     regrouped = found.regroup(Grouping({"a": [0, 1], "b": [2, 3]}))
     assert regrouped.metrics["class/1/roc_auc"] == found.metrics["class/1/roc_auc"]
     merged = evaluate(Y, y_score=D) + evaluate(Y, y_score=D)
-    assert merged.metrics["binary/roc_auc"] == pytest.approx(evaluate(Y, y_score=D).metrics["binary/roc_auc"])
+    assert merged.metrics["binary/roc_auc"] == pytest.approx(
+        evaluate(Y, y_score=D).metrics["binary/roc_auc"]
+    )
     with pytest.raises(ValueError, match="must hold the same statistics"):
         evaluate(Y, y_score=D) + evaluate(Y, y_prob=expit(D))
 
@@ -305,17 +332,24 @@ def test_classifiers_without_probabilities_are_ranked_by_their_decision_function
     found = evaluate_estimator(model, X[200:], y[200:])
     expected = roc_auc_score(y[200:], model.decision_function(X[200:]))
     assert found.metrics["binary/roc_auc"] == pytest.approx(expected, abs=1e-12)
-    assert any("log loss, calibration, sPCC and prevalence are left out" in text for text in found.warnings)
+    assert any(
+        "log loss, calibration, sPCC and prevalence are left out" in text for text in found.warnings
+    )
     first = evaluate_estimator(model, X[200:], y[200:], positive=0)
     assert first.metrics["binary/roc_auc"] == pytest.approx(expected, abs=1e-12)
     X, y = load_digits(return_X_y=True)
     several = LinearSVC(dual="auto").fit(X[:600] / 16, y[:600])
     found = evaluate_estimator(several, X[600:1000] / 16, y[600:1000])
-    areas = [roc_auc_score(y[600:1000] == k, several.decision_function(X[600:1000] / 16)[:, k]) for k in range(10)]
+    areas = [
+        roc_auc_score(y[600:1000] == k, several.decision_function(X[600:1000] / 16)[:, k])
+        for k in range(10)
+    ]
     assert found.metrics["multiclass/roc_auc_ovr_macro"] == pytest.approx(np.mean(areas), abs=1e-12)
     three = y < 3
     pairs = SVC(decision_function_shape="ovo").fit(X[three][:200], y[three][:200])
-    assert "class/1/roc_auc" not in evaluate_estimator(pairs, X[three][200:], y[three][200:]).metrics
+    assert (
+        "class/1/roc_auc" not in evaluate_estimator(pairs, X[three][200:], y[three][200:]).metrics
+    )
 
 
 @pytest.mark.parametrize(
@@ -323,12 +357,21 @@ def test_classifiers_without_probabilities_are_ranked_by_their_decision_function
     [
         ({"y_score": [0.1, math.nan, 1]}, "y_score must be finite, got nan at row 1"),
         ({"y_score": [0.1, math.inf, 1]}, "y_score must be finite, got inf at row 1"),
-        ({"y_score": [0.1, -1e101, 1]}, r"y_score must lie between -1e\+100 and 1e\+100, got -1e\+101 at row 1"),
-        ({"y_score": [0.1, 2, 1], "y_prob": [0.1, 0.2, 1]}, "y_prob and y_score must not both be given"),
+        (
+            {"y_score": [0.1, -1e101, 1]},
+            r"y_score must lie between -1e\+100 and 1e\+100, got -1e\+101 at row 1",
+        ),
+        (
+            {"y_score": [0.1, 2, 1], "y_prob": [0.1, 0.2, 1]},
+            "y_prob and y_score must not both be given",
+        ),
         ({"y_score": [0.1, 2]}, "y_score must have one row per label, got 2 rows and 3 labels"),
         ({"y_score": [0.1, 2, 3], "target": [0.2]}, "calibration and target need y_prob, got none"),
         ({"y_prob": [0.1, 2, 3]}, "decision values of an SVC or Ridge go to y_score"),
-        ({"y_prob": [-4.1, 2, 3]}, "logits of a network become probabilities by softmax, of two classes by sigmoid"),
+        (
+            {"y_prob": [-4.1, 2, 3]},
+            "logits of a network become probabilities by softmax, of two classes by sigmoid",
+        ),
     ],
 )
 def test_bad_input(given, said):
@@ -338,7 +381,11 @@ def test_bad_input(given, said):
 
 def test_what_needs_probabilities_says_so():
     found = evaluate(Y, y_score=D)
-    for ask in (lambda: found.threshold({(1, 0): 5.0}), found.net_benefit, lambda: found.reject(0.1)):
+    for ask in (
+        lambda: found.threshold({(1, 0): 5.0}),
+        found.net_benefit,
+        lambda: found.reject(0.1),
+    ):
         with pytest.raises(ValueError, match=r"needs (the )?probabilities of"):
             ask()
     assert found.risk_coverage is None
@@ -358,8 +405,12 @@ def test_bad_tables():
     with pytest.raises(ValueError, match="y_score must be finite"):
         evaluate_table(frame, y_true="y", y_score="d")
     with pytest.raises(
-        ValueError, match=r"y_score must lie between -1e\+100 and 1e\+100, got 1e\+101 and the like in 1"
+        ValueError,
+        match=r"y_score must lie between -1e\+100 and 1e\+100, got 1e\+101 and the like in 1",
     ):
         evaluate_table(frame.fillna(1e101), y_true="y", y_score="d")
-    with pytest.raises(ValueError, match=r"logits of a network .*; decision values of an SVC or Ridge go to y_score"):
+    with pytest.raises(
+        ValueError,
+        match=r"logits of a network .*; decision values of an SVC or Ridge go to y_score",
+    ):
         evaluate_table(frame.fillna(2.0), y_true="y", y_prob="d")

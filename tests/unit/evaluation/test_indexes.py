@@ -27,26 +27,43 @@ TREE = Tree({"A1": "A", "B1": "B", "A": "all", "B": "all"})
 WEIGHTS = pd.Series(RNG.integers(1, 5, 400), index=Y.index)
 
 DOORS = {
-    "estimate_prevalence": (SCORES, lambda column: estimate_prevalence(TARGET, calibration=(Y, column)).value),
+    "estimate_prevalence": (
+        SCORES,
+        lambda column: estimate_prevalence(TARGET, calibration=(Y, column)).value,
+    ),
     "fold ids": (
         pd.Series(np.arange(400) % 4, index=Y.index),
         lambda column: estimate_prevalence([TARGET] * 4, calibration=(Y, SCORES, column)).value,
     ),
-    "from_predictions": (Y, lambda column: ConfusionMatrix.from_predictions(Y, column).counts.tolist()),
+    "from_predictions": (
+        Y,
+        lambda column: ConfusionMatrix.from_predictions(Y, column).counts.tolist(),
+    ),
     "weights of from_predictions": (
         WEIGHTS,
-        lambda column: ConfusionMatrix.from_predictions(Y, 1 - Y, sample_weight=column).counts.tolist(),
+        lambda column: ConfusionMatrix.from_predictions(
+            Y, 1 - Y, sample_weight=column
+        ).counts.tolist(),
     ),
     "evaluate": (Y, lambda column: evaluate(Y, column).confusion_matrix.counts.tolist()),
     "batches": (Y, lambda column: batched(column)),
-    "families": (CODES, lambda column: evaluate_families(CODES, column, Prefix(length=1)).metrics["family/f1_micro"]),
+    "families": (
+        CODES,
+        lambda column: evaluate_families(CODES, column, Prefix(length=1)).metrics[
+            "family/f1_micro"
+        ],
+    ),
     "ids of families": (
         CODES.index.to_series(),
-        lambda column: evaluate_families(CODES, CODES, Prefix(length=1), row_ids=column).statistics.digest,
+        lambda column: (
+            evaluate_families(CODES, CODES, Prefix(length=1), row_ids=column).statistics.digest
+        ),
     ),
     "levels of families": (
         CODES,
-        lambda column: evaluate_family_levels(CODES, column, TREE, [0])[0].metrics["family/f1_micro"],
+        lambda column: evaluate_family_levels(CODES, column, TREE, [0])[0].metrics[
+            "family/f1_micro"
+        ],
     ),
     "classes of granules": (Y, lambda column: granule_table({"sky": Y}, column).counts.tolist()),
     "attributes of granules": (Y, lambda column: granule_table({"sky": column}, Y).counts.tolist()),

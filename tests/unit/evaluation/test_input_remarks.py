@@ -17,7 +17,9 @@ from cmtrack import Accumulator, Evaluation, evaluate, evaluate_table, log_evalu
 from cmtrack.evaluation.input_remarks import MixedUpClassesWarning
 
 
-def problem(seed: int, rows: int = 1000, classes: int = 4, gain: float = 3.0, shares: Any = None) -> Any:
+def problem(
+    seed: int, rows: int = 1000, classes: int = 4, gain: float = 3.0, shares: Any = None
+) -> Any:
     """Labels, and probabilities of a softmax that knows them by a gain."""
     rng = np.random.default_rng(seed)
     y = rng.choice(classes, rows, p=shares)
@@ -35,8 +37,12 @@ def warned(*given: Any, **more: Any) -> tuple[Evaluation, list[str]]:
     return evaluation, [str(one.message) for one in caught if one.category is MixedUpClassesWarning]
 
 
-@pytest.mark.parametrize(("order", "moved"), [([0, 1, 2, 3], 0), ([0, 1, 3, 2], 2), ([1, 0, 3, 2], 4)])
-def test_swapped_classes_are_named_also_if_most_rows_are_right(order: list[int], moved: int) -> None:
+@pytest.mark.parametrize(
+    ("order", "moved"), [([0, 1, 2, 3], 0), ([0, 1, 3, 2], 2), ([1, 0, 3, 2], 4)]
+)
+def test_swapped_classes_are_named_also_if_most_rows_are_right(
+    order: list[int], moved: int
+) -> None:
     y, p = problem(0)
     evaluation, texts = warned(y, y_prob=p[:, order])
     assert len(texts) == (moved > 0)
@@ -44,7 +50,9 @@ def test_swapped_classes_are_named_also_if_most_rows_are_right(order: list[int],
     assert sum(text.count(" meant ") for text in texts) == moved
 
 
-@pytest.mark.parametrize("weights", [None, np.full(1000, 2.0), np.full(1000, 2)], ids=["none", "fractional", "whole"])
+@pytest.mark.parametrize(
+    "weights", [None, np.full(1000, 2.0), np.full(1000, 2)], ids=["none", "fractional", "whole"]
+)
 def test_reversed_columns_beside_right_labels_are_noticed(weights: Any) -> None:
     y, p = problem(1, classes=2)
     right = p.argmax(axis=1)
@@ -85,7 +93,8 @@ def test_a_class_that_is_always_preferred_to_another_is_not_suspected() -> None:
     for common in (100, 5):
         actual = np.repeat([0, 1, 2], [common, 20, 50])
         assert warned(actual, np.repeat([1, 1, 2], [common, 20, 50]))[1] == []
-    unseen = np.repeat([0, 1], [50, 50])  # all rows of a class are predicted as one that has no rows
+    # all rows of a class are predicted as one that has no rows
+    unseen = np.repeat([0, 1], [50, 50])
     assert warned(unseen, np.repeat([0, 2], [50, 50]))[1] == []
 
 
@@ -127,7 +136,9 @@ def preferring(p: np.ndarray, k: int, times: float) -> np.ndarray:
 @pytest.mark.parametrize("classes", [2, 3, 6])
 @pytest.mark.parametrize("gain", [0.0, 0.3, 1.0, 3.0])
 @pytest.mark.parametrize("rows", [10, 200])
-def test_models_that_are_right_or_guess_are_rarely_suspected(classes: int, gain: float, rows: int) -> None:
+def test_models_that_are_right_or_guess_are_rarely_suspected(
+    classes: int, gain: float, rows: int
+) -> None:
     """Of 40 data sets each, of which a false alarm may come in one of a thousand: none is expected in 960."""
     alarms = 0
     for seed in range(40):
@@ -147,7 +158,10 @@ def test_the_warning_breaks_no_training_and_loses_no_evaluation(store: Any) -> N
     y, p = problem(0)
     with mlflow.start_run(), pytest.warns(UserWarning, match="would be") as caught:
         logged = log_evaluation(y, y_prob=p[:, [1, 0, 3, 2]], figures=False)
-    assert (logged.status, len([one for one in caught if "would be" in str(one.message)])) == ("completed", 1)
+    assert (logged.status, len([one for one in caught if "would be" in str(one.message)])) == (
+        "completed",
+        1,
+    )
     assert [one.filename for one in caught if "would be" in str(one.message)] == [__file__]
     with mlflow.start_run(), warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -161,11 +175,16 @@ def test_the_warning_breaks_no_training_and_loses_no_evaluation(store: Any) -> N
 def test_classes_with_numbers_in_their_names_are_not_read_in_text_order_without_a_word() -> None:
     y, p = problem(2, classes=12)
     evaluation, texts = warned(y.astype(str), y_prob=p)
-    assert any("in the order of the labels as texts, ['0', '1', '10'" in note for note in evaluation.notes)
+    assert any(
+        "in the order of the labels as texts, ['0', '1', '10'" in note for note in evaluation.notes
+    )
     assert len(texts) == 1  # and the matrix shows which were meant
     named = evaluate(y.astype(str), y_prob=p, labels=[str(k) for k in range(12)])
     assert not [note for note in named.notes if "order of the labels as texts" in note]
-    few = evaluate(np.array(["class_1", "class_2"])[y % 2], y_prob=p[:, :2] / p[:, :2].sum(axis=1, keepdims=True))
+    few = evaluate(
+        np.array(["class_1", "class_2"])[y % 2],
+        y_prob=p[:, :2] / p[:, :2].sum(axis=1, keepdims=True),
+    )
     assert not [note for note in few.notes if "order of the labels as texts" in note]
 
 
@@ -174,8 +193,12 @@ def test_saturated_probabilities_are_named() -> None:
     logits = np.where(y == 1, 40.0, 38.0) + np.arange(40) * 0.01
     p = 1 / (1 + np.exp(-logits))
     (text,) = (one for one in evaluate(y, y_prob=p, positive=1).warnings if "are tied" in one)
-    assert text.startswith("100 % of the positives and 100 % of the negatives have the score 1 exactly")
-    assert not [one for one in evaluate(y, y_score=logits, positive=1).warnings if "are tied" in one]
+    assert text.startswith(
+        "100 % of the positives and 100 % of the negatives have the score 1 exactly"
+    )
+    assert not [
+        one for one in evaluate(y, y_score=logits, positive=1).warnings if "are tied" in one
+    ]
     rest = np.array([0.1, 0.4, 0.35, 0.8] * 10) * 1e-17
     assert [one for one in evaluate(y, y_prob=np.c_[rest, 1 - rest]).warnings if "are tied" in one]
 
@@ -198,7 +221,9 @@ def test_saturated_probabilities_of_many_rows_are_named() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 270_000)
     logits = (rng.normal(size=len(y)) + y + 20).astype(np.float32)
-    (text,) = (one for one in evaluate(y, y_prob=1 / (1 + np.exp(-logits))).warnings if "are tied" in one)
+    (text,) = (
+        one for one in evaluate(y, y_prob=1 / (1 + np.exp(-logits))).warnings if "are tied" in one
+    )
     assert "100 % of the negatives have the score 1 within 6e-06" in text
     assert not [one for one in evaluate(y, y_score=logits - 20).warnings if "are tied" in one]
 
@@ -212,7 +237,9 @@ MODELS = (
 
 
 @pytest.mark.parametrize(
-    "model", MODELS, ids=lambda model: f"{type(model).__name__}-{model.get_params().get('max_depth')}"
+    "model",
+    MODELS,
+    ids=lambda model: f"{type(model).__name__}-{model.get_params().get('max_depth')}",
 )
 @pytest.mark.parametrize("cut", [0.0, 2.2])
 def test_shares_of_trees_and_neighbours_are_not_taken_for_saturated(model: Any, cut: float) -> None:
@@ -244,5 +271,8 @@ def test_padding_is_named() -> None:
     y = np.arange(40) % 2
     y[:10] = -100
     evaluation = evaluate(y, np.arange(40) % 2)
-    assert "-100 is the usual mark for rows that do not count; here it is a class of 10 rows" in evaluation.warnings
+    assert (
+        "-100 is the usual mark for rows that do not count; here it is a class of 10 rows"
+        in evaluation.warnings
+    )
     assert not [one for one in evaluate(y[10:], y[10:]).warnings if "usual mark" in one]

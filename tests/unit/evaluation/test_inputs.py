@@ -87,7 +87,9 @@ def test_integer_labels(form: str) -> None:
 
 @pytest.mark.parametrize("form", STRINGS)
 def test_text_labels(form: str) -> None:
-    matrix = ConfusionMatrix.from_predictions(STRINGS[form](as_text(Y)), STRINGS[form](as_text(PRED)))
+    matrix = ConfusionMatrix.from_predictions(
+        STRINGS[form](as_text(Y)), STRINGS[form](as_text(PRED))
+    )
     np.testing.assert_array_equal(matrix.counts, ConfusionMatrix.from_predictions(Y, PRED).counts)
     assert matrix.labels == ("ant", "bee", "cat")
     assert all(type(label) is str for label in matrix.labels)
@@ -106,7 +108,9 @@ def test_forms_mix(form: str) -> None:
     ids=["list", "numpy", "pandas", "polars", "arrow", "pandas boolean"],
 )
 def test_boolean_labels(form: Callable[[Any], Any]) -> None:
-    matrix = ConfusionMatrix.from_predictions(form([True, False, True, True]), form([True, False, False, True]))
+    matrix = ConfusionMatrix.from_predictions(
+        form([True, False, True, True]), form([True, False, False, True])
+    )
     assert matrix.labels == (False, True)
     assert matrix.counts.tolist() == [[1, 0], [1, 2]]
     assert evaluate(form([True, True]), form([True, False])).positive is True
@@ -120,14 +124,19 @@ def test_categories_declare_order_and_absent_classes() -> None:
     assert np.isnan(evaluation.metrics["class/mid/recall"])
     assert evaluation.undefined["class/mid/recall"] == "no actual samples"
     assert evaluation.undefined["class/mid/precision"] == "never predicted"
-    assert any("no rows of “mid”: ratios of this class are undefined" in warning for warning in evaluation.warnings)
+    assert any(
+        "no rows of “mid”: ratios of this class are undefined" in warning
+        for warning in evaluation.warnings
+    )
     enum = pl.Enum(["low", "mid", "high"])
     assert ConfusionMatrix.from_predictions(
         pl.Series(["low", "high"], dtype=enum), ["low", "low"]
-    ).labels == ("low", "mid", "high")  # fmt: skip
+    ).labels == ("low", "mid", "high")
 
 
-def test_an_order_that_only_categories_state_is_remarked_where_columns_of_scores_follow_it() -> None:
+def test_an_order_that_only_categories_state_is_remarked_where_columns_of_scores_follow_it() -> (
+    None
+):
     y, p = ["yes", "no", "no"], [[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]]
     unsorted = pd.Categorical(y, ["yes", "no"])
     remark = "labels= is not given: the columns of the scores are taken in the order of the labels' categories"
@@ -144,7 +153,9 @@ def test_an_order_that_only_categories_state_is_remarked_where_columns_of_scores
 
 @pytest.mark.parametrize("labels", [{"no", "yes"}, frozenset({"no", "yes"})])
 def test_labels_in_no_order_are_refused(labels: Any) -> None:
-    with pytest.raises(ValueError, match=r"labels must be in the order of .* got a set: \['no', 'yes'\]"):
+    with pytest.raises(
+        ValueError, match=r"labels must be in the order of .* got a set: \['no', 'yes'\]"
+    ):
         evaluate(["yes", "no"], y_prob=[0.9, 0.1], labels=labels)
 
 
@@ -152,7 +163,9 @@ def test_dictionary_encoding_is_no_order() -> None:
     """Arrow numbers values as they appear; only an ordered dictionary says what comes first."""
     y = pa.array(["yes", "no", "yes"]).dictionary_encode()
     assert ConfusionMatrix.from_predictions(y, y).labels == ("no", "yes")
-    ordered = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["yes", "no"]), ordered=True)
+    ordered = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, 0]), pa.array(["yes", "no"]), ordered=True
+    )
     assert ConfusionMatrix.from_predictions(ordered, ordered).labels == ("yes", "no")
 
 
@@ -169,7 +182,9 @@ def test_absent_classes_by_labels() -> None:
     assert m["prevalence/3/actual"] == 0
 
 
-@pytest.mark.parametrize("form", [np.array, pd.Index, pd.Series, list], ids=["array", "index", "series", "list"])
+@pytest.mark.parametrize(
+    "form", [np.array, pd.Index, pd.Series, list], ids=["array", "index", "series", "list"]
+)
 def test_labels_may_be_what_classifiers_hold(form: Callable[[Any], Any]) -> None:
     y = ["a", "b", "a", "b"]
     p = [[0.9, 0.1, 0.0], [0.2, 0.7, 0.1], [0.6, 0.4, 0.0], [0.8, 0.1, 0.1]]
@@ -192,12 +207,16 @@ def test_absent_positive_class_is_undefined_not_absent() -> None:
     assert evaluation.metrics["binary/specificity"] == pytest.approx(2 / 3)
     assert evaluation.metrics["prevalence/expected"] == pytest.approx(1.3 / 3)
     assert evaluation.prevalence is None
-    assert (evaluation.to_frame().set_index("metric")["undefined"] != "").sum() == len(evaluation.undefined)
+    assert (evaluation.to_frame().set_index("metric")["undefined"] != "").sum() == len(
+        evaluation.undefined
+    )
 
 
 def test_group_without_classes_in_the_data() -> None:
     grouping = Grouping({"low": [0, 1], "high": [2, 3]}, "strict")
-    evaluation = evaluate([0, 1, 1], y_prob=[[0.6, 0.4], [0.7, 0.3], [0.1, 0.9]], labels=[0, 1], grouping=grouping)
+    evaluation = evaluate(
+        [0, 1, 1], y_prob=[[0.6, 0.4], [0.7, 0.3], [0.1, 0.9]], labels=[0, 1], grouping=grouping
+    )
     assert evaluation.binary is not None
     assert evaluation.binary._asdict() == {"tp": 0, "fn": 0, "imp": 0, "fp": 0, "tn": 2, "imn": 1}
     assert np.isnan(evaluation.metrics["binary/roc_auc"])
@@ -244,9 +263,10 @@ BINARY_Y, _, BINARY_P = random_problem(3, n=50, k=2)
 
 
 @pytest.mark.parametrize(
-    "form", [np.array, list, pd.Series, pl.Series, pa.array, lambda v: np.array(v)[:, None]],
+    "form",
+    [np.array, list, pd.Series, pl.Series, pa.array, lambda v: np.array(v)[:, None]],
     ids=["numpy", "list", "pandas", "polars", "arrow", "column"],
-)  # fmt: skip
+)
 def test_one_column_is_the_positive_class(form: Callable[[Any], Any]) -> None:
     last = evaluate(BINARY_Y, y_prob=BINARY_P)
     assert last.positive == 1
@@ -254,9 +274,13 @@ def test_one_column_is_the_positive_class(form: Callable[[Any], Any]) -> None:
     first = evaluate(BINARY_Y, y_prob=BINARY_P, positive=0)
     assert first.positive == 0
     same(evaluate(BINARY_Y, y_prob=form(BINARY_P[:, 0]), positive=0), first)
-    assert first.metrics["binary/roc_auc"] == pytest.approx(last.metrics["binary/roc_auc"], abs=1e-12)
+    assert first.metrics["binary/roc_auc"] == pytest.approx(
+        last.metrics["binary/roc_auc"], abs=1e-12
+    )
     assert first.metrics["binary/recall"] == last.metrics["binary/specificity"]
-    assert first.metrics["prevalence/actual"] == pytest.approx(1 - last.metrics["prevalence/actual"])
+    assert first.metrics["prevalence/actual"] == pytest.approx(
+        1 - last.metrics["prevalence/actual"]
+    )
 
 
 def test_one_column_is_the_positive_group_of_two_classes() -> None:
@@ -265,14 +289,22 @@ def test_one_column_is_the_positive_group_of_two_classes() -> None:
     expected = evaluate(BINARY_Y, y_prob=BINARY_P, grouping=named)
     assert expected.positive == "x"
     same(evaluate(BINARY_Y, y_prob=BINARY_P[:, 0], grouping=named), expected)
-    by_call = evaluate(BINARY_Y, y_prob=BINARY_P[:, 0], grouping=Grouping({"x": [0], "y": [1]}), positive="x")
+    by_call = evaluate(
+        BINARY_Y, y_prob=BINARY_P[:, 0], grouping=Grouping({"x": [0], "y": [1]}), positive="x"
+    )
     same(by_call, expected)
     assert by_call.roc is not None
     assert by_call.roc.auc > 0.5
     calibrated = evaluate(
-        BINARY_Y, y_prob=BINARY_P[:, 0], grouping=named, calibration=(BINARY_Y, BINARY_P[:, 0]), target=BINARY_P[:, 0]
+        BINARY_Y,
+        y_prob=BINARY_P[:, 0],
+        grouping=named,
+        calibration=(BINARY_Y, BINARY_P[:, 0]),
+        target=BINARY_P[:, 0],
     )
-    whole = evaluate(BINARY_Y, y_prob=BINARY_P, grouping=named, calibration=(BINARY_Y, BINARY_P), target=BINARY_P)
+    whole = evaluate(
+        BINARY_Y, y_prob=BINARY_P, grouping=named, calibration=(BINARY_Y, BINARY_P), target=BINARY_P
+    )
     same(calibrated, whole)
 
 
@@ -322,7 +354,14 @@ def test_estimate_prevalence_forms() -> None:
     y, p = ["no" if c == 0 else "yes" for c in BINARY_Y], BINARY_P
     expected = estimate_prevalence(p[:, 1], calibration=(y, p[:, 1]))
     frame = {"yes": p[:, 1], "no": p[:, 0]}
-    for scores in (p, p[:, [1]], pd.Series(p[:, 1]), frame, pd.DataFrame(frame), pl.DataFrame(frame)):
+    for scores in (
+        p,
+        p[:, [1]],
+        pd.Series(p[:, 1]),
+        frame,
+        pd.DataFrame(frame),
+        pl.DataFrame(frame),
+    ):
         got = estimate_prevalence(scores, calibration=(pd.Series(y), scores))
         assert (got.value, got.low, got.high) == (expected.value, expected.low, expected.high)
     first = estimate_prevalence(p, calibration=(y, p), positive="no")
@@ -427,7 +466,9 @@ def test_counts_beyond_single_precision() -> None:
     assert evaluation.metrics["binary/matthews_corrcoef"] == pytest.approx(exact, rel=1e-14)
     twice = matrix + matrix
     assert twice.counts.ravel().tolist() == [2 * v for v in w]
-    huge = ConfusionMatrix(np.array([[2**53, 1], [0, 2**53]]), (0, 1)) + ConfusionMatrix(np.eye(2, dtype=int), (0, 1))
+    huge = ConfusionMatrix(np.array([[2**53, 1], [0, 2**53]]), (0, 1)) + ConfusionMatrix(
+        np.eye(2, dtype=int), (0, 1)
+    )
     assert huge.counts[0, 0] == 2**53 + 1
     assert huge.reduce(Grouping({"a": [0], "b": [1]})).counts[1, 1] == 2**53 + 1
 
@@ -461,7 +502,9 @@ def test_frames_and_representations(tmp_path: Path) -> None:
     evaluation = evaluate(Y, y_prob=P, grouping=grouping)
     frame = evaluation.to_frame()
     assert list(frame.columns) == ["metric", "value", "low", "high", "better", "undefined"]
-    assert dict(zip(frame["metric"], frame["value"], strict=True)) == pytest.approx(evaluation.metrics, nan_ok=True)
+    assert dict(zip(frame["metric"], frame["value"], strict=True)) == pytest.approx(
+        evaluation.metrics, nan_ok=True
+    )
     with_interval = frame.dropna(subset="low")
     assert set(with_interval["metric"]) == set(evaluation.intervals)
     assert "positive 'high'" in repr(evaluation)
@@ -472,7 +515,9 @@ def test_frames_and_representations(tmp_path: Path) -> None:
     low, high = (f"{end:.3f}" for end in evaluation.intervals["binary/recall"])
     assert f"<b>{evaluation.metrics['binary/recall']:.3f}</b> [{low}, {high}]" in page
     assert all(escape(text) in page for text in evaluation.warnings)
-    strange = evaluate(["<b>x</b>", "<b>x</b>", "y"], ["<b>x</b>"] * 3, positive="<b>x</b>")._repr_html_()
+    strange = evaluate(
+        ["<b>x</b>", "<b>x</b>", "y"], ["<b>x</b>"] * 3, positive="<b>x</b>"
+    )._repr_html_()
     assert "<b>x</b>" not in strange
     assert "undefined" in strange
     layout = evaluation.reduced["cut"].to_frame()
@@ -521,8 +566,14 @@ steps:
 """)  # fmt: skip
     path = tmp_path / f"grouping.{ending}"
     path.write_text(text)
-    first = Grouping({"low": [0, 1, 2], "mid": [3], "high": [4, 5]}, {"low": "strict", "high": [(4, 5)]}, name="three")
-    expected = first.then(Grouping({"rest": ["low", "mid"], "top": ["high"]}, "strict", positive="rest"))
+    first = Grouping(
+        {"low": [0, 1, 2], "mid": [3], "high": [4, 5]},
+        {"low": "strict", "high": [(4, 5)]},
+        name="three",
+    )
+    expected = first.then(
+        Grouping({"rest": ["low", "mid"], "top": ["high"]}, "strict", positive="rest")
+    )
     assert Grouping.from_file(path) == expected
     assert expected.positive == "rest"
 
@@ -536,17 +587,24 @@ def test_an_estimate_of_prevalence_reads_as_words_in_a_notebook() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300)
     s = np.clip(0.3 * y + rng.normal(0.35, 0.2, 300), 0, 1)
-    estimate = estimate_prevalence(s[:100], calibration=(np.where(y == 1, "<b>", "a"), s), positive="<b>")
+    estimate = estimate_prevalence(
+        s[:100], calibration=(np.where(y == 1, "<b>", "a"), s), positive="<b>"
+    )
     page = estimate._repr_html_()
     assert "The share of “&lt;b&gt;” in the population is " in page
-    assert f": {estimate.count:.0f} [{estimate.count_low:.0f}, {estimate.count_high:.0f}] of these 100 " in page
+    assert (
+        f": {estimate.count:.0f} [{estimate.count_low:.0f}, {estimate.count_high:.0f}] of these 100 "
+        in page
+    )
     assert '<img alt="" src="data:image/png;base64,' in page
     assert f"{round(100 * estimate.shares[0])} % of the variance comes from the 100 scores" in page
     flat = estimate_prevalence(np.full(10, 0.5), calibration=(y, np.full(300, 0.5)))._repr_html_()
     assert flat.count("not identified") == 1
     assert "nan" not in flat
     two = estimate_prevalence(np.repeat([0, 1], 50), calibration=(y, y))
-    assert two.undefined == {"fit_pvalue": "two bins leave no degree of freedom: the fit cannot be tested"}
+    assert two.undefined == {
+        "fit_pvalue": "two bins leave no degree of freedom: the fit cannot be tested"
+    }
     assert "two bins leave no degree of freedom: the fit cannot be tested" in two._repr_html_()
     assert "nan" not in two._repr_html_()
 
@@ -575,7 +633,8 @@ def test_tensors_that_require_a_gradient_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "taken"), [(None, None), (0, 0.0), (1, 1.0), (0.25, 0.25), (math.inf, math.inf), (np.float32(0.5), 0.5)]
+    ("given", "taken"),
+    [(None, None), (0, 0.0), (1, 1.0), (0.25, 0.25), (math.inf, math.inf), (np.float32(0.5), 0.5)],
 )
 def test_a_threshold_lies_between_0_and_1_or_is_infinite(given: Any, taken: float | None) -> None:
     assert inputs.check_threshold(given) == taken
@@ -598,11 +657,20 @@ def test_shares_sum_to_1_and_go_by_label_or_in_order() -> None:
     assert inputs.as_shares([1.0], "shares") == (1.0,)
     assert inputs.as_shares({"a": 1, np.str_("b"): 0}, "shares") == {"a": 1.0, "b": 0.0}
     assert inputs.as_shares([0.5, 0.5 + 0.9e-6], "shares") == (0.5, 0.5 + 0.9e-6)
-    for wrong in ([0.5, 0.4], [0.5, 0.5 + 2e-6], [1.5, -0.5], {"a": 1.1, "b": -0.1}, [math.nan, 1.0], []):
+    for wrong in (
+        [0.5, 0.4],
+        [0.5, 0.5 + 2e-6],
+        [1.5, -0.5],
+        {"a": 1.1, "b": -0.1},
+        [math.nan, 1.0],
+        [],
+    ):
         with pytest.raises(ValueError, match="shares must be shares between 0 and 1 that sum to 1"):
             inputs.as_shares(wrong, "shares")
     for wrong in (None, ["a"], {"a": None}, 1):
-        with pytest.raises(TypeError, match="shares must be shares of the classes, by label or in their order"):
+        with pytest.raises(
+            TypeError, match="shares must be shares of the classes, by label or in their order"
+        ):
             inputs.as_shares(wrong, "shares")
 
 
@@ -628,7 +696,9 @@ def test_weights_are_refused_from_the_first_wrong_row_on() -> None:
         with pytest.raises(ValueError, match=says):
             inputs.as_weights(values, 3)
     for values in ([1.0, 2.0, 2.5], [1.0, 2.0, 2.0**63]):
-        with pytest.raises(ValueError, match=rf"below 2\*\*63.*got {re.escape(str(values[2]))} at row 2"):
+        with pytest.raises(
+            ValueError, match=rf"below 2\*\*63.*got {re.escape(str(values[2]))} at row 2"
+        ):
             inputs.as_weights(values, 3, "frequency")
     with pytest.raises(ValueError, match="below 2"):
         inputs.as_weights(np.array([1, 2**63, 1], dtype=np.uint64), 3)
@@ -644,10 +714,15 @@ def test_kinds_of_weights_go_together_where_they_are_one() -> None:
     assert inputs.kind_of_weights(np.array([1])) == "frequency"
     assert inputs.kind_of_weights(np.array([1.0])) == "sampling"
     for ours, theirs, both in (
-        (None, None, None), ("sampling", None, "sampling"), (None, "frequency", "frequency"), ("sampling",) * 3,
-    ):  # fmt: skip
+        (None, None, None),
+        ("sampling", None, "sampling"),
+        (None, "frequency", "frequency"),
+        ("sampling",) * 3,
+    ):
         assert inputs.same_kind_of_weights(ours, theirs, "both") == both
-    with pytest.raises(ValueError, match="both must have weights of one kind, got frequency and sampling weights"):
+    with pytest.raises(
+        ValueError, match="both must have weights of one kind, got frequency and sampling weights"
+    ):
         inputs.same_kind_of_weights("frequency", "sampling", "both")
     assert [inputs.check_weights_are(one) for one in (None, "sampling")] == [None, "sampling"]
     with pytest.raises(ValueError, match=r"weights_are must be .* got 'other'"):
@@ -697,7 +772,9 @@ def indexed(*keys: Any) -> pd.Series:
 
 def test_rows_go_by_their_index_where_it_names_them() -> None:
     first, default = indexed("a", "b", "c"), pd.Series([1, 2, 3])
-    moved = inputs.align_rows({"y_true": first, "y_pred": indexed("c", "a", "b"), "x": default, "y": [1, 2, 3]})
+    moved = inputs.align_rows(
+        {"y_true": first, "y_pred": indexed("c", "a", "b"), "x": default, "y": [1, 2, 3]}
+    )
     assert moved["y_pred"].tolist() == ["at a", "at b", "at c"]
     assert (moved["y_true"] is first, moved["x"] is default, moved["y"]) == (True, True, [1, 2, 3])
     part = {"y_true": first, "x": {"one": indexed("b", "c", "a"), "two": indexed("a", "b", "c")}}
@@ -710,19 +787,31 @@ def test_rows_go_by_their_index_where_it_names_them() -> None:
     step = pd.Series([1, 2, 3], index=pd.RangeIndex(1, 4))
     shuffled = {"y_true": step, "y_pred": indexed(3, 1, 2)}
     assert inputs.align_rows(shuffled)["y_pred"].tolist() == ["at 1", "at 2", "at 3"]
-    by_two = {"y_true": pd.Series([1, 2, 3], index=pd.RangeIndex(0, 6, 2)), "y_pred": indexed(4, 0, 2)}
+    by_two = {
+        "y_true": pd.Series([1, 2, 3], index=pd.RangeIndex(0, 6, 2)),
+        "y_pred": indexed(4, 0, 2),
+    }
     assert inputs.align_rows(by_two)["y_pred"].tolist() == ["at 0", "at 2", "at 4"]
 
 
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ({"y": indexed("a", "b"), "x": indexed("b", "z")}, r"the index of x lacks the keys \['a'\] of y"),
-        ({"y": indexed("b", "a"), "x": indexed("b", "z")}, r"the index of x lacks the keys \['a'\] of y"),
+        (
+            {"y": indexed("a", "b"), "x": indexed("b", "z")},
+            r"the index of x lacks the keys \['a'\] of y",
+        ),
+        (
+            {"y": indexed("b", "a"), "x": indexed("b", "z")},
+            r"the index of x lacks the keys \['a'\] of y",
+        ),
         ({"y": indexed("a", "b", "c"), "x": indexed("a", "a", "b")}, "hold keys more than once"),
         ({"y": indexed("a", "a", "b"), "x": indexed("a", "b", "c")}, "hold keys more than once"),
         ({"y": pd.Series([1, 2]), "x": indexed(1, 0)}, "one is the default 0 to n - 1"),
-        ({"y": [1, 2], "x": indexed("a", "b"), "z": indexed("b", "a")}, "y has no such index to go by"),
+        (
+            {"y": [1, 2], "x": indexed("a", "b"), "z": indexed("b", "a")},
+            "y has no such index to go by",
+        ),
     ],
 )
 def test_rows_in_an_order_that_nobody_knows_are_refused(columns: dict[str, Any], says: str) -> None:

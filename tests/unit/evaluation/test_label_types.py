@@ -19,7 +19,10 @@ TEXTS = {
     "bytes": ([b"cat", b"dog"], ("cat", "dog")),
     "date": (DAYS, ("2020-01-01", "2021-01-01")),
     "datetime": ([datetime.datetime(2020, 1, 1, 5), datetime.datetime(2021, 1, 1)], None),
-    "Timestamp": ([pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2021-01-01", tz="UTC")], None),
+    "Timestamp": (
+        [pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2021-01-01", tz="UTC")],
+        None,
+    ),
     "Decimal": ([Decimal("1.10"), Decimal(2)], ("1.10", "2")),
     "UUID": ([uuid.UUID(int=1), uuid.UUID(int=2)], None),
 }
@@ -40,7 +43,10 @@ def test_labels_of_other_types_are_their_texts(values: list[Any], texts: Any) ->
     )
     seen = Accumulator(labels=values)
     seen.update(y, predicted)
-    assert seen.compute().confusion_matrix.counts.tolist() == evaluation.confusion_matrix.counts.tolist()
+    assert (
+        seen.compute().confusion_matrix.counts.tolist()
+        == evaluation.confusion_matrix.counts.tolist()
+    )
     grouped = evaluate(y, predicted, grouping=Grouping({"one": values[:1], "other": values[1:]}))
     assert grouped.labels == evaluation.labels
 
@@ -57,14 +63,24 @@ def test_they_come_back_from_the_store(store: Any) -> None:
 @pytest.mark.parametrize(
     ("values", "kind", "says"),
     [
-        ([("a", 1), ("b", 2)], TypeError, r"labels must be texts, numbers, .* got \('a', 1\) of type tuple"),
-        (["caf\udce9", "b"], ValueError, r"labels must be texts that UTF-8 can encode, got 'caf\\udce9'"),
+        (
+            [("a", 1), ("b", 2)],
+            TypeError,
+            r"labels must be texts, numbers, .* got \('a', 1\) of type tuple",
+        ),
+        (
+            ["caf\udce9", "b"],
+            ValueError,
+            r"labels must be texts that UTF-8 can encode, got 'caf\\udce9'",
+        ),
         ([b"\xff", b"a"], ValueError, "labels of bytes must be texts in UTF-8"),
         ([pd.Interval(0, 1), pd.Interval(1, 2)], TypeError, "of type Interval"),
     ],
     ids=["tuple", "surrogate", "bytes", "interval"],
 )
-def test_what_no_file_holds_is_refused(values: list[Any], kind: type[Exception], says: str, store: Any) -> None:
+def test_what_no_file_holds_is_refused(
+    values: list[Any], kind: type[Exception], says: str, store: Any
+) -> None:
     y = np.empty(10, dtype=object)
     y[:] = values * 5
     with pytest.raises(kind, match=says):

@@ -72,14 +72,18 @@ def test_numbers_are_those_of_whole_tables(monkeypatch: pytest.MonkeyPatch) -> N
     assert dense.statistics.moments is not None
     assert dense.statistics.moments.present is None
     assert dict(sparse.metrics) == pytest.approx(expected, rel=1e-12, nan_ok=True)
-    assert dict(sparse.standard_errors) == pytest.approx(dict(dense.standard_errors), rel=1e-9, nan_ok=True)
+    assert dict(sparse.standard_errors) == pytest.approx(
+        dict(dense.standard_errors), rel=1e-9, nan_ok=True
+    )
     np.testing.assert_array_equal(sparse.spcc_matrix, matrix)
 
 
 @pytest.mark.slow
 def test_an_evaluation_of_many_classes_is_saved_merged_and_put_in_order(tmp_path) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(5)
-    one, other = (many(150, seed, sample_weight=rng.random(150), weights_are="sampling")[0] for seed in (1, 2))
+    one, other = (
+        many(150, seed, sample_weight=rng.random(150), weights_are="sampling")[0] for seed in (1, 2)
+    )
     one.save(tmp_path)
     again = Evaluation.load(tmp_path)
     assert again == one
@@ -88,7 +92,12 @@ def test_an_evaluation_of_many_classes_is_saved_merged_and_put_in_order(tmp_path
     assert both.statistics.tops == one.statistics.tops + other.statistics.tops
     turned = both.with_label_order(tuple(reversed(both.labels)))
     assert turned.with_label_order(both.labels).statistics == both.statistics
-    for name in ("spcc/ovo_fisher", "spcc/ovo_min", "prevalence/7/calibrated", "multiclass/recall_macro"):
+    for name in (
+        "spcc/ovo_fisher",
+        "spcc/ovo_min",
+        "prevalence/7/calibrated",
+        "multiclass/recall_macro",
+    ):
         assert turned.metrics[name] == pytest.approx(both.metrics[name], rel=1e-6, nan_ok=True)
 
 
@@ -97,7 +106,10 @@ def test_sparse_counts_are_the_table() -> None:
     shape, codes = (50, 40, 64), rng.integers(0, 50 * 40 * 64, (2, 300))
     weights = rng.integers(0, 3, (2, 300))
     one, other = (SparseCounts.of_codes(c, shape, w) for c, w in zip(codes, weights, strict=True))
-    whole = [np.bincount(c, w, math.prod(shape)).reshape(shape) for c, w in zip(codes, weights, strict=True)]
+    whole = [
+        np.bincount(c, w, math.prod(shape)).reshape(shape)
+        for c, w in zip(codes, weights, strict=True)
+    ]
     for table, array in zip(
         (one, other, one + other, one + other - other), (*whole, sum(whole), whole[0]), strict=True
     ):

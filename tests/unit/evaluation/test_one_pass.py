@@ -27,7 +27,9 @@ RNG = np.random.default_rng(5)
 # -- labels and pairs --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize(
+    "dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
+)
 @pytest.mark.parametrize(("low", "classes"), [(0, 2), (0, 13), (0, 14), (3, 11), (0, 100)])
 def test_integer_pairs_are_counted_as_scikit_learn_does(dtype: Any, low: int, classes: int) -> None:
     y, p = (RNG.integers(low, low + classes, 20_001).astype(dtype) for _ in range(2))
@@ -70,13 +72,17 @@ def test_the_range_is_found_on_the_way(pairs: list[tuple[int, int]], far: list[i
 def test_integers_far_apart(y: np.ndarray) -> None:
     p = y[[0, 1, 1, 1]]
     assert (
-        ConfusionMatrix.from_predictions(y, p).counts.tolist() == confusion_matrix(y, p, labels=np.unique(y)).tolist()
+        ConfusionMatrix.from_predictions(y, p).counts.tolist()
+        == confusion_matrix(y, p, labels=np.unique(y)).tolist()
     )
 
 
 def test_sorted_labels_widen_the_table() -> None:
     y = np.repeat(np.arange(40), 10_000)
-    assert ConfusionMatrix.from_predictions(y, y[::-1]).counts.tolist() == confusion_matrix(y, y[::-1]).tolist()
+    assert (
+        ConfusionMatrix.from_predictions(y, y[::-1]).counts.tolist()
+        == confusion_matrix(y, y[::-1]).tolist()
+    )
 
 
 def test_integers_are_not_copied() -> None:
@@ -93,7 +99,11 @@ def test_integers_are_not_copied() -> None:
 
 @pytest.mark.parametrize("kind", ["U", "S", "object", "str", "category"])
 def test_strings_are_numbered_alike(kind: str) -> None:
-    names = np.array(["", "b", "bb", "long name " * 4, "ä", "日本"] if kind != "S" else [b"", b"a", b"abc", b"abcdefg"])
+    names = np.array(
+        ["", "b", "bb", "long name " * 4, "ä", "日本"]
+        if kind != "S"
+        else [b"", b"a", b"abc", b"abcdefg"]
+    )
     y, p = names[RNG.integers(0, len(names), 40_000)], names[RNG.integers(0, len(names), 40_000)]
     expected = confusion_matrix(*(np.searchsorted(np.sort(names), one) for one in (y, p)))
     given = {"U": lambda a: a, "S": lambda a: a, "object": lambda a: a.astype(object)}.get(
@@ -117,7 +127,9 @@ def test_fixed_width_strings(texts: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_many_strings_and_strings_of_one_hash_go_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_strings_and_strings_of_one_hash_go_the_long_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     many = np.array([f"class {i}" for i in range(1000)])
     assert number_fixed_width(many) is None
     assert evaluate(many, many).metrics["multiclass/accuracy"] == 1
@@ -142,13 +154,24 @@ def products_of(y: np.ndarray, s: np.ndarray, classes: int, w: Any) -> np.ndarra
 
 
 @pytest.mark.parametrize("kind", ["no", "whole", "fractions"])
-@pytest.mark.parametrize(("classes", "spread", "around"), [(2, 0.3, 0.3), (5, 1e-4, 0.999), (70, 0.5, 0.0)])
-def test_moments_and_products_are_those_of_long_doubles(kind: str, classes: int, spread: float, around: float) -> None:
+@pytest.mark.parametrize(
+    ("classes", "spread", "around"), [(2, 0.3, 0.3), (5, 1e-4, 0.999), (70, 0.5, 0.0)]
+)
+def test_moments_and_products_are_those_of_long_doubles(
+    kind: str, classes: int, spread: float, around: float
+) -> None:
     n = 90_000
-    y, s, w = RNG.integers(0, classes - 1, n), around + spread * RNG.random((n, 3)), weights_of(kind, n)
+    y, s, w = (
+        RNG.integers(0, classes - 1, n),
+        around + spread * RNG.random((n, 3)),
+        weights_of(kind, n),
+    )
     s[:, 1] = around  # a score that does not vary
     found = ScoreMoments.from_scores(y, s, classes, w)
-    crossed = sum(products_of(y[i], s[i], classes, None if w is None else w[i]) for i in np.split(np.arange(n), 4))
+    crossed = sum(
+        products_of(y[i], s[i], classes, None if w is None else w[i])
+        for i in np.split(np.arange(n), 4)
+    )
     weight = np.ones(n) if w is None else w
     for k in range(classes):
         own = y == k
@@ -177,7 +200,9 @@ def test_moments_and_products_are_those_of_long_doubles(kind: str, classes: int,
 @pytest.mark.parametrize("kind", ["no", "whole", "fractions"])
 def test_scores_are_counted_exactly_and_by_cell(kind: str) -> None:
     n = 5_000
-    s = np.concatenate((np.round(RNG.random(n - 6), 2), [0.0, -0.0, 1.0, 0.5, np.nextafter(0.5, 0), 5e-324]))
+    s = np.concatenate(
+        (np.round(RNG.random(n - 6), 2), [0.0, -0.0, 1.0, 0.5, np.nextafter(0.5, 0), 5e-324])
+    )
     channel, w = RNG.integers(0, 4, n), weights_of(kind, n)
     values, place = np.unique(s, return_inverse=True)
     expected = np.zeros((4, len(values)))
@@ -213,7 +238,9 @@ def test_scores_are_counted_exactly_and_by_cell(kind: str) -> None:
 def test_cells_are_those_of_a_search_in_the_edges() -> None:
     edges = grid.grid_edges()
     near = [np.nextafter(edges, 0), edges, np.nextafter(edges, 1), [0.0, 1.0, 5e-324, 1 - 2.0**-53]]
-    s = np.concatenate([*near, RNG.random(50_000), RNG.random(50_000) ** 20, 1 - RNG.random(50_000) ** 20])
+    s = np.concatenate(
+        [*near, RNG.random(50_000), RNG.random(50_000) ** 20, 1 - RNG.random(50_000) ** 20]
+    )
     assert np.array_equal(grid.cells_of(s), np.searchsorted(edges, s, side="right"))
 
 
@@ -221,7 +248,9 @@ GROUPED = [
     None,
     Grouping({"low": range(3), "high": range(3, 7)}),
     Grouping({"low": range(3), "high": range(3, 7)}, mode="strict"),
-    Grouping({"low": range(5), "high": range(5, 7)}, mode={"low": [(0, 1), (2, 4)], "high": "strict"}),
+    Grouping(
+        {"low": range(5), "high": range(5, 7)}, mode={"low": [(0, 1), (2, 4)], "high": "strict"}
+    ),
 ]
 
 
@@ -244,7 +273,9 @@ def test_blocks_threads_and_rows_in_another_order_change_nothing(
     )
     for other in (pieces, turned):
         for name, value in whole.metrics.items():
-            assert other.metrics[name] == pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True), name
+            assert other.metrics[name] == pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True), (
+                name
+            )
         if kind != "fractions":
             assert other.statistics.scores == whole.statistics.scores
             assert other.statistics.tops == whole.statistics.tops
@@ -267,8 +298,13 @@ def test_single_precision_is_read_as_it_is(change: str) -> None:
     y, _, p = random_problem(RNG, 5_000, 6)
     p[::7] = np.eye(6)[y[::7]]  # as many are that were rounded
     p = p.astype(np.float32) * np.float32({"beyond 1": 1 + 1e-6, "scaled": 0.99}.get(change, 1))
-    for how in ({}, {"grouping": Grouping({"low": range(3), "high": range(3, 6)}), "threshold": 0.4}):
-        single, double = (evaluate(y, y_prob=one, normalize=True, **how) for one in (p, p.astype(float)))
+    for how in (
+        {},
+        {"grouping": Grouping({"low": range(3), "high": range(3, 6)}), "threshold": 0.4},
+    ):
+        single, double = (
+            evaluate(y, y_prob=one, normalize=True, **how) for one in (p, p.astype(float))
+        )
         assert single.statistics.to_plain() == double.statistics.to_plain()
     rows = single.rows
     assert rows is not None
@@ -276,7 +312,9 @@ def test_single_precision_is_read_as_it_is(change: str) -> None:
     assert rows.source.columns[0].dtype == np.float32
 
 
-def test_many_rows_are_counted_on_the_grid_within_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_counted_on_the_grid_within_its_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     y, _, p = random_problem(RNG, 20_000, 2)
     y = np.where(RNG.random(len(y)) < 0.2, 1 - y, y)
     exact = evaluate(y, y_prob=p)

@@ -25,8 +25,15 @@ RELAXED = Grouping({"low": [0, 1], "high": [2, 3, 4]}, "relaxed", name="other")
 HYBRID = Grouping({"low": [0, 1], "high": [2, 3, 4]}, {"high": [(2, 3)], "low": "strict"})
 ODD_EVEN = Grouping({"even": [0, 2, 4], "odd": [1, 3]}, "strict")
 CHAIN = THREE.then(Grouping({"rest": ["a"], "high": ["b", "c"]}, "relaxed"))
-GROUPINGS = {"none": None, "three": THREE, "low_high": LOW_HIGH, "relaxed": RELAXED, "hybrid": HYBRID,
-             "odd_even": ODD_EVEN, "chain": CHAIN}  # fmt: skip
+GROUPINGS = {
+    "none": None,
+    "three": THREE,
+    "low_high": LOW_HIGH,
+    "relaxed": RELAXED,
+    "hybrid": HYBRID,
+    "odd_even": ODD_EVEN,
+    "chain": CHAIN,
+}
 
 HELD_OUT: dict[str, dict[str, Any]] = {
     "calibration": {"calibration": (HELD_Y, HELD_P)},
@@ -34,8 +41,17 @@ HELD_OUT: dict[str, dict[str, Any]] = {
     "both": {"calibration": (HELD_Y, HELD_P), "target": HELD_P},
 }
 
-FROM_SCORES = ("binary/roc", "binary/average", "binary/ks", "spcc/binary", "spcc/d_", "prevalence/", "probability/",
-               "calibration/", "confidence/")  # fmt: skip
+FROM_SCORES = (
+    "binary/roc",
+    "binary/average",
+    "binary/ks",
+    "spcc/binary",
+    "spcc/d_",
+    "prevalence/",
+    "probability/",
+    "calibration/",
+    "confidence/",
+)
 
 
 def evaluate(*args: Any, **options: Any) -> Evaluation:
@@ -44,12 +60,18 @@ def evaluate(*args: Any, **options: Any) -> Evaluation:
 
 
 @cache
-def evaluated(grouping: str, given: str = "", probabilities: bool = True, weighted: bool = False) -> Evaluation:
+def evaluated(
+    grouping: str, given: str = "", probabilities: bool = True, weighted: bool = False
+) -> Evaluation:
     """One with its rows, made once for all tests that have it."""
     return cmtrack.evaluate(
-        Y, PRED, y_prob=P if probabilities else None, grouping=GROUPINGS[grouping],
-        sample_weight=WEIGHTS if weighted else None, **HELD_OUT.get(given, {}),
-    )  # fmt: skip
+        Y,
+        PRED,
+        y_prob=P if probabilities else None,
+        grouping=GROUPINGS[grouping],
+        sample_weight=WEIGHTS if weighted else None,
+        **HELD_OUT.get(given, {}),
+    )
 
 
 @cache
@@ -66,7 +88,9 @@ def from_counts(evaluation: Evaluation) -> dict[str, float]:
 @pytest.mark.parametrize("probabilities", [False, True])
 @pytest.mark.parametrize("after", [name for name in GROUPINGS if name != "none"])
 @pytest.mark.parametrize("before", GROUPINGS)
-def test_counts_are_those_of_a_fresh_evaluation(before: str, after: str, probabilities: bool, weighted: bool) -> None:
+def test_counts_are_those_of_a_fresh_evaluation(
+    before: str, after: str, probabilities: bool, weighted: bool
+) -> None:
     grouping = GROUPINGS[after]
     assert grouping is not None
     fresh = loaded(after, probabilities, weighted)
@@ -79,8 +103,12 @@ def test_counts_are_those_of_a_fresh_evaluation(before: str, after: str, probabi
     assert set(regrouped.metrics) <= set(fresh.metrics)
     left_out = set(fresh.metrics) - set(regrouped.metrics)
     assert bool(left_out) == bool(regrouped.notes)
-    assert not left_out or any("are left out" in warning or "is left out" in warning for warning in regrouped.warnings)
-    shared = {name: regrouped.intervals[name] for name in regrouped.intervals if name in fresh.intervals}
+    assert not left_out or any(
+        "are left out" in warning or "is left out" in warning for warning in regrouped.warnings
+    )
+    shared = {
+        name: regrouped.intervals[name] for name in regrouped.intervals if name in fresh.intervals
+    }
     for name, ends in shared.items():
         assert ends == pytest.approx(fresh.intervals[name], rel=1e-9), name
     if not probabilities:
@@ -93,7 +121,8 @@ def test_scores_of_the_same_group_stay(given: bool) -> None:
     strict = evaluate(Y, y_prob=P, grouping=LOW_HIGH, **options)
     relaxed = evaluate(Y, y_prob=P, grouping=RELAXED, **options)
     loosened = strict.regroup(RELAXED)
-    of_hits = {name for name in relaxed.metrics if name.startswith("confidence/other/")}  # now hits of other pairs
+    # now hits of other pairs
+    of_hits = {name for name in relaxed.metrics if name.startswith("confidence/other/")}
     expected = {name: value for name, value in relaxed.metrics.items() if name not in of_hits}
     assert loosened.metrics == pytest.approx(expected, rel=1e-12, nan_ok=True)
     assert loosened.intervals.keys() == relaxed.intervals.keys() - of_hits
@@ -104,11 +133,14 @@ def test_scores_of_the_same_group_stay(given: bool) -> None:
     assert strict.regroup(LOW_HIGH) == strict
     weighted = evaluate(Y, y_prob=P, grouping=LOW_HIGH, sample_weight=WEIGHTS).regroup(RELAXED)
     fresh = evaluate(Y, y_prob=P, grouping=RELAXED, sample_weight=WEIGHTS)
-    assert weighted.intervals["binary/roc_auc"] == pytest.approx(fresh.intervals["binary/roc_auc"], rel=1e-10)
+    assert weighted.intervals["binary/roc_auc"] == pytest.approx(
+        fresh.intervals["binary/roc_auc"], rel=1e-10
+    )
 
 
 @pytest.mark.parametrize(
-    "path", [("relaxed", "low_high"), ("low_high", "odd_even"), ("relaxed", "hybrid"), ("none", "relaxed")]
+    "path",
+    [("relaxed", "low_high"), ("low_high", "odd_even"), ("relaxed", "hybrid"), ("none", "relaxed")],
 )
 def test_what_is_lost_stays_said(path: tuple[str, str]) -> None:
     before, after = (GROUPINGS[name] for name in path)
@@ -127,7 +159,10 @@ def test_class_prevalence_is_said_to_be_lost() -> None:
     regrouped = evaluate(Y, y_prob=P, grouping=LOW_HIGH).regroup(THREE)
     assert "prevalence/0/expected" in regrouped.metrics
     assert "prevalence/0/calibrated" not in regrouped.metrics
-    assert any("calibrated prevalence of each class is left out" in warning for warning in regrouped.warnings)
+    assert any(
+        "calibrated prevalence of each class is left out" in warning
+        for warning in regrouped.warnings
+    )
     kept = evaluate(Y, y_prob=P).regroup(THREE)
     assert "prevalence/0/calibrated" in kept.metrics
     assert kept.notes == (Lost.LOSSES.value, Lost.HITS.value)
@@ -139,7 +174,9 @@ def test_another_positive_group() -> None:
     assert turned.positive == "low"
     assert turned.negative == "high"
     assert turned.metrics["binary/recall"] == evaluation.metrics["binary/specificity"]
-    assert turned.metrics["prevalence/expected"] == pytest.approx(1 - evaluation.metrics["prevalence/expected"])
+    assert turned.metrics["prevalence/expected"] == pytest.approx(
+        1 - evaluation.metrics["prevalence/expected"]
+    )
     assert turned.notes
     fresh = evaluate(Y, y_prob=P, grouping=LOW_HIGH, positive="low")
     assert fresh.binary == turned.binary
@@ -147,7 +184,10 @@ def test_another_positive_group() -> None:
 
 
 def test_regrouped_shards_merge() -> None:
-    halves = [evaluate(Y[i], y_prob=P[i], grouping=LOW_HIGH).regroup(ODD_EVEN) for i in (slice(120), slice(120, 240))]
+    halves = [
+        evaluate(Y[i], y_prob=P[i], grouping=LOW_HIGH).regroup(ODD_EVEN)
+        for i in (slice(120), slice(120, 240))
+    ]
     merged = halves[0] + halves[1]
     whole = evaluate(Y, y_prob=P, grouping=LOW_HIGH).regroup(ODD_EVEN)
     assert merged.metrics == pytest.approx(whole.metrics, rel=1e-10)
@@ -200,7 +240,8 @@ def test_with_its_rows_only_the_calibrated_prevalence_falls_back(
     assert grouping is not None
     regrouped = evaluated(before, given, weighted=weighted).regroup(grouping)
     fresh = evaluated(after, weighted=weighted)
-    if (before, after) in (("none", "three"), ("low_high", "chain"), ("relaxed", "chain")):  # alike: all still serves
+    # alike: all still serves
+    if (before, after) in (("none", "three"), ("low_high", "chain"), ("relaxed", "chain")):
         fresh = evaluated(after, given, weighted=weighted)
         assert regrouped.notes == ()
     else:
@@ -227,7 +268,9 @@ def test_labelled_scores_of_the_same_group_still_serve(after: str, given: str) -
 
 
 def test_the_note_goes_where_the_prevalence_goes() -> None:
-    first = cmtrack.evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P)).regroup(ODD_EVEN)
+    first = cmtrack.evaluate(Y, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P)).regroup(
+        ODD_EVEN
+    )
     assert any("cross-fitted" in note for note in replace(first, rows=None).regroup(ODD_EVEN).notes)
     lost = replace(first, rows=None).regroup(LOW_HIGH)
     assert lost.prevalence is None
@@ -236,7 +279,9 @@ def test_the_note_goes_where_the_prevalence_goes() -> None:
 
 def test_rows_that_belong_together_are_known_with_a_calibration_set() -> None:
     options: dict[str, Any] = {"groups": np.arange(240) // 3}
-    first = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P), **options)
+    first = cmtrack.evaluate(
+        Y, PRED, y_prob=P, grouping=LOW_HIGH, calibration=(HELD_Y, HELD_P), **options
+    )
     regrouped = first.regroup(ODD_EVEN)
     fresh = cmtrack.evaluate(Y, PRED, y_prob=P, grouping=ODD_EVEN, **options)
     assert regrouped.cluster_errors == fresh.cluster_errors

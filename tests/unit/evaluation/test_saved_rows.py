@@ -43,11 +43,19 @@ def with_codes(change: Callable[[np.ndarray[Any, Any]], Any]) -> Callable[[pa.Ta
 
 def pair() -> dict[str, Evaluation]:
     y, first, p = random_problem(0, n=500, k=3)
-    return {"good": evaluate(y, first, y_prob=p), "worse": evaluate(y, random_guesses(first, 3, 0.94, 1), y_prob=p)}
+    return {
+        "good": evaluate(y, first, y_prob=p),
+        "worse": evaluate(y, random_guesses(first, 3, 0.94, 1), y_prob=p),
+    }
 
 
 def standings(runs: dict[str, Evaluation]) -> list[Any]:
-    return compare(runs, rank_by="multiclass/accuracy").to_frame()[["name", "tied"]].to_numpy().tolist()
+    return (
+        compare(runs, rank_by="multiclass/accuracy")
+        .to_frame()[["name", "tied"]]
+        .to_numpy()
+        .tolist()
+    )
 
 
 def test_a_saved_pair_has_the_standings_that_it_had(tmp_path: Path) -> None:
@@ -58,7 +66,10 @@ def test_a_saved_pair_has_the_standings_that_it_had(tmp_path: Path) -> None:
         loaded[name] = Evaluation.load(tmp_path / name)
         assert loaded[name] == evaluation
         assert np.array_equal(loaded[name].rows.predicted, evaluation.rows.predicted)
-    ours, theirs = (paired_differences(*found.values(), metrics=["multiclass/accuracy"]) for found in (runs, loaded))
+    ours, theirs = (
+        paired_differences(*found.values(), metrics=["multiclass/accuracy"])
+        for found in (runs, loaded)
+    )
     assert ours.paired
     assert theirs.paired
     assert ours.rows == theirs.rows
@@ -73,8 +84,12 @@ def test_a_saved_pair_has_the_standings_that_it_had(tmp_path: Path) -> None:
 def test_weights_and_groups_come_back(weights: str, groups: bool, tmp_path: Path) -> None:
     y, y_pred, _ = random_problem(2, n=200)
     rng = np.random.default_rng(0)
-    given = {"none": None, "whole": rng.integers(1, 4, 200), "fraction": rng.gamma(1, 1, 200)}[weights]
-    original = evaluate(y, y_pred, sample_weight=given, groups=np.arange(200) // 4 if groups else None)
+    given = {"none": None, "whole": rng.integers(1, 4, 200), "fraction": rng.gamma(1, 1, 200)}[
+        weights
+    ]
+    original = evaluate(
+        y, y_pred, sample_weight=given, groups=np.arange(200) // 4 if groups else None
+    )
     original.save(tmp_path)
     rows, kept = Evaluation.load(tmp_path).rows, original.rows
     for name in ("weights", "clusters"):
@@ -98,11 +113,21 @@ def divided(**given: Any) -> Evaluation:
 @pytest.mark.parametrize("weights", ["none", "whole", "fraction"])
 def test_the_segment_of_each_row_comes_back(weights: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    given = {"none": None, "whole": rng.integers(0, 4, 500), "fraction": rng.gamma(1, 1, 500)}[weights]
+    given = {"none": None, "whole": rng.integers(0, 4, 500), "fraction": rng.gamma(1, 1, 500)}[
+        weights
+    ]
     original = divided(sample_weight=given)
     original.save(tmp_path)
-    kinds = {field.name: str(field.type) for field in pq.read_schema(tmp_path / NAME) if "segment" in field.name}
-    assert kinds == {"segment/region": "uint8", "segment/id": "uint16", "segment/region × id": "uint16"}
+    kinds = {
+        field.name: str(field.type)
+        for field in pq.read_schema(tmp_path / NAME)
+        if "segment" in field.name
+    }
+    assert kinds == {
+        "segment/region": "uint8",
+        "segment/id": "uint16",
+        "segment/region × id": "uint16",
+    }
     loaded = Evaluation.load(tmp_path)
     for ours, theirs in zip(loaded.rows.segments, original.rows.segments, strict=True):
         assert (ours.name, ours.values, ours.codes.dtype) == (theirs.name, theirs.values, np.int64)
@@ -134,13 +159,17 @@ def test_rows_of_an_earlier_version_have_no_segments_and_lose_none(tmp_path: Pat
     assert loaded.rows.segments == ()
     assert loaded.segments["region"].codes is None
     grouping = Grouping({"a": [0, 1], "b": [2]})
-    ours, theirs = (one.regroup(grouping).segments["region"].to_frame() for one in (loaded, original))
+    ours, theirs = (
+        one.regroup(grouping).segments["region"].to_frame() for one in (loaded, original)
+    )
     assert ours.equals(theirs)
 
 
 def test_segments_that_an_evaluation_does_not_have_are_not_read(tmp_path: Path) -> None:
     divided().save(tmp_path)
-    evaluation = replace(divided(), statistics=replace(divided().statistics, segments=None), rows=None)
+    evaluation = replace(
+        divided(), statistics=replace(divided().statistics, segments=None), rows=None
+    )
     assert evaluation.with_rows((tmp_path / NAME).read_bytes()).rows.segments == ()
 
 
@@ -157,17 +186,35 @@ def moved(table: pa.Table, *, alike: bool) -> pa.Table:
 
 
 DAMAGED_SEGMENTS: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
-    "out of range": (with_codes(lambda codes: np.where(codes == 2, 3, codes)), "whole numbers from 0 to 2"),
+    "out of range": (
+        with_codes(lambda codes: np.where(codes == 2, 3, codes)),
+        "whole numbers from 0 to 2",
+    ),
     "negative": (with_codes(lambda codes: codes.astype(np.int8) - 1), "whole numbers from 0 to 2"),
-    "huge": (with_codes(lambda codes: codes.astype(np.uint64) + (1 << 63)), "whole numbers from 0 to 2"),
+    "huge": (
+        with_codes(lambda codes: codes.astype(np.uint64) + (1 << 63)),
+        "whole numbers from 0 to 2",
+    ),
     "fractions": (with_codes(lambda codes: codes + 0.5), "whole numbers from 0 to 2"),
-    "missing": (with_column("segment/region", pa.array([None] * 500, pa.uint8())), "whole numbers from 0 to 2"),
-    "texts": (with_column("segment/region", pa.array(["north"] * 500)), "'segment/region' holds string"),
+    "missing": (
+        with_column("segment/region", pa.array([None] * 500, pa.uint8())),
+        "whole numbers from 0 to 2",
+    ),
+    "texts": (
+        with_column("segment/region", pa.array(["north"] * 500)),
+        "'segment/region' holds string",
+    ),
     "lists": (with_column("segment/region", pa.array([[1]] * 500)), "'segment/region' holds list"),
-    "twice": (lambda table: table.append_column("segment/region", table["segment/id"]), "are damaged"),
+    "twice": (
+        lambda table: table.append_column("segment/region", table["segment/id"]),
+        "are damaged",
+    ),
     "other sizes": (partial(moved, alike=False), "counts by 'region'"),
     "other cells": (partial(moved, alike=True), "counts by 'region'"),
-    "one of three": (lambda table: table.drop_columns(["segment/id"]), "must have the segments by 'id'"),
+    "one of three": (
+        lambda table: table.drop_columns(["segment/id"]),
+        "must have the segments by 'id'",
+    ),
 }
 
 
@@ -176,12 +223,16 @@ def test_damaged_segments_of_rows_are_refused_by_name(how: str, tmp_path: Path) 
     divided().save(tmp_path)
     change, said = DAMAGED_SEGMENTS[how]
     changed(change)(tmp_path / NAME)
-    with pytest.raises(ValueError, match=f"(?s){NAME}: .*{said}.*rows=False loads the evaluation without its rows"):
+    with pytest.raises(
+        ValueError, match=f"(?s){NAME}: .*{said}.*rows=False loads the evaluation without its rows"
+    ):
         Evaluation.load(tmp_path)
 
 
 def test_documents_of_families_are_kept_too(tmp_path: Path) -> None:
-    original = evaluate_families([["a.1"], ["a.2", "b.1"]] * 20, [["a.1"], ["b.1"]] * 20, Prefix(separator="."))
+    original = evaluate_families(
+        [["a.1"], ["a.2", "b.1"]] * 20, [["a.1"], ["b.1"]] * 20, Prefix(separator=".")
+    )
     original.save(tmp_path)
     loaded = FamilyEvaluation.load(tmp_path)
     assert loaded == original
@@ -189,7 +240,9 @@ def test_documents_of_families_are_kept_too(tmp_path: Path) -> None:
     assert FamilyEvaluation.load(tmp_path, rows=False).rows is None
 
 
-def test_rows_are_kept_where_and_as_long_as_they_are_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_kept_where_and_as_long_as_they_are_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     evaluation = pair()["good"]
     evaluation.save(tmp_path)
     assert (tmp_path / NAME).exists()
@@ -216,7 +269,9 @@ def test_wrong_wishes_are_refused(tmp_path: Path) -> None:
 
 DAMAGE: dict[str, Callable[[Path], Any]] = {
     "no parquet": lambda path: path.write_bytes(b"PAR1 and nothing more"),
-    "a link": lambda path: path.rename(path.with_suffix(".moved")) and path.symlink_to(path.with_suffix(".moved")),
+    "a link": lambda path: (
+        path.rename(path.with_suffix(".moved")) and path.symlink_to(path.with_suffix(".moved"))
+    ),
     "cut": lambda path: path.write_bytes(path.read_bytes()[:200]),
     "fewer rows": changed(lambda table: table.slice(1)),
     "other predictions": changed(lambda table: table.set_column(1, "y_pred", table["y_true"])),
@@ -227,7 +282,9 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
     "probabilities": changed(with_column("prob/1", pa.array([0.9] * 500))),
     "no number": changed(with_column("prob/1", pa.array(["a"] * 500))),
     "nan": changed(with_column("prob/1", pa.array([float("nan")] * 500))),
-    "weights": changed(lambda table: table.append_column("sample_weight", [pa.array([-1.0] * 500)])),
+    "weights": changed(
+        lambda table: table.append_column("sample_weight", [pa.array([-1.0] * 500)])
+    ),
     "groups": changed(lambda table: table.append_column("group", [pa.array([-1] * 500)])),
 }
 
@@ -236,7 +293,9 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
 def test_damaged_rows_are_refused_by_name(how: str, tmp_path: Path) -> None:
     pair()["worse"].save(tmp_path)
     DAMAGE[how](tmp_path / NAME)
-    with pytest.raises(ValueError, match=f"{NAME}: .*rows=False loads the evaluation without its rows"):
+    with pytest.raises(
+        ValueError, match=f"{NAME}: .*rows=False loads the evaluation without its rows"
+    ):
         Evaluation.load(tmp_path)
     assert Evaluation.load(tmp_path, rows=False).n_samples == 500
 

@@ -24,20 +24,30 @@ from cmtrack.statistics.top_scores import TopScoreCounts
 from support.problems import random_problem
 
 Y, _, P = random_problem(0, 200, 3, 2.0)
-GROUPED = {"y_prob": P, "grouping": Grouping({"low": [0], "high": [1, 2]}), "groups": np.arange(200) // 2}
+GROUPED = {
+    "y_prob": P,
+    "grouping": Grouping({"low": [0], "high": [1, 2]}),
+    "groups": np.arange(200) // 2,
+}
 
 
 def sections_of(evaluation: Any) -> set[str]:
     return {name.split("/")[0] for name in evaluation.metrics}
 
 
-@pytest.mark.parametrize("section", ["multiclass", "class", "reduced", "binary", "spcc", "prevalence", "rough"])
+@pytest.mark.parametrize(
+    "section", ["multiclass", "class", "reduced", "binary", "spcc", "prevalence", "rough"]
+)
 @pytest.mark.parametrize("options", [{"y_prob": P}, GROUPED], ids=["classes", "groups"])
-def test_a_section_alone_has_the_numbers_that_it_has_among_all(section: str, options: dict[str, Any]) -> None:
+def test_a_section_alone_has_the_numbers_that_it_has_among_all(
+    section: str, options: dict[str, Any]
+) -> None:
     whole, one = evaluate(Y, **options), evaluate(Y, **options, sections=[section])
     assert one.sections == (section,)
     for part in ("metrics", "intervals", "standard_errors", "undefined"):
-        wanted = {name: v for name, v in getattr(whole, part).items() if name.split("/")[0] == section}
+        wanted = {
+            name: v for name, v in getattr(whole, part).items() if name.split("/")[0] == section
+        }
         assert repr(dict(getattr(one, part))) == repr(wanted)  # to the last digit, NaN too
     assert sections_of(one) == ({section} if section in sections_of(whole) else set())
     assert (one.roc is None) == (section != "binary" or whole.roc is None)
@@ -77,19 +87,26 @@ def test_clusters_are_not_known_of_sections_that_are_added_without_the_rows(tmp_
     one.save(tmp_path, rows=False)
     added = Evaluation.load(tmp_path).with_sections(["multiclass", "class"])
     assert any("do not know which rows belong together" in note for note in added.warnings)
-    assert not any("belong together" in note for note in added.with_sections(["multiclass"]).metrics)
+    assert not any(
+        "belong together" in note for note in added.with_sections(["multiclass"]).metrics
+    )
     assert added.intervals["multiclass/accuracy"] == one.intervals["multiclass/accuracy"]
 
 
 def test_sections_are_stored_merged_and_regrouped(tmp_path: Path) -> None:
     one = evaluate(Y, y_prob=P, sections=["multiclass", "spcc"])
     one.save(tmp_path)
-    assert json.loads((tmp_path / "cmtrack_evaluation.json").read_text())["sections"] == ["multiclass", "spcc"]
+    assert json.loads((tmp_path / "cmtrack_evaluation.json").read_text())["sections"] == [
+        "multiclass",
+        "spcc",
+    ]
     assert Evaluation.load(tmp_path) == one
     assert Evaluation.load(tmp_path).metrics == one.metrics
     assert json.loads(evaluate(Y, y_prob=P).to_json())["sections"] is None
     assert (one + one).sections == one.sections
-    with pytest.raises(ValueError, match=r"must have the same sections to be merged, got \('multiclass', 'spcc'\)"):
+    with pytest.raises(
+        ValueError, match=r"must have the same sections to be merged, got \('multiclass', 'spcc'\)"
+    ):
         one + evaluate(Y, y_prob=P)
     again = one.regroup(Grouping({"low": [0], "high": [1, 2]}))
     assert sections_of(again) == {"multiclass", "spcc"}
@@ -107,7 +124,11 @@ def _damaged(folder: Path, sections: Any) -> str:
 @pytest.mark.parametrize(
     ("sections", "error", "message"),
     [
-        (["multiclas"], ValueError, "there is no section 'multiclas'; did you mean 'multiclass'.*the sections are"),
+        (
+            ["multiclas"],
+            ValueError,
+            "there is no section 'multiclas'; did you mean 'multiclass'.*the sections are",
+        ),
         ("multiclass", TypeError, "sections must be a list of names, got 'multiclass'"),
         ([], ValueError, "sections must name at least one of"),
         ([1], TypeError, "sections must be a list of names, got 1"),
@@ -118,7 +139,9 @@ def test_sections_that_are_none(sections: Any, error: type[Exception], message: 
     for call in (
         lambda: evaluate(Y, y_prob=P, sections=sections),
         lambda: Accumulator([0, 1, 2], sections=sections),
-        lambda: evaluate_table(pd.DataFrame({"y": Y, "p": Y}), y_true="y", y_pred="p", sections=sections),
+        lambda: evaluate_table(
+            pd.DataFrame({"y": Y, "p": Y}), y_true="y", y_pred="p", sections=sections
+        ),
         lambda: evaluate(Y, y_prob=P).with_sections(sections),
     ):
         with pytest.raises(error, match=message):
@@ -131,7 +154,10 @@ def test_every_way_to_an_evaluation_takes_sections(store: Any, tmp_path: Path) -
     with mlflow.start_run() as run:
         logged = log_evaluation(Y, y_prob=P, sections=["class", "multiclass"], metrics="all")
     assert (logged.status, logged.problems) == ("completed", ())
-    assert {name.split("/")[0] for name in mlflow.get_run(run.info.run_id).data.metrics} == {"multiclass", "class"}
+    assert {name.split("/")[0] for name in mlflow.get_run(run.info.run_id).data.metrics} == {
+        "multiclass",
+        "class",
+    }
     assert cmtrack.load_evaluation(run.info.run_id).sections == ("multiclass", "class")
     seen = Accumulator([0, 1, 2], sections=["spcc"])
     seen.update(Y, y_prob=P)
@@ -142,9 +168,20 @@ def test_every_way_to_an_evaluation_takes_sections(store: Any, tmp_path: Path) -
     table = evaluate_table(frame, y_true="y", y_prob="p_*", sections=["rough"], progress=False)
     assert sections_of(table) == {"rough"}
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    command = ["evaluate", str(tmp_path / "rows.csv"), "--y-true", "y", "--y-prob", "p_*", "--section"]
+    command = [
+        "evaluate",
+        str(tmp_path / "rows.csv"),
+        "--y-true",
+        "y",
+        "--y-prob",
+        "p_*",
+        "--section",
+    ]
     done = CliRunner().invoke(main, [*command, "class", "--section", "multiclass", "--json"])
-    assert {name.split("/")[0] for name in json.loads(done.stdout)["metrics"]} == {"class", "multiclass"}
+    assert {name.split("/")[0] for name in json.loads(done.stdout)["metrics"]} == {
+        "class",
+        "multiclass",
+    }
     done = CliRunner().invoke(main, [*command, "rough"])
     assert (done.exit_code, "rough" in done.output or "Headline" in done.output) == (0, True)
     done = CliRunner().invoke(main, [*command, "clas"])
@@ -188,14 +225,17 @@ def test_shares_by_counts_are_those_by_densities(k: int, held_out: bool) -> None
     y, _, p = random_problem(0, 1500, k, 2.0)
     tops = TopScoreCounts.from_scores(y, p, k)
     other = (
-        TopScoreCounts.from_scores(np.zeros(500, dtype=np.int64), random_problem(1, 500, k, 2.0)[2], 1)
+        TopScoreCounts.from_scores(
+            np.zeros(500, dtype=np.int64), random_problem(1, 500, k, 2.0)[2], 1
+        )
         if held_out
         else None
     )
     table, binned = class_shares._grouped(tops, other, class_shares.GROUPS)
     wanted = em_shares(*dense(table, binned if held_out else None))
     found = class_shares._most_likely(table, binned if held_out else None)
-    assert found == pytest.approx(wanted, abs=1e-6)  # extrapolated steps carry rounding errors along
+    # extrapolated steps carry rounding errors along
+    assert found == pytest.approx(wanted, abs=1e-6)
 
 
 @pytest.mark.parametrize(("k", "n", "apart"), [(100, 2500, 1.0), (300, 3000, 3.0)])

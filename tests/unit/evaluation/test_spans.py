@@ -25,7 +25,13 @@ from cmtrack.statistics.spans import Span, match_spans
 
 COLUMNS = ["document", "start", "end", "label"]
 TRUE = [(1, 0, 5, "drug"), (1, 8, 12, "dose"), (2, 0, 4, "drug"), (2, 10, 20, "form")]
-PREDICTED = [(1, 0, 5, "drug"), (1, 9, 12, "form"), (2, 10, 14, "drug"), (2, 12, 20, "form"), (3, 0, 3, "dose")]
+PREDICTED = [
+    (1, 0, 5, "drug"),
+    (1, 9, 12, "form"),
+    (2, 10, 14, "drug"),
+    (2, 12, 20, "form"),
+    (3, 0, 3, "dose"),
+]
 
 
 def test_matches_confusions_over_and_under_prediction():
@@ -43,7 +49,8 @@ def test_the_same_extent_counts_before_a_longer_overlap_and_the_same_label_befor
     assert pairs([(0, 10, "a"), (0, 4, "b")], [(0, 4, "c")]) == [("a", None), ("b", "c")]
     assert pairs([(0, 4, "a")], [(0, 4, "b"), (0, 4, "a")]) == [("a", "a"), (None, "b")]
     assert pairs([(0, 10, "a")], [(0, 2, "a"), (3, 10, "b")]) == [("a", "b"), (None, "a")]
-    assert pairs([(0, 4, "a")], [(4, 8, "a")]) == [("a", None), (None, "a")]  # they touch, and share nothing
+    # they touch, and share nothing
+    assert pairs([(0, 4, "a")], [(4, 8, "a")]) == [("a", None), (None, "a")]
 
 
 def test_frames_give_the_same_as_tuples():
@@ -62,7 +69,9 @@ def test_intervals_hold_for_documents():
     single = evaluate_spans(*once)
     double = evaluate_spans(once[0] + shifted[0], once[1] + shifted[1])
     assert double.metrics["multiclass/accuracy"] == single.metrics["multiclass/accuracy"]
-    assert double.standard_errors["multiclass/accuracy"] == pytest.approx(single.standard_errors["multiclass/accuracy"])
+    assert double.standard_errors["multiclass/accuracy"] == pytest.approx(
+        single.standard_errors["multiclass/accuracy"]
+    )
 
 
 spans = st.lists(
@@ -81,7 +90,9 @@ spans = st.lists(
 def test_every_span_stands_once_and_partners_overlap(actual, predicted):
     found = match_spans(actual, predicted)
     for side, given_spans in (("actual", actual), ("predicted", predicted)):
-        labels = sorted((m.document, getattr(m, side)) for m in found if getattr(m, side) is not None)
+        labels = sorted(
+            (m.document, getattr(m, side)) for m in found if getattr(m, side) is not None
+        )
         assert labels == sorted((span.document, span.label) for span in given_spans)
     unmatched = {(m.document, m.actual) for m in found if m.predicted is None}
     left = {(m.document, m.predicted) for m in found if m.actual is None}
@@ -103,7 +114,12 @@ def test_every_span_stands_once_and_partners_overlap(actual, predicted):
         (["spans"], [], {}, r"must hold \(document, start, end, label\)"),
         ([(1, 0, 5, None)], [], {}, "missing"),
         ([(1, 0, 5, "none")], [], {}, "choose another none="),
-        ([(1, 0, 5, "a")], [(1, 0, 5, "b")], {"labels": ["a"]}, r"must hold every label of the spans, \['b'\]"),
+        (
+            [(1, 0, 5, "a")],
+            [(1, 0, 5, "b")],
+            {"labels": ["a"]},
+            r"must hold every label of the spans, \['b'\]",
+        ),
         ([(1, 0, 5, "a"), (1, 0, 5, 1)], [], {}, "one kind"),
         (pd.DataFrame({"document": [1]}), [], {}, "columns= names them"),
     ],
@@ -115,13 +131,22 @@ def test_bad_spans_are_told(true, predicted, options, message):
 
 # Eight sentences of the kind of CoNLL-2003: (actual, predicted) spans of words.
 SENTENCES = [
-    ([(0, 1, "ORG"), (2, 3, "MISC"), (6, 7, "MISC")], [(0, 1, "ORG"), (2, 3, "MISC"), (6, 7, "LOC")]),
+    (
+        [(0, 1, "ORG"), (2, 3, "MISC"), (6, 7, "MISC")],
+        [(0, 1, "ORG"), (2, 3, "MISC"), (6, 7, "LOC")],
+    ),
     ([(0, 2, "PER")], [(0, 2, "PER")]),
     ([(0, 1, "LOC")], [(0, 1, "ORG")]),
     ([(1, 3, "ORG")], [(0, 3, "ORG")]),
-    ([(0, 1, "LOC"), (5, 7, "ORG"), (9, 11, "PER")], [(0, 1, "LOC"), (5, 7, "ORG"), (9, 10, "PER")]),
+    (
+        [(0, 1, "LOC"), (5, 7, "ORG"), (9, 11, "PER")],
+        [(0, 1, "LOC"), (5, 7, "ORG"), (9, 10, "PER")],
+    ),
     ([(7, 9, "PER")], [(5, 6, "MISC"), (7, 9, "PER")]),
-    ([(0, 1, "MISC"), (3, 6, "PER"), (9, 10, "PER")], [(0, 1, "MISC"), (3, 6, "PER"), (9, 10, "PER")]),
+    (
+        [(0, 1, "MISC"), (3, 6, "PER"), (9, 10, "PER")],
+        [(0, 1, "MISC"), (3, 6, "PER"), (9, 10, "PER")],
+    ),
     ([(1, 2, "LOC"), (3, 4, "LOC")], [(1, 2, "LOC")]),
 ]
 # seqeval 1.2.2, classification_report(..., mode="strict", scheme=IOB2) of the same sentences: precision, recall, F1
@@ -136,7 +161,9 @@ SEQEVAL = {
 
 
 def sides(sentences=SENTENCES):
-    return [[(d, *span) for d, pair in enumerate(sentences) for span in pair[side]] for side in (0, 1)]
+    return [
+        [(d, *span) for d, pair in enumerate(sentences) for span in pair[side]] for side in (0, 1)
+    ]
 
 
 def test_exact_matches_give_the_numbers_of_seqeval():
@@ -145,7 +172,8 @@ def test_exact_matches_give_the_numbers_of_seqeval():
         for name, value in zip(("precision", "recall", "f1"), expected, strict=True):
             full = f"{part}/{name}" if "/" in part else f"spans/{name}_{part}"
             assert metrics[full] == pytest.approx(value, abs=1e-15), full
-    assert evaluate_spans(*sides()).metrics["spans/f1_micro"] == pytest.approx(0.8)  # two of other ends overlap
+    # two of other ends overlap
+    assert evaluate_spans(*sides()).metrics["spans/f1_micro"] == pytest.approx(0.8)
 
 
 def test_a_label_that_is_never_predicted_counts_as_zero_where_that_is_said():
@@ -156,14 +184,23 @@ def test_a_label_that_is_never_predicted_counts_as_zero_where_that_is_said():
     assert evaluation.classes_passed_over("spans/precision_macro") == ("b",)
 
 
-MANY = [(d, i * 5, i * 5 + 2, label) for d in range(100) for i, label in enumerate(["PER", "LOC", "ORG"])]
+MANY = [
+    (d, i * 5, i * 5 + 2, label)
+    for d in range(100)
+    for i, label in enumerate(["PER", "LOC", "ORG"])
+]
 
 
 @pytest.mark.parametrize("fault", ["missed", "spurious", "spurious elsewhere"])
 def test_one_fault_in_three_hundred_spans_is_one_fault(fault):
     spurious = [(0 if fault == "spurious" else 500, 90, 92, "PER")]
     metrics = evaluate_spans(MANY, MANY[1:] if fault == "missed" else MANY + spurious).metrics
-    for name in ("spans/f1_micro", "spans/f1_macro", "multiclass/f1_macro", "multiclass/balanced_accuracy"):
+    for name in (
+        "spans/f1_micro",
+        "spans/f1_macro",
+        "multiclass/f1_macro",
+        "multiclass/balanced_accuracy",
+    ):
         assert 0.995 < metrics[name] <= 1, name
     assert "multiclass/matthews_corrcoef" not in metrics
     assert not any(name.startswith(("class/none", "rough/")) for name in metrics)
@@ -192,7 +229,9 @@ def faulty(seed, rate):
 def test_models_of_the_same_spans_are_paired_by_document_and_ranked(tmp_path):
     first, second = evaluate_spans(MANY, faulty(0, 0.02)), evaluate_spans(MANY, faulty(1, 0.15))
     assert len(first.rows.matches) != len(second.rows.matches)
-    pair = paired_differences(first, second, metrics=["spans/f1_micro", "spans/recall_macro", "class/PER/recall"])
+    pair = paired_differences(
+        first, second, metrics=["spans/f1_micro", "spans/recall_macro", "class/PER/recall"]
+    )
     assert pair.paired
     assert compare({"first": first, "second": second}).best.name == "first"
     loaded = []
@@ -202,7 +241,9 @@ def test_models_of_the_same_spans_are_paired_by_document_and_ranked(tmp_path):
         assert loaded[-1] == evaluation
         assert loaded[-1].metrics == evaluation.metrics
         assert loaded[-1].intervals == evaluation.intervals
-    again = paired_differences(*loaded, metrics=["spans/f1_micro", "spans/recall_macro", "class/PER/recall"])
+    again = paired_differences(
+        *loaded, metrics=["spans/f1_micro", "spans/recall_macro", "class/PER/recall"]
+    )
     assert again.rows == pair.rows
     assert first.n_samples == second.n_samples == 300
     exact = evaluate_spans(MANY, faulty(0, 0.02), match="exact")
@@ -213,7 +254,9 @@ def test_models_of_the_same_spans_are_paired_by_document_and_ranked(tmp_path):
 def test_the_paired_error_is_that_of_a_bootstrap_of_documents():
     documents = range(140)
     models = [faulty(seed, rate) for seed, rate in ((0, 0.05), (1, 0.15))]
-    by_document = [[[span for span in side if span[0] == d] for d in documents] for side in (MANY, *models)]
+    by_document = [
+        [[span for span in side if span[0] == d] for d in documents] for side in (MANY, *models)
+    ]
     tallies = np.zeros((2, 140, 3))  # right, predicted, actual
     for m in range(2):
         for d in documents:
@@ -243,7 +286,9 @@ def test_spans_are_logged_loaded_and_reported(store):
 
 
 def test_groups_that_hold_spans_are_averaged_over():
-    grouping = Grouping({"name": ["PER", "ORG"], "place": ["LOC"], "nothing": ["none"]}, name="kind")
+    grouping = Grouping(
+        {"name": ["PER", "ORG"], "place": ["LOC"], "nothing": ["none"]}, name="kind"
+    )
     evaluation = evaluate_spans(MANY, MANY[1:], grouping=grouping)
     assert evaluation.metrics["reduced/kind/f1_macro"] > 0.995
     assert "reduced/kind/matthews_corrcoef" not in evaluation.metrics

@@ -24,7 +24,9 @@ from cmtrack.tracking.store import tracking_store
 from support import TESTS
 
 GOLDEN = TESTS / "golden"
-VERSIONS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir() and path.name != "__pycache__")
+VERSIONS = sorted(
+    path.name for path in GOLDEN.iterdir() if path.is_dir() and path.name != "__pycache__"
+)
 
 
 @pytest.fixture(params=VERSIONS)
@@ -40,10 +42,14 @@ def stored_metrics(file: Path) -> dict[str, float]:
 def test_an_evaluation_has_its_numbers_and_everything_else(golden: Path) -> None:
     evaluation = Evaluation.load(golden / "evaluation")
     stored = stored_metrics(golden / "evaluation" / "cmtrack_evaluation.json")
-    assert {name: evaluation.metrics[name] for name in stored} == pytest.approx(stored, abs=1e-9, nan_ok=True)
+    assert {name: evaluation.metrics[name] for name in stored} == pytest.approx(
+        stored, abs=1e-9, nan_ok=True
+    )
     assert evaluation.labels == ("ant", "bee", "wasp")
     assert (evaluation.positive, evaluation.sections) == ("stings", None)
-    assert (evaluation.rows is not None) == (golden / "evaluation" / "cmtrack_predictions.parquet").exists()
+    assert (evaluation.rows is not None) == (
+        golden / "evaluation" / "cmtrack_predictions.parquet"
+    ).exists()
     assert evaluation.n_samples == 60
     assert evaluation.grouping is not None
     assert evaluation.grouping.compose(evaluation.labels)[0].labels == ("harmless", "stings")
@@ -56,7 +62,13 @@ def test_an_evaluation_has_its_numbers_and_everything_else(golden: Path) -> None
 
 def test_a_class_with_one_row_is_stored() -> None:
     """The error of the area of such a class is undefined."""
-    probabilities = [[0.7, 0.2, 0.1], [0.3, 0.5, 0.2], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6], [0.4, 0.1, 0.5]]
+    probabilities = [
+        [0.7, 0.2, 0.1],
+        [0.3, 0.5, 0.2],
+        [0.1, 0.6, 0.3],
+        [0.2, 0.2, 0.6],
+        [0.4, 0.1, 0.5],
+    ]
     one = evaluate([0, 1, 1, 2, 2], y_prob=probabilities)
     stored = loads(one.to_json())
     assert isinstance(stored, Evaluation)
@@ -72,20 +84,28 @@ def test_an_old_evaluation_is_saved_as_a_new_one(golden: Path, tmp_path: Path) -
     old = Evaluation.load(golden / "evaluation")
     old.save(tmp_path)
     assert Evaluation.load(tmp_path) == old
-    assert json.loads((tmp_path / "cmtrack_evaluation.json").read_text(encoding="utf-8"))["schema"] == EVALUATION.newest
+    assert (
+        json.loads((tmp_path / "cmtrack_evaluation.json").read_text(encoding="utf-8"))["schema"]
+        == EVALUATION.newest
+    )
 
 
 def test_a_regrouping_without_the_data_says_what_it_lost() -> None:
     kept = Evaluation.load(GOLDEN / "0.2.0-03dc774" / "regrouped")
-    stored = json.loads((GOLDEN / "0.2.0-03dc774" / "regrouped" / "cmtrack_evaluation.json").read_text("utf-8"))
+    stored = json.loads(
+        (GOLDEN / "0.2.0-03dc774" / "regrouped" / "cmtrack_evaluation.json").read_text("utf-8")
+    )
     assert stored["schema"] == 1
     assert kept.lost == {Lost.SCORES, Lost.LOSSES, Lost.HITS, Lost.COSTS, Lost.THRESHOLD, Lost.ROWS}
     assert set(kept.notes) == set(stored["notes"])
-    in_todays_words = {text.replace("fewer than 20 samples", "fewer than 20 rows") for text in stored["warnings"]}
+    in_todays_words = {
+        text.replace("fewer than 20 samples", "fewer than 20 rows") for text in stored["warnings"]
+    }
     assert set(kept.warnings) == in_todays_words
     assert kept.remarks == ()
     assert {name: kept.metrics[name] for name in stored["metrics"]} == pytest.approx(
-        {name: np.nan if value is None else value for name, value in stored["metrics"].items()}, nan_ok=True
+        {name: np.nan if value is None else value for name, value in stored["metrics"].items()},
+        nan_ok=True,
     )
     assert kept.reference == (0.5, 0.25, 0.25)
     again = kept.regroup(Grouping({"flies": ["wasp", "bee"], "crawls": ["ant"]}))
@@ -95,7 +115,9 @@ def test_a_regrouping_without_the_data_says_what_it_lost() -> None:
 def test_a_family_evaluation_has_its_numbers(golden: Path) -> None:
     evaluation = FamilyEvaluation.load(golden / "families")
     stored = stored_metrics(golden / "families" / "cmtrack_evaluation.json")
-    assert {name: evaluation.metrics[name] for name in stored} == pytest.approx(stored, abs=1e-9, nan_ok=True)
+    assert {name: evaluation.metrics[name] for name in stored} == pytest.approx(
+        stored, abs=1e-9, nan_ok=True
+    )
     assert evaluation.n_samples == 5
 
 
@@ -105,7 +127,9 @@ def test_a_review_says_what_a_reader_of_the_old_one_looks_for(golden: Path, tmp_
     assert 1 <= old["schema"] <= REVIEW.newest
     y = np.repeat(["ant", "bee", "wasp"], (30, 18, 12))
     other = np.where(np.arange(60) % 5 == 0, "ant", y)
-    file = compare({"first": evaluate(y, y), "second": evaluate(y, other)}).report(tmp_path / "review.json")
+    file = compare({"first": evaluate(y, y), "second": evaluate(y, other)}).report(
+        tmp_path / "review.json"
+    )
     new = json.loads(file.read_text(encoding="utf-8"))
     if old["schema"] == new["schema"]:
         assert missing(old, new) == []
@@ -117,12 +141,20 @@ def missing(old: Any, new: Any, where: str = "") -> list[str]:
         return []
     if isinstance(old, dict) and isinstance(new, dict):
         gone = [f"{where}.{key}" for key in old if key not in new]
-        return gone + [text for key in old if key in new for text in missing(old[key], new[key], f"{where}.{key}")]
+        return gone + [
+            text
+            for key in old
+            if key in new
+            for text in missing(old[key], new[key], f"{where}.{key}")
+        ]
     if isinstance(old, list) and isinstance(new, list):
         return missing(old[0], new[0], f"{where}[]") if old and new else []
     number = (int, float)
     alike = isinstance(new, type(old)) or (
-        isinstance(old, number) and isinstance(new, number) and not isinstance(new, bool) and not isinstance(old, bool)
+        isinstance(old, number)
+        and isinstance(new, number)
+        and not isinstance(new, bool)
+        and not isinstance(old, bool)
     )
     return [] if alike else [f"{where}: {type(old).__name__} is {type(new).__name__}"]
 
@@ -152,7 +184,11 @@ def test_what_an_earlier_version_left_in_the_spool_is_pushed(
     again = cmtrack.load_evaluation(rebuilt.info.run_id, prefix="test/")
     assert (again.labels, again.n_samples) == (("ant", "bee", "wasp"), 60)
     files = {file.path for file in mlflow.MlflowClient().list_artifacts(whole.info.run_id)}
-    assert {"val_cmtrack_report.html", "val_cmtrack_predictions.parquet", "val_cmtrack_confusion_matrix.png"} <= files
+    assert {
+        "val_cmtrack_report.html",
+        "val_cmtrack_predictions.parquet",
+        "val_cmtrack_confusion_matrix.png",
+    } <= files
     assert [entry.kind for entry in spool.entries(folder)] == ["inputs"]
 
 
@@ -161,14 +197,24 @@ def test_the_spool_says_its_schemas(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with tracking_store("http://127.0.0.1:9"), pytest.warns(UserWarning, match="kept in"):
         logged = log_evaluation([0, 1, 1], [0, 1, 0], run_id="1" * 32)
     assert logged.path is not None
-    manifest, intent = (json.loads((logged.path / name).read_text()) for name in (spool.MANIFEST, spool.INTENT))
+    manifest, intent = (
+        json.loads((logged.path / name).read_text()) for name in (spool.MANIFEST, spool.INTENT)
+    )
     assert (manifest["schema"], intent["schema"]) == (MANIFEST.newest, INTENT.newest)
     assert read(logged.path).on_existing == "replace"
-    (logged.path / spool.MANIFEST).write_text(json.dumps(manifest | {"schema": MANIFEST.newest + 1}))
+    (logged.path / spool.MANIFEST).write_text(
+        json.dumps(manifest | {"schema": MANIFEST.newest + 1})
+    )
     (logged.path / spool.INTENT).write_text(json.dumps(intent | {"schema": INTENT.newest + 1}))
-    with pytest.raises(ValueError, match=r"manifest.json has schema 3, this version of cmtrack reads up to 2: upgrade"):
+    with pytest.raises(
+        ValueError,
+        match=r"manifest.json has schema 3, this version of cmtrack reads up to 2: upgrade",
+    ):
         read(logged.path)
-    with pytest.raises(ValueError, match=r"intent.json has schema 2, this version of cmtrack reads up to 1: upgrade"):
+    with pytest.raises(
+        ValueError,
+        match=r"intent.json has schema 2, this version of cmtrack reads up to 1: upgrade",
+    ):
         spool.read_intent(logged.path)
     done = push(tmp_path / "spool", tracking_uri=f"sqlite:///{tmp_path}/any.db")
     assert [(one.status, "upgrade cmtrack" in one.reason) for one in done] == [("refused", True)]
@@ -182,7 +228,9 @@ def test_schemas_that_are_none(schema: Any) -> None:
 
 
 def test_migrations_go_step_by_step() -> None:
-    kind = Stored("a file", 3, {1: lambda d: d | {"a": 1}, 2: lambda d: d | {"b": d["a"] + 1}}, unnumbered=1)
+    kind = Stored(
+        "a file", 3, {1: lambda d: d | {"a": 1}, 2: lambda d: d | {"b": d["a"] + 1}}, unnumbered=1
+    )
     assert kind.migrated({}) == {"schema": 3, "a": 1, "b": 2}
     assert kind.migrated({"schema": 2, "a": 5}) == {"schema": 3, "a": 5, "b": 6}
     assert kind.migrated({"schema": 3}) == {"schema": 3}
@@ -194,8 +242,15 @@ def test_every_older_schema_has_its_migration(kind: Stored) -> None:
 
 
 def test_files_of_the_spool_without_a_number_are_of_the_first_schema() -> None:
-    assert MANIFEST.migrated({"run_id": "a"}) == {"schema": 2, "run_id": "a", "on_existing": "replace"}
-    assert MANIFEST.migrated({"schema": 1, "on_existing": "skip"}) == {"schema": 2, "on_existing": "skip"}
+    assert MANIFEST.migrated({"run_id": "a"}) == {
+        "schema": 2,
+        "run_id": "a",
+        "on_existing": "replace",
+    }
+    assert MANIFEST.migrated({"schema": 1, "on_existing": "skip"}) == {
+        "schema": 2,
+        "on_existing": "skip",
+    }
     assert MANIFEST.migrated({"schema": 2}) == {"schema": 2}
     assert INTENT.migrated({}) == {"schema": 1}
     for numbered in (EVALUATION, REVIEW):

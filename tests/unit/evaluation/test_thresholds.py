@@ -50,10 +50,17 @@ def drawn(seed=0, n=400, digits=None):
 
 def predicted(p, threshold, grouping=TWO):
     """The rule of a threshold, written out: the group by its score, the class inside it by its probability."""
-    members = {"pos": list(grouping.steps[0].groups["pos"]), "neg": list(grouping.steps[0].groups["neg"])}
+    members = {
+        "pos": list(grouping.steps[0].groups["pos"]),
+        "neg": list(grouping.steps[0].groups["neg"]),
+    }
     out = []
     for row in p:
-        group = "pos" if min(round(sum(row[c] for c in members["pos"]), 12), 1.0) >= threshold else "neg"
+        group = (
+            "pos"
+            if min(round(sum(row[c] for c in members["pos"]), 12), 1.0) >= threshold
+            else "neg"
+        )
         out.append(max(members[group], key=lambda c: (row[c], -c)))
     return np.array(out)
 
@@ -69,7 +76,8 @@ def test_the_vector_of_the_cheapest_threshold():
     )  # fmt: skip
     assert len(frame) == 16
     assert found.calibrated == pytest.approx(1 / 6)
-    assert (found.value, found.apparent) == (0.1, pytest.approx(0.45))  # not .35, which is further from 1/6
+    # not .35, which is further from 1/6
+    assert (found.value, found.apparent) == (0.1, pytest.approx(0.45))
 
 
 def test_the_vector_of_two_folds():
@@ -103,14 +111,18 @@ def test_the_vector_of_bounded_metrics():
 def test_the_interval_is_widened_by_what_the_repeats_differ_by():
     costs = OutcomeCosts((0, 5, 0, 1, 0, 0), (True, True, False, True, True, False))
     counts = np.array([[90, 10, 0, 50, 250, 0], [95, 5, 0, 70, 230, 0], [92, 8, 0, 40, 260, 0.0]])
-    value, ends = judged_cost(HeldOut(counts, np.zeros((3, 5), dtype=int)), costs, 0.95, Dependence())
+    value, ends = judged_cost(
+        HeldOut(counts, np.zeros((3, 5), dtype=int)), costs, 0.95, Dependence()
+    )
     each = (counts @ [0, 5, 0, 1, 0, 0]) / 400
     mean = counts.mean(axis=0)
     assert value == pytest.approx(each.mean())
     variance = ((mean @ [0, 25, 0, 1, 0, 0]) / 400 - value**2) / 400
     factor = 1 + each.var(ddof=1) / variance
     assert factor > 1.1
-    expected = profile_of_mean(np.array([0.0, 1, 5]), np.array([mean[0] + mean[4], mean[3], mean[1]]) / factor)
+    expected = profile_of_mean(
+        np.array([0.0, 1, 5]), np.array([mean[0] + mean[4], mean[3], mean[1]]) / factor
+    )
     np.testing.assert_allclose(ends, expected)
 
 
@@ -120,7 +132,9 @@ def test_the_interval_is_widened_by_what_the_repeats_differ_by():
 def priced_thresholds(y, s, miss, alarm):
     """Mean cost at every threshold, and the thresholds."""
     candidates = [*np.unique(s), math.inf]
-    return [np.mean(miss * (y == 1) * (s < u) + alarm * (y == 0) * (s >= u)) for u in candidates], candidates
+    return [
+        np.mean(miss * (y == 1) * (s < u) + alarm * (y == 0) * (s >= u)) for u in candidates
+    ], candidates
 
 
 @settings(max_examples=40, deadline=None)
@@ -143,7 +157,9 @@ def test_the_choice_is_the_best_of_all_thresholds(rows, miss, alarm):
     assert found.value == max(tied)
 
 
-@pytest.mark.parametrize("metric", ["binary/f1", "binary/matthews_corrcoef", "binary/informedness", "binary/npv"])
+@pytest.mark.parametrize(
+    "metric", ["binary/f1", "binary/matthews_corrcoef", "binary/informedness", "binary/npv"]
+)
 def test_metrics_over_thresholds_are_those_of_predictions(metric):
     y, s = drawn(digits=2)
     found = evaluate(y, y_prob=s).threshold(maximize=metric)
@@ -153,23 +169,30 @@ def test_metrics_over_thresholds_are_those_of_predictions(metric):
     for _, row in frame.iloc[[0, 1, 20, 60, -1]].iterrows():
         own = evaluate(y, (s >= row["threshold"]).astype(int), labels=[0, 1])
         for name in (metric, "binary/tp", "binary/fp", "binary/recall", "binary/precision"):
-            assert row[name.removeprefix("binary/")] == pytest.approx(own.metrics[name], nan_ok=True)
+            assert row[name.removeprefix("binary/")] == pytest.approx(
+                own.metrics[name], nan_ok=True
+            )
     assert found.apparent == pytest.approx(frame[metric.removeprefix("binary/")].max())
 
 
 def test_a_bound_on_the_lower_limit_means_wilsons():
     y, s = drawn(n=600)
-    found = evaluate(y, y_prob=s).threshold(maximize="binary/recall", subject_to="binary/precision.low >= 0.6")
+    found = evaluate(y, y_prob=s).threshold(
+        maximize="binary/recall", subject_to="binary/precision.low >= 0.6"
+    )
     frame = found.to_frame()
     keeps = [
         called > 0 and wilson(precision, called)[0] >= 0.6
         for precision, called in zip(frame["precision"], frame["tp"] + frame["fp"], strict=True)
     ]
     assert found.value == frame.loc[frame[keeps]["recall"].idxmax(), "threshold"]
-    by_value = evaluate(y, y_prob=s).threshold(maximize="binary/recall", subject_to="binary/precision >= 0.6")
+    by_value = evaluate(y, y_prob=s).threshold(
+        maximize="binary/recall", subject_to="binary/precision >= 0.6"
+    )
     assert by_value.value < found.value
     assert any(
-        "about every second time" in text and "binary/precision.low >= 0.6" in text for text in by_value.warnings
+        "about every second time" in text and "binary/precision.low >= 0.6" in text
+        for text in by_value.warnings
     )
     assert not any("every second time" in text for text in found.warnings)
 
@@ -177,7 +200,10 @@ def test_a_bound_on_the_lower_limit_means_wilsons():
 def test_the_least_cost_may_keep_a_bound():
     y, s = drawn()
     evaluation = evaluate(y, y_prob=s)
-    free, bound = evaluation.threshold(MISS_5), evaluation.threshold(MISS_5, subject_to="binary/precision >= 0.7")
+    free, bound = (
+        evaluation.threshold(MISS_5),
+        evaluation.threshold(MISS_5, subject_to="binary/precision >= 0.7"),
+    )
     frame = bound.to_frame()
     assert free.to_frame().set_index("threshold").loc[free.value, "precision"] < 0.7
     assert bound.apparent == pytest.approx(frame[frame["precision"] >= 0.7]["cost"].min())
@@ -198,7 +224,9 @@ def test_mismatches_keep_their_cost_at_every_threshold():
         frame = found.to_frame()
         at = frame[frame["threshold"] >= u]["cost"].iloc[-1]
         assert at == pytest.approx(expected)
-    assert found.apparent == pytest.approx(min(prices[y, predicted(p, u)].mean() for u in [*np.unique(scores), 2]))
+    assert found.apparent == pytest.approx(
+        min(prices[y, predicted(p, u)].mean() for u in [*np.unique(scores), 2])
+    )
 
 
 def test_costs_that_the_evaluation_has_are_taken():
@@ -213,7 +241,10 @@ def test_costs_that_the_evaluation_has_are_taken():
 
 def test_the_threshold_of_calibrated_scores():
     def of(**costs):
-        return OutcomeCosts(tuple(costs.get(name, 0.0) for name in ("tp", "fn", "imp", "fp", "tn", "imn")), (True,) * 6)
+        return OutcomeCosts(
+            tuple(costs.get(name, 0.0) for name in ("tp", "fn", "imp", "fp", "tn", "imn")),
+            (True,) * 6,
+        )
 
     assert of(fn=5, fp=1).calibrated == pytest.approx(1 / 6)
     assert of(fn=5, fp=1, tp=-5, tn=-1).calibrated == pytest.approx(1 / 6)
@@ -262,7 +293,9 @@ def test_folds_of_rows_hold_whole_clusters_whatever_the_order_of_the_rows():
         splits = RowSplits(place[order], np.append(values, np.inf), None, clusters[order])
         found.append(list(splits))
         for fold in splits.folds:
-            assert all(len(set(fold[clusters[order] == cluster])) == 1 for cluster in np.unique(clusters))
+            assert all(
+                len(set(fold[clusters[order] == cluster])) == 1 for cluster in np.unique(clusters)
+            )
             positives = np.bincount(fold, y[order], 5)
             assert np.ptp(positives) <= 12
     np.testing.assert_array_equal(found[0], found[1])
@@ -292,7 +325,9 @@ def test_the_honest_cost_is_that_of_a_loop_over_rows():
     error = standard_error(psi, None, clusters)
     error *= math.sqrt(1 + np.var(np.mean(each, axis=1), ddof=1) / error**2)
     n_clusters = len(np.unique(clusters))
-    error *= normal_quantile(0.95, cluster_degrees(effective_clusters(psi, None, clusters), n_clusters))
+    error *= normal_quantile(
+        0.95, cluster_degrees(effective_clusters(psi, None, clusters), n_clusters)
+    )
     assert (found.high - found.low) / 2 == pytest.approx(error)
     assert (found.high + found.low) / 2 == pytest.approx(found.cost)
 
@@ -303,7 +338,9 @@ def test_honest_costs_are_dearer_and_apparent_ones_a_warning():
     assert found.cost > found.apparent
     assert found.low < found.cost < found.high
     assert f"{found.apparent:.3g}, which is too favourable" in found.sentence()
-    assert found.sentence().startswith(f"{found.value:.3g} is the threshold of least cost for “1”: a decision costs")
+    assert found.sentence().startswith(
+        f"{found.value:.3g} is the threshold of least cost for “1”: a decision costs"
+    )
     assert sum(found.held_out) == pytest.approx(200)
     assert found == evaluate(y, y_prob=s).threshold({(1, 0): 10, (0, 1): 1})  # the seed is fixed
 
@@ -319,13 +356,17 @@ def test_neither_order_nor_repetition_of_rows_matters(seed, clustered):
     groups = rng.integers(0, 20, 60) if clustered else None
     order = rng.permutation(60)
     first = evaluate(y, y_prob=s, labels=[0, 1], groups=groups).threshold(MISS_5)
-    other = evaluate(y[order], y_prob=s[order], labels=[0, 1], groups=None if groups is None else groups[order])
+    other = evaluate(
+        y[order], y_prob=s[order], labels=[0, 1], groups=None if groups is None else groups[order]
+    )
     other = other.threshold(MISS_5)
     assert other.value == first.value
     for name in ("cost", "low", "high", "apparent"):
         assert getattr(other, name) == pytest.approx(getattr(first, name))
     weighted = evaluate(y, y_prob=s, labels=[0, 1], sample_weight=times).threshold(MISS_5)
-    repeated = evaluate(np.repeat(y, times), y_prob=np.repeat(s, times), labels=[0, 1]).threshold(MISS_5)
+    repeated = evaluate(np.repeat(y, times), y_prob=np.repeat(s, times), labels=[0, 1]).threshold(
+        MISS_5
+    )
     assert weighted == repeated
 
 
@@ -340,7 +381,9 @@ def test_with_a_calibration_set_the_evaluated_rows_are_priced_as_they_are(seed):
     assert found.value == alone.threshold(TWO_COSTS).value
     assert found.apparent == pytest.approx(alone.threshold(TWO_COSTS).apparent)
     assert evaluation.threshold(TWO_COSTS, calibration=alone) == found
-    priced = evaluate(y, predicted(p, found.value), labels=[0, 1, 2, 3], grouping=TWO, costs=TWO_COSTS)
+    priced = evaluate(
+        y, predicted(p, found.value), labels=[0, 1, 2, 3], grouping=TWO, costs=TWO_COSTS
+    )
     assert found.cost == pytest.approx(priced.metrics["cost/mean"])
     np.testing.assert_allclose((found.low, found.high), priced.intervals["cost/mean"], rtol=1e-9)
     assert "on the evaluated rows" in found.sentence()
@@ -350,12 +393,17 @@ def test_a_calibration_set_judges_clusters_and_weights_as_prices_do():
     y, s = drawn(n=300)
     calibration = drawn(7, n=200)
     rng = np.random.default_rng(1)
-    for options in ({"groups": np.arange(300) // 4}, {"sample_weight": rng.exponential(size=300)},
-                    {"groups": np.arange(300) // 4, "sample_weight": rng.exponential(size=300)}):  # fmt: skip
+    for options in (
+        {"groups": np.arange(300) // 4},
+        {"sample_weight": rng.exponential(size=300)},
+        {"groups": np.arange(300) // 4, "sample_weight": rng.exponential(size=300)},
+    ):
         found = evaluate(y, y_prob=s, **options).threshold(MISS_5, calibration=calibration)
         priced = evaluate(y, (s >= found.value).astype(int), costs=MISS_5, **options)
         assert found.cost == pytest.approx(priced.metrics["cost/mean"])
-        np.testing.assert_allclose((found.low, found.high), priced.intervals["cost/mean"], rtol=1e-9)
+        np.testing.assert_allclose(
+            (found.low, found.high), priced.intervals["cost/mean"], rtol=1e-9
+        )
 
 
 def test_held_out_metrics_have_the_intervals_of_their_kind():
@@ -406,7 +454,9 @@ def test_a_stored_evaluation_chooses_as_the_one_that_was_stored(tmp_path):
     y, s = drawn()
     evaluation = evaluate(y, y_prob=s)
     evaluation.save(tmp_path / "rows")
-    assert Evaluation.load(tmp_path / "rows", rows=False).threshold(MISS_5) == evaluation.threshold(MISS_5)
+    assert Evaluation.load(tmp_path / "rows", rows=False).threshold(MISS_5) == evaluation.threshold(
+        MISS_5
+    )
     clustered = evaluate(y, y_prob=s, groups=np.arange(400) // 3)
     clustered.save(tmp_path / "clusters")  # scores in single precision
     assert Evaluation.load(tmp_path / "clusters").threshold(MISS_5) == clustered.threshold(MISS_5)
@@ -414,13 +464,16 @@ def test_a_stored_evaluation_chooses_as_the_one_that_was_stored(tmp_path):
 
 def test_folds_without_a_threshold_are_counted():
     y, s = drawn(7, n=60)
-    found = evaluate(y, y_prob=s).threshold(maximize="binary/recall", subject_to="binary/precision.low >= 0.5")
+    found = evaluate(y, y_prob=s).threshold(
+        maximize="binary/recall", subject_to="binary/precision.low >= 0.5"
+    )
     assert any("folds are left out" in text for text in found.warnings)
     assert 0 < sum(found.held_out) < 60
 
 
 def test_a_metric_that_no_held_out_row_defines_is_undefined():
-    never = HeldOut(np.array([[0.0, 5, 0, 0, 10, 0]]), np.array([[3]]))  # nothing is called positive
+    # nothing is called positive
+    never = HeldOut(np.array([[0.0, 5, 0, 0, 10, 0]]), np.array([[3]]))
     assert judged_metric(never, lookup("binary/recall"), 0.95, Dependence())[0] == 0
     value, ends = judged_metric(never, lookup("binary/precision"), 0.95, Dependence())
     assert math.isnan(value)
@@ -433,13 +486,15 @@ def test_scores_by_cell_have_edges_for_thresholds():
     evaluation = evaluate(y, y_prob=s)
 
     by_cell = replace(
-        evaluation, statistics=replace(evaluation.statistics, scores=evaluation.statistics.scores.to_grid())
+        evaluation,
+        statistics=replace(evaluation.statistics, scores=evaluation.statistics.scores.to_grid()),
     )
     found = by_cell.threshold(MISS_5)
     assert any("counted by cell" in text for text in found.warnings)
     frame = found.to_frame()
     for _, row in frame.iloc[[0, 5, 100, -1]].iterrows():
-        assert row["fp"] == ((s >= row["threshold"]) & (y == 0)).sum()  # edges part the scores exactly
+        # edges part the scores exactly
+        assert row["fp"] == ((s >= row["threshold"]) & (y == 0)).sum()
     calibration = drawn(9, n=50)
     moved = by_cell.threshold(MISS_5, calibration=calibration)
     chosen = evaluation.threshold(MISS_5, calibration=calibration)
@@ -475,23 +530,55 @@ def of_scores():
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: evaluate(B20, B20).threshold(MISS_5), r"needs the probabilities of two groups \(y_prob\)"),
-        (lambda: evaluate(B20, y_score=D20 - 3).threshold(MISS_5), r"needs the probabilities of two groups \(y_prob\)"),
-        (lambda: evaluate([0, 1, 2], [0, 1, 2]).threshold(MISS_5), "needs two classes or a grouping step"),
-        (lambda: evaluate([0, 0], y_prob=[0.1, 0.2], labels=[0, 1]).threshold(MISS_5), "both groups, got 0 pos"),
+        (
+            lambda: evaluate(B20, B20).threshold(MISS_5),
+            r"needs the probabilities of two groups \(y_prob\)",
+        ),
+        (
+            lambda: evaluate(B20, y_score=D20 - 3).threshold(MISS_5),
+            r"needs the probabilities of two groups \(y_prob\)",
+        ),
+        (
+            lambda: evaluate([0, 1, 2], [0, 1, 2]).threshold(MISS_5),
+            "needs two classes or a grouping step",
+        ),
+        (
+            lambda: evaluate([0, 0], y_prob=[0.1, 0.2], labels=[0, 1]).threshold(MISS_5),
+            "both groups, got 0 pos",
+        ),
         (lambda: of_scores().threshold(), "needs costs, or a metric to maximize, got neither"),
-        (lambda: of_scores().threshold(MISS_5, maximize="binary/recall"), "give costs or maximize, not both"),
+        (
+            lambda: of_scores().threshold(MISS_5, maximize="binary/recall"),
+            "give costs or maximize, not both",
+        ),
         (lambda: of_scores().threshold(maximize="binary/recal"), "did you mean"),
-        (lambda: of_scores().threshold(maximize="binary/roc_auc"), "must be a metric of the six counts"),
-        (lambda: of_scores().threshold(maximize="multiclass/accuracy"), "must be a metric of the six counts"),
+        (
+            lambda: of_scores().threshold(maximize="binary/roc_auc"),
+            "must be a metric of the six counts",
+        ),
+        (
+            lambda: of_scores().threshold(maximize="multiclass/accuracy"),
+            "must be a metric of the six counts",
+        ),
         (lambda: of_scores().threshold(maximize="binary/fpr"), "of which higher is better"),
-        (lambda: of_scores().threshold(MISS_5, subject_to="binary/precision"), "expected a comparison"),
-        (lambda: of_scores().threshold(MISS_5, subject_to="binary/roc_auc >= .5"), "metric of the six counts"),
+        (
+            lambda: of_scores().threshold(MISS_5, subject_to="binary/precision"),
+            "expected a comparison",
+        ),
+        (
+            lambda: of_scores().threshold(MISS_5, subject_to="binary/roc_auc >= .5"),
+            "metric of the six counts",
+        ),
         (lambda: of_scores().threshold(MISS_5, subject_to="binary/fp <= 3"), "must bound a share"),
         (lambda: of_scores().threshold(MISS_5, subject_to="binary/f1.low >= .5"), "of shares only"),
-        (lambda: of_scores().threshold(MISS_5, subject_to="binary/recall.difference >= 0"), "or its .low or .high"),
         (
-            lambda: of_scores().threshold(maximize="binary/recall", subject_to="binary/precision.low >= 0.8"),
+            lambda: of_scores().threshold(MISS_5, subject_to="binary/recall.difference >= 0"),
+            "or its .low or .high",
+        ),
+        (
+            lambda: of_scores().threshold(
+                maximize="binary/recall", subject_to="binary/precision.low >= 0.8"
+            ),
             r"no threshold has .* >= 0.8: binary/precision.low is at most 0.565518, at the threshold 0.75",
         ),
         (
@@ -501,13 +588,25 @@ def of_scores():
         (lambda: of_scores().threshold({(1, 0): math.nan}), "finite number"),
         (lambda: of_scores().threshold({(7, 0): 1}), "must be of the classes"),
         (lambda: of_scores().threshold(MISS_5, calibration=[0, 1, 0]), "calibration must be"),
-        (lambda: of_scores().threshold(MISS_5, calibration=([0, 0], [0.1, 0.2])), "both groups of the calibration set"),
-        (lambda: of_scores().threshold(MISS_5, calibration=([0, 1], [-0.1, 0.2])), "calibration scores"),
-        (lambda: of_scores().threshold(MISS_5, calibration=([0, 1], [math.nan, 0.2])), "calibration scores"),
+        (
+            lambda: of_scores().threshold(MISS_5, calibration=([0, 0], [0.1, 0.2])),
+            "both groups of the calibration set",
+        ),
+        (
+            lambda: of_scores().threshold(MISS_5, calibration=([0, 1], [-0.1, 0.2])),
+            "calibration scores",
+        ),
+        (
+            lambda: of_scores().threshold(MISS_5, calibration=([0, 1], [math.nan, 0.2])),
+            "calibration scores",
+        ),
         (lambda: of_scores().threshold(MISS_5, calibration=([0, 5], [0.1, 0.2])), "calibration y"),
-        (lambda: of_scores().threshold(MISS_5, calibration=evaluate([0, 2], y_prob=[0.1, 0.9])), "the same labels"),
+        (
+            lambda: of_scores().threshold(MISS_5, calibration=evaluate([0, 2], y_prob=[0.1, 0.9])),
+            "the same labels",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_told_with_rule_and_value(call, text):
     with pytest.raises((TypeError, ValueError), match=text):
         call()
@@ -516,7 +615,9 @@ def test_bad_input_is_told_with_rule_and_value(call, text):
 def test_costs_of_classes_that_differ_inside_a_group_are_refused():
     y, _, p = random_problem(1, skill=1.4)
     evaluation = evaluate(y, y_prob=p, grouping=TWO)
-    with pytest.raises(ValueError, match=r"the two groups “neg” and “pos”.*FN must cost the same, got 1 to 9"):
+    with pytest.raises(
+        ValueError, match=r"the two groups “neg” and “pos”.*FN must cost the same, got 1 to 9"
+    ):
         evaluation.threshold({(0, 2): 9})
     assert math.isnan(evaluation.price({(0, 2): 9}).threshold(maximize="binary/f1").cost)
 
@@ -535,7 +636,11 @@ def test_the_figure_draws_the_numbers_that_the_sentence_says():
     assert f"chosen: {found.value:.3g}" in said
     assert f"{found.cost:.3g} [{found.low:.3g}, {found.high:.3g}]" in said.replace("\n", " ")
     assert f"{found.cost:.3g} [{found.low:.3g}, {found.high:.3g}]" in found.sentence()
-    by_metric = evaluate(y, y_prob=s).threshold(maximize="binary/f1", subject_to="binary/precision >= 0.5").figure()
+    by_metric = (
+        evaluate(y, y_prob=s)
+        .threshold(maximize="binary/f1", subject_to="binary/precision >= 0.5")
+        .figure()
+    )
     assert len(by_metric.axes) == 1
     said = " ".join(text.get_text() for text in by_metric.axes[0].get_legend().get_texts())
     assert "asked for: precision ≥ 0.5" in said
@@ -605,7 +710,8 @@ def test_the_chosen_threshold_is_taken_as_it_is_and_reaches_what_it_showed():
     np.testing.assert_array_equal(decided.rows.predicted, s >= chosen.value)
     assert decided.threshold(MISS_5) == chosen
     assert decided.metrics["binary/roc_auc"] == plain.metrics["binary/roc_auc"]
-    first = evaluate(y, y_prob=s, positive=0, threshold=0.8)  # the scores are those of the first class then
+    # the scores are those of the first class then
+    first = evaluate(y, y_prob=s, positive=0, threshold=0.8)
     np.testing.assert_array_equal(first.rows.predicted == 0, s >= 0.8)
 
 
@@ -626,9 +732,13 @@ def test_every_way_to_evaluate_decides_alike(tmp_path, weighted):
     frame = frame if w is None else frame.assign(w=w)
     frame.to_parquet(tmp_path / "rows.parquet")
     table = evaluate_table(
-        str(tmp_path / "rows.parquet"), y_true="y", y_prob="p_*", sample_weight=None if w is None else "w",
-        grouping=TWO, threshold=0.4,
-    )  # fmt: skip
+        str(tmp_path / "rows.parquet"),
+        y_true="y",
+        y_prob="p_*",
+        sample_weight=None if w is None else "w",
+        grouping=TWO,
+        threshold=0.4,
+    )
     for other in (merged, table):
         np.testing.assert_allclose(other.confusion_matrix.counts, direct.confusion_matrix.counts)
         assert other.decision_threshold == 0.4
@@ -648,7 +758,8 @@ def test_a_decision_is_stored_compared_and_merged(tmp_path):
     assert (found + found).decision_threshold == 0.3
     with pytest.raises(ValueError, match=r"same threshold to be merged, got 0.3 and 0.4"):
         found + evaluate(y, y_prob=s, threshold=0.4)
-    assert found.design == evaluate(y, y_prob=s).design  # models with thresholds of their own are ranked together
+    # models with thresholds of their own are ranked together
+    assert found.design == evaluate(y, y_prob=s).design
     text = json.loads(found.to_json())
     for wrong in (-1, 2, "never", [0.3], True):
         with pytest.raises(ValueError, match=r"damaged.*threshold must"):
@@ -671,25 +782,42 @@ def test_regrouping_keeps_the_predictions_and_says_so_where_the_groups_are_other
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: evaluate(B20, y_prob=D20, threshold=1.5), r"must lie between 0 and 1, or be infinity, got 1.5"),
+        (
+            lambda: evaluate(B20, y_prob=D20, threshold=1.5),
+            r"must lie between 0 and 1, or be infinity, got 1.5",
+        ),
         (lambda: evaluate(B20, y_prob=D20, threshold=-0.1), "must lie between 0 and 1"),
-        (lambda: evaluate(B20, y_prob=D20, threshold=math.nan), "must be finite, or infinity, got nan"),
-        (lambda: evaluate(B20, y_prob=D20, threshold="0.5"), "must be a number or a Threshold, got '0.5'"),
+        (
+            lambda: evaluate(B20, y_prob=D20, threshold=math.nan),
+            "must be finite, or infinity, got nan",
+        ),
+        (
+            lambda: evaluate(B20, y_prob=D20, threshold="0.5"),
+            "must be a number or a Threshold, got '0.5'",
+        ),
         (lambda: evaluate(B20, y_prob=D20, threshold=True), "must be a number or a Threshold"),
         (lambda: evaluate(B20, B20, threshold=0.5), "from the scores; got y_pred"),
         (
-            lambda: evaluate(np.arange(20) % 3, y_score=np.eye(3)[np.arange(20) % 3], threshold=0.5),
+            lambda: evaluate(
+                np.arange(20) % 3, y_score=np.eye(3)[np.arange(20) % 3], threshold=0.5
+            ),
             "threshold=0.5 needs y_prob, since decision values of 3 classes have no sum; give .* as y_pred",
         ),
-        (lambda: evaluate(B20, B20, y_prob=D20, threshold=0.5), "or y_score and no y_pred, .*; got y_pred and y_prob"),
+        (
+            lambda: evaluate(B20, B20, y_prob=D20, threshold=0.5),
+            "or y_score and no y_pred, .*; got y_pred and y_prob",
+        ),
         (
             lambda: evaluate([0, 1, 2], y_prob=np.eye(3), threshold=0.5),
             r"threshold=0.5 needs two classes or a grouping step of two groups, got 3 classes",
         ),
         (lambda: Accumulator([0, 1, 2], threshold=0.5), "needs two classes"),
-        (lambda: Accumulator([0, 1], threshold=0.5).update([0], [0]), "or y_score and no y_pred, .*; got y_pred"),
+        (
+            lambda: Accumulator([0, 1], threshold=0.5).update([0], [0]),
+            "or y_score and no y_pred, .*; got y_pred",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_threshold_that_cannot_decide_is_refused(call, text):
     with pytest.raises((TypeError, ValueError), match=text):
         call()

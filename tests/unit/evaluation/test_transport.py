@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmtrack import Costs, Evaluation, Grouping, Metric, PrevalenceEstimate, estimate_prevalence, evaluate
+from cmtrack import (
+    Costs,
+    Evaluation,
+    Grouping,
+    Metric,
+    PrevalenceEstimate,
+    estimate_prevalence,
+    evaluate,
+)
 from cmtrack.metrics.influence import Influence
 from cmtrack.metrics.intervals import on_scale
 from cmtrack.prevalence import ClassPrevalenceEstimate
@@ -60,10 +68,15 @@ def test_four_classes_as_in_the_vector() -> None:
     """Vector TV-D2."""
     there = of_table(FOUR).at([0.1, 0.2, 0.3, 0.4])
     expected = {"accuracy": (0.7295238095, 0.0584323762), "f1_macro": (0.6940457140, 0.0608277514)}
-    expected |= {"cohen_kappa": (0.6209374235, 0.0789641355), "matthews_corrcoef": (0.6249327470, 0.0769331981)}
+    expected |= {
+        "cohen_kappa": (0.6209374235, 0.0789641355),
+        "matthews_corrcoef": (0.6249327470, 0.0769331981),
+    }
     for name, both in expected.items():
         full = f"multiclass/{name}"
-        assert (there.metrics[full], there.standard_errors[full]) == pytest.approx(both, abs=6e-11), name
+        assert (there.metrics[full], there.standard_errors[full]) == pytest.approx(
+            both, abs=6e-11
+        ), name
 
 
 def test_scores_as_in_the_vector() -> None:
@@ -73,7 +86,9 @@ def test_scores_as_in_the_vector() -> None:
     expected = {"spcc/binary": (0.5596454938, 0.1488147669), "probability/brier": (0.1052500000, 0.0341394200),
                 "probability/log_loss": (0.3532655246, 0.0867283048)}  # fmt: skip
     for name, both in expected.items():
-        assert (there.metrics[name], there.standard_errors[name]) == pytest.approx(both, abs=6e-11), name
+        assert (there.metrics[name], there.standard_errors[name]) == pytest.approx(
+            both, abs=6e-11
+        ), name
 
 
 Y, _, P = random_problem(3, n=300, k=4)
@@ -88,7 +103,9 @@ def by_rows(there: Any, name: str, evaluation: Evaluation) -> tuple[float, float
     term, target = there.moved.terms[name], there.moved.target
     assert isinstance(evaluation.rows, Predictions)
     with np.errstate(all="ignore"):  # of a class with the share 0
-        psi = term.samples.by_row(term.metric, Influence(evaluation.rows, there.moved.views), term.step, term.k)
+        psi = term.samples.by_row(
+            term.metric, Influence(evaluation.rows, there.moved.views), term.step, term.k
+        )
     strata = target.strata[evaluation.rows.actual]
     weight = there.moved.factors[evaluation.rows.actual] / len(psi)
     psi = np.where(weight > 0, psi, 0.0)
@@ -106,7 +123,8 @@ def test_errors_are_those_of_the_rows_within_each_class(shares: Any) -> None:
     assert len(there.standard_errors) > 90
     for name, error in there.standard_errors.items():
         labelled, realised = by_rows(there, name, GROUPED)
-        loose = 0.02 if name.startswith("spcc/ovr/") else 1e-6  # the others are centred as one, which is wider
+        # the others are centred as one, which is wider
+        loose = 0.02 if name.startswith("spcc/ovr/") else 1e-6
         assert error**2 == pytest.approx(labelled, rel=loose, abs=1e-12), name
         assert error**2 >= labelled * (1 - 1e-6), name
         own = there.own_standard_errors[name] ** 2 - error**2
@@ -133,27 +151,47 @@ def test_a_loaded_run_without_rows_gives_the_same_numbers(tmp_path: Path) -> Non
     assert loaded.rows is None
     here, past = GROUPED.at(0.2), loaded.at(0.2)
     assert past.metrics == pytest.approx(here.metrics, nan_ok=True)
-    wider = [name for name, error in past.standard_errors.items() if error > 1.001 * here.standard_errors[name]]
+    wider = [
+        name
+        for name, error in past.standard_errors.items()
+        if error > 1.001 * here.standard_errors[name]
+    ]
     assert all(
-        "roc_auc" in name or "average_precision" in name or name.startswith(("cost/", "spcc/ovr/")) for name in wider
+        "roc_auc" in name or "average_precision" in name or name.startswith(("cost/", "spcc/ovr/"))
+        for name in wider
     ), wider
-    assert all(past.standard_errors[name] >= 0.98 * here.standard_errors[name] for name in past.standard_errors)
+    assert all(
+        past.standard_errors[name] >= 0.98 * here.standard_errors[name]
+        for name in past.standard_errors
+    )
 
 
 def test_recall_and_the_areas_of_two_classes_stay() -> None:
     evaluation = evaluate(Y > 1, y_prob=P[:, 2:].sum(axis=1))
     table = evaluation.at(0.02).to_frame().set_index("metric")
-    for name in ("binary/recall", "binary/specificity", "binary/roc_auc", "multiclass/balanced_accuracy", "spcc/d_a"):
+    for name in (
+        "binary/recall",
+        "binary/specificity",
+        "binary/roc_auc",
+        "multiclass/balanced_accuracy",
+        "spcc/d_a",
+    ):
         assert table.loc[name, "why"] == "the same at both", name
         assert repr(float(table.loc[name, "change"])) == "0.0", name
     assert table.loc["binary/precision", "change"] < -0.2
     assert table.loc["binary/precision", "why"].startswith("“True” has 2 % instead of")
-    assert not [name for name in table.index if name.startswith(("calibration/", "prevalence/", "confidence/"))]
+    assert not [
+        name
+        for name in table.index
+        if name.startswith(("calibration/", "prevalence/", "confidence/"))
+    ]
 
 
 def test_weighted_rows_and_weights_agree() -> None:
     weights = np.random.default_rng(5).integers(1, 4, len(Y))
-    repeated = evaluate(np.repeat(Y, weights), y_prob=np.repeat(P, weights, axis=0)).at([0.1, 0.2, 0.3, 0.4])
+    repeated = evaluate(np.repeat(Y, weights), y_prob=np.repeat(P, weights, axis=0)).at(
+        [0.1, 0.2, 0.3, 0.4]
+    )
     weighted = evaluate(Y, y_prob=P, sample_weight=weights).at([0.1, 0.2, 0.3, 0.4])
     assert weighted.metrics == pytest.approx(repeated.metrics, nan_ok=True)
     for name, error in repeated.standard_errors.items():
@@ -163,12 +201,21 @@ def test_weighted_rows_and_weights_agree() -> None:
 
 def test_rows_that_belong_together_make_errors_wider() -> None:
     alone = evaluate(Y, y_prob=P)
-    twice = evaluate(np.repeat(Y, 2), y_prob=np.repeat(P, 2, axis=0), groups=np.repeat(np.arange(len(Y)), 2))
+    twice = evaluate(
+        np.repeat(Y, 2), y_prob=np.repeat(P, 2, axis=0), groups=np.repeat(np.arange(len(Y)), 2)
+    )
     shares = [0.1, 0.2, 0.3, 0.4]
     got, expected = twice.at(shares), alone.at(shares).standard_errors
     correction = np.sqrt(len(Y) / (len(Y) - 1))
-    for name in ("multiclass/accuracy", "multiclass/f1_macro", "class/1/precision", "probability/log_loss"):
-        assert got.standard_errors[name] == pytest.approx(correction * expected[name], rel=1e-6), name
+    for name in (
+        "multiclass/accuracy",
+        "multiclass/f1_macro",
+        "class/1/precision",
+        "probability/log_loss",
+    ):
+        assert got.standard_errors[name] == pytest.approx(correction * expected[name], rel=1e-6), (
+            name
+        )
     assert not any("belong together" in text for text in got.warnings)
     assert any("belong together" in text for text in replace(twice, rows=None).at(shares).warnings)
 
@@ -176,7 +223,9 @@ def test_rows_that_belong_together_make_errors_wider() -> None:
 def test_the_reweighted_evaluation_has_views_and_a_threshold() -> None:
     evaluation = evaluate(Y > 1, y_prob=P[:, 2:].sum(axis=1))
     there, costs = evaluation.at(0.05).reweighted, Costs({(True, False): 5, (False, True): 1})
-    assert there.metrics["binary/precision"] == pytest.approx(evaluation.at(0.05).metrics["binary/precision"])
+    assert there.metrics["binary/precision"] == pytest.approx(
+        evaluation.at(0.05).metrics["binary/precision"]
+    )
     assert there.threshold(costs).value > evaluation.threshold(costs).value
     assert there.metrics["prevalence/actual"] == pytest.approx(0.05)
 
@@ -186,10 +235,14 @@ def test_a_figure_has_the_values_of_every_share(metric: str) -> None:
     there = TWO.at(0.1)
     ax = there.figure(metric).axes[0]
     same, curve = (line for line in ax.lines if len(line.get_xdata()) > 2)
-    for share, value, constant in list(zip(curve.get_xdata(), curve.get_ydata(), same.get_ydata(), strict=True))[::5]:
+    for share, value, constant in list(
+        zip(curve.get_xdata(), curve.get_ydata(), same.get_ydata(), strict=True)
+    )[::5]:
         moved = TWO.at(float(share))
         assert value == moved.metrics[metric]
-        assert constant == pytest.approx(share if metric == "binary/precision" else max(share, 1 - share))
+        assert constant == pytest.approx(
+            share if metric == "binary/precision" else max(share, 1 - share)
+        )
     marks = [line.get_xdata()[0] for line in ax.lines if len(line.get_xdata()) == 2]
     assert marks == pytest.approx([1 / 3, 0.1])
     assert np.isin(marks, curve.get_xdata()).all()
@@ -199,12 +252,16 @@ def test_a_figure_has_the_values_of_every_share(metric: str) -> None:
 
 
 def test_a_figure_needs_a_positive_class_and_a_metric_that_moves() -> None:
-    with pytest.raises(ValueError, match="the figure is of a positive class or group and a metric that moves"):
+    with pytest.raises(
+        ValueError, match="the figure is of a positive class or group and a metric that moves"
+    ):
         TWO.at(0.1).figure("multiclass/nothing")
     with pytest.raises(ValueError, match="the figure is of a positive class or group"):
         of_table(FOUR).at([0.25] * 4).figure()
     assert "at_prevalence" not in of_table(FOUR).figures()
-    assert np.isnan(evaluate([0, 1] * 20, y_prob=np.linspace(0, 1, 40)).at(0.1).constant("binary/roc_auc"))
+    assert np.isnan(
+        evaluate([0, 1] * 20, y_prob=np.linspace(0, 1, 40)).at(0.1).constant("binary/roc_auc")
+    )
 
 
 def test_what_is_left_out_is_said() -> None:
@@ -235,7 +292,10 @@ def test_intervals_stay_inside_their_range() -> None:
         ("x", "shares must be a number, numbers by class or group"),
         ({"high": 0.5, "low": 0.4}, "shares must lie between 0 and 1 and sum to 1"),
         ([0.5, 0.5], "there must be one share for each of 4 classes, got 2"),
-        ({0: 0.5, 7: 0.5}, "shares must be of the classes [0, 1, 2, 3] or of the groups of one step, got 7"),
+        (
+            {0: 0.5, 7: 0.5},
+            "shares must be of the classes [0, 1, 2, 3] or of the groups of one step, got 7",
+        ),
         ({0: -0.5}, "shares must lie between 0 and 1"),
         ({}, "shares must be a number, numbers by class or group"),
     ],
@@ -254,7 +314,9 @@ def test_bad_evaluations() -> None:
     with pytest.raises(ValueError, match=r"labelled rows of the class, and there are none of “2”"):
         absent.at({2: 0.5})
     assert absent.at({2: 0.0}).shares == pytest.approx({0: 1 / 3, 1: 2 / 3, 2: 0})
-    with pytest.raises(ValueError, match="rows must be the number of rows of the target, above 0, got -1"):
+    with pytest.raises(
+        ValueError, match="rows must be the number of rows of the target, above 0, got -1"
+    ):
         TWO.at(0.5, rows=-1)
 
 
@@ -271,7 +333,9 @@ BINS = evaluate(LABELS, y_prob=LABELLED, extra_metrics=[SHARE])
 
 def estimated(target: Any, **options: Any) -> PrevalenceEstimate:
     """The share of positives of a target, by the labelled rows of BINS."""
-    estimate = estimate_prevalence(target, calibration=(LABELS, LABELLED), density="bins", **options)
+    estimate = estimate_prevalence(
+        target, calibration=(LABELS, LABELLED), density="bins", **options
+    )
     assert isinstance(estimate, PrevalenceEstimate)
     return estimate
 
@@ -289,13 +353,17 @@ ESTIMATED = {
 
 @pytest.mark.parametrize("flipped", [False, True])
 @pytest.mark.parametrize("name", ESTIMATED)
-def test_the_error_of_an_estimate_is_independent_of_the_error_of_the_labelled_rows(name: str, flipped: bool) -> None:
+def test_the_error_of_an_estimate_is_independent_of_the_error_of_the_labelled_rows(
+    name: str, flipped: bool
+) -> None:
     """The squared errors add up: at the stated share, and of the share times the slope of the metric."""
     evaluation, estimate, step = BINS, ESTIMATE, 1e-6
     if flipped:  # the positive class is the first one
         both, target = (np.column_stack((part, 1 - part)) for part in (LABELLED, UNLABELLED))
         evaluation = evaluate(1 - LABELS, y_prob=both, positive=0, extra_metrics=[SHARE])
-        estimate = estimate_prevalence(target[:, 0], calibration=(1 - LABELS, both[:, 0]), positive=0, density="bins")
+        estimate = estimate_prevalence(
+            target[:, 0], calibration=(1 - LABELS, both[:, 0]), positive=0, density="bins"
+        )
     there, stated = evaluation.at(estimate), evaluation.at(estimate.value, rows=estimate.n_target)
     low, high = (evaluation.at(estimate.value + side * step).metrics[name] for side in (-1, 1))
     slope = (high - low) / (2 * step)
@@ -314,7 +382,9 @@ def test_the_frame_has_the_interval_of_the_targets_own_labels() -> None:
     low, high = there.own_intervals[name]
     row = there.to_frame().set_index("metric").loc[name]
     assert (row["low"], row["high"]) == pytest.approx((low, high))
-    assert (low, high) == pytest.approx(on_scale("logit", there.metrics[name], there.own_standard_errors[name]))
+    assert (low, high) == pytest.approx(
+        on_scale("logit", there.metrics[name], there.own_standard_errors[name])
+    )
     assert there.fit_pvalue == pytest.approx(0.8418283003, abs=1e-9)
     assert list(there.to_frame()) == ["metric", "here", "there", "low", "high", "change", "why"]
     past = replace(BINS, rows=None).at(ESTIMATE)
@@ -332,8 +402,13 @@ def test_the_covariance_of_several_shares_is_added() -> None:
     assert isinstance(estimate, ClassPrevalenceEstimate)
     shares, covariance = estimate.class_shares.values, estimate.class_shares.covariance
     there, stated = evaluation.at(estimate), evaluation.at(shares)
-    assert list(there.shares.values()) == pytest.approx([0.38980572, 0.35006029, 0.26013399], abs=1e-8)
-    for name, value in (("multiclass/accuracy", 0.7163389146), ("multiclass/f1_macro", 0.7171887090)):
+    assert list(there.shares.values()) == pytest.approx(
+        [0.38980572, 0.35006029, 0.26013399], abs=1e-8
+    )
+    for name, value in (
+        ("multiclass/accuracy", 0.7163389146),
+        ("multiclass/f1_macro", 0.7171887090),
+    ):
         assert there.metrics[name] == pytest.approx(value, abs=1e-8)
         slopes = []
         for k in range(3):
@@ -354,7 +429,9 @@ def test_a_withdrawn_estimate_has_no_numbers() -> None:
     assert np.isnan(list(there.shares.values())).all()
     assert not there.standard_errors
     assert not there.intervals
-    assert there.undefined["binary/f1"].startswith("withdrawn: the target's scores do not fit the labelled ones (p = ")
+    assert there.undefined["binary/f1"].startswith(
+        "withdrawn: the target's scores do not fit the labelled ones (p = "
+    )
     assert "nothing is estimated" in there.warnings[0]
 
 
@@ -363,7 +440,9 @@ def test_the_tilt_that_the_test_of_the_fit_would_miss_is_seen_in_half_of_all_cas
     y = np.repeat([0, 1], [1200, 300])
     labelled, target = rng.normal(2.0 * y - 1), rng.normal(2.0 * (rng.random(2000) < 0.1) - 1)
     edges = np.quantile(labelled, np.linspace(0, 1, 21)[1:-1])
-    counts = np.stack([np.bincount(np.digitize(labelled[y == k], edges), minlength=20) for k in (0, 1)])
+    counts = np.stack(
+        [np.bincount(np.digitize(labelled[y == k], edges), minlength=20) for k in (0, 1)]
+    )
     aimed = np.bincount(np.digitize(target, edges), minlength=20)
     binned = BinnedShares(counts.astype(float), aimed.astype(float), np.linspace(-2, 2, 20))
     assert len(binned.missed) == 2
@@ -371,7 +450,12 @@ def test_the_tilt_that_the_test_of_the_fit_would_miss_is_seen_in_half_of_all_cas
         mixed = binned.tilted(binned.densities.T, tilt).T @ binned.shares
         seen = [
             BinnedShares(
-                np.stack([rng.multinomial(m, own) for m, own in zip((1200, 300), binned.densities.T, strict=True)]),
+                np.stack(
+                    [
+                        rng.multinomial(m, own)
+                        for m, own in zip((1200, 300), binned.densities.T, strict=True)
+                    ]
+                ),
                 rng.multinomial(2000, mixed).astype(float),
                 binned.place,
             ).fit_pvalue
@@ -402,7 +486,9 @@ def test_an_estimate_adds_its_error() -> None:
     for name in ("binary/precision", "binary/f1", "probability/brier"):
         assert stated.standard_errors[name] < there.standard_errors[name], name
     assert there.fit_pvalue == pytest.approx(ESTIMATE.fit_pvalue)
-    assert there.warnings[0].endswith("the target's scores fit (p = 0.84), which sees gross changes only")
+    assert there.warnings[0].endswith(
+        "the target's scores fit (p = 0.84), which sees gross changes only"
+    )
     assert 0 < ESTIMATE.missed_move < 0.5
     assert "would miss moves it by up to" in ESTIMATE._repr_html_()
 
@@ -416,7 +502,9 @@ def test_classes_by_an_estimate() -> None:
     assert sum(there.shares.values()) == pytest.approx(1)
     truth = evaluate(own, y_prob=target)
     for name in ("multiclass/accuracy", "multiclass/f1_macro", "probability/log_loss"):
-        assert there.metrics[name] == pytest.approx(truth.metrics[name], abs=3 * there.own_standard_errors[name]), name
+        assert there.metrics[name] == pytest.approx(
+            truth.metrics[name], abs=3 * there.own_standard_errors[name]
+        ), name
 
 
 @pytest.mark.parametrize(
@@ -431,12 +519,16 @@ def test_classes_by_an_estimate() -> None:
     ids=["array", "list", "matrix", "mapping", "frame"],
 )
 def test_scores_are_refused_with_what_to_do(scores: Any) -> None:
-    with pytest.raises(ValueError, match=r"Evaluation.at\(scores\): estimate_prevalence\(scores, calibration="):
+    with pytest.raises(
+        ValueError, match=r"Evaluation.at\(scores\): estimate_prevalence\(scores, calibration="
+    ):
         BINS.at(scores)
 
 
 def test_an_estimate_has_rows_of_its_own() -> None:
-    with pytest.raises(ValueError, match="rows= and counted= are of stated shares: an estimate brings its own rows"):
+    with pytest.raises(
+        ValueError, match="rows= and counted= are of stated shares: an estimate brings its own rows"
+    ):
         BINS.at(ESTIMATE, rows=5)
 
 
@@ -453,14 +545,20 @@ def test_homogeneity_as_in_the_vector() -> None:
         2,
         pytest.approx(0.28728201, abs=1e-8),
     )
-    with pytest.raises(ValueError, match=r"audited must be an evaluation of the classes \[0, 1\], got \[0, 1, 2, 3\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"audited must be an evaluation of the classes \[0, 1\], got \[0, 1, 2, 3\]",
+    ):
         TWO.at(0.05).homogeneity(of_table(FOUR))
 
 
 def test_an_estimated_share_of_0_is_said() -> None:
     there = BINS.at(estimated(np.repeat(SCORES, [1430, 395, 146, 29])))
     assert (there.shares[1], there.withdrawn) == (0, False)
-    assert "the estimated share of “1” is 0: intervals that rest on it are as far as its own reaches" in there.warnings
+    assert (
+        "the estimated share of “1” is 0: intervals that rest on it are as far as its own reaches"
+        in there.warnings
+    )
     low, high = there.moved.target.estimated.ends
     assert low == 0 < high < 0.1
     reached = BINS.at(high)
@@ -495,7 +593,9 @@ def area_at(share: float, y: Any, scores: Any) -> float:
 
 
 @pytest.mark.parametrize(("rows", "share"), [(30, 0.05), (100, 0.05), (300, 0.01)])
-def test_intervals_of_average_precision_at_a_rarer_share_hold_the_truth(rows: int, share: float) -> None:
+def test_intervals_of_average_precision_at_a_rarer_share_hold_the_truth(
+    rows: int, share: float
+) -> None:
     """Of 100 samples; .70, .77 and .56 did while the interval was that of the drawn negatives alone."""
     rng = np.random.default_rng(6)
     truth = area_at(share, *two_normals(100_000, 100_000, rng))
@@ -509,11 +609,19 @@ def test_intervals_of_average_precision_at_a_rarer_share_hold_the_truth(rows: in
 
 def test_the_further_negative_of_average_precision_by_hand() -> None:
     """It is 1 - 1/4 of a row, as a negative weighs 4 times a positive. No positive is above all negatives: score .9."""
-    y, scores = np.array([1, 1, 1, 1, 0, 0, 0, 0]), np.array([0.9, 0.8, 0.6, 0.4, 0.95, 0.3, 0.2, 0.1])
+    y, scores = (
+        np.array([1, 1, 1, 1, 0, 0, 0, 0]),
+        np.array([0.9, 0.8, 0.6, 0.4, 0.95, 0.3, 0.2, 0.1]),
+    )
     there = evaluate(y, y_prob=scores).at(0.2)
     assert there.metrics[AP] == pytest.approx(area_at(0.2, y, scores))
     weights = np.array([0.05] * 4 + [0.8 / 4.75] * 4 + [0.75 * 0.8 / 4.75])
-    more = evaluate(np.append(y, 0), y_prob=np.append(scores, 0.9), sample_weight=weights, weights_are="sampling")
+    more = evaluate(
+        np.append(y, 0),
+        y_prob=np.append(scores, 0.9),
+        sample_weight=weights,
+        weights_are="sampling",
+    )
     (low, high), value = there.intervals[AP], there.metrics[AP]
     centre = more.at(0.2)
     error = centre.standard_errors[AP]
@@ -537,7 +645,10 @@ def test_intervals_of_average_precision_at_the_edges_hold_the_value() -> None:
     target = two_normals(100, 900, rng)[1]
     perfect = np.where(y == 1, 0.9, 0.1) + 0.05 * rng.random(80)
     plain = evaluate(y, y_prob=scores)
-    weighted = [evaluate(y, y_prob=scores, sample_weight=k * weights, weights_are="sampling") for k in (1, 1e6)]
+    weighted = [
+        evaluate(y, y_prob=scores, sample_weight=k * weights, weights_are="sampling")
+        for k in (1, 1e6)
+    ]
     with pytest.warns(UserWarning, match="the accuracy is 0 %"):
         wrong = evaluate(1 - y, y_prob=perfect)
     cases = {
@@ -555,7 +666,8 @@ def test_intervals_of_average_precision_at_the_edges_hold_the_value() -> None:
         for low, high in (there.intervals[AP], there.own_intervals.get(AP, there.intervals[AP])):
             assert 0 <= low <= value <= high <= 1, name
             assert low < high, name
-    assert cases["perfect"].intervals[AP][0] < 0.6  # 40 negatives do not show that none of 800 scores high
+    # 40 negatives do not show that none of 800 scores high
+    assert cases["perfect"].intervals[AP][0] < 0.6
     assert cases["plain"].own_intervals[AP][0] < cases["plain"].intervals[AP][0]
     assert weighted[1].at(0.05).intervals[AP] == pytest.approx(cases["weights"].intervals[AP])
 
@@ -564,7 +676,11 @@ def test_few_heavy_negatives_are_warned_of() -> None:
     few, many = (normal_rows(rows) for rows in (30, 2000))
     text = "average precision tends to be too high: each labelled negative weighs 63% of all labelled positives"
     assert any(text in warning for warning in few.at(0.05).warnings)
-    assert not any("too high" in warning for there in (few.at(0.5), many.at(0.05)) for warning in there.warnings)
+    assert not any(
+        "too high" in warning
+        for there in (few.at(0.5), many.at(0.05))
+        for warning in there.warnings
+    )
 
 
 def test_average_precision_of_a_class_has_the_further_negative_too() -> None:

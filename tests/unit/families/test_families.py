@@ -16,14 +16,24 @@ from hypothesis import given, settings
 from sklearn.metrics import f1_score, precision_score, recall_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from cmtrack import Evaluation, FamilyEvaluation, Prefix, Tree, evaluate, evaluate_families, evaluate_family_levels
+from cmtrack import (
+    Evaluation,
+    FamilyEvaluation,
+    Prefix,
+    Tree,
+    evaluate,
+    evaluate_families,
+    evaluate_family_levels,
+)
 from cmtrack.evaluation.catalog import CATALOG, lookup
 from cmtrack.evaluation.loading import loads
 from cmtrack.families.counts import MATCHINGS
 from support.families import DOT, by_ten, codes, generated, of_figures
 
 
-def cells(evaluation: FamilyEvaluation, matching: str | None = None) -> dict[tuple[str, str], float]:
+def cells(
+    evaluation: FamilyEvaluation, matching: str | None = None
+) -> dict[tuple[str, str], float]:
     """Non-zero cells (actual, predicted) of all families; OOF by family."""
     out = {}
     for family in evaluation.families:
@@ -39,7 +49,9 @@ def displayed(text: str) -> dict[tuple[str, str], float]:
     out = {}
     for part in text.split(";"):
         pair, value = part.split("=")
-        predicted, actual = (name if name.startswith("OOF") else f"36{name}" for name in pair.split())
+        predicted, actual = (
+            name if name.startswith("OOF") else f"36{name}" for name in pair.split()
+        )
         out[actual, predicted] = float(value)
     return out
 
@@ -52,7 +64,11 @@ def displayed(text: str) -> dict[tuple[str, str], float]:
     [
         (1, "product", "4.00 4.00=1;4.02 4.02=1;4.03 4.01=1;4.04 4.01=1"),
         (1, "column", "4.00 4.00=1;4.02 4.02=1;4.03 4.01=.5;4.04 4.01=.5"),
-        (1, "balanced", "4.00 4.00=1;4.02 4.02=1;4.03 4.01=.5;4.04 4.01=.5;4.03 OOF_364=.5;4.04 OOF_364=.5"),
+        (
+            1,
+            "balanced",
+            "4.00 4.00=1;4.02 4.02=1;4.03 4.01=.5;4.04 4.01=.5;4.03 OOF_364=.5;4.04 OOF_364=.5",
+        ),
         (2, "product", "4.00 4.00=1;4.02 4.02=1;4.03 OOF_364=1;5.02 5.01=1"),
         (3, "product", "4.00 4.00=1;4.02 4.02=1;OOF_364 4.01=1"),
     ],
@@ -63,7 +79,9 @@ def test_the_figures_of_the_source(figure, matching, expected):
 
 def test_the_right_panel_of_figure_2_leaves_the_first_assumption_out():
     found = cells(of_figures(2, remove_matches=False))
-    assert found == displayed("4.00 4.00=1;4.00 4.02=1;4.02 4.00=1;4.02 4.02=1;4.03 4.00=1;4.03 4.02=1;5.02 5.01=1")
+    assert found == displayed(
+        "4.00 4.00=1;4.00 4.02=1;4.02 4.00=1;4.02 4.02=1;4.03 4.00=1;4.03 4.02=1;5.02 5.01=1"
+    )
 
 
 @pytest.fixture
@@ -86,7 +104,9 @@ def test_the_distributions_of_the_sum(four):
     given_actual = four.distribution("364", "actual")
     assert [given_actual["364.01", c] for c in ("364.03", "364.04", "OOF")] == [0.25, 0.25, 0.5]
     reference = four.distribution("364", "actual", "reference")
-    assert [reference["364.01", c] for c in ("364.03", "364.04", "OOF")] == pytest.approx([1 / 3] * 3)
+    assert [reference["364.01", c] for c in ("364.03", "364.04", "OOF")] == pytest.approx(
+        [1 / 3] * 3
+    )
     given_predicted = four.distribution("364", "predicted")
     assert [given_predicted[c, "364.03"] for c in ("364.01", "OOF")] == [0.5, 0.5]
 
@@ -125,14 +145,20 @@ def brute_force(actual, predicted, family_of, matching, remove=True):
                     for other in y:
                         out[other, one] += WEIGHTS[matching](a, b)
             for one in x:
-                out[f"OOF_{family}", one] += 1.0 if not b else (1 - b / max(a, b)) * (matching == "balanced")
+                out[f"OOF_{family}", one] += (
+                    1.0 if not b else (1 - b / max(a, b)) * (matching == "balanced")
+                )
             for other in y:
-                out[other, f"OOF_{family}"] += 1.0 if not a else (1 - a / max(a, b)) * (matching == "balanced")
+                out[other, f"OOF_{family}"] += (
+                    1.0 if not a else (1 - a / max(a, b)) * (matching == "balanced")
+                )
     return {cell: value for cell, value in out.items() if value > 1e-12}
 
 
 documents = st.lists(
-    st.tuples(st.sets(st.integers(0, 11), max_size=8), st.sets(st.integers(0, 11), max_size=8)), min_size=1, max_size=25
+    st.tuples(st.sets(st.integers(0, 11), max_size=8), st.sets(st.integers(0, 11), max_size=8)),
+    min_size=1,
+    max_size=25,
 ).filter(lambda pairs: any(a or b for a, b in pairs))
 
 
@@ -157,7 +183,10 @@ def test_all_matchings_are_the_rules_document_by_document(pairs, matching, remov
 def test_large_families_and_many_siblings_take_the_other_path():
     rng = np.random.default_rng(3)
     wide = [set(rng.choice(3000, rng.integers(0, 40), replace=False).tolist()) for _ in range(120)]
-    called = [set(rng.choice(3000, rng.integers(0, 40), replace=False).tolist()) | set(list(s)[:9]) for s in wide]
+    called = [
+        set(rng.choice(3000, rng.integers(0, 40), replace=False).tolist()) | set(list(s)[:9])
+        for s in wide
+    ]
     evaluation = evaluate_families(wide, called, lambda _: "all", codes=range(3000))
     for matching in MATCHINGS:
         assert cells(evaluation, matching) == pytest.approx(
@@ -190,8 +219,12 @@ def test_margins_are_what_each_matching_preserves(example):
     called = Counter(code for codes in predicted for code in codes)
     for family in evaluation.families:
         own = evaluation.matrix(family).codes
-        columns = {m: evaluation.matrix(family, m).values.sum(axis=0)[:-1] for m in ("row", "balanced")}
-        rows = {m: evaluation.matrix(family, m).values.sum(axis=1)[:-1] for m in ("column", "balanced")}
+        columns = {
+            m: evaluation.matrix(family, m).values.sum(axis=0)[:-1] for m in ("row", "balanced")
+        }
+        rows = {
+            m: evaluation.matrix(family, m).values.sum(axis=1)[:-1] for m in ("column", "balanced")
+        }
         for sums in columns.values():
             np.testing.assert_allclose(sums, [called[c] for c in own], rtol=1e-9)
         for sums in rows.values():
@@ -205,19 +238,27 @@ def test_diagonals_of_the_distributions_are_precision_and_recall(example):
     precision = precision_score(y, p, average=None, zero_division=np.nan)
     recall = recall_score(y, p, average=None, zero_division=np.nan)
     for given_side, expected in (("predicted", precision), ("actual", recall)):
-        found = [np.diag(evaluation.distribution(f, given_side).values)[:-1] for f in evaluation.families]
+        found = [
+            np.diag(evaluation.distribution(f, given_side).values)[:-1] for f in evaluation.families
+        ]
         np.testing.assert_array_equal(np.concatenate(found), expected)
     table = evaluation.code_table()
     np.testing.assert_allclose(table["f1"], f1_score(y, p, average=None), rtol=1e-12)
     m = evaluation.metrics
     assert m["family/precision_micro"] == pytest.approx(precision_score(y, p, average="micro"))
     assert m["family/recall_micro"] == pytest.approx(recall_score(y, p, average="micro"))
-    assert m["family/f1_micro"] == m["family/match_share"] == pytest.approx(f1_score(y, p, average="micro"))
+    assert (
+        m["family/f1_micro"]
+        == m["family/match_share"]
+        == pytest.approx(f1_score(y, p, average="micro"))
+    )
     assert m["family/precision_macro"] == pytest.approx(np.nanmean(precision))
     assert m["family/recall_macro"] == pytest.approx(np.nanmean(recall))
     assert m["family/f1_macro"] == pytest.approx(f1_score(y, p, average="macro"))
     inside = [k for k, code in enumerate(order) if by_ten(code) == 2]
-    assert m["family/2/f1_micro"] == pytest.approx(f1_score(y[:, inside], p[:, inside], average="micro"))
+    assert m["family/2/f1_micro"] == pytest.approx(
+        f1_score(y[:, inside], p[:, inside], average="micro")
+    )
     assert m["family/2/support"] == y[:, inside].sum()
 
 
@@ -225,7 +266,9 @@ def test_distributions_and_shares_sum_to_one(example):
     evaluation = example[2]
     for family in evaluation.families:
         for normalization in ("mass", "reference"):
-            columns = evaluation.distribution(family, "predicted", normalization).values.sum(axis=0)[:-1]
+            columns = evaluation.distribution(family, "predicted", normalization).values.sum(
+                axis=0
+            )[:-1]
             rows = evaluation.distribution(family, "actual", normalization).values.sum(axis=1)[:-1]
             np.testing.assert_allclose(np.concatenate((columns, rows)), 1, rtol=1e-9)
     table, m = evaluation.code_table(), evaluation.metrics
@@ -250,8 +293,18 @@ def test_hierarchical_measures_by_hand():
     assert m["family/hierarchical_f1"] == pytest.approx(6 / 13)
 
 
-PARENTS = {"eye": "ICD", "heart": "ICD", "iris": "eye", "lens": "eye", "valve": "heart", "364.0": "iris",
-           "364.1": "iris", "366.0": "lens", "424.0": "valve", "424.1": "valve"}  # fmt: skip
+PARENTS = {
+    "eye": "ICD",
+    "heart": "ICD",
+    "iris": "eye",
+    "lens": "eye",
+    "valve": "heart",
+    "364.0": "iris",
+    "364.1": "iris",
+    "366.0": "lens",
+    "424.0": "valve",
+    "424.1": "valve",
+}
 
 
 def test_levels_of_a_tree_and_its_hierarchical_measures():
@@ -276,7 +329,12 @@ def test_levels_of_a_tree_and_its_hierarchical_measures():
 
 def test_the_question_of_the_source_in_one_call(four):
     answer = four.given_predicted("364.03")
-    assert (answer.right, answer.most_likely, answer.siblings, answer.outside) == (0, "364.01", (("364.01", 0.5),), 0.5)
+    assert (answer.right, answer.most_likely, answer.siblings, answer.outside) == (
+        0,
+        "364.01",
+        (("364.01", 0.5),),
+        0.5,
+    )
     assert answer.documents == 2
     assert answer.too_few
     assert "too few" in str(answer)
@@ -297,8 +355,10 @@ def test_answers_have_wilson_intervals(example):
     z, n, p = 1.959963984540054, answer.documents, answer.right
     assert answer.too_few == (n < 20)
     assert (low + high) / 2 == pytest.approx((p + z * z / (2 * n)) / (1 + z * z / n))
-    assert all(low <= share <= high for (_, share), (low, high) in
-               zip(answer.siblings, answer.sibling_intervals, strict=True))  # fmt: skip
+    assert all(
+        low <= share <= high
+        for (_, share), (low, high) in zip(answer.siblings, answer.sibling_intervals, strict=True)
+    )
 
 
 # -- merging, order, storage -------------------------------------------------------------------------------------
@@ -309,7 +369,11 @@ def test_answers_have_wilson_intervals(example):
 def test_shards_of_documents_add_up_to_the_whole(pairs, data):
     cut = data.draw(st.integers(0, len(pairs)))
     declared = data.draw(st.sampled_from([None, range(12)]))
-    parts = [part for part in (pairs[:cut], pairs[cut:]) if part and (declared or any(a or b for a, b in part))]
+    parts = [
+        part
+        for part in (pairs[:cut], pairs[cut:])
+        if part and (declared or any(a or b for a, b in part))
+    ]
     if sum(map(len, parts)) != len(pairs):
         return  # documents without any code say nothing about the codes there are
     options = {"remove_matches": False, "codes": declared}
@@ -375,7 +439,11 @@ def test_a_file_with_a_number_that_is_not_finite_is_refused(number):
 def test_a_damaged_file_is_refused(tmp_path):
     path = of_figures(1, 2).save(tmp_path)
     data = json.loads(path.read_text())
-    for change in ({"schema": 99}, {"statistics": {}}, {"families": {"paths": [[]], "level": 0, "chosen": False}}):
+    for change in (
+        {"schema": 99},
+        {"statistics": {}},
+        {"families": {"paths": [[]], "level": 0, "chosen": False}},
+    ):
         path.write_text(json.dumps(data | change))
         with pytest.raises(ValueError, match=r"schema|damaged"):
             FamilyEvaluation.load(path)
@@ -402,14 +470,20 @@ def test_standard_errors_are_those_of_documents():
     """The jackknife over documents, an independent way to the same error."""
     actual, predicted = generated(300, seed=5)
     evaluation = evaluate_families(actual, predicted, by_ten)
-    names = [name for name in evaluation.standard_errors if name.count("/") == 1] + ["family/2/confusion_share"]
+    names = [name for name in evaluation.standard_errors if name.count("/") == 1] + [
+        "family/2/confusion_share"
+    ]
     without = (
-        evaluate_families(actual[:i] + actual[i + 1 :], predicted[:i] + predicted[i + 1 :], by_ten).metrics
+        evaluate_families(
+            actual[:i] + actual[i + 1 :], predicted[:i] + predicted[i + 1 :], by_ten
+        ).metrics
         for i in range(300)
     )
     left_out = np.array([[metrics[name] for name in names] for metrics in without])
     jackknife = np.sqrt(299 / 300 * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
-    assert [evaluation.standard_errors[name] for name in names] == pytest.approx(jackknife, rel=0.06)
+    assert [evaluation.standard_errors[name] for name in names] == pytest.approx(
+        jackknife, rel=0.06
+    )
 
 
 def test_influence_values_give_the_standard_errors(example):
@@ -419,7 +493,9 @@ def test_influence_values_give_the_standard_errors(example):
     for name in overall:
         psi = evaluation.influence(name)
         assert psi.mean() == pytest.approx(0, abs=1e-9)
-        assert np.linalg.norm(psi) / len(psi) == pytest.approx(evaluation.standard_errors[name], rel=1e-9)
+        assert np.linalg.norm(psi) / len(psi) == pytest.approx(
+            evaluation.standard_errors[name], rel=1e-9
+        )
     assert evaluation.influence("family/2/f1_micro") is None
     with pytest.raises(ValueError, match="no rows"):
         (evaluation + evaluation).influence("family/f1_micro")
@@ -428,7 +504,10 @@ def test_influence_values_give_the_standard_errors(example):
 def test_errors_of_shards_are_near_those_of_the_whole():
     actual, predicted = generated(800, seed=2)
     whole = evaluate_families(actual, predicted, by_ten)
-    parts = [evaluate_families(actual[i : i + 200], predicted[i : i + 200], by_ten) for i in range(0, 800, 200)]
+    parts = [
+        evaluate_families(actual[i : i + 200], predicted[i : i + 200], by_ten)
+        for i in range(0, 800, 200)
+    ]
     merged = sum(parts)
     for name, error in whole.standard_errors.items():
         assert merged.standard_errors[name] == pytest.approx(error, rel=0.1), name
@@ -439,7 +518,8 @@ def test_errors_of_shards_are_near_those_of_the_whole():
 
 def long_frame(sets):
     return pd.DataFrame(
-        [(f"d{i:04}", code) for i, held in enumerate(sets) for code in sorted(held)], columns=["note", "icd"]
+        [(f"d{i:04}", code) for i, held in enumerate(sets) for code in sorted(held)],
+        columns=["note", "icd"],
     )
 
 
@@ -453,7 +533,9 @@ def test_all_forms_of_input_give_the_same(example):
     for found in (
         evaluate_families(y, p, by_ten),
         evaluate_families(sp.csr_array(y), sp.coo_matrix(p), by_ten),
-        evaluate_families([list(s) for s in actual], (np.array(sorted(s), int) for s in predicted), by_ten),
+        evaluate_families(
+            [list(s) for s in actual], (np.array(sorted(s), int) for s in predicted), by_ten
+        ),
         evaluate_families(actual, predicted, {code: code // 10 for code in range(60)}),
     ):
         assert found == evaluation
@@ -505,7 +587,10 @@ def test_the_digest_is_of_the_actual_sets():
     first = evaluate_families(actual, predicted, by_ten)
     assert first.labels_digest == evaluate_families(actual, actual, by_ten).labels_digest
     assert first.labels_digest != evaluate_families(actual[::-1], predicted, by_ten).labels_digest
-    assert first.labels_digest != evaluate_families([*actual, set()], [*predicted, set()], by_ten).labels_digest
+    assert (
+        first.labels_digest
+        != evaluate_families([*actual, set()], [*predicted, set()], by_ten).labels_digest
+    )
 
 
 @pytest.mark.parametrize(
@@ -520,7 +605,11 @@ def test_the_digest_is_of_the_actual_sets():
         (([{"a"}], [{"b"}], {"a": 1}), {}, r"1 have none: \['b'\]"),
         (([{"a"}], [{"b"}], Tree({"a": "x"})), {}, r"1 have none: \['b'\]"),
         (([{"a"}], [{"b"}], 7), {}, "must be a mapping"),
-        (([{"a"}], [{"b"}], DOT), {"codes": ["a"]}, r"codes must hold all of y_pred_sets, got none for \['b'\]"),
+        (
+            ([{"a"}], [{"b"}], DOT),
+            {"codes": ["a"]},
+            r"codes must hold all of y_pred_sets, got none for \['b'\]",
+        ),
         (([{"a"}], [{"b"}], DOT), {"codes": ["a", "a", "b"]}, "must not repeat, got 'a'"),
         (([{"a", 1}], [{"b"}], lambda _: 0), {}, "one kind"),
         (([{1, "1"}], [{1}], lambda _: 0), {"codes": [1, "1"]}, "differ as texts"),
@@ -558,7 +647,11 @@ def test_bad_frames_families_and_names(four):
             Tree({"a": "b"}, level=wrong)
     with pytest.raises(TypeError, match="tree must be a Tree"):
         evaluate_family_levels([{"a"}], [{"a"}], DOT, [0])
-    for action in (lambda: four.matrix("9"), lambda: four.given_predicted("9"), lambda: four.family_of("9")):
+    for action in (
+        lambda: four.matrix("9"),
+        lambda: four.given_predicted("9"),
+        lambda: four.family_of("9"),
+    ):
         with pytest.raises(KeyError, match="is called '9'"):
             action()
     with pytest.raises(ValueError, match="matching must be one of"):
@@ -589,7 +682,10 @@ def test_every_metric_of_label_sets_is_computed(example):
 
 def test_ranges_hold_and_better_predictions_do_better():
     actual = generated(300)[0]
-    found = [evaluate_families(actual, generated(300, right=right)[1], by_ten).metrics for right in (0.3, 0.9)]
+    found = [
+        evaluate_families(actual, generated(300, right=right)[1], by_ten).metrics
+        for right in (0.3, 0.9)
+    ]
     for name, value in found[0].items():
         metric = lookup(name)
         assert metric.low <= value <= metric.high
@@ -598,7 +694,9 @@ def test_ranges_hold_and_better_predictions_do_better():
 
 
 def test_a_kind_of_a_later_version_is_refused():
-    with pytest.raises(ValueError, match=r"of the kind 'trees', this version reads \['classes', 'families'\]"):
+    with pytest.raises(
+        ValueError, match=r"of the kind 'trees', this version reads \['classes', 'families'\]"
+    ):
         loads(json.dumps({"schema": 1, "kind": "trees"}))
     assert isinstance(loads(of_figures(1).to_json()), FamilyEvaluation)
     assert isinstance(loads(evaluate([0, 1, 1], [0, 1, 0]).to_json()), Evaluation)
@@ -610,7 +708,11 @@ TREE = Tree({"math.AP": "math", "math.CO": "math", "gr-qc": "root", "math": "roo
 
 @pytest.mark.parametrize(
     "rule",
-    [Prefix(separator="."), lambda code: code.split(".")[0], {"gr-qc": "gr-qc", "math.AP": "math", "math.CO": "math"}],
+    [
+        Prefix(separator="."),
+        lambda code: code.split(".")[0],
+        {"gr-qc": "gr-qc", "math.AP": "math", "math.CO": "math"},
+    ],
     ids=["prefix", "function", "mapping"],
 )
 def test_a_code_that_is_its_own_family_is_one_node(rule):
@@ -623,10 +725,14 @@ def test_a_code_that_is_its_own_family_is_one_node(rule):
 
 def test_whole_numbers_that_are_their_own_family_are_one_node():
     codes = [["486"], ["4861"]], [["486"], ["4862"]]
-    assert evaluate_families(*codes, Prefix(length=3)).metrics["family/hierarchical_f1"] == pytest.approx(2 / 3)
+    assert evaluate_families(*codes, Prefix(length=3)).metrics[
+        "family/hierarchical_f1"
+    ] == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(("actual", "predicted"), [(["A1", "B2"], ["A1", "A2"]), (["A1", "B2", "B3"], ["A1", "A2"])])
+@pytest.mark.parametrize(
+    ("actual", "predicted"), [(["A1", "B2"], ["A1", "A2"]), (["A1", "B2", "B3"], ["A1", "A2"])]
+)
 def test_one_document_gives_no_interval(actual, predicted):
     """The hierarchical F1 had one of a width of 3e-8: the root of a rounding error."""
     found = evaluate_families([actual], [predicted], families=lambda code: code[0])

@@ -76,7 +76,10 @@ def test_wrong_values_are_refused():
 
 
 def test_worst_families_stand_in_the_order_given():
-    panels = [FamilyPanel(name, ["x", "y"], np.full((3, 3), 0.3), f"{name} confused") for name in ("one", "two", "$3")]
+    panels = [
+        FamilyPanel(name, ["x", "y"], np.full((3, 3), 0.3), f"{name} confused")
+        for name in ("one", "two", "$3")
+    ]
     figure = plot_worst_families(panels, title="Worst")
     assert [ax.get_title().split("\n")[0] for ax in figure.axes[:3]] == ["one", "two", r"\$3"]
     inside, outside = images(figure.axes[1])
@@ -107,7 +110,11 @@ def test_too_few_documents_and_none_at_all_are_said():
 
 
 def test_many_siblings_are_put_together():
-    side = [("own", 0.3, 0.2, 0.4), *[(f"s{i}", 0.05, 0.0, 0.1) for i in range(12)], ("no sibling", 0.1, 0.0, 0.2)]
+    side = [
+        ("own", 0.3, 0.2, 0.4),
+        *[(f"s{i}", 0.05, 0.0, 0.1) for i in range(12)],
+        ("no sibling", 0.1, 0.0, 0.2),
+    ]
     figure = plot_code_shares("own", side, side[:2], (50, 50), most=4)
     bars = figure.axes[0].patches
     assert len(bars) == 6
@@ -132,7 +139,9 @@ def test_figures_that_apply_and_no_global_state():
 def test_the_caption_says_whether_matched_codes_are_among_the_pairs():
     sets = [{"1.0", "1.1"}, {"1.2"}], [{"1.0", "1.2"}, {"1.1"}]
     for removed, says in ((True, "is a match. Any other"), (False, "including matched codes")):
-        figure = evaluate_families(*sets, Prefix(separator="."), remove_matches=removed).family_figure("1")
+        figure = evaluate_families(
+            *sets, Prefix(separator="."), remove_matches=removed
+        ).family_figure("1")
         said = " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
         assert says in said
         assert ("is a match. Any other" in said) == removed

@@ -20,18 +20,24 @@ Y = np.repeat([0, 1, 2], 50)
 LAZY = np.r_[np.zeros(50, int), np.ones(100, int)]  # gives up on class 2
 HONEST = random_guesses(Y, 3, 0.6)
 ZERO = {
-    "precision_macro_zero": lambda y, p, w: precision_score(y, p, average="macro", zero_division=0, sample_weight=w),
+    "precision_macro_zero": lambda y, p, w: precision_score(
+        y, p, average="macro", zero_division=0, sample_weight=w
+    ),
     "precision_weighted_zero": lambda y, p, w: precision_score(
         y, p, average="weighted", zero_division=0, sample_weight=w
     ),
-    "f1_macro_zero": lambda y, p, w: f1_score(y, p, average="macro", zero_division=0, sample_weight=w),
+    "f1_macro_zero": lambda y, p, w: f1_score(
+        y, p, average="macro", zero_division=0, sample_weight=w
+    ),
 }
 
 
 @pytest.mark.parametrize("metric", ZERO)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_zero_counted_averages_are_those_of_scikit_learn(metric: str, seed: int, weighted: bool) -> None:
+def test_zero_counted_averages_are_those_of_scikit_learn(
+    metric: str, seed: int, weighted: bool
+) -> None:
     rng = np.random.default_rng(seed)
     y, p = rng.integers(0, 5, 60), rng.integers(0, 3, 60)  # two classes are never predicted
     weights = rng.gamma(1, 1, 60) if weighted else None
@@ -48,7 +54,9 @@ def test_the_reported_example() -> None:
 @pytest.mark.thin(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ZERO)
-def test_errors_of_zero_counted_averages_are_those_of_a_bootstrap_and_of_the_rows(metric: str) -> None:
+def test_errors_of_zero_counted_averages_are_those_of_a_bootstrap_and_of_the_rows(
+    metric: str,
+) -> None:
     y, p, _ = random_problem(1, n=400, k=5)
     p = np.where(p == 4, 3, p)
     evaluation = evaluate(y, p)
@@ -82,7 +90,11 @@ def test_an_average_that_leaves_out_a_class_with_samples_is_a_warning() -> None:
 
 def test_a_run_that_leaves_out_more_classes_is_not_ranked() -> None:
     runs = {"lazy": evaluate(Y, LAZY), "honest": evaluate(Y, HONEST)}
-    for metric in ("multiclass/precision_macro", "multiclass/precision_weighted", "multiclass/f1_of_macro_means"):
+    for metric in (
+        "multiclass/precision_macro",
+        "multiclass/precision_weighted",
+        "multiclass/f1_of_macro_means",
+    ):
         comparison = compare(runs, rank_by=metric)
         assert [run.name for run in comparison.ranking.runs] == ["honest"]
         (left,) = comparison.left_out
@@ -96,7 +108,9 @@ def test_a_run_that_leaves_out_more_classes_is_not_ranked() -> None:
     comparison = compare(runs, rank_by="multiclass/precision_macro_zero")
     assert not comparison.notes
     assert comparison.best.name == "honest"
-    pair = paired_differences(runs["honest"], runs["lazy"], metrics=["multiclass/precision_macro_zero"])
+    pair = paired_differences(
+        runs["honest"], runs["lazy"], metrics=["multiclass/precision_macro_zero"]
+    )
     assert pair["multiclass/precision_macro_zero"].standard_error > 0
 
 
@@ -116,14 +130,18 @@ def test_a_tie_breaker_does_not_reward_leaving_out_a_class() -> None:
     first = np.where(np.arange(300) < 30, (y + 1) % 3, y)
     second = np.where(y == 2, np.arange(300) % 2, y)  # never predicts 2
     runs = {"all": evaluate(y, first), "two": evaluate(y, second)}
-    found = compare(runs, rank_by="multiclass/accuracy", tie_breakers=["multiclass/precision_macro"], margin=1.0)
+    found = compare(
+        runs, rank_by="multiclass/accuracy", tie_breakers=["multiclass/precision_macro"], margin=1.0
+    )
     assert found.best.name == "all"
 
 
 def test_a_ranking_by_correlations_names_classes_without_rows() -> None:
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3
-    runs = {name: evaluate(y, y_prob=rng.dirichlet(np.ones(4), 90), labels=range(4)) for name in "ab"}
+    runs = {
+        name: evaluate(y, y_prob=rng.dirichlet(np.ones(4), 90), labels=range(4)) for name in "ab"
+    }
     assert "Ranked by spcc/ovr_fisher, which leaves out classes without rows: “3”." in (
         compare(runs, rank_by="spcc/ovr_fisher").notes
     )
@@ -136,13 +154,21 @@ def test_the_intercept_of_a_run_with_scores_of_0_or_1_is_not_ranked() -> None:
     soft = np.clip(0.3 + 0.4 * y + 0.2 * rng.normal(size=200), 0.05, 0.95)
     hard = np.where(rng.random(200) < 0.2, 1.0 - y, soft)  # surely wrong in a fifth of the rows
     comparison = compare(
-        {"soft": evaluate(y, y_prob=soft), "hard": evaluate(y, y_prob=hard)}, rank_by="calibration/intercept"
+        {"soft": evaluate(y, y_prob=soft), "hard": evaluate(y, y_prob=hard)},
+        rank_by="calibration/intercept",
     )
     assert [run.name for run in comparison.ranking.runs] == ["soft"]
     assert "exactly 0 or 1" in comparison.left_out[0].reason
 
 
-AVERAGES = ("precision_macro", "precision_weighted", "f1_macro", "f1_of_macro_means", "recall_macro", "f1_weighted")
+AVERAGES = (
+    "precision_macro",
+    "precision_weighted",
+    "f1_macro",
+    "f1_of_macro_means",
+    "recall_macro",
+    "f1_weighted",
+)
 CORRELATIONS = ("spcc/ovr_fisher", "spcc/ovo_fisher", "spcc/ovr_min", "spcc/ovo_min")
 AREAS = tuple(f"multiclass/roc_auc_{how}" for how in ("ovr_macro", "ovr_weighted", "ovo_macro"))
 
@@ -227,8 +253,15 @@ def test_values_within_rounding_of_an_end_are_the_end() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.integers(2, 5), st.integers(0, 2**32 - 1), st.sampled_from(["none", "whole", "fraction"]), st.data())
-def test_every_interval_holds_its_value_and_stays_in_range(k: int, seed: int, weights: str, data: Any) -> None:
+@given(
+    st.integers(2, 5),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["none", "whole", "fraction"]),
+    st.data(),
+)
+def test_every_interval_holds_its_value_and_stays_in_range(
+    k: int, seed: int, weights: str, data: Any
+) -> None:
     rng = np.random.default_rng(seed)
     counts = rng.integers(0, 4, (k, k)) * rng.integers(0, 2, (k, k))
     if data.draw(st.booleans(), label="perfect"):
@@ -238,7 +271,9 @@ def test_every_interval_holds_its_value_and_stays_in_range(k: int, seed: int, we
     n = int(counts.sum())
     given: dict[str, Any] = {"labels": list(range(k))}
     if weights != "none":
-        given["sample_weight"] = rng.integers(1, 4, n) if weights == "whole" else rng.gamma(1, 1, n) + 1e-3
+        given["sample_weight"] = (
+            rng.integers(1, 4, n) if weights == "whole" else rng.gamma(1, 1, n) + 1e-3
+        )
     evaluation: Evaluation = evaluate_counts(counts, **given)
     for name, (low, high) in evaluation.intervals.items():
         metric, value = lookup(name), evaluation.metrics[name]

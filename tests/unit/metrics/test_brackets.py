@@ -19,8 +19,14 @@ LEAST = ("ovr_min", "ovo_min")
 # --- the least of several correlations ----------------------------------------------------------------------
 
 
-def test_the_least_correlation_runs_from_the_least_lower_end_to_the_least_simultaneous_upper_end() -> None:
-    values, errors, n = np.array([0.3, 0.25, np.nan, 0.6]), np.array([0.02, 0.1, 0.1, 0.05]), np.full(4, 100.0)
+def test_the_least_correlation_runs_from_the_least_lower_end_to_the_least_simultaneous_upper_end() -> (
+    None
+):
+    values, errors, n = (
+        np.array([0.3, 0.25, np.nan, 0.6]),
+        np.array([0.02, 0.1, 0.1, 0.05]),
+        np.full(4, 100.0),
+    )
     found = least_correlation(values, errors, n)
     known = [(v, e) for v, e in zip(values, errors, strict=True) if not math.isnan(v)]
     low = min(on_scale("atanh", v, e)[0] for v, e in known)  # type: ignore[index]
@@ -32,7 +38,9 @@ def test_the_least_correlation_runs_from_the_least_lower_end_to_the_least_simult
 @pytest.mark.parametrize(("value", "error"), [(0.97, 0.02), (-0.99, 0.01), (1.0, 0.0), (0.4, 0.05)])
 def test_one_correlation_has_its_own_interval(value: float, error: float) -> None:
     wanted = within_bounds("atanh", value, error, 0.95, (-1.0, 1.0), 50.0)
-    assert least_correlation(np.array([value]), np.array([error]), np.array([50.0])) == pytest.approx(wanted)
+    assert least_correlation(
+        np.array([value]), np.array([error]), np.array([50.0])
+    ) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("weights", [None, "integers", "floats"])
@@ -42,11 +50,18 @@ def test_the_interval_of_the_worst_class_reads_all_classes(weights: str | None) 
     given = {"integers": rng.integers(1, 4, 150), "floats": rng.gamma(2, 1, 150)}.get(weights or "")
     judged = evaluate(y, y_prob=p, sample_weight=given)
     values, errors = (
-        np.array([part[f"spcc/ovr/{k}"] for k in range(4)]) for part in (judged.metrics, judged.standard_errors)
+        np.array([part[f"spcc/ovr/{k}"] for k in range(4)])
+        for part in (judged.metrics, judged.standard_errors)
     )
     low, high = least_correlation(values, errors, np.full(4, 100.0)) or (0.0, 0.0)
-    assert judged.intervals["spcc/ovr_min"] == pytest.approx((low, high), abs=0.02)  # one more row, half of it flipped
-    assert judged.intervals["spcc/ovr_min"][0] <= low < high <= judged.intervals["spcc/ovr_min"][1] + 1e-12
+    # one more row, half of it flipped
+    assert judged.intervals["spcc/ovr_min"] == pytest.approx((low, high), abs=0.02)
+    assert (
+        judged.intervals["spcc/ovr_min"][0]
+        <= low
+        < high
+        <= judged.intervals["spcc/ovr_min"][1] + 1e-12
+    )
     lows = [judged.intervals[f"spcc/ovr/{k}"][0] for k in range(4)]
     assert judged.intervals["spcc/ovr_min"][0] == pytest.approx(min(lows))
     assert judged.metrics["spcc/ovr_min"] == values.min()
@@ -63,7 +78,10 @@ def test_each_pair_of_classes_counts_with_the_error_of_its_own_samples() -> None
             values.append(pair.metrics["spcc/binary"])
             errors.append(pair.standard_errors["spcc/binary"])
             lows.append(pair.intervals["spcc/binary"][0])
-    low, high = least_correlation(np.array(values), np.array(errors), np.full(6, 100.0)) or (0.0, 0.0)
+    low, high = least_correlation(np.array(values), np.array(errors), np.full(6, 100.0)) or (
+        0.0,
+        0.0,
+    )
     assert judged.intervals["spcc/ovo_min"] == pytest.approx((min(lows), high))
     assert min(lows) == pytest.approx(low, abs=0.02)
 
@@ -78,7 +96,9 @@ def test_groups_widen_the_interval_of_the_least() -> None:
         assert np.ptp(evaluate(y[twice], y_prob=p[twice]).intervals[f"spcc/{name}"]) < 0.6 * wide
 
 
-def test_of_many_classes_the_pairs_that_may_be_the_least_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_classes_the_pairs_that_may_be_the_least_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     y, _, p = random_problem(5, 400, 12, 0.5)
     every = evaluate(y, y_prob=p).intervals["spcc/ovo_min"]
     monkeypatch.setattr("cmtrack.metrics.spcc._MOST_TERMS", 40)
@@ -178,7 +198,10 @@ def test_what_does_not_matter_to_the_bracket(kind: str, monkeypatch: pytest.Monk
         assert evaluate(y[rows], y_prob=s[rows]).intervals["spcc/d_b"] == pytest.approx(one)
     elif kind == "scaled":
         weights = np.random.default_rng(0).gamma(1, 1, 300)
-        one, other = (evaluate(**usual, sample_weight=w).intervals["spcc/d_b"] for w in (weights, 50 * weights))
+        one, other = (
+            evaluate(**usual, sample_weight=w).intervals["spcc/d_b"]
+            for w in (weights, 50 * weights)
+        )
         assert one == pytest.approx(other)
         assert np.ptp(one) > np.ptp(first)
     else:
@@ -235,7 +258,9 @@ def test_pairs_of_single_samples_do_not_decide_the_least() -> None:
 def test_single_samples_of_sampling_weight_are_single() -> None:
     y, p = with_single_samples()
     judged = evaluate(y, y_prob=p, sample_weight=np.full(152, 7.0))
-    assert judged.metrics["spcc/ovo_fisher"] == pytest.approx(evaluate(y, y_prob=p).metrics["spcc/ovo_fisher"])
+    assert judged.metrics["spcc/ovo_fisher"] == pytest.approx(
+        evaluate(y, y_prob=p).metrics["spcc/ovo_fisher"]
+    )
 
 
 def test_a_mean_of_tiny_pairs_alone_is_undefined() -> None:
@@ -255,4 +280,7 @@ def test_correlations_of_1_are_clipped_and_said_to_be() -> None:
     assert judged.spcc_matrix[0, 1] == pytest.approx(1)
     assert math.isfinite(judged.standard_errors["spcc/ovo_fisher"])
     assert judged.standard_errors["spcc/ovo_fisher"] < 1
-    assert any(text.startswith("1 of the correlations in spcc/ovo_fisher are exactly 1") for text in judged.warnings)
+    assert any(
+        text.startswith("1 of the correlations in spcc/ovo_fisher are exactly 1")
+        for text in judged.warnings
+    )

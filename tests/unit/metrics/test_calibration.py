@@ -25,8 +25,12 @@ from support.problems import B20, D20, W20, random_labels, random_problem, rando
 
 OTHER = np.array([0, 1, 1, 0, 1, 0, 1, 0, 1, 1, 1, 0, 0, 1, 0, 0, 1, 1, 1, 0])
 """Other labels of the data D20."""
-PARTS = ("miscalibration", "discrimination", "uncertainty", *(f"log_{x}" for x in ("miscalibration", "discrimination",
-         "uncertainty")))  # fmt: skip
+PARTS = (
+    "miscalibration",
+    "discrimination",
+    "uncertainty",
+    *(f"log_{x}" for x in ("miscalibration", "discrimination", "uncertainty")),
+)
 
 
 def near(expected: Any) -> Any:
@@ -46,7 +50,9 @@ def test_vector_20_of_the_parts():
     assert [curve.brier.score, curve.log.score] == near([0.17825, 0.5345940915])
     recalibrated = dict(zip(curve.scores.tolist(), curve.recalibrated.tolist(), strict=True))
     assert len(recalibrated) == 15
-    assert [recalibrated[s] for s in (0.05, 0.1, 0.3, 0.35, 0.7, 0.75, 0.95)] == near([0, 1 / 6, 1 / 6, 0.5, 0.5, 1, 1])
+    assert [recalibrated[s] for s in (0.05, 0.1, 0.3, 0.35, 0.7, 0.75, 0.95)] == near(
+        [0, 1 / 6, 1 / 6, 0.5, 0.5, 1, 1]
+    )
 
 
 def test_vector_20_of_weights():
@@ -69,7 +75,9 @@ def test_vector_20_of_the_error():
     assert found.differences == near([0.15, 0.0166666667, -0.18, 0.16])
     assert found.variances == near([0.0629166667, 0.0351111111, 0.0674, 0.00135])
     assert found.value == 0
-    assert (other.error(4).squared, other.error(4).standard_error) == near((0.0851958333, 0.0719265112))
+    assert (other.error(4).squared, other.error(4).standard_error) == near(
+        (0.0851958333, 0.0719265112)
+    )
     assert other.error(4).value == near(math.sqrt(0.0851958333))
     with pytest.raises(ValueError, match="bins must be at least 1, got 0"):
         curve.error(0)
@@ -93,7 +101,9 @@ def test_vector_20_of_the_test(labels: Any, statistics: Any, pvalues: Any) -> No
     assert (test.kuiper_pvalue, test.cox_pvalue, test.pvalue) == pytest.approx(pvalues, abs=0.03)
     assert evaluation.metrics["calibration/pvalue"] == test.pvalue
     more = calibration_test(curve.table.blocks, 99_999)
-    for found, exact in zip((more.kuiper_pvalue, more.cox_pvalue, more.pvalue), pvalues, strict=True):
+    for found, exact in zip(
+        (more.kuiper_pvalue, more.cox_pvalue, more.pvalue), pvalues, strict=True
+    ):
         assert abs(found - exact) <= 4 * math.sqrt(exact * (1 - exact) / 99_999) + 1e-5
 
 
@@ -101,7 +111,9 @@ def test_vector_20_of_the_slope():
     evaluation = evaluate(B20, y_prob=D20)
     assert numbers(evaluation, "slope", "intercept") == near([0.9379793756, 0.1632287314])
     errors = evaluation.standard_errors
-    assert [errors["calibration/slope"], errors["calibration/intercept"]] == near([0.4430310146, 0.5191795794])
+    assert [errors["calibration/slope"], errors["calibration/intercept"]] == near(
+        [0.4430310146, 0.5191795794]
+    )
     assert evaluation.calibration is not None
     assert evaluation.calibration.large_logit == near(0.1743430761)
     assert evaluation.metrics["prevalence/bias"] == near(-0.03)
@@ -120,7 +132,11 @@ def scored(seed: int, n: int = 400, wrong: float = 1.3) -> tuple[np.ndarray, np.
 def test_the_slope_is_statsmodels(seed: int, weighted: bool) -> None:
     sm = pytest.importorskip("statsmodels.api")
     y, s = scored(seed)
-    weights = np.random.default_rng(seed).integers(1, 4, len(y)) if weighted else np.ones(len(y), dtype=int)
+    weights = (
+        np.random.default_rng(seed).integers(1, 4, len(y))
+        if weighted
+        else np.ones(len(y), dtype=int)
+    )
     evaluation = evaluate(y, y_prob=s, sample_weight=weights if weighted else None)
     rows, scores = np.repeat(y, weights), np.repeat(s, weights)
     x = np.log(scores / (1 - scores))
@@ -143,11 +159,15 @@ def test_the_parts_add_up_to_the_scores_of_scikit_learn(seed: int) -> None:
 
 def everything(evaluation: Evaluation) -> Any:
     names = [metric.name for metric in CALIBRATION.metrics]
-    found = [evaluation.metrics[name] for name in names] + [evaluation.standard_errors.get(name, 0) for name in names]
+    found = [evaluation.metrics[name] for name in names] + [
+        evaluation.standard_errors.get(name, 0) for name in names
+    ]
     return pytest.approx(found, rel=1e-9, abs=1e-11, nan_ok=True)
 
 
-ROWS = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 19), st.integers(1, 3)), min_size=4, max_size=40)
+ROWS = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(1, 19), st.integers(1, 3)), min_size=4, max_size=40
+)
 
 
 @pytest.mark.slow
@@ -191,20 +211,31 @@ def test_mismatches_play_no_part():
     assert four.binary is not None
     assert four.binary.imp + four.binary.imn > 0
     names = [metric.name for metric in CALIBRATION.metrics]
-    assert [four.metrics[name] for name in names] == pytest.approx([two.metrics[name] for name in names], abs=1e-9)
+    assert [four.metrics[name] for name in names] == pytest.approx(
+        [two.metrics[name] for name in names], abs=1e-9
+    )
 
 
 def test_one_group_only():
     evaluation = evaluate([0] * 8, y_prob=np.linspace(0.1, 0.8, 8), labels=[0, 1])
-    assert numbers(evaluation, "discrimination", "uncertainty", "log_discrimination", "log_uncertainty") == [0, 0, 0, 0]
-    assert evaluation.metrics["calibration/miscalibration"] == pytest.approx(np.mean(np.linspace(0.1, 0.8, 8) ** 2))
+    assert numbers(
+        evaluation, "discrimination", "uncertainty", "log_discrimination", "log_uncertainty"
+    ) == [0, 0, 0, 0]
+    assert evaluation.metrics["calibration/miscalibration"] == pytest.approx(
+        np.mean(np.linspace(0.1, 0.8, 8) ** 2)
+    )
     assert "a group has no samples" in evaluation.undefined["calibration/slope"]
     assert 0 < evaluation.metrics["calibration/pvalue"] < 0.1
 
 
 def test_a_constant_score():
     evaluation = evaluate(B20, y_prob=np.full(20, 0.5))
-    assert numbers(evaluation, "error", "pvalue", "miscalibration", "discrimination") == [0, 1, 0, 0]
+    assert numbers(evaluation, "error", "pvalue", "miscalibration", "discrimination") == [
+        0,
+        1,
+        0,
+        0,
+    ]
     assert {"calibration/slope", "calibration/intercept"} <= set(evaluation.undefined)
     far = evaluate(B20, y_prob=np.full(20, 0.9))
     assert far.metrics["calibration/error"] > 0.3
@@ -221,7 +252,10 @@ def test_scores_of_exactly_0_and_1():
     y, s = np.append(B20, [0, 0, 1]), np.append(D20, [0.0, 0.0, 1.0])
     evaluation = evaluate(y, y_prob=s)
     assert numbers(evaluation, "slope", "intercept") == near([0.9379793756, 0.1632287314])
-    assert any(text.startswith("13 % of the rows have a score of exactly 0 or 1") for text in evaluation.warnings)
+    assert any(
+        text.startswith("13 % of the rows have a score of exactly 0 or 1")
+        for text in evaluation.warnings
+    )
     assert evaluation.metrics["calibration/pvalue"] > 0.9
     wrong = evaluate(np.append(B20, [1, 1, 0]), y_prob=s)
     assert wrong.metrics["calibration/pvalue"] == 0.001
@@ -243,7 +277,9 @@ def test_what_needs_independent_rows_says_so():
     by_rows = evaluate(y, y_prob=s)
     for name in ("error", "slope"):
         assert groups.metrics[f"calibration/{name}"] == by_rows.metrics[f"calibration/{name}"]
-    copies = evaluate(np.repeat(y, 4), y_prob=np.repeat(s, 4), groups=np.repeat(np.arange(len(y)), 4))
+    copies = evaluate(
+        np.repeat(y, 4), y_prob=np.repeat(s, 4), groups=np.repeat(np.arange(len(y)), 4)
+    )
     error = by_rows.standard_errors["calibration/slope"]
     assert copies.standard_errors["calibration/slope"] == pytest.approx(error, rel=0.01)
     fractions = evaluate(y, y_prob=s, sample_weight=np.random.default_rng(0).gamma(2, 1, len(y)))
@@ -256,23 +292,37 @@ def test_equal_fractional_weights_are_rows():
     rows, halves = evaluate(y, y_prob=s), evaluate(y, y_prob=s, sample_weight=np.full(len(y), 0.5))
     for metric in CALIBRATION.metrics:
         if metric.name != "calibration/pvalue":
-            assert halves.metrics[metric.name] == pytest.approx(rows.metrics[metric.name], abs=1e-11), metric.name
+            assert halves.metrics[metric.name] == pytest.approx(
+                rows.metrics[metric.name], abs=1e-11
+            ), metric.name
             ends = rows.intervals.get(metric.name)
-            assert halves.intervals.get(metric.name) == (None if ends is None else pytest.approx(ends)), metric.name
+            assert halves.intervals.get(metric.name) == (
+                None if ends is None else pytest.approx(ends)
+            ), metric.name
 
 
 def test_a_grid_of_scores_is_judged_by_its_means_and_has_no_test_without_them() -> None:
     y, s = scored(4, 3000)
     exact = evaluate(y, y_prob=s + 1e-7 * np.arange(3000) / 3000)
     assert exact.statistics.scores is not None
-    grid = replace(exact, statistics=replace(exact.statistics, scores=exact.statistics.scores.to_grid()), rows=None)
+    grid = replace(
+        exact,
+        statistics=replace(exact.statistics, scores=exact.statistics.scores.to_grid()),
+        rows=None,
+    )
     for metric in CALIBRATION.metrics:
-        assert grid.metrics[metric.name] == pytest.approx(exact.metrics[metric.name], abs=0.01), metric.name
+        assert grid.metrics[metric.name] == pytest.approx(exact.metrics[metric.name], abs=0.01), (
+            metric.name
+        )
     assert not any("centre" in text for text in grid.warnings)
     assert grid.statistics.scores is not None
-    old = replace(grid, statistics=replace(grid.statistics, scores=replace(grid.statistics.scores, sums=None)))
+    old = replace(
+        grid, statistics=replace(grid.statistics, scores=replace(grid.statistics.scores, sums=None))
+    )
     assert "grid" in old.undefined["calibration/pvalue"]
-    assert any("calibration/ takes each for the centre of its cell" in text for text in old.warnings)
+    assert any(
+        "calibration/ takes each for the centre of its cell" in text for text in old.warnings
+    )
 
 
 @pytest.mark.thin(2)
@@ -284,9 +334,15 @@ def test_dependent_rows_and_fractions_have_tests_of_their_own_size(weights):
     for _ in range(80):
         s = rng.beta(2, 2, 400)
         groups = np.repeat(np.arange(80), 5)
-        together = np.sqrt(0.4) * np.repeat(rng.standard_normal(80), 5) + np.sqrt(0.6) * rng.standard_normal(400)
-        y = (norm.cdf(together if weights == "groups" else rng.standard_normal(400)) < s).astype(int)
-        options = {"groups": groups} if weights == "groups" else {"sample_weight": rng.gamma(1, 1, 400)}
+        together = np.sqrt(0.4) * np.repeat(rng.standard_normal(80), 5) + np.sqrt(
+            0.6
+        ) * rng.standard_normal(400)
+        y = (norm.cdf(together if weights == "groups" else rng.standard_normal(400)) < s).astype(
+            int
+        )
+        options = (
+            {"groups": groups} if weights == "groups" else {"sample_weight": rng.gamma(1, 1, 400)}
+        )
         found.append(evaluate(y, y_prob=s, **options).metrics["calibration/pvalue"])
         refused += found[-1] <= 0.05
     assert refused <= 9  # 4 are expected; 10 or more have a chance of .01
@@ -328,7 +384,9 @@ def test_weighted_rows_of_one_score_that_all_come_out_as_expected_are_not_refuse
     weights = np.random.default_rng(1).gamma(2, 0.5, 100)
     blocks = [np.bincount(np.arange(100) % 4, w) for w in (weights, weights**2)]
     nothing = np.zeros(4)
-    few = blockwise.Blocks(np.array([1e-9, 2e-9, 3e-9, 4e-9]), nothing, blocks[0], nothing, blocks[1])
+    few = blockwise.Blocks(
+        np.array([1e-9, 2e-9, 3e-9, 4e-9]), nothing, blocks[0], nothing, blocks[1]
+    )
     assert calibration_test(few).pvalue == 1
 
 
@@ -351,7 +409,9 @@ def test_labels_are_drawn_as_weights_by_label_have_it():
     """All outcomes of nine rows, of which a sampled one is positive with the odds s / (1 - s) * 4."""
     rng = np.random.default_rng(3)
     s, y = np.sort(rng.uniform(0.05, 0.6, 9)), np.array([0, 0, 1, 0, 0, 1, 1, 1, 1])
-    curve = evaluate(y, y_prob=s, sample_weight=np.where(y == 1, 0.5, 2.0), weights_are="sampling").calibration
+    curve = evaluate(
+        y, y_prob=s, sample_weight=np.where(y == 1, 0.5, 2.0), weights_are="sampling"
+    ).calibration
     assert blockwise._ratio_of_weights(curve.table.blocks) == near(0.25)
     test = blockwise._label_test(curve.table.blocks, 99_999, 0.25)
     b = (np.arange(2**9)[:, None] >> np.arange(9)) & 1
@@ -372,7 +432,10 @@ def test_labels_are_drawn_as_weights_by_label_have_it():
 @pytest.mark.parametrize(
     ("y", "s"),
     [
-        ([0] * 59 + [1], [0.02] * 59 + [0.9]),  # all labels of a bin alike: [.0200, .0200] by what is seen alone
+        (
+            [0] * 59 + [1],
+            [0.02] * 59 + [0.9],
+        ),  # all labels of a bin alike: [.0200, .0200] by what is seen alone
         ([0] * 30 + [1] * 30, [0.3] * 30 + [0.7] * 30),
         ([0] * 30 + [1] * 30, [0.0] * 30 + [1.0] * 30),
         (([0] * 9 + [1]) * 6, [0.1] * 60),  # as many as expected: the squared error is far below 0
@@ -381,11 +444,16 @@ def test_labels_are_drawn_as_weights_by_label_have_it():
 @pytest.mark.parametrize("weight", [1, 0.5])
 def test_the_interval_of_the_error_has_a_width(y, s, weight):
     weights = np.full(60, weight, dtype=float)
-    evaluation = evaluate(y, y_prob=np.array(s), sample_weight=weights if weight != 1 else None, labels=[0, 1])
+    evaluation = evaluate(
+        y, y_prob=np.array(s), sample_weight=weights if weight != 1 else None, labels=[0, 1]
+    )
     low, high = evaluation.intervals["calibration/error"]
 
     assert low <= evaluation.metrics["calibration/error"] < high - 0.01
-    assert evaluation.calibration.error().standard_error < 1e-9 or evaluation.calibration.error().squared < 0
+    assert (
+        evaluation.calibration.error().standard_error < 1e-9
+        or evaluation.calibration.error().squared < 0
+    )
 
 
 def test_p_values_of_groups_stay_with_the_file(tmp_path):
@@ -412,7 +480,9 @@ def test_the_band_holds_a_calibrated_curve_and_not_a_wrong_one():
     s = rng.beta(2, 2, 500)
     right = evaluate((rng.random(500) < s).astype(int), y_prob=s).calibration
     low, high = right.band()
-    assert ((low <= right.recalibrated + 1e-12) & (right.recalibrated <= high + 1e-12)).mean() > 0.97
+    assert (
+        (low <= right.recalibrated + 1e-12) & (right.recalibrated <= high + 1e-12)
+    ).mean() > 0.97
     assert (low <= right.scores + 0.05).all()
     wrong = evaluate((rng.random(500) < 1 - s).astype(int), y_prob=s).calibration
     low, high = wrong.band()
@@ -442,9 +512,16 @@ def test_the_honest_band_is_that_of_all_runs_of_bins():
     low, high = evaluate(y, y_prob=s).calibration.confidence_band(0.9)
     scores, counts = np.unique(s, return_counts=True)
     bins = np.minimum(np.floor(9 * (np.cumsum(counts) - counts / 2) / 90 + 1e-9), 8).astype(int)
-    runs = [(i, j, y[np.isin(s, scores[(bins >= i) & (bins <= j)])]) for i in range(9) for j in range(i, 9)]
+    runs = [
+        (i, j, y[np.isin(s, scores[(bins >= i) & (bins <= j)])])
+        for i in range(9)
+        for j in range(i, 9)
+    ]
     part = 0.1 / (9 * 10)
-    ends = [(i, j, *binomtest(int(b.sum()), len(b)).proportion_ci(1 - 2 * part, "exact")) for i, j, b in runs]
+    ends = [
+        (i, j, *binomtest(int(b.sum()), len(b)).proportion_ci(1 - 2 * part, "exact"))
+        for i, j, b in runs
+    ]
     for u in range(len(scores)):
         last, first = u + 1 == len(scores) or bins[u + 1] > bins[u], u == 0 or bins[u - 1] < bins[u]
         above = [up for i, _, _, up in ends if i >= bins[u] + (not first)]
@@ -491,7 +568,11 @@ def test_a_calibrated_score_shows_an_ece(n: int, expected: float) -> None:
     s = np.random.default_rng(n).beta(2, 2, n)
     curve = evaluate((np.random.default_rng(1).random(n) < s).astype(int), y_prob=s).calibration
     assert curve.ece().if_calibrated == pytest.approx(expected, rel=0.03)
-    assert math.isnan(evaluate([0, 1], y_prob=[0.2, 0.7], sample_weight=[0.5, 0.7]).calibration.ece().if_calibrated)
+    assert math.isnan(
+        evaluate([0, 1], y_prob=[0.2, 0.7], sample_weight=[0.5, 0.7])
+        .calibration.ece()
+        .if_calibrated
+    )
     with pytest.raises(ValueError, match="bins must be at least 1, got 0"):
         curve.ece(0)
 
@@ -511,16 +592,21 @@ def test_the_figure_draws_the_band_that_is_asked_for():
     }
     for band, text in words.items():
         top = reliability_figure(evaluation, band=band).axes[0]
-        assert [area.get_label() for area in top.collections if isinstance(area, PolyCollection)] == [text]
+        assert [
+            area.get_label() for area in top.collections if isinstance(area, PolyCollection)
+        ] == [text]
     low, high = evaluation.calibration.confidence_band()
     corners = {tuple(corner) for corner in top.collections[0].get_paths()[0].vertices.round(9)}
     scores = evaluation.calibration.scores
     assert (0.0, round(high[0], 9)) in corners
     assert (1.0, 1.0) in corners
-    assert {(round(scores[k], 9), round(low[3], 9)) for k in (3, 4)} <= corners  # it holds up to the next score
+    # it holds up to the next score
+    assert {(round(scores[k], 9), round(low[3], 9)) for k in (3, 4)} <= corners
     assert {(round(scores[k], 9), round(high[9], 9)) for k in (8, 9)} <= corners
     assert not reliability_figure(evaluation, band=None).axes[0].collections
-    with pytest.raises(ValueError, match="band must be 'consistency', 'confidence' or None, got 'both'"):
+    with pytest.raises(
+        ValueError, match="band must be 'consistency', 'confidence' or None, got 'both'"
+    ):
         reliability_figure(evaluation, band="both")
 
 
@@ -530,7 +616,9 @@ def test_many_scores_are_drawn_by_cell_with_their_band():
     evaluation = evaluate((np.random.default_rng(4).random(6000) < s).astype(int), y_prob=s)
     curve = evaluation.calibration
     assert not curve.has_band
-    with pytest.raises(ValueError, match=r"at most 4096 distinct scores, got 6000: on_grid\(\) has fewer"):
+    with pytest.raises(
+        ValueError, match=r"at most 4096 distinct scores, got 6000: on_grid\(\) has fewer"
+    ):
         curve.band()
     pooled = curve.on_grid()
     assert pooled.has_band
@@ -542,7 +630,9 @@ def test_many_scores_are_drawn_by_cell_with_their_band():
     low, high = pooled.band()
     assert ((low <= pooled.recalibrated + 1e-9) & (pooled.recalibrated <= high + 1e-9)).all()
     top = reliability_figure(evaluation).axes[0]
-    assert [area.get_label() for area in top.collections] == ["95 % band of a perfectly calibrated model"]
+    assert [area.get_label() for area in top.collections] == [
+        "95 % band of a perfectly calibrated model"
+    ]
     line = next(line for line in top.lines if line.get_label().startswith("observed share"))
     np.testing.assert_array_equal(line.get_data(), [pooled.scores, pooled.recalibrated])
 
@@ -572,7 +662,9 @@ def test_the_curve_that_is_drawn_is_the_one_that_is_computed():
     np.testing.assert_array_equal(line.get_data(), [curve.scores, curve.recalibrated])
     low, high = evaluation.intervals["calibration/error"]
     value = evaluation.metrics["calibration/error"]
-    assert f"calibration error {value:.3f} (interval {low:.3f} to {high:.3f})" in " ".join(line.get_label().split())
+    assert f"calibration error {value:.3f} (interval {low:.3f} to {high:.3f})" in " ".join(
+        line.get_label().split()
+    )
     counts = evaluation.confusion_matrix.counts.sum(axis=1)
     said = [label.get_text() for label in bottom.get_legend().get_texts()]
     assert said[-2:] == [f"0 (n={counts[0]})", f"1 (n={counts[1]})"]
@@ -587,5 +679,7 @@ def test_labels_of_blocks_are_drawn_as_the_generator_of_numpy_draws_them():
     n, p = n[drawable], p[drawable]
     ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
     together = blockwise._binomial(ours.random((len(n), 40)), n[:, None], p[:, None])
-    np.testing.assert_array_equal(together, [theirs.binomial(*block, 40) for block in zip(n, p, strict=True)])
+    np.testing.assert_array_equal(
+        together, [theirs.binomial(*block, 40) for block in zip(n, p, strict=True)]
+    )
     assert ours.random() == theirs.random()

@@ -28,8 +28,12 @@ def of(k: int = 4, n: int = 400, wrong: float = 1.0, seed: int = 0, **options: A
     return evaluate(y, y_prob=p, labels=range(k), **options)
 
 
-def row(label: object, p_holm: float, support: float = 50, error: float = 0.1) -> CalibrationOfClass:
-    return CalibrationOfClass(label, support, error, 0.0, 0.2, p_holm / 2, p_holm, 1.0, 0.3, 0.3, 0.8, 0.5)
+def row(
+    label: object, p_holm: float, support: float = 50, error: float = 0.1
+) -> CalibrationOfClass:
+    return CalibrationOfClass(
+        label, support, error, 0.0, 0.2, p_holm / 2, p_holm, 1.0, 0.3, 0.3, 0.8, 0.5
+    )
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------
@@ -37,7 +41,9 @@ def row(label: object, p_holm: float, support: float = 50, error: float = 0.1) -
 
 def test_a_class_has_the_numbers_of_vector_20():
     rest = (1 - D20)[:, None] * [0.6, 0.4]
-    evaluation = evaluate(np.where(B20, 0, 1 + np.arange(20) % 2), y_prob=np.column_stack((D20, rest)))
+    evaluation = evaluate(
+        np.where(B20, 0, 1 + np.arange(20) % 2), y_prob=np.column_stack((D20, rest))
+    )
     first = evaluation.class_calibration().classes[0]
     assert first.slope == pytest.approx(0.9379793756, abs=1e-9)
     assert (first.support, first.share) == (10, 0.5)
@@ -47,7 +53,9 @@ def test_a_class_has_the_numbers_of_vector_20():
     assert curve.brier == pytest.approx((0.17825, 0.0365833333, 0.1083333333, 0.25), abs=1e-9)
     assert curve.error(4).squared == pytest.approx(-0.0212208333, abs=1e-9)
     assert curve.test is not None
-    assert (curve.test.kuiper, curve.test.cox) == pytest.approx((0.5125783215, 0.1273276825), abs=1e-9)
+    assert (curve.test.kuiper, curve.test.cox) == pytest.approx(
+        (0.5125783215, 0.1273276825), abs=1e-9
+    )
 
 
 @pytest.mark.slow
@@ -61,24 +69,35 @@ def test_the_table_is_that_of_the_metrics_with_p_values_by_holm(weights):
     assert list(frame.columns) == list(CalibrationOfClass._fields)
     for k, own in frame.iterrows():
         for column, name in {
-            "error": "calibration_error", "pvalue": "calibration_pvalue", "roc_auc": "roc_auc",
-            "average_precision": "average_precision", "support": "support",
-        }.items():  # fmt: skip
+            "error": "calibration_error",
+            "pvalue": "calibration_pvalue",
+            "roc_auc": "roc_auc",
+            "average_precision": "average_precision",
+            "support": "support",
+        }.items():
             assert own[column] == evaluation.metrics[f"class/{k}/{name}"]
         assert (own["low"], own["high"]) == evaluation.intervals[f"class/{k}/calibration_error"]
-    assert frame["pvalue_holm"].to_numpy() == pytest.approx(multipletests(frame["pvalue"], method="holm")[1])
+    assert frame["pvalue_holm"].to_numpy() == pytest.approx(
+        multipletests(frame["pvalue"], method="holm")[1]
+    )
     assert found.pvalue == frame["pvalue_holm"].min() <= 0.05
-    assert found.squared == pytest.approx(np.mean([evaluation.calibration_of(k).error().squared for k in range(4)]))
+    assert found.squared == pytest.approx(
+        np.mean([evaluation.calibration_of(k).error().squared for k in range(4)])
+    )
     assert frame["mean_score"].to_numpy() == pytest.approx(np.average(p, axis=0, weights=given))
     assert frame["share"].sum() == pytest.approx(1)
 
 
 def test_a_class_without_samples_is_neither_tested_nor_counted():
     y, p = problem(3)
-    judged = evaluate(y, y_prob=np.column_stack((p, np.zeros(400))), labels=range(4)).class_calibration()
+    judged = evaluate(
+        y, y_prob=np.column_stack((p, np.zeros(400))), labels=range(4)
+    ).class_calibration()
     without = judged.classes[3]
     assert (without.support, without.share, without.mean_score) == (0, 0, 0)
-    assert all(map(math.isnan, (without.pvalue, without.pvalue_holm, without.roc_auc, without.slope)))
+    assert all(
+        map(math.isnan, (without.pvalue, without.pvalue_holm, without.roc_auc, without.slope))
+    )
     assert len(judged.tested) == 3
     alone = evaluate(y, y_prob=p).class_calibration()
     assert [own.pvalue_holm for own in judged.tested] == [own.pvalue_holm for own in alone.classes]
@@ -91,7 +110,9 @@ def test_the_table_survives_saving_and_sections_that_leave_out_classes(tmp_path)
     others = evaluation.with_sections(["multiclass"])
     assert not others.has_class_calibration
     for same in (Evaluation.load(tmp_path / "e"), others):
-        pd.testing.assert_frame_equal(same.class_calibration().to_frame(), evaluation.class_calibration().to_frame())
+        pd.testing.assert_frame_equal(
+            same.class_calibration().to_frame(), evaluation.class_calibration().to_frame()
+        )
 
 
 def test_curves_of_rows_that_belong_together_draw_no_labels():
@@ -120,7 +141,10 @@ def test_curves_of_rows_that_belong_together_draw_no_labels():
 def test_three_to_thirty_classes_with_probabilities_are_needed(made):
     evaluation = made()
     assert not evaluation.has_class_calibration
-    with pytest.raises(ValueError, match="calibration of classes needs probabilities of 3 to 30 classes, got Evalua"):
+    with pytest.raises(
+        ValueError,
+        match="calibration of classes needs probabilities of 3 to 30 classes, got Evalua",
+    ):
         evaluation.class_calibration()
     with pytest.raises(ValueError, match="needs probabilities of 3 to 30 classes"):
         evaluation.calibration_of(0)
@@ -140,24 +164,42 @@ NAN = math.nan
 @pytest.mark.parametrize(
     ("rows", "level", "sentence"),
     [
-        ([row("a", 0.2), row("b", 0.6), row("c", 0.6)], 0.95,
-         "0 of 3 classes show signs of miscalibration (least p by Holm 0.200)."),
-        ([row("a", 0.012), row("b", 0.6), row("c", 0.6)], 0.95,
-         "1 of 3 classes shows signs of miscalibration: “a” (p = 0.012), p by Holm."),
-        ([row("a", 0.05), row("b", 0.0004), row("c", 0.6)], 0.95,
-         "2 of 3 classes show signs of miscalibration: “b” (p < 0.001) and “a” (p = 0.050), p by Holm."),
-        ([row(k, 0.006, error=k / 10) for k in range(5)], 0.95,
-         "5 of 5 classes show signs of miscalibration: “4” (p = 0.006), “3” (p = 0.006), “2” (p = 0.006) and 2 more, p "
-         "by Holm."),
-        ([row("a", 0.2, support=19), row("b", NAN), row("c", 0.6)], 0.95,
-         "0 of 2 tested classes (of 3) show signs of miscalibration (least p by Holm 0.200); 1 class has fewer than 20 "
-         "samples, of which the test sees gross faults only."),
+        (
+            [row("a", 0.2), row("b", 0.6), row("c", 0.6)],
+            0.95,
+            "0 of 3 classes show signs of miscalibration (least p by Holm 0.200).",
+        ),
+        (
+            [row("a", 0.012), row("b", 0.6), row("c", 0.6)],
+            0.95,
+            "1 of 3 classes shows signs of miscalibration: “a” (p = 0.012), p by Holm.",
+        ),
+        (
+            [row("a", 0.05), row("b", 0.0004), row("c", 0.6)],
+            0.95,
+            "2 of 3 classes show signs of miscalibration: “b” (p < 0.001) and “a” (p = 0.050), p by Holm.",
+        ),
+        (
+            [row(k, 0.006, error=k / 10) for k in range(5)],
+            0.95,
+            "5 of 5 classes show signs of miscalibration: “4” (p = 0.006), “3” (p = 0.006), “2” (p = 0.006) and 2 more, p "
+            "by Holm.",
+        ),
+        (
+            [row("a", 0.2, support=19), row("b", NAN), row("c", 0.6)],
+            0.95,
+            "0 of 2 tested classes (of 3) show signs of miscalibration (least p by Holm 0.200); 1 class has fewer than 20 "
+            "samples, of which the test sees gross faults only.",
+        ),
         ([row(k, NAN) for k in range(3)], 0.95, "None of 3 classes has a test of calibration."),
-        ([row(k, 0.011) for k in range(11)], 0.99,
-         "No p-value by Holm can be as small as 0.01: with 11 tests it is at least 0.011."),
+        (
+            [row(k, 0.011) for k in range(11)],
+            0.99,
+            "No p-value by Holm can be as small as 0.01: with 11 tests it is at least 0.011.",
+        ),
     ],
     ids=["none", "one", "two", "many", "rare", "untested", "draws"],
-)  # fmt: skip
+)
 def test_the_sentence_counts_first_and_names_at_most_three(rows, level, sentence):
     assert ClassCalibration(tuple(rows), 0.0, level).sentence() == sentence
 
@@ -198,10 +240,19 @@ def test_a_panel_says_what_the_table_says():
     figure = reliability_classes_figure(evaluation)
     judged = evaluation.class_calibration()
     hits = round(evaluation.metrics["multiclass/accuracy"] * 400)
-    wanted = [(hits, evaluation.metrics["confidence/error"], evaluation.metrics["confidence/pvalue"], 0.001)]
-    wanted += [(own.support, own.error, own.pvalue_holm, 0.004) for own in judged.classes]  # 0.004: the least of four
+    wanted = [
+        (
+            hits,
+            evaluation.metrics["confidence/error"],
+            evaluation.metrics["confidence/pvalue"],
+            0.001,
+        )
+    ]
+    # 0.004: the least of four
+    wanted += [(own.support, own.error, own.pvalue_holm, 0.004) for own in judged.classes]
     assert notes(figure) == [
-        f"n={n:.0f}, error {error:.3f}, p {'≤ ' if p == least else ''}{p:.3f}" for n, error, p, least in wanted
+        f"n={n:.0f}, error {error:.3f}, p {'≤ ' if p == least else ''}{p:.3f}"
+        for n, error, p, least in wanted
     ]
     marked = [text.get_color() == "#D55E00" for ax in figure.axes for text in ax.texts]
     assert marked == [p <= 0.05 for *_, p, _ in wanted]
@@ -211,7 +262,8 @@ def test_a_panel_says_what_the_table_says():
     assert line.get_xdata() == pytest.approx(curve.scores)
     assert line.get_ydata() == pytest.approx(curve.recalibrated)
     assert reliability_classes_figure(evaluation.with_sections(["multiclass"])) is None
-    assert len(titles(reliability_classes_figure(evaluation.with_sections(["class"])))) == 4  # without the confidence
+    # without the confidence
+    assert len(titles(reliability_classes_figure(evaluation.with_sections(["class"])))) == 4
 
 
 def test_small_scores_have_axes_of_their_own_and_one_score_is_a_point():
@@ -220,7 +272,10 @@ def test_small_scores_have_axes_of_their_own_and_one_score_is_a_point():
     small = rng.beta(0.3, 60, 20000)[:, None] * 0.2
     p = np.column_stack((small, p * (1 - small)))
     y = np.minimum((rng.random((20000, 1)) > np.cumsum(p, axis=1)).sum(axis=1), 3)
-    axes = {ax.get_title(loc="left"): ax for ax in reliability_classes_figure(evaluate(y, y_prob=p)).axes}
+    axes = {
+        ax.get_title(loc="left"): ax
+        for ax in reliability_classes_figure(evaluate(y, y_prob=p)).axes
+    }
     assert axes["0"].get_xlim() == axes["0"].get_ylim() == (0, 0.05)
     assert {axes[name].get_xlim() for name in ("predicted class", "1", "2", "3")} == {(0, 1)}
     constant = evaluate(np.arange(300) % 3, y_prob=np.tile([0.2, 0.3, 0.5], (300, 1)))
@@ -260,11 +315,17 @@ def test_the_report_has_the_numbers_of_each_class_and_a_sentence(tmp_path):
         assert f'data-sort="{own.average_precision}"' in page
     assert AREA in page
     assert page.count("multiclass/roc_auc_ovr_macro</code>") == 2  # in the key metrics and in all
-    two = of(grouping=Grouping({"low": [0, 1], "high": [2, 3]}, positive="high")).report(tmp_path / "two.html")
+    two = of(grouping=Grouping({"low": [0, 1], "high": [2, 3]}, positive="high")).report(
+        tmp_path / "two.html"
+    )
     grouped = two.read_text(encoding="utf-8")
     assert AREA not in grouped
     assert grouped.count("multiclass/roc_auc_ovr_macro</code>") == 1
-    labels = evaluate([0, 1, 2, 0], [0, 1, 1, 0]).report(tmp_path / "labels.html").read_text(encoding="utf-8")
+    labels = (
+        evaluate([0, 1, 2, 0], [0, 1, 1, 0])
+        .report(tmp_path / "labels.html")
+        .read_text(encoding="utf-8")
+    )
     assert "p (Holm)" not in labels
     assert AREA not in labels
 

@@ -50,7 +50,9 @@ def test_vector_22():
     assert averages(evaluation) == near([0.9410052910, 0.9433862434, 0.9409722222])
     by_rows = [errors[f"multiclass/{name}"] for name in AVERAGES]
     assert by_rows == near([0.0457178434, 0.0470667656, 0.0501572886])
-    assert [standard_error(evaluation.influence(f"multiclass/{name}")) for name in AVERAGES] == near(by_rows)
+    assert [
+        standard_error(evaluation.influence(f"multiclass/{name}")) for name in AVERAGES
+    ] == near(by_rows)
     bound = replace(evaluation, rows=None).standard_errors
     assert bound["multiclass/roc_auc_ovr_macro"] == near(0.0738206343)  # from the counts
     for name, exact in zip(AVERAGES, by_rows, strict=True):
@@ -99,10 +101,16 @@ def test_areas_are_scikit_learns(n: int, classes: int) -> None:
     exact = n <= FEW_ROWS
     close = 1e-12 if exact else 2e-3
     for k in range(classes):
-        assert evaluation.metrics[f"class/{k}/roc_auc"] == pytest.approx(roc_auc_score(y == k, p[:, k]), abs=close)
+        assert evaluation.metrics[f"class/{k}/roc_auc"] == pytest.approx(
+            roc_auc_score(y == k, p[:, k]), abs=close
+        )
         expected = average_precision_score(y == k, p[:, k])
-        assert evaluation.metrics[f"class/{k}/average_precision"] == pytest.approx(expected, abs=close * 10)
-    expected = [roc_auc_score(y, p, multi_class="ovr", average=how) for how in ("macro", "weighted")]
+        assert evaluation.metrics[f"class/{k}/average_precision"] == pytest.approx(
+            expected, abs=close * 10
+        )
+    expected = [
+        roc_auc_score(y, p, multi_class="ovr", average=how) for how in ("macro", "weighted")
+    ]
     assert averages_of_rest(evaluation) == pytest.approx(expected, abs=close)
     if classes <= 12:
         one = roc_auc_score(y, p, multi_class="ovo", average="macro")
@@ -127,18 +135,27 @@ def test_parts_merge_to_the_whole(seed: int) -> None:
 
     def judge(rows: slice) -> Evaluation:
         return evaluate(
-            y[rows], y_prob=p[rows], labels=range(4), grouping=grouping, costs=costs,
+            y[rows],
+            y_prob=p[rows],
+            labels=range(4),
+            grouping=grouping,
+            costs=costs,
             sample_weight=None if weights is None else weights[rows],
-        )  # fmt: skip
+        )
 
-    whole, merged = judge(slice(60)).statistics, (judge(slice(25)) + judge(slice(25, 60))).statistics
+    whole, merged = (
+        judge(slice(60)).statistics,
+        (judge(slice(25)) + judge(slice(25, 60))).statistics,
+    )
     for one, other in ((whole, merged), (whole.squares, merged.squares)):
         if one is None:
             assert other is None
             continue
         assert other is not None
         for name in ("hits", "class_scores"):
-            for ours, theirs in zip(getattr(one, name).tables, getattr(other, name).tables, strict=True):
+            for ours, theirs in zip(
+                getattr(one, name).tables, getattr(other, name).tables, strict=True
+            ):
                 assert ours.values.tolist() == theirs.values.tolist()
                 assert ours.counts == pytest.approx(theirs.counts, rel=1e-12)
         assert isinstance(one.decisions, DecisionCounts)
@@ -151,7 +168,9 @@ def test_parts_merge_to_the_whole(seed: int) -> None:
 def test_influences_by_row_give_the_errors_of_the_counts(kind: str) -> None:
     rng = np.random.default_rng(4)
     y, _, p = random_problem(3, 500, 4)
-    weights = {"none": None, "whole": rng.integers(1, 4, 500), "fractions": rng.random(500) + 0.1}[kind]
+    weights = {"none": None, "whole": rng.integers(1, 4, 500), "fractions": rng.random(500) + 0.1}[
+        kind
+    ]
     evaluation = evaluate(y, y_prob=p, labels=range(4), sample_weight=weights)
     for k in range(4):
         for name in ("roc_auc", "average_precision"):
@@ -170,19 +189,27 @@ def test_repeated_rows_are_whole_weights():
         if name.startswith(("class/", "confidence/", "multiclass/roc")):
             assert weighted.metrics[name] == pytest.approx(value, rel=1e-9, abs=1e-12), name
             error = repeated.standard_errors.get(name, math.nan)
-            assert weighted.standard_errors.get(name, math.nan) == pytest.approx(error, rel=1e-9, nan_ok=True), name
+            assert weighted.standard_errors.get(name, math.nan) == pytest.approx(
+                error, rel=1e-9, nan_ok=True
+            ), name
 
 
 def test_confidence_is_the_calibration_of_the_hits():
     y, _, p = random_problem(2, 800, 5)
     evaluation = evaluate(y, y_prob=p, labels=range(5))
     best = p.argmax(axis=1)
-    binary = evaluate((best == y).astype(int), (p.max(axis=1) > 0.5).astype(int), y_prob=p.max(axis=1))
+    binary = evaluate(
+        (best == y).astype(int), (p.max(axis=1) > 0.5).astype(int), y_prob=p.max(axis=1)
+    )
     for name in ("error", "miscalibration"):
         found = evaluation.metrics[f"confidence/{name}"]
         assert found == pytest.approx(binary.metrics[f"calibration/{name}"], rel=1e-9, abs=1e-12)
-    assert evaluation.intervals["confidence/error"] == pytest.approx(binary.intervals["calibration/error"])
-    assert evaluation.metrics["confidence/pvalue"] == pytest.approx(binary.metrics["calibration/pvalue"], abs=0.03)
+    assert evaluation.intervals["confidence/error"] == pytest.approx(
+        binary.intervals["calibration/error"]
+    )
+    assert evaluation.metrics["confidence/pvalue"] == pytest.approx(
+        binary.metrics["calibration/pvalue"], abs=0.03
+    )
 
 
 def test_mismatches_lower_the_hits_and_the_hit_probability():
@@ -256,9 +283,15 @@ def test_with_clusters_averages_have_errors_by_rows():
     y, _, p = random_problem(6, 400, 4)
     groups = rng.integers(0, 80, 400)
     evaluation = evaluate(y, y_prob=p, labels=range(4), groups=groups)
-    for name in (*(f"multiclass/{one}" for one in AVERAGES), "class/2/roc_auc", "class/2/average_precision"):
+    for name in (
+        *(f"multiclass/{one}" for one in AVERAGES),
+        "class/2/roc_auc",
+        "class/2/average_precision",
+    ):
         psi = evaluation.influence(name)
-        assert evaluation.standard_errors[name] == pytest.approx(standard_error(psi, None, groups), rel=1e-9)
+        assert evaluation.standard_errors[name] == pytest.approx(
+            standard_error(psi, None, groups), rel=1e-9
+        )
     assert "class/2/calibration_error" not in evaluation.intervals
 
 
@@ -276,8 +309,13 @@ def test_two_classes_and_many_have_no_tables():
 
 def test_files_hold_them(tmp_path):
     y, _, p = random_problem(11, 3000, 5)
-    evaluation = evaluate(y, y_prob=p, labels=range(5), grouping=Grouping({"a": [0, 1], "b": [2, 3, 4]}),
-                          costs={(0, 1): 3.0})  # fmt: skip
+    evaluation = evaluate(
+        y,
+        y_prob=p,
+        labels=range(5),
+        grouping=Grouping({"a": [0, 1], "b": [2, 3, 4]}),
+        costs={(0, 1): 3.0},
+    )
     evaluation.save(tmp_path)
     found = Evaluation.load(tmp_path, rows=False)
     assert found == evaluation
@@ -295,8 +333,12 @@ def test_errors_of_averages_are_the_jackknifes(weighted: str | None) -> None:
     n = 240
     rng = np.random.default_rng(8)
     y, _, p = random_problem(8, n, 4)
-    w = {None: np.ones(n), "whole": rng.integers(1, 4, n), "fractional": rng.random(n) + 0.2}[weighted]
-    evaluation = evaluate(y, y_prob=p, labels=range(4), sample_weight=None if weighted is None else w)
+    w = {None: np.ones(n), "whole": rng.integers(1, 4, n), "fractional": rng.random(n) + 0.2}[
+        weighted
+    ]
+    evaluation = evaluate(
+        y, y_prob=p, labels=range(4), sample_weight=None if weighted is None else w
+    )
 
     wins = [np.sign(p[:, None, k] - p[None, :, k]) / 2 + 0.5 for k in range(4)]
 
@@ -309,7 +351,9 @@ def test_errors_of_averages_are_the_jackknifes(weighted: str | None) -> None:
 
     def averages_at(weights: Any, area: Callable[[Any, int, Any], float] = area) -> Any:
         areas = [area(np.ones(n, bool), k, weights) for k in range(4)]
-        pairs = [area((y == k) | (y == j), k, weights) for k, j in itertools.permutations(range(4), 2)]
+        pairs = [
+            area((y == k) | (y == j), k, weights) for k, j in itertools.permutations(range(4), 2)
+        ]
         shares = np.bincount(y, weights, 4) / weights.sum()
         return np.array([np.mean(areas), shares @ areas, np.mean(pairs)])
 
@@ -318,11 +362,16 @@ def test_errors_of_averages_are_the_jackknifes(weighted: str | None) -> None:
         moved = np.arange(n) == row
         slopes[row] = (averages_at(w + step * moved) - averages_at(w - step * moved)) / (2 * step)
         if row % 40 == 0:
-            assert averages_at(w + step * moved) == pytest.approx(averages_at(w + step * moved, peers), rel=1e-12)
+            assert averages_at(w + step * moved) == pytest.approx(
+                averages_at(w + step * moved, peers), rel=1e-12
+            )
     expected = np.sqrt((w if weighted == "whole" else w**2) @ slopes**2)
     found = [evaluation.standard_errors[f"multiclass/{name}"] for name in AVERAGES]
-    assert found == pytest.approx(expected, rel=0.02)  # ours spends a degree of freedom on each side
-    bound = [replace(evaluation, rows=None).standard_errors[f"multiclass/{name}"] for name in AVERAGES]
+    # ours spends a degree of freedom on each side
+    assert found == pytest.approx(expected, rel=0.02)
+    bound = [
+        replace(evaluation, rows=None).standard_errors[f"multiclass/{name}"] for name in AVERAGES
+    ]
     assert (np.array(bound) > 1.2 * expected).all()
 
 
@@ -334,8 +383,11 @@ def test_errors_of_averages_by_rows_outlive_the_rows_but_not_a_merge() -> None:
     loaded = loads(evaluation.to_json())
     assert loaded.rows is None
     assert [loaded.standard_errors[name] for name in names] == pytest.approx(errors, rel=1e-12)
-    assert [loaded.intervals[name] for name in names] == [pytest.approx(evaluation.intervals[name]) for name in names]
-    regrouped = loaded.regroup(Grouping({"a": [0, 1], "b": [2, 3]}))  # areas of classes know no groups
+    assert [loaded.intervals[name] for name in names] == [
+        pytest.approx(evaluation.intervals[name]) for name in names
+    ]
+    # areas of classes know no groups
+    regrouped = loaded.regroup(Grouping({"a": [0, 1], "b": [2, 3]}))
     assert [regrouped.standard_errors[name] for name in names] == pytest.approx(errors, rel=1e-12)
     merged = evaluation + evaluation
     again = evaluate(np.r_[y, y], y_prob=np.r_[p, p], labels=range(4))
@@ -354,8 +406,14 @@ def test_errors_of_averages_of_many_rows_come_from_drawn_ones() -> None:
 
 
 @pytest.mark.parametrize("names", [[1, 2, 3], [30, 10, 20], ["c", "a", "b"]])
-def test_errors_of_averaged_areas_do_not_depend_on_the_names_of_the_classes(names: list[object]) -> None:
+def test_errors_of_averaged_areas_do_not_depend_on_the_names_of_the_classes(
+    names: list[object],
+) -> None:
     y, _, p = random_problem(5, 90, len(names))
     plain, named = evaluate(y, y_prob=p), evaluate([names[k] for k in y], y_prob=p, labels=names)
     for name in AVERAGES:
-        assert named.standard_errors[f"multiclass/{name}"] == plain.standard_errors[f"multiclass/{name}"] > 0
+        assert (
+            named.standard_errors[f"multiclass/{name}"]
+            == plain.standard_errors[f"multiclass/{name}"]
+            > 0
+        )

@@ -58,7 +58,9 @@ def test_it_counts_as_0(value: float) -> None:
 
 @pytest.mark.parametrize("weights", [None, "sampling", "repeats"])
 @pytest.mark.parametrize("groups", [None, LABELS // 2 + np.arange(ROWS) // 10])
-def test_nothing_that_contains_it_has_an_error(weights: str | None, groups: np.ndarray | None) -> None:
+def test_nothing_that_contains_it_has_an_error(
+    weights: str | None, groups: np.ndarray | None
+) -> None:
     sample_weight = None
     if weights == "sampling":
         sample_weight = np.random.default_rng(3).random(ROWS) + 0.5
@@ -86,7 +88,9 @@ def test_the_minimum_has_no_interval_even_if_another_class_is_the_least() -> Non
 def test_the_mean_is_continuous_in_the_score() -> None:
     scores = never_finds_class_2()
     scores[:, 2] += 1e-9 * np.random.default_rng(5).normal(size=ROWS)
-    nearly = evaluate(LABELS, y_prob=scores / scores.sum(axis=1, keepdims=True)).metrics["spcc/ovr_fisher"]
+    nearly = evaluate(LABELS, y_prob=scores / scores.sum(axis=1, keepdims=True)).metrics[
+        "spcc/ovr_fisher"
+    ]
     assert bad_run().metrics["spcc/ovr_fisher"] == pytest.approx(nearly, abs=0.02)
 
 
@@ -99,7 +103,9 @@ def one_vs_one_by_hand(scores: np.ndarray) -> list[float]:
             score = scores[pair, own]
             if own != other:
                 constant = np.ptp(score) == 0
-                entries.append(0.0 if constant else float(np.corrcoef(LABELS[pair] == own, score)[0, 1]))
+                entries.append(
+                    0.0 if constant else float(np.corrcoef(LABELS[pair] == own, score)[0, 1])
+                )
     return entries
 
 
@@ -119,7 +125,9 @@ def test_the_one_vs_one_mean_counts_it_as_0_twice() -> None:
 def test_a_score_that_nearly_never_varies_has_the_same_one_vs_one_mean() -> None:
     scores = never_finds_class_2()
     scores[:, 2] += 1e-9 * np.random.default_rng(5).normal(size=ROWS)
-    nearly = evaluate(LABELS, y_prob=scores / scores.sum(axis=1, keepdims=True)).metrics["spcc/ovo_fisher"]
+    nearly = evaluate(LABELS, y_prob=scores / scores.sum(axis=1, keepdims=True)).metrics[
+        "spcc/ovo_fisher"
+    ]
     assert bad_run().metrics["spcc/ovo_fisher"] == pytest.approx(nearly, abs=0.005)
 
 
@@ -134,9 +142,13 @@ def test_a_model_that_finds_all_classes_wins() -> None:
         assert "never varies" in last.unpaired
         assert "Their errors count as independent" not in comparison.summary()
         assert "no difference between them could be tested" in comparison.summary()
-        difference = paired_differences(runs["good"], runs["never finds class 2"], metrics=[name])[name]
+        difference = paired_differences(runs["good"], runs["never finds class 2"], metrics=[name])[
+            name
+        ]
         assert difference.difference > 0
-        assert np.isnan([difference.low, difference.high, difference.pvalue, difference.standard_error]).all()
+        assert np.isnan(
+            [difference.low, difference.high, difference.pvalue, difference.standard_error]
+        ).all()
         assert "never varies" in difference.reason
 
 
@@ -148,7 +160,10 @@ def test_of_two_classes() -> None:
     assert "spcc/binary" not in evaluation.intervals
     assert "spcc/binary" not in evaluation.standard_errors
     assert math.isnan(evaluation.metrics["binary/matthews_corrcoef"])
-    assert "the score of the positive group never varies: spcc/binary is 0 and has no interval" in evaluation.warnings
+    assert (
+        "the score of the positive group never varies: spcc/binary is 0 and has no interval"
+        in evaluation.warnings
+    )
     other = evaluate(positive, y_prob=np.random.default_rng(0).random(ROWS))
     comparison = compare({"constant": evaluation, "noise": other}, rank_by="spcc/binary")
     assert all(math.isnan(run.difference_low) for run in comparison.ranking.runs)
@@ -163,7 +178,9 @@ def test_without_rows_of_a_class_it_stays_undefined() -> None:
     assert evaluation.metrics["spcc/ovr_fisher"] == pytest.approx(
         evaluate(LABELS, y_prob=good()).metrics["spcc/ovr_fisher"]
     )
-    assert math.isnan(evaluate([1] * 50, y_prob=np.full(50, 0.3), labels=[0, 1]).metrics["spcc/binary"])
+    assert math.isnan(
+        evaluate([1] * 50, y_prob=np.full(50, 0.3), labels=[0, 1]).metrics["spcc/binary"]
+    )
 
 
 def test_a_pair_whose_score_never_varies_is_named() -> None:
@@ -176,5 +193,8 @@ def test_a_pair_whose_score_never_varies_is_named() -> None:
     assert evaluation.spcc_matrix is not None
     assert evaluation.spcc_matrix[0, 1] == evaluation.spcc_matrix[1, 0] == 0
     assert "spcc/ovo_min" not in evaluation.intervals
-    assert any("2 one-vs-one scores never vary (the score of “0” over" in text for text in evaluation.warnings)
+    assert any(
+        "2 one-vs-one scores never vary (the score of “0” over" in text
+        for text in evaluation.warnings
+    )
     assert "spcc/ovr_min" in evaluation.intervals

@@ -53,11 +53,18 @@ def test_the_vector_of_a_cost_matrix(tv1):
     np.testing.assert_allclose(own.constants, [3.6, 1.0, 0.9333333333, 1.3333333333], atol=5e-11)
     assert own.ideal == pytest.approx(-0.1666666667, abs=5e-11)
     frame = tv1.costs_by_class()
-    np.testing.assert_allclose(frame["cost"], [-0.3, 0.4444444444, 0.3571428571, 1.2222222222], atol=5e-11)
+    np.testing.assert_allclose(
+        frame["cost"], [-0.3, 0.4444444444, 0.3571428571, 1.2222222222], atol=5e-11
+    )
     assert frame["part"].sum() == pytest.approx(tv1.metrics["cost/mean"])
     moved = tv1.cost_at([0.4, 0.3, 0.2, 0.1])
-    assert moved[:2] == (pytest.approx(0.2069841270, abs=5e-11), pytest.approx(0.1668174092, abs=5e-11))
-    assert moved[2:] == pytest.approx([moved[0] - 1.959964 * moved[1], moved[0] + 1.959964 * moved[1]], rel=1e-6)
+    assert moved[:2] == (
+        pytest.approx(0.2069841270, abs=5e-11),
+        pytest.approx(0.1668174092, abs=5e-11),
+    )
+    assert moved[2:] == pytest.approx(
+        [moved[0] - 1.959964 * moved[1], moved[0] + 1.959964 * moved[1]], rel=1e-6
+    )
     assert tv1.cost_at({0: 0.4, 1: 0.3, 2: 0.2, 3: 0.1}) == moved
     own_shares = TV1.sum(axis=1) / TV1.sum()
     assert tv1.cost_at(own_shares).value == pytest.approx(tv1.metrics["cost/mean"])
@@ -84,8 +91,9 @@ def test_the_vector_of_decisions_from_probabilities():
     assert metrics["cost/bayes"] == pytest.approx(0.6666666667, abs=5e-11)
     assert metrics["cost/expected"] == pytest.approx(0.9944444444, abs=5e-11)
     assert (metrics["cost/gap"], errors["cost/gap"]) == (
-        pytest.approx(-0.3277777778, abs=5e-11), pytest.approx(0.2823087259, abs=5e-11)
-    )  # fmt: skip
+        pytest.approx(-0.3277777778, abs=5e-11),
+        pytest.approx(0.2823087259, abs=5e-11),
+    )
     assert metrics["cost/mean"] == pytest.approx(0.5555555556, abs=5e-11)
     difference = found.influence("cost/bayes") - found.influence("cost/mean")
     assert standard_error(difference) == pytest.approx(0.2916299213, abs=5e-11)
@@ -119,7 +127,9 @@ def test_decisions_need_the_probabilities(tmp_path):
 @pytest.mark.parametrize("engine", ["parquet", "duckdb", "polars", "pandas", "accumulator"])
 def test_decisions_are_counted_wherever_the_rows_are(engine, tmp_path):
     y, _, p = random_problem(4, n=3000, k=4)
-    costs = Costs.from_matrix(np.random.default_rng(1).integers(1, 9, (4, 4)) * (1 - np.eye(4)), range(4))
+    costs = Costs.from_matrix(
+        np.random.default_rng(1).integers(1, 9, (4, 4)) * (1 - np.eye(4)), range(4)
+    )
     whole = evaluate(y, y_prob=p, costs=costs)
     frame = pd.DataFrame({"y": y, **{f"p_{k}": p[:, k] for k in range(4)}})
     if engine == "accumulator":
@@ -136,10 +146,14 @@ def test_decisions_are_counted_wherever_the_rows_are(engine, tmp_path):
             table = pytest.importorskip("polars").from_pandas(frame)
         elif engine == "duckdb":
             table = pytest.importorskip("duckdb").from_df(frame)
-        found = cmtrack.evaluate_table(table, y_true="y", y_prob="p_*", labels=range(4), costs=costs)
+        found = cmtrack.evaluate_table(
+            table, y_true="y", y_prob="p_*", labels=range(4), costs=costs
+        )
     for name in ("cost/mean", "cost/bayes", "cost/expected", "cost/gap"):
         assert found.metrics[name] == pytest.approx(whole.metrics[name], rel=1e-12), name
-        assert found.standard_errors[name] == pytest.approx(whole.standard_errors[name], rel=1e-10), name
+        assert found.standard_errors[name] == pytest.approx(
+            whole.standard_errors[name], rel=1e-10
+        ), name
         assert found.intervals[name] == pytest.approx(whole.intervals[name], rel=1e-9), name
 
 
@@ -153,7 +167,9 @@ def test_the_vector_of_costs_of_groups_with_mismatches():
     found = priced(TV4, TV4_COSTS, grouping=TV4_GROUPS)
     assert found.metrics["cost/mean"] == pytest.approx(0.65, abs=5e-11)
     assert found.standard_errors["cost/mean"] == pytest.approx(0.2152033922, abs=5e-11)
-    np.testing.assert_allclose(found.intervals["cost/mean"], [0.3255207825, 1.1797484641], atol=5e-11)
+    np.testing.assert_allclose(
+        found.intervals["cost/mean"], [0.3255207825, 1.1797484641], atol=5e-11
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,9 +213,13 @@ def test_the_report_says_what_decisions_cost_and_by_which_costs(tmp_path, tv1):
     assert "which is not clearly different" in said
     assert "“3” as “0” 10" in said
     (sentence,) = costs_in_words(priced(np.diag([10, 10, 10]), {}))
-    assert sentence.endswith("would cost 0.667: 100.0 % [90.3, 100.0] of the avoidable cost is saved.")
+    assert sentence.endswith(
+        "would cost 0.667: 100.0 % [90.3, 100.0] of the avoidable cost is saved."
+    )
     (sentence,) = costs_in_words(priced(np.fliplr(np.diag([10, 1, 10])), {}))
-    assert sentence.endswith("the best constant answer, would cost 0.524, which is less (p = 0.013).")
+    assert sentence.endswith(
+        "the best constant answer, would cost 0.524, which is less (p = 0.013)."
+    )
     (sentence,) = costs_in_words(priced(np.array([[5, 1], [0, 0]]), {}))
     assert sentence.endswith("would cost 0.000, and nothing costs less.")
     assert costs_in_words(evaluate(*rows_of(TV1))) == []
@@ -217,7 +237,8 @@ def test_costs_of_groups_are_costs_of_classes():
     relaxed = Grouping({"neg": [2, 3], "pos": [0, 1]}, name="two")
     assert TV4_COSTS.matrix([0, 1, 2, 3], relaxed)[:2, :2].tolist() == [[0, 0], [0, 0]]
     unsaid = Costs({("pos", "neg"): 5}, default=3)
-    assert unsaid.matrix([0, 1, 2, 3], TV4_GROUPS)[0].tolist() == [0, 3, 5, 5]  # no mismatch is free by oversight
+    # no mismatch is free by oversight
+    assert unsaid.matrix([0, 1, 2, 3], TV4_GROUPS)[0].tolist() == [0, 3, 5, 5]
 
 
 @settings(max_examples=30, deadline=None)
@@ -228,9 +249,16 @@ def test_costs_of_groups_are_costs_of_classes():
 )
 def test_a_constant_added_to_a_row_of_costs_leaves_what_is_saved(cells, costs, added):
     counts, matrix = np.array(cells).reshape(3, 3), np.array(costs, dtype=float).reshape(3, 3)
-    one, other = (priced(counts, Costs.from_matrix(own, range(3))) for own in (matrix, matrix + np.c_[added]))
-    for first, second in ((one.metrics, other.metrics), (one.standard_errors, other.standard_errors)):
-        assert first.get("cost/saved", -1.0) == pytest.approx(second.get("cost/saved", -1.0), abs=1e-9, nan_ok=True)
+    one, other = (
+        priced(counts, Costs.from_matrix(own, range(3))) for own in (matrix, matrix + np.c_[added])
+    )
+    for first, second in (
+        (one.metrics, other.metrics),
+        (one.standard_errors, other.standard_errors),
+    ):
+        assert first.get("cost/saved", -1.0) == pytest.approx(
+            second.get("cost/saved", -1.0), abs=1e-9, nan_ok=True
+        )
     if not math.isnan(one.metrics["cost/saved"]):
         assert one.metrics["cost/saved"] <= 1
     low, high = one.intervals["cost/mean"]
@@ -259,9 +287,13 @@ def test_fractional_weights_count_as_many_rows_as_kish_says():
     each = matrix[y, p]
     mean = float(w @ each / w.sum())
     assert found.metrics["cost/mean"] == pytest.approx(mean)
-    assert found.standard_errors["cost/mean"] == pytest.approx(math.sqrt(w**2 @ (each - mean) ** 2) / w.sum())
+    assert found.standard_errors["cost/mean"] == pytest.approx(
+        math.sqrt(w**2 @ (each - mean) ** 2) / w.sum()
+    )
     counts = np.array([w[each == value].sum() for value in (0, 1, 9)]) * (w.sum() / (w @ w))
-    np.testing.assert_allclose(found.intervals["cost/mean"], profile_of_mean(np.array([0.0, 1, 9]), counts))
+    np.testing.assert_allclose(
+        found.intervals["cost/mean"], profile_of_mean(np.array([0.0, 1, 9]), counts)
+    )
 
 
 def test_clusters_have_walds_interval_from_their_sums():
@@ -298,7 +330,10 @@ def test_a_perfect_answer_has_an_interval_and_no_avoidable_cost_has_a_reason():
     perfect = priced(np.diag([10, 10, 10]), Costs({(0, 2): 5}))
     assert perfect.metrics["cost/mean"] == 0
     assert perfect.metrics["cost/saved"] == 1
-    assert perfect.intervals["cost/mean"] == (0, pytest.approx(5 * (1 - math.exp(-3.841458820694124 / 60))))
+    assert perfect.intervals["cost/mean"] == (
+        0,
+        pytest.approx(5 * (1 - math.exp(-3.841458820694124 / 60))),
+    )
     low, high = perfect.intervals["cost/saved"]
     assert low < 1 == high
     alone = priced(np.array([[5, 1], [0, 0]]), {})
@@ -337,7 +372,9 @@ def test_clusters_without_rows_are_said_not_to_reach_the_costs(tmp_path):
 def test_evaluations_add_up_with_equal_costs_only(tv1):
     both = tv1 + tv1
     assert both.metrics["cost/mean"] == pytest.approx(tv1.metrics["cost/mean"])
-    assert both.standard_errors["cost/mean"] == pytest.approx(tv1.standard_errors["cost/mean"] / math.sqrt(2))
+    assert both.standard_errors["cost/mean"] == pytest.approx(
+        tv1.standard_errors["cost/mean"] / math.sqrt(2)
+    )
     with pytest.raises(ValueError, match="same costs to be merged"):
         tv1 + tv1.price({})
 
@@ -372,7 +409,9 @@ def test_runs_are_ranked_by_their_cost_and_those_priced_differently_stand_apart(
     apart = compare(runs | {"other": evaluate(y, good, costs={(0, 2): 8})}, rank_by="cost/mean")
     assert len(apart.rankings) == 2
     assert "with different costs" in " ".join(apart.notes)
-    together = compare(runs | {"other": evaluate(y, good, costs={(0, 2): 8})}, rank_by="multiclass/accuracy")
+    together = compare(
+        runs | {"other": evaluate(y, good, costs={(0, 2): 8})}, rank_by="multiclass/accuracy"
+    )
     assert len(together.rankings) == 1
 
 
@@ -383,7 +422,10 @@ def test_a_comparison_prices_its_runs(tmp_path):
     costs = Costs({(0, 2): 9}, name="2026")
     compared = compare(runs, rank_by="cost/mean", costs=costs, require="cost/saved > -9")
     assert [run.name for run in compared.rankings[0].runs] == ["good", "bad"]
-    assert compared.best.evaluation.metrics["cost/mean"] == evaluate(y, good, costs=costs).metrics["cost/mean"]
+    assert (
+        compared.best.evaluation.metrics["cost/mean"]
+        == evaluate(y, good, costs=costs).metrics["cost/mean"]
+    )
     said = compared.report(tmp_path / "review.html").read_text()
     assert "The costs: “2026”: “0” as “2” 9; other wrong pairs 1." in said
     assert "costs=Costs.from_dict({" in said.replace("&#39;", "'").replace("&#x27;", "'")
@@ -393,7 +435,10 @@ def test_a_comparison_prices_its_runs(tmp_path):
 
 
 def test_differences_of_costs_need_equal_costs():
-    one, other = evaluate(*rows_of(TV1), costs={(0, 2): 9}), evaluate(*rows_of(TV1), costs={(0, 2): 8})
+    one, other = (
+        evaluate(*rows_of(TV1), costs={(0, 2): 9}),
+        evaluate(*rows_of(TV1), costs={(0, 2): 8}),
+    )
     assert not any(row.metric.startswith("cost/") for row in paired_differences(one, other).rows)
     with pytest.raises(ValueError, match="need evaluations of the same costs"):
         paired_differences(one, other, metrics=["cost/mean"])
@@ -408,7 +453,10 @@ def test_a_run_holds_which_costs_it_was_priced_by(tmp_path):
     package = build_into(one, tmp_path / "one", figures=False)
     assert package.tags["cmtrack.costs"] == dict(one.design)["costs"]
     assert package.metrics["cost/mean"] == one.metrics["cost/mean"]
-    assert "cmtrack.costs" not in build_into(evaluate(*rows_of(TV1)), tmp_path / "none", figures=False).tags
+    assert (
+        "cmtrack.costs"
+        not in build_into(evaluate(*rows_of(TV1)), tmp_path / "none", figures=False).tags
+    )
 
 
 # -- break-even -----------------------------------------------------------------------------------------------------
@@ -449,7 +497,9 @@ def test_the_vector_of_the_break_even():
 def test_the_break_even_is_where_the_costs_are_equal():
     one, other = two_models()
     costs = {(1, 0): 2.75, (0, 1): 1}
-    assert one.price(costs).metrics["cost/mean"] == pytest.approx(other.price(costs).metrics["cost/mean"])
+    assert one.price(costs).metrics["cost/mean"] == pytest.approx(
+        other.price(costs).metrics["cost/mean"]
+    )
 
 
 def test_the_break_even_knows_weights_and_groups():
@@ -479,7 +529,9 @@ def test_the_form_of_the_set_is_said(x, y, kind, pieces):
     assert len(found.pieces) == pieces
     ratios = np.geomspace(1e-3, 1e3, 4001)
     inside = (x + ratios * y) ** 2 <= 1.96**2 * (variances[0] + ratios**2 * variances[2])
-    told = np.any([(low <= ratios) & (ratios <= high) for low, high in found.pieces] or [ratios < 0], axis=0)
+    told = np.any(
+        [(low <= ratios) & (ratios <= high) for low, high in found.pieces] or [ratios < 0], axis=0
+    )
     np.testing.assert_array_equal(inside, told)
 
 
@@ -510,7 +562,13 @@ def test_a_break_even_needs_paired_rows_and_two_groups():
 
 
 def test_costs_are_written_and_read(tmp_path):
-    costs = Costs({("pos", "neg"): 5, ("neg", "pos"): 1}, default=2, mismatch={"pos": 2}, step="two", name="2026")
+    costs = Costs(
+        {("pos", "neg"): 5, ("neg", "pos"): 1},
+        default=2,
+        mismatch={"pos": 2},
+        step="two",
+        name="2026",
+    )
     assert Costs.from_dict(json.loads(json.dumps(costs.to_dict()))) == costs
     (tmp_path / "costs.yaml").write_text(
         "costs:\n  - [pos, neg, 5]\n  - [neg, pos, 1]\ndefault: 2\nmismatch: {pos: 2}\nstep: two\n"
@@ -518,7 +576,9 @@ def test_costs_are_written_and_read(tmp_path):
     assert Costs.from_file(tmp_path / "costs.yaml") == costs  # the name is for people
     (tmp_path / "costs.json").write_text('{"labels": [0, 1], "matrix": [[0, 1], [3, 0]]}')
     assert Costs.from_file(tmp_path / "costs.json") == Costs.from_matrix([[0, 1], [3, 0]], [0, 1])
-    assert priced(TV1[:2, :2], str(tmp_path / "costs.json")).metrics["cost/mean"] == pytest.approx((2 + 3) / 22)
+    assert priced(TV1[:2, :2], str(tmp_path / "costs.json")).metrics["cost/mean"] == pytest.approx(
+        (2 + 3) / 22
+    )
     assert repr(costs) == (
         "Costs({('neg', 'pos'): 1, ('pos', 'neg'): 5}, default=2, mismatch={'pos': 2}, step='two', name='2026')"
     )
@@ -526,21 +586,48 @@ def test_costs_are_written_and_read(tmp_path):
 
 
 BAD = {
-    "nan": (lambda: Costs({(0, 1): math.nan}), r"the cost of \(0, 1\) must be a finite number, got nan"),
+    "nan": (
+        lambda: Costs({(0, 1): math.nan}),
+        r"the cost of \(0, 1\) must be a finite number, got nan",
+    ),
     "text": (lambda: Costs({(0, 1): "5"}), r"must be a finite number, got '5'"),
     "flag": (lambda: Costs({(0, 1): True}), r"must be a finite number, got True"),
-    "default": (lambda: Costs({}, default=math.inf), r"the default cost must be a finite number, got inf"),
-    "mismatch": (lambda: Costs({}, mismatch={"a": None}), r"the mismatch of 'a' must be a finite number, got None"),
+    "default": (
+        lambda: Costs({}, default=math.inf),
+        r"the default cost must be a finite number, got inf",
+    ),
+    "mismatch": (
+        lambda: Costs({}, mismatch={"a": None}),
+        r"the mismatch of 'a' must be a finite number, got None",
+    ),
     "pair": (lambda: Costs({0: 1}), r"a cost must be of a pair \(actual, predicted\), got 0"),
-    "shape": (lambda: Costs.from_matrix([[0, 1, 2], [1, 0, 2]], [0, 1]), r"shape \(2, 2\), got \(2, 3\)"),
+    "shape": (
+        lambda: Costs.from_matrix([[0, 1, 2], [1, 0, 2]], [0, 1]),
+        r"shape \(2, 2\), got \(2, 3\)",
+    ),
     "ragged": (lambda: Costs.from_matrix([[0, 1], [1]], [0, 1]), r"shape \(2, 2\), got \(2,\)"),
-    "matrix": (lambda: Costs.from_matrix(np.full((2, 2), np.nan), [0, 1]), r"finite number, got nan"),
+    "matrix": (
+        lambda: Costs.from_matrix(np.full((2, 2), np.nan), [0, 1]),
+        r"finite number, got nan",
+    ),
     "twice": (lambda: Costs.from_matrix(np.zeros((2, 2)), [1, 1]), r"distinct, got \[1, 1\]"),
-    "key": (lambda: Costs.from_dict({"costs": [], "cost": 1}), r"costs must have 'costs' or 'matrix'"),
-    "row": (lambda: Costs.from_dict({"costs": [[0, 1]]}), r"\[actual, predicted, cost\], got \[0, 1\]"),
-    "repeated": (lambda: Costs.from_dict({"costs": [[0, 1, 2], [0, 1, 3]]}), r"once, got \(0, 1\) twice"),
+    "key": (
+        lambda: Costs.from_dict({"costs": [], "cost": 1}),
+        r"costs must have 'costs' or 'matrix'",
+    ),
+    "row": (
+        lambda: Costs.from_dict({"costs": [[0, 1]]}),
+        r"\[actual, predicted, cost\], got \[0, 1\]",
+    ),
+    "repeated": (
+        lambda: Costs.from_dict({"costs": [[0, 1, 2], [0, 1, 3]]}),
+        r"once, got \(0, 1\) twice",
+    ),
     "class": (lambda: priced(TV1, {(0, 7): 2}), r"got \[7\]; the classes are \[0, 1, 2, 3\]"),
-    "no groups": (lambda: priced(TV1, Costs({}, mismatch={"a": 1})), r"mismatch costs are of groups"),
+    "no groups": (
+        lambda: priced(TV1, Costs({}, mismatch={"a": 1})),
+        r"mismatch costs are of groups",
+    ),
     "no step": (
         lambda: priced(TV4, Costs({("pos", "neg"): 1}, step="three"), grouping=TV4_GROUPS),
         r"of the step 'three', got \['pos', 'neg'\]",
@@ -569,10 +656,16 @@ def test_costs_of_groups_of_two_steps_ask_which():
     )
     costs = Costs({("a", "c"): 5})
     with pytest.raises(
-        ValueError, match=r"of one step, which step= names: .* in the steps \['one', 'two'\], got step=None"
+        ValueError,
+        match=r"of one step, which step= names: .* in the steps \['one', 'two'\], got step=None",
     ):
         costs.matrix([0, 1, 2, 3], chain)
-    assert Costs({("a", "c"): 5}, step="two").matrix([0, 1, 2, 3], chain)[1].tolist() == [0, 0, 0, 5]
+    assert Costs({("a", "c"): 5}, step="two").matrix([0, 1, 2, 3], chain)[1].tolist() == [
+        0,
+        0,
+        0,
+        5,
+    ]
 
 
 def test_a_damaged_file_of_costs_is_refused(tmp_path, tv1):
@@ -585,7 +678,11 @@ def test_a_damaged_file_of_costs_is_refused(tmp_path, tv1):
 def test_the_interval_of_the_saved_cost_covers_when_few_rows_are_costly() -> None:
     """Rows of 2 % cost up to 200; Wald's interval covers .83 of 300 rows, and three simulation errors are allowed."""
     prices = np.array([[0.0, 1, 5], [10, 0, 5], [200, 100, 0]])
-    shares = np.array([0.7, 0.28, 0.02])[:, None] * [[0.9, 0.08, 0.02], [0.15, 0.8, 0.05], [0.2, 0.1, 0.7]]
+    shares = np.array([0.7, 0.28, 0.02])[:, None] * [
+        [0.9, 0.08, 0.02],
+        [0.15, 0.8, 0.05],
+        [0.2, 0.1, 0.7],
+    ]
     truth = Saved()(Priced(shares, None, prices))
     tables = np.random.default_rng(1).multinomial(300, shares.ravel(), 150).reshape(-1, 3, 3)
     found = [Saved().bracket(Priced(table, None, prices), 0.95, 1.0, math.inf) for table in tables]

@@ -20,7 +20,13 @@ def perfect(*sizes: int) -> Evaluation:
 @pytest.mark.parametrize("sizes", [(100, 7), (50, 50), (3, 90, 11), (5, 6, 7, 8, 9, 40)])
 def test_a_perfect_prediction_has_every_interval_and_it_ends_at_1(sizes: tuple[int, ...]) -> None:
     evaluation = perfect(*sizes)
-    for name in ("cohen_kappa", "cohen_kappa_quadratic", "matthews_corrcoef", "f1_macro", "balanced_accuracy"):
+    for name in (
+        "cohen_kappa",
+        "cohen_kappa_quadratic",
+        "matthews_corrcoef",
+        "f1_macro",
+        "balanced_accuracy",
+    ):
         low, high = evaluation.intervals[f"multiclass/{name}"]
         assert evaluation.metrics[f"multiclass/{name}"] == high == 1.0
         assert 0 < low < wilson(1.0, sum(sizes))[0] + 1e-12
@@ -36,16 +42,28 @@ def test_every_bounded_metric_with_an_error_has_an_interval_that_holds_it() -> N
         evaluation = evaluate(y, y_prob=s)
         for name, ends in evaluation.intervals.items():
             assert ends[0] <= evaluation.metrics[name] <= ends[1]
-        bounded = [name for name in evaluation.standard_errors if not name.startswith(("spcc/d_", "rough/"))]
+        bounded = [
+            name
+            for name in evaluation.standard_errors
+            if not name.startswith(("spcc/d_", "rough/"))
+        ]
         assert not set(bounded) - set(evaluation.intervals)
 
 
 def test_the_middle_keeps_its_scale_and_the_end_is_wilsons() -> None:
-    assert within_bounds("wald", 0.6, 0.05, 0.95, (0, 1), 100) == on_scale("wald", 0.6, 0.05, 0.95, (0, 1))
-    assert within_bounds("atanh", 0.7, 0.15, 0.95, (-1, 1), 10) == on_scale("atanh", 0.7, 0.15, 0.95, (-1, 1))
+    assert within_bounds("wald", 0.6, 0.05, 0.95, (0, 1), 100) == on_scale(
+        "wald", 0.6, 0.05, 0.95, (0, 1)
+    )
+    assert within_bounds("atanh", 0.7, 0.15, 0.95, (-1, 1), 10) == on_scale(
+        "atanh", 0.7, 0.15, 0.95, (-1, 1)
+    )
     low, high = within_bounds("wald", 0.98, 0.01, 0.95, (-1, 1), 100) or (0, 0)
-    assert (low, high) == pytest.approx(tuple(2 * end - 1 for end in wilson(0.99, 0.99 * 0.01 / 0.005**2) or ()))
-    assert within_bounds("wald", 0.0, 0.0, 0.95, (-1, 1), 96.0) == pytest.approx((-0.0769, 0.0769), abs=1e-4)
+    assert (low, high) == pytest.approx(
+        tuple(2 * end - 1 for end in wilson(0.99, 0.99 * 0.01 / 0.005**2) or ())
+    )
+    assert within_bounds("wald", 0.0, 0.0, 0.95, (-1, 1), 96.0) == pytest.approx(
+        (-0.0769, 0.0769), abs=1e-4
+    )
     assert within_bounds("wald", 3.0, 0.0, 0.95, (-math.inf, math.inf), 100) is None
 
 
@@ -53,7 +71,12 @@ def test_newcombes_fifth_interval_solves_its_equation_and_is_symmetric() -> None
     z = 1.959963984540054
     for area, m, n in ((0.9, 20, 30), (1.0, 20, 1980), (0.5, 5, 5)):
         low, high = newcombe(area, m, n) or (0, 0)
-        variance = low * (1 - low) * (1 + ((m + n) / 2 - 1) * ((1 - low) / (2 - low) + low / (1 + low))) / (m * n)
+        variance = (
+            low
+            * (1 - low)
+            * (1 + ((m + n) / 2 - 1) * ((1 - low) / (2 - low) + low / (1 + low)))
+            / (m * n)
+        )
         assert area - low == pytest.approx(z * math.sqrt(variance))
         assert newcombe(1 - area, m, n) == pytest.approx((1 - high, 1 - low))
     assert newcombe(1.0, 20, 1980)[1] == 1.0
@@ -68,7 +91,8 @@ def test_an_area_of_1_has_an_interval() -> None:
 def clustered(persons: int, seed: int = 0, rows: int = 10) -> Evaluation:
     rng = np.random.default_rng(seed)
     y = random_labels(persons * rows, 2, rng)
-    right = np.where(np.arange(persons) % 3, 0.8, 0.0).repeat(rows)  # of every third person nothing is known
+    # of every third person nothing is known
+    right = np.where(np.arange(persons) % 3, 0.8, 0.0).repeat(rows)
     return evaluate(y, random_guesses(y, 2, right, rng), groups=np.arange(persons).repeat(rows))
 
 
@@ -90,7 +114,9 @@ def test_few_clusters_are_corrected_and_warned_of() -> None:
     value = evaluation.metrics["multiclass/accuracy"]
     n = value * (1 - value) / error**2
     degrees = 3 * effective / (1 + 2 * effective / 15) - 1
-    assert evaluation.intervals["multiclass/accuracy"] == pytest.approx(wilson(value, n, degrees=degrees))
+    assert evaluation.intervals["multiclass/accuracy"] == pytest.approx(
+        wilson(value, n, degrees=degrees)
+    )
     assert any("15 groups, fewer than 20" in text for text in evaluation.warnings)
     assert not any("groups, fewer than" in text for text in clustered(40).warnings)
 
@@ -100,16 +126,26 @@ def test_clusters_merge_by_sums_of_squares_and_counts_as_sums() -> None:
     both = first + second
     assert both.n_clusters == 55
     squares = sum(
-        (e.cluster_errors["class/0/support"]) ** 2 * (e.n_clusters - 1) / e.n_clusters for e in (first, second)
+        (e.cluster_errors["class/0/support"]) ** 2 * (e.n_clusters - 1) / e.n_clusters
+        for e in (first, second)
     )
     assert both.cluster_errors["class/0/support"] == pytest.approx(math.sqrt(squares * 55 / 54))
-    totals = [((e.cluster_errors["multiclass/accuracy"]) * e.n_samples) ** 2 * (e.n_clusters - 1) / e.n_clusters
-              for e in (first, second)]  # fmt: skip
-    assert both.cluster_errors["multiclass/accuracy"] == pytest.approx(math.sqrt(sum(totals) * 55 / 54) / 550)
-    fourths = sum(
-        t**2 / e.effective_clusters["multiclass/accuracy"] for t, e in zip(totals, (first, second), strict=True)
+    totals = [
+        ((e.cluster_errors["multiclass/accuracy"]) * e.n_samples) ** 2
+        * (e.n_clusters - 1)
+        / e.n_clusters
+        for e in (first, second)
+    ]
+    assert both.cluster_errors["multiclass/accuracy"] == pytest.approx(
+        math.sqrt(sum(totals) * 55 / 54) / 550
     )
-    assert both.effective_clusters["multiclass/accuracy"] == pytest.approx(sum(totals) ** 2 / fourths)
+    fourths = sum(
+        t**2 / e.effective_clusters["multiclass/accuracy"]
+        for t, e in zip(totals, (first, second), strict=True)
+    )
+    assert both.effective_clusters["multiclass/accuracy"] == pytest.approx(
+        sum(totals) ** 2 / fourths
+    )
 
 
 def gain(b):

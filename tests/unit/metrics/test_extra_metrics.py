@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 import cmtrack
-from cmtrack import Accumulator, Evaluation, Grouping, Metric, compare, evaluate, evaluate_table, paired_differences
+from cmtrack import (
+    Accumulator,
+    Evaluation,
+    Grouping,
+    Metric,
+    compare,
+    evaluate,
+    evaluate_table,
+    paired_differences,
+)
 from cmtrack.comparison import judge
 from cmtrack.evaluation.catalog import lookup
 from cmtrack.metrics.own import UNKNOWN
@@ -25,15 +34,21 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 GROUPS = Grouping({"rest": [0, 1], "c": [2]}, "strict", name="two")
 WORDS: dict[str, Any] = {"of": "binary", "low": 0, "high": 1}
 F1 = Metric("custom/f1", lambda b: 2 * b.tp / (2 * b.tp + 2 * b.imp + b.fn + b.fp), **WORDS)
-RECALL = Metric("custom/recall", lambda b: b.tp / (b.tp + b.fn + b.imp), of="binary", interval="wilson")
+RECALL = Metric(
+    "custom/recall", lambda b: b.tp / (b.tp + b.fn + b.imp), of="binary", interval="wilson"
+)
 GAIN = Metric("custom/gain", lambda b: 5 * b.tp - b.fp, of="binary", title="gain of the campaign")
 ACCURACY = Metric("custom/accuracy", lambda c: np.trace(c) / c.sum(), interval="wilson")
 KAPPA = Metric(
     "custom/kappa",
     lambda c: (np.trace(c) * c.sum() - c.sum(0) @ c.sum(1)) / (c.sum() ** 2 - c.sum(0) @ c.sum(1)),
-    low=-1, high=1,
-)  # fmt: skip
-BEST = Metric("custom/largest_recall", lambda c: max(c[k, k] / c[k].sum() for k in range(len(c)) if c[k].sum() > 0))
+    low=-1,
+    high=1,
+)
+BEST = Metric(
+    "custom/largest_recall",
+    lambda c: max(c[k, k] / c[k].sum() for k in range(len(c)) if c[k].sum() > 0),
+)
 ALL = [F1, RECALL, GAIN, ACCURACY, KAPPA, BEST]
 TWINS = {
     "custom/f1": "binary/f1",
@@ -50,7 +65,9 @@ def rows(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def evaluated(right: float = 0.7, seed: int = 0, **options: Any) -> Evaluation:
     y, _ = rows(0)
-    return evaluate(y, random_guesses(y, 3, right, seed + 1), grouping=GROUPS, extra_metrics=ALL, **options)
+    return evaluate(
+        y, random_guesses(y, 3, right, seed + 1), grouping=GROUPS, extra_metrics=ALL, **options
+    )
 
 
 def logged_off(evaluation: Evaluation) -> Evaluation:
@@ -70,12 +87,21 @@ def test_a_metric_of_ones_own_has_the_numbers_of_its_built_in_twin(kind: str) ->
     evaluation = evaluated(**options)
     weighted = kind == "fractions"
     for own, built_in in TWINS.items():
-        assert evaluation.metrics[own] == pytest.approx(evaluation.metrics[built_in], rel=1e-12), own
-        np.testing.assert_allclose(evaluation.influence(own), evaluation.influence(built_in), atol=1e-9)
+        assert evaluation.metrics[own] == pytest.approx(evaluation.metrics[built_in], rel=1e-12), (
+            own
+        )
+        np.testing.assert_allclose(
+            evaluation.influence(own), evaluation.influence(built_in), atol=1e-9
+        )
         if weighted and lookup(built_in).interval == "wilson":
-            continue  # a share's denominator is not known: its error is that of the weights as they are
-        assert evaluation.standard_errors[own] == pytest.approx(evaluation.standard_errors[built_in], rel=1e-9), own
-        assert evaluation.intervals[own] == pytest.approx(evaluation.intervals[built_in], rel=1e-9), own
+            # a share's denominator is not known: its error is that of the weights as they are
+            continue
+        assert evaluation.standard_errors[own] == pytest.approx(
+            evaluation.standard_errors[built_in], rel=1e-9
+        ), own
+        assert evaluation.intervals[own] == pytest.approx(
+            evaluation.intervals[built_in], rel=1e-9
+        ), own
     assert evaluation.metrics["custom/gain"] == 5 * evaluation.binary.tp - evaluation.binary.fp
     assert evaluation.standard_errors["custom/gain"] > 0
 
@@ -87,8 +113,12 @@ def test_it_has_them_beside_probabilities_of_many_classes(kind: str) -> None:
     groups = None if kind == "rows" else np.arange(300) // 3
     evaluation = evaluate(y, y_prob=p, grouping=GROUPS, groups=groups, extra_metrics=ALL)
     for own, built_in in TWINS.items():
-        assert evaluation.standard_errors[own] == pytest.approx(evaluation.standard_errors[built_in], rel=1e-9), own
-        assert evaluation.intervals[own] == pytest.approx(evaluation.intervals[built_in], rel=1e-9), own
+        assert evaluation.standard_errors[own] == pytest.approx(
+            evaluation.standard_errors[built_in], rel=1e-9
+        ), own
+        assert evaluation.intervals[own] == pytest.approx(
+            evaluation.intervals[built_in], rel=1e-9
+        ), own
     assert {"custom/gain", "custom/largest_recall"} <= set(evaluation.intervals)
 
 
@@ -99,12 +129,25 @@ def test_paired_differences_and_rankings_are_those_of_the_built_in_twin() -> Non
     for own, built_in in TWINS.items():
         for number in ("difference", "standard_error", "low", "high", "pvalue"):
             expected = getattr(found[built_in], number)
-            assert getattr(found[own], number) == pytest.approx(expected, rel=1e-8, abs=1e-12), (own, number)
+            assert getattr(found[own], number) == pytest.approx(expected, rel=1e-8, abs=1e-12), (
+                own,
+                number,
+            )
     runs = {"a": first, "b": second, "c": evaluated(0.72, seed=2)}
     for own, built_in in TWINS.items():
         ours, theirs = (compare(runs, rank_by=name).to_frame() for name in (own, built_in))
         assert ours["name"].tolist() == theirs["name"].tolist()
-        for column in ("value", "low", "high", "difference", "pvalue", "p_holm", "p_max_t", "rank", "tied"):
+        for column in (
+            "value",
+            "low",
+            "high",
+            "difference",
+            "pvalue",
+            "p_holm",
+            "p_max_t",
+            "rank",
+            "tied",
+        ):
             mine, other = (frame[column].astype(float).to_numpy() for frame in (ours, theirs))
             np.testing.assert_allclose(mine, other, rtol=1e-7, atol=1e-9, err_msg=column)
 
@@ -112,7 +155,9 @@ def test_paired_differences_and_rankings_are_those_of_the_built_in_twin() -> Non
 def test_gates_tie_breakers_and_the_report_know_it(tmp_path) -> None:
     runs = {"a": evaluated(0.9), "b": evaluated(0.5, seed=1)}
     limit = (runs["a"].metrics["custom/gain"] + runs["b"].metrics["custom/gain"]) / 2
-    found = compare(runs, rank_by="custom/f1", require=f"custom/gain >= {limit}", tie_breakers="custom/gain")
+    found = compare(
+        runs, rank_by="custom/f1", require=f"custom/gain >= {limit}", tie_breakers="custom/gain"
+    )
     assert [stop.run.name for stop in found.failed] == ["b"]
     page = compare(runs, rank_by="custom/gain").report(tmp_path / "review.html")
     assert "gain of the campaign" in page.read_text()
@@ -123,21 +168,35 @@ def test_gates_tie_breakers_and_the_report_know_it(tmp_path) -> None:
 
 
 def test_a_function_without_complex_numbers_is_differentiated_all_the_same() -> None:
-    rounded = Metric("custom/abs_f1", lambda b: abs(float(2 * b.tp)) / float(b.fn + b.fp + 2 * (b.tp + b.imp)), **WORDS)
-    partly = Metric("custom/partly", lambda b: (abs(b.tp) + b.tp) / (b.fn + b.fp + 2 * (b.tp + b.imp)), **WORDS)
+    rounded = Metric(
+        "custom/abs_f1",
+        lambda b: abs(float(2 * b.tp)) / float(b.fn + b.fp + 2 * (b.tp + b.imp)),
+        **WORDS,
+    )
+    partly = Metric(
+        "custom/partly", lambda b: (abs(b.tp) + b.tp) / (b.fn + b.fp + 2 * (b.tp + b.imp)), **WORDS
+    )
     y, p = rows(0)
     evaluation = evaluate(y, p, grouping=GROUPS, extra_metrics=[rounded, partly])
     for name in ("custom/abs_f1", "custom/partly"):
-        assert evaluation.standard_errors[name] == pytest.approx(evaluation.standard_errors["binary/f1"], rel=1e-7)
-        np.testing.assert_allclose(evaluation.influence(name), evaluation.influence("binary/f1"), atol=1e-5)
+        assert evaluation.standard_errors[name] == pytest.approx(
+            evaluation.standard_errors["binary/f1"], rel=1e-7
+        )
+        np.testing.assert_allclose(
+            evaluation.influence(name), evaluation.influence("binary/f1"), atol=1e-5
+        )
 
 
 def test_shares_of_0_and_1_have_the_interval_of_their_denominator() -> None:
     evaluation = evaluate([0, 0, 0, 1, 1], [0, 0, 0, 1, 1], extra_metrics=[RECALL])
     assert evaluation.metrics["custom/recall"] == 1
-    assert evaluation.intervals["custom/recall"] == pytest.approx(evaluation.intervals["binary/recall"], rel=1e-9)
+    assert evaluation.intervals["custom/recall"] == pytest.approx(
+        evaluation.intervals["binary/recall"], rel=1e-9
+    )
     never = evaluate([0, 0, 0, 1, 1], [0, 0, 0, 0, 0], extra_metrics=[RECALL])
-    assert never.intervals["custom/recall"] == pytest.approx(never.intervals["binary/recall"], rel=1e-9)
+    assert never.intervals["custom/recall"] == pytest.approx(
+        never.intervals["binary/recall"], rel=1e-9
+    )
 
 
 def test_a_table_of_many_classes_needs_an_influence_that_is_given() -> None:
@@ -149,14 +208,18 @@ def test_a_table_of_many_classes_needs_an_influence_that_is_given() -> None:
         return np.eye(len(c)) - np.trace(c) / c.sum()
 
     given = Metric("custom/hits", lambda c: np.trace(c) / c.sum(), influence=influence)
-    without, with_influence = (evaluate(y, p, labels=range(200), extra_metrics=[m]) for m in (plain, given))
+    without, with_influence = (
+        evaluate(y, p, labels=range(200), extra_metrics=[m]) for m in (plain, given)
+    )
     assert "custom/hits" not in without.standard_errors
     assert without.influence("custom/hits") is None
     assert "no standard error of custom/hits" in " ".join(without.warnings)
     expected = with_influence.standard_errors["multiclass/accuracy"]
     assert with_influence.standard_errors["custom/hits"] == pytest.approx(expected, rel=1e-9)
     wrong = Metric("custom/hits", lambda c: np.trace(c) / c.sum(), influence=lambda c: np.ones(3))
-    with pytest.raises(ValueError, match=r"influence of 'custom/hits' must have one value for each count.*\(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"influence of 'custom/hits' must have one value for each count.*\(3,\)"
+    ):
         _ = evaluate(y, p, labels=range(200), extra_metrics=[wrong]).metrics
 
 
@@ -169,11 +232,17 @@ def test_accumulators_and_tables_take_them() -> None:
     parts[0].update(y[:100], p[:100])
     parts[1].update(y[100:], p[100:])
     together = (parts[0] + parts[1]).compute()
-    table = evaluate_table(pd.DataFrame({"y": y, "p": p}), y_true="y", y_pred="p", grouping=GROUPS, extra_metrics=ALL)
+    table = evaluate_table(
+        pd.DataFrame({"y": y, "p": p}), y_true="y", y_pred="p", grouping=GROUPS, extra_metrics=ALL
+    )
     for metric in ALL:
         for other in (together, table):
-            assert other.metrics[metric.name] == pytest.approx(whole.metrics[metric.name], rel=1e-12)
-            assert other.intervals[metric.name] == pytest.approx(whole.intervals[metric.name], rel=1e-9)
+            assert other.metrics[metric.name] == pytest.approx(
+                whole.metrics[metric.name], rel=1e-12
+            )
+            assert other.intervals[metric.name] == pytest.approx(
+                whole.intervals[metric.name], rel=1e-9
+            )
     other = Accumulator([0, 1, 2], grouping=GROUPS, extra_metrics=[GAIN])
     with pytest.raises(ValueError, match="must have the same extra_metrics to be merged"):
         _ = parts[0] + other
@@ -219,13 +288,17 @@ def test_what_needs_the_function_says_that_it_is_not_known(tmp_path) -> None:
     assert regrouped.undefined["custom/gain"] == UNKNOWN
     assert (first + other).undefined["custom/f1"] == UNKNOWN
     assert (first + second).metrics["custom/gain"] == (evaluation + second).metrics["custom/gain"]
-    with pytest.warns(UserWarning, match=r"a bootstrap leaves out custom/f1, .*function is not known here"):
+    with pytest.warns(
+        UserWarning, match=r"a bootstrap leaves out custom/f1, .*function is not known here"
+    ):
         assert "custom/f1" not in first.count_intervals("bootstrap", n_resamples=20)
     found = paired_differences(first, other, metrics=["custom/f1", "binary/f1"])
     assert math.isnan(found["custom/f1"].pvalue)
     assert found["binary/f1"].pvalue < 1
     assert UNKNOWN in found.reason
-    attached = paired_differences(first.with_metrics(ALL), other.with_metrics(ALL), metrics=["custom/f1"])
+    attached = paired_differences(
+        first.with_metrics(ALL), other.with_metrics(ALL), metrics=["custom/f1"]
+    )
     assert attached["custom/f1"].pvalue == pytest.approx(found["binary/f1"].pvalue, rel=1e-6)
 
 
@@ -248,8 +321,14 @@ def test_another_confidence_level_goes_by_the_error_that_was_written() -> None:
             "'custom/a' must be of 'counts' or 'binary', got 'probabilities'",
         ),
         (Metric("custom/a", len, better="more"), "better of the metric 'custom/a' must be one of"),
-        (Metric("custom/a", len, interval="profile"), "interval of the metric 'custom/a' must be one of"),
-        (Metric("custom/a", len, low=0, high=2, interval="logit"), "low and high of the metric 'custom/a'"),
+        (
+            Metric("custom/a", len, interval="profile"),
+            "interval of the metric 'custom/a' must be one of",
+        ),
+        (
+            Metric("custom/a", len, low=0, high=2, interval="logit"),
+            "low and high of the metric 'custom/a'",
+        ),
         (Metric("custom/a", None), "'custom/a' needs a function, got None"),
         ("custom/a", "must hold Metric objects, got str"),
     ],
@@ -331,7 +410,10 @@ def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monke
             with mlflow.start_run(experiment_id=experiment) as run:
                 assert log_evaluation(evaluation, strict=True).status == "completed"
                 ids.append(run.info.run_id)
-        assert mlflow.get_run(ids[0]).data.metrics["custom/gain"] == evaluations[0].metrics["custom/gain"]
+        assert (
+            mlflow.get_run(ids[0]).data.metrics["custom/gain"]
+            == evaluations[0].metrics["custom/gain"]
+        )
         found = compare(ids, rank_by="custom/f1", require="custom/gain > 0")
         assert [run.run_id for run in found.runs] == ids
         assert any(UNKNOWN in run.unpaired for run in found.runs)
@@ -339,12 +421,18 @@ def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monke
         expected = compare(ids, rank_by="binary/f1")
         ours, theirs = (frame.to_frame()["pvalue"].astype(float) for frame in (again, expected))
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
-        assert load_evaluation(ids[0]).metrics["custom/gain"] == evaluations[0].metrics["custom/gain"]
+        assert (
+            load_evaluation(ids[0]).metrics["custom/gain"] == evaluations[0].metrics["custom/gain"]
+        )
         attached = load_evaluation(ids[0], rows=True, extra_metrics=ALL)
-        np.testing.assert_allclose(attached.influence("custom/f1"), evaluations[0].influence("custom/f1"))
+        np.testing.assert_allclose(
+            attached.influence("custom/f1"), evaluations[0].influence("custom/f1")
+        )
         other = [Metric("custom/gain", GAIN.value, of="binary", better="lower")]
         runs = {"a": evaluations[0], "b": evaluations[1].with_metrics(other)}
-        with pytest.raises(ValueError, match="declare 'custom/gain' with one 'better', got 'higher' and 'lower'"):
+        with pytest.raises(
+            ValueError, match="declare 'custom/gain' with one 'better', got 'higher' and 'lower'"
+        ):
             compare(runs, rank_by="custom/gain")
     finally:
         mlflow.set_tracking_uri(None)
@@ -369,7 +457,10 @@ def test_a_metric_of_the_same_name_elsewhere_decides_nothing(tmp_path) -> None:
     runs, others = two_runs("higher"), two_runs("lower")
     others["A"].save(tmp_path / "team_a")
     before = runs["A"].to_frame()
-    assert {name: run.metrics["custom/score"] for name, run in runs.items()} == {"A": 30.0, "C": 50.0}
+    assert {name: run.metrics["custom/score"] for name, run in runs.items()} == {
+        "A": 30.0,
+        "C": 50.0,
+    }
     for _ in ("evaluated", "read"):
         comparison = compare(runs, rank_by="custom/score", tie_breakers="custom/score")
         assert comparison.best.name == "C"
@@ -397,7 +488,9 @@ def test_a_metric_of_the_same_name_elsewhere_decides_nothing(tmp_path) -> None:
         (replace(scored("higher"), low=-1000.0), "low", "-inf", "-1000.0"),
     ],
 )
-def test_two_meanings_of_one_name_are_refused_with_both(other: Metric, word: str, ours: str, theirs: str) -> None:
+def test_two_meanings_of_one_name_are_refused_with_both(
+    other: Metric, word: str, ours: str, theirs: str
+) -> None:
     y = [0, 1] * 50
     first, second = two_runs("higher")["A"], evaluate(y, y, extra_metrics=[other])
     said = f"declare 'custom/score' with one '{word}', got '?{ours}'? and '?{theirs}'?;"
@@ -432,7 +525,9 @@ def test_stored_runs_mean_what_they_declare(tmp_path, monkeypatch) -> None:
                 assert comparison.best.name == best
             gated = compare(experiment_names=[better], require="custom/score >= 40")
             assert [stop.run.name for stop in gated.failed] == ["A"]
-        with pytest.raises(ValueError, match=r"with one 'better', got '(higher|lower)' and '(higher|lower)'"):
+        with pytest.raises(
+            ValueError, match=r"with one 'better', got '(higher|lower)' and '(higher|lower)'"
+        ):
             compare(experiment_names=["higher", "lower"], rank_by="custom/score")
         with pytest.raises(ValueError, match="no metric is called 'custom/other'"):
             compare(experiment_names=["higher"], rank_by="custom/other")
@@ -463,14 +558,21 @@ def test_log_evaluation_takes_them(store: Any, form: str) -> None:
     with mlflow.start_run():
         logged = log_evaluation(*given, **options, extra_metrics=[F1], strict=True)
     twin(load_evaluation(logged.run_id))
-    assert store.get_run(logged.run_id).data.metrics["custom/f1"] == logged.evaluation.metrics["binary/f1"]
+    assert (
+        store.get_run(logged.run_id).data.metrics["custom/f1"]
+        == logged.evaluation.metrics["binary/f1"]
+    )
 
 
 def test_the_scikit_learn_integration_takes_them(store: Any) -> None:
     import mlflow
     from sklearn.linear_model import LogisticRegression
 
-    from cmtrack_integrations.sklearn import cross_validate_evaluation, evaluate_estimator, log_estimator
+    from cmtrack_integrations.sklearn import (
+        cross_validate_evaluation,
+        evaluate_estimator,
+        log_estimator,
+    )
 
     x, y, *held = learning_problem(2, 180, held=60)
     model = LogisticRegression().fit(x, y)
@@ -497,7 +599,10 @@ def test_a_hook_takes_them(store: Any) -> None:
         options = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1}
         xgb.train(options, xgb.DMatrix(x, y), 2, callbacks=[callback])
     twin(load_evaluation(run.info.run_id))
-    assert [point.step for point in store.get_metric_history(run.info.run_id, "custom/f1")] == [1, 2]
+    assert [point.step for point in store.get_metric_history(run.info.run_id, "custom/f1")] == [
+        1,
+        2,
+    ]
 
 
 def test_the_mlflow_evaluator_takes_them(store: Any) -> None:
@@ -513,9 +618,13 @@ def test_the_mlflow_evaluator_takes_them(store: Any) -> None:
     y, p = rows(0)
     config = {"cmtrack": {"grouping": GROUPS, "extra_metrics": [F1]}}
     result = mlflow.models.evaluate(
-        data=pd.DataFrame({"y": y, "p": p}), targets="y", predictions="p", model_type="classifier",
-        evaluators=["cmtrack"], evaluator_config=config,
-    )  # fmt: skip
+        data=pd.DataFrame({"y": y, "p": p}),
+        targets="y",
+        predictions="p",
+        model_type="classifier",
+        evaluators=["cmtrack"],
+        evaluator_config=config,
+    )
     assert result.metrics["custom/f1"] == result.metrics["binary/f1"]
     (run,) = runs_of(store)
     twin(load_evaluation(run.info.run_id))
@@ -523,7 +632,9 @@ def test_the_mlflow_evaluator_takes_them(store: Any) -> None:
 
 def test_spans_take_them() -> None:
     true = [(d, 10 * i, 10 * i + 5, "AB"[(d + i) % 2]) for d in range(12) for i in range(4)]
-    found = [(d, 10 * i, 10 * i + 5, "AB"[d * i % 2]) for d in range(12) for i in range(4) if d * i % 5]
+    found = [
+        (d, 10 * i, 10 * i + 5, "AB"[d * i % 2]) for d in range(12) for i in range(4) if d * i % 5
+    ]
     right = Metric("custom/right", lambda c: np.trace(c[:-1, :-1]) / c[:-1].sum())
     evaluation = cmtrack.evaluate_spans(true, found, extra_metrics=[right])
     for numbers in (evaluation.metrics, evaluation.standard_errors):
@@ -534,9 +645,13 @@ def test_spans_take_them() -> None:
 
 
 def test_families_of_codes_refuse_them(store: Any) -> None:
-    families = cmtrack.evaluate_families([["A1"], ["A2", "B1"]], [["A1"], ["B1"]], lambda code: code[0])
+    families = cmtrack.evaluate_families(
+        [["A1"], ["A2", "B1"]], [["A1"], ["B1"]], lambda code: code[0]
+    )
     with pytest.raises(TypeError, match="unexpected keyword argument 'extra_metrics'"):
         cmtrack.evaluate_families([["A1"]], [["A1"]], lambda code: code[0], extra_metrics=[F1])
-    message = r"functions of counts of single labels: a FamilyEvaluation takes none, got \['custom/f1'\]"
+    message = (
+        r"functions of counts of single labels: a FamilyEvaluation takes none, got \['custom/f1'\]"
+    )
     with pytest.raises(TypeError, match=message):
         cmtrack.log_evaluation(families, extra_metrics=[F1], strict=True)

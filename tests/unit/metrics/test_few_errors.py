@@ -13,7 +13,12 @@ from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.intervals import on_scale
 
 LOSSES = ("log_loss", "brier", "spherical", "log_skill", "brier_skill")
-FEW = (*(f"probability/{name}" for name in LOSSES), "binary/average_precision", "spcc/binary", "spcc/d_a")
+FEW = (
+    *(f"probability/{name}" for name in LOSSES),
+    "binary/average_precision",
+    "spcc/binary",
+    "spcc/d_a",
+)
 Z = 1.959963984540054
 
 
@@ -38,7 +43,9 @@ def test_losses_of_one_size_by_hand() -> None:
         error = math.sqrt(50.5 * (loss - mean) ** 2 + 0.5 * (flipped - mean) ** 2) / 51
         low, high = mean * math.exp(-Z * error / mean), mean * math.exp(Z * error / mean)
         assert found.metrics[f"probability/{name}"] == pytest.approx(loss)
-        assert found.intervals[f"probability/{name}"] == pytest.approx((min(low, loss), high), rel=1e-9)
+        assert found.intervals[f"probability/{name}"] == pytest.approx(
+            (min(low, loss), high), rel=1e-9
+        )
 
 
 def test_a_skill_has_the_log_scale_of_its_ratio_of_losses() -> None:
@@ -67,10 +74,17 @@ def test_ordinary_intervals_stay_as_they_are() -> None:
     y = rng.integers(0, 2, 2_000)
     p = 1 / (1 + np.exp(-rng.normal(2 * y - 1, 1.4)))
     found = judged(y, p)
-    for name in ("probability/log_loss", "probability/brier", "spcc/binary", "binary/average_precision"):
+    for name in (
+        "probability/log_loss",
+        "probability/brier",
+        "spcc/binary",
+        "binary/average_precision",
+    ):
         low, high = found.intervals[name]
         scale = {"p": "log", "s": "atanh", "b": "logit"}[name[0]]
-        plain = on_scale(scale, found.metrics[name], found.standard_errors[name], 0.95, (0.0, math.inf))
+        plain = on_scale(
+            scale, found.metrics[name], found.standard_errors[name], 0.95, (0.0, math.inf)
+        )
         assert plain is not None
         assert (low, high) == pytest.approx(plain, abs=0.05 * (plain[1] - plain[0]))
 
@@ -80,14 +94,18 @@ def test_weights_merging_and_storing_give_the_same_intervals() -> None:
     times = np.random.default_rng(5).integers(1, 4, 90)
     whole = judged(y, p, sample_weight=times)
     repeated = judged(y.repeat(times), p.repeat(times))
-    merged = judged(y[:40], p[:40], sample_weight=times[:40]) + judged(y[40:], p[40:], sample_weight=times[40:])
+    merged = judged(y[:40], p[:40], sample_weight=times[:40]) + judged(
+        y[40:], p[40:], sample_weight=times[40:]
+    )
     alike = judged(y, p, sample_weight=np.full(90, 2.5), weights_are="sampling")
     plain = judged(y, p)
     for name in FEW:
         assert whole.intervals[name] == pytest.approx(repeated.intervals[name], rel=1e-9)
         assert merged.intervals[name] == pytest.approx(whole.intervals[name], rel=1e-9)
         assert alike.intervals[name] == pytest.approx(plain.intervals[name], rel=1e-9)
-        assert loads(plain.to_json()).intervals[name] == pytest.approx(plain.intervals[name], rel=1e-9)
+        assert loads(plain.to_json()).intervals[name] == pytest.approx(
+            plain.intervals[name], rel=1e-9
+        )
 
 
 def test_clusters_of_equal_rows_count_once() -> None:
@@ -104,7 +122,10 @@ def test_without_the_moments_of_old_files_losses_keep_their_own_interval() -> No
     found = judged(y, p)
     old = replace(found, statistics=replace(found.statistics, moments=None))
     low, high = old.intervals["probability/log_loss"]
-    value, error = found.metrics["probability/log_loss"], found.standard_errors["probability/log_loss"]
+    value, error = (
+        found.metrics["probability/log_loss"],
+        found.standard_errors["probability/log_loss"],
+    )
     assert (low, high) == pytest.approx(on_scale("log", value, error, 0.95, (0.0, math.inf)))
     assert found.intervals["probability/log_loss"][1] > high
 

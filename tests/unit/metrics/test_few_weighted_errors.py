@@ -21,10 +21,15 @@ def _width(interval):
 @pytest.mark.parametrize(
     "metric",
     [
-        "multiclass/accuracy", "multiclass/balanced_accuracy", "multiclass/f1_macro", "class/0/recall",
-        "binary/specificity", "binary/balanced_accuracy", "binary/fp",
+        "multiclass/accuracy",
+        "multiclass/balanced_accuracy",
+        "multiclass/f1_macro",
+        "class/0/recall",
+        "binary/specificity",
+        "binary/balanced_accuracy",
+        "binary/fp",
     ],
-)  # fmt: skip
+)
 def test_one_light_error_makes_no_interval_narrower_than_none(metric):
     wrong = evaluate(ACTUAL, ONE_WRONG, sample_weight=WEIGHTS)
     right = evaluate(ACTUAL, ACTUAL, sample_weight=WEIGHTS)
@@ -36,7 +41,8 @@ def test_the_size_of_a_share_is_the_smaller_one():
     share = found.metrics["multiclass/accuracy"]
     assert found.size_of("multiclass/accuracy") == pytest.approx(KISH)
     assert found.intervals["multiclass/accuracy"] == pytest.approx(wilson(share, KISH))
-    heavy = np.where(np.arange(100) < 30, 5.5, 1.0)  # errors of heavy rows only: the standard error says more
+    # errors of heavy rows only: the standard error says more
+    heavy = np.where(np.arange(100) < 30, 5.5, 1.0)
     predicted = np.where(np.arange(100) < 8, 1 - ACTUAL, ACTUAL)
     other = evaluate(ACTUAL, predicted, sample_weight=heavy)
     share, error = (part["multiclass/accuracy"] for part in (other.metrics, other.standard_errors))
@@ -61,13 +67,19 @@ def test_counts_of_equal_rows_change_nothing():
 
 
 def test_a_custom_share_is_no_narrower_either():
-    share = Metric("custom/accuracy", lambda counts: counts.trace() / counts.sum(), interval="wilson")
+    share = Metric(
+        "custom/accuracy", lambda counts: counts.trace() / counts.sum(), interval="wilson"
+    )
     found = evaluate(ACTUAL, ONE_WRONG, sample_weight=WEIGHTS, extra_metrics=[share])
     assert found.intervals["custom/accuracy"][0] < 0.98
 
 
 def test_the_warning_counts_effective_rows_and_names_metrics_of_labels():
-    (few,) = [text for text in evaluate(ACTUAL, ONE_WRONG, sample_weight=WEIGHTS).warnings if "errors" in text]
+    (few,) = [
+        text
+        for text in evaluate(ACTUAL, ONE_WRONG, sample_weight=WEIGHTS).warnings
+        if "errors" in text
+    ]
     assert few == (
         "Only 1 effective rows are errors: the intervals of accuracy, recall, specificity "
         "and balanced accuracy are approximate"
@@ -87,16 +99,26 @@ def test_one_light_broken_row_makes_no_flips_narrower_than_none():
 
 def test_rejected_rows_and_searched_segments_use_the_smaller_size_too():
     scores = np.where(ONE_WRONG == 1, 0.9, 0.1)
-    found = evaluate(ACTUAL, y_prob=scores, sample_weight=WEIGHTS, segments={"part": np.arange(100) % 4 // 2})
+    found = evaluate(
+        ACTUAL, y_prob=scores, sample_weight=WEIGHTS, segments={"part": np.arange(100) % 4 // 2}
+    )
     assert found.reject(0.0).high > 0.03
     worst = found.worst_segments("multiclass/accuracy", n_permutations=99).segments[0]
     assert worst.low < 0.95
 
 
-@pytest.mark.parametrize("weights", [np.full(100, 1e300), np.full(100, 1e-320), np.r_[1e300, np.ones(99)]])
+@pytest.mark.parametrize(
+    "weights", [np.full(100, 1e300), np.full(100, 1e-320), np.r_[1e300, np.ones(99)]]
+)
 def test_extreme_weights_are_refused_with_the_rule(weights):
-    for door in (evaluate, lambda *rows, **words: Accumulator(labels=[0, 1]).update(*rows, **words)):
-        with pytest.raises(ValueError, match=r"sample_weight must be 0 or between 1e-30 and 1e\+30, got .* at row 0"):
+    for door in (
+        evaluate,
+        lambda *rows, **words: Accumulator(labels=[0, 1]).update(*rows, **words),
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"sample_weight must be 0 or between 1e-30 and 1e\+30, got .* at row 0",
+        ):
             door(ACTUAL, ONE_WRONG, sample_weight=weights)
 
 

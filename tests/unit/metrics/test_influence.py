@@ -51,7 +51,16 @@ def test_every_metric_has_an_interval_or_describes_one(grouping):
     evaluation = evaluate(y, y_prob=p, grouping=grouping)
     without = {name for name in evaluation.metrics if name not in evaluation.intervals}
     # a bound holds for these samples; it estimates nothing; the threshold of "ks" is chosen by its value
-    described = ("_low", "_high", "_bound", "pvalue", "/ks", "calibration", "discrimination", "uncertainty")
+    described = (
+        "_low",
+        "_high",
+        "_bound",
+        "pvalue",
+        "/ks",
+        "calibration",
+        "discrimination",
+        "uncertainty",
+    )
     assert all(name.endswith(described) or "share_" in name for name in without), without
     for name, (low, high) in evaluation.intervals.items():
         assert low <= evaluation.metrics[name] <= high, name
@@ -64,7 +73,9 @@ def test_standard_errors_are_those_of_a_simulation(grouping):
     y, p = problem(0)
     errors = evaluate(y, y_prob=p, grouping=grouping).standard_errors
     repeats = 400
-    draws: dict[str, list[float]] = {name: [] for name in errors if lookup(name).needs != "probabilities"}
+    draws: dict[str, list[float]] = {
+        name: [] for name in errors if lookup(name).needs != "probabilities"
+    }
     for seed in range(1, repeats + 1):
         values = evaluate(*_as_labels(seed), grouping=grouping).metrics
         for name, drawn in draws.items():
@@ -89,16 +100,32 @@ def test_clusters_of_copies_are_worth_one_row_each():
     y, p = problem(0, 200)
     once = evaluate(y, y_prob=p, grouping=CHAIN)
     copies = evaluate(
-        np.repeat(y, 4), y_prob=np.repeat(p, 4, axis=0), grouping=CHAIN, groups=np.repeat(np.arange(200), 4)
+        np.repeat(y, 4),
+        y_prob=np.repeat(p, 4, axis=0),
+        grouping=CHAIN,
+        groups=np.repeat(np.arange(200), 4),
     )
     naive = evaluate(np.repeat(y, 4), y_prob=np.repeat(p, 4, axis=0), grouping=CHAIN)
-    for name in ("multiclass/accuracy", "multiclass/f1_macro", "multiclass/matthews_corrcoef", "binary/roc_auc",
-                 "spcc/binary", "spcc/ovr_fisher", "prevalence/bias", "class/0/recall"):  # fmt: skip
+    for name in (
+        "multiclass/accuracy",
+        "multiclass/f1_macro",
+        "multiclass/matthews_corrcoef",
+        "binary/roc_auc",
+        "spcc/binary",
+        "spcc/ovr_fisher",
+        "prevalence/bias",
+        "class/0/recall",
+    ):
         assert copies.metrics[name] == pytest.approx(once.metrics[name])
-        assert copies.standard_errors[name] == pytest.approx(once.standard_errors[name], rel=0.02), name
-        assert naive.standard_errors[name] == pytest.approx(once.standard_errors[name] / 2, rel=0.05), name
+        assert copies.standard_errors[name] == pytest.approx(
+            once.standard_errors[name], rel=0.02
+        ), name
+        assert naive.standard_errors[name] == pytest.approx(
+            once.standard_errors[name] / 2, rel=0.05
+        ), name
         low, high = copies.intervals[name]
-        assert high - low == pytest.approx(np.subtract(*once.intervals[name][::-1]), rel=0.06), name  # Student's
+        # Student's
+        assert high - low == pytest.approx(np.subtract(*once.intervals[name][::-1]), rel=0.06), name
 
 
 def test_clusters_survive_saving_and_merge_by_whole_clusters(tmp_path):
@@ -109,7 +136,10 @@ def test_clusters_survive_saving_and_merge_by_whole_clusters(tmp_path):
     loaded = cmtrack.Evaluation.load(tmp_path)
     assert loaded == whole
     assert loaded.intervals == whole.intervals
-    halves = [evaluate(y[part], y_prob=p[part], groups=groups[part]) for part in (slice(300), slice(300, 600))]
+    halves = [
+        evaluate(y[part], y_prob=p[part], groups=groups[part])
+        for part in (slice(300), slice(300, 600))
+    ]
     merged = halves[0] + halves[1]
     for name in ("multiclass/accuracy", "multiclass/matthews_corrcoef", "spcc/ovr_fisher"):
         assert merged.standard_errors[name] == pytest.approx(whole.standard_errors[name], rel=0.1)
@@ -132,12 +162,17 @@ def test_bootstrap_of_tables_agrees_with_influence(grouping):
     by_influence = evaluation.count_intervals()
     by_bootstrap = evaluation.count_intervals("bootstrap", n_resamples=800, seed=1)
     assert set(by_bootstrap) >= {name for name in by_influence if not name.startswith("spcc")}
-    for name in ("multiclass/accuracy", "multiclass/f1_macro", "multiclass/cohen_kappa_quadratic", "class/1/f1"):
+    for name in (
+        "multiclass/accuracy",
+        "multiclass/f1_macro",
+        "multiclass/cohen_kappa_quadratic",
+        "class/1/f1",
+    ):
         width = np.subtract(*by_influence[name][::-1])
         assert by_bootstrap[name] == pytest.approx(by_influence[name], abs=0.15 * width), name
-    assert evaluation.count_intervals("bootstrap", n_resamples=20, seed=1) == evaluation.count_intervals(
+    assert evaluation.count_intervals(
         "bootstrap", n_resamples=20, seed=1
-    )
+    ) == evaluation.count_intervals("bootstrap", n_resamples=20, seed=1)
 
 
 def test_a_bootstrap_of_fractions_is_refused():
@@ -170,7 +205,13 @@ def test_influence_needs_rows_and_a_metric():
 
 def test_a_metric_that_is_undefined_has_no_influence():
     evaluation = evaluate([0, 0, 0, 0], [0, 1, 0, 0], labels=[0, 1])
-    for name in ("binary/recall", "binary/f1", "binary/matthews_corrcoef", "class/1/recall", "multiclass/cohen_kappa"):
+    for name in (
+        "binary/recall",
+        "binary/f1",
+        "binary/matthews_corrcoef",
+        "class/1/recall",
+        "multiclass/cohen_kappa",
+    ):
         if math.isnan(evaluation.metrics[name]):
             assert evaluation.influence(name) is None, name
     assert math.isnan(evaluation.metrics["binary/recall"])

@@ -26,15 +26,20 @@ def test_vector_24():
     found = evaluate(B20, y_prob=D20).net_benefit([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     assert found.value == near([0.45, 0.3625, 0.3428571429, 0.2666666667, 0.2, 0.15])
     assert found.all == near([0.4444444444, 0.375, 0.2857142857, 0.1666666667, 0, -0.25])
-    assert found.low == near([0.2196044022, 0.1220886687, 0.0822227207, -0.0135151635, -0.1099402323, -0.2049582984])
-    assert found.high == near([0.6800088067, 0.6118745758, 0.6023359351, 0.5404974605, 0.4841155327, 0.4376997105])
+    assert found.low == near(
+        [0.2196044022, 0.1220886687, 0.0822227207, -0.0135151635, -0.1099402323, -0.2049582984]
+    )
+    assert found.high == near(
+        [0.6800088067, 0.6118745758, 0.6023359351, 0.5404974605, 0.4841155327, 0.4376997105]
+    )
     assert found.standardized == near(found.value / 0.5)
     assert found.avoided[:2] == near([(0.45 - 0.4444444444) * 9, -0.05], 1e-9)
     assert (found.band_low < found.low).all()
     assert (found.band_high > found.high).all()
     assert found.prevalence == 0.5
     assert (
-        repr(found) == "NetBenefit(6 thresholds from 0.1 to 0.6, 5 of them above calling all and calling none positive)"
+        repr(found)
+        == "NetBenefit(6 thresholds from 0.1 to 0.6, 5 of them above calling all and calling none positive)"
     )
     frame = found.to_frame()
     assert list(frame["thresholds"]) == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
@@ -45,10 +50,14 @@ def test_vector_24_of_the_covariance():
     t = np.array([0.2, 0.4])
     for order in (slice(None), slice(None, None, -1)):
         at = t[order]
-        hits, alarms = (np.array([(u <= D20)[b == B20].sum() for u in at], dtype=float) for b in (1, 0))
+        hits, alarms = (
+            np.array([(u <= D20)[b == B20].sum() for u in at], dtype=float) for b in (1, 0)
+        )
         value = (hits - at / (1 - at) * alarms) / 20
         spread = _covariance(hits, alarms, 20.0, at, value) / 400
-        assert spread == near(np.array([[0.0170234375, 0.0168333333], [0.0168333333, 0.0208888889]])[order, order])
+        assert spread == near(
+            np.array([[0.0170234375, 0.0168333333], [0.0168333333, 0.0208888889]])[order, order]
+        )
 
 
 def test_the_covariance_is_that_of_rows_with_sampling_weights():
@@ -71,7 +80,9 @@ def test_whole_weights_are_repeated_rows():
 
 
 def test_equal_sampling_weights_are_rows():
-    rows, halves = (evaluate(B20, y_prob=D20, sample_weight=w).net_benefit() for w in (None, np.full(20, 0.5)))
+    rows, halves = (
+        evaluate(B20, y_prob=D20, sample_weight=w).net_benefit() for w in (None, np.full(20, 0.5))
+    )
     for name in ("value", "all", "low", "high", "band_low", "band_high"):
         assert getattr(halves, name) == near(getattr(rows, name), 1e-9)
 
@@ -107,7 +118,9 @@ def test_thresholds_move_to_the_edges_of_the_grid():
     assert set(found.thresholds) <= set(grid_edges())
     assert found.thresholds == near([0.1, 0.3331, grid_edges()[0]], 0.002)
     for t, value in zip(found.thresholds, found.value, strict=True):
-        assert value == near(((s >= t) & (y == 1)).mean() - t / (1 - t) * ((s >= t) & (y == 0)).mean(), 1e-12)
+        assert value == near(
+            ((s >= t) & (y == 1)).mean() - t / (1 - t) * ((s >= t) & (y == 0)).mean(), 1e-12
+        )
 
 
 def test_usual_thresholds_follow_the_share_of_rare_positives():
@@ -131,7 +144,9 @@ def test_rows_that_belong_together_widen_the_intervals():
     assert (found.high - found.low > 1.5 * (alone.high - alone.low)).all()
     rows = (s[:, None] >= t) * np.where(y[:, None] == 1, 1.0, -t / (1 - t)) - found.value
     error = np.sqrt(np.diag(covariance(rows, clusters=np.repeat(np.arange(40), 3))))
-    assert (found.high - found.value) / error == near([(found.high - found.value)[0] / error[0]] * 2, 1e-9)
+    assert (found.high - found.value) / error == near(
+        [(found.high - found.value)[0] / error[0]] * 2, 1e-9
+    )
     assert 1.96 < (found.high - found.value)[0] / error[0] < 2.3
     assert (found.band_high > found.high).all()
 
@@ -159,7 +174,9 @@ def test_bad_thresholds(thresholds: Any, words: str) -> None:
 
 
 def test_a_net_benefit_needs_probabilities_of_two_groups():
-    with pytest.raises(ValueError, match="needs probabilities of two groups or two classes, got Evaluation"):
+    with pytest.raises(
+        ValueError, match="needs probabilities of two groups or two classes, got Evaluation"
+    ):
         evaluate([0, 1, 1], [0, 1, 0]).net_benefit()
     with pytest.raises(ValueError, match="needs probabilities of two groups"):
         evaluate([0, 1, 2], y_prob=np.eye(3)).net_benefit()
@@ -172,7 +189,10 @@ def test_a_net_benefit_needs_probabilities_of_two_groups():
 
 
 def test_one_group_alone_has_a_net_benefit():
-    none, every = (evaluate([b, b, b], y_prob=[0.2, 0.4, 0.6], labels=[0, 1]).net_benefit([0.5]) for b in (0, 1))
+    none, every = (
+        evaluate([b, b, b], y_prob=[0.2, 0.4, 0.6], labels=[0, 1]).net_benefit([0.5])
+        for b in (0, 1)
+    )
     assert (none.value[0], every.value[0]) == near((-1 / 3, 1 / 3))
     assert np.isnan(none.standardized[0])
     assert none.low[0] < -1 / 3 < none.high[0]
@@ -201,7 +221,9 @@ def test_the_intervals_of_many_means_are_those_of_each(seed: int) -> None:
 def test_vector_21_of_the_gains():
     found = evaluate(B20, y_prob=D20).gains
     assert found is not None
-    assert found.called == near([0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 0.85, 0.95, 1.0])
+    assert found.called == near(
+        [0.05, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8, 0.85, 0.95, 1.0]
+    )
     assert found.gain == near([.1, .2, .4, .5, .5, .6, .7, .8, .8, .9, .9, .9, .9, 1, 1])  # fmt: skip
     assert found.lift[:5] == near([2, 2, 2, 2, 0.5 / 0.3])
     assert [found.gain_at(q) for q in (0, 0.05, 0.15, 1)] == near([0, 0.1, 0.3, 1])
@@ -213,8 +235,12 @@ def test_vector_21_of_the_gains():
 
 def test_gains_end_at_the_ceiling_and_mark_the_predicted_labels():
     y = np.array([0, 1, 2, 2, 0])
-    p = np.array([[0.6, 0.2, 0.2], [0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.3, 0.4, 0.3], [0.1, 0.1, 0.8]])
-    found = evaluate(y, y_prob=p, grouping=Grouping({"yes": [0, 1], "no": [2]}, positive="yes", mode="strict")).gains
+    p = np.array(
+        [[0.6, 0.2, 0.2], [0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.3, 0.4, 0.3], [0.1, 0.1, 0.8]]
+    )
+    found = evaluate(
+        y, y_prob=p, grouping=Grouping({"yes": [0, 1], "no": [2]}, positive="yes", mode="strict")
+    ).gains
     assert found is not None
     assert found.gain[-1] == near(2 / 3) == found.ceiling
     assert found.operating_point == near((3 / 5, 1 / 3))

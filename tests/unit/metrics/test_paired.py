@@ -39,7 +39,9 @@ def test_a_difference_of_accuracies_has_the_score_interval(b, c, n, ends):
     row = paired_differences(*discordant(b, c, n))["multiclass/accuracy"]
     assert (row.low, row.high) == pytest.approx(ends, abs=1e-8)
     exact = mcnemar(b, c).exact_pvalue if b + c <= 8 else 0.0  # of few rows
-    assert row.pvalue == pytest.approx(max(math.erfc(abs(b - c) / math.sqrt(2 * (b + c))), exact), rel=1e-9)
+    assert row.pvalue == pytest.approx(
+        max(math.erfc(abs(b - c) / math.sqrt(2 * (b + c))), exact), rel=1e-9
+    )
     assert row.reason == ""
     assert mcnemar(b, c).statistic == pytest.approx((b - c) ** 2 / (b + c))
 
@@ -63,8 +65,14 @@ def test_shares_of_actual_labels_count_the_rows_of_their_denominator():
     lower = paired_differences(first, second)["binary/fnr"]
     higher = paired_differences(first, second)["binary/recall"]
     assert (lower.low, lower.high) == pytest.approx((-higher.high, -higher.low))
-    for name in ("class/1/precision", "binary/precision", "class/1/f1", "multiclass/matthews_corrcoef"):
-        assert paired((first, second), name).shares is None  # the denominator differs, or there is none
+    for name in (
+        "class/1/precision",
+        "binary/precision",
+        "class/1/f1",
+        "multiclass/matthews_corrcoef",
+    ):
+        # the denominator differs, or there is none
+        assert paired((first, second), name).shares is None
 
 
 def test_a_perfect_model_is_a_share_too():
@@ -81,7 +89,8 @@ MCC = "multiclass/matthews_corrcoef"
 
 @pytest.mark.parametrize("name", ["multiclass/accuracy", MCC])
 @pytest.mark.parametrize(
-    ("b", "c", "sure"), [(1, 0, False), (5, 0, False), (6, 0, True), (7, 1, False), (8, 0, True), (8, 1, True)]
+    ("b", "c", "sure"),
+    [(1, 0, False), (5, 0, False), (6, 0, True), (7, 1, False), (8, 0, True), (8, 1, True)],
 )
 def test_few_rows_that_differ_also_need_the_exact_sign_test(name, b, c, sure):
     row = paired_differences(*discordant(b, c, 899))[name]
@@ -93,7 +102,9 @@ def test_few_rows_that_differ_also_need_the_exact_sign_test(name, b, c, sure):
     if b + c <= 8 and not sure:
         assert row.low <= 0
     other = paired_differences(*reversed(discordant(b, c, 899)))[name]
-    assert (other.low, other.high, other.pvalue) == pytest.approx((-row.high, -row.low, row.pvalue), abs=1e-12)
+    assert (other.low, other.high, other.pvalue) == pytest.approx(
+        (-row.high, -row.low, row.pvalue), abs=1e-12
+    )
 
 
 def test_rows_of_integer_weights_count_as_often_as_they_are():
@@ -108,7 +119,8 @@ def test_rows_of_integer_weights_count_as_often_as_they_are():
 
 def test_few_clusters_that_differ_count_as_their_number():
     groups = np.arange(900) // 30
-    for rows, sure in ((100, False), (220, True)):  # 4 and 8 clusters, all of them better in the first
+    # 4 and 8 clusters, all of them better in the first
+    for rows, sure in ((100, False), (220, True)):
         row = paired_differences(*discordant(rows, 0, 900, groups=groups))[MCC]
         assert -2 <= row.low < row.high <= 2
         assert row.reason == ""
@@ -133,7 +145,9 @@ def test_equal_predictions_are_not_known_to_be_equal():
             assert (row.low, row.high) != (0, 0)
             assert math.isnan(row.low) == (row.reason == "no row differs")
     accuracy = found["multiclass/accuracy"]
-    assert (-accuracy.low, accuracy.high) == pytest.approx((1.96**2 / (200 + 1.96**2),) * 2, abs=1e-5)
+    assert (-accuracy.low, accuracy.high) == pytest.approx(
+        (1.96**2 / (200 + 1.96**2),) * 2, abs=1e-5
+    )
     assert math.isnan(found[MCC].low)
 
 
@@ -148,7 +162,9 @@ def test_clusters_count_as_the_rows_that_they_are_worth():
     # five rows of a cluster that are always right or wrong together are one row
     first, second = discordant(12, 5, 200)
     single = paired((first, second), "multiclass/accuracy")
-    y, a, b = (np.repeat(x, 5) for x in (first.rows.actual, first.rows.predicted, second.rows.predicted))
+    y, a, b = (
+        np.repeat(x, 5) for x in (first.rows.actual, first.rows.predicted, second.rows.predicted)
+    )
     groups = np.repeat(np.arange(200), 5)
     whole = paired((evaluate(y, a), evaluate(y, b)), "multiclass/accuracy", groups)
     assert whole.statistic == pytest.approx(single.statistic)
@@ -171,14 +187,20 @@ def test_whole_weights_are_rows_and_fractional_ones_their_worth():
     weighted = [evaluate(y, x, sample_weight=counts) for x in (a, b)]
     repeated = [evaluate(np.repeat(y, counts), np.repeat(x, counts)) for x in (a, b)]
     ours, theirs = (paired_differences(*two)["multiclass/accuracy"] for two in (weighted, repeated))
-    assert (ours.low, ours.high, ours.pvalue) == pytest.approx((theirs.low, theirs.high, theirs.pvalue))
+    assert (ours.low, ours.high, ours.pvalue) == pytest.approx(
+        (theirs.low, theirs.high, theirs.pvalue)
+    )
     plain = paired_differences(first, second)["multiclass/accuracy"]
     for factor in (0.5, 7.25):  # only the ratios of fractional weights count
         halves = [evaluate(y, x, sample_weight=np.full(200, factor)) for x in (a, b)]
         row = paired_differences(*halves)["multiclass/accuracy"]
-        assert (row.low, row.high, row.pvalue) == pytest.approx((plain.low, plain.high, plain.pvalue))
+        assert (row.low, row.high, row.pvalue) == pytest.approx(
+            (plain.low, plain.high, plain.pvalue)
+        )
     shares = np.random.default_rng(1).uniform(0.2, 3, 200)
-    row = paired_differences(*(evaluate(y, x, sample_weight=shares) for x in (a, b)))["multiclass/accuracy"]
+    row = paired_differences(*(evaluate(y, x, sample_weight=shares) for x in (a, b)))[
+        "multiclass/accuracy"
+    ]
     gain = shares * ((a == y).astype(float) - (b == y))
     # one further row of the mean weight and mean square counts as discordant
     differ = np.abs(gain).sum()
@@ -188,7 +210,11 @@ def test_whole_weights_are_rows_and_fractional_ones_their_worth():
 
 
 def weights_of(kind: str, rng: np.random.Generator, n: int) -> np.ndarray:
-    return np.where(rng.random(n) < 0.8, 1.0, 50.0) if kind == "1 to 50" else np.exp(rng.normal(0, 1, n))
+    return (
+        np.where(rng.random(n) < 0.8, 1.0, 50.0)
+        if kind == "1 to 50"
+        else np.exp(rng.normal(0, 1, n))
+    )
 
 
 @pytest.mark.parametrize("kind", ["log-normal", "1 to 50", "clusters"])
@@ -219,7 +245,9 @@ def test_few_discordant_rows_of_small_weight_do_not_speak_for_the_heavy_ones(kin
         hits = np.column_stack((u < 0.8, (u >= b) & (u < 0.8))).astype(float)
         weights = weights_of(kind, rng, 200)
         values = np.average(hits, axis=0, weights=weights)
-        low, high = Paired.of(values, hits - values, bounds=(0, 1), weights=weights).interval(1.959963984540054)
+        low, high = Paired.of(values, hits - values, bounds=(0, 1), weights=weights).interval(
+            1.959963984540054
+        )
         held += low[0, 1] <= b <= high[0, 1]
         times += bool((u < b).any())
     assert held / times >= 0.92
@@ -246,7 +274,9 @@ def test_a_precision_of_1_counts_the_rows_that_it_is_of(hits, shown, rows):
     # the error is that of the own interval's samples, and Student's degrees of freedom are these less one
     low, _ = sides[0].intervals["binary/precision"]
     own = (1 - low) / 1.959963984540054
-    assert row.standard_error == pytest.approx(math.hypot(own, sides[1].standard_errors["binary/precision"]))
+    assert row.standard_error == pytest.approx(
+        math.hypot(own, sides[1].standard_errors["binary/precision"])
+    )
 
 
 @pytest.mark.thin(2)
@@ -296,7 +326,9 @@ def test_right_in_the_same_rows_is_not_equal_unless_the_answers_are():
     y = np.arange(60) < 3
     sides = [y | ((np.arange(60) >= k) & (np.arange(60) < k + 10)) for k in (10, 40)]
     runs = dict(zip("ab", (evaluate(y, side) for side in sides), strict=True))
-    assert math.isnan(compare(runs, rank_by="binary/recall", equivalence=0.01).runs[1].equivalent_within)
+    assert math.isnan(
+        compare(runs, rank_by="binary/recall", equivalence=0.01).runs[1].equivalent_within
+    )
     assert paired_differences(*runs.values())["binary/recall"].high > 0.5
 
 
@@ -308,10 +340,14 @@ def test_rows_without_weight_change_nothing():
     weights = np.where(np.arange(40) < 30, 1 + np.arange(40) % 3, 0)
     ours = paired_differences(*(evaluate(y, x, sample_weight=weights) for x in (first, second)))
     held = slice(0, 30)
-    theirs = paired_differences(*(evaluate(y[held], x[held], sample_weight=weights[held]) for x in (first, second)))
+    theirs = paired_differences(
+        *(evaluate(y[held], x[held], sample_weight=weights[held]) for x in (first, second))
+    )
     for name in ("multiclass/accuracy", "binary/recall", "binary/precision"):
         one, other = ours[name], theirs[name]
-        assert (one.low, one.high, one.pvalue) == pytest.approx((other.low, other.high, other.pvalue))
+        assert (one.low, one.high, one.pvalue) == pytest.approx(
+            (other.low, other.high, other.pvalue)
+        )
 
 
 def test_a_run_that_is_always_right_and_one_that_never_is_have_an_interval():
@@ -348,10 +384,13 @@ def test_no_interval_leaves_the_range_of_a_metric_of_ones_own():
     y = rng.integers(0, 2, 60)
     sides = [np.where(rng.random(60) < 0.4, 1 - y, y) for _ in range(2)]
     groups = np.arange(60) // 10
-    row = paired_differences(*(evaluate(y, x, extra_metrics=[own], groups=groups) for x in sides))["custom/triage"]
+    row = paired_differences(*(evaluate(y, x, extra_metrics=[own], groups=groups) for x in sides))[
+        "custom/triage"
+    ]
     assert -3 <= row.low <= row.difference <= row.high <= 3
     bare = paired_differences(
-        *(evaluate(part, part[::-1], extra_metrics=[own]) for part in (y[:8], y[8:16])), metrics=["custom/triage"]
+        *(evaluate(part, part[::-1], extra_metrics=[own]) for part in (y[:8], y[8:16])),
+        metrics=["custom/triage"],
     )
     assert not bare.paired
     assert -3 <= bare["custom/triage"].low <= bare["custom/triage"].high <= 3

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss
 
-from cmtrack import Accumulator, Evaluation, Grouping, compare, evaluate, evaluate_table, paired_differences
+from cmtrack import (
+    Accumulator,
+    Evaluation,
+    Grouping,
+    compare,
+    evaluate,
+    evaluate_table,
+    paired_differences,
+)
 from cmtrack.evaluation.loading import loads
 from cmtrack.metrics.intervals import on_scale
 from cmtrack.metrics.precision_recall import PRECISION as PRECISION_OF
@@ -37,7 +45,9 @@ def numbers(evaluation: Evaluation, *names: str) -> list[float]:
 
 
 def errors(evaluation: Evaluation, *names: str) -> list[float]:
-    return [evaluation.standard_errors[name if "/" in name else f"probability/{name}"] for name in names]
+    return [
+        evaluation.standard_errors[name if "/" in name else f"probability/{name}"] for name in names
+    ]
 
 
 def near(expected: list[float]) -> object:
@@ -49,8 +59,12 @@ FOUR = ("log_loss", "brier", "log_skill", "brier_skill")
 
 def test_vector_19_of_the_classes():
     evaluation = evaluate(Y, y_prob=P)
-    assert numbers(evaluation, *FOUR) == near([0.7013333827, 0.3988888889, 0.3388991941, 0.3786538462])
-    assert errors(evaluation, *FOUR) == near([0.0840974448, 0.0606588201, 0.0786154100, 0.0923075590])
+    assert numbers(evaluation, *FOUR) == near(
+        [0.7013333827, 0.3988888889, 0.3388991941, 0.3786538462]
+    )
+    assert errors(evaluation, *FOUR) == near(
+        [0.0840974448, 0.0606588201, 0.0786154100, 0.0923075590]
+    )
     assert numbers(evaluation, "spherical") == near([0.2189646931])
     assert errors(evaluation, "spherical") == near([0.0447599061])
 
@@ -59,8 +73,12 @@ def test_vector_19_of_the_groups():
     evaluation = evaluate(Y, y_prob=P, grouping=G)
     names = [f"{STEP}/{name}" for name in FOUR]
     assert numbers(evaluation, *names) == near([0.3549367628, 0.1050000000, 0.3299365509, 0.3925])
-    assert errors(evaluation, *names) == near([0.1096336382, 0.0480980865, 0.1297404132, 0.1671119477])
-    assert numbers(evaluation, f"{STEP}/log_loss_within", "log_loss_within") == near([0.3463966199] * 2)
+    assert errors(evaluation, *names) == near(
+        [0.1096336382, 0.0480980865, 0.1297404132, 0.1671119477]
+    )
+    assert numbers(evaluation, f"{STEP}/log_loss_within", "log_loss_within") == near(
+        [0.3463966199] * 2
+    )
 
 
 def test_vector_19_of_weights_and_clusters():
@@ -83,7 +101,9 @@ def test_vector_19_of_two_models():
     first, second = evaluate(Y, y_prob=P), evaluate(Y, y_prob=SECOND)
     assert numbers(second, "log_loss", "brier") == near([0.6121153775, 0.3216666667])
     found = paired_differences(first, second, metrics=[f"probability/{name}" for name in FOUR])
-    assert [each.difference for each in found.rows] == near([0.0892180052, 0.0772222222, -0.0840999396, -0.1202884615])
+    assert [each.difference for each in found.rows] == near(
+        [0.0892180052, 0.0772222222, -0.0840999396, -0.1202884615]
+    )
     assert [each.standard_error for each in found.rows] == near(
         [0.0684154851, 0.0499451002, 0.0617072001, 0.0738907741]
     )
@@ -94,12 +114,19 @@ def test_a_probability_of_0_for_the_actual_class_is_infinite_and_said_so():
     p[8] = [0.5, 0.5, 0]
     evaluation = evaluate(Y, y_prob=p)
     assert np.isnan(evaluation.metrics["probability/log_loss"])
-    assert evaluation.undefined["probability/log_loss"] == "infinite: 1 row gives the actual class the probability 0"
+    assert (
+        evaluation.undefined["probability/log_loss"]
+        == "infinite: 1 row gives the actual class the probability 0"
+    )
     assert np.isfinite(evaluation.metrics["probability/brier"])
     losses = evaluation.statistics.losses
     assert losses.impossible.tolist() == [[0, 0, 1]]
     assert float(losses.n @ losses.mean[:, 0]) == pytest.approx(5.1080276401, abs=6e-11)
-    assert np.isfinite(evaluate(Y, y_prob=p, grouping=Grouping({"a": [0], "b": [1, 2]})).metrics["probability/brier"])
+    assert np.isfinite(
+        evaluate(Y, y_prob=p, grouping=Grouping({"a": [0], "b": [1, 2]})).metrics[
+            "probability/brier"
+        ]
+    )
 
 
 def test_vector_22_of_ranks():
@@ -118,9 +145,15 @@ def test_they_are_those_of_scikit_learn(k):
     y, _, p = random_problem(k, 60, k, 0.0)
     evaluation = evaluate(y, y_prob=p, labels=list(range(k)))
     shares = np.tile(np.bincount(y) / len(y), (len(y), 1))
-    brier = brier_score_loss(y, p[:, 1]) if k == 2 else float(np.square(p - np.eye(k)[y]).sum(axis=1).mean())
+    brier = (
+        brier_score_loss(y, p[:, 1])
+        if k == 2
+        else float(np.square(p - np.eye(k)[y]).sum(axis=1).mean())
+    )
     expected = [log_loss(y, p), brier, 1 - log_loss(y, p) / log_loss(y, shares)]
-    assert numbers(evaluation, "log_loss", "brier", "log_skill") == pytest.approx(expected, abs=1e-12)
+    assert numbers(evaluation, "log_loss", "brier", "log_skill") == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 @pytest.mark.slow
@@ -129,35 +162,51 @@ def test_they_are_those_of_scikit_learn(k):
 def test_the_chain_rule_holds_and_influences_give_the_errors(seed):
     y, _, p = random_problem(seed, 60, skill=0.0)
     evaluation = evaluate(
-        y, y_prob=p, labels=[0, 1, 2, 3], grouping=Grouping({"a": [0, 3], "b": [1], "c": [2]}, name="g")
+        y,
+        y_prob=p,
+        labels=[0, 1, 2, 3],
+        grouping=Grouping({"a": [0, 3], "b": [1], "c": [2]}, name="g"),
     )
-    whole, groups, within = numbers(evaluation, "log_loss", f"{STEP}/log_loss", f"{STEP}/log_loss_within")
+    whole, groups, within = numbers(
+        evaluation, "log_loss", f"{STEP}/log_loss", f"{STEP}/log_loss_within"
+    )
     assert whole == pytest.approx(groups + within, abs=1e-12)
     for name in evaluation.metrics:
         if name.startswith("probability/") or "rank" in name or "top_" in name:
             psi = evaluation.influence(name)
             assert psi.mean() == pytest.approx(0, abs=1e-9)
-            assert np.sqrt((psi**2).sum()) / len(y) == pytest.approx(evaluation.standard_errors[name], rel=1e-8)
+            assert np.sqrt((psi**2).sum()) / len(y) == pytest.approx(
+                evaluation.standard_errors[name], rel=1e-8
+            )
 
 
 def test_every_way_to_evaluate_gives_the_same_numbers(tmp_path):
     import pandas as pd
 
     y, _, p = random_problem(3, 500, skill=0.0)
-    whole = evaluate(y, y_prob=p, labels=[0, 1, 2, 3], grouping=Grouping({"a": [0, 3], "b": [1, 2]}, name="g"))
+    whole = evaluate(
+        y, y_prob=p, labels=[0, 1, 2, 3], grouping=Grouping({"a": [0, 3], "b": [1, 2]}, name="g")
+    )
     accumulator = Accumulator([0, 1, 2, 3], grouping=whole.grouping)
     for rows in np.array_split(np.arange(500), 7):
         accumulator.update(y[rows], y_prob=p[rows])
     frame = pd.DataFrame({"y": y, **{f"p_{k}": p[:, k] for k in range(4)}})
-    table = evaluate_table(frame, y_true="y", y_prob=[f"p_{k}" for k in range(4)], labels=[0, 1, 2, 3],
-                           grouping=whole.grouping)  # fmt: skip
+    table = evaluate_table(
+        frame,
+        y_true="y",
+        y_prob=[f"p_{k}" for k in range(4)],
+        labels=[0, 1, 2, 3],
+        grouping=whole.grouping,
+    )
     loaded = loads(whole.to_json())
     regrouped = evaluate(y, y_prob=p, labels=[0, 1, 2, 3]).regroup(whole.grouping)
     for other in (accumulator.compute(), table, loaded, regrouped):
         for name in whole.metrics:
             if name.startswith("probability/") or "rank" in name or "top_" in name:
                 assert other.metrics[name] == pytest.approx(whole.metrics[name], rel=1e-12), name
-                assert other.standard_errors[name] == pytest.approx(whole.standard_errors[name], rel=1e-9), name
+                assert other.standard_errors[name] == pytest.approx(
+                    whole.standard_errors[name], rel=1e-9
+                ), name
 
 
 def test_a_regrouping_without_rows_keeps_what_holds():
@@ -193,12 +242,23 @@ def test_skills_against_given_shares():
     )
 
 
-@pytest.mark.parametrize(("reference", "error", "said"), [
-    ([0.5, 0.5], ValueError, "reference must have one share for each of 3 labels, got 2"),
-    ([0.5, 0.6, -0.1], ValueError, "reference must be shares between 0 and 1 that sum to 1, got"),
-    ({0: 0.5, 7: 0.5}, ValueError, "reference must be of the labels .*, got 7"),
-    ("train", TypeError, "reference must be shares of the classes, by label or in their order, got 'train'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("reference", "error", "said"),
+    [
+        ([0.5, 0.5], ValueError, "reference must have one share for each of 3 labels, got 2"),
+        (
+            [0.5, 0.6, -0.1],
+            ValueError,
+            "reference must be shares between 0 and 1 that sum to 1, got",
+        ),
+        ({0: 0.5, 7: 0.5}, ValueError, "reference must be of the labels .*, got 7"),
+        (
+            "train",
+            TypeError,
+            "reference must be shares of the classes, by label or in their order, got 'train'",
+        ),
+    ],
+)
 def test_wrong_references_are_refused(reference, error, said):
     with pytest.raises(error, match=said):
         evaluate(Y, y_prob=P, reference=reference)
@@ -206,9 +266,15 @@ def test_wrong_references_are_refused(reference, error, said):
 
 def test_a_skill_without_a_reference_says_why():
     one = evaluate([0, 0], y_prob=[[0.9, 0.1], [0.8, 0.2]], labels=[0, 1])
-    assert one.undefined["probability/log_skill"] == "the reference is perfect: all rows are of one class"
+    assert (
+        one.undefined["probability/log_skill"]
+        == "the reference is perfect: all rows are of one class"
+    )
     absent = evaluate([0, 1], y_prob=[[0.9, 0.1], [0.2, 0.8]], reference={0: 1.0})
-    assert absent.undefined["probability/log_skill"] == "the reference gives a class that occurs the share 0"
+    assert (
+        absent.undefined["probability/log_skill"]
+        == "the reference gives a class that occurs the share 0"
+    )
 
 
 def test_vector_21_of_average_precision():
@@ -220,14 +286,17 @@ def test_vector_21_of_average_precision():
         (0.5906904514, 0.9499570556)
     )
     low, high = evaluation.intervals["binary/average_precision"]
-    assert 0.5 < low < 0.5906904514  # one more row, half of it flipped, tells of errors not seen among 20
+    # one more row, half of it flipped, tells of errors not seen among 20
+    assert 0.5 < low < 0.5906904514
     assert high == near(0.9499570556)
     weighted = evaluate(B20, y_prob=D20, sample_weight=W20)
     assert numbers(weighted, "binary/average_precision") == near([0.8727513228])
     assert errors(weighted, "binary/average_precision") == near([0.0669204341])
     psi = evaluation.influence("binary/average_precision")
     assert np.sqrt((psi**2).sum()) / 20 == pytest.approx(0.0885294571, abs=6e-11)
-    assert evaluation.metrics["binary/average_precision"] == pytest.approx(average_precision_score(B20, D20), abs=1e-12)
+    assert evaluation.metrics["binary/average_precision"] == pytest.approx(
+        average_precision_score(B20, D20), abs=1e-12
+    )
 
 
 TV6_Y = [0, 1, 1, 2, 0, 2, 2, 1]
@@ -244,18 +313,32 @@ def of_rows_of_vector_6(accept: object) -> Evaluation:
     return evaluate(TV6_Y, y_prob=TV6_P, grouping=grouping)
 
 
-AP = ("binary/average_precision", "binary/average_precision_ceiling", "binary/average_precision_normalized")
+AP = (
+    "binary/average_precision",
+    "binary/average_precision_ceiling",
+    "binary/average_precision_normalized",
+)
 
 
 def test_vector_21_with_mismatches():
     strict = of_rows_of_vector_6("strict")
     assert numbers(strict, *AP) == near([0.5535714286, 0.6666666667, 0.8303571429])
     assert errors(strict, AP[0], AP[2]) == near([0.2264392876, 0.1366694452])
-    expected = [-0.1088435374, 0.7602040816, -1.0969387755, -0.8469387755, 0, 0.4268707483, 0.7602040816, 0.1054421769]
+    expected = [
+        -0.1088435374,
+        0.7602040816,
+        -1.0969387755,
+        -0.8469387755,
+        0,
+        0.4268707483,
+        0.7602040816,
+        0.1054421769,
+    ]
     assert strict.influence(AP[0]).tolist() == near(expected)
     curve = strict.precision_recall
     found, expected = (
-        sorted(zip(r, p, strict=True)) for r, p in ((curve.recall, curve.precision), (RECALL, PRECISION))
+        sorted(zip(r, p, strict=True))
+        for r, p in ((curve.recall, curve.precision), (RECALL, PRECISION))
     )
     assert found == [pytest.approx(pair, abs=1e-12) for pair in expected]
     relaxed = of_rows_of_vector_6("relaxed")
@@ -305,12 +388,19 @@ def test_the_sentence_on_the_log_loss_agrees_with_its_numbers():
     y, _, p = random_problem(0, 400, skill=0.0)
     bad = evaluate(y, y_prob=p, labels=[0, 1, 2, 3])
     assert bad.intervals["probability/log_skill"][1] < 0
-    assert f"{-100 * bad.metrics['probability/log_skill']:.1f} % more than always" in said_of_log_loss(bad)
+    assert (
+        f"{-100 * bad.metrics['probability/log_skill']:.1f} % more than always"
+        in said_of_log_loss(bad)
+    )
     flat = evaluate(y, y_prob=np.full((400, 4), 0.25) + 0.01 * (p - 0.25), labels=[0, 1, 2, 3])
-    assert said_of_log_loss(flat).endswith("not clearly different from that of always giving each class its share.")
+    assert said_of_log_loss(flat).endswith(
+        "not clearly different from that of always giving each class its share."
+    )
     p[0] = np.eye(4)[(y[0] + 1) % 4]
     infinite = evaluate(y, y_prob=p, labels=[0, 1, 2, 3])
-    assert said_of_log_loss(infinite) == ("The log loss is infinite: 1 row gives the actual class the probability 0.")
+    assert said_of_log_loss(infinite) == (
+        "The log loss is infinite: 1 row gives the actual class the probability 0."
+    )
 
 
 def test_a_run_with_an_infinite_loss_is_last_in_a_ranking():

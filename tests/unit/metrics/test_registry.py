@@ -19,29 +19,47 @@ from cmtrack.report.views import report_html
 from support.problems import random_guesses, random_labels, random_problem, random_scores
 
 YOUDEN_DOUBLE = Metric(
-    "binary/dice_of_errors", lambda b: (b.fn + b.fp) / (b.fn + b.fp + b.tp), of="binary", better="lower", low=0, high=1,
-    formula="(FN + FP) / (FN + FP + TP)", source="a test",
-)  # fmt: skip
+    "binary/dice_of_errors",
+    lambda b: (b.fn + b.fp) / (b.fn + b.fp + b.tp),
+    of="binary",
+    better="lower",
+    low=0,
+    high=1,
+    formula="(FN + FP) / (FN + FP + TP)",
+    source="a test",
+)
 OFF_BY_ONE = Metric(
-    "multiclass/off_by_one", lambda c: sum(np.trace(c, k) for k in (-1, 0, 1)) / c.sum(), low=0, high=1,
-    formula="Σ C_ij with |i − j| ≤ 1, over n", source="a test",
-)  # fmt: skip
+    "multiclass/off_by_one",
+    lambda c: sum(np.trace(c, k) for k in (-1, 0, 1)) / c.sum(),
+    low=0,
+    high=1,
+    formula="Σ C_ij with |i − j| ≤ 1, over n",
+    source="a test",
+)
 
 
 SPREAD = Metric(
-    "spcc/gap_over_sd", lambda s: s.gap / np.sqrt((s.m20 + s.m21) / s.n), of="moments", low=-math.inf,
-    formula="(μ₁ − μ₀) / √((v₀ + v₁) / 2)", source="a test",
-)  # fmt: skip
+    "spcc/gap_over_sd",
+    lambda s: s.gap / np.sqrt((s.m20 + s.m21) / s.n),
+    of="moments",
+    low=-math.inf,
+    formula="(μ₁ − μ₀) / √((v₀ + v₁) / 2)",
+    source="a test",
+)
 """A function of scores: nothing but its value is declared."""
 
 
-@pytest.fixture(params=[YOUDEN_DOUBLE, OFF_BY_ONE, SPREAD], ids=lambda metric: metric.name.replace("/", "-"))
+@pytest.fixture(
+    params=[YOUDEN_DOUBLE, OFF_BY_ONE, SPREAD], ids=lambda metric: metric.name.replace("/", "-")
+)
 def declared(request: Any, monkeypatch: pytest.MonkeyPatch) -> Metric:
     """A metric as if it stood in its section's file: one entry of the section's metrics."""
     metric: Metric = request.param
     for known in (catalog.OF_CLASSES, catalog.OF_ALL_KINDS):
         sections = tuple(
-            replace(section, metrics=(*section.metrics, metric)) if section.name == metric.section else section
+            replace(section, metrics=(*section.metrics, metric))
+            if section.name == metric.section
+            else section
             for section in known.all
         )
         for name, value in vars(Sections(*sections, places=known.places)).items():
@@ -85,9 +103,13 @@ def test_sections_of_all_kinds_are_reserved() -> None:
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("grouped", [False, True])
-def test_every_computed_metric_is_in_the_catalog_and_every_entry_is_computed_somewhere(classes, grouped):
+def test_every_computed_metric_is_in_the_catalog_and_every_entry_is_computed_somewhere(
+    classes, grouped
+):
     y, _, p = random_problem(0, 200, classes, 0.0)
-    grouping = Grouping({"a": range(classes - 1), "b": [classes - 1]}, name="ab") if grouped else None
+    grouping = (
+        Grouping({"a": range(classes - 1), "b": [classes - 1]}, name="ab") if grouped else None
+    )
     for name in evaluate(y, y_prob=p, grouping=grouping).metrics:
         assert lookup(name).name.count("/") == name.count("/")
 
@@ -96,6 +118,10 @@ def test_every_entry_of_the_catalog_is_computed_by_some_evaluation():
     y, _, p = random_problem(0, 200, 6, 0.0)
     names: set[str] = set()
     for grouping in (None, Grouping({"a": [0, 1, 2], "b": [3, 4, 5]}, "strict", name="ab")):
-        names |= {lookup(name).name for name in evaluate(y, y_prob=p, grouping=grouping, costs={(0, 1): 2}).metrics}
-    others = ("label sets", "spans", "granules", "two runs")  # other functions, and comparisons, give these
+        names |= {
+            lookup(name).name
+            for name in evaluate(y, y_prob=p, grouping=grouping, costs={(0, 1): 2}).metrics
+        }
+    # other functions, and comparisons, give these
+    others = ("label sets", "spans", "granules", "two runs")
     assert names == {metric.name for metric in CATALOG if metric.needs not in others}

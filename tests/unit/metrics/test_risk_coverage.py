@@ -36,7 +36,9 @@ def near(expected: Any, digits: float = 6e-11) -> Any:
 def table_of(confidence: Any, losses: Any, weights: Any = None) -> Any:
     counts = ScoreCounts.from_scores(confidence, losses, 2, weights)
     whole = weights is None or np.asarray(weights).dtype.kind == "i"
-    squares = None if whole else with_channels(ScoreCounts.from_scores(confidence, losses, 2, weights**2))
+    squares = (
+        None if whole else with_channels(ScoreCounts.from_scores(confidence, losses, 2, weights**2))
+    )
     return ScoreTable(with_channels(counts), squares)
 
 
@@ -53,10 +55,16 @@ def test_vector_25():
     assert [found.risk_at(a) for a in (0.35, 0.5)] == near([0.2142857143, 0.2])
     assert found.coverage == near([0.1, 0.2, 0.4, 0.5, 0.7, 0.8, 0.9, 1])
     assert found.risk == near([0, 0, 1 / 4, 1 / 5, 2 / 7, 3 / 8, 3 / 9, 4 / 10])
-    assert found.interval == near(tuple(found.aurc * math.exp(s * 1.959963984540054 * found.standard_error / found.aurc)
-                                        for s in (-1, 1)))  # fmt: skip
+    assert found.interval == near(
+        tuple(
+            found.aurc * math.exp(s * 1.959963984540054 * found.standard_error / found.aurc)
+            for s in (-1, 1)
+        )
+    )
     assert risk_coverage(K25, L25, W25).aurc == near(0.1592115119)
-    shown = "aurc=0.2079, excess=0.1144, risk 0.4 of all and 0.375 of the surest 80 %, 8 confidences"
+    shown = (
+        "aurc=0.2079, excess=0.1144, risk 0.4 of all and 0.375 of the surest 80 %, 8 confidences"
+    )
     assert repr(found) == f"RiskCoverage({shown})"
     assert list(found.to_frame()) == ["confidence", "coverage", "risk"]
 
@@ -81,7 +89,9 @@ def test_the_influence_is_the_derivative_by_a_rows_weight(metric: Any) -> None:
     table = table_of(K25, L25, w)
     slopes = []
     for i in range(10):
-        ends = [metric(table_of(K25, L25, w + sign * 1e-6 * (np.arange(10) == i))) for sign in (1, -1)]
+        ends = [
+            metric(table_of(K25, L25, w + sign * 1e-6 * (np.arange(10) == i))) for sign in (1, -1)
+        ]
         slopes.append((ends[0] - ends[1]) / 2e-6 * w.sum())
     assert by_row(table, metric.influence(table), K25, L25) == near(slopes, 1e-8)
     plain = risk_coverage(K25, L25, w)
@@ -93,12 +103,23 @@ def test_the_influence_is_the_derivative_by_a_rows_weight(metric: Any) -> None:
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(st.integers(0, 10_000))
-def test_the_area_is_that_of_repeated_rows_and_between_the_perfect_and_the_constant_order(seed: int) -> None:
+def test_the_area_is_that_of_repeated_rows_and_between_the_perfect_and_the_constant_order(
+    seed: int,
+) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 60))
-    kappa, loss, w = rng.random(n).round(1), rng.gamma(1, 1, n) * rng.integers(0, 2, n), rng.integers(1, 4, n)
-    one, many = risk_coverage(kappa, loss, w), risk_coverage(*(np.repeat(part, w) for part in (kappa, loss)))
-    assert (one.aurc, one.excess, one.standard_error) == near((many.aurc, many.excess, many.standard_error), 1e-9)
+    kappa, loss, w = (
+        rng.random(n).round(1),
+        rng.gamma(1, 1, n) * rng.integers(0, 2, n),
+        rng.integers(1, 4, n),
+    )
+    one, many = (
+        risk_coverage(kappa, loss, w),
+        risk_coverage(*(np.repeat(part, w) for part in (kappa, loss))),
+    )
+    assert (one.aurc, one.excess, one.standard_error) == near(
+        (many.aurc, many.excess, many.standard_error), 1e-9
+    )
     assert one.excess >= 0
     assert risk_coverage(np.ones(n), loss, w).aurc == near(one.total_risk, 1e-12)
     grid = (np.arange(4000) + 0.5) / 4000
@@ -106,14 +127,17 @@ def test_the_area_is_that_of_repeated_rows_and_between_the_perfect_and_the_const
     for risk in (0.0, 0.3 * one.total_risk, one.total_risk, 1.5):
         share = one.coverage_at(risk)
         assert share == 0 or one.risk_at(share) <= risk + 1e-9
-        assert share == 1 or all(one.risk_at(a) > risk for a in np.linspace(share + 1e-6, 1, 20) if a <= 1)
+        assert share == 1 or all(
+            one.risk_at(a) > risk for a in np.linspace(share + 1e-6, 1, 20) if a <= 1
+        )
 
 
 def test_losses_of_any_size():
     """By hand: accepted in the order 3, 0, then 2 and 4 together."""
     found = risk_coverage([0.9, 0.8, 0.5, 0.5], [3.0, 0.0, 2.0, 4.0])
     assert found.risk == near([3, 1.5, 9 / 4])
-    assert found.aurc == near(0.75 + 0.75 * math.log(2) + 1.5 - 0.75 * math.log(2))  # of 3, 0.75 / a and 3 - 0.75 / a
+    # of 3, 0.75 / a and 3 - 0.75 / a
+    assert found.aurc == near(0.75 + 0.75 * math.log(2) + 1.5 - 0.75 * math.log(2))
     assert found.coverage_at(1.5) == near(0.5)
     assert found.coverage_at(2.0) == near(0.75)
     assert found.coverage_at(0.5) == 0
@@ -136,7 +160,9 @@ def test_hits_in_the_groups_of_a_step():
     """Class 1 predicted for class 0 is a hit of the relaxed group, and none of the strict one."""
     y, p = np.array([0, 2]), np.array([[0.3, 0.5, 0.2], [0.1, 0.1, 0.8]])
     for mode, risk, confidence in (("relaxed", 0.0, [0.8]), ("strict", 0.5, [0.8, 0.5])):
-        evaluation = evaluate(y, y_prob=p, grouping=Grouping({"low": [0, 1], "high": [2]}, mode=mode, name="level"))
+        evaluation = evaluate(
+            y, y_prob=p, grouping=Grouping({"low": [0, 1], "high": [2]}, mode=mode, name="level")
+        )
         found = evaluation.risk_coverage_of("level")
         assert (found.total_risk, found.confidence.tolist()) == (risk, confidence)
         assert evaluation.risk_coverage.total_risk == evaluation.reject(0).risk == 0.5
@@ -165,7 +191,8 @@ def test_scores_on_a_grid():
 
 
 def test_what_handing_over_rows_leaves():
-    evaluation = evaluate(Y8, y_prob=P8)  # confidences .7 .6 .6 .6 .5 .5 .45 .4 .4, misses at .45 and .4
+    # confidences .7 .6 .6 .6 .5 .5 .45 .4 .4, misses at .45 and .4
+    evaluation = evaluate(Y8, y_prob=P8)
     found = evaluation.reject(0.4)
     assert (found.accepted, found.threshold, found.risk) == near((6 / 9, 0.5, 0.0))
     assert (found.hits, found.misses, found.rejected_hits, found.rejected_misses) == (6, 0, 1, 2)
@@ -179,8 +206,12 @@ def test_what_handing_over_rows_leaves():
         "No row is handed over: the rows of the lowest confidence, 0.4, are more than 20 %, and are not told apart. "
         "22.2 % [6.32, 54.7] of all answers are wrong."
     )
-    assert evaluation.reject(0).sentence() == "No row is handed over. 22.2 % [6.32, 54.7] of all answers are wrong."
-    assert reject(table_of(K25, L25), 0.3)[0].accepted == 0.7  # the share itself, whatever its rounding
+    assert (
+        evaluation.reject(0).sentence()
+        == "No row is handed over. 22.2 % [6.32, 54.7] of all answers are wrong."
+    )
+    # the share itself, whatever its rounding
+    assert reject(table_of(K25, L25), 0.3)[0].accepted == 0.7
     for share in (1, -0.1, math.nan):
         with pytest.raises(ValueError, match="must lie from 0 to below 1, got"):
             evaluation.reject(share)
@@ -198,7 +229,9 @@ def test_weights_are_repeated_rows():
 def clustered() -> tuple[Evaluation, Evaluation]:
     y = random_labels(60)
     s = random_scores(y, 0.0, 4, digits=3)
-    return evaluate(y.repeat(4), y_prob=s.repeat(4), groups=np.repeat(np.arange(60), 4)), evaluate(y, y_prob=s)
+    return evaluate(y.repeat(4), y_prob=s.repeat(4), groups=np.repeat(np.arange(60), 4)), evaluate(
+        y, y_prob=s
+    )
 
 
 def test_rows_that_belong_together_count_as_few():
@@ -206,7 +239,9 @@ def test_rows_that_belong_together_count_as_few():
     together, once = clustered()
     assert together.risk_coverage.aurc == near(once.risk_coverage.aurc, 1e-12)
     few = math.sqrt(60 / 59)
-    assert together.risk_coverage.standard_error == near(few * once.risk_coverage.standard_error, 1e-12)
+    assert together.risk_coverage.standard_error == near(
+        few * once.risk_coverage.standard_error, 1e-12
+    )
     found, alone = together.reject(0.5), once.reject(0.5)
     assert found.risk == near(alone.risk)
     assert found.high - found.low == near(alone.high - alone.low, 0.03)
@@ -226,7 +261,10 @@ def test_without_the_rows_that_belong_together_there_is_no_interval():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (([0.5], [0, 1]), r"must have one shape \(n,\) of at least one row, got \(1,\), \(2,\) and \(1,\)"),
+        (
+            ([0.5], [0, 1]),
+            r"must have one shape \(n,\) of at least one row, got \(1,\), \(2,\) and \(1,\)",
+        ),
         (([], []), r"at least one row, got \(0,\)"),
         (([0.5, math.nan], [0, 1]), "confidence must be finite, got nan at row 1"),
         (([0.5], [-1.0]), "losses must be finite and not negative, got -1.0 at row 0"),
@@ -245,7 +283,9 @@ def test_bad_questions():
             found.risk_at(share)
     with pytest.raises(ValueError, match="risk must be a number, got nan"):
         found.coverage_at(math.nan)
-    with pytest.raises(ValueError, match="needs the probabilities of their predictions being hits, got Evaluation"):
+    with pytest.raises(
+        ValueError, match="needs the probabilities of their predictions being hits, got Evaluation"
+    ):
         evaluate([0, 1], [0, 1]).reject(0.1)
     assert evaluate([0, 1], [0, 1]).risk_coverage is None
 
@@ -254,6 +294,9 @@ def test_a_sum_of_classes_ties_with_a_single_class_of_the_same_probability() -> 
     """All groups' hit probabilities are 2/3; those of two classes are sums, which rounding would set apart."""
     step = Grouping({"a": [0, 1], "b": [2]}, positive="a", name="g")
     p = np.array([[1 / 3, 1 / 3, 1 / 3], [1 / 6, 1 / 6, 2 / 3]] * 20)
-    found = evaluate(np.zeros(40, int), np.array([0, 2] * 20), y_prob=p, labels=[0, 1, 2], grouping=step)
-    assert found.metrics["confidence/g/aurc"] == 0.5  # one tie: the risk of all rows at any coverage
+    found = evaluate(
+        np.zeros(40, int), np.array([0, 2] * 20), y_prob=p, labels=[0, 1, 2], grouping=step
+    )
+    # one tie: the risk of all rows at any coverage
+    assert found.metrics["confidence/g/aurc"] == 0.5
     assert len(found._views.seen(HitTable, step="g").scores.values) == 1

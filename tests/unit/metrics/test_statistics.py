@@ -22,9 +22,13 @@ from cmtrack.statistics.grid import cells_of, grid_edges
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 from support.problems import random_problem
 
-TABLE = ConfusionMatrix(np.array([[9, 2, 1, 0], [1, 12, 3, 0], [0, 4, 7, 0], [2, 1, 3, 0]]), tuple("abcd"))
+TABLE = ConfusionMatrix(
+    np.array([[9, 2, 1, 0], [1, 12, 3, 0], [0, 4, 7, 0], [2, 1, 3, 0]]), tuple("abcd")
+)
 REDUCED = TABLE.reduce(Grouping({"x": ["a", "b"], "y": ["c"], "z": ["d"]}, "strict"))
-METRICS = [m for m in (*MULTICLASS.metrics, *REDUCED_METRICS.metrics) if m.of in ("table", "whole table")]
+METRICS = [
+    m for m in (*MULTICLASS.metrics, *REDUCED_METRICS.metrics) if m.of in ("table", "whole table")
+]
 
 
 def all_metrics(cells: Cells) -> dict[str, tuple[float, Any]]:
@@ -62,7 +66,9 @@ def test_spcc_error_from_moments_is_that_of_the_samples(weighted: bool) -> None:
     expected = np.sqrt((w**2 * psi**2).sum()) / w.sum()
     moments, squares = (ScoreMoments.from_scores(y, s[:, None], 2, v) for v in (w, w**2))
     samples = ScoreSamples(Sides.of_score(moments), Sides.of_score(squares) if weighted else None)
-    assert samples.standard_error(samples.quadratic(correlation)) == pytest.approx(expected, rel=1e-12)
+    assert samples.standard_error(samples.quadratic(correlation)) == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_quantile_bins_are_class_balanced() -> None:
@@ -79,7 +85,9 @@ def test_quantile_bins_are_class_balanced() -> None:
 
 
 def test_leaving_one_out() -> None:
-    assert leave_one_out(np.array([3.0, 1.0, 0.0])) == pytest.approx([2.5 / 4.5, 0.5 / 4.5, 0.5 / 5.5])
+    assert leave_one_out(np.array([3.0, 1.0, 0.0])) == pytest.approx(
+        [2.5 / 4.5, 0.5 / 4.5, 0.5 / 5.5]
+    )
 
 
 def test_top_scores_are_counted_by_the_largest() -> None:
@@ -112,10 +120,22 @@ def test_every_score_is_in_the_cell_that_a_search_of_the_edges_gives() -> None:
         near = [np.nextafter(near[0], 0.0), *near, np.nextafter(near[-1], 1.0)]
     ends = np.array([0.0, -0.0, 5e-324, 1e-300, 1e-6, np.nextafter(1.0, 0.0), 1.0])
     logits = rng.normal(0, 6, (3, 20_000))
-    for values in (*near, ends, 1 / (1 + np.exp(-logits)), np.arange(1001) / 1000, rng.random(999)[::2]):
-        for given in (values, values.astype(np.float32), np.nextafter(values.astype(np.float32), np.float32(0.5))):
+    for values in (
+        *near,
+        ends,
+        1 / (1 + np.exp(-logits)),
+        np.arange(1001) / 1000,
+        rng.random(999)[::2],
+    ):
+        for given in (
+            values,
+            values.astype(np.float32),
+            np.nextafter(values.astype(np.float32), np.float32(0.5)),
+        ):
             cells = np.empty(given.shape, dtype=np.int32)
-            assert np.array_equal(cells_of(given, out=cells), np.searchsorted(edges, given, side="right"))
+            assert np.array_equal(
+                cells_of(given, out=cells), np.searchsorted(edges, given, side="right")
+            )
             assert np.array_equal(cells_of(given), cells)
 
 
@@ -151,4 +171,6 @@ def test_class_densities_leave_the_own_sample_out() -> None:
     # each class's own samples see their own density without themselves, half a count in each of two bins: by hand
     rows = np.array([[2.5 / 3, 1.5 / 4], [3.5 / 4, 0.5 / 3], [0.5 / 4, 1.5 / 3]])
     expected = em_shares(rows, np.array([3.0, 1.0, 2.0]))
-    assert _most_likely(np.array([[3.0, 0.0], [1.0, 2.0]]), None) == pytest.approx(expected, abs=1e-6)
+    assert _most_likely(np.array([[3.0, 0.0], [1.0, 2.0]]), None) == pytest.approx(
+        expected, abs=1e-6
+    )

@@ -27,12 +27,17 @@ Y = random_labels(N)
 T = random_guesses(Y, 2, np.where(HEAVY, 0.4, 0.98), 1)  # .3 and .01 of them wrong
 P = random_scores(T, 2.5, 2)
 W = np.where(HEAVY, 20, 1)
-FRAME = pd.DataFrame({"y": Y, "t": T, "p": P, "floats": W.astype(float), "integers": W, "halves": W + 0.5})
+FRAME = pd.DataFrame(
+    {"y": Y, "t": T, "p": P, "floats": W.astype(float), "integers": W, "halves": W + 0.5}
+)
 ACCURACY = "multiclass/accuracy"
 
 
 def numbers(evaluation: Evaluation) -> dict[str, Any]:
-    return {**evaluation.standard_errors, **{f"{n} ends": ends for n, ends in evaluation.intervals.items()}}
+    return {
+        **evaluation.standard_errors,
+        **{f"{n} ends": ends for n, ends in evaluation.intervals.items()},
+    }
 
 
 def same(one: Evaluation, other: Evaluation) -> None:
@@ -55,7 +60,10 @@ def test_whole_floats_are_no_repeated_rows() -> None:
     assert repeated.weights_are == "frequency"
     width, narrow = (np.ptp(e.intervals[ACCURACY]) for e in (given, repeated))
     assert width > 3 * narrow
-    assert repeated.intervals[ACCURACY] == evaluate(np.repeat(Y, W), np.repeat(T, W)).intervals[ACCURACY]
+    assert (
+        repeated.intervals[ACCURACY]
+        == evaluate(np.repeat(Y, W), np.repeat(T, W)).intervals[ACCURACY]
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,14 +96,20 @@ def test_weights_are_what_is_said(column: str, kind: str) -> None:
 
 
 def test_wrong_kinds_are_refused() -> None:
-    rule = r'sample_weight must be whole numbers below 2\*\*63 where weights_are="frequency", got 1\.5'
+    rule = (
+        r'sample_weight must be whole numbers below 2\*\*63 where weights_are="frequency", got 1\.5'
+    )
     with pytest.raises(ValueError, match=f"{rule} at row 0"):
         evaluate(Y, T, sample_weight=FRAME["halves"], weights_are="frequency")
     with pytest.raises(ValueError, match=f"{rule} and the like in {N} of {N} rows"):
-        evaluate_table(FRAME, y_true="y", y_pred="t", sample_weight="halves", weights_are="frequency")
+        evaluate_table(
+            FRAME, y_true="y", y_pred="t", sample_weight="halves", weights_are="frequency"
+        )
     with pytest.raises(ValueError, match=rule):
         Accumulator([0, 1], weights_are="frequency").update(Y, T, sample_weight=FRAME["halves"])
-    with pytest.raises(ValueError, match='weights_are must be "frequency", "sampling" or None, got \'counts\''):
+    with pytest.raises(
+        ValueError, match='weights_are must be "frequency", "sampling" or None, got \'counts\''
+    ):
         evaluate(Y, T, sample_weight=W, weights_are="counts")
 
 
@@ -115,8 +129,11 @@ def test_sums_of_counts_in_duckdb_are_frequencies() -> None:
     import duckdb
 
     rows = duckdb.from_arrow(pa.Table.from_pandas(FRAME))
-    sums = rows.aggregate("y, t, p, sum(integers) as n, sum(floats) as w")  # the former are decimals to Arrow
-    assert evaluate_table(sums, y_true="y", y_pred="t", sample_weight="n").weights_are == "frequency"
+    # the former are decimals to Arrow
+    sums = rows.aggregate("y, t, p, sum(integers) as n, sum(floats) as w")
+    assert (
+        evaluate_table(sums, y_true="y", y_pred="t", sample_weight="n").weights_are == "frequency"
+    )
     assert evaluate_table(sums, y_true="y", y_pred="t", sample_weight="w").weights_are == "sampling"
 
 
@@ -124,8 +141,13 @@ def test_sums_of_counts_in_duckdb_are_frequencies() -> None:
 
 
 def test_evaluations_of_two_kinds_do_not_merge() -> None:
-    parts = [evaluate(Y[:200], T[:200], sample_weight=W[:200]), evaluate(Y[200:], T[200:], sample_weight=W[200:] / 2)]
-    with pytest.raises(ValueError, match="evaluations must have weights of one kind, got frequency and sampling"):
+    parts = [
+        evaluate(Y[:200], T[:200], sample_weight=W[:200]),
+        evaluate(Y[200:], T[200:], sample_weight=W[200:] / 2),
+    ]
+    with pytest.raises(
+        ValueError, match="evaluations must have weights of one kind, got frequency and sampling"
+    ):
         parts[0] + parts[1]
     plain = evaluate(Y[:200], T[:200])
     assert (plain + parts[0]).weights_are == "frequency"
@@ -138,12 +160,16 @@ def test_an_accumulator_takes_one_kind() -> None:
     seen = Accumulator([0, 1])
     seen.update(Y[:100], T[:100])
     seen.update(Y[100:200], T[100:200], sample_weight=W[100:200])
-    with pytest.raises(ValueError, match="every batch must have weights of one kind, got frequency and sampling"):
+    with pytest.raises(
+        ValueError, match="every batch must have weights of one kind, got frequency and sampling"
+    ):
         seen.update(Y[200:], T[200:], sample_weight=FRAME["floats"][200:])
     assert seen.n_rows == 200
     other = Accumulator([0, 1])
     other.update(Y[200:], T[200:], sample_weight=FRAME["floats"][200:])
-    with pytest.raises(ValueError, match="accumulators must have weights of one kind, got frequency and sampling"):
+    with pytest.raises(
+        ValueError, match="accumulators must have weights of one kind, got frequency and sampling"
+    ):
         seen + other
     weights = np.r_[np.ones(100, int), W[100:200]]
     same(seen.compute(), evaluate(Y[:200], T[:200], sample_weight=weights))
@@ -155,7 +181,9 @@ def test_an_accumulator_takes_one_kind() -> None:
 
 
 def test_rows_of_two_kinds_are_not_paired() -> None:
-    whole, floats = (evaluate(Y, T, sample_weight=FRAME[column]) for column in ("integers", "floats"))
+    whole, floats = (
+        evaluate(Y, T, sample_weight=FRAME[column]) for column in ("integers", "floats")
+    )
     assert why_unpaired(whole, floats) is Reason.SAMPLE_WEIGHTS
     assert why_unpaired(whole, whole) is None
 
@@ -174,7 +202,10 @@ def test_the_kind_is_kept_and_shown(tmp_path: Path) -> None:
         assert f"400 samples ({kind} weight 1,160)" in loaded._repr_html_()
         page = judged.report(tmp_path / f"{kind}.html").read_text()
         assert f"400 samples ({kind} weight 1,160)" in page
-        assert {"frequency": "a weight is a number of equal samples", "sampling": "robust (sandwich)"}[kind] in page
+        assert {
+            "frequency": "a weight is a number of equal samples",
+            "sampling": "robust (sandwich)",
+        }[kind] in page
     assert "weight" not in repr(evaluate(Y, T))
 
 
@@ -200,7 +231,18 @@ def test_files_of_before_say_what_their_numbers_took_weights_for(tmp_path: Path)
 def test_the_command_line(column: str, flags: list[str], kind: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     FRAME.to_csv(path, index=False)
-    given = [str(path), "--y-true", "y", "--y-pred", "t", "--weight", column, *flags, "--output", str(tmp_path / "out")]
+    given = [
+        str(path),
+        "--y-true",
+        "y",
+        "--y-pred",
+        "t",
+        "--weight",
+        column,
+        *flags,
+        "--output",
+        str(tmp_path / "out"),
+    ]
     result = CliRunner().invoke(main, ["evaluate", *given], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     assert Evaluation.load(tmp_path / "out").weights_are == kind
@@ -209,7 +251,9 @@ def test_the_command_line(column: str, flags: list[str], kind: str, tmp_path: Pa
 # --- errors of shares ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weights", [W * 1.0001, W.astype(float), np.random.default_rng(5).gamma(1.0, 1.0, N)])
+@pytest.mark.parametrize(
+    "weights", [W * 1.0001, W.astype(float), np.random.default_rng(5).gamma(1.0, 1.0, N)]
+)
 @pytest.mark.parametrize("shape", ["two classes", "four classes in two groups"])
 def test_errors_of_shares_are_those_of_their_influence(weights: np.ndarray, shape: str) -> None:
     y, p, grouping = Y, P, None
@@ -234,7 +278,8 @@ def test_the_interval_of_a_weighted_share_is_of_the_samples_that_its_error_tells
     wanted = wilson(share, share * (1 - share) / error**2)
     assert judged.intervals[ACCURACY] == pytest.approx(wanted, rel=1e-12)
     kish = weights.sum() ** 2 / (weights**2).sum()
-    assert error > 1.1 * math.sqrt(share * (1 - share) / kish)  # the errors are in the heavier stratum
+    # the errors are in the heavier stratum
+    assert error > 1.1 * math.sqrt(share * (1 - share) / kish)
 
 
 def test_a_share_without_errors_has_kishs_size() -> None:

@@ -74,7 +74,17 @@ def test_confusion_matrix_draws_row_shares_with_counts_and_totals() -> None:
     drawn = ax.images[0].get_array()
     np.testing.assert_allclose(drawn, NPS / NPS.sum(axis=1, keepdims=True))
     assert sorted(cell_texts(figure)) == sorted(
-        ["20\n25%", "59\n74%", "1\n1%", "4\n2%", "185\n87%", "23\n11%", "2\n1%", "127\n59%", "88\n41%"]
+        [
+            "20\n25%",
+            "59\n74%",
+            "1\n1%",
+            "4\n2%",
+            "185\n87%",
+            "23\n11%",
+            "2\n1%",
+            "127\n59%",
+            "88\n41%",
+        ]
     )
     assert tick_names(figure) == ["detractor (n=80)", "passive (n=212)", "promoter (n=217)"]
     assert tick_names(figure, "x") == NPS_LABELS
@@ -93,7 +103,9 @@ def test_diagonal_is_framed_and_empty_class_is_hatched() -> None:
     assert (hatch.get_hatch(), len(hatch.get_paths())) == ("////", 1)
     assert len(frames.get_paths()) == 2
     assert "no samples" in cell_texts(figure)
-    assert any(t.startswith("Hatched: no samples of this class (1 of 3") for t in cell_texts(figure))
+    assert any(
+        t.startswith("Hatched: no samples of this class (1 of 3") for t in cell_texts(figure)
+    )
 
 
 def test_rows_of_few_samples_are_pale() -> None:
@@ -102,9 +114,15 @@ def test_rows_of_few_samples_are_pale() -> None:
     opacity = main_axes(figure).images[0].get_alpha()
     np.testing.assert_array_equal(opacity, [[1, 1], [0.35, 0.35]])
     assert "Pale rows: fewer than 20 samples (1 of 2 rows)." in cell_texts(figure)
-    assert main_axes(plot_confusion_matrix(counts / 100, "ab")).images[0].get_alpha() is None  # weights, not samples
+    # weights, not samples
+    assert main_axes(plot_confusion_matrix(counts / 100, "ab")).images[0].get_alpha() is None
     assert main_axes(plot_confusion_matrix(counts * 20, "ab")).images[0].get_alpha() is None
-    assert main_axes(plot_confusion_matrix(counts, ["many", "one"], positive="one")).images[0].get_alpha() is None
+    assert (
+        main_axes(plot_confusion_matrix(counts, ["many", "one"], positive="one"))
+        .images[0]
+        .get_alpha()
+        is None
+    )
     parts = main_axes(plot_reduced_matrix(counts, [30, 2], "ab")).images
     assert [np.asarray(image.get_alpha()).ravel().tolist()[-1] for image in parts] == [0.35] * 3
     sixty = 30 * np.eye(60)
@@ -182,7 +200,9 @@ def test_reduced_matrix_parts_stand_apart_and_the_corner_is_blank() -> None:
     groups, column, row = (image.get_extent() for image in main_axes(figure).images)
     assert column[0] - groups[1] > 0.05
     assert row[3] - groups[2] > 0.05
-    places = np.concatenate([c.places for c in main_axes(figure).collections if isinstance(c, Words)])
+    places = np.concatenate(
+        [c.places for c in main_axes(figure).collections if isinstance(c, Words)]
+    )
     assert len(places) == 3 * 3 + 3 + 3
     assert not (places > 2.5).all(axis=1).any()
 
@@ -198,16 +218,24 @@ def test_reduced_matrix_refuses_other_lengths() -> None:
 def test_roc_with_ceiling() -> None:
     fpr, tpr = np.array([0, 0, 0.5, 1]), np.array([0, 0.5, 0.6, 2 / 3])
     figure = plot_roc(
-        fpr, tpr, auc=0.58333, ceiling=2 / 3, normalized_auc=0.875, auc_interval=(0.157, 1.0),
-        operating_point=(0.25, 0.6), positive="promoter",
-    )  # fmt: skip
+        fpr,
+        tpr,
+        auc=0.58333,
+        ceiling=2 / 3,
+        normalized_auc=0.875,
+        auc_interval=(0.157, 1.0),
+        operating_point=(0.25, 0.6),
+        positive="promoter",
+    )
     curve, chance, point = (line_labelled(figure, s) for s in ("AUC", "chance", "predicted labels"))
     np.testing.assert_array_equal(curve.get_xydata(), np.column_stack([fpr, tpr]))
     np.testing.assert_allclose(chance.get_xydata(), [[0, 0], [1, 2 / 3]])
     assert tuple(point.get_xydata()[0]) == (0.25, 0.6)
     ceilings = [line for line in main_axes(figure).lines if line.get_linestyle() == "--"]
     assert [list(line.get_ydata()) for line in ceilings] == [[2 / 3, 2 / 3]]
-    assert cell_texts(figure) == ["ceiling c = 0.667 (positives whose class within the group is right)"]
+    assert cell_texts(figure) == [
+        "ceiling c = 0.667 (positives whose class within the group is right)"
+    ]
     legend = legend_texts(figure)
     assert "AUC 0.583 (interval 0.157 to 1.000)" in legend[0]
     assert "normalised AUC 0.875" in legend[0]
@@ -231,9 +259,18 @@ def test_spcc_matrix_blanks_the_diagonal_and_greys_the_undefined() -> None:
     matrix = np.array([[0, 0.73, 0.84], [np.nan, 0, -0.06], [0.74, 0.75, 0]])
     figure = plot_spcc_matrix(matrix, ["a", "b", "c"])
     image = main_axes(figure).images[0]
-    np.testing.assert_array_equal(np.ma.getmaskarray(image.get_array()), np.eye(3, dtype=bool) | np.isnan(matrix))
+    np.testing.assert_array_equal(
+        np.ma.getmaskarray(image.get_array()), np.eye(3, dtype=bool) | np.isnan(matrix)
+    )
     assert image.get_clim() == (-1, 1)
-    assert cell_texts(figure) == ["0.73", "0.84", "−0.06", "0.74", "0.75", "Grey: undefined (1 of 6 pairs)."]
+    assert cell_texts(figure) == [
+        "0.73",
+        "0.84",
+        "−0.06",
+        "0.74",
+        "0.75",
+        "Grey: undefined (1 of 6 pairs).",
+    ]
     lightness = image.cmap(np.linspace(0, 1, 21))[:, :3] @ [0.2126, 0.7152, 0.0722]
     assert (np.diff(lightness) > 0).all()  # low entries are always the darker ones
 
@@ -251,15 +288,22 @@ def test_spcc_of_an_evaluation_is_at_equal_shares_and_grey_where_there_are_few_s
             if c != d:  # the correlation where the rarer class is repeated until it is as large
                 weights = np.select([y == c, y == d], [1 / (y == c).sum(), 1 / (y == d).sum()], 0.0)
                 expected[c, d] = np.cov(y == c, p[:, c], aweights=weights + 1e-300)[0, 1] / np.sqrt(
-                    np.cov(y == c, aweights=weights + 1e-300) * np.cov(p[:, c], aweights=weights + 1e-300)
+                    np.cov(y == c, aweights=weights + 1e-300)
+                    * np.cov(p[:, c], aweights=weights + 1e-300)
                 )
     np.testing.assert_allclose(np.ma.filled(drawn, np.nan), expected, atol=1e-9)
-    assert expected[1, 0] > 0.85 > evaluation.spcc_matrix[1, 0]  # well separated, though one class is rare
+    # well separated, though one class is rare
+    assert expected[1, 0] > 0.85 > evaluation.spcc_matrix[1, 0]
     assert tick_names(figure)[1] == "1 (n=60)"
-    assert any("fewer than 20 samples of a class (6 of 12 pairs)" in t.replace("\n", " ") for t in cell_texts(figure))
+    assert any(
+        "fewer than 20 samples of a class (6 of 12 pairs)" in t.replace("\n", " ")
+        for t in cell_texts(figure)
+    )
     assert "at equal shares" in ax.get_title()
     assert "at equal shares" in ax.child_axes[0].get_ylabel().replace("\n", " ")
-    assert evaluation.metrics["spcc/ovo_min"] == np.nanmin(evaluation.spcc_matrix[~np.eye(4, dtype=bool)])
+    assert evaluation.metrics["spcc/ovo_min"] == np.nanmin(
+        evaluation.spcc_matrix[~np.eye(4, dtype=bool)]
+    )
 
 
 def test_spcc_matrix_of_100_classes_and_out_of_range() -> None:
@@ -287,17 +331,22 @@ def test_score_histogram_before_and_after_on_both_axes() -> None:
     panels = figure.axes
     assert [ax.get_yscale() for ax in panels] == ["linear", "log", "linear", "log"]
     assert [ax.get_ylabel() for ax in panels[:2]] == ["share of the class", "samples (log scale)"]
-    for ax, where in zip(panels[::2], (values, values**2), strict=True):  # the rare class is no bar in a corner
+    # the rare class is no bar in a corner
+    for ax, where in zip(panels[::2], (values, values**2), strict=True):
         steps = [p.get_data().values for p in ax.patches if isinstance(p, StepPatch)]
         expected, _ = histogram(where, counts.astype(float), 10)
         np.testing.assert_allclose(steps[-1], expected[1] / 17)
         assert steps[-1].max() > 0.5 * ax.get_ylim()[1] / 1.05 * (9 / 17)
-    assert [ax.get_title(loc="left") for ax in panels[::2]] == ["before calibration", "after calibration"]
+    assert [ax.get_title(loc="left") for ax in panels[::2]] == [
+        "before calibration",
+        "after calibration",
+    ]
     for ax, where in zip(panels[1::2], (values, values**2), strict=True):
         steps = [p for p in ax.patches if isinstance(p, StepPatch)]
         expected, _ = histogram(where, counts.astype(float), 10)
         np.testing.assert_array_equal(steps[0].get_data().values, expected[0])
-        np.testing.assert_array_equal(steps[-1].get_data().values, expected[1])  # the rare class on top
+        # the rare class on top
+        np.testing.assert_array_equal(steps[-1].get_data().values, expected[1])
         assert ax.get_ylim()[0] < expected[expected > 0].min()
     legend = [t.get_text() for t in figure.legends[0].get_texts()]
     assert legend == ["no (n=40,460)", "yes (n=17)"]
@@ -307,7 +356,13 @@ def test_score_histogram_before_and_after_on_both_axes() -> None:
 def test_classes_of_one_side_are_told_apart_without_colour_and_with_any_colour_vision() -> None:
     figure = plot_score_histogram([0.2, 0.8], np.ones((3, 2)), ["rest", "yes, wrong", "yes, right"])
     handles = figure.legends[0].get_patches()
-    seen = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]])
+    seen = np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.01182, 0.04294, 0.968881],
+        ]
+    )
     colours = np.array([handle.get_edgecolor()[:3] for handle in handles])
     linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
     deuteranope = linear @ seen.T  # Machado, Oliveira & Fernandes (2009)
@@ -327,7 +382,11 @@ def test_classes_of_one_side_are_told_apart_without_colour_and_with_any_colour_v
     ],
 )
 def test_score_histogram_refuses(change: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {"values": [0.2, 0.8], "counts": np.ones((2, 2)), "names": ["a", "b"]}
+    arguments: dict[str, Any] = {
+        "values": [0.2, 0.8],
+        "counts": np.ones((2, 2)),
+        "names": ["a", "b"],
+    }
     with pytest.raises(ValueError, match=message):
         plot_score_histogram(**(arguments | change))
 
@@ -367,9 +426,19 @@ def test_prevalence_draws_adjusted_and_naive_deviance_cut_and_interval(value: fl
 def test_prevalence_marks_actual_and_points_at_far_references() -> None:
     grid, deviance = parabola(0.0023, 0.0004)
     figure = plot_prevalence_likelihood(
-        grid, deviance, value=0.0023, low=0.0015, high=0.0031, confidence_level=0.95, actual=0.0021,
-        references={"classify and count": 0.31, "sum of probabilities": 0.0028, "none": float("nan")},
-    )  # fmt: skip
+        grid,
+        deviance,
+        value=0.0023,
+        low=0.0015,
+        high=0.0031,
+        confidence_level=0.95,
+        actual=0.0021,
+        references={
+            "classify and count": 0.31,
+            "sum of probabilities": 0.0028,
+            "none": float("nan"),
+        },
+    )
     assert line_labelled(figure, "actual: 0.21%").get_xdata()[0] == 0.0021
     assert line_labelled(figure, "sum of probabilities: 0.28%").get_xdata()[0] == 0.0028
     far = line_labelled(figure, "classify and count: 31% (further right)")
@@ -386,7 +455,9 @@ def test_prevalence_not_identified_shows_the_whole_range() -> None:
     assert main_axes(figure).get_xlim() == (0, 1)
     assert not main_axes(figure).patches
     with pytest.raises(ValueError, match="inflation must be positive, got 0"):
-        plot_prevalence_likelihood([0, 1], [1, 0], value=1, low=0, high=1, confidence_level=0.9, inflation=0)
+        plot_prevalence_likelihood(
+            [0, 1], [1, 0], value=1, low=0, high=1, confidence_level=0.9, inflation=0
+        )
 
 
 # --- evaluation -------------------------------------------------------------------------------------------
@@ -395,9 +466,15 @@ def test_prevalence_not_identified_shows_the_whole_range() -> None:
 def an_evaluation(**changes: Any) -> Any:
     grid, deviance = parabola(0.5, 0.02)
     curves = evaluate([0, 0, 1, 1], y_prob=[0.2, 0.4, 0.6, 0.7])
-    three = evaluate([0, 1, 2, 1], y_prob=[[0.6, 0.3, 0.1], [0.3, 0.6, 0.1], [0.2, 0.3, 0.5], [0.4, 0.3, 0.3]])
+    three = evaluate(
+        [0, 1, 2, 1], y_prob=[[0.6, 0.3, 0.1], [0.3, 0.6, 0.1], [0.2, 0.3, 0.5], [0.4, 0.3, 0.3]]
+    )
     step = SimpleNamespace(
-        counts=np.eye(2), mismatches=np.ones(2), labels=("rest", "promoter"), name="nps", positive="promoter"
+        counts=np.eye(2),
+        mismatches=np.ones(2),
+        labels=("rest", "promoter"),
+        name="nps",
+        positive="promoter",
     )
     parts: dict[str, Any] = {
         "confusion_matrix": SimpleNamespace(counts=NPS, labels=tuple(NPS_LABELS)),
@@ -453,9 +530,17 @@ def drawn(evaluation: SimpleNamespace) -> dict[str, Figure]:
 
 
 OF_SCORES = {
-    "roc", "precision_recall", "reliability", "reliability_classes", "spcc_matrix", "score_histogram",
-    "prevalence_likelihood", "decision_curve", "gains", "risk_coverage",
-}  # fmt: skip
+    "roc",
+    "precision_recall",
+    "reliability",
+    "reliability_classes",
+    "spcc_matrix",
+    "score_histogram",
+    "prevalence_likelihood",
+    "decision_curve",
+    "gains",
+    "risk_coverage",
+}
 
 
 def test_evaluation_figures_of_everything() -> None:
@@ -463,8 +548,10 @@ def test_evaluation_figures_of_everything() -> None:
     assert {"confusion_matrix", "reduced_nps"} | OF_SCORES <= figures.keys()
     legend = [t.get_text() for t in figures["score_histogram"].legends[0].get_texts()]
     assert legend == [
-        "rest (n=9)", "promoter, wrong class within it (n=2)", "promoter, right class within it (n=8)",
-    ]  # fmt: skip
+        "rest (n=9)",
+        "promoter, wrong class within it (n=2)",
+        "promoter, right class within it (n=8)",
+    ]
     assert len(figures["score_histogram"].axes) == 1
     assert "sum of probabilities: 49%" in legend_texts(figures["prevalence_likelihood"])
 
@@ -573,13 +660,21 @@ def test_short_names_stay_distinct() -> None:
 def test_names_that_are_equal_are_counted_from_1_as_in_the_tables() -> None:
     short = text.short_names(["a", "b", "a"], 20)
     assert short == ["a [1]", "b", "a [3]"]
-    assert text.numbered(short) == ["[i]: place in this figure, counted from 1, where names are equal."]
+    assert text.numbered(short) == [
+        "[i]: place in this figure, counted from 1, where names are equal."
+    ]
     assert text.numbered(["b [1]", "c"]) == []
 
 
 def test_60_long_labels_stay_distinct_in_every_matrix() -> None:
-    labels = [f"Department {i % 4} — Subcategory of products number {i} (international)" for i in range(60)]
-    for figure in (plot_confusion_matrix(30 * np.eye(60), labels), plot_spcc_matrix(np.eye(60), labels)):
+    labels = [
+        f"Department {i % 4} — Subcategory of products number {i} (international)"
+        for i in range(60)
+    ]
+    for figure in (
+        plot_confusion_matrix(30 * np.eye(60), labels),
+        plot_spcc_matrix(np.eye(60), labels),
+    ):
         names = [name.removesuffix(" (n=30)") for name in tick_names(figure)]
         assert len(set(names)) == 60
         assert not any("[" in name for name in names)
@@ -587,14 +682,22 @@ def test_60_long_labels_stay_distinct_in_every_matrix() -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(0, "0"), (12345, "12,345"), (999_999, "1M"), (1_240_000, "1.24M"), (3.5, "3.5"), (2e12, "2T")],
+    [
+        (0, "0"),
+        (12345, "12,345"),
+        (999_999, "1M"),
+        (1_240_000, "1.24M"),
+        (3.5, "3.5"),
+        (2e12, "2T"),
+    ],
 )
 def test_count_text(value: float, shown: str) -> None:
     assert text.count_text(value) == shown
 
 
 @pytest.mark.parametrize(
-    ("share", "shown"), [(0, "0%"), (0.001, "<1%"), (0.64, "64%"), (0.999, ">99%"), (1, "100%"), (np.nan, "")]
+    ("share", "shown"),
+    [(0, "0%"), (0.001, "<1%"), (0.64, "64%"), (0.999, ">99%"), (1, "100%"), (np.nan, "")],
 )
 def test_share_text(share: float, shown: str) -> None:
     assert text.share_text(share) == shown
@@ -603,4 +706,11 @@ def test_share_text(share: float, shown: str) -> None:
 def test_contrast_and_wrap_and_ordinal() -> None:
     assert contrast(np.array([[0, 0, 0.3, 1], [1, 1, 1, 1.0]])) == ["white", "#222222"]
     assert text.wrap("wholesale_trade of medical goods", 16) == "wholesale_trade\nof medical goods"
-    assert [text.ordinal(n) for n in (1, 2, 3, 5, 11, 22)] == ["1st", "2nd", "3rd", "5th", "11th", "22nd"]
+    assert [text.ordinal(n) for n in (1, 2, 3, 5, 11, 22)] == [
+        "1st",
+        "2nd",
+        "3rd",
+        "5th",
+        "11th",
+        "22nd",
+    ]

@@ -17,7 +17,9 @@ from cmtrack.report.review.figures import class_curves_figure
 from support.problems import random_problem
 
 # S = (R + R') / 2 of the row rates R without the diagonal; average linkage of 1 - S / max S; optimal order of leaves.
-FIVE = np.array([[50, 1, 9, 0, 0], [2, 40, 0, 0, 8], [12, 0, 45, 1, 2], [0, 1, 0, 30, 0], [0, 7, 1, 0, 32]])
+FIVE = np.array(
+    [[50, 1, 9, 0, 0], [2, 40, 0, 0, 8], [12, 0, 45, 1, 2], [0, 1, 0, 30, 0], [0, 7, 1, 0, 32]]
+)
 
 
 def distance(counts: np.ndarray) -> float:
@@ -79,7 +81,10 @@ def test_the_others_are_one_group_and_totals_stay() -> None:
     others = np.setdiff1d(np.arange(60), own)
     assert part.counts[:-1, :-1].tolist() == counts[np.ix_(own, own)].tolist()
     rest = counts[np.ix_(others, others)]
-    assert (part.counts[-1, -1], part.mismatches[-1]) == (np.trace(rest), rest.sum() - np.trace(rest))
+    assert (part.counts[-1, -1], part.mismatches[-1]) == (
+        np.trace(rest),
+        rest.sum() - np.trace(rest),
+    )
     assert not part.mismatches[:-1].any()
     assert f"{inside(counts, np.array(own)):.0%} of all" in part.caption
     assert in_order(FIVE, "abcde")[1] == list("abcde")  # few classes stay as they are given
@@ -94,7 +99,9 @@ def test_errors_of_pairs_are_those_of_many_samples() -> None:
         moments = evaluate(y, y_prob=scores / scores.sum(axis=1, keepdims=True)).statistics.moments
         values.append(spcc_ovo(moments, equal_shares=True)[[0, 1], [2, 0]])
         errors.append(pair_errors(moments, np.array([0, 1]), np.array([2, 0])))
-    assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(np.std(values, axis=0), rel=0.12)
+    assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(
+        np.std(values, axis=0), rel=0.12
+    )
 
 
 def test_of_many_classes_the_pairs_that_are_separated_least() -> None:
@@ -111,18 +118,23 @@ def test_of_many_classes_the_pairs_that_are_separated_least() -> None:
     assert (shown < ends[:, 1]).all()
     assert "15 of 91 pairs" in as_svg(ax.figure)
     weighted = evaluate(y, y_prob=p, sample_weight=np.random.default_rng(0).random(900))
-    assert "interval" not in as_svg(weighted.figures()["spcc_matrix"])  # weights have no such errors
+    # weights have no such errors
+    assert "interval" not in as_svg(weighted.figures()["spcc_matrix"])
     with pytest.raises(ValueError, match="at least one pair"):
         plot_spcc_pairs([], names="ab", n_pairs=0)
     names = ["long " * 9 + end for end in "abc"]
-    pairs = [PairSeparation(names[0], names[1], 0.2, 0.1, 0.3), PairSeparation(names[2], names[1], 0.4, 0.3, 0.5)]
+    pairs = [
+        PairSeparation(names[0], names[1], 0.2, 0.1, 0.3),
+        PairSeparation(names[2], names[1], 0.4, 0.3, 0.5),
+    ]
     assert plot_spcc_pairs(pairs, names=names, n_pairs=3).get_size_inches()[0] < 9
 
 
 def test_figures_of_sixty_classes_name_the_most_confused() -> None:
     y, _, p = random_problem(2, n=3000, k=60)
     figures = everything(evaluate(y, y_prob=p))
-    assert list(figures) == ["confusion_matrix", "spcc_matrix"]  # curves are counted up to 30 classes
+    # curves are counted up to 30 classes
+    assert list(figures) == ["confusion_matrix", "spcc_matrix"]
     svg = as_svg(figures["confusion_matrix"])
     assert "(others)" in svg
     assert "Shown are the 20 classes of 60" in svg
@@ -141,7 +153,8 @@ def test_curves_of_each_class_against_all_others() -> None:
     assert len(curves) == 4
     for ax in (precision, gains):
         assert len([line for line in ax.get_lines() if line.get_label() == "_same"]) == 4
-    assert "class_curves" not in evaluate(y == 0, y_prob=p[:, 0]).figures()  # two groups have figures of their own
+    # two groups have figures of their own
+    assert "class_curves" not in evaluate(y == 0, y_prob=p[:, 0]).figures()
     with pytest.raises(ValueError, match="at least one"):
         plot_class_curves([])
     many = np.linspace(1, 0, 5000)
@@ -160,5 +173,7 @@ def test_curves_of_runs_by_class() -> None:
     assert figure.legends[0].get_texts()[0].get_text() == comparison.ranking.runs[0].name
     svg = as_svg(figure)
     assert {f'data-run="{place}"' in svg for place in range(3)} == {True}
-    pair = compare({"a": evaluate(y == 0, y_prob=p[:, 0]), "b": evaluate(y == 0, y_prob=noise[:, 0])})
+    pair = compare(
+        {"a": evaluate(y == 0, y_prob=p[:, 0]), "b": evaluate(y == 0, y_prob=noise[:, 0])}
+    )
     assert class_curves_figure(pair.ranking) is None

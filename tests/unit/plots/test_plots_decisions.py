@@ -26,19 +26,25 @@ def line_labelled(figure: Figure, start: str) -> Any:
 
 def scored(n: int = 400, rate: float = 0.5) -> Any:
     y = random_labels(n, 2, 0, [1 - rate, rate])
-    return evaluate(y, y_prob=random_scores(y, 1.5, 1, slope=1.5, shift=math.log(rate / (1 - rate))))
+    return evaluate(
+        y, y_prob=random_scores(y, 1.5, 1, slope=1.5, shift=math.log(rate / (1 - rate)))
+    )
 
 
 def test_the_decision_curve_is_drawn_in_the_order_of_thresholds():
     t, value, every = [0.5, 0.2, 0.8], [0.2, 0.3, 0.1], [0.0, 0.375, -1.5]
-    figure = plot_decision_curve(t, value, every, band=([0.1, 0.2, -0.1], [0.3, 0.4, 0.2]), level=0.9, positive="yes")
+    figure = plot_decision_curve(
+        t, value, every, band=([0.1, 0.2, -0.1], [0.3, 0.4, 0.2]), level=0.9, positive="yes"
+    )
     own = line_labelled(figure, "positive where the score reaches the threshold")
     assert own.get_xydata().tolist() == [[0.2, 0.3], [0.5, 0.2], [0.8, 0.1]]
     assert line_labelled(figure, "all positive").get_ydata().tolist() == [0.375, 0.0, -1.5]
     assert legend_texts(figure) == [
-        "band of the whole curve (90 %)", "positive where the score reaches the threshold", "all positive",
+        "band of the whole curve (90 %)",
+        "positive where the score reaches the threshold",
+        "all positive",
         "none positive: 0",
-    ]  # fmt: skip
+    ]
     low, high = figure.axes[0].get_ylim()
     assert (low, high) == pytest.approx((-0.12, 0.424))  # what is far below 0 is cut off
     assert figure.axes[0].get_ylabel() == "net benefit per sample (positive: yes)"
@@ -46,7 +52,14 @@ def test_the_decision_curve_is_drawn_in_the_order_of_thresholds():
 
 @pytest.mark.parametrize(
     ("threshold", "words"),
-    [(0.2, "20%\n1:4"), (0.5, "50%\n1:1"), (0.8, "80%\n4:1"), (0.6, "60%\n1.5:1"), (0.002, "0.2%\n1:499"), (0.0, "0%")],
+    [
+        (0.2, "20%\n1:4"),
+        (0.5, "50%\n1:1"),
+        (0.8, "80%\n4:1"),
+        (0.6, "60%\n1.5:1"),
+        (0.002, "0.2%\n1:499"),
+        (0.0, "0%"),
+    ],
 )
 def test_a_threshold_is_shown_with_its_odds(threshold: float, words: str) -> None:
     assert _odds_text(threshold) == words
@@ -54,22 +67,38 @@ def test_a_threshold_is_shown_with_its_odds(threshold: float, words: str) -> Non
 
 def test_gains_with_a_ceiling():
     figure = plot_gains(
-        [0.2, 0.6, 1], [0.4, 0.7, 0.8], prevalence=0.4, ceiling=0.8, operating_point=(0.3, 0.5), positive="yes"
+        [0.2, 0.6, 1],
+        [0.4, 0.7, 0.8],
+        prevalence=0.4,
+        ceiling=0.8,
+        operating_point=(0.3, 0.5),
+        positive="yes",
     )
-    assert line_labelled(figure, "by the score").get_xydata().tolist() == [[0, 0], [0.2, 0.4], [0.6, 0.7], [1, 0.8]]
-    np.testing.assert_allclose(line_labelled(figure, "perfect").get_xydata(), [[0, 0], [0.32, 0.8], [1, 0.8]])
+    assert line_labelled(figure, "by the score").get_xydata().tolist() == [
+        [0, 0],
+        [0.2, 0.4],
+        [0.6, 0.7],
+        [1, 0.8],
+    ]
+    np.testing.assert_allclose(
+        line_labelled(figure, "perfect").get_xydata(), [[0, 0], [0.32, 0.8], [1, 0.8]]
+    )
     np.testing.assert_allclose(line_labelled(figure, "chance").get_ydata(), [0, 0.256, 0.8])
     texts = legend_texts(figure)
     assert texts[:3] == [
-        "by the score: lift 2 at 10% called", "perfect order: 80% found at 32% called", "chance: lift 0.8",
-    ]  # fmt: skip
+        "by the score: lift 2 at 10% called",
+        "perfect order: 80% found at 32% called",
+        "chance: lift 0.8",
+    ]
     assert texts[3].startswith("ceiling c = 0.800")
     assert texts[4].replace("\n", " ") == "predicted labels: called 30%, found 50%"
 
 
 def test_gains_of_rare_positives_are_on_a_logarithmic_axis_of_the_usual_size():
     """An operating point that calls nothing has no place on it and is put at its edge."""
-    figure = plot_gains([0.0005, 0.01, 1], [0.5, 0.9, 1], prevalence=0.001, operating_point=(0.0, 0.0))
+    figure = plot_gains(
+        [0.0005, 0.01, 1], [0.5, 0.9, 1], prevalence=0.001, operating_point=(0.0, 0.0)
+    )
     ax = figure.axes[0]
     assert ax.get_xscale() == "log"
     assert ax.get_xlim() == (0.00025, 1.0)
@@ -81,7 +110,9 @@ def test_gains_of_rare_positives_are_on_a_logarithmic_axis_of_the_usual_size():
 def test_risk_by_coverage():
     coverage, risk, size = [0.1, 0.5, 1.0], [0.0, 0.1, 0.3], [10, 50, 100]
     points = [Point(0.5, 0.1, 0.05, 0.2, 0.8)]
-    figure = plot_risk_coverage(coverage, risk, size, aurc=0.123, interval=(0.1, 0.15), points=points)
+    figure = plot_risk_coverage(
+        coverage, risk, size, aurc=0.123, interval=(0.1, 0.15), points=points
+    )
     sure, pale, ideal = figure.axes[0].lines[:3]
     assert sure.get_xydata()[0] == pytest.approx([0.2, 0.0625])  # 0.1 of the 0.4 that lose 0.05
     assert sure.get_xydata()[-1].tolist() == [1.0, 0.3]
@@ -90,9 +121,11 @@ def test_risk_by_coverage():
     at = dict(ideal.get_xydata().round(9).tolist())
     assert (at[0.5], at[1.0]) == pytest.approx((0, 0.3))
     assert legend_texts(figure) == [
-        "most confident first: AURC 0.123 (interval 0.1 to 0.15)", "perfect order: all wrong ones last",
-        "no order: 30% wrong", "50% accepted: 10% wrong (confidence from 0.8)",
-    ]  # fmt: skip
+        "most confident first: AURC 0.123 (interval 0.1 to 0.15)",
+        "perfect order: all wrong ones last",
+        "no order: 30% wrong",
+        "50% accepted: 10% wrong (confidence from 0.8)",
+    ]
 
 
 def test_figures_of_evaluations():
@@ -114,7 +147,9 @@ def test_figures_of_evaluations():
     assert decision_curve_figure(three) is None
     assert risk_coverage_figure(three) is not None
     assert risk_coverage_figure(evaluate([0, 1], [0, 1])) is None
-    assert risk_coverage_figure(evaluate([0, 1, 2], y_prob=np.eye(3), sections=["multiclass"])) is None
+    assert (
+        risk_coverage_figure(evaluate([0, 1, 2], y_prob=np.eye(3), sections=["multiclass"])) is None
+    )
 
 
 def test_operating_points_that_ties_make_equal_are_drawn_once():

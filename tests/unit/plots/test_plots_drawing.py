@@ -37,7 +37,16 @@ def test_words_are_drawn_where_texts_are_up_to_a_pixel(content: str, bold: bool)
             ax.add_collection(Words([content, ""], places, ["black"] * 2, 10.0, [bold] * 2, ax))
         else:
             weight = "bold" if bold else "normal"
-            ax.text(1, 0.5, content, ha="center", va="center", fontsize=10, fontweight=weight, linespacing=1.15)
+            ax.text(
+                1,
+                0.5,
+                content,
+                ha="center",
+                va="center",
+                fontsize=10,
+                fontweight=weight,
+                linespacing=1.15,
+            )
         pictures.append(255 - pixels(figure)[..., 0])
     ink = [picture.sum() for picture in pictures]
     assert ink[0] == pytest.approx(ink[1], rel=0.25)  # outlines are not hinted
@@ -63,9 +72,13 @@ def test_figures_can_still_be_saved_in_other_ways() -> None:
 def test_panels_hide_nothing(length: int) -> None:
     counts = np.array([[40_000_000, 300, 100], [1, 2, 6]])
     names = ["n" * length, "y" * length]
-    figure = plot_score_histogram([0.1, 0.5, 0.9], counts, names, calibrated=[0, 0.4, 1], title="Scores")
+    figure = plot_score_histogram(
+        [0.1, 0.5, 0.9], counts, names, calibrated=[0, 0.4, 1], title="Scores"
+    )
     renderer: Any = figure.canvas.get_renderer()  # type: ignore[attr-defined]
-    boxes = [ax.get_tightbbox(renderer) for ax in figure.axes] + [figure.legends[0].get_window_extent(renderer)]
+    boxes = [ax.get_tightbbox(renderer) for ax in figure.axes] + [
+        figure.legends[0].get_window_extent(renderer)
+    ]
     for i, box in enumerate(boxes):
         assert box.x0 >= 0 <= box.y0
         assert box.x1 <= figure.bbox.x1

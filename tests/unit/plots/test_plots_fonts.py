@@ -43,7 +43,9 @@ def written(figure: Figure) -> list[Text]:
     return [t for t in figure.findobj(Text) if t.get_text()]
 
 
-def test_39_lines_of_warnings_are_one_that_names_the_label_and_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_39_lines_of_warnings_are_one_that_names_the_label_and_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(fonts, "FALLBACKS", ("DejaVu Sans",))  # a machine without a CJK font
     y, _, p = random_problem(0, k=3)
     with warnings.catch_warnings(record=True) as caught:
@@ -67,7 +69,9 @@ def test_39_lines_of_warnings_are_one_that_names_the_label_and_the_remedy(monkey
 def test_fonts_that_were_installed_since_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib.font_manager as manager
 
-    (stix,) = (font.fname for font in manager.fontManager.ttflist if font.fname.endswith("STIXGeneral.ttf"))
+    (stix,) = (
+        font.fname for font in manager.fontManager.ttflist if font.fname.endswith("STIXGeneral.ttf")
+    )
     old = [font for font in manager.fontManager.ttflist if "STIX" not in font.name]
     monkeypatch.setattr(manager.fontManager, "ttflist", old)  # as listed before
     monkeypatch.setattr(manager, "findSystemFonts", lambda: [stix, __file__])
@@ -95,10 +99,19 @@ def test_figures_of_several_panels_too(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.array([0.8, 0.7])
     none = np.full((2, 2), np.nan)
     figure = plot_ranking(
-        [f"run {RARE}", "run"], values, none, values - 0.8, none, tied=np.array([True, False]),
-        picked=np.zeros(2, dtype=bool), metric_title="accuracy", better="higher",
-    )  # fmt: skip
-    families = [t.get_fontfamily() for t in written(figure) if RARE in t.get_text() and t.get_visible()]
+        [f"run {RARE}", "run"],
+        values,
+        none,
+        values - 0.8,
+        none,
+        tied=np.array([True, False]),
+        picked=np.zeros(2, dtype=bool),
+        metric_title="accuracy",
+        better="higher",
+    )
+    families = [
+        t.get_fontfamily() for t in written(figure) if RARE in t.get_text() and t.get_visible()
+    ]
     assert families
     assert all("STIXGeneral" in family for family in families)
 
@@ -136,6 +149,8 @@ def test_wide_characters_count_as_wide(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.text_width("支持民主党", 10) == pytest.approx(5 * 10)  # an em each
     assert text.wrap("支持民主党支持", 6) == "支持民\n主党支\n持"
     monkeypatch.setattr(text, "boxed", str)
-    short = text.short_names([f"支持民主党の候補者に投票した人の割合その{i}番" for i in range(3)], 20)
+    short = text.short_names(
+        [f"支持民主党の候補者に投票した人の割合その{i}番" for i in range(3)], 20
+    )
     assert len(set(short)) == 3
     assert all(fonts.columns(name) <= 21 for name in short)

@@ -15,7 +15,13 @@ from cmtrack.plots import plot_confusion_matrix, plot_roc
 from cmtrack.plots.style import BLUE, INK, ORANGE, RUN, as_png, hit_map, new_figure, plain_axes
 from cmtrack.plots.svg import as_svg, as_svg_and_png
 
-HOSTILE = ["<script>alert(1)</script>", "a\"b'&amp; ]]> <svg onload=x>", "left \u202etfel", "混同 한국어", "]]>"]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "a\"b'&amp; ]]> <svg onload=x>",
+    "left \u202etfel",
+    "混同 한국어",
+    "]]>",
+]
 
 
 def counts(k: int) -> np.ndarray:
@@ -69,7 +75,9 @@ def test_threads_draw_the_same():
     assert len(made) == 4
 
 
-@pytest.mark.parametrize("figure", [matrix, lambda: matrix(60), roc], ids=["matrix", "large matrix", "curve"])
+@pytest.mark.parametrize(
+    "figure", [matrix, lambda: matrix(60), roc], ids=["matrix", "large matrix", "curve"]
+)
 def test_one_drawing_gives_the_element_and_the_file_of_two(figure):
     svg, png = as_svg_and_png(figure(), "name", "title")
     assert svg == as_svg(figure(), "name", "title")
@@ -88,7 +96,9 @@ def test_text_stays_text_whatever_is_in_it():
 
 def test_ids_begin_with_the_name_of_the_figure():
     figure = matrix(2, ["none here", "b"])
-    figure.axes[0].add_patch(mpl.patches.Rectangle((-2, -2), 8, 8, hatch="//", facecolor="red", alpha=0.5))
+    figure.axes[0].add_patch(
+        mpl.patches.Rectangle((-2, -2), 8, 8, hatch="//", facecolor="red", alpha=0.5)
+    )
     svgs = [as_svg(figure, name) for name in ("a b", "a_b", 'a"b')]
     ids = [re.findall(r' id="(.*?)"', svg) for svg in svgs]
     assert all(ids)
@@ -110,7 +120,11 @@ def test_ink_is_the_pages_and_data_are_not():
 
 def test_what_stands_on_cells_keeps_its_colours():
     svg = as_svg(matrix(3), "m")
-    on_cells = {node.get("fill") for node in parts(svg, "text") if "\n" not in node.text and node.text.endswith("%")}
+    on_cells = {
+        node.get("fill")
+        for node in parts(svg, "text")
+        if "\n" not in node.text and node.text.endswith("%")
+    }
     assert INK in on_cells  # a cell's own text
     frames = [node for node in parts(svg, "path") if node.get("stroke") == INK]
     assert len(frames) == 3  # of the diagonal
@@ -127,8 +141,13 @@ def test_cells_have_the_colours_of_the_image(k):
     shown = np.asarray(image.to_rgba(values))
     svg = as_svg(figure)
     if k < 60:
-        found = {tuple(int(c[i : i + 2], 16) for i in (0, 2, 4)) for c in re.findall(r'fill="#([0-9a-f]{6})"', svg)}
-        assert {tuple(c) for c in np.rint(255 * shown.reshape(-1, 4)[:, :3]).astype(int).tolist()} <= found
+        found = {
+            tuple(int(c[i : i + 2], 16) for i in (0, 2, 4))
+            for c in re.findall(r'fill="#([0-9a-f]{6})"', svg)
+        }
+        assert {
+            tuple(c) for c in np.rint(255 * shown.reshape(-1, 4)[:, :3]).astype(int).tolist()
+        } <= found
     else:
         assert len(parts(svg, "image")) == 1
         assert len(svg) < 30_000
@@ -139,11 +158,16 @@ def test_several_images_stand_where_they_belong():
     ax = figure.add_axes((0, 0, 1, 1))
     plain_axes(ax)
     heat.draw_image(ax, np.array([[0.0, 1.0], [1.0, 1.0]]), hit_map(), mpl.colors.Normalize(0, 1))
-    heat.draw_image(ax, np.array([[1.0], [0.0]]), hit_map(), mpl.colors.Normalize(0, 1), at=(3.0, 0.0))
+    heat.draw_image(
+        ax, np.array([[1.0], [0.0]]), hit_map(), mpl.colors.Normalize(0, 1), at=(3.0, 0.0)
+    )
     ax.set(xlim=(-0.5, 3.5), ylim=(1.5, -0.5))
     svg = as_svg(figure)
     places = re.findall(r"translate\((\d+) (\d+)\)scale\(([\d.]+) ([\d.]+)\)", svg)
-    assert [[float(number) for number in place] for place in places] == [[0, 0, 1300, 1300], [3900, 0, 1300, 1300]]
+    assert [[float(number) for number in place] for place in places] == [
+        [0, 0, 1300, 1300],
+        [3900, 0, 1300, 1300],
+    ]
     assert re.findall(r'fill="#ffffff" d="(.*?)"', svg) == ["M0 0h1v1h-1z", "M0 1h1v1h-1z"]
 
 
@@ -164,14 +188,17 @@ def test_lines_end_at_the_frame_and_areas_are_clipped():
     ax.set(xlim=(0, 1), ylim=(0, 1))
     svg = as_svg(figure, "f")
     (line,) = (node for node in parts(svg, "path") if node.get("stroke") == ORANGE.lower())
-    assert line.get("d").startswith("M650 1950l13")  # from the corner to the right edge, and not ten times as far
+    # from the corner to the right edge, and not ten times as far
+    assert line.get("d").startswith("M650 1950l13")
     assert line.get("clip-path") is None
     (area,) = (node for node in parts(svg, "path") if node.get("clip-path"))
     assert area.get("fill") == "var(--data-blue)"
     assert re.search(r'<clipPath id="f-0"><path d="M650 650H1950V1950H650z"', svg)
 
 
-@pytest.mark.parametrize(("k", "most"), [(2, 8_000), (11, 25_000), (60, 50_000)], ids=["2", "11", "60"])
+@pytest.mark.parametrize(
+    ("k", "most"), [(2, 8_000), (11, 25_000), (60, 50_000)], ids=["2", "11", "60"]
+)
 def test_an_element_is_smaller_than_its_image(k, most):
     svg, png = as_svg_and_png(matrix(k))
     assert len(svg) < min(most, len(png) * 4 / 3)

@@ -24,7 +24,9 @@ SHARES = np.array([0.5, 0.3, 0.15, 0.05])
 
 def sample(rng: np.random.Generator, n: int, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels and deliberately miscalibrated probabilities."""
-    y, _, p = random_problem(rng, n, shares=shares, slope=2.2, shift=np.array([0.5, 0.0, -0.5, 0.0]))
+    y, _, p = random_problem(
+        rng, n, shares=shares, slope=2.2, shift=np.array([0.5, 0.0, -0.5, 0.0])
+    )
     return y, p
 
 
@@ -69,20 +71,27 @@ def test_moments_by_hand():
     kinds = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
     of_class = np.array([[6, 3, 1], [2, 7, 1], [1, 1, 8]])  # of ten labelled rows of each class
     mixed = np.array([0.5, 0.2, 0.3]) @ of_class * 10
-    actual, rows = np.repeat([0, 1, 2], 10), np.concatenate([np.repeat([0, 1, 2], row) for row in of_class])
+    actual, rows = (
+        np.repeat([0, 1, 2], 10),
+        np.concatenate([np.repeat([0, 1, 2], row) for row in of_class]),
+    )
     target = kinds[np.repeat([0, 1, 2], np.rint(mixed).astype(int))]
     found = ClassMoments(actual, kinds[rows], np.stack((target, target)), np.ones(len(target)))
     np.testing.assert_allclose(found.solve(np.full(3, 1 / 3)), [0.5, 0.2, 0.3], atol=1e-7)
     # Kinds of row are as many as classes, so h does not matter: shares = F^-1 w, with their errors
     inverse, w = np.linalg.inv(of_class.T / 10), mixed / 100
     of_target, of_classes = found.at(np.array([0.5, 0.2, 0.3]), cautious=False).covariances()
-    np.testing.assert_allclose(of_target, inverse @ (np.diag(w) - np.outer(w, w)) @ inverse.T / 100, atol=1e-9)
+    np.testing.assert_allclose(
+        of_target, inverse @ (np.diag(w) - np.outer(w, w)) @ inverse.T / 100, atol=1e-9
+    )
     for k, share in enumerate((np.array([50, 20, 30]) + 0.5) / 101.5):
         f = of_class[k] / 10
         expected = share**2 * inverse @ (np.diag(f) - np.outer(f, f)) @ inverse.T / 9
         np.testing.assert_allclose(of_classes[k], expected, atol=1e-9)
     _, cautious = found.at(np.array([0.5, 0.2, 0.3])).covariances()
-    assert (np.trace(cautious, axis1=1, axis2=2) >= np.trace(of_classes, axis1=1, axis2=2) - 1e-9).all()
+    assert (
+        np.trace(cautious, axis1=1, axis2=2) >= np.trace(of_classes, axis1=1, axis2=2) - 1e-9
+    ).all()
 
 
 def test_two_classes_give_the_moment_of_two_classes():
@@ -90,15 +99,25 @@ def test_two_classes_give_the_moment_of_two_classes():
     y, truth = np.repeat([0, 1], [300, 200]), np.repeat([0, 1], [3400, 600])
     p, s = (random_scores(labels, 1.5, rng, slope=2.0) for labels in (y, truth))
     values, cells = np.unique(np.concatenate((p, s)), return_inverse=True)
-    counts = [np.bincount(cells[: len(y)][y == k], minlength=len(values)) / (y == k).sum() for k in (0, 1)]
+    counts = [
+        np.bincount(cells[: len(y)][y == k], minlength=len(values)) / (y == k).sum() for k in (0, 1)
+    ]
     share = np.bincount(cells[len(y) :], minlength=len(values)) / len(s)
-    two = MomentMatch(np.log(values / (1 - values))[None], share, counts[1][None], counts[0][None], (4000, 200, 300))
+    two = MomentMatch(
+        np.log(values / (1 - values))[None],
+        share,
+        counts[1][None],
+        counts[0][None],
+        (4000, 200, 300),
+    )
     ratios = np.column_stack((1 - s, s))[None]
     many = ClassMoments(y, np.column_stack((1 - p, p)), ratios, np.ones(len(s)))
     shares = many.solve(np.array([0.5, 0.5]))
     assert shares[1] == pytest.approx(two.solve(), abs=1e-5)
     of_target, of_classes = many.at(shares).covariances()
-    assert of_target[1, 1] + of_classes[:, 1, 1].sum() == pytest.approx(two.variance(two.solve()).total, rel=0.1)
+    assert of_target[1, 1] + of_classes[:, 1, 1].sum() == pytest.approx(
+        two.variance(two.solve()).total, rel=0.1
+    )
 
 
 def skewed(rng: np.random.Generator, actual: np.ndarray) -> np.ndarray:
@@ -117,7 +136,9 @@ def test_many_labelled_rows_find_rare_shares_with_scalings_that_are_wrong():
     for seed in range(6):
         rng = np.random.default_rng(seed)
         y, actual = np.arange(5000) % 5, rng.choice(5, 20_000, p=shares)
-        found = estimate_prevalence(skewed(rng, actual), calibration=(y, skewed(rng, y)), density="vector")
+        found = estimate_prevalence(
+            skewed(rng, actual), calibration=(y, skewed(rng, y)), density="vector"
+        )
         ends = np.array(list(found.by_class.values()))
         covered.append((ends[:, 1] <= shares) & (shares <= ends[:, 2]))
         errors.append(ends[:, 0] - shares)
@@ -150,7 +171,10 @@ def test_the_interval_covers_and_the_error_is_that_of_a_simulation():
         values.append(list(found.class_shares.values))
         errors.append(np.sqrt(np.diag(found.class_shares.covariance)))
         covered.append(
-            [low <= share <= high for (_, low, high), share in zip(found.by_class.values(), SHARES, strict=True)]
+            [
+                low <= share <= high
+                for (_, low, high), share in zip(found.by_class.values(), SHARES, strict=True)
+            ]
         )
     np.testing.assert_allclose(np.mean(errors, axis=0), np.std(values, axis=0), rtol=0.25)
     assert np.mean(covered) > 0.91
@@ -162,7 +186,9 @@ def test_realised_is_narrower_and_posteriors_add_up(problem):
     wide = estimate_prevalence(target, calibration=(y, held), positive=0)
     narrow = estimate_prevalence(target, calibration=(y, held), positive=0, interval="realised")
     assert narrow.high - narrow.low < wide.high - wide.low
-    assert (wide.count_low, wide.count_high) == pytest.approx((narrow.low * 3000, narrow.high * 3000))
+    assert (wide.count_low, wide.count_high) == pytest.approx(
+        (narrow.low * 3000, narrow.high * 3000)
+    )
     posterior = wide.posterior(target)
     assert posterior.shape == (3000, 4)
     np.testing.assert_allclose(posterior.mean(axis=0), wide.class_shares.values, atol=1e-6)
@@ -193,7 +219,10 @@ def test_names_and_frames_work_as_for_two(problem):
     y, held, _, target = problem
     names = np.array(["a", "b", "c", "d"])
     by_array = estimate_prevalence(target, calibration=(names[y], held), positive="c")
-    frame, held_frame = pd.DataFrame(target, columns=names)[["d", "a", "c", "b"]], pd.DataFrame(held, columns=names)
+    frame, held_frame = (
+        pd.DataFrame(target, columns=names)[["d", "a", "c", "b"]],
+        pd.DataFrame(held, columns=names),
+    )
     by_frame = estimate_prevalence(frame, calibration=(names[y], held_frame), positive="c")
     np.testing.assert_allclose(list(by_frame.by_class.values()), list(by_array.by_class.values()))
     assert list(by_frame.by_class) == ["a", "b", "c", "d"]
@@ -208,8 +237,15 @@ def test_a_shift_of_more_than_the_shares_is_noticed(problem):
     assert any("do not fit" in warning for warning in found.warnings)
     assert np.isnan([*found.by_class.values(), (found.value, found.low, found.high)]).all()
     assert np.isnan([*found.realised, found.count]).all()
-    assert found.undefined["by_class"] == found.undefined["value"] == found.why == found.to_frame()["why"][0]
-    assert "no estimate of 3,000; the target's scores do not fit the labelled ones (p = " in repr(found)
+    assert (
+        found.undefined["by_class"]
+        == found.undefined["value"]
+        == found.why
+        == found.to_frame()["why"][0]
+    )
+    assert "no estimate of 3,000; the target's scores do not fit the labelled ones (p = " in repr(
+        found
+    )
     assert np.isfinite(found.shift).all()
     with pytest.raises(ValueError, match="this estimate is NaN: the target's scores do not fit"):
         found.labels(changed)
@@ -218,7 +254,9 @@ def test_a_shift_of_more_than_the_shares_is_noticed(problem):
     names = [f"prevalence/{label}/calibrated" for label in range(4)]
     assert np.isnan([evaluation.metrics[name] for name in names]).all()
     assert not evaluation.intervals.keys() & set(names)
-    assert evaluation.undefined[names[0]].startswith("the target's scores do not fit the labelled ones (p = ")
+    assert evaluation.undefined[names[0]].startswith(
+        "the target's scores do not fit the labelled ones (p = "
+    )
     warning = f"no calibrated prevalence of the classes: {evaluation.undefined[names[0]]}"
     assert evaluation.warnings.count(warning) == 1
     assert evaluation.at(found).withdrawn
@@ -243,7 +281,9 @@ def test_shapes_and_rare_classes_are_checked(problem):
     with pytest.raises(ValueError, match=r"\(n_samples, 4\)"):
         estimate_prevalence(target[:, :3], calibration=(y, held))
     one = np.concatenate((np.flatnonzero(y != 3), np.flatnonzero(y == 3)[:1]))
-    with pytest.raises(ValueError, match=r"at least two labelled samples of each class, too few of \[3\]"):
+    with pytest.raises(
+        ValueError, match=r"at least two labelled samples of each class, too few of \[3\]"
+    ):
         estimate_prevalence(target, calibration=(y[one], held[one]))
     found = estimate_prevalence(target, calibration=(y, held), density="bins")
     with pytest.raises(ValueError, match="posterior needs a model"):
@@ -258,7 +298,10 @@ def test_constant_probabilities_identify_no_share(density: str) -> None:
     estimate = estimate_prevalence(p, calibration=(y, p), density=density)
     assert np.isnan([*estimate.by_class[1], *estimate.by_class[2], *estimate.by_class[3]]).all()
     assert np.isnan([estimate.value, estimate.low, estimate.high, estimate.fit_pvalue]).all()
-    assert estimate.undefined["value"] == "not identified, because scores do not tell these classes apart: [1, 2, 3]"
+    assert (
+        estimate.undefined["value"]
+        == "not identified, because scores do not tell these classes apart: [1, 2, 3]"
+    )
 
 
 def test_two_classes_that_look_alike_leave_the_third_share_known() -> None:
@@ -286,7 +329,16 @@ def test_the_result_has_what_it_can_do_and_no_more(problem):
     found = estimate_prevalence(target, calibration=(y, held))
     assert isinstance(found, ClassPrevalenceEstimate)
     assert not isinstance(found, PrevalenceEstimate)
-    missing = {"likelihood", "figure", "mixture", "densities", "target_scores", "target", "deviance", "members"}
+    missing = {
+        "likelihood",
+        "figure",
+        "mixture",
+        "densities",
+        "target_scores",
+        "target",
+        "deviance",
+        "members",
+    }
     assert not missing & set(dir(found))
     rows = y < 2
     two = estimate_prevalence(target[:, 0], calibration=(y[rows], held[rows, 0]))
@@ -302,13 +354,18 @@ def test_the_likelihood_is_drawn_for_two_classes(problem):
     with pytest.raises(ValueError, match=r"the likelihood needs two classes, got \[0, 1, 2, 3\]"):
         PrevalenceDisplay.from_predictions(target, calibration=(y, held))
     shares = estimate_prevalence(target, calibration=(y, held))
-    with pytest.raises(TypeError, match=r"for two classes, got the classes \[0, 1, 2, 3\]; to_frame\(\) has the share"):
+    with pytest.raises(
+        TypeError,
+        match=r"for two classes, got the classes \[0, 1, 2, 3\]; to_frame\(\) has the share",
+    ):
         prevalence_figure(shares)
 
 
 def test_one_share_reaches_only_as_far_as_another_can_give() -> None:
     # the second and the third share can hardly be told apart: their sum is known well, .10 with an error of .005
-    covariance = np.array([[1.0, -0.5, -0.5], [-0.5, 100.0, -99.5], [-0.5, -99.5, 100.0]]) * 0.005**2
+    covariance = (
+        np.array([[1.0, -0.5, -0.5], [-0.5, 100.0, -99.5], [-0.5, -99.5, 100.0]]) * 0.005**2
+    )
     values, z = np.array([0.9, 0.04, 0.06]), np.full(3, 1.959964)
     low, high = joint_ends(values, covariance, z)
     assert (low[1], low[2]) == (0, 0)
@@ -339,12 +396,17 @@ def test_joint_ends_are_the_best_that_weighted_sums_of_shares_allow(size: int) -
                 unit = side * np.eye(size)[k]
 
                 def upper(
-                    extra: np.ndarray, unit: np.ndarray = unit, values: np.ndarray = values, c=covariance
+                    extra: np.ndarray,
+                    unit: np.ndarray = unit,
+                    values: np.ndarray = values,
+                    c=covariance,
                 ) -> float:
                     a = unit + extra
                     return float(a @ values + 2 * math.sqrt(max(a @ c @ a, 1e-16)))
 
-                best = minimize(upper, np.full(size, 0.1), bounds=[(0, None)] * size, method="L-BFGS-B").fun
+                best = minimize(
+                    upper, np.full(size, 0.1), bounds=[(0, None)] * size, method="L-BFGS-B"
+                ).fun
                 assert side * end == pytest.approx(min(best, 1.0 if side > 0 else 0.0), abs=2e-3)
 
 
@@ -352,7 +414,16 @@ def test_numbers_by_class_have_intervals_in_the_frame_and_the_assumption_is_prin
     y, held, truth, target = problem
     found = estimate_prevalence(target, calibration=(y, held), positive=0)
     frame = found.to_frame()
-    assert list(frame) == ["label", "value", "low", "high", "count", "count_low", "count_high", "why"]
+    assert list(frame) == [
+        "label",
+        "value",
+        "low",
+        "high",
+        "count",
+        "count_low",
+        "count_high",
+        "why",
+    ]
     assert found.by_class[0].low == found.low == frame["low"][0]
     row = frame.iloc[0]
     assert (row["count"], row["count_low"], row["count_high"]) == pytest.approx(
@@ -360,11 +431,17 @@ def test_numbers_by_class_have_intervals_in_the_frame_and_the_assumption_is_prin
     )
     actual = np.bincount(truth, minlength=4)
     assert ((frame["count_low"] < actual) & (actual < frame["count_high"])).all()
-    assert (frame["count_high"] - frame["count_low"] < 3000 * (frame["high"] - frame["low"])).all()  # only these rows
+    # only these rows
+    assert (frame["count_high"] - frame["count_low"] < 3000 * (frame["high"] - frame["low"])).all()
     own = estimate_prevalence(target, calibration=(y, held), positive=0, interval="realised")
     assert (own.low, own.high) == own.by_class[0][1:]
     np.testing.assert_allclose(3000 * own.to_frame()["low"], frame["count_low"])
     assert ASSUMES in repr(found)
     assert ASSUMES in found._repr_html_()
-    shifted = estimate_prevalence(target**3 / (target**3).sum(axis=1, keepdims=True), calibration=(y, held))
-    assert "The shares of the 4 classes in the population are not estimated: the target" in shifted._repr_html_()
+    shifted = estimate_prevalence(
+        target**3 / (target**3).sum(axis=1, keepdims=True), calibration=(y, held)
+    )
+    assert (
+        "The shares of the 4 classes in the population are not estimated: the target"
+        in shifted._repr_html_()
+    )

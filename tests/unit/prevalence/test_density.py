@@ -117,7 +117,9 @@ def test_a_ratio_is_limited_by_the_labelled_samples_of_the_class_that_is_missing
     for member in ("logistic", "beta", "kde_logit"):
         ratio = np.exp(whole_ratio(cells, (member,)))
         assert 0.6 * (2 * negatives + 1) < ratio.max() <= (2 * negatives + 1) * (1 + 1e-9), member
-        assert 1 / (2 * positives + 1) * (1 - 1e-9) <= ratio.min() < 1 / (0.6 * (2 * positives + 1)), member
+        assert (
+            1 / (2 * positives + 1) * (1 - 1e-9) <= ratio.min() < 1 / (0.6 * (2 * positives + 1))
+        ), member
 
 
 def rare(seed: int, k: int = 25) -> tuple[Any, Any]:
@@ -128,7 +130,9 @@ def rare(seed: int, k: int = 25) -> tuple[Any, Any]:
         return expit(1.6 * rng.normal(3.9 * positive, 1 + 0.6 * positive, n) - 3.5)
 
     held = np.concatenate((some(False, 900), some(True, 140)))
-    return (np.repeat([0, 1], [900, 140]), held), np.concatenate((some(False, 5000 - k), some(True, k)))
+    return (np.repeat([0, 1], [900, 140]), held), np.concatenate(
+        (some(False, 5000 - k), some(True, k))
+    )
 
 
 def test_counts_of_rare_positives_are_as_sharp_as_the_estimate() -> None:
@@ -158,7 +162,13 @@ def _matched(held: Any, target: Any) -> Any:
     cells = score_cells(ScoreCounts.from_scores(held[1], held[0], 2, exact=True))
     fit = fit_ratio(cells)
     sizes = (float(len(target)), cells.cells.m1, cells.cells.m0)
-    return fit.left, cells.count(target) / sizes[0], fit.positives / sizes[1], fit.negatives / sizes[2], sizes
+    return (
+        fit.left,
+        cells.count(target) / sizes[0],
+        fit.positives / sizes[1],
+        fit.negatives / sizes[2],
+        sizes,
+    )
 
 
 def test_an_interval_that_reaches_an_end_says_that_estimates_there_are_biased() -> None:
@@ -171,9 +181,12 @@ def test_an_interval_that_reaches_an_end_says_that_estimates_there_are_biased() 
     assert high.high == 1
     assert [w for w in high.warnings if "estimated too low on average" in w and "ends at 1" in w]
     assert bool(turned.high == 1) == any("ends at 1" in w for w in turned.warnings)
-    inside = estimate_prevalence(expit(scored(np.random.default_rng(5), 300, 700)), calibration=labelled())
+    inside = estimate_prevalence(
+        expit(scored(np.random.default_rng(5), 300, 700)), calibration=labelled()
+    )
     assert inside.warnings == ()
-    rows = cmtrack.evaluate(held[0][850:920], y_prob=held[1][850:920]).prevalence  # they calibrate themselves
+    # they calibrate themselves
+    rows = cmtrack.evaluate(held[0][850:920], y_prob=held[1][850:920]).prevalence
     assert rows is not None
     assert not any("on average" in w for w in rows.warnings)
 
@@ -182,7 +195,10 @@ def test_without_a_root_the_least_equation_in_standard_errors_is_taken() -> None
     """Random folds of which one lacks the highest negative: the equation stays below 0, least near to 0.05."""
     rng = np.random.default_rng(31186)
     y = np.repeat([0, 1], [150, 90])
-    held, target = np.round(rng.normal(y * 1.5), 2), np.round(rng.normal(np.repeat([0, 1], [400, 80]) * 1.5), 2)
+    held, target = (
+        np.round(rng.normal(y * 1.5), 2),
+        np.round(rng.normal(np.repeat([0, 1], [400, 80]) * 1.5), 2),
+    )
     plain = estimate_prevalence(target, calibration=(y, held))
     turned = estimate_prevalence(-target, calibration=(y, -held), positive=0)
     assert plain.value == pytest.approx(0.0656, abs=0.003)  # 0.0136 before; 80 of 480 are positive
@@ -192,7 +208,9 @@ def test_without_a_root_the_least_equation_in_standard_errors_is_taken() -> None
 
 @pytest.mark.parametrize("density", [*NAMED, "bins", "raw", true_ratio])
 @pytest.mark.parametrize("interval", ["adjusted", "realised", "naive"])
-def test_the_solid_curve_of_the_figure_crosses_the_cut_at_the_ends_of_the_interval(density: Any, interval: str) -> None:
+def test_the_solid_curve_of_the_figure_crosses_the_cut_at_the_ends_of_the_interval(
+    density: Any, interval: str
+) -> None:
     if (density, interval) == ("raw", "realised"):
         return  # refused
     target = expit(scored(np.random.default_rng(5), 300, 700))
@@ -208,7 +226,11 @@ def test_the_solid_curve_of_the_figure_crosses_the_cut_at_the_ends_of_the_interv
     assert len(dashed) == (not known)
     for line in dashed:
         crossed = np.interp([e.low, e.high], *line.get_xydata().T)
-        assert (crossed > 1.1 * cut).all() if interval == "adjusted" else not np.allclose(crossed, cut, rtol=2e-3)
+        assert (
+            (crossed > 1.1 * cut).all()
+            if interval == "adjusted"
+            else not np.allclose(crossed, cut, rtol=2e-3)
+        )
     assert list(lines["_interval"].get_xdata()) == [e.low, e.high]
 
 
@@ -226,17 +248,29 @@ def test_a_share_that_the_same_labels_tell_is_a_number_and_no_statement(weights:
         assert "Estimated from labelled" not in sentence
     assert "prevalence_likelihood" not in own.figures()
     target = labelled(5)[1]
-    for options in ({"calibration": labelled(4)}, {"target": target}, {"calibration": labelled(4), "target": target}):
+    for options in (
+        {"calibration": labelled(4)},
+        {"target": target},
+        {"calibration": labelled(4), "target": target},
+    ):
         given = cmtrack.evaluate(y, y_prob=s, sample_weight=w, **options)
         e = given.prevalence
-        (sentence,) = (told for told in narrative.verdict(given) if told.startswith("Estimated from labelled scores"))
+        (sentence,) = (
+            told
+            for told in narrative.verdict(given)
+            if told.startswith("Estimated from labelled scores")
+        )
         assert f"; this {ASSUMES}. " in sentence
         assert ("(actual: " in sentence) == ("target" not in options)
         assert "prevalence/calibrated" in given.headline
         assert "prevalence/calibrated_low" not in given.headline
         ax = given.figures()["prevalence_likelihood"].axes[0]
-        assert list(next(line for line in ax.lines if line.get_label() == "_interval").get_xdata()) == [e.low, e.high]
-        assert ASSUMES in " ".join(t.get_text() for t in ax.get_legend().get_texts()).replace("\n", " ")
+        assert list(
+            next(line for line in ax.lines if line.get_label() == "_interval").get_xdata()
+        ) == [e.low, e.high]
+        assert ASSUMES in " ".join(t.get_text() for t in ax.get_legend().get_texts()).replace(
+            "\n", " "
+        )
 
 
 def test_the_assumption_is_named_beside_every_interval_and_no_p_value_speaks_for_it() -> None:
@@ -251,7 +285,9 @@ def test_the_assumption_is_named_beside_every_interval_and_no_p_value_speaks_for
         assert ASSUMES in page
         assert ("do not trust the estimate" in page) == (estimate is shifted)
         assert ("p =" in page) == (estimate is shifted)
-        caption = " ".join(t.get_text() for t in estimate.figure().axes[0].get_legend().get_texts()).replace("\n", " ")
+        caption = " ".join(
+            t.get_text() for t in estimate.figure().axes[0].get_legend().get_texts()
+        ).replace("\n", " ")
         assert ASSUMES in caption
         assert ("do not trust the estimate" in caption) == (estimate is shifted)
     actual, target = labelled(5)
@@ -269,7 +305,14 @@ def test_an_estimate_that_does_not_fit_is_withdrawn_wherever_it_is_read() -> Non
     reason = estimate.why
     assert estimate.fit_pvalue < 0.01
     assert reason.startswith("the target's scores do not fit the labelled ones (p = ")
-    numbers = (estimate.value, estimate.low, estimate.high, estimate.count, estimate.count_low, estimate.count_high)
+    numbers = (
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        estimate.count,
+        estimate.count_low,
+        estimate.count_high,
+    )
     assert np.isnan([*numbers, estimate.count_sd]).all()
     assert {estimate.undefined[name] for name in ("value", "low", "high", "count")} == {reason}
     assert estimate.shift == cmtrack.estimate_prevalence(target, calibration=(y, s)).refused.shift
@@ -280,8 +323,14 @@ def test_an_estimate_that_does_not_fit_is_withdrawn_wherever_it_is_read() -> Non
     assert "The share of “1” in the population is not estimated: the target" in page
     assert page.count("do not fit") == 1
     assert "<img" not in page
-    for use in (lambda: estimate.plan(0.05), lambda: estimate.labels(target), lambda: estimate.labels(target, "count")):
-        with pytest.raises(ValueError, match="this estimate is NaN: the target's scores do not fit"):
+    for use in (
+        lambda: estimate.plan(0.05),
+        lambda: estimate.labels(target),
+        lambda: estimate.labels(target, "count"),
+    ):
+        with pytest.raises(
+            ValueError, match="this estimate is NaN: the target's scores do not fit"
+        ):
             use()
 
     evaluation = cmtrack.evaluate(y, y_prob=s, target=target)
@@ -299,16 +348,23 @@ def test_an_estimate_that_does_not_fit_is_withdrawn_wherever_it_is_read() -> Non
 
     there = evaluation.at(estimate)
     assert there.withdrawn
-    assert np.isnan([*there.metrics.values(), *there.shares.values(), *there.by_name.values()]).all()
+    assert np.isnan(
+        [*there.metrics.values(), *there.shares.values(), *there.by_name.values()]
+    ).all()
     assert repr(there).startswith("Transported(withdrawn: the target's scores do not fit")
 
 
 def test_a_doubtful_fit_keeps_the_metrics_at_its_share_with_a_warning() -> None:
     y, s = labelled(3, 300, 500)
-    there = cmtrack.evaluate(y, y_prob=s).at(cmtrack.estimate_prevalence(labelled(5)[1] ** DOUBTED, calibration=(y, s)))
+    there = cmtrack.evaluate(y, y_prob=s).at(
+        cmtrack.estimate_prevalence(labelled(5)[1] ** DOUBTED, calibration=(y, s))
+    )
     assert 0.01 < there.fit_pvalue < 0.05
     assert np.isfinite(there.metrics["multiclass/accuracy"])
-    assert "it may not hold, the target's scores do not fit the labelled ones (p = 0.0" in there.warnings[0]
+    assert (
+        "it may not hold, the target's scores do not fit the labelled ones (p = 0.0"
+        in there.warnings[0]
+    )
 
 
 def test_raw_refuses_other_intervals() -> None:
@@ -332,14 +388,18 @@ def test_wrong_ratio_costs_width_not_bias() -> None:
     y, s = labelled(1, 20_000, 20_000)
     target = expit(scored(rng, 2_000, 8_000))
     right = estimate_prevalence(target, calibration=(y, s), density=true_ratio)
-    wrong = estimate_prevalence(target, calibration=(y, s), density=lambda _n, _p: lambda x: 0.2 + 3 * x**8)
+    wrong = estimate_prevalence(
+        target, calibration=(y, s), density=lambda _n, _p: lambda x: 0.2 + 3 * x**8
+    )
     assert abs(right.value - 0.2) < 0.015
     assert abs(wrong.value - 0.2) < 0.015
     assert wrong.variance.total > right.variance.total
 
 
 @pytest.mark.parametrize("density", NAMED)
-@pytest.mark.parametrize("change", [lambda s: s**3, np.exp, lambda s: 3 + 0.001 * s], ids=["cube", "exp", "affine"])
+@pytest.mark.parametrize(
+    "change", [lambda s: s**3, np.exp, lambda s: 3 + 0.001 * s], ids=["cube", "exp", "affine"]
+)
 def test_increasing_maps_of_scores_that_are_no_probabilities(density: str, change: Any) -> None:
     rng = np.random.default_rng(8)
     y, held, target = np.repeat([0, 1], [300, 120]), scored(rng, 120, 300), scored(rng, 90, 500)
@@ -365,7 +425,9 @@ def test_same_answer_in_any_order_and_again() -> None:
     for interval in ("adjusted", "bootstrap"):
         first = estimate_prevalence(target, calibration=(y, held), interval=interval)
         again = estimate_prevalence(target, calibration=(y, held), interval=interval)
-        mixed = estimate_prevalence(target[other], calibration=(y[order], held[order]), interval=interval)
+        mixed = estimate_prevalence(
+            target[other], calibration=(y[order], held[order]), interval=interval
+        )
         assert ends(first) == ends(again) == ends(mixed)
         assert first.members == mixed.members
 
@@ -375,7 +437,9 @@ def test_stack_weights_are_convex_and_one_when_alone() -> None:
     assert set(e.members) == set(MEMBERS)
     assert sum(e.members.values()) == pytest.approx(1)
     assert min(e.members.values()) > 0
-    assert estimate_prevalence([0.2, 0.7], calibration=labelled(), density="beta").members == {"beta": 1.0}
+    assert estimate_prevalence([0.2, 0.7], calibration=labelled(), density="beta").members == {
+        "beta": 1.0
+    }
 
 
 def test_separated_labels_are_counted() -> None:
@@ -392,7 +456,9 @@ def test_separated_labels_are_counted() -> None:
 def test_ends_of_the_range(share: float) -> None:
     y, held = labelled(6, 1_000, 1_000)
     k = round(2_000 * share)
-    e = estimate_prevalence(expit(scored(np.random.default_rng(1), k, 2_000 - k, 3.0)), calibration=(y, held))
+    e = estimate_prevalence(
+        expit(scored(np.random.default_rng(1), k, 2_000 - k, 3.0)), calibration=(y, held)
+    )
     assert abs(e.shift.value - share) < 0.05
     assert 0 <= e.shift.low <= e.shift.value <= e.shift.high <= 1
 
@@ -417,8 +483,12 @@ def test_counting_into_cells_is_exact_for_many_scores() -> None:
     rng = np.random.default_rng(0)
     y, held = labelled(0, 2_000, 2_000)
     cells = score_cells(ScoreCounts.from_scores(held, y, 2))
-    many = np.concatenate((expit(scored(rng, 100_000, 100_000, 4.0)), held, [0.0, 1.0], cells.cells.edges))
-    plain = np.bincount(np.searchsorted(cells.cells.edges, many, side="left"), minlength=len(cells.place))
+    many = np.concatenate(
+        (expit(scored(rng, 100_000, 100_000, 4.0)), held, [0.0, 1.0], cells.cells.edges)
+    )
+    plain = np.bincount(
+        np.searchsorted(cells.cells.edges, many, side="left"), minlength=len(cells.place)
+    )
     np.testing.assert_array_equal(cells.count(many), plain)
     np.testing.assert_array_equal(cells.count(held), cells.positives + cells.negatives)
     assert len(cells.place) <= 200
@@ -456,8 +526,11 @@ def test_models_of_known_ratios() -> None:
     middle = np.abs(cells.place) < 1.5
     for name in MODELS:
         ratio = whole_ratio(cells, (name,))
-        assert np.abs(ratio - 2 * cells.place)[middle].max() < (0.7 if name == "isotonic" else 0.25), name
-    assert np.diff(whole_ratio(cells, ("isotonic",))).min() > -0.7  # half counts can let a small block step back
+        assert np.abs(ratio - 2 * cells.place)[middle].max() < (
+            0.7 if name == "isotonic" else 0.25
+        ), name
+    # half counts can let a small block step back
+    assert np.diff(whole_ratio(cells, ("isotonic",))).min() > -0.7
 
 
 def test_known_densities_give_the_likelihood_score() -> None:
@@ -499,7 +572,9 @@ def test_rare_events_are_not_biased_upwards() -> None:
         k = int(rng.binomial(30_000, 0.0023))
         target = np.concatenate((rng.beta(1.5, 5, 30_000 - k), rng.beta(4, 2, k)))
         for density, found in errors.items():
-            found.append(estimate_prevalence(target, calibration=(y, held), density=density).value - 0.0023)
+            found.append(
+                estimate_prevalence(target, calibration=(y, held), density=density).value - 0.0023
+            )
     root = {density: np.sqrt(np.mean(np.square(found))) for density, found in errors.items()}
     assert root["auto"] < 1.1 * root["bins"]
     assert abs(np.mean(errors["auto"])) < 3 * root["auto"] / 5 + 2e-4
@@ -509,7 +584,9 @@ def test_rare_events_are_not_biased_upwards() -> None:
 
 
 def test_plan_reaches_the_half_width() -> None:
-    e = estimate_prevalence(expit(scored(np.random.default_rng(2), 100, 400)), calibration=labelled(), density="bins")
+    e = estimate_prevalence(
+        expit(scored(np.random.default_rng(2), 100, 400)), calibration=labelled(), density="bins"
+    )
     v, sizes = e.variance, (e.n_target, e.n_positives, e.n_negatives)
     now = 1.959963984540054 * np.sqrt(v.total)
     plan = e.plan(0.9 * now)
@@ -548,7 +625,9 @@ def test_labels_by_posterior_and_by_count() -> None:
 
 
 def test_efficiency_is_worth_of_unlabelled_samples() -> None:
-    e = estimate_prevalence(expit(scored(np.random.default_rng(2), 100, 400)), calibration=labelled(), density="bins")
+    e = estimate_prevalence(
+        expit(scored(np.random.default_rng(2), 100, 400)), calibration=labelled(), density="bins"
+    )
     assert e.efficiency == pytest.approx(e.value * (1 - e.value) / e.variance.target)
     assert 0 < e.efficiency < e.n_target
 
@@ -559,8 +638,15 @@ def test_auto_takes_bins_where_scores_are_few_and_the_stack_where_they_are_many(
     y = np.repeat([0, 1], 1500)
     scores = np.clip(np.round(rng.normal(3 + 4 * y, 2)), 0, 10) / 10
     target = np.clip(np.round(rng.normal(3 + 4 * (rng.random(4000) < 0.2), 2)), 0, 10) / 10
-    auto, bins = (estimate_prevalence(target, calibration=(y, scores), density=d) for d in ("auto", "bins"))
-    assert (auto.value, auto.low, auto.high, auto.density) == (bins.value, bins.low, bins.high, "bins")
+    auto, bins = (
+        estimate_prevalence(target, calibration=(y, scores), density=d) for d in ("auto", "bins")
+    )
+    assert (auto.value, auto.low, auto.high, auto.density) == (
+        bins.value,
+        bins.low,
+        bins.high,
+        "bins",
+    )
     smooth = estimate_prevalence(
         target + rng.normal(0, 1e-3, 4000), calibration=(y, scores + rng.normal(0, 1e-3, 3000))
     )
@@ -573,7 +659,9 @@ def test_auto_takes_bins_where_scores_are_few_and_the_stack_where_they_are_many(
 @pytest.mark.parametrize("target", [None, "given"])
 def test_evaluate_and_estimate_prevalence_agree_on_a_calibration_set(target: str | None) -> None:
     rng = np.random.default_rng(4)
-    held_y, y, of_target = (random_labels(n, 2, rng, [1 - x, x]) for n, x in ((600, 0.5), (900, 0.1), (700, 0.05)))
+    held_y, y, of_target = (
+        random_labels(n, 2, rng, [1 - x, x]) for n, x in ((600, 0.5), (900, 0.1), (700, 0.05))
+    )
     held, p, other = (random_scores(labels, 2.0, rng) for labels in (held_y, y, of_target))
     wanted = None if target is None else other
     inside = cmtrack.evaluate(y, y_prob=p, calibration=(held_y, held), target=wanted).prevalence
@@ -611,7 +699,9 @@ def test_estimates_by_two_foldings_are_joined() -> None:
     matches = []
     for folding, folds in ((in_turn, 2), (at_random, 5)):
         fit = fit_ratio(cells, MEMBERS, folding, folds)
-        matches.append(MomentMatch(fit.left, target, fit.positives / sizes[1], fit.negatives / sizes[2], sizes))
+        matches.append(
+            MomentMatch(fit.left, target, fit.positives / sizes[1], fit.negatives / sizes[2], sizes)
+        )
     both = TwoFoldings(*matches)
     steady, honest = (match.solve() for match in matches)
     assert steady > honest  # a rare share is pulled upwards by folds that are alike
@@ -626,7 +716,9 @@ def test_estimates_by_two_foldings_are_joined() -> None:
     assert (both.deviance(np.linspace(honest, steady, 5)) == 0).all()
     w = both.weight
     parts = [match.variance(both.solve()).total for match in matches]
-    assert both.variance(both.solve()).total == pytest.approx(w * parts[0] + (1 - w) * parts[1] + w * (1 - w) * gap**2)
+    assert both.variance(both.solve()).total == pytest.approx(
+        w * parts[0] + (1 - w) * parts[1] + w * (1 - w) * gap**2
+    )
 
 
 def test_the_formula_of_the_calibrated_prevalence_names_the_density_that_is_used() -> None:
@@ -639,7 +731,10 @@ def test_the_formula_of_the_calibrated_prevalence_names_the_density_that_is_used
     assert own is not None
     assert (given.density, own.density) == ("auto", "bins")
     formula = lookup("prevalence/calibrated").formula
-    assert 'With a calibration set: a stack of density ratios, as estimate_prevalence(density="auto").' in formula
+    assert (
+        'With a calibration set: a stack of density ratios, as estimate_prevalence(density="auto").'
+        in formula
+    )
     assert "Without one: maximum likelihood over quantile bins" in formula
 
 

@@ -27,13 +27,23 @@ def two(seed: int = 0, shift: float = 0.0) -> tuple[Any, Any, Any, list[Any]]:
     y, folds = random_labels(503, 2, rng), np.arange(503) % FOLDS
     offsets = shift * rng.normal(size=FOLDS)
     s = random_scores(y, 2.0, rng, shift=offsets[folds])
-    return y, s, folds, [random_scores(np.arange(800) < 160, 2.0, [seed, 1], shift=offset) for offset in offsets]
+    return (
+        y,
+        s,
+        folds,
+        [random_scores(np.arange(800) < 160, 2.0, [seed, 1], shift=offset) for offset in offsets],
+    )
 
 
 def three(seed: int = 0) -> tuple[Any, Any, Any, Any]:
     rng = np.random.default_rng(seed)
     y, _, held = random_problem(rng, 600, 3, 2.0)
-    return y, held, np.arange(600) % FOLDS, random_problem(rng, 700, 3, 2.0, shares=[0.6, 0.3, 0.1])[2]
+    return (
+        y,
+        held,
+        np.arange(600) % FOLDS,
+        random_problem(rng, 700, 3, 2.0, shares=[0.6, 0.3, 0.1])[2],
+    )
 
 
 def numbers(e: Any) -> tuple[Any, ...]:
@@ -43,7 +53,9 @@ def numbers(e: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("density", ["auto", "bins", "beta", "raw"])
 @pytest.mark.parametrize("form", ["list", "array", "classes", "frames"])
-def test_fold_models_that_are_one_model_give_the_very_estimate_of_one_target(density: str, form: str) -> None:
+def test_fold_models_that_are_one_model_give_the_very_estimate_of_one_target(
+    density: str, form: str
+) -> None:
     y, s, folds, (target, *_) = two()
     sets: Any = {
         "list": [target] * FOLDS,
@@ -75,12 +87,18 @@ def test_the_order_of_folds_and_their_names_change_nothing() -> None:
     y, s, folds, sets = two(shift=0.7)
     first = estimate_prevalence(sets, calibration=(y, s, folds))
     order = np.array([3, 0, 4, 1, 2])
-    moved = estimate_prevalence([sets[k] for k in order], calibration=(y, s, np.argsort(order)[folds]))
+    moved = estimate_prevalence(
+        [sets[k] for k in order], calibration=(y, s, np.argsort(order)[folds])
+    )
     assert numbers(moved) == numbers(first)
-    named = estimate_prevalence(sets, calibration=(y, s, np.array(["a", "b", "c", "d", "e"])[folds]))
+    named = estimate_prevalence(
+        sets, calibration=(y, s, np.array(["a", "b", "c", "d", "e"])[folds])
+    )
     assert numbers(named) == numbers(first)
     rows = np.random.default_rng(1).permutation(len(y))
-    assert numbers(estimate_prevalence(sets, calibration=(y[rows], s[rows], folds[rows]))) == numbers(first)
+    assert numbers(
+        estimate_prevalence(sets, calibration=(y[rows], s[rows], folds[rows]))
+    ) == numbers(first)
 
 
 def test_a_fold_weighs_in_the_target_as_among_the_labelled_rows() -> None:
@@ -105,7 +123,9 @@ def test_fold_models_mend_a_learner_whose_fits_differ() -> None:
         x, y, rest, actual = x[:400], y[:400], x[400:], y[400:]
         rows = np.concatenate((np.flatnonzero(actual == 1)[:180], np.flatnonzero(actual == 0)[:20]))
         s, folds, models = np.empty(400), np.empty(400, dtype=int), []
-        for k, (train, test) in enumerate(StratifiedKFold(10, shuffle=True, random_state=seed).split(x, y)):
+        for k, (train, test) in enumerate(
+            StratifiedKFold(10, shuffle=True, random_state=seed).split(x, y)
+        ):
             models.append(LogisticRegression().fit(x[train], y[train]))
             s[test], folds[test] = models[-1].predict_proba(x[test])[:, 1], k
         sets = [model.predict_proba(rest[rows])[:, 1] for model in models]
@@ -122,13 +142,17 @@ def test_fold_models_mend_a_learner_whose_fits_differ() -> None:
 
 
 @pytest.mark.parametrize("interval", ["adjusted", "naive", "realised"])
-def test_one_target_is_warned_of_and_its_interval_covers_the_estimates_without_each_fold(interval: str) -> None:
+def test_one_target_is_warned_of_and_its_interval_covers_the_estimates_without_each_fold(
+    interval: str,
+) -> None:
     y, s, folds, (target, *_) = two()
     s = np.where(folds == 0, s**8, s)  # a fold whose model is far off
     plain = estimate_prevalence(target, calibration=(y, s), interval=interval)
     exposed = estimate_prevalence(target, calibration=(y, s, folds), interval=interval)
     values = [
-        estimate_prevalence(target, calibration=(y[folds != k], s[folds != k]), interval=interval).shift.value
+        estimate_prevalence(
+            target, calibration=(y[folds != k], s[folds != k]), interval=interval
+        ).shift.value
         for k in range(FOLDS)
     ]
     assert exposed.warnings == (EXPOSED, *plain.warnings)
@@ -146,7 +170,10 @@ def test_one_target_of_three_classes_is_warned_of_and_covered() -> None:
     plain = estimate_prevalence(target, calibration=(y, held))
     exposed = estimate_prevalence(target, calibration=(y, held, folds))
     assert exposed.warnings == (EXPOSED, *plain.warnings)
-    parts = [estimate_prevalence(target, calibration=(y[folds != k], held[folds != k])) for k in range(FOLDS)]
+    parts = [
+        estimate_prevalence(target, calibration=(y[folds != k], held[folds != k]))
+        for k in range(FOLDS)
+    ]
     for label, (value, low, high) in plain.by_class.items():
         values = [part.by_class[label][0] for part in parts]
         assert exposed.by_class[label] == (value, min(low, *values), max(high, *values))
@@ -181,14 +208,20 @@ def test_evaluate_agrees_with_estimate_prevalence_and_keeps_it(how: str) -> None
     expected = estimate_prevalence(p if target is None else target, calibration=(y, s, folds))
     assert numbers(found.prevalence)[:7] == pytest.approx(numbers(expected)[:7], rel=1e-9)
     assert (EXPOSED in found.warnings) == (how != "models")
-    assert found.metrics["prevalence/calibrated"] == pytest.approx(found.prevalence.value, abs=0, nan_ok=True)
+    assert found.metrics["prevalence/calibrated"] == pytest.approx(
+        found.prevalence.value, abs=0, nan_ok=True
+    )
     back = loads(found.to_json())
     assert back == found
     assert numbers(back.prevalence) == numbers(found.prevalence)
     assert back.warnings == found.warnings
     table = pd.DataFrame({"y": actual, "p": p})
-    of_table = evaluate_table(table, y_true="y", y_prob="p", calibration=(y, s, folds), target=target)
-    assert numbers(of_table.prevalence)[:7] == pytest.approx(numbers(found.prevalence)[:7], rel=1e-9)
+    of_table = evaluate_table(
+        table, y_true="y", y_prob="p", calibration=(y, s, folds), target=target
+    )
+    assert numbers(of_table.prevalence)[:7] == pytest.approx(
+        numbers(found.prevalence)[:7], rel=1e-9
+    )
     assert of_table.warnings == found.warnings
 
 
@@ -198,7 +231,10 @@ def test_evaluate_of_three_classes(how: str) -> None:
     held = np.where((folds == 0)[:, None], held[:, [1, 0, 2]], held)
     plain = evaluate(y, y_prob=held, calibration=(y, held), target=target)
     found = evaluate(
-        y, y_prob=held, calibration=(y, held, folds), target=[target] * FOLDS if how == "models" else target
+        y,
+        y_prob=held,
+        calibration=(y, held, folds),
+        target=[target] * FOLDS if how == "models" else target,
     )
     name = "prevalence/1/calibrated"
     assert found.metrics[name] == pytest.approx(plain.metrics[name], rel=1e-9)
@@ -206,7 +242,9 @@ def test_evaluate_of_three_classes(how: str) -> None:
     if how == "models":
         assert found.intervals[name] == pytest.approx(plain.intervals[name], rel=1e-9)
     else:
-        expected = estimate_prevalence(target, calibration=(y, held, folds), density="bins").by_class[1]
+        expected = estimate_prevalence(
+            target, calibration=(y, held, folds), density="bins"
+        ).by_class[1]
         assert found.intervals[name] == pytest.approx(expected[1:], rel=1e-9)
     assert EXPOSED not in found.with_sections(["multiclass"]).warnings
     back = loads(found.to_json())
@@ -217,9 +255,14 @@ def test_evaluate_of_three_classes(how: str) -> None:
 
 def test_sums_of_evaluations_keep_the_folds() -> None:
     y, s, folds, _ = two()
-    parts = [evaluate(y[rows], y_prob=s[rows], calibration=(y, s, folds)) for rows in (slice(0, 200), slice(200, None))]
+    parts = [
+        evaluate(y[rows], y_prob=s[rows], calibration=(y, s, folds))
+        for rows in (slice(0, 200), slice(200, None))
+    ]
     whole = evaluate(y, y_prob=s, calibration=(y, s, folds))
-    assert numbers((parts[0] + parts[1]).prevalence)[:7] == pytest.approx(numbers(whole.prevalence)[:7], rel=1e-9)
+    assert numbers((parts[0] + parts[1]).prevalence)[:7] == pytest.approx(
+        numbers(whole.prevalence)[:7], rel=1e-9
+    )
     assert len(without_each_fold(whole.statistics.labelled, 2)) == FOLDS
 
 
@@ -228,7 +271,8 @@ def test_blocks_of_folds_that_are_no_blocks_are_refused(classes: int) -> None:
     y, s, folds, target = (*two()[:3], two()[3][0]) if classes == 2 else three()
     data = json.loads(evaluate(y, y_prob=s, calibration=(y, s, folds), target=target).to_json())
     name = "labelled" if classes == 2 else "labelled_tops"
-    data["statistics"][name] = data["statistics"]["target" if classes == 2 else "target_tops"]  # a single row
+    # a single row
+    data["statistics"][name] = data["statistics"]["target" if classes == 2 else "target_tops"]
     with pytest.raises(ValueError, match=f"{name} must have one row for each of {classes} classes"):
         loads(json.dumps(data))
 
@@ -239,11 +283,23 @@ def test_blocks_of_folds_that_are_no_blocks_are_refused(classes: int) -> None:
         ({"ids": [0] * 503}, "fold_ids must name at least two folds, got \\[0\\]"),
         ({"ids": [0, 1]}, "fold_ids must have one id for each of the 503 labelled rows, got 2"),
         ({"ids": [0.5, np.nan] * 251 + [0.5]}, "fold_ids"),
-        ({"sets": 4}, "must hold one score array for each fold, in the sorted order of the fold ids: 5, got 4"),
-        ({"short": True}, "must hold as many rows for each fold, at least one, got \\[800, 800, 800, 800, 799\\]"),
+        (
+            {"sets": 4},
+            "must hold one score array for each fold, in the sorted order of the fold ids: 5, got 4",
+        ),
+        (
+            {"short": True},
+            "must hold as many rows for each fold, at least one, got \\[800, 800, 800, 800, 799\\]",
+        ),
         ({"empty": True}, "must"),
-        ({"calibration": (1,)}, "calibration must be \\(y, scores\\) or \\(y, scores, fold_ids\\).*got 1 values"),
-        ({"calibration": 7}, "calibration must be \\(y, scores\\) or \\(y, scores, fold_ids\\).*got 7"),
+        (
+            {"calibration": (1,)},
+            "calibration must be \\(y, scores\\) or \\(y, scores, fold_ids\\).*got 1 values",
+        ),
+        (
+            {"calibration": 7},
+            "calibration must be \\(y, scores\\) or \\(y, scores, fold_ids\\).*got 7",
+        ),
         ({"calibration": "abc"}, "calibration must be .*got 'abc'"),
     ],
     ids=["one fold", "few ids", "missing", "few sets", "lengths", "empty", "one", "number", "text"],
@@ -267,5 +323,7 @@ def test_rows_of_pandas_go_by_their_index() -> None:
     index = pd.Index(np.arange(503)[::-1] + 10)
     rows = np.random.default_rng(3).permutation(503)
     shuffled = pd.Series(folds, index).iloc[rows]
-    found = evaluate(y, y_prob=s, calibration=(pd.Series(y, index), pd.Series(s, index), shuffled), target=sets)
+    found = evaluate(
+        y, y_prob=s, calibration=(pd.Series(y, index), pd.Series(s, index), shuffled), target=sets
+    )
     assert found == evaluate(y, y_prob=s, calibration=(y, s, folds), target=sets)

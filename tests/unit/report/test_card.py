@@ -10,15 +10,23 @@ from cmtrack.cli import main
 from support.problems import random_problem
 
 
-def test_a_card_has_the_words_of_the_report_the_intervals_the_data_and_the_segments(tmp_path, capsys) -> None:
+def test_a_card_has_the_words_of_the_report_the_intervals_the_data_and_the_segments(
+    tmp_path, capsys
+) -> None:
     y, _, p = random_problem(0, k=3)
-    evaluation = evaluate(y, y_prob=p, segments={"region": np.where(np.arange(len(y)) % 3 == 0, "north|a", "south")})
+    evaluation = evaluate(
+        y, y_prob=p, segments={"region": np.where(np.arange(len(y)) % 3 == 0, "north|a", "south")}
+    )
     text = evaluation.card("A <model>")
-    assert text.startswith(f"## A &lt;model&gt;\n\nOn {len(y)} samples of 3 classes the accuracy is")
+    assert text.startswith(
+        f"## A &lt;model&gt;\n\nOn {len(y)} samples of 3 classes the accuracy is"
+    )
     low, high = evaluation.intervals["multiclass/accuracy"]
     accuracy = evaluation.metrics["multiclass/accuracy"]
     assert f"| accuracy | {accuracy:.3f} | \\[{low:.3f}, {high:.3f}\\] | higher |" in text
-    assert len([line for line in text.splitlines() if line.endswith((" higher |", " lower |"))]) >= 8
+    assert (
+        len([line for line in text.splitlines() if line.endswith((" higher |", " lower |"))]) >= 8
+    )
     assert "### What was evaluated?" in text
     assert evaluation.labels_digest.replace("_", "\\_") in text
     assert "| “region” | rows |" in text

@@ -16,12 +16,22 @@ from cmtrack import Grouping, compare, evaluate, evaluate_families, log_evaluati
 from cmtrack.cli import main
 from cmtrack.plots.style import new_figure
 from cmtrack.report import figures as listing
-from cmtrack.report.figures import CLASSES, FAMILIES, MODELS, RUNS, FigureEntry, draw_pictures, file_name
+from cmtrack.report.figures import (
+    CLASSES,
+    FAMILIES,
+    MODELS,
+    RUNS,
+    FigureEntry,
+    draw_pictures,
+    file_name,
+)
 from support.families import by_ten, generated
 from support.problems import random_probabilities
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
-INSECTS = Grouping({"insects": ["ant", "bee"], "beasts": ["cat", "dog"]}, positive="insects", name="legs & wings")
+INSECTS = Grouping(
+    {"insects": ["ant", "bee"], "beasts": ["cat", "dog"]}, positive="insects", name="legs & wings"
+)
 
 
 def predictions(skill: float = 1.5, seed: int = 0):
@@ -49,19 +59,30 @@ def without_figures(page: str) -> str:
     return re.sub(parts, "", page, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("entries", [CLASSES, FAMILIES, RUNS, MODELS], ids=["classes", "families", "runs", "models"])
+@pytest.mark.parametrize(
+    "entries", [CLASSES, FAMILIES, RUNS, MODELS], ids=["classes", "families", "runs", "models"]
+)
 def test_every_figure_has_words_and_a_file_of_its_own(entries):
     for entry in entries:
         assert entry.title[0].isupper()
         assert entry.reading.endswith(".")
         assert entry.draw.__doc__
     assert len({file_name(entry.name) for entry in entries}) == len(entries)
-    assert sum(entry.chart is not None for entry in entries) == (1 if entries in (CLASSES, FAMILIES) else 0)
+    assert sum(entry.chart is not None for entry in entries) == (
+        1 if entries in (CLASSES, FAMILIES) else 0
+    )
 
 
 @pytest.mark.slow
 def test_a_run_gets_the_figures_that_its_page_shows_by_default():
-    shown = ["class_curves", "reliability_classes", "score_histogram", "at_prevalence", "decision_curve", "gains"]
+    shown = [
+        "class_curves",
+        "reliability_classes",
+        "score_histogram",
+        "at_prevalence",
+        "decision_curve",
+        "gains",
+    ]
     shown.append("risk_coverage")
     assert [entry.name for entry in CLASSES if not entry.logged] == shown
     pictures, logged = draw_pictures(of_classes()), draw_pictures(of_classes(), figures="auto")
@@ -77,7 +98,9 @@ def test_names_of_files_are_derived_in_one_place():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("made", "entries"), [(of_classes, CLASSES), (of_families, FAMILIES)], ids=["classes", "families"]
+    ("made", "entries"),
+    [(of_classes, CLASSES), (of_families, FAMILIES)],
+    ids=["classes", "families"],
 )
 def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, entries):
     evaluation = made()
@@ -95,17 +118,30 @@ def test_every_figure_is_in_the_report_and_in_the_run(store, tmp_path, made, ent
     files = names_of([entry for entry in entries if entry.logged == "file"], evaluation)
     assert {file_name(name) for name in names} & found == {file_name(name) for name in files}
     logged = mlflow.artifacts.load_text(f"{run.info.artifact_uri}/cmtrack_report.html")
-    assert without_figures(logged) == without_figures(page)  # .report is the page that is logged, with all figures
+    # .report is the page that is logged, with all figures
+    assert without_figures(logged) == without_figures(page)
     assert logged.count("<svg ") == len(logged_names)
 
 
 @pytest.mark.slow
 def test_every_figure_is_written_by_the_command_line(store, tmp_path):
     for file, (y, p) in {"t.csv": predictions(), "held.csv": predictions(seed=100)}.items():
-        table = pd.DataFrame({"y": y, **{f"p_{name}": p[:, place] for place, name in enumerate(NAMES)}})
+        table = pd.DataFrame(
+            {"y": y, **{f"p_{name}": p[:, place] for place, name in enumerate(NAMES)}}
+        )
         table.to_csv(file, index=False)
     (tmp_path / "g.json").write_text(json.dumps(INSECTS.to_dict()))
-    arguments = ["t.csv", "--y-true", "y", "--y-prob", "p_*", "--grouping", "g.json", "--output", "out"]
+    arguments = [
+        "t.csv",
+        "--y-true",
+        "y",
+        "--y-prob",
+        "p_*",
+        "--grouping",
+        "g.json",
+        "--output",
+        "out",
+    ]
     arguments += ["--calibration", "held.csv"]
     done = CliRunner().invoke(main, ["evaluate", *arguments], catch_exceptions=False)
     assert done.exit_code == 0, done.output
@@ -116,10 +152,14 @@ def test_every_figure_is_written_by_the_command_line(store, tmp_path):
 @pytest.mark.slow
 def test_every_figure_of_a_comparison_is_in_its_review():
     skills = {"A": 1.5, "B": 0.6, "C": 0.5}
-    comparison = compare({name: of_classes(skill, place) for place, (name, skill) in enumerate(skills.items())})
+    comparison = compare(
+        {name: of_classes(skill, place) for place, (name, skill) in enumerate(skills.items())}
+    )
     pictures = draw_pictures(comparison)
     on_pages = [entry.name for entry in RUNS if entry.on_pages]
-    assert list(pictures) == [name for name in on_pages if name not in ("parameter", "class_curves")]
+    assert list(pictures) == [
+        name for name in on_pages if name not in ("parameter", "class_curves")
+    ]
     from cmtrack.report.review.report import html
 
     page = html(comparison)
@@ -138,7 +178,10 @@ def test_an_entry_is_all_that_a_new_figure_needs(store, tmp_path, monkeypatch):
     monkeypatch.setattr(listing, "CLASSES", (*CLASSES, entry))
     evaluation = of_classes()
     assert list(evaluation.figures())[-1] == "blank"
-    assert "<b>A blank sheet</b><span>There is nothing to read.</span>" in evaluation.report("r.html").read_text()
+    assert (
+        "<b>A blank sheet</b><span>There is nothing to read.</span>"
+        in evaluation.report("r.html").read_text()
+    )
     with mlflow.start_run() as run:
         log_evaluation(evaluation, strict=True, prefix="val/", figures=["blank"])
     assert "val_cmtrack_blank.png" in {file.path for file in store.list_artifacts(run.info.run_id)}
@@ -151,7 +194,9 @@ def test_a_report_is_one_html_file_and_says_what_could_not_be_drawn(tmp_path, mo
     evaluation = of_classes()
     with pytest.raises(ValueError, match=r"must end in \.html, got 'report\.pdf'"):
         evaluation.report(tmp_path / "report.pdf")
-    monkeypatch.setattr(listing, "CLASSES", (CLASSES[0], FigureEntry("roc", "ROC curve", "Up.", broken)))
+    monkeypatch.setattr(
+        listing, "CLASSES", (CLASSES[0], FigureEntry("roc", "ROC curve", "Up.", broken))
+    )
     page = evaluation.report(tmp_path / "report.html", title="Tuesday").read_text(encoding="utf-8")
     assert "<h1>Tuesday</h1>" in page
     assert "Not drawn: figure roc: RuntimeError: no ink." in page
@@ -162,14 +207,18 @@ def test_a_report_is_one_html_file_and_says_what_could_not_be_drawn(tmp_path, mo
     with pytest.raises(RuntimeError, match="no ink"):
         figures["roc"]
     failed = []
-    assert list(evaluation.figures(on_error=lambda name, error: failed.append(name))) == ["confusion_matrix"]
+    assert list(evaluation.figures(on_error=lambda name, error: failed.append(name))) == [
+        "confusion_matrix"
+    ]
     assert failed == ["roc"]
 
 
 def test_a_figure_is_drawn_when_it_is_asked_for(monkeypatch):
     drawn = []
     entries = tuple(
-        replace(entry, draw=lambda evaluation, of=entry: drawn.append(of.name) or of.draw(evaluation))
+        replace(
+            entry, draw=lambda evaluation, of=entry: drawn.append(of.name) or of.draw(evaluation)
+        )
         for entry in CLASSES
         if entry.parts is None
     )
@@ -188,5 +237,7 @@ def test_a_figure_that_is_not_there_is_refused_with_the_names_that_are():
     assert next(iter(figures)) == "confusion_matrix"
     for name in ("reduced", "roc", 3):
         assert name not in figures
-        with pytest.raises(KeyError, match=rf"no figure {name!r} here, use one of 'confusion_matrix'"):
+        with pytest.raises(
+            KeyError, match=rf"no figure {name!r} here, use one of 'confusion_matrix'"
+        ):
             figures[name]

@@ -36,8 +36,13 @@ def of_shares(observed, scores=TENTHS, n=60, **options):
     positive = np.rint(np.asarray(observed) * n).astype(int)
     y = np.concatenate([np.repeat([1, 0], [k, n - k]) for k in positive])
     s = np.repeat(scores, n)
-    return evaluate(np.where(y == 1, "bad", "good"), y_prob=np.c_[1 - s, s], labels=["good", "bad"],
-                    positive="bad", **options)  # fmt: skip
+    return evaluate(
+        np.where(y == 1, "bad", "good"),
+        y_prob=np.c_[1 - s, s],
+        labels=["good", "bad"],
+        positive="bad",
+        **options,
+    )
 
 
 def logistic(slope, shift=0.0):
@@ -52,24 +57,39 @@ CASES = {
     "too low": (lambda: of_shares(logistic(1.0, 0.8)), "too low"),
     "both": (lambda: of_shares(logistic(0.5, -0.8)), "over-confident"),
     "turned round": (lambda: of_shares(1 - TENTHS), "the wrong way round"),
-    "wave": (lambda: of_shares(TENTHS + 0.09 * (np.cos(2 * np.pi * TENTHS) + 1 / 9), n=400), "miscalibrated"),
-    "slight": (lambda: of_shares(TENTHS + 0.008 * np.sign(0.5 - TENTHS), n=8000), "negligibly over-confident"),
+    "wave": (
+        lambda: of_shares(TENTHS + 0.09 * (np.cos(2 * np.pi * TENTHS) + 1 / 9), n=400),
+        "miscalibrated",
+    ),
+    "slight": (
+        lambda: of_shares(TENTHS + 0.008 * np.sign(0.5 - TENTHS), n=8000),
+        "negligibly over-confident",
+    ),
     "constant": (lambda: of_shares([0.25], [0.25], n=400), "no miscalibration found"),
     "constant and wrong": (lambda: of_shares([0.25], [0.5], n=400), "too high"),
     "perfect": (lambda: of_shares([0, 1], [0, 1]), "all came true"),
-    "certain and wrong": (lambda: of_shares([0.05, 0.5, 1], [0, 0.5, 1]), "some 0 % or 100 % scores are wrong"),
+    "certain and wrong": (
+        lambda: of_shares([0.05, 0.5, 1], [0, 0.5, 1]),
+        "some 0 % or 100 % scores are wrong",
+    ),
     "parted": (lambda: of_shares([0, 1], [0.3, 0.7]), "under-confident"),
     "one class": (lambda: of_shares([1], [0.9], n=200), "too low"),
     "one class, few": (lambda: of_shares([1], [0.9], n=5), "no miscalibration found"),
     "few": (lambda: of_shares([0.2, 0.8], [0.25, 0.75], n=20), "no miscalibration found"),
     "few positives": (lambda: of_shares([0.01], [0.012], n=500), "no miscalibration found"),
-    "weights": (lambda: of_shares(logistic(0.5), sample_weight=np.full(540, 0.7)), "over-confident"),
+    "weights": (
+        lambda: of_shares(logistic(0.5), sample_weight=np.full(540, 0.7)),
+        "over-confident",
+    ),
     "clusters": (lambda: of_shares(logistic(0.5), groups=np.arange(540) % 90), "over-confident"),
     "clusters without rows": (
         lambda: replace(of_shares(logistic(0.5), groups=np.arange(540) % 90), rows=None),
         "not tested",
     ),
-    "perfect, clusters": (lambda: of_shares([0, 1], [0, 1], groups=np.arange(120) // 2), "all came true"),
+    "perfect, clusters": (
+        lambda: of_shares([0, 1], [0, 1], groups=np.arange(120) // 2),
+        "all came true",
+    ),
 }
 
 
@@ -102,7 +122,9 @@ def test_the_word_is_of_the_numbers_and_stands_in_the_sentence(name):
         size, ends = metrics["calibration/error"], evaluation.intervals.get("calibration/error")
         below = size == 0 and ends is not None
         assert (
-            f"error 0 to {fmt.number(ends[1], ends)} (95 %)" if below else fmt.with_interval(size, ends)
+            f"error 0 to {fmt.number(ends[1], ends)} (95 %)"
+            if below
+            else fmt.with_interval(size, ends)
         ) in found.sentence
     assert "“bad”" in found.sentence
     assert found.sentence in " ".join(narrative.verdict(evaluation))
@@ -133,7 +155,10 @@ def test_an_example_is_never_the_mean_that_the_next_sentence_calls_chance():
         s = np.round(rng.random(24), 2)
         y = rng.random(24) < np.where(s > 0.5, 0.45, 0.55)
         evaluation = evaluate(y.astype(int), y_prob=s, labels=[0, 1], positive=1)
-        if "within chance" in average(evaluation) and evaluation.metrics["calibration/pvalue"] <= 0.05:
+        if (
+            "within chance" in average(evaluation)
+            and evaluation.metrics["calibration/pvalue"] <= 0.05
+        ):
             found += 1
             assert "of samples given" not in judgement(evaluation).sentence, seed
     assert found > 5
@@ -142,7 +167,10 @@ def test_an_example_is_never_the_mean_that_the_next_sentence_calls_chance():
 def test_the_confidence_of_rows_that_belong_together_has_a_side():
     rows = of_three(TOO_SURE - 0.1, groups=np.arange(600) // 3)
     assert confidence(rows).word == "over-confident"
-    assert confidence(of_three(TENTHS[3:], groups=np.arange(600) // 3)).word == "no miscalibration found"
+    assert (
+        confidence(of_three(TENTHS[3:], groups=np.arange(600) // 3)).word
+        == "no miscalibration found"
+    )
     assert confidence(replace(rows, rows=None)).word in ("miscalibrated", "not tested")
 
 
@@ -161,12 +189,18 @@ def test_the_sentence_of_the_over_confident():
     ("name", "part"),
     [
         ("certain and wrong", "of 60 samples given 0 %, 3 are “bad” (calibration p ≤ 0.001"),
-        ("perfect", "All probabilities of “bad” are 0 or 100 %, and each came true: there is nothing to test."),
+        (
+            "perfect",
+            "All probabilities of “bad” are 0 or 100 %, and each came true: there is nothing to test.",
+        ),
         ("constant", "; every sample is given the same, 25.0 %."),
         ("few", "; of 40 samples the test sees gross faults only."),
         ("few positives", "; with 5 samples that are “bad” the test sees gross faults only."),
         ("one class, few", "; of 5 samples the test sees gross faults only."),
-        ("clusters without rows", "There is no test of the probabilities of “bad” (rows belong together in groups, "),
+        (
+            "clusters without rows",
+            "There is no test of the probabilities of “bad” (rows belong together in groups, ",
+        ),
         ("clusters without rows", "Calibration error 0.089, slope 0."),
         (
             "slight",
@@ -188,17 +222,22 @@ def test_an_interval_that_the_test_does_not_confirm_is_unclear():
         if evaluation.metrics["calibration/pvalue"] > 0.05 and ends[1] < 1:
             assert found.word == "unclear"
             assert (
-                f"but the slope is {fmt.with_interval(evaluation.metrics['calibration/slope'], ends)}" in found.sentence
+                f"but the slope is {fmt.with_interval(evaluation.metrics['calibration/slope'], ends)}"
+                in found.sentence
             )
             unclear += 1
     assert unclear
 
 
-@pytest.mark.parametrize("name", ["over-confident", "under-confident", "too high", "wave", "constant and wrong"])
+@pytest.mark.parametrize(
+    "name", ["over-confident", "under-confident", "too high", "wave", "constant and wrong"]
+)
 def test_the_example_is_read_off_the_curve_on_the_side_of_the_word(name):
     evaluation = case(name)
     curve = evaluation.calibration
-    given, observed = largest_fault(curve, {"too high": 1, "constant and wrong": 1, "wave": 0}.get(name))
+    given, observed = largest_fault(
+        curve, {"too high": 1, "constant and wrong": 1, "wave": 0}.get(name)
+    )
     at = np.interp(given, curve.scores, np.arange(len(curve.scores)))
     near = curve.recalibrated[[math.floor(at), math.ceil(at)]]
     assert near.min() - 1e-9 <= observed <= near.max() + 1e-9
@@ -242,7 +281,8 @@ def test_grouped_classes_are_judged_by_their_groups_and_others_not_at_all():
     groups = Grouping({"low": [0, 1], "high": [2]}, positive="high", name="half")
     assert judgement(evaluate(y, y_prob=p)) is None
     assert (
-        "The probabilities of “high” are over-confident" in judgement(evaluate(y, y_prob=p, grouping=groups)).sentence
+        "The probabilities of “high” are over-confident"
+        in judgement(evaluate(y, y_prob=p, grouping=groups)).sentence
     )
 
 
@@ -251,11 +291,18 @@ def test_grouped_classes_are_judged_by_their_groups_and_others_not_at_all():
 
 def runs(n=800, **options):
     y, skill = random_labels(n, seed=4), 1.5
-    seen = {"honest": (skill, 0), "sharp": (2 * skill, 0), "shy": (0.4 * skill, 0), "high": (skill, 0.9)}
+    seen = {
+        "honest": (skill, 0),
+        "sharp": (2 * skill, 0),
+        "shy": (0.4 * skill, 0),
+        "high": (skill, 0.9),
+    }
     names, out = np.array(["good", "bad"]), {}
     for name, (slope, shift) in seen.items():
         s = random_scores(y, skill, 5, slope=slope, shift=shift)
-        out[name] = evaluate(names[y], y_prob=np.c_[1 - s, s], labels=list(names), positive="bad", **options)
+        out[name] = evaluate(
+            names[y], y_prob=np.c_[1 - s, s], labels=list(names), positive="bad", **options
+        )
     return out
 
 
@@ -276,10 +323,18 @@ def test_the_table_of_probabilities_says_what_the_reports_say():
         assert (name["text"], word["text"], word["title"]) == (run.name, *found)
         assert found.sentence in " ".join(narrative.verdict(run.evaluation))
         assert [c["sort"] for c in (loss, brier, error, p, slope)] == [
-            metrics[key] for key in ("probability/log_loss", "probability/brier", "calibration/error",
-                                     "calibration/pvalue", "calibration/slope")
-        ]  # fmt: skip
-        assert error["beside"] == fmt.interval(error["sort"], run.evaluation.intervals["calibration/error"])
+            metrics[key]
+            for key in (
+                "probability/log_loss",
+                "probability/brier",
+                "calibration/error",
+                "calibration/pvalue",
+                "calibration/slope",
+            )
+        ]
+        assert error["beside"] == fmt.interval(
+            error["sort"], run.evaluation.intervals["calibration/error"]
+        )
         words[run.name] = word["text"]
     assert words == {
         "honest": "no miscalibration found",
@@ -298,10 +353,17 @@ def test_an_infinite_loss_and_a_run_without_a_test_are_shown():
     y = np.array([0, 1] * 50)
     sure = np.where(np.arange(100) < 96, y, 1 - y).astype(float)
     table = probabilities(
-        compare({"sure": evaluate(y, y_prob=sure, labels=[0, 1]), "right": evaluate(y, y_prob=y * 1.0, labels=[0, 1])},
-                rank_by="multiclass/accuracy").ranking
-    )  # fmt: skip
-    cells = {row["cells"][0]["text"]: [c["text"] for c in row["cells"][1:]] for row in table["rows"]}
+        compare(
+            {
+                "sure": evaluate(y, y_prob=sure, labels=[0, 1]),
+                "right": evaluate(y, y_prob=y * 1.0, labels=[0, 1]),
+            },
+            rank_by="multiclass/accuracy",
+        ).ranking
+    )
+    cells = {
+        row["cells"][0]["text"]: [c["text"] for c in row["cells"][1:]] for row in table["rows"]
+    }
     assert cells["sure"][:2] == ["some 0 % or 100 % scores are wrong", "infinite"]
     assert cells["right"][:2] == ["all came true", "0.000"]
     assert cells["right"][4:] == ["–"]
@@ -362,8 +424,9 @@ def test_without_two_groups_the_predictions_are_judged():
     comparison = compare({"sure": of_three(TOO_SURE), "right": of_three(TENTHS[3:])})
     table = probabilities(comparison.ranking)
     assert (table["name"], table["heads"]) == (
-        "Are the probabilities right?", ["Run", "Verdict", "Log loss", "Brier", "Cal. error", "p"],
-    )  # fmt: skip
+        "Are the probabilities right?",
+        ["Run", "Verdict", "Log loss", "Brier", "Cal. error", "p"],
+    )
     for row, run in zip(table["rows"], comparison.ranking.runs, strict=True):
         _, word, *_, error, p = row["cells"]
         assert (word["text"], word["title"]) == confidence(run.evaluation)
@@ -379,13 +442,23 @@ def test_without_two_groups_the_predictions_are_judged():
 
 def test_the_table_has_the_losses_alone_and_without_probabilities_it_is_absent():
     shares_right = {"sure": TOO_SURE, "right": TENTHS[3:]}
-    alone = compare({name: of_three(own, sections=["multiclass", "probability"]) for name, own in shares_right.items()})
+    alone = compare(
+        {
+            name: of_three(own, sections=["multiclass", "probability"])
+            for name, own in shares_right.items()
+        }
+    )
     table = probabilities(alone.ranking)
     assert (table["name"], table["heads"]) == ("Probabilities", ["Run", "Log loss", "Brier"])
     assert all(c["beside"] for row in table["rows"] for c in row["cells"][1:])
     assert drawn.reliability_figure(alone.ranking) is None
     y = np.arange(200) % 4
-    labels = compare({name: evaluate(y, (y + (np.arange(200) < k)) % 4) for name, k in {"a": 30, "b": 40}.items()})
+    labels = compare(
+        {
+            name: evaluate(y, (y + (np.arange(200) < k)) % 4)
+            for name, k in {"a": 30, "b": 40}.items()
+        }
+    )
     assert probabilities(labels.ranking) is None
     assert "robabilities" not in html(labels, pictures={}).split("<main>")[1].split("Methods")[0]
 
@@ -393,7 +466,10 @@ def test_the_table_has_the_losses_alone_and_without_probabilities_it_is_absent()
 def test_a_run_keeps_its_colour_where_others_have_no_probabilities():
     y = random_labels(400)
     decisions = random_features(y, 2, 2.0, 1) @ [-1, 1]
-    scored = {"scores": evaluate(y, y_score=decisions), "odds": evaluate(y, y_prob=random_scores(y, 1.5, 2))}
+    scored = {
+        "scores": evaluate(y, y_score=decisions),
+        "odds": evaluate(y, y_prob=random_scores(y, 1.5, 2)),
+    }
     ranking = compare(scored, rank_by="binary/roc_auc").ranking
     assert [run.name for run in ranking.runs] == ["scores", "odds"]
     roc, reliable = (
@@ -408,12 +484,19 @@ def test_a_run_keeps_its_colour_where_others_have_no_probabilities():
 
 def test_the_curves_of_a_run_have_one_colour_and_the_words_of_the_table():
     ranking = reviewed().ranking
-    figures = [drawn.roc_figure(ranking), drawn.precision_recall_figure(ranking), drawn.reliability_figure(ranking)]
+    figures = [
+        drawn.roc_figure(ranking),
+        drawn.precision_recall_figure(ranking),
+        drawn.reliability_figure(ranking),
+    ]
     colours = [
-        {str(line.get_label()).split(":")[0]: to_hex(line.get_color()) for line in figure.axes[0].lines
-         if not str(line.get_label()).startswith("_")}
+        {
+            str(line.get_label()).split(":")[0]: to_hex(line.get_color())
+            for line in figure.axes[0].lines
+            if not str(line.get_label()).startswith("_")
+        }
         for figure in figures
-    ]  # fmt: skip
+    ]
     assert colours[0] == colours[1] == colours[2]
     assert list(colours[0]) == [run.name for run in ranking.runs]
     legend = [text.get_text() for text in figures[2].axes[0].get_legend().get_texts()]
@@ -422,13 +505,19 @@ def test_the_curves_of_a_run_have_one_colour_and_the_words_of_the_table():
         assert f"calibration error {run.evaluation.metrics['calibration/error']:.3f}" in text
     ax = figures[1].axes[0]
     for line, run in zip(
-        [line for line in ax.lines if not str(line.get_label()).startswith("_")], ranking.runs, strict=True
+        [line for line in ax.lines if not str(line.get_label()).startswith("_")],
+        ranking.runs,
+        strict=True,
     ):
         x, y = line.get_xdata(), line.get_ydata()
-        assert np.diff(x) @ y[1:] == pytest.approx(run.evaluation.metrics["binary/average_precision"])
+        assert np.diff(x) @ y[1:] == pytest.approx(
+            run.evaluation.metrics["binary/average_precision"]
+        )
     ax = figures[2].axes[0]
     curve = ranking.runs[0].evaluation.calibration
-    line = next(line for line in ax.lines if str(line.get_label()).startswith(f"{ranking.runs[0].name}:"))
+    line = next(
+        line for line in ax.lines if str(line.get_label()).startswith(f"{ranking.runs[0].name}:")
+    )
     np.testing.assert_array_equal(line.get_ydata(), curve.recalibrated)
 
 
@@ -471,8 +560,12 @@ def test_the_break_even_claims_a_cheaper_model_only_where_it_is_shown(kind):
         for ratio in np.geomspace(max(low, 1e-6) * 1.001, min(high, 1e6) * 0.999, 50):
             assert abs(x + ratio * y) > 1.96 * math.sqrt(variances[0] + ratio**2 * variances[2])
     numbers = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", text)]
-    assert all(min(abs(end - n) for n in numbers) < 0.01 * end for ends in found.told_apart for end in ends
-               if 0 < end < math.inf)  # fmt: skip
+    assert all(
+        min(abs(end - n) for n in numbers) < 0.01 * end
+        for ends in found.told_apart
+        for end in ends
+        if 0 < end < math.inf
+    )
 
 
 def pair(false_alarms, misses, n=400):
@@ -487,17 +580,22 @@ def pair(false_alarms, misses, n=400):
 def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
     comparison = compare(pair((90, 30), (20, 60)), rank_by="binary/precision")
     said = break_evens(comparison)
-    assert said == ["“one” is cheaper than “two” wherever a miss costs more than 1.5 [0.849, 2.86] false alarms."]
+    assert said == [
+        "“one” is cheaper than “two” wherever a miss costs more than 1.5 [0.849, 2.86] false alarms."
+    ]
     assert said[0] in further(comparison)
     assert said[0] in html(comparison, pictures={})
     assert said[0] in " ".join(verdict(comparison))
     close = compare(pair((30, 30), (20, 21)), rank_by="binary/precision")
-    assert break_evens(close) == ["“one” is not shown to be cheaper or dearer than “two” at any cost of a miss."]
+    assert break_evens(close) == [
+        "“one” is not shown to be cheaper or dearer than “two” at any cost of a miss."
+    ]
     three = pair((30, 30), (20, 21))
     said = break_evens(compare(three | {"three": three["two"]}, rank_by="binary/precision"))
     assert len(said) == 1
     assert re.fullmatch(
-        "“.*?” is not shown to be cheaper or dearer than “.*?” or “.*?” at any cost of a miss.", said[0]
+        "“.*?” is not shown to be cheaper or dearer than “.*?” or “.*?” at any cost of a miss.",
+        said[0],
     )
     four = three | {"three": three["two"], "four": three["two"]}
     assert break_evens(compare(four, rank_by="binary/precision"))[1:] == [
@@ -523,12 +621,17 @@ def test_a_ranking_by_scores_says_nothing_of_costs_at_one_threshold(metric):
 def test_a_run_that_predicts_one_class_has_no_break_even():
     found = pair((90, 30), (20, 60))
     never = evaluate(np.repeat([0, 1], 400), np.zeros(800, int), labels=[0, 1])
-    assert break_evens(compare({"one": found["one"], "never": never}, rank_by="multiclass/accuracy")) == []
+    assert (
+        break_evens(compare({"one": found["one"], "never": never}, rank_by="multiclass/accuracy"))
+        == []
+    )
 
 
 def test_no_break_even_is_said_of_runs_that_are_not_paired():
     found = pair((90, 30), (20, 60))
-    assert break_evens(compare({name: replace(one, rows=None) for name, one in found.items()})) == []
+    assert (
+        break_evens(compare({name: replace(one, rows=None) for name, one in found.items()})) == []
+    )
 
 
 # -- words, curves and numbers read together --------------------------------------------------------------------
@@ -538,10 +641,14 @@ def random_evaluation(seed):
     """Two classes or several, calibrated, bent or shifted, sharp or rare, with groups, weights, ties, sure scores."""
     rng = np.random.default_rng([31, seed])
     n, k = int(rng.choice([40, 150, 500, 2500])), int(rng.choice([2, 2, 2, 3, 5]))
-    p = rng.dirichlet(np.full(k, rng.choice([0.05, 0.3, 1.0, 3.0])) * rng.dirichlet(np.ones(k)) * k, n)
+    p = rng.dirichlet(
+        np.full(k, rng.choice([0.05, 0.3, 1.0, 3.0])) * rng.dirichlet(np.ones(k)) * k, n
+    )
     p = np.clip(p, 1e-9, None)
     p /= p.sum(axis=1, keepdims=True)
-    true = p ** rng.choice([1.0, 1.0, 1.0, 1.02, 0.7, 1.5]) * np.exp(rng.choice([0.0, 0.0, 0.3]) * np.arange(k))
+    true = p ** rng.choice([1.0, 1.0, 1.0, 1.02, 0.7, 1.5]) * np.exp(
+        rng.choice([0.0, 0.0, 0.3]) * np.arange(k)
+    )
     true /= true.sum(axis=1, keepdims=True)
     y = np.minimum((rng.random((n, 1)) > np.cumsum(true, axis=1)).sum(axis=1), k - 1)
     digits = rng.choice([None, None, 1, 2])
@@ -565,8 +672,17 @@ def test_words_curves_and_p_values_of_random_problems_do_not_contradict_each_oth
     for seed in range(100 if os.environ.get("CMTRACK_TEST_ALL") else 60):
         evaluation = random_evaluation(seed)
         assert contradictions(evaluation) == [], seed
-        words |= {judge(evaluation).word for judge in (judgement, confidence) if judge(evaluation) is not None}
-    assert {"no miscalibration found", "signs of miscalibration", "unclear", "over-confident"} <= words
+        words |= {
+            judge(evaluation).word
+            for judge in (judgement, confidence)
+            if judge(evaluation) is not None
+        }
+    assert {
+        "no miscalibration found",
+        "signs of miscalibration",
+        "unclear",
+        "over-confident",
+    } <= words
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -579,8 +695,13 @@ def test_a_contradiction_is_found(monkeypatch):
     wrong = judgement(case("over-confident"))
     monkeypatch.setattr(agreement, "judgement", lambda evaluation: wrong)
     told = " ".join(contradictions(case("right")))
-    for part in ("'over-confident' with p = 1", "inside the band", "below the margin", "the sentence has = 0.002",
-                 "the report does not say"):  # fmt: skip
+    for part in (
+        "'over-confident' with p = 1",
+        "inside the band",
+        "below the margin",
+        "the sentence has = 0.002",
+        "the report does not say",
+    ):
         assert part in told
 
 
@@ -591,7 +712,9 @@ def test_a_fault_that_one_part_of_the_test_sees_inside_the_band_is_a_sign():
     assert curve.test.cox_pvalue <= 0.05 < curve.test.kuiper_pvalue
     assert curve.leaves_band is False
     assert found.word == "signs of miscalibration"
-    assert found.sentence.startswith("There are signs of miscalibration in the probabilities of “1”: calibration p = ")
+    assert found.sentence.startswith(
+        "There are signs of miscalibration in the probabilities of “1”: calibration p = "
+    )
     assert ", but the curve stays within its band (calibration error 0.115 [" in found.sentence
 
 
@@ -600,18 +723,24 @@ def test_rows_that_belong_together_and_that_the_scores_part_are_not_called_wrong
     y = np.r_[np.ones(25, int), np.zeros(55, int)]
     off = np.random.default_rng(0).uniform(0.0001, 0.0019, 80)
     for options in ({}, {"groups": np.arange(80) % 13}):
-        evaluation = evaluate(y, y_prob=np.where(y == 1, 1 - off, off), labels=[0, 1], positive=1, **options)
+        evaluation = evaluate(
+            y, y_prob=np.where(y == 1, 1 - off, off), labels=[0, 1], positive=1, **options
+        )
         assert evaluation.metrics["calibration/pvalue"] > 0.05
         assert judgement(evaluation).word == "no miscalibration found"
         one_sided = evaluate(0 * y, y_prob=off, labels=[0, 1], positive=1, **options)
         assert not one_sided.intervals["prevalence/bias"][0] <= 0
-        assert "within chance: labels drawn with these probabilities differ as much" in average(one_sided)
+        assert "within chance: labels drawn with these probabilities differ as much" in average(
+            one_sided
+        )
 
 
 def test_a_mean_that_is_off_by_less_than_the_margin_is_too_little_to_matter():
     evaluation = of_shares(TENTHS - 0.004, n=15_000)
     said = average(evaluation)
-    assert said.endswith("too high, more than chance explains, but less than 1 percentage point: too little to matter.")
+    assert said.endswith(
+        "too high, more than chance explains, but less than 1 percentage point: too little to matter."
+    )
     assert average(evaluation, margin=0.002).endswith("more than chance explains.")
     assert judgement(evaluation).word == "negligibly too high"
     assert judgement(evaluation, margin=0.002).word != "negligibly too high"
@@ -637,12 +766,17 @@ def test_an_error_of_0_is_shown_by_its_interval_alone(value, ends, shown):
     assert fmt.metric_interval(BUILT_IN.lookup("calibration/error"), value, ends) == (
         "" if shown else fmt.interval(value, ends)
     )
-    assert fmt.metric_value(BUILT_IN.lookup("calibration/error"), value, ends) == (shown or fmt.number(value, ends))
-    assert fmt.metric_value(BUILT_IN.lookup("multiclass/accuracy"), value, ends) == fmt.number(value, ends)
+    assert fmt.metric_value(BUILT_IN.lookup("calibration/error"), value, ends) == (
+        shown or fmt.number(value, ends)
+    )
+    assert fmt.metric_value(BUILT_IN.lookup("multiclass/accuracy"), value, ends) == fmt.number(
+        value, ends
+    )
 
 
 @pytest.mark.parametrize(
-    ("p", "shown"), [(0.001, "p ≤ 0.001"), (0.0004, "p < 0.001"), (0.002, "p = 0.002"), (0.00101, "p = 0.001")]
+    ("p", "shown"),
+    [(0.001, "p ≤ 0.001"), (0.0004, "p < 0.001"), (0.002, "p = 0.002"), (0.00101, "p = 0.001")],
 )
 def test_the_least_p_of_the_draws_is_not_an_equality(p, shown):
     assert fmt.p_equals(p) == shown

@@ -44,13 +44,17 @@ class Page(HTMLParser):
 
     @property
     def words(self) -> str:
-        return " ".join(" ".join(data for tag, data in self.text if tag not in ("style", "script")).split())
+        return " ".join(
+            " ".join(data for tag, data in self.text if tag not in ("style", "script")).split()
+        )
 
 
 def grouped() -> Evaluation:
     y, _, p = random_problem(0, 300, 4)
     chain = Grouping({"low": [0, 1], "mid": [2], "high": [3]}, name="level").then(
-        Grouping({"low": ["low"], "above": ["mid", "high"]}, mode="strict", positive="above", name="side")
+        Grouping(
+            {"low": ["low"], "above": ["mid", "high"]}, mode="strict", positive="above", name="side"
+        )
     )
     return evaluate(y, y_prob=p, grouping=chain)
 
@@ -84,7 +88,8 @@ def test_the_page_is_well_formed_and_has_its_titles(html: str) -> None:
 def test_nothing_comes_from_outside(html: str) -> None:
     assert "http:" not in html
     assert "https:" not in html
-    assert "//" not in re.sub(r"data:image/png;base64,[\w+/=]*", "", html)  # where a slash is a digit
+    # where a slash is a digit
+    assert "//" not in re.sub(r"data:image/png;base64,[\w+/=]*", "", html)
     assert "localStorage" not in html
     assert "@import" not in html
     assert "url(" not in html.replace("url(#", "")  # an id of the page
@@ -92,15 +97,21 @@ def test_nothing_comes_from_outside(html: str) -> None:
         assert tag not in ("link", "iframe", "object", "base", "form", "img")
         assert tag in ("image", "a") or "href" not in attributes
         assert re.match("data:image/png;base64,|#", attributes.get("href") or "#")
-        assert (attributes.get("src") or "data:image/png;base64,").startswith("data:image/png;base64,")
+        assert (attributes.get("src") or "data:image/png;base64,").startswith(
+            "data:image/png;base64,"
+        )
         assert not [name for name in attributes if name.startswith("on")]
 
 
 def test_every_picture_is_embedded_as_it_is(html: str, drawn: dict[str, Picture]) -> None:
-    assert sorted(re.findall(r"<svg .*?</svg>", html, re.DOTALL)) == sorted(p.svg for p in drawn.values())
+    assert sorted(re.findall(r"<svg .*?</svg>", html, re.DOTALL)) == sorted(
+        p.svg for p in drawn.values()
+    )
     assert {"confusion_matrix", "reduced_level", "reduced_side", "roc"} <= set(drawn)
     page = Page(html)
-    assert {data for tag, data in page.text if tag == "title"} >= {picture.title for picture in drawn.values()}
+    assert {data for tag, data in page.text if tag == "title"} >= {
+        picture.title for picture in drawn.values()
+    }
     ids = [attributes["id"] for _, attributes in page.tags if attributes.get("id")]
     assert len(set(ids)) == len(ids)
     assert set(re.findall(r"url\(#(.*?)\)", html)) <= set(ids)
@@ -110,7 +121,10 @@ def test_the_numbers_stand_in_the_page(html: str, evaluation: Evaluation) -> Non
     page = Page(html)
     codes = {data for tag, data in page.text if tag == "code"}
     assert set(evaluation.metrics) <= codes
-    accuracy, ends = evaluation.metrics["multiclass/accuracy"], evaluation.intervals["multiclass/accuracy"]
+    accuracy, ends = (
+        evaluation.metrics["multiclass/accuracy"],
+        evaluation.intervals["multiclass/accuracy"],
+    )
     assert f"{accuracy:.3f} [{ends[0]:.3f}, {ends[1]:.3f}]" in page.words
     assert "95 % interval" in page.words
     assert evaluation.labels_digest in page.words
@@ -122,7 +136,10 @@ def test_the_numbers_stand_in_the_page(html: str, evaluation: Evaluation) -> Non
 
 def test_the_reduced_matrix_stands_in_the_printed_layout(html: str, evaluation: Evaluation) -> None:
     table = html.split('<table class="matrix">')[2].split("</table>")[0]
-    rows = [Page("<tr>" + row.split("</tr>")[0] + "</tr>").words.split() for row in table.split("<tr>")[1:]]
+    rows = [
+        Page("<tr>" + row.split("</tr>")[0] + "</tr>").words.split()
+        for row in table.split("<tr>")[1:]
+    ]
     step = evaluation.reduced["side"]
     (a, b), (c, d), (im, im2) = *step.counts, step.mismatches
     assert rows[0][-3:] == ["low", "above", "IM"]
@@ -153,7 +170,8 @@ def test_html_in_labels_stays_text() -> None:
     evaluation = evaluate(names[y], y_prob=dict(zip(names, p.T, strict=True)), grouping=step)
     page = report_html(
         evaluation,
-        draw_pictures(evaluation) | {"reduced": Picture("reduced", "<b>step</b>", "<i>it</i>", "", svg="<svg></svg>")},
+        draw_pictures(evaluation)
+        | {"reduced": Picture("reduced", "<b>step</b>", "<i>it</i>", "", svg="<svg></svg>")},
         title="<i>title</i>",
         subtitle="<u>sub</u>",
     )
@@ -238,26 +256,45 @@ def test_the_verdict_in_plain_english_with_one_unit_and_quoted_names() -> None:
     assert re.fullmatch(rf"{found}; {right}\.", narrative.verdict(evaluation)[0])
     assert narrative.verdict(evaluation)[2].endswith(" (0: guessing, 1: perfect).")
     few = evaluate([0, 0, 1, 2, 2], [0, 0, 0, 2, 1])
-    assert few.warnings[0].startswith("classes “0” (n = 2), “1” (n = 1) and “2” (n = 2) have fewer than 20 rows: ")
+    assert few.warnings[0].startswith(
+        "classes “0” (n = 2), “1” (n = 1) and “2” (n = 2) have fewer than 20 rows: "
+    )
     one = evaluate([0] * 30 + [1] * 3, [0] * 32 + [1])
-    assert one.warnings[0] == "class “1” (n = 3) has fewer than 20 rows: its intervals are approximate"
+    assert (
+        one.warnings[0] == "class “1” (n = 3) has fewer than 20 rows: its intervals are approximate"
+    )
 
 
 @pytest.mark.parametrize(
     ("y", "predicted", "sentence"),
     [
-        ([1] * 15 + [0] * 985, [1] + [0] * 999, "Finds 1 of 15 samples of “1” (6.7 % [1.2, 29.8]); 100.0 % "
-         "[20.7, 100.0] of what it calls so is right (1 of 1)."),
-        ([1] * 80 + [0] * 60, [1] * 49 + [0] * 91, "Finds 49 of 80 samples of “1” (61.2 % [50.3, 71.2]); 100.0 % "
-         "[92.7, 100.0] of what it calls so is right (49 of 49)."),
-        ([1] * 80 + [0] * 60, [1] * 50 + [0] * 90, "Finds 62.5 % [51.5, 72.3] of “1”; 100.0 % [92.9, 100.0] of what it "
-         "calls so is right."),
-        ([1] * 40 + [0] * 60, [0] * 100, "Finds 0 of 40 samples of “1” (0.0 % [0.0, 8.8]); it never predicts it."),
+        (
+            [1] * 15 + [0] * 985,
+            [1] + [0] * 999,
+            "Finds 1 of 15 samples of “1” (6.7 % [1.2, 29.8]); 100.0 % "
+            "[20.7, 100.0] of what it calls so is right (1 of 1).",
+        ),
+        (
+            [1] * 80 + [0] * 60,
+            [1] * 49 + [0] * 91,
+            "Finds 49 of 80 samples of “1” (61.2 % [50.3, 71.2]); 100.0 % "
+            "[92.7, 100.0] of what it calls so is right (49 of 49).",
+        ),
+        (
+            [1] * 80 + [0] * 60,
+            [1] * 50 + [0] * 90,
+            "Finds 62.5 % [51.5, 72.3] of “1”; 100.0 % [92.9, 100.0] of what it calls so is right.",
+        ),
+        (
+            [1] * 40 + [0] * 60,
+            [0] * 100,
+            "Finds 0 of 40 samples of “1” (0.0 % [0.0, 8.8]); it never predicts it.",
+        ),
         ([0] * 30, [0] * 28 + [1] * 2, "There is no sample of “1”; it is predicted 2 times."),
         ([0] * 30, [0] * 29 + [1], "There is no sample of “1”; it is predicted once."),
         ([0] * 30, [0] * 30, "There is no sample of “1”; it is never predicted."),
     ],
-)  # fmt: skip
+)
 def test_the_first_sentence_answers_for_the_positive_class(y, predicted, sentence) -> None:
     assert narrative.verdict(evaluate(y, predicted, labels=[0, 1], positive=1))[0] == sentence
 
@@ -265,7 +302,9 @@ def test_the_first_sentence_answers_for_the_positive_class(y, predicted, sentenc
 @pytest.mark.parametrize(("only_right", "word"), [(15, "better than"), (30, "clearly better than")])
 def test_a_model_is_clearly_better_only_below_a_p_of_1_percent(only_right, word) -> None:
     y = np.r_[np.zeros(60, int), np.ones(40, int)]
-    predicted = np.r_[np.ones(5, int), np.zeros(55, int), np.ones(only_right, int), np.zeros(40 - only_right, int)]
+    predicted = np.r_[
+        np.ones(5, int), np.zeros(55, int), np.ones(only_right, int), np.zeros(40 - only_right, int)
+    ]
     said = narrative.verdict(evaluate(y, predicted, positive=1))[1]
     assert f"This is {word} always predicting the most frequent class, “0” (60.0 %; p " in said
     assert ("p = 0.025" in said) == (word == "better than")
@@ -280,15 +319,22 @@ def test_the_accuracy_of_rare_positives_is_not_compared_with_the_most_frequent_c
 
 
 @pytest.mark.parametrize("given", [{}, {"threshold": 0.6}])
-def test_a_score_that_ranks_well_and_labels_that_miss_most_positives_ask_for_a_threshold(given) -> None:
+def test_a_score_that_ranks_well_and_labels_that_miss_most_positives_ask_for_a_threshold(
+    given,
+) -> None:
     y = np.r_[np.zeros(969, int), np.ones(31, int)]
     score = np.r_[np.linspace(0, 0.3, 969), np.linspace(0.2, 0.45, 29), 0.7, 0.7]
     predicted = None if given else score >= 0.5
-    evaluation = evaluate(y, predicted, y_prob=np.c_[1 - score, score], labels=[0, 1], positive=1, **given)
+    evaluation = evaluate(
+        y, predicted, y_prob=np.c_[1 - score, score], labels=[0, 1], positive=1, **given
+    )
     first, second = narrative.lead(evaluation)[:2]
     assert first.endswith("of what it calls so is right (2 of 2).")
     misses = "the threshold of 0.600 misses" if given else "the predicted labels miss"
-    assert f"but {misses} 29 of 31 samples of “1”: choose a threshold with cmtrack threshold." in second
+    assert (
+        f"but {misses} 29 of 31 samples of “1”: choose a threshold with cmtrack threshold."
+        in second
+    )
     found = evaluate(y, score > 0.25, y_prob=np.c_[1 - score, score], labels=[0, 1], positive=1)
     assert "cmtrack threshold" not in " ".join(narrative.verdict(found))
 
@@ -372,4 +418,7 @@ def test_metrics_link_their_page_where_the_distribution_names_a_site(evaluation,
     assert evaluation_page.metric_row(evaluation, "binary/recall")["page"] == ""
     monkeypatch.setattr(evaluation_page, "site", lambda: "https://docs.example/")
     page = report_html(evaluation, {})
-    assert '<a href="https://docs.example/reference/generated/metrics/binary.html#binary-recall"' in page
+    assert (
+        '<a href="https://docs.example/reference/generated/metrics/binary.html#binary-recall"'
+        in page
+    )

@@ -64,7 +64,9 @@ def close():
 def with_params(comparison, params):
     """The same comparison with parameters of its in-memory runs."""
     ranking = comparison.rankings[0]
-    runs = tuple(replace(run, run=replace(run.run, params=params.get(run.name, {}))) for run in ranking.runs)
+    runs = tuple(
+        replace(run, run=replace(run.run, params=params.get(run.name, {}))) for run in ranking.runs
+    )
     return replace(comparison, rankings=(replace(ranking, runs=runs),))
 
 
@@ -84,7 +86,9 @@ def test_a_clear_leader_is_said_to_be_one(clear):
 def test_runs_of_one_value_lead_together():
     y = np.repeat([0, 1], 50)
     sides = (np.where(np.arange(100) % 10 == k, 1 - y, y) for k in (1, 2))
-    comparison = compare(dict(zip("ab", (evaluate(y, side) for side in sides), strict=True)), rank_by="binary/recall")
+    comparison = compare(
+        dict(zip("ab", (evaluate(y, side) for side in sides), strict=True)), rank_by="binary/recall"
+    )
     said = verdict(comparison)
     apart = "Both runs may be the best; the test rows cannot tell them apart"
     assert said[0] == f"{apart}. “a” and “b” lead with the same value."
@@ -97,18 +101,23 @@ def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
     first, second = (run.name for run in close.rankings[0].runs[:2])
     value = f"{close.rankings[0].leader.value:.3f}"
     apart = "the test rows cannot tell them apart"
-    lead_together = f"“{first}” and “{second}” lead with the same value. The "  # both are right in as many rows
+    # both are right in as many rows
+    lead_together = f"“{first}” and “{second}” lead with the same value. The "
     assert said.startswith(f"Two of the 3 runs may be the best; {apart}. {lead_together}")
     assert f" of “{first}” is {value} [" in said
     assert "Only “C” is ruled out as the best." in said
-    assert f"Nothing speaks for “{first}”: if the other is cheaper or simpler, take that one." in said
+    assert (
+        f"Nothing speaks for “{first}”: if the other is cheaper or simpler, take that one." in said
+    )
     assert "equal" not in said.replace("equally", "")
     assert lead(close).endswith(", 2 of 3 runs may be the best")
 
 
 def test_the_tie_breaker_that_chose_is_named_with_its_values():
     runs = made({"A": 1.50, "B": 1.52, "C": 0.5})
-    comparison = compare(runs, rank_by="multiclass/accuracy", tie_breakers="multiclass/balanced_accuracy", margin=0.2)
+    comparison = compare(
+        runs, rank_by="multiclass/accuracy", tie_breakers="multiclass/balanced_accuracy", margin=0.2
+    )
     said = " ".join(verdict(comparison))
     chosen = comparison.best
     other = next(run for run in comparison.rankings[0].tied if run is not chosen)
@@ -116,8 +125,14 @@ def test_the_tie_breaker_that_chose_is_named_with_its_values():
         f"Take “{chosen.name}”: of the 2 runs that may be the best and are shown not to be worse than the best by more "
         "than 0.2, it has the largest balanced accuracy."
     )
-    values = {run.name: f"{run.evaluation.metrics['multiclass/balanced_accuracy']:.4g}" for run in (chosen, other)}
-    assert f"decides: “{chosen.name}” ({values[chosen.name]}) before “{other.name}” ({values[other.name]})." in said
+    values = {
+        run.name: f"{run.evaluation.metrics['multiclass/balanced_accuracy']:.4g}"
+        for run in (chosen, other)
+    }
+    assert (
+        f"decides: “{chosen.name}” ({values[chosen.name]}) before “{other.name}” ({values[other.name]})."
+        in said
+    )
     assert chosen is not comparison.rankings[0].leader
     assert "; it may be the best (p = " in said
 
@@ -128,7 +143,8 @@ def test_the_chosen_run_is_not_the_leader():
     rule = next(
         rule
         for rule in ("class/0/recall", "class/1/recall", "class/2/recall", "class/0/precision")
-        if compare(runs, rank_by="multiclass/accuracy", tie_breakers=rule, margin=0.2).best.name != leader
+        if compare(runs, rank_by="multiclass/accuracy", tie_breakers=rule, margin=0.2).best.name
+        != leader
     )
     comparison = compare(runs, rank_by="multiclass/accuracy", tie_breakers=rule, margin=0.2)
     said = " ".join(verdict(comparison))
@@ -143,10 +159,17 @@ def test_an_earlier_rule_is_not_blamed_on_the_last_one():
 
     tied = [
         (name, TrackedRun(name, name, params={"depth": depth}, tags={"size": size}), {})
-        for name, depth, size in (("A", "3", "small"), ("B", "2", "tall"), ("C", "5", "small"), ("D", "3", "small"))
+        for name, depth, size in (
+            ("A", "3", "small"),
+            ("B", "2", "tall"),
+            ("C", "5", "small"),
+            ("D", "3", "small"),
+        )
     ]
     rules = ["tags.size", "params.depth"]
-    decision = decide([(run, metrics) for _, run, metrics in tied], [TieBreaker.parse(rule) for rule in rules])
+    decision = decide(
+        [(run, metrics) for _, run, metrics in tied], [TieBreaker.parse(rule) for rule in rules]
+    )
     where = "within one standard error of the leader"
     assert tie_sentence(tied, 5, decision, rules, where, quoted, "run") == [
         "Among the 4 runs within one standard error of the leader, the smallest params.depth decides: “A” (3) "
@@ -176,7 +199,9 @@ def test_gates_are_named_with_the_value_that_failed(clear):
 
 
 def test_no_run_passes():
-    comparison = compare(made({"A": 1.0, "B": 2.5, "C": 0.5, "D": 0.6}), require="multiclass/accuracy > 1")
+    comparison = compare(
+        made({"A": 1.0, "B": 2.5, "C": 0.5, "D": 0.6}), require="multiclass/accuracy > 1"
+    )
     said = verdict(comparison)
     assert said[0] == "Take none: all 4 evaluated runs fail a gate."
     assert "4 runs fail the gate multiclass/accuracy > 1: " in said[1]
@@ -195,7 +220,10 @@ def test_one_run_has_nothing_beside_it():
 
 def test_runs_without_rows_are_said_to_be_unpaired(tmp_path):
     both = made({"A": 1.0, "B": 2.0})
-    runs = {name: cmtrack.Evaluation.load(e.save(tmp_path / name, rows=False)) for name, e in both.items()}
+    runs = {
+        name: cmtrack.Evaluation.load(e.save(tmp_path / name, rows=False))
+        for name, e in both.items()
+    }
     said = " ".join(verdict(compare(runs)))
     assert "Not compared row by row: all runs (its predictions by row were not kept)" in said
     assert "a real one may be missed" in said
@@ -229,13 +257,21 @@ def test_runs_left_out_are_grouped_by_reason():
     ("y", "predicted", "options", "cause"),
     [
         (["a", "b"], ["a", "a"], {}, "it predicts only “a”"),
-        (["a", "b", "c"], ["a", "b", "b"], {"grouping": Grouping({"left": ["a", "b"], "right": ["c"]})}, "only “left”"),
+        (
+            ["a", "b", "c"],
+            ["a", "b", "b"],
+            {"grouping": Grouping({"left": ["a", "b"], "right": ["c"]})},
+            "only “left”",
+        ),
         (["a", "a"], ["a", "a"], {"labels": ["a", "b"]}, "its denominator is zero"),
     ],
     ids=["class", "group", "rows of one class"],
 )
 def test_what_predicts_one_class_is_told_the_cause(y, predicted, options, cause):
-    runs = {"one": evaluate(y * 20, predicted * 20, **options), "good": evaluate(y * 20, y * 20, **options)}
+    runs = {
+        "one": evaluate(y * 20, predicted * 20, **options),
+        "good": evaluate(y * 20, y * 20, **options),
+    }
     (left,) = compare(runs, rank_by="binary/matthews_corrcoef").left_out[-1:]
     assert left.reason.startswith("binary/matthews_corrcoef is undefined: ")
     assert cause in left.reason
@@ -284,7 +320,10 @@ def test_pareto_and_nearest_zero_are_said_for_what_they_are():
     assert "“B” (0." in pareto.summary()
     assert "on the Pareto front" in lead(pareto)
     assert pareto.summary().startswith("Take “B”: ")
-    trade = compare(made({"A": 1.50, "B": 1.52}), rank_by=["multiclass/accuracy", "class/0/recall", "class/1/recall"])
+    trade = compare(
+        made({"A": 1.50, "B": 1.52}),
+        rank_by=["multiclass/accuracy", "class/0/recall", "class/1/recall"],
+    )
     front = [run for run in trade.runs if run.rank == 1]
     assert ("No single best run" in trade.summary()) == (len(front) > 1)
     said = "dominated: another run is at least as good in every metric and better in one."
@@ -311,7 +350,10 @@ def test_lists_of_names_are_shortened_and_metrics_have_titles():
     assert listed("ABCDEFGHIJKL") == "A, B, C and 9 more"
     assert listed("ABCD") == "A, B, C and D"
     assert listed("A") == "A"
-    assert metric_title("binary/matthews_corrcoef", "promoter") == "Matthews correlation for “promoter”"
+    assert (
+        metric_title("binary/matthews_corrcoef", "promoter")
+        == "Matthews correlation for “promoter”"
+    )
     assert metric_title(f"class/{encode_label('a/b')}/recall") == "recall of “a/b”"
     assert metric_title("reduced/party/left/f1") == "F1 of “left” (“party”)"
     assert metric_title("reduced/party/f1_macro") == "macro F1 (“party”)"
@@ -326,7 +368,9 @@ def test_lists_of_names_are_shortened_and_metrics_have_titles():
 # -- repeated runs -------------------------------------------------------------------------------------
 
 
-def repeated_runs(store, by, n_blocks=6, skills=(("forest", 1.5), ("network", 1.52), ("weak", 0.3))):
+def repeated_runs(
+    store, by, n_blocks=6, skills=(("forest", 1.5), ("network", 1.52), ("weak", 0.3))
+):
     import mlflow
 
     shared = random_labels(150, 3)
@@ -336,13 +380,18 @@ def repeated_runs(store, by, n_blocks=6, skills=(("forest", 1.5), ("network", 1.
             with mlflow.start_run(run_name=f"{model} {block}"):
                 mlflow.log_params({"model": model, by: block, "size": 10 - k})
                 log_evaluation(
-                    y, y_prob=random_probabilities(y, 3, skill, 100 * block + k), strict=True, predictions=True
+                    y,
+                    y_prob=random_probabilities(y, 3, skill, 100 * block + k),
+                    strict=True,
+                    predictions=True,
                 )
 
 
 @pytest.mark.thin(2)
 @pytest.mark.slow
-@pytest.mark.parametrize(("by", "noun"), [("seed", "6 seeds"), ("fold", "6 folds")], ids=lambda v: v)
+@pytest.mark.parametrize(
+    ("by", "noun"), [("seed", "6 seeds"), ("fold", "6 folds")], ids=lambda v: v
+)
 def test_repeated_runs_are_judged_as_models(store, tmp_path, by, noun):
     repeated_runs(store, by)
     comparison = compare(experiment_names=["e"], block=f"params.{by}", model="params.model")
@@ -372,12 +421,19 @@ def test_repeated_runs_are_judged_as_models(store, tmp_path, by, noun):
 def test_tie_breakers_and_gates_of_models(store):
     repeated_runs(store, "seed")
     comparison = compare(
-        experiment_names=["e"], block="params.seed", model="params.model", tie_breakers="params.size",
-        require="multiclass/accuracy >= 0.5", margin=0.2,
-    )  # fmt: skip
+        experiment_names=["e"],
+        block="params.seed",
+        model="params.model",
+        tie_breakers="params.size",
+        require="multiclass/accuracy >= 0.5",
+        margin=0.2,
+    )
     said = " ".join(verdict(comparison))
     where = "shown not to be worse than the best by more than 0.2"
-    assert f"Among the 2 models {where}, the smallest params.size decides: “network” (9) before “forest” (10)." in said
+    assert (
+        f"Among the 2 models {where}, the smallest params.size decides: “network” (9) before “forest” (10)."
+        in said
+    )
     among = f"of the 2 models that may be the best and are {where}"
     assert said.startswith(f"Take “network”: {among}, it has the smallest params.size.")
     assert "“weak” fails the gate multiclass/accuracy >= 0.5 (is 0." in said
@@ -413,7 +469,9 @@ def test_plain_data_survive_json(clear, close):
         runs = data["rankings"][0]["runs"]
         assert [run["name"] for run in runs] == [run.name for run in comparison.runs]
         assert np.allclose(data["rankings"][0]["pairwise_pvalues"], comparison.rankings[0].pvalues)
-        assert np.allclose(data["rankings"][0]["rank_distribution"], comparison.rankings[0].rank_distribution)
+        assert np.allclose(
+            data["rankings"][0]["rank_distribution"], comparison.rankings[0].rank_distribution
+        )
         assert data["best"]["name"] == comparison.best.name
         assert data["how"]["confidence_level"] == 0.95
 
@@ -465,11 +523,16 @@ def test_clusters_and_weights_keep_the_test_from_counting_rows_twice():
     first[:16] = 1
     once = cell_changes(evaluate(y, first), evaluate(y, second)).pvalues[0, 0]
     people = np.arange(80) // 4
-    clustered = cell_changes(evaluate(y, first, groups=people), evaluate(y, second, groups=people)).pvalues[0, 0]
+    clustered = cell_changes(
+        evaluate(y, first, groups=people), evaluate(y, second, groups=people)
+    ).pvalues[0, 0]
     assert once < 0.001 < clustered
-    assert clustered == pytest.approx(math.erfc(2 / math.sqrt(2)))  # four people of four rows: 16 / sqrt(4 * 16)
+    # four people of four rows: 16 / sqrt(4 * 16)
+    assert clustered == pytest.approx(math.erfc(2 / math.sqrt(2)))
     weights = np.full(80, 0.5)
-    weighted = cell_changes(evaluate(y, first, sample_weight=weights), evaluate(y, second, sample_weight=weights))
+    weighted = cell_changes(
+        evaluate(y, first, sample_weight=weights), evaluate(y, second, sample_weight=weights)
+    )
     assert weighted.pvalues[0, 0] == pytest.approx(math.erfc(4 / math.sqrt(2)))
 
 
@@ -482,8 +545,13 @@ def test_many_classes_are_compared_by_their_groups():
     one, two = (evaluate(y, p, labels=list(range(40)), grouping=grouping) for p in (first, y))
     changes = cell_changes(one, two)
     assert (changes.step, changes.labels) == ("half", ("low", "high"))
-    assert changes.counts.tolist() == (two.reduced["half"].counts - one.reduced["half"].counts).tolist()
-    assert np.nansum(changes.only_second - changes.only_first) == pytest.approx(changes.counts.sum())
+    assert (
+        changes.counts.tolist()
+        == (two.reduced["half"].counts - one.reduced["half"].counts).tolist()
+    )
+    assert np.nansum(changes.only_second - changes.only_first) == pytest.approx(
+        changes.counts.sum()
+    )
     assert changes.mismatches[0] < 0
 
 
@@ -497,13 +565,22 @@ def test_other_classes_cannot_be_compared():
 
 @pytest.mark.slow
 def test_figures_and_a_parameter_that_varies(close):
-    names = {"ranking", "metrics", "class_curves", "confusion_matrices", "rank_distribution", "reliability"}
+    names = {
+        "ranking",
+        "metrics",
+        "class_curves",
+        "confusion_matrices",
+        "rank_distribution",
+        "reliability",
+    }
     assert set(close.figures()) == names
     assert "confusion_difference" not in names  # no cell of these two differs significantly
     apart = compare(made({"A": 3.0, "B": 0.4}))
     assert changes_of(apart.ranking).significant(0.95).any()
     assert "confusion_difference" in apart.figures()
-    tuned = with_params(close, {"A": {"depth": "3", "x": "1"}, "B": {"depth": "5"}, "C": {"depth": "9", "x": "1"}})
+    tuned = with_params(
+        close, {"A": {"depth": "3", "x": "1"}, "B": {"depth": "5"}, "C": {"depth": "9", "x": "1"}}
+    )
     assert varied(tuned.rankings[0].runs) == "depth"
     assert set(tuned.figures()) == names | {"parameter"}
     assert varied(with_params(close, {"A": {"depth": "3"}}).rankings[0].runs) is None
@@ -515,7 +592,9 @@ def test_a_figure_that_fails_leaves_the_others(close, monkeypatch):
     def fail(ranking):
         raise RuntimeError("no ink")
 
-    entries = tuple(replace(entry, draw=fail) if entry.name == "metrics" else entry for entry in listing.RUNS)
+    entries = tuple(
+        replace(entry, draw=fail) if entry.name == "metrics" else entry for entry in listing.RUNS
+    )
     monkeypatch.setattr(listing, "RUNS", entries)
     failed = []
     figures = draw_figures(close, on_error=lambda name, error: failed.append((name, str(error))))
@@ -555,7 +634,9 @@ def test_names_and_labels_are_text_and_nothing_else():
     y = random_labels(200, 2)
     labels = np.array([INJECTED, "a|b`c"])
     runs = {
-        f"{INJECTED} {k}": evaluate(labels[y], y_prob=random_probabilities(y, 2, skill, k), labels=list(labels))
+        f"{INJECTED} {k}": evaluate(
+            labels[y], y_prob=random_probabilities(y, 2, skill, k), labels=list(labels)
+        )
         for k, skill in enumerate((0.5, 2.5))
     }
     comparison = compare(runs, require=f"class/{encode_label('a|b`c')}/recall >= 0.1")
@@ -579,14 +660,18 @@ def test_the_page_refers_to_nothing_outside(close):
     page = html(close)
     for forbidden in ("http://", "https://", "localStorage", "<link", "@import", 'src="/', "url("):
         assert forbidden not in page
-    assert page.count("<figure") == page.count("<figcaption") == len(close.figures()) - 2 + 1  # a chart of the two runs
+    # a chart of the two runs
+    assert page.count("<figure") == page.count("<figcaption") == len(close.figures()) - 2 + 1
     assert "<title>Ranking</title>" not in page  # its table has the bars
 
 
 @pytest.mark.slow
 def test_fifty_runs_stay_small():
     y = random_labels(500, 3)
-    runs = {f"run {k}": evaluate(y, y_prob=random_probabilities(y, 3, 0.5 + k / 25, k)) for k in range(50)}
+    runs = {
+        f"run {k}": evaluate(y, y_prob=random_probabilities(y, 3, 0.5 + k / 25, k))
+        for k in range(50)
+    }
     page = html(compare(runs))
     assert len(page) < 1_500_000
     assert page.count('<td class="run"') >= 50
@@ -631,9 +716,13 @@ def test_how_to_do_it_again_names_the_store_that_was_asked(store, clear):
     moved = replace(comparison, how=comparison.how | {"at": {"a b": 0.5, "c": 0.25}})
     assert "--at 'a b=0.5' \\\n  --at c=0.25" in context(moved, None, {})["command"]
     assert reproduce.each_run(comparison, comparison.rankings[0], "pass").splitlines()[:3] == [
-        "import mlflow", "from cmtrack import load_evaluation", "",
-    ]  # fmt: skip
-    assert f"mlflow.set_tracking_uri({uri!r})" in reproduce.each_run(comparison, comparison.rankings[0], "pass")
+        "import mlflow",
+        "from cmtrack import load_evaluation",
+        "",
+    ]
+    assert f"mlflow.set_tracking_uri({uri!r})" in reproduce.each_run(
+        comparison, comparison.rankings[0], "pass"
+    )
     assert "tracking_uri" not in context(clear, None, {})["python"]  # evaluations in memory
 
 
@@ -642,7 +731,10 @@ def test_how_to_do_it_again_shows_no_password_of_the_store(store):
     log_runs(store, y, {"a": 0.5, "b": 2.0})
     comparison = compare(experiment_names=["e"])
     (ranking,) = comparison.rankings
-    runs = [replace(one, run=replace(one.run, tracking_uri="https://me:secret@h:5000")) for one in ranking.runs]
+    runs = [
+        replace(one, run=replace(one.run, tracking_uri="https://me:secret@h:5000"))
+        for one in ranking.runs
+    ]
     page = context(replace(comparison, rankings=(replace(ranking, runs=tuple(runs)),)), None, {})
     assert "tracking_uri='https://h:5000'" in page["python"]
     assert "secret" not in page["python"] + page["command"]
@@ -682,10 +774,18 @@ def test_a_review_becomes_a_run_and_tags_the_others(store):
     assert run.data.tags["cmtrack.kind"] == "review"
     assert run.data.tags["cmtrack.best"] == ids["b"]
     assert "**Take “b”" in run.data.tags["mlflow.note.content"]
-    assert "mlflow.loggedArtifacts" not in run.data.tags  # else the evaluation view opens on the review's table
+    # else the evaluation view opens on the review's table
+    assert "mlflow.loggedArtifacts" not in run.data.tags
     files = {artifact.path for artifact in store.list_artifacts(logged.run_id)}
-    assert {"cmtrack_review.html", "cmtrack_review.md", "cmtrack_review.json", "cmtrack_review_ranking.png"} <= files
-    table = json.loads(mlflow.artifacts.load_text(f"runs:/{logged.run_id}/cmtrack_review_ranking.json"))
+    assert {
+        "cmtrack_review.html",
+        "cmtrack_review.md",
+        "cmtrack_review.json",
+        "cmtrack_review_ranking.png",
+    } <= files
+    table = json.loads(
+        mlflow.artifacts.load_text(f"runs:/{logged.run_id}/cmtrack_review_ranking.json")
+    )
     assert [row[table["columns"].index("run")] for row in table["data"]] == ["b", "a"]
     assert tags(store, ids["b"])["cmtrack.rank"] == "1"
     assert tags(store, ids["a"])["cmtrack.rank"] == "2"
@@ -702,20 +802,32 @@ def test_runs_and_models_say_what_a_review_decided(store):
 
     y = random_labels(200, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5, "c": 0.1})
-    store.set_tag(ids["a"], "mlflow.note.content", "my words\n\n" + tags(store, ids["a"])["mlflow.note.content"])
+    store.set_tag(
+        ids["a"],
+        "mlflow.note.content",
+        "my words\n\n" + tags(store, ids["a"])["mlflow.note.content"],
+    )
     store.create_registered_model("m")
     source = f"runs:/{ids['b']}/model"
     number = store.create_model_version("m", source, ids["b"], description="my words").version
     store.create_model_version("m", f"runs:/{ids['a']}/model", ids["a"])
-    comparison = compare(list(ids.values()), rank_by="multiclass/accuracy", require="multiclass/accuracy >= 0.5")
+    comparison = compare(
+        list(ids.values()), rank_by="multiclass/accuracy", require="multiclass/accuracy >= 0.5"
+    )
     first = comparison.log()
     logged = comparison.log()
     assert (logged.problems, logged.versions) == ((), (f"models:/m/{number}", "models:/m/2"))
     review = store.get_run(logged.run_id).data
     assert review.metrics == {
-        "review/runs": 2, "review/stopped": 1, "review/tied": 1, "review/best": comparison.best.value,
-    }  # fmt: skip
-    assert review.params == {"rank_by": "multiclass/accuracy", "require": "multiclass/accuracy >= 0.5"}
+        "review/runs": 2,
+        "review/stopped": 1,
+        "review/tied": 1,
+        "review/best": comparison.best.value,
+    }
+    assert review.params == {
+        "rank_by": "multiclass/accuracy",
+        "require": "multiclass/accuracy >= 0.5",
+    }
     home = store.get_run(logged.run_id).info.experiment_id
     assert store.get_experiment(home).name == "e: reviews"
     link = f"(#/experiments/{home}/runs/{logged.run_id}/artifacts/cmtrack_review.html)"
@@ -744,7 +856,9 @@ def test_a_review_removes_the_tag_that_earlier_versions_left(store):
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
     store.create_registered_model("m")
     number = store.create_model_version("m", f"runs:/{ids['b']}/model", ids["b"]).version
-    model = store.create_logged_model(store.get_run(ids["b"]).info.experiment_id, source_run_id=ids["b"])
+    model = store.create_logged_model(
+        store.get_run(ids["b"]).info.experiment_id, source_run_id=ids["b"]
+    )
     store.set_tag(ids["b"], "cmtrack.criterion", "multiclass/f1_macro")
     store.set_logged_model_tags(model.model_id, {"cmtrack.criterion": "multiclass/f1_macro"})
     store.set_model_version_tag("m", number, "cmtrack.criterion", "multiclass/f1_macro")
@@ -752,8 +866,10 @@ def test_a_review_removes_the_tag_that_earlier_versions_left(store):
     assert logged.problems == ()
     assert logged.tagged_models == (model.model_id,)
     for found in (
-        tags(store, ids["b"]), store.get_logged_model(model.model_id).tags, store.get_model_version("m", number).tags,
-    ):  # fmt: skip
+        tags(store, ids["b"]),
+        store.get_logged_model(model.model_id).tags,
+        store.get_model_version("m", number).tags,
+    ):
         assert "cmtrack.criterion" not in found
         assert found["cmtrack.rank_by"] == "multiclass/accuracy"
 
@@ -832,7 +948,10 @@ def test_an_end_that_is_not_zero_is_not_printed_as_zero():
 
 
 def test_seeds_and_other_kinds_of_models_give_no_curve_of_a_parameter(close):
-    seeds = {name: {"seed": str(k), "fold": str(k), "random_state": str(k)} for k, name in enumerate("ABC")}
+    seeds = {
+        name: {"seed": str(k), "fold": str(k), "random_state": str(k)}
+        for k, name in enumerate("ABC")
+    }
     assert varied(with_params(close, seeds).rankings[0].runs) is None
     kinds = {name: {"depth": str(k), "model": name} for k, name in enumerate("ABC")}
     assert "parameter" not in with_params(close, kinds).figures()
@@ -844,7 +963,8 @@ def test_an_alias_is_set_only_when_asked_for(store):
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
     store.create_registered_model("m")
     versions = {
-        name: store.create_model_version("m", f"runs:/{ids[name]}/model", ids[name]).version for name in ("a", "b")
+        name: store.create_model_version("m", f"runs:/{ids[name]}/model", ids[name]).version
+        for name in ("a", "b")
     }
     comparison = compare(list(ids.values()))
     assert comparison.log().alias == ""
@@ -856,7 +976,10 @@ def test_an_alias_is_set_only_when_asked_for(store):
     store.create_model_version("n", f"runs:/{ids['b']}/model", ids["b"])
     with pytest.raises(ValueError, match="registered_model= says which"):
         comparison.log(alias="champion")
-    assert comparison.log(alias="champion", registered_model="n").alias == "models:/n@champion (version 1)"
+    assert (
+        comparison.log(alias="champion", registered_model="n").alias
+        == "models:/n@champion (version 1)"
+    )
     with pytest.raises(ValueError, match="no registered version of 'x'"):
         comparison.log(alias="champion", registered_model="x")
     store.create_model_version("n", f"runs:/{ids['b']}/model", ids["b"])
@@ -902,7 +1025,9 @@ def test_logged_models_get_the_tags_and_may_refuse_them(store):
     ranked = compare(list(ids.values()))
     ranking = ranked.rankings[0]
     models = {ids["b"]: (model.model_id,), ids["a"]: ("m-unknown",)}
-    runs = tuple(replace(run, run=replace(run.run, model_ids=models[run.run_id])) for run in ranking.runs)
+    runs = tuple(
+        replace(run, run=replace(run.run, model_ids=models[run.run_id])) for run in ranking.runs
+    )
     logged = replace(ranked, rankings=(replace(ranking, runs=runs),)).log()
     assert logged.tagged_models == (model.model_id,)
     assert len(logged.problems) == 1
@@ -941,9 +1066,13 @@ def test_a_run_without_a_known_error_is_not_said_to_be_far_behind():
     near = [("a", Run("a", "a"), {})]
     where = near_words(None, Criterion.of("binary/f1"))
     (one,) = tie_sentence(near, 2, Decision(0), ["binary/recall"], where, str, "run", unknown=1)
-    assert one.startswith("No error is known for the difference of the other run from the leader, so no tie-breaker")
+    assert one.startswith(
+        "No error is known for the difference of the other run from the leader, so no tie-breaker"
+    )
     (several,) = tie_sentence(near, 4, Decision(0), ["binary/recall"], where, str, "run", unknown=1)
-    assert several.startswith("None of the three others is shown to be within one standard error of the leader")
+    assert several.startswith(
+        "None of the three others is shown to be within one standard error of the leader"
+    )
     assert "One of them has no known error." in several
     (known,) = tie_sentence(near, 2, Decision(0), ["binary/recall"], where, str, "run")
     assert known.startswith("The other run is not within one standard error of the leader")

@@ -37,10 +37,17 @@ ACCURACY = "multiclass/accuracy"
 def judged(skills, n=400, seed=4, **given):
     """Evaluations on the same rows; a higher skill is right more often."""
     y, models = random_models(list(skills.values()), n, seed=seed)
-    return {name: evaluate(y, p.argmax(axis=1), **given) for name, p in zip(skills, models, strict=True)}
+    return {
+        name: evaluate(y, p.argmax(axis=1), **given) for name, p in zip(skills, models, strict=True)
+    }
 
 
-CLOSE = {"forest 100, labels only": 1.5, "forest 100": 1.55, "network | 3": 1.45, "naive <b>Bayes</b>": 0.3}
+CLOSE = {
+    "forest 100, labels only": 1.5,
+    "forest 100": 1.55,
+    "network | 3": 1.45,
+    "naive <b>Bayes</b>": 0.3,
+}
 HALVES = Grouping({"low": [0, 1], "high": [2]}, name="half")
 PARITY = Grouping({"even": [0, 2], "odd": [1]}, name="parity")
 
@@ -52,12 +59,18 @@ def over(kind):
         for model, skill in {"wide": 1.5, "narrow": 1.4, "poor": 0.4}.items():
             y = random_labels(150, 3, 100 if kind == "seeds" else block)
             guess = random_probabilities(y, 3, skill, [block, len(model)]).argmax(axis=1)
-            run = TrackedRun(f"{model} {block}", f"{model} {block}", params={"model": model, "block": str(block)})
+            run = TrackedRun(
+                f"{model} {block}", f"{model} {block}", params={"model": model, "block": str(block)}
+            )
             candidates.append(Candidate(run, evaluate(y, guess, labels=[0, 1, 2])))
     criterion = Criterion.of(ACCURACY)
     blocks = Blocks("params.block", "params.model", kind)
-    ranking, _, notes = rank_models(candidates, criterion, blocks, tie_breakers=[TieBreaker.parse("params.model")])
-    return ModelComparison(rankings=(ranking,), criterion=criterion, notes=notes, how={"tie_breakers": "params.model"})
+    ranking, _, notes = rank_models(
+        candidates, criterion, blocks, tie_breakers=[TieBreaker.parse("params.model")]
+    )
+    return ModelComparison(
+        rankings=(ranking,), criterion=criterion, notes=notes, how={"tie_breakers": "params.model"}
+    )
 
 
 CASES = {
@@ -65,10 +78,18 @@ CASES = {
     "two, clear": lambda: compare(judged({"a": 2.5, "b": 0.3}), rank_by=ACCURACY),
     "two, close": lambda: compare(judged({"a": 1.5, "b": 1.55}), rank_by=ACCURACY),
     "names to be careful with": lambda: compare(judged(CLOSE), rank_by=ACCURACY),
-    "six, close": lambda: compare(judged({f"run {k}": 1.5 + 0.01 * k for k in range(6)}), rank_by=ACCURACY),
-    "eight": lambda: compare(judged({f"run {k}": 1 + 0.12 * k for k in range(8)}), rank_by=ACCURACY),
-    "fifty": lambda: compare(judged({f"run {k}": 1 + 0.02 * k for k in range(50)}, n=250), rank_by=ACCURACY),
-    "gates stop some": lambda: compare(judged(CLOSE), rank_by=ACCURACY, require=f"{ACCURACY} >= 0.6"),
+    "six, close": lambda: compare(
+        judged({f"run {k}": 1.5 + 0.01 * k for k in range(6)}), rank_by=ACCURACY
+    ),
+    "eight": lambda: compare(
+        judged({f"run {k}": 1 + 0.12 * k for k in range(8)}), rank_by=ACCURACY
+    ),
+    "fifty": lambda: compare(
+        judged({f"run {k}": 1 + 0.02 * k for k in range(50)}, n=250), rank_by=ACCURACY
+    ),
+    "gates stop some": lambda: compare(
+        judged(CLOSE), rank_by=ACCURACY, require=f"{ACCURACY} >= 0.6"
+    ),
     "gates stop all": lambda: compare(judged(CLOSE), rank_by=ACCURACY, require=f"{ACCURACY} > 1"),
     "tie-breaker within a margin": lambda: compare(
         judged(CLOSE), rank_by=ACCURACY, tie_breakers="class/2/recall", margin=0.5
@@ -79,20 +100,27 @@ CASES = {
     "no tie-breaker within the margin": lambda: compare(
         judged(CLOSE), rank_by=ACCURACY, tie_breakers="class/2/recall", margin=0
     ),
-    "two rankings": lambda: compare(judged({"a": 1.5, "b": 1.4}) | judged({"c": 2.5, "d": 2.4, "e": 0}, n=300, seed=1)),
+    "two rankings": lambda: compare(
+        judged({"a": 1.5, "b": 1.4}) | judged({"c": 2.5, "d": 2.4, "e": 0}, n=300, seed=1)
+    ),
     "two rankings of equal size": lambda: compare(
         judged({"a": 1.5, "b": 1.4}, grouping=HALVES, positive="high")
         | judged({"c": 2.5, "d": 2.4}, grouping=PARITY, positive="odd"),
         rank_by="binary/f1",
     ),
     "groupings that are not read": lambda: compare(
-        judged({"a": 1.5, "b": 1.4}, grouping=HALVES) | judged({"c": 2.5, "d": 2.4}, grouping=PARITY), rank_by=ACCURACY
+        judged({"a": 1.5, "b": 1.4}, grouping=HALVES)
+        | judged({"c": 2.5, "d": 2.4}, grouping=PARITY),
+        rank_by=ACCURACY,
     ),
     "Pareto": lambda: compare(judged(CLOSE), rank_by=[ACCURACY, "class/2/recall"]),
     "lower is better": lambda: compare(
-        judged(CLOSE, grouping=Grouping({"low": [0, 1], "high": [2]}, name="half")), rank_by="binary/fpr"
+        judged(CLOSE, grouping=Grouping({"low": [0, 1], "high": [2]}, name="half")),
+        rank_by="binary/fpr",
     ),
-    "without rows": lambda: compare({k: replace(e, rows=None) for k, e in judged(CLOSE).items()}, rank_by=ACCURACY),
+    "without rows": lambda: compare(
+        {k: replace(e, rows=None) for k, e in judged(CLOSE).items()}, rank_by=ACCURACY
+    ),
     "folds": lambda: over("folds"),
     "seeds": lambda: over("seeds"),
 }
@@ -140,7 +168,9 @@ def rankings_of(comparison):
     """(data of a ranking, data of its runs or models) as JSON has them."""
     data = json.loads(as_json(comparison))
     found = [(ranking, ranking["runs"]) for ranking in data["rankings"]]
-    return data, found or ([(data["repeated"], data["repeated"]["models"])] if data["repeated"] else [])
+    return data, found or (
+        [(data["repeated"], data["repeated"]["models"])] if data["repeated"] else []
+    )
 
 
 def pvalue(run, comparison):
@@ -184,15 +214,31 @@ def test_every_view_has_the_same_standing_value_and_p(name):
                 assert fmt.p_text(p) in row["cells"]
                 assert (p <= 1 - comparison.confidence_level) == (status == "behind")
             # Markdown
-            (line,) = [line for line in text.splitlines() if re.match(rf"\| {run['rank']} \| ", line)
-                       and unescaped(line.split(" | ")[1]).strip("*") == run["name"].split("|")[0].strip()
-                       and status_in(line) == word and shown[:4] in line][:1]  # fmt: skip
-            assert not (place and p is not None and len(runs) > 1) or fmt.p_text(p).replace("<", "&lt;") in line
+            (line,) = [
+                line
+                for line in text.splitlines()
+                if re.match(rf"\| {run['rank']} \| ", line)
+                and unescaped(line.split(" | ")[1]).strip("*") == run["name"].split("|")[0].strip()
+                and status_in(line) == word
+                and shown[:4] in line
+            ][:1]
+            assert (
+                not (place and p is not None and len(runs) > 1)
+                or fmt.p_text(p).replace("<", "&lt;") in line
+            )
             # the frame
             (own,) = frame[frame["name"] == run["name"]].to_dict("records")
-            assert (own["status"], own["tied"], own["chosen"]) == (status, run["tied"], run["chosen"])
+            assert (own["status"], own["tied"], own["chosen"]) == (
+                status,
+                run["tied"],
+                run["chosen"],
+            )
             # the terminal
-            lines = [line.rstrip() for line in terminal if f" {run['name']} " in line and line.rstrip().endswith(word)]
+            lines = [
+                line.rstrip()
+                for line in terminal
+                if f" {run['name']} " in line and line.rstrip().endswith(word)
+            ]
             assert lines
             if place and p is not None and len(runs) > 1:
                 assert any(fmt.p_text(p) in line for line in lines)
@@ -201,7 +247,13 @@ def test_every_view_has_the_same_standing_value_and_p(name):
 
 
 def unescaped(text):
-    return re.sub(r"\\(.)", r"\1", text).replace("&lt;", "<").replace("&gt;", ">").split("|")[0].strip()
+    return (
+        re.sub(r"\\(.)", r"\1", text)
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .split("|")[0]
+        .strip()
+    )
 
 
 def status_in(line):
@@ -217,16 +269,26 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
         pytest.skip("of rankings of runs by one value")
     page = Tables()
     page.feed(html(comparison, pictures={}))
-    table, said, frame = page.tables[0], " ".join(comparison.summary().split()), comparison.to_frame()
+    table, said, frame = (
+        page.tables[0],
+        " ".join(comparison.summary().split()),
+        comparison.to_frame(),
+    )
     console = Console(file=io.StringIO(), width=300)
     print_comparison(console, comparison)
     terminal = console.file.getvalue()
     known = np.isfinite(ranking.leader.probability_best)
     assert known == (len(ranking.runs) != 2)
-    assert not any("P(best)" in view or "probability_best" in view for view in (markdown(comparison), terminal))
+    assert not any(
+        "P(best)" in view or "probability_best" in view for view in (markdown(comparison), terminal)
+    )
     assert "probability_best" not in comparison._repr_html_()
-    assert not any(text in view for view in (terminal, said) for text in ("ranks", "the probability that"))
-    assert not any("ranks" in head.lower() for head in context(comparison, None, {})["tables"][0]["heads"])
+    assert not any(
+        text in view for view in (terminal, said) for text in ("ranks", "the probability that")
+    )
+    assert not any(
+        "ranks" in head.lower() for head in context(comparison, None, {})["tables"][0]["heads"]
+    )
     for run, own in zip(ranking.runs, frame.to_dict("records"), strict=False):
         assert own["probability_best"] == run.probability_best or not known
         assert own["rank_low"] == run.rank_low or not known
@@ -281,7 +343,9 @@ def test_the_sentences_say_what_the_table_says(name):
     assert f"“{best['name']}”" in headline
     tied = [run for run in runs.values() if run["tied"]]
     assert ("may be the best; the " in headline) == (
-        len(tied) > 1 and not comparison.criterion.pareto and rankings[0][0]["decision"]["by"] is None
+        len(tied) > 1
+        and not comparison.criterion.pareto
+        and rankings[0][0]["decision"]["by"] is None
     )
     for start, standing in (("Only ", ("behind",)),):
         for part in said.split(start)[1:]:
@@ -295,7 +359,9 @@ def test_the_sentences_say_what_the_table_says(name):
     assert all(not run["chosen"] for _, of in rankings[1:] for run in of)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ("gates stop all", "folds", "seeds", "fifty")])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if name not in ("gates stop all", "folds", "seeds", "fifty")]
+)
 def test_the_figures_colours_follow_the_standing(name):
     comparison = case(name)
     ranking = comparison.ranking
@@ -308,15 +374,23 @@ def test_the_figures_colours_follow_the_standing(name):
     left, right = figure.axes[:2]
     for place, run in enumerate(ranking.runs):
         for ax in (left, right):
-            drawn = [line for line in ax.lines if list(line.get_ydata()) in ([place], [place, place])]
+            drawn = [
+                line for line in ax.lines if list(line.get_ydata()) in ([place], [place, place])
+            ]
             colours = {to_hex(line.get_color()).upper() for line in drawn}
             assert colours == {BLUE if run.tied else ORANGE}
-        star = any(line.get_marker() == "*" for line in left.lines if list(line.get_ydata()) == [place])
+        star = any(
+            line.get_marker() == "*" for line in left.lines if list(line.get_ydata()) == [place]
+        )
         assert star == run.chosen
     lines = [line for line in left.lines if list(line.get_ydata()) == [0, 0]]
     if comparison.criterion.single:
-        assert [tuple(line.get_xdata()) for line in lines] == [pytest.approx(ranking.leader.interval)]
-    says = " ".join(text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")))
+        assert [tuple(line.get_xdata()) for line in lines] == [
+            pytest.approx(ranking.leader.interval)
+        ]
+    says = " ".join(
+        text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    )
     assert ("selection" in says.replace("\n", " ")) == any(run.picked for run in ranking.runs)
 
 

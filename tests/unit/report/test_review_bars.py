@@ -15,7 +15,9 @@ from support.problems import random_labels, random_scores
 
 def runs_of(skills, n=400):
     y = random_labels(n)
-    return {f"run {k}": evaluate(y, y_prob=random_scores(y, skill, k)) for k, skill in enumerate(skills)}
+    return {
+        f"run {k}": evaluate(y, y_prob=random_scores(y, skill, k)) for k, skill in enumerate(skills)
+    }
 
 
 ROW = re.compile(r'<tr class="(\w+)(?: chosen)?" data-run="(\d+)"[^>]*>(.*?)</tr>', re.DOTALL)
@@ -51,7 +53,9 @@ def drawn(page, kind="ranking"):
             )
 
 
-@pytest.mark.parametrize("shifts", [(2.0, 1.9, 1.2), (1.0,), (2.0, 1.8, 0.1, 0.0)], ids=["three", "alone", "outliers"])
+@pytest.mark.parametrize(
+    "shifts", [(2.0, 1.9, 1.2), (1.0,), (2.0, 1.8, 0.1, 0.0)], ids=["three", "alone", "outliers"]
+)
 def test_the_marks_of_an_interval_are_its_numbers(shifts):
     comparison = compare(runs_of(shifts), rank_by="binary/matthews_corrcoef")
     page = html(comparison, pictures={})
@@ -73,7 +77,9 @@ def test_the_marks_of_an_interval_are_its_numbers(shifts):
             assert not first <= numbers(text) <= last  # an arrow at the edge
             assert status == "behind"
         if zero:
-            assert first + (float(zero) - 5) / (WIDTH - 10) * (last - first) == pytest.approx(0, abs=near)
+            assert first + (float(zero) - 5) / (WIDTH - 10) * (last - first) == pytest.approx(
+                0, abs=near
+            )
 
 
 def test_a_bad_run_does_not_flatten_the_others():
@@ -83,7 +89,9 @@ def test_a_bad_run_does_not_flatten_the_others():
     assert bad is not None
     assert good.high - good.low > 0.25 * WIDTH
     assert (bad.beyond, bad.at) == ("left", bad.low)
-    assert good.first + (good.at - 5) / (WIDTH - 10) * (good.last - good.first) == pytest.approx(0.9, abs=1e-3)
+    assert good.first + (good.at - 5) / (WIDTH - 10) * (good.last - good.first) == pytest.approx(
+        0.9, abs=1e-3
+    )
 
 
 def test_what_is_not_known_is_not_drawn():

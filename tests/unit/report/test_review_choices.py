@@ -23,8 +23,14 @@ GROUPING = Grouping({"insects": LABELS[:2], "others": LABELS[2:]}, positive="ins
 @pytest.fixture(scope="module")
 def evaluations():
     y, models = random_models((1.6, 1.7, 0.9), n=N, k=3)
-    options: dict[str, Any] = {"labels": LABELS, "grouping": GROUPING, "segments": {"side": np.arange(N) % 2}}
-    return {f"run {k}": evaluate(np.array(LABELS)[y], y_prob=p, **options) for k, p in enumerate(models)}
+    options: dict[str, Any] = {
+        "labels": LABELS,
+        "grouping": GROUPING,
+        "segments": {"side": np.arange(N) % 2},
+    }
+    return {
+        f"run {k}": evaluate(np.array(LABELS)[y], y_prob=p, **options) for k, p in enumerate(models)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +60,9 @@ def test_every_other_headline_metric_ranks_as_compare_does(evaluations, comparis
 def test_a_metric_that_one_run_lacks_ranks_nothing(evaluations):
     y, models = random_models((1.6,), n=N, k=3)
     labels = np.array(LABELS)
-    without = evaluate(labels[y], labels[models[0].argmax(axis=1)], labels=LABELS, grouping=GROUPING)
+    without = evaluate(
+        labels[y], labels[models[0].argmax(axis=1)], labels=LABELS, grouping=GROUPING
+    )
     found = choices(compare({**evaluations, "run 0": without}, rank_by="multiclass/accuracy"))
     names = {table["metric"] for table in found["metrics"]}
     assert "binary/recall" in names
@@ -76,8 +84,13 @@ def test_many_runs_have_fewer_metrics(monkeypatch, comparison):
 def test_runs_that_cannot_be_tested_are_not_said_to_be_the_best() -> None:
     y = np.arange(40) % 2
     runs = {name: evaluate(y, y_prob=np.full(40, p)) for name, p in (("a", 0.4), ("b", 0.6))}
-    tables = {table["metric"]: table for table in choices(compare(runs, rank_by="multiclass/accuracy"))["metrics"]}
-    assert tables["spcc/binary"]["sentence"].endswith(" No difference between the runs could be tested.")
+    tables = {
+        table["metric"]: table
+        for table in choices(compare(runs, rank_by="multiclass/accuracy"))["metrics"]
+    }
+    assert tables["spcc/binary"]["sentence"].endswith(
+        " No difference between the runs could be tested."
+    )
     assert "may be the best" in tables["probability/log_loss"]["sentence"]
 
 
@@ -115,8 +128,13 @@ def test_a_curve_is_inside_its_axes_and_begins_and_ends_where_it_must(comparison
 def test_the_python_of_every_question_runs(evaluations, comparison, capsys):
     questions = {question["title"]: question for question in choices(comparison)["questions"]}
     assert list(questions) == [
-        "Another metric", "Another grouping", "Costs", "Another share of positives", "Segments", "Another threshold",
-    ]  # fmt: skip
+        "Another metric",
+        "Another grouping",
+        "Costs",
+        "Another share of positives",
+        "Segments",
+        "Another threshold",
+    ]
     asked = {}
     for title, question in questions.items():
         assert question["command"] == ""  # evaluations in memory are no runs
@@ -129,7 +147,8 @@ def test_the_python_of_every_question_runs(evaluations, comparison, capsys):
     assert asked["Another share of positives"].how["at"] == 0.1
     assert [pair.column for pair in asked["Segments"].segments][:1] == ["side"]
     names = list(comparison.to_frame()["name"])
-    printed = [line.split(" {")[0] for line in capsys.readouterr().out.splitlines()]  # by the threshold's
+    # by the threshold's
+    printed = [line.split(" {")[0] for line in capsys.readouterr().out.splitlines()]
     assert sorted(printed) == sorted(names)
 
 

@@ -45,7 +45,12 @@ def cells_of(ax: Axes) -> list[Words]:
 
 
 def bold_cells(ax: Axes) -> list[str]:
-    return [word for words in cells_of(ax) for word, bold in zip(words.texts, words.bold, strict=True) if bold]
+    return [
+        word
+        for words in cells_of(ax)
+        for word, bold in zip(words.texts, words.bold, strict=True)
+        if bold
+    ]
 
 
 def said(figure: Figure) -> str:
@@ -63,7 +68,8 @@ def lines_labelled(ax: Axes, label: str) -> list[Any]:
 
 def ranking(n: int = 4, **changes: Any) -> Figure:
     values = np.linspace(0.9, 0.8, n)
-    gaps = values - np.where(np.arange(n) == 0, values[min(1, n - 1)], values[0])  # from the best other
+    # from the best other
+    gaps = values - np.where(np.arange(n) == 0, values[min(1, n - 1)], values[0])
     arguments: dict[str, Any] = {
         "names": [f"run {i}" for i in range(n)],
         "values": values,
@@ -81,7 +87,11 @@ def ranking(n: int = 4, **changes: Any) -> Figure:
 def dots(ax: Axes) -> dict[int, tuple[float, str, str]]:
     """Row -> (place, colour, marker)."""
     return {
-        int(line.get_ydata()[0]): (float(line.get_xdata()[0]), to_hex(line.get_color()).upper(), str(line.get_marker()))
+        int(line.get_ydata()[0]): (
+            float(line.get_xdata()[0]),
+            to_hex(line.get_color()).upper(),
+            str(line.get_marker()),
+        )
         for line in ax.lines
         if line.get_linestyle() == "None"
     }
@@ -104,21 +114,41 @@ def test_ranking_draws_values_differences_and_ties() -> None:
     left, right = figure.axes
     values = np.linspace(0.9, 0.8, 4)
     assert [dots(left)[i][0] for i in range(4)] == pytest.approx(values)
-    assert [dots(right)[i][0] for i in range(4)] == pytest.approx([values[0] - values[1], *(values[1:] - 0.9)])
-    assert [dots(left)[i][1:] for i in range(4)] == [(BLUE, "o"), (BLUE, "*"), (ORANGE, "s"), (ORANGE, "s")]
-    np.testing.assert_allclose([bars(left)[i] for i in range(4)], np.c_[values - 0.02, values + 0.01])
+    assert [dots(right)[i][0] for i in range(4)] == pytest.approx(
+        [values[0] - values[1], *(values[1:] - 0.9)]
+    )
+    assert [dots(left)[i][1:] for i in range(4)] == [
+        (BLUE, "o"),
+        (BLUE, "*"),
+        (ORANGE, "s"),
+        (ORANGE, "s"),
+    ]
+    np.testing.assert_allclose(
+        [bars(left)[i] for i in range(4)], np.c_[values - 0.02, values + 0.01]
+    )
     assert sorted(bars(right)) == [0, 1, 2, 3]  # the leader has its lead
     assert tick_names(left) == ["run 0", "★ run 1", "run 2", "run 3"]
-    assert [t.get_fontweight() for t in left.get_yticklabels()] == ["normal", "bold", "normal", "normal"]
-    assert texts(right) == ["+0.033 (−0.007 to +0.073)", "−0.033 (−0.073 to +0.007)", "−0.067 (−0.107 to −0.027)",
-                            "−0.100 (−0.140 to −0.060)"]  # fmt: skip
+    assert [t.get_fontweight() for t in left.get_yticklabels()] == [
+        "normal",
+        "bold",
+        "normal",
+        "normal",
+    ]
+    assert texts(right) == [
+        "+0.033 (−0.007 to +0.073)",
+        "−0.033 (−0.073 to +0.007)",
+        "−0.067 (−0.107 to −0.027)",
+        "−0.100 (−0.140 to −0.060)",
+    ]
     bands = [p for p in left.patches if isinstance(p, Rectangle)]
     assert [band.get_y() for band in bands] == [-0.5, 0.5]
     legend = left.get_legend()
     assert legend is not None
     assert [t.get_text() for t in legend.get_texts()] == [
-        "may be the best (95%)", "ruled out as the best (95%)", "chosen",
-    ]  # fmt: skip
+        "may be the best (95%)",
+        "ruled out as the best (95%)",
+        "chosen",
+    ]
     assert left.get_ylim()[0] > left.get_ylim()[1]  # the best is on top
     assert "simultaneous 95% intervals of the differences" in said(figure)
 
@@ -126,7 +156,9 @@ def test_ranking_draws_values_differences_and_ties() -> None:
 def test_ranking_without_intervals_and_with_undefined_values() -> None:
     values = np.array([0.9, 0.8, NAN])
     none = np.full((3, 2), NAN)
-    figure = ranking(3, values=values, intervals=none, differences=values - 0.9, difference_intervals=none)
+    figure = ranking(
+        3, values=values, intervals=none, differences=values - 0.9, difference_intervals=none
+    )
     left, right = figure.axes
     assert sorted(dots(left)) == [0, 1]
     assert bars(left) == bars(right) == {}
@@ -145,8 +177,14 @@ def test_ranking_shows_the_first_rows_and_says_so() -> None:
 
 def test_ranking_points_at_a_row_far_away() -> None:
     values = np.array([0.1, 0.11, 0.12, 0.13, 0.9])
-    figure = ranking(5, values=values, intervals=np.full((5, 2), NAN), differences=values - 0.1, better="lower",
-                     difference_intervals=np.full((5, 2), NAN))  # fmt: skip
+    figure = ranking(
+        5,
+        values=values,
+        intervals=np.full((5, 2), NAN),
+        differences=values - 0.1,
+        better="lower",
+        difference_intervals=np.full((5, 2), NAN),
+    )
     left = figure.axes[0]
     assert left.get_xlim()[1] < 0.2
     assert dots(left)[4][0] == left.get_xlim()[1]
@@ -157,8 +195,13 @@ def test_ranking_points_at_a_row_far_away() -> None:
 
 def test_ranking_near_zero_has_a_zero_line_on_the_left() -> None:
     values = np.array([0.1, -0.2, 0.3])
-    figure = ranking(3, values=values, intervals=np.full((3, 2), NAN), differences=np.abs(values) - 0.1,
-                     better="nearest zero")  # fmt: skip
+    figure = ranking(
+        3,
+        values=values,
+        intervals=np.full((3, 2), NAN),
+        differences=np.abs(values) - 0.1,
+        better="nearest zero",
+    )
     left, right = figure.axes
     for ax in (left, right):
         assert any(list(line.get_xdata()) == [0, 0] for line in ax.lines)
@@ -176,7 +219,9 @@ def curves(n: int) -> list[tuple[str, list[float], list[float]]]:
 def test_roc_overlay_curves_differ_in_colour_and_style() -> None:
     areas = np.r_[NAN, np.linspace(0.9, 0.8, 7)]
     intervals = np.c_[areas - 0.01, areas + 0.01]
-    figure = plot_roc_overlay(curves(8), areas=areas, intervals=intervals, ceilings=[1] * 7 + [0.8], positive="$yes")
+    figure = plot_roc_overlay(
+        curves(8), areas=areas, intervals=intervals, ceilings=[1] * 7 + [0.8], positive="$yes"
+    )
     ax = figure.axes[0]
     drawn = [line for line in ax.lines if str(line.get_label()).startswith("run")]
     np.testing.assert_allclose(drawn[3].get_xydata(), [[0, 0], [0.2, 0.87], [1, 1]])
@@ -205,23 +250,34 @@ def test_the_other_overlays_draw_the_curves_in_the_colours_of_the_roc() -> None:
     areas, intervals = [0.8, 0.7], [(0.7, 0.9), (NAN, NAN)]
     roc = plot_roc_overlay(curves(2), areas=areas)
     points = [("run 0", [0.0, 0.5, 0.5, 0.8], [1, 1, 0.9, 0.6]), ("run 1", [0.5, 1], [0.5, 0.4])]
-    found = plot_precision_recall_overlay(points, areas=areas, prevalence=0.3, intervals=intervals, ceilings=[0.8, 1])
+    found = plot_precision_recall_overlay(
+        points, areas=areas, prevalence=0.3, intervals=intervals, ceilings=[0.8, 1]
+    )
     scores = [("run 0", [0.1, 0.2], [0, 0.4]), ("run 1", [0.05, 0.15], [0.1, 0.1])]
-    reliable = plot_reliability_overlay(scores, errors=areas, intervals=intervals, words=["too high", ""], event="x")
+    reliable = plot_reliability_overlay(
+        scores, errors=areas, intervals=intervals, words=["too high", ""], event="x"
+    )
     shown = [
         [line for line in figure.axes[0].lines if str(line.get_label()).startswith("run")]
         for figure in (roc, found, reliable)
     ]
     for lines in shown[1:]:
         assert [line.get_color() for line in lines] == [line.get_color() for line in shown[0]]
-    np.testing.assert_allclose(shown[1][0].get_xydata(), [[0, 1], [0.5, 1], [0.8, 0.6]])  # no step without hits
-    assert shown[1][0].get_label() == "run 0: average precision 0.800 (0.700 to 0.900), ceiling 0.800"
-    assert [list(line.get_ydata()) for line in lines_labelled(found.axes[0], "_chance")] == [[0.3] * 2, [0.24] * 2]
+    # no step without hits
+    np.testing.assert_allclose(shown[1][0].get_xydata(), [[0, 1], [0.5, 1], [0.8, 0.6]])
+    assert (
+        shown[1][0].get_label() == "run 0: average precision 0.800 (0.700 to 0.900), ceiling 0.800"
+    )
+    assert [list(line.get_ydata()) for line in lines_labelled(found.axes[0], "_chance")] == [
+        [0.3] * 2,
+        [0.24] * 2,
+    ]
     (ceiling,) = lines_labelled(found.axes[0], "_ceiling")
     assert list(ceiling.get_xdata()) == [0.8, 0.8]
     assert [line.get_label() for line in shown[2]] == [
-        "run 0: calibration error 0.800 (0.700 to 0.900); too high", "run 1: calibration error 0.700",
-    ]  # fmt: skip
+        "run 0: calibration error 0.800 (0.700 to 0.900); too high",
+        "run 1: calibration error 0.700",
+    ]
     np.testing.assert_allclose(shown[2][1].get_xydata(), [[0.05, 0.1], [0.15, 0.1]])
     assert reliable.axes[0].get_xlim() == (0, 0.25)  # no empty axis where scores are small
 
@@ -263,7 +319,9 @@ def test_difference_is_blue_where_the_second_is_better() -> None:
     significant = np.zeros((3, 3), dtype=bool)
     significant[0, 1] = True
     counts = np.array([[10, -10, 0], [1, -1, 0], [0, 0, 0]])
-    figure = plot_matrix_difference(difference, "abc", first="A", second="B$", significant=significant, counts=counts)
+    figure = plot_matrix_difference(
+        difference, "abc", first="A", second="B$", significant=significant, counts=counts
+    )
     ax = figure.axes[0]
     image = ax.images[0]
     np.testing.assert_allclose(image.get_array()[:2], [[0.1, 0.1, 0], [-0.02, -0.0204, -0.0004]])
@@ -271,7 +329,14 @@ def test_difference_is_blue_where_the_second_is_better() -> None:
     assert good[2] > 0.5 > good[0]
     assert bad[0] > 0.5 > bad[2]
     assert image.get_clim() == (-0.1, 0.1)
-    assert texts(ax)[:6] == ["+10.0\n(+10)", "−10.0\n(−10)", "0", "+2.0\n(+1)", "−2.0\n(−1)", "+0.0\n(0)"]
+    assert texts(ax)[:6] == [
+        "+10.0\n(+10)",
+        "−10.0\n(−10)",
+        "0",
+        "+2.0\n(+1)",
+        "−2.0\n(−1)",
+        "+0.0\n(0)",
+    ]
     assert bold_cells(ax) == ["−10.0\n(−10)"]
     assert r"Blue ▲: “B\$” does better than “A” here" in said(figure)
     assert "significant difference (1 of 9 cells)" in said(figure)
@@ -282,32 +347,45 @@ def test_one_sample_is_pale_and_only_what_is_significant_is_saturated() -> None:
     """Breast cancer: two cells were in the deepest blue for one sample, with "0 of 4 significant"."""
     one = np.array([[0.009, -0.009], [0.0, 0.0]])
     nothing = np.zeros((2, 2), dtype=bool)
-    figure = plot_matrix_difference(one, "ab", first="A", second="B", significant=nothing, totals=[114, 12])
+    figure = plot_matrix_difference(
+        one, "ab", first="A", second="B", significant=nothing, totals=[114, 12]
+    )
     ax = figure.axes[0]
     image = ax.images[0]
-    assert image.get_clim() == (-0.05, 0.05)  # the largest difference is not stretched to the deepest colour
+    # the largest difference is not stretched to the deepest colour
+    assert image.get_clim() == (-0.05, 0.05)
     np.testing.assert_allclose(image.get_alpha(), [[0.2, 0.2], [0.07, 0.07]])
     assert tick_names(ax) == ["a (n=114)", "b (n=12)"]
     assert "Pale rows: fewer than 20 samples (1 of 2 rows)." in said(figure)
     assert lines_labelled(ax, "_better") == lines_labelled(ax, "_worse") == []
     drawn = np.array([[0.1, -0.1], [0.3, -0.3]])
     marked = np.array([[True, True], [False, False]])
-    figure = plot_matrix_difference(drawn, "ab", first="A", second="B", significant=marked, totals=[200, 200])
+    figure = plot_matrix_difference(
+        drawn, "ab", first="A", second="B", significant=marked, totals=[200, 200]
+    )
     ax = figure.axes[0]
     assert ax.images[0].get_clim() == (-0.1, 0.1)  # of what is significant
     np.testing.assert_allclose(ax.images[0].get_alpha(), [[1, 1], [0.2, 0.2]])
     (better,) = lines_labelled(ax, "_better")
     assert np.round(better.get_xydata()).tolist() == [[0, 0], [1, 0]]
     worse = plot_matrix_difference(-drawn, "ab", first="A", second="B", significant=marked).axes[0]
-    assert [line.get_marker() for line in lines_labelled(worse, "_worse")] == ["v"]  # told apart without colour
+    # told apart without colour
+    assert [line.get_marker() for line in lines_labelled(worse, "_worse")] == ["v"]
     sixty = plot_matrix_difference(
-        0.1 * np.eye(60), range(60), first="A", second="B", totals=[1, *[40] * 59], significant=np.eye(60, dtype=bool)
+        0.1 * np.eye(60),
+        range(60),
+        first="A",
+        second="B",
+        totals=[1, *[40] * 59],
+        significant=np.eye(60, dtype=bool),
     )
     assert tick_names(sixty.axes[0])[0] == "0 (n=1)"
 
 
 def test_long_names_of_two_runs_stay_different() -> None:
-    first, second = (f"transformer-large-uncased-v3.2-2024-06-11-21-lr{rate}e-5-bs64" for rate in (3, 5))
+    first, second = (
+        f"transformer-large-uncased-v3.2-2024-06-11-21-lr{rate}e-5-bs64" for rate in (3, 5)
+    )
     zero = np.zeros((2, 2))
     caption = said(plot_matrix_difference(zero, "ab", first=first, second=second))
     assert "lr3e" in caption
@@ -319,7 +397,9 @@ def test_long_names_of_two_runs_stay_different() -> None:
 def test_difference_of_60_classes_marks_by_dots() -> None:
     difference = 0.1 * np.eye(60) - 0.1 * np.eye(60)[::-1]
     significant = np.eye(60, dtype=bool)
-    figure = plot_matrix_difference(difference, range(60), first="A", second="B", significant=significant)
+    figure = plot_matrix_difference(
+        difference, range(60), first="A", second="B", significant=significant
+    )
     (marks,) = lines_labelled(figure.axes[0], "_better")
     np.testing.assert_array_equal(marks.get_xydata(), np.c_[range(60), range(60)])
     assert marks.get_marker() == "^"
@@ -335,7 +415,8 @@ def test_column_tones_count_standard_errors_behind_the_best() -> None:
     values = np.array([[0.9, 0.3, -0.2, 1.0], [0.89, 0.1, 0.1, 1.0], [NAN, 0.5, 0.3, 1.0]])
     errors = np.array([[0.02, 0.1, 0.05, NAN]] * 3)
     tones = column_tones(values, ["higher", "lower", "nearest zero", "higher"], errors)
-    expected = [[0, 0.25, 0.25, 0], [0, 0, 0, 0], [NAN, 0.5, 0.5, 0]]  # log2 of 2, 2, 4 and 4, over 4
+    # log2 of 2, 2, 4 and 4, over 4
+    expected = [[0, 0.25, 0.25, 0], [0, 0, 0, 0], [NAN, 0.5, 0.5, 0]]
     np.testing.assert_allclose(tones, expected, atol=1e-12)
 
 
@@ -359,7 +440,9 @@ def test_noise_is_pale_and_one_bad_run_does_not_make_the_good_ones_alike() -> No
 
 def test_metric_heatmap_writes_numbers_and_marks_ties() -> None:
     values = np.array([[0.9, 1234.0], [0.8, NAN]])
-    figure = plot_metric_heatmap(["a", "b"], ["AUC", "cost"], values, ["higher", "lower"], tied=np.array([False, True]))
+    figure = plot_metric_heatmap(
+        ["a", "b"], ["AUC", "cost"], values, ["higher", "lower"], tied=np.array([False, True])
+    )
     ax = figure.axes[0]
     assert texts(ax)[:4] == ["0.900", "1234", "0.800", "–"]
     assert np.ma.getmaskarray(ax.images[0].get_array()).tolist() == [[False, False], [False, True]]
@@ -371,7 +454,9 @@ def test_metric_heatmap_writes_numbers_and_marks_ties() -> None:
 
 def test_metric_heatmap_of_40_runs_and_15_metrics() -> None:
     values = np.random.default_rng(0).random((40, 15))
-    figure = plot_metric_heatmap(range(40), [f"a metric {j}" for j in range(15)], values, ["higher"] * 15)
+    figure = plot_metric_heatmap(
+        range(40), [f"a metric {j}" for j in range(15)], values, ["higher"] * 15
+    )
     assert len(texts(figure.axes[0])) == 601
     assert len(tick_names(figure.axes[0])) == 40
 
@@ -400,12 +485,18 @@ def test_rank_distribution_of_50_runs() -> None:
 
 def parameter(x: list[Any], values: Any = None, **changes: Any) -> Figure:
     y = np.linspace(0.8, 0.9, len(x)) if values is None else np.asarray(values)
-    arguments: dict[str, Any] = {"intervals": np.c_[y - 0.01, y + 0.01], "parameter": "C", "metric_title": "F1"}
+    arguments: dict[str, Any] = {
+        "intervals": np.c_[y - 0.01, y + 0.01],
+        "parameter": "C",
+        "metric_title": "F1",
+    }
     return plot_metric_against_parameter(x, y, **(arguments | changes))
 
 
 def test_parameter_on_a_log_axis_joins_the_means() -> None:
-    figure = parameter([0.01, 1, 0.01, 1, None, 1], [0.8, 0.9, 0.7, NAN, 0.5, 0.8], highlight=1, names="abcdef")
+    figure = parameter(
+        [0.01, 1, 0.01, 1, None, 1], [0.8, 0.9, 0.7, NAN, 0.5, 0.8], highlight=1, names="abcdef"
+    )
     ax = figure.axes[0]
     assert ax.get_xscale() == "log"
     (means,) = lines_labelled(ax, "_means")
@@ -414,7 +505,8 @@ def test_parameter_on_a_log_axis_joins_the_means() -> None:
     assert runs == [(0.01, 0.8), (0.01, 0.7), (1, 0.8)]
     (marked,) = lines_labelled(ax, "_highlight")
     assert tuple(marked.get_xydata()[0]) == (1, 0.9)
-    assert (marked.get_color(), marked.get_marker()) == (BLUE, "*")  # as in the ranking; orange is worse
+    # as in the ranking; orange is worse
+    assert (marked.get_color(), marked.get_marker()) == (BLUE, "*")
     assert len(lines_labelled(ax, "_interval")) == 4
     assert "2 of 6 runs are left out" in said(figure)
     assert "★ chosen: “b”." in said(figure)
@@ -436,17 +528,32 @@ def every_figure(n: int, size: int) -> dict[str, Callable[[], Figure]]:
     matrix = np.eye(size) * 40 + 1
     flat = np.full((n, n), 1 / n)
     return {
-        "ranking": lambda: ranking(n, names=names, chosen=n - 1, metric_title="a metric with a $ " * 3, title="T"),
-        "roc": lambda: plot_roc_overlay([(k, [0, 1], [0, 1]) for k in names], areas=[0.5] * n, title="T"),
+        "ranking": lambda: ranking(
+            n, names=names, chosen=n - 1, metric_title="a metric with a $ " * 3, title="T"
+        ),
+        "roc": lambda: plot_roc_overlay(
+            [(k, [0, 1], [0, 1]) for k in names], areas=[0.5] * n, title="T"
+        ),
         "precision": lambda: plot_precision_recall_overlay(
-            [(k, [0, 1], [1, 0.5]) for k in names], areas=[0.5] * n, prevalence=0.5, ceilings=[0.9] * n, title="T"
+            [(k, [0, 1], [1, 0.5]) for k in names],
+            areas=[0.5] * n,
+            prevalence=0.5,
+            ceilings=[0.9] * n,
+            title="T",
         ),
         "reliability": lambda: plot_reliability_overlay(
-            [(k, [0, 1], [0, 1]) for k in names], errors=[0.5] * n, words=["over-confident, too high"] * n, title="T"
+            [(k, [0, 1], [0, 1]) for k in names],
+            errors=[0.5] * n,
+            words=["over-confident, too high"] * n,
+            title="T",
         ),
         "matrices": lambda: plot_matrices([(k, matrix) for k in names], labels, title="T"),
-        "difference": lambda: plot_matrix_difference(matrix / 50, labels, first=names[0], second=names[1], title="T"),
-        "metrics": lambda: plot_metric_heatmap(names, names[:9], np.ones((n, min(n, 9))), ["lower"] * min(n, 9)),
+        "difference": lambda: plot_matrix_difference(
+            matrix / 50, labels, first=names[0], second=names[1], title="T"
+        ),
+        "metrics": lambda: plot_metric_heatmap(
+            names, names[:9], np.ones((n, min(n, 9))), ["lower"] * min(n, 9)
+        ),
         "ranks": lambda: plot_rank_distribution(names, flat, title="T"),
         "parameter": lambda: parameter(list(range(n)), names=names, highlight=0, title="T"),
     }
@@ -483,13 +590,25 @@ def test_given_axes_are_drawn_into() -> None:
     assert plot_matrix_difference(nothing, "ab", first="A", second="B", ax=panels[1]) is figure
     assert plot_metric_heatmap("ab", "mn", nothing, ["lower"] * 2, ax=panels[2]) is figure
     assert plot_rank_distribution("ab", np.eye(2), ax=panels[3]) is figure
-    assert plot_metric_against_parameter([1], [1], [[0, 2]], parameter="p", metric_title="m", ax=panels[4]) is figure
+    assert (
+        plot_metric_against_parameter(
+            [1], [1], [[0, 2]], parameter="p", metric_title="m", ax=panels[4]
+        )
+        is figure
+    )
     assert all(ax.has_data() for ax in panels[:5])
 
 
 @pytest.mark.parametrize(
     ("values", "places"),
-    [([0.91, 0.83], 3), ([0.9123, 0.9121], 5), ([12.0, 34.0], 1), ([100.0, 2345.0], 0), ([NAN], 3), ([0.5], 3)],
+    [
+        ([0.91, 0.83], 3),
+        ([0.9123, 0.9121], 5),
+        ([12.0, 34.0], 1),
+        ([100.0, 2345.0], 0),
+        ([NAN], 3),
+        ([0.5], 3),
+    ],
 )
 def test_decimals_tell_values_apart(values: list[float], places: int) -> None:
     assert decimals(np.array(values)) == places
@@ -497,6 +616,10 @@ def test_decimals_tell_values_apart(values: list[float], places: int) -> None:
 
 def test_number_keeps_signs_honest() -> None:
     assert [number(x, 3, sign=True) for x in (0.0, 0.0001, -0.0001, 0.5, NAN)] == [
-        "0.000", "+0.000", "−0.000", "+0.500", "–",
-    ]  # fmt: skip
+        "0.000",
+        "+0.000",
+        "−0.000",
+        "+0.500",
+        "–",
+    ]
     assert number(-0.0001, 3) == "0.000"

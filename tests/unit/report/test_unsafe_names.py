@@ -25,9 +25,13 @@ OVERRIDE = "b\u202egnp.exe\u2066"
 C1 = "c\x9b2Jd"
 LABELS = [ESCAPE, OVERRIDE, C1]
 ARABIC = "غابة عشوائية"
-GROUPING = Grouping({ESCAPE: [ESCAPE], "rest\u202e": [OVERRIDE, C1]}, positive=ESCAPE, name="step\x1b[1m")
+GROUPING = Grouping(
+    {ESCAPE: [ESCAPE], "rest\u202e": [OVERRIDE, C1]}, positive=ESCAPE, name="step\x1b[1m"
+)
 # everything but tab, newline and the isolates of for_page
-UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066\u2067\u2028\u2029\ufeff]")
+UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066\u2067\u2028\u2029\ufeff]"
+)
 BARE = re.compile("(?<!\u2068)\\b" + ARABIC)
 
 
@@ -47,7 +51,11 @@ def families():
 
 def comparison():
     return compare(
-        {f"run {ESCAPE}\nGate: passed": evaluation(0), OVERRIDE: evaluation(1), ARABIC: evaluation(2)},
+        {
+            f"run {ESCAPE}\nGate: passed": evaluation(0),
+            OVERRIDE: evaluation(1),
+            ARABIC: evaluation(2),
+        },
         require=["multiclass/accuracy >= 0.3"],
     )
 
@@ -117,7 +125,9 @@ def test_commands_to_copy_hold_no_invisible_marks(compared, tmp_path):
     assert not any("\u2068" in text for text in copied)
 
 
-@pytest.mark.parametrize("make", [evaluation, families, comparison], ids=["evaluation", "families", "comparison"])
+@pytest.mark.parametrize(
+    "make", [evaluation, families, comparison], ids=["evaluation", "families", "comparison"]
+)
 def test_notebooks_show_hostile_names_as_text(make):
     made = make()
     shown = made._repr_html_()
@@ -127,7 +137,13 @@ def test_notebooks_show_hostile_names_as_text(make):
 
 def test_parts_of_an_evaluation_show_hostile_names_as_text():
     judged, coded = evaluation(), families()
-    parts = [judged.confusion_matrix, judged.reduced[0], judged.prevalence, judged.statistics.matrix, GROUPING]
+    parts = [
+        judged.confusion_matrix,
+        judged.reduced[0],
+        judged.prevalence,
+        judged.statistics.matrix,
+        GROUPING,
+    ]
     parts += [coded.given_predicted("b\u202e.2"), coded.matrix("b\u202e")]
     for part in parts:
         assert not UNSAFE.search(repr(part)), type(part)
@@ -149,7 +165,8 @@ def test_the_summary_holds_no_control_character(compared):
 def test_figures_ask_no_font_for_a_control_character(compared):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=r"Glyph 1\d{3} ")  # no font of the machine may know Arabic
+        # no font of the machine may know Arabic
+        warnings.filterwarnings("ignore", message=r"Glyph 1\d{3} ")
         from cmtrack.plots.style import as_png
 
         for figures in (evaluation().figures(), families().figures(), compared.figures()):
@@ -178,7 +195,8 @@ def logged(seed: int, name: str) -> str:
 
 def said(*arguments: str) -> str:
     """All that a command prints, on both streams."""
-    done = CliRunner().invoke(main, list(arguments), env={"COLUMNS": "160"})  # a name folds in a narrow table
+    # a name folds in a narrow table
+    done = CliRunner().invoke(main, list(arguments), env={"COLUMNS": "160"})
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.output
 
@@ -209,9 +227,13 @@ def test_no_command_prints_a_control_character(store, tmp_path):
 
 @pytest.mark.slow
 def test_a_name_with_line_breaks_forges_no_line_of_a_gate(store):
-    base, forging = (logged(seed, name) for seed, name in enumerate(("base", "x\n### Gate: passed\n")))
+    base, forging = (
+        logged(seed, name) for seed, name in enumerate(("base", "x\n### Gate: passed\n"))
+    )
     text = said("gate", forging, "--against", base, "--require", "multiclass/accuracy > 1")
-    assert [line for line in text.splitlines() if line.strip("# ").startswith("Gate: ")] == ["Gate: failed"]
+    assert [line for line in text.splitlines() if line.strip("# ").startswith("Gate: ")] == [
+        "Gate: failed"
+    ]
 
 
 def test_the_spool_and_push_print_no_control_character(store, monkeypatch, tmp_path):

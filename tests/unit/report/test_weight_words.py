@@ -17,7 +17,9 @@ def test_weights_are_not_called_samples() -> None:
     predicted = np.where(rng.random(150) < 0.3, (y + 1) % 3, y)
     evaluation = evaluate(y, predicted, sample_weight=rng.lognormal(size=150))
     said = " ".join(verdict(evaluation))
-    assert re.search(r"Most frequent confusion: “\d” was predicted as “\d”, with weight \d+ \(", said)
+    assert re.search(
+        r"Most frequent confusion: “\d” was predicted as “\d”, with weight \d+ \(", said
+    )
     assert re.search(r"Best class by F1: “\d” \(F1 0\.\d+, weight \d+\)", said)
     assert not re.search(r"\d\.\d+ samples of class", said)
     rare = next(text for text in evaluation.warnings if "effective rows" in text)

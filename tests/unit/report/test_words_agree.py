@@ -62,7 +62,10 @@ def test_decision_values_have_no_warning_about_a_metric_that_another_warning_den
     y = rng.integers(0, 2, 200)
     s = (2 * y - 1) * 3 + rng.normal(0, 1.7, 200)
     evaluation = evaluate(y, y_pred=(s > 0) * 1, y_score=s, positive=1)
-    denied, few = (next(text for text in evaluation.warnings if part in text) for part in ("no log loss", "errors:"))
+    denied, few = (
+        next(text for text in evaluation.warnings if part in text)
+        for part in ("no log loss", "errors:")
+    )
     assert "sPCC" in denied
     assert "sPCC" not in few
     assert not any(name.startswith("spcc/") and name != "spcc/d_b" for name in evaluation.metrics)
@@ -81,5 +84,8 @@ def test_a_report_asks_for_a_count_only_where_it_is_not_known() -> None:
     assert "<h2>How many positives are there?</h2>" in of_unknown
     for one, page in ((known, of_known), (unknown, of_unknown)):
         most = f"{100 * one.prevalence.missed_move:.2g}"
-        assert f"A shift that the test of the fit would miss moves it by up to {most} percentage points." in page
+        assert (
+            f"A shift that the test of the fit would miss moves it by up to {most} percentage points."
+            in page
+        )
         assert f"would miss moves it by up to {most} points" in one.prevalence._repr_html_()

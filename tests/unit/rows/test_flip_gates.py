@@ -19,11 +19,15 @@ def runs(n: int, broken: int, fixed: int = 20) -> dict[str, Evaluation]:
 
 
 def gated(given: dict[str, Evaluation], gate: str, **options: object):
-    comparison = compare(given, rank_by="multiclass/accuracy", against="champion", require=gate, **options)
+    comparison = compare(
+        given, rank_by="multiclass/accuracy", against="champion", require=gate, **options
+    )
     return {run.name: run.gates[0] for run in comparison.judged}
 
 
-@pytest.mark.parametrize(("n", "broken", "passed"), [(400, 0, True), (400, 1, False), (600, 1, True), (1164, 5, True)])
+@pytest.mark.parametrize(
+    ("n", "broken", "passed"), [(400, 0, True), (400, 1, False), (600, 1, True), (1164, 5, True)]
+)
 def test_a_gate_on_broken_rows(n: int, broken: int, passed: bool) -> None:
     results = gated(runs(n, broken), "flips/broken.high <= 0.01")
     assert results["candidate"].passed is passed
@@ -56,7 +60,9 @@ def test_a_pipeline_is_told() -> None:
     verdict = judge(candidate, champion, require=["flips/broken.high <= 0.01"])
     assert not verdict.passed
     assert "cannot be decided: no outcome of 200 rows can pass: it takes 368" in verdict.why
-    assert judge(candidate, champion, require=["flips/broken.high <= 0.02", "flips/fixed >= 0.1"]).passed
+    assert judge(
+        candidate, champion, require=["flips/broken.high <= 0.02", "flips/fixed >= 0.1"]
+    ).passed
     assert "flips are against a baseline" in judge(candidate, require=["flips/broken <= 0.1"]).why
 
 

@@ -16,7 +16,9 @@ from cmtrack.rows import Flips
 from cmtrack.rows.flips import unlike_pvalue
 
 
-def flipped(n: tuple[int, ...], broken: tuple[int, ...], fixed: tuple[int, ...], parts: bool = False) -> Flips:
+def flipped(
+    n: tuple[int, ...], broken: tuple[int, ...], fixed: tuple[int, ...], parts: bool = False
+) -> Flips:
     """Flips of parts of n rows, of which so many are broken and fixed."""
     marks = []
     for rows, b, f in zip(n, broken, fixed, strict=True):
@@ -42,8 +44,12 @@ def test_flips_of_all_rows() -> None:
 def test_flips_by_part_hold_together_and_are_unlike_where_the_total_is_not() -> None:
     flips = flipped(*VECTOR, parts=True)
     frame = flips.to_frame()
-    assert frame["broken_low"].tolist() == pytest.approx([0, 0.0029575, 0.0000348, 0.0197365], abs=1e-7)
-    assert frame["broken_high"].tolist() == pytest.approx([0.0916620, 0.0647298, 0.0851154, 0.1332520], abs=1e-7)
+    assert frame["broken_low"].tolist() == pytest.approx(
+        [0, 0.0029575, 0.0000348, 0.0197365], abs=1e-7
+    )
+    assert frame["broken_high"].tolist() == pytest.approx(
+        [0.0916620, 0.0647298, 0.0851154, 0.1332520], abs=1e-7
+    )
     assert flips.alone.tolist() == pytest.approx([0.125, 0.1184692, 0.5, 0.0385742], abs=1e-7)
     assert frame["pvalue"].tolist() == pytest.approx([0.3554, 0.3554, 0.5, 0.1543], abs=1e-4)
     assert flips.pvalue == pytest.approx(0.0031933079, abs=1e-10)
@@ -79,7 +85,8 @@ def test_rows_that_a_gate_of_one_percent_needs(broken: int, n: int) -> None:
 
 
 @given(
-    st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.8, 0.95, 0.999])
+    st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    st.sampled_from([0.8, 0.95, 0.999]),
 )
 def test_exact_ends_leave_half_of_alpha_on_each_side(of: tuple[int, int], level: float) -> None:
     hits, n = of
@@ -101,7 +108,12 @@ def test_flips_of_repeated_and_clustered_rows() -> None:
     )
     assert repeated.to_frame().equals(plain.to_frame())
     rows = Flips.of(first, second, first != second)
-    twice = Flips.of(*(np.tile(c, 2) for c in (first, second, first != second)), None, None, np.tile(np.arange(300), 2))
+    twice = Flips.of(
+        *(np.tile(c, 2) for c in (first, second, first != second)),
+        None,
+        None,
+        np.tile(np.arange(300), 2),
+    )
     for name in ("broken", "fixed"):
         assert twice.rates[name][0] == pytest.approx(rows.rates[name][0])
         assert [end[0] for end in twice.rates[name][1:]] == pytest.approx(

@@ -19,7 +19,9 @@ TWO = Grouping({"low": [0, 1], "high": [2]}, name="two")
 
 
 def compared(rank_by: str = "multiclass/accuracy", **options: object) -> Comparison:
-    return compare({"A": evaluate(Y, A, **options), "B": evaluate(Y, B, **options)}, rank_by=rank_by)
+    return compare(
+        {"A": evaluate(Y, A, **options), "B": evaluate(Y, B, **options)}, rank_by=rank_by
+    )
 
 
 def test_broken_fixed_and_missed_rows() -> None:
@@ -45,7 +47,8 @@ def test_right_is_what_the_step_of_the_criterion_accepts() -> None:
     assert comparison.flips("A", "B").to_frame()["broken"].tolist() == [0.2]
     strict = Grouping({"low": [0, 1], "high": [2]}, mode="strict", name="two")
     mismatches = [
-        evaluate(Y, y, grouping=strict).rows_where("low", "mismatch", step="two")["row"].tolist() for y in (A, B)
+        evaluate(Y, y, grouping=strict).rows_where("low", "mismatch", step="two")["row"].tolist()
+        for y in (A, B)
     ]
     assert mismatches == [[2], [4, 9]]
     a = evaluate(Y, A, grouping=strict)
@@ -54,8 +57,12 @@ def test_right_is_what_the_step_of_the_criterion_accepts() -> None:
 
 def test_the_order_of_broken_rows_is_the_fall_of_the_label() -> None:
     y = np.array([0, 1, 1, 0])
-    one, two = (np.column_stack((1 - np.array(p), p)) for p in ([0.1, 0.9, 0.6, 0.2], [0.6, 0.4, 0.45, 0.9]))
-    comparison = compare({"a": evaluate(y, y_prob=one), "b": evaluate(y, y_prob=two)}, rank_by="multiclass/accuracy")
+    one, two = (
+        np.column_stack((1 - np.array(p), p)) for p in ([0.1, 0.9, 0.6, 0.2], [0.6, 0.4, 0.45, 0.9])
+    )
+    comparison = compare(
+        {"a": evaluate(y, y_prob=one), "b": evaluate(y, y_prob=two)}, rank_by="multiclass/accuracy"
+    )
     frame = comparison.rows("a", "b")
     assert frame["row"].tolist() == [3, 0, 1, 2]
     assert frame["probability_actual_a"].tolist() == pytest.approx([0.8, 0.9, 0.9, 0.6])
@@ -85,7 +92,9 @@ def test_selections_are_the_cells_of_the_matrix(seed: int) -> None:
 def test_certain_and_wrong_rows_of_a_segment_and_of_a_table() -> None:
     region = np.repeat(["north", "south"], 100)
     evaluation = scored(
-        segments={"region": region}, row_ids=np.arange(200) + 1000, sample_weight=np.repeat([0, 1], 100)
+        segments={"region": region},
+        row_ids=np.arange(200) + 1000,
+        sample_weight=np.repeat([0, 1], 100),
     )
     p, y = evaluation.rows.probabilities, evaluation.rows.actual
     wrong = np.flatnonzero((p.argmax(1) != y) & (p.max(1) >= 0.8) & (np.arange(200) >= 100))
@@ -94,14 +103,20 @@ def test_certain_and_wrong_rows_of_a_segment_and_of_a_table() -> None:
     assert set(frame["region"]) == {"south"}
     assert set(frame["weight"]) == {1}
     assert len(evaluation.rows_where(segment={"region": "north"})) == 0  # of weight 0
-    table = pd.DataFrame({"id": np.arange(200) + 1000, "text": [f"t{k}" for k in range(200)], "row": 5})
+    table = pd.DataFrame(
+        {"id": np.arange(200) + 1000, "text": [f"t{k}" for k in range(200)], "row": 5}
+    )
     joined = evaluation.rows_where(right=False, table=table, row_ids="id", limit=3)
     assert joined["text"].tolist() == [f"t{k}" for k in joined["row"]]
     assert joined["table_row"].tolist() == [5, 5, 5]
     turned = table.set_index("id").sample(frac=1, random_state=1)
-    by_index = evaluation.rows_where(right=False, table=turned, row_ids=np.arange(200) + 1000, limit=3)
+    by_index = evaluation.rows_where(
+        right=False, table=turned, row_ids=np.arange(200) + 1000, limit=3
+    )
     assert by_index["text"].tolist() == joined["text"].tolist()
-    assert evaluation.rows_where(segment={"text": "t150"}, table=table, row_ids="id")["row"].tolist() == [150]
+    assert evaluation.rows_where(segment={"text": "t150"}, table=table, row_ids="id")[
+        "row"
+    ].tolist() == [150]
     with pytest.warns(UserWarning, match="by their place alone"):
         evaluation.rows_where(table=table)
 
@@ -117,14 +132,26 @@ def test_certain_and_wrong_rows_of_a_segment_and_of_a_table() -> None:
         ({"limit": -1}, "limit must be a number of rows"),
         ({"limit": 2.5}, "limit must be a number of rows, or None for all, got 2.5"),
         ({"right": "yes"}, "right must be True, False or None, got 'yes'"),
-        ({"confident": "high"}, "confident must be a probability above 0 and at most 1, got 'high'"),
+        (
+            {"confident": "high"},
+            "confident must be a probability above 0 and at most 1, got 'high'",
+        ),
         ({"segment": "north"}, "segment must map columns to values, .* got 'north'"),
         ({"row_ids": "id"}, "row_ids goes with table=, got 'id' alone"),
-        ({"table": {"id": [None, *range(199)]}, "row_ids": "id"}, "an id in each row, got 1 without, the first is 0"),
+        (
+            {"table": {"id": [None, *range(199)]}, "row_ids": "id"},
+            "an id in each row, got 1 without, the first is 0",
+        ),
         ({"table": {"x": [1, 2]}}, "a row for each of the 200 rows, got 2: 198 do not match"),
         ({"table": {"id": [1] * 200}, "row_ids": "key"}, "row_ids must be a column of the table"),
-        ({"table": {"id": [1] * 200}, "row_ids": "id"}, "'id' must not repeat an id, got 199 repeats, such as 1"),
-        ({"table": {"id": np.arange(200) + 500}, "row_ids": "id"}, "'id' must have ids of the rows"),
+        (
+            {"table": {"id": [1] * 200}, "row_ids": "id"},
+            "'id' must not repeat an id, got 199 repeats, such as 1",
+        ),
+        (
+            {"table": {"id": np.arange(200) + 500}, "row_ids": "id"},
+            "'id' must have ids of the rows",
+        ),
     ],
 )
 def test_what_is_refused_of_one_evaluation(options: dict, words: str) -> None:
@@ -139,9 +166,9 @@ def test_a_table_needs_row_ids_that_the_evaluation_was_given() -> None:
 
 def test_a_table_is_joined_by_the_ids_that_are_at_hand() -> None:
     evaluation = scored(row_ids=[f"r{k}" for k in range(200)])
-    table = pd.DataFrame({"id": [f"r{k}" for k in range(10, 300)], "number": range(10, 300)}).sample(
-        frac=1, random_state=0
-    )
+    table = pd.DataFrame(
+        {"id": [f"r{k}" for k in range(10, 300)], "number": range(10, 300)}
+    ).sample(frac=1, random_state=0)
     with pytest.warns(UserWarning, match="10 of 200 rows are not in the table"):
         frame = evaluation.rows_where(table=table, row_ids="id", limit=None)
     assert frame["id"].tolist() == [f"r{k}" for k in frame["row"]]
@@ -156,10 +183,14 @@ def test_runs_of_other_rows_are_compared_by_their_ids() -> None:
     other = [5, 3, 1, 4, 9, 7]
     y = np.array(Y)[other]
     y[0] = (y[0] + 1) % 3  # relabelled
-    runs = {"A": evaluate(Y, A, row_ids=ids), "B": evaluate(y, np.array(B)[other], row_ids=ids[other])}
+    runs = {
+        "A": evaluate(Y, A, row_ids=ids),
+        "B": evaluate(y, np.array(B)[other], row_ids=ids[other]),
+    }
     comparison = compare(runs, rank_by="multiclass/accuracy")
     with pytest.warns(
-        UserWarning, match="in 5 rows of the same ids.*4 rows of “A” only, 0 of “B” only, and 1 relabelled"
+        UserWarning,
+        match="in 5 rows of the same ids.*4 rows of “A” only, 0 of “B” only, and 1 relabelled",
     ):
         frame = comparison.rows("A", "B")
     assert sorted(frame["id"]) == ["r1", "r4", "r7", "r9"]
@@ -173,7 +204,10 @@ def test_runs_of_other_rows_are_compared_by_their_ids() -> None:
 @pytest.mark.parametrize("kind", ["broken", "missed"])
 def test_the_command_joins_a_table_to_the_rows_that_runs_share(kind: str) -> None:
     ids, other = np.array([f"r{k}" for k in range(10)]), [5, 3, 1, 4, 9, 7]
-    runs = evaluate(Y, A, row_ids=ids), evaluate(np.array(Y)[other], np.array(B)[other], row_ids=ids[other])
+    runs = (
+        evaluate(Y, A, row_ids=ids),
+        evaluate(np.array(Y)[other], np.array(B)[other], row_ids=ids[other]),
+    )
     table = {"key": ids, "text": [f"text of {one}" for one in ids]}
     frame, _ = _chosen(kind, ("A", "B"), [*runs], {"step": None, "missed": 1}, table, "key", 25)
     assert len(frame) >= 4
@@ -192,7 +226,9 @@ def test_missed_rows_and_pairs_of_runs_of_other_rows_are_joined_by_id() -> None:
     places = np.random.default_rng(0).permutation(200)
     runs = {"a": whole, "b": part(1, places), "c": part(2, np.arange(40, 200))}
     comparison = compare({name: runs[name] for name in "bc"}, rank_by="multiclass/accuracy")
-    with pytest.warns(UserWarning, match="in 160 rows of the same ids.*40 rows of “b” only, 0 of “c” only"):
+    with pytest.warns(
+        UserWarning, match="in 160 rows of the same ids.*40 rows of “b” only, 0 of “c” only"
+    ):
         missed = comparison.missed()
     assert int(missed.counts.sum()) == 160
     pair = compare({name: runs[name] for name in "ab"}, rank_by="multiclass/accuracy")
@@ -200,12 +236,18 @@ def test_missed_rows_and_pairs_of_runs_of_other_rows_are_joined_by_id() -> None:
         warnings.simplefilter("error")  # no row is left out
         shuffled = pair.missed()
     assert int(shuffled.counts.sum()) == 200
-    same = compare({"a": whole, "b": part(1, np.arange(200))}, rank_by="multiclass/accuracy").missed().to_frame()
+    same = (
+        compare({"a": whole, "b": part(1, np.arange(200))}, rank_by="multiclass/accuracy")
+        .missed()
+        .to_frame()
+    )
     assert set(shuffled.to_frame()["id"]) == set(same["id"])
     lone = compare({"a": whole, "b": part(3, np.arange(200)), "c": part(2, np.arange(9), None)})
     with pytest.warns(UserWarning, match="1 of 3 runs are left out: “c”: .*different rows"):
         assert lone.missed().runs in (("a", "b"), ("b", "a"))
-    with pytest.raises(ValueError, match=r"at_least must be a number of runs from 1 to 2, got 1\.5"):
+    with pytest.raises(
+        ValueError, match=r"at_least must be a number of runs from 1 to 2, got 1\.5"
+    ):
         compare({"a": whole, "b": part(3, np.arange(200))}).missed(1.5)
 
 
@@ -221,9 +263,12 @@ def test_runs_of_other_rows_are_named_with_those_that_can_be_compared() -> None:
     other = evaluate([1, *Y[1:]], A)
     merged = evaluate(Y, A) + evaluate(Y, A)
     comparison = compare(
-        {"A": evaluate(Y, A), "B": evaluate(Y, B), "other": other, "merged": merged}, rank_by="multiclass/accuracy"
+        {"A": evaluate(Y, A), "B": evaluate(Y, B), "other": other, "merged": merged},
+        rank_by="multiclass/accuracy",
     )
-    with pytest.raises(ValueError, match=r"“A”.*“other” row by row:.*different rows.*it can be with “B”"):
+    with pytest.raises(
+        ValueError, match=r"“A”.*“other” row by row:.*different rows.*it can be with “B”"
+    ):
         comparison.rows("A", "other")
     with pytest.raises(ValueError, match="with no other run it can be"):
         comparison.flips("merged", "A")
@@ -243,16 +288,22 @@ def test_runs_of_other_rows_are_named_with_those_that_can_be_compared() -> None:
 
 def test_flips_by_class_and_by_segment() -> None:
     region = np.repeat(["north", "south"], 100)
-    comparison = compare({name: scored(seed, segments={"region": region}) for name, seed in (("a", 1), ("b", 2))})
+    comparison = compare(
+        {name: scored(seed, segments={"region": region}) for name, seed in (("a", 1), ("b", 2))}
+    )
     everything = comparison.flips("a", "b")
     for by, parts in (("class", [0, 1, 2]), ("region", ["north", "south"])):
         frame = comparison.flips("a", "b", by=by).to_frame()
         assert frame["part"].tolist() == parts
         total = everything.to_frame().loc[0, "broken"] * 200
         assert (frame["broken"] * frame["n"]).sum() == pytest.approx(total)
-        assert ((frame["broken_low"] <= frame["broken"]) & (frame["broken"] <= frame["broken_high"])).all()
+        assert (
+            (frame["broken_low"] <= frame["broken"]) & (frame["broken"] <= frame["broken_high"])
+        ).all()
     back = comparison.flips("b", "a").to_frame().loc[0]
-    assert (back["fixed"], back["fixed_high"]) == tuple(everything.to_frame().loc[0, ["broken", "broken_high"]])
+    assert (back["fixed"], back["fixed_high"]) == tuple(
+        everything.to_frame().loc[0, ["broken", "broken_high"]]
+    )
 
 
 def test_missed_rows_are_ordered_by_the_number_of_runs_and_then_by_position() -> None:
@@ -261,7 +312,10 @@ def test_missed_rows_are_ordered_by_the_number_of_runs_and_then_by_position() ->
     planted = rng.choice(1500, 60, replace=False)
     y = truth.copy()
     y[planted] = (y[planted] + 1) % 3
-    runs = {f"m{k}": evaluate(y, y_prob=random_probabilities(truth, 3, 3.0, k), labels=[0, 1, 2]) for k in range(6)}
+    runs = {
+        f"m{k}": evaluate(y, y_prob=random_probabilities(truth, 3, 3.0, k), labels=[0, 1, 2])
+        for k in range(6)
+    }
     comparison = compare(runs, rank_by="multiclass/accuracy")
     wrong = sum((run.rows.predicted != y).astype(int) for run in runs.values())
     missed = comparison.missed(4)
@@ -277,7 +331,9 @@ def test_missed_rows_are_ordered_by_the_number_of_runs_and_then_by_position() ->
 
 def test_rows_count_as_often_as_they_are_repeated() -> None:
     weights = np.array([1, 0, 2, 1, 1, 1, 3, 1, 1, 1])
-    runs = {name: evaluate(Y, answers, sample_weight=weights) for name, answers in (("A", A), ("B", B))}
+    runs = {
+        name: evaluate(Y, answers, sample_weight=weights) for name, answers in (("A", A), ("B", B))
+    }
     missed = compare(runs, rank_by="multiclass/accuracy").missed(1)
     wrong = sum((np.array(answers) != Y).astype(int) for answers in (A, B))
     assert missed.counts.tolist() == np.bincount(wrong, weights, minlength=3).tolist()

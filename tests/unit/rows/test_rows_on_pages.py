@@ -32,7 +32,12 @@ Y = np.array(LABELS)[random_labels(N, 3, 7)]
 
 def scored(skill: float, seed: int) -> Evaluation:
     codes = random_labels(N, 3, 7)
-    return evaluate(Y, y_prob=random_probabilities(codes, 3, skill, seed), labels=LABELS, row_ids=range(5000, 5000 + N))
+    return evaluate(
+        Y,
+        y_prob=random_probabilities(codes, 3, skill, seed),
+        labels=LABELS,
+        row_ids=range(5000, 5000 + N),
+    )
 
 
 def with_ids(evaluation: Evaluation, *, stored: bool) -> Evaluation:
@@ -44,7 +49,10 @@ def with_ids(evaluation: Evaluation, *, stored: bool) -> Evaluation:
 
 @pytest.fixture(scope="module")
 def comparison() -> Comparison:
-    runs = {name: scored(skill, k) for k, (name, skill) in enumerate({"A": 1, "B": 3, "C": 0.8, "D": 0.9}.items())}
+    runs = {
+        name: scored(skill, k)
+        for k, (name, skill) in enumerate({"A": 1, "B": 3, "C": 0.8, "D": 0.9}.items())
+    }
     return compare(runs, rank_by="multiclass/accuracy")
 
 
@@ -55,11 +63,14 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     assert ranking is not None
     best, other = ranking.foremost.name, ranking.runs[1].name
     answers = [
-        run.evaluation.rows.predicted == run.evaluation.rows.actual for run in (ranking.foremost, ranking.runs[1])
+        run.evaluation.rows.predicted == run.evaluation.rows.actual
+        for run in (ranking.foremost, ranking.runs[1])
     ]
     broken, fixed = int((~answers[0] & answers[1]).sum()), int((answers[0] & ~answers[1]).sum())
     first, missed, by_class = shown["sentences"]
-    assert first.startswith(f"Of 300 rows only “{best}” predicts the right class in {100 * fixed / N:.1f} % [")
+    assert first.startswith(
+        f"Of 300 rows only “{best}” predicts the right class in {100 * fixed / N:.1f} % ["
+    )
     assert f", and only “{other}” in {100 * broken / N:.1f} % [" in first
     assert missed == comparison.missed().sentence
     assert by_class.startswith(f"“{best}” and “{other}” differ significantly in ")
@@ -73,14 +84,18 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
             == f"[{100 * frame.loc[label, 'broken_low']:.1f}, {100 * frame.loc[label, 'broken_high']:.1f}]"
         )
     listed = comparison.rows(other, best, "broken")
-    assert [row[0][0] for row in shown["broken"]["rows"]] == [str(row) for row in listed["row"].head(10)]
+    assert [row[0][0] for row in shown["broken"]["rows"]] == [
+        str(row) for row in listed["row"].head(10)
+    ]
     assert shown["broken"]["title"] == f"{broken} rows that only “{other}” gets right"
     turned = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 2)}))
     assert turned["broken"]["title"].endswith(" gets right: the first 10")
     assert len(turned["broken"]["rows"]) == 10
 
 
-def test_rows_are_listed_where_they_may_be_and_ids_where_they_are_kept(comparison: Comparison, tmp_path: Path) -> None:
+def test_rows_are_listed_where_they_may_be_and_ids_where_they_are_kept(
+    comparison: Comparison, tmp_path: Path
+) -> None:
     page = html(comparison, pictures={})
     assert "that only “" in page
     assert "<th>Id</th>" not in page
@@ -91,18 +106,23 @@ def test_rows_are_listed_where_they_may_be_and_ids_where_they_are_kept(compariso
     assert "that only “" not in text
     assert "### Rows: " in markdown(comparison)
     kept = compare(
-        {run.name: with_ids(run.evaluation, stored=True) for run in comparison.runs}, rank_by="multiclass/accuracy"
+        {run.name: with_ids(run.evaluation, stored=True) for run in comparison.runs},
+        rank_by="multiclass/accuracy",
     )
     table = flips(kept)["broken"]
     assert table["heads"][1] == ("Id", False)
-    assert [int(row[1][0]) - 5000 for row in table["rows"]] == [int(row[0][0]) for row in table["rows"]]
+    assert [int(row[1][0]) - 5000 for row in table["rows"]] == [
+        int(row[0][0]) for row in table["rows"]
+    ]
 
 
 def test_no_id_stands_in_what_is_written_where_ids_are_off(tmp_path: Path) -> None:
     def run(skill: float, seed: int) -> Evaluation:
         codes = random_labels(N, 3, 7)
         ids = [f"patient-{k:06d}" for k in range(N)]
-        return evaluate(Y, y_prob=random_probabilities(codes, 3, skill, seed), labels=LABELS, row_ids=ids)
+        return evaluate(
+            Y, y_prob=random_probabilities(codes, 3, skill, seed), labels=LABELS, row_ids=ids
+        )
 
     compared = compare({"A": run(1, 0), "B": run(3, 1)}, rank_by="multiclass/accuracy")
     for name in ("review.html", "review.md", "review.json"):
@@ -153,7 +173,11 @@ def test_the_report_lists_the_surest_rows_of_each_confusion() -> None:
     expected = evaluation.rows_where(LABELS[i], LABELS[j], limit=PER_CELL)
     assert [row[0][0] for row in first["rows"]] == list(map(str, expected["row"]))
     assert [row[1][0] for row in first["rows"]] == [f"{p:.3f}" for p in expected["probability"]]
-    assert [head for head, _ in first["heads"]] == ["Row", f"p of “{LABELS[j]}”", f"p of “{LABELS[i]}”"]
+    assert [head for head, _ in first["heads"]] == [
+        "Row",
+        f"p of “{LABELS[j]}”",
+        f"p of “{LABELS[i]}”",
+    ]
     assert in_report(evaluation) == []
 
 
@@ -171,20 +195,28 @@ def test_a_report_has_rows_only_where_they_are_given_and_without_them_is_the_sam
 
 
 def test_cells_of_matrices_open_their_rows() -> None:
-    grouping = Grouping({"low": [LABELS[0], "mid"], "mismatch>": ["high"]}, mode="strict", name="two")
+    grouping = Grouping(
+        {"low": [LABELS[0], "mid"], "mismatch>": ["high"]}, mode="strict", name="two"
+    )
     evaluation = scored(0.5, 3).regroup(grouping)
     pictures = draw_pictures(evaluation, figures=["confusion_matrix", "reduced_two"], files=False)
     page = report_html(evaluation, pictures, rows=evaluation)
     behind = behind_confusions(evaluation)
     assert behind is not None
-    tables = {table["id"]: table for part in (behind["cells"], *(c for _, c in behind["others"])) for table in part}
+    tables = {
+        table["id"]: table
+        for part in (behind["cells"], *(c for _, c in behind["others"]))
+        for table in part
+    }
     assert page.count('id="rows-') == len(tables) == 9 + 6 - 1  # "mismatch>" is of one class
     assert set(re.findall(r'href="#(rows-[^"]*)"', page)) == set(tables)
     counts = evaluation.confusion_matrix.counts
     for i, j in np.ndindex(3, 3):
         assert tables[f"rows-c-{i}-{j}"]["title"].startswith(f"{counts[i, j]} ")
     aside = tables["rows-s0-0-m"]
-    assert aside["title"].startswith(f"{evaluation.reduced['two'].mismatches[0]} “low” called another class of it")
+    assert aside["title"].startswith(
+        f"{evaluation.reduced['two'].mismatches[0]} “low” called another class of it"
+    )
     assert all(row[1][0] != row[2][0] for row in aside["rows"])
     assert page.count('href="#rows-s0-0-m"') == 4  # twice in the figure, twice in the table
     bare = without_rows(page.encode()).decode()
@@ -194,7 +226,9 @@ def test_cells_of_matrices_open_their_rows() -> None:
 
 
 def test_a_review_lists_rows_of_other_pairs_within_its_limit(comparison: Comparison) -> None:
-    page = html(comparison, pictures=draw_pictures(comparison, figures=["confusion_matrices"], files=False))
+    page = html(
+        comparison, pictures=draw_pictures(comparison, figures=["confusion_matrices"], files=False)
+    )
     part = page[page.index('<section id="pair-rows">') :]
     numbers = re.findall(r'<div data-pair="(\d+)">', part[: part.index("</section>")])
     assert len(set(numbers)) == len(numbers) == 3
@@ -220,7 +254,9 @@ def test_long_texts_are_cut_and_many_cells_capped() -> None:
     assert behind is not None
     assert len(behind["cells"]) == MAX_CELLS
     assert max(len(row) for cell in behind["cells"] for row in [cell["rows"]]) <= PER_CELL
-    assert {len(text) for cell in behind["cells"] for row in cell["rows"] for text, _ in row[1:]} <= {0, 3, 200}
+    assert {
+        len(text) for cell in behind["cells"] for row in cell["rows"] for text, _ in row[1:]
+    } <= {0, 3, 200}
     page, bare = report_html(evaluation, {}, rows=evaluation), report_html(evaluation, {})
     assert len(page) - len(bare) < 400_000
     assert "<i>" not in page
@@ -248,7 +284,8 @@ def test_a_page_shows_columns_of_a_table_where_its_author_asks(
         bare = subject.report(tmp_path / "bare.html").read_text()
         page = subject.report(tmp_path / "page.html", **given).read_text()
         cells = re.findall(
-            r'<td class="n">(\d+)</td>.*?<td class="text">(t\d+ .*?)</td><td class="text">(.*?)</td>', page
+            r'<td class="n">(\d+)</td>.*?<td class="text">(t\d+ .*?)</td><td class="text">(.*?)</td>',
+            page,
         )
         assert 25 < len(cells) <= MAX_CELLS * PER_CELL
         for row, text, link in cells:
@@ -256,17 +293,24 @@ def test_a_page_shows_columns_of_a_table_where_its_author_asks(
             address = f"https://pictures.example/{row}.png?a=1&amp;b=&#39;" if int(row) % 3 else ""
             rel = 'target="_blank" rel="noopener noreferrer" referrerpolicy="no-referrer"'
             assert link == (f'<a href="{address}" {rel}>{address}</a>' if address else "")
-        assert page.count("<th>text</th><th>url</th>") == page.count('<details class="rows">') <= tables
+        assert (
+            page.count("<th>text</th><th>url</th>")
+            == page.count('<details class="rows">')
+            <= tables
+        )
         assert "<th>id</th>" not in page
         assert "the middle" not in page
         assert not re.search(r"(src|srcset|poster)=.https?:|url\(.?https?:", page)
         policies = [
-            re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', one) for one in (bare, page)
+            re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', one)
+            for one in (bare, page)
         ]
         assert policies[0] == policies[1]
         assert len(policies[0]) == 1
         assert not any(word in bare for word in ("pictures.example", "aaaaaaaa", "<th>url</th>"))
-    with pytest.raises(ValueError, match=r"table= needs an \.html page of ranked runs, got 'review\.md'"):
+    with pytest.raises(
+        ValueError, match=r"table= needs an \.html page of ranked runs, got 'review\.md'"
+    ):
         comparison.report(tmp_path / "review.md", **given)
     frame = scored(0.5, 3).rows_where(table=texts_of_rows(), row_ids="id")
     assert "<script>" not in frame._repr_html_()
@@ -278,22 +322,52 @@ def test_a_page_shows_columns_of_a_table_where_its_author_asks(
     [
         ({"images": "url"}, "images goes with table=, got 'url' alone"),
         ({"row_ids": "id"}, "row_ids goes with table=, got 'id' alone"),
-        ({"table": {"x": range(N)}, "rows": False}, "table= needs a page that lists rows, got rows=False"),
+        (
+            {"table": {"x": range(N)}, "rows": False},
+            "table= needs a page that lists rows, got rows=False",
+        ),
         ({"table": {"x": range(3)}}, "the table must have a row for each of the 300 rows, got 3"),
-        ({"table": {"x": range(N)}, "images": "url"}, "images must be a column of the table, one of .*, got 'url'"),
-        ({"table": {"x": range(N)}, "images": ["x"]}, "images must be a column of the table, one of .*, got .'x'."),
-        ({"table": {f"x{k}": range(N) for k in range(13)}}, "at most 12 columns of a table beside ids, got 13"),
-        ({"table": "texts.xlsx"}, "a file must end in .parquet, .pq, .csv, .csv.gz, .tsv, .tsv.gz, got 'texts.xlsx'"),
-        ({"table": "https://elsewhere.example/texts.csv"}, "texts.csv could not be read as CSV: .*No such file"),
+        (
+            {"table": {"x": range(N)}, "images": "url"},
+            "images must be a column of the table, one of .*, got 'url'",
+        ),
+        (
+            {"table": {"x": range(N)}, "images": ["x"]},
+            "images must be a column of the table, one of .*, got .'x'.",
+        ),
+        (
+            {"table": {f"x{k}": range(N) for k in range(13)}},
+            "at most 12 columns of a table beside ids, got 13",
+        ),
+        (
+            {"table": "texts.xlsx"},
+            "a file must end in .parquet, .pq, .csv, .csv.gz, .tsv, .tsv.gz, got 'texts.xlsx'",
+        ),
+        (
+            {"table": "https://elsewhere.example/texts.csv"},
+            "texts.csv could not be read as CSV: .*No such file",
+        ),
         *(
-            ({"table": {"x": [address] * N}, "images": "x"}, "images='x' must hold addresses of http or https, .* got ")
+            (
+                {"table": {"x": [address] * N}, "images": "x"},
+                "images='x' must hold addresses of http or https, .* got ",
+            )
             for address in (
-                "javascript:alert(1)", "data:image/png;base64,AA==", "//host/a.png", "a.png", "", 7, "https://me@host/a",
-                'http://host/a"onclick=', "http://host/a b", "http://host/\u05d0", "https://host/" + "a" * 2000,
+                "javascript:alert(1)",
+                "data:image/png;base64,AA==",
+                "//host/a.png",
+                "a.png",
+                "",
+                7,
+                "https://me@host/a",
+                'http://host/a"onclick=',
+                "http://host/a b",
+                "http://host/\u05d0",
+                "https://host/" + "a" * 2000,
             )
         ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore:rows of the table are matched by their place")
 def test_what_is_refused_of_a_table(given: dict, words: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=words):
@@ -310,7 +384,11 @@ def test_the_report_of_a_run_lists_what_is_logged(
     monkeypatch.setenv("CMTRACK_PREDICTIONS", setting)
     with mlflow.start_run() as run:
         log_evaluation(scored(0.5, 3), figures=False)
-    page = Path(mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="cmtrack_report.html"))
+    page = Path(
+        mlflow.artifacts.download_artifacts(
+            run_id=run.info.run_id, artifact_path="cmtrack_report.html"
+        )
+    )
     assert ("Rows behind the confusions" in page.read_text()) is listed
     assert "<th>Id</th>" not in page.read_text()
 
@@ -326,5 +404,7 @@ def test_the_example_finds_planted_labels(
     hits = re.search(r"Of the 20 labels that are wrong anywhere, (\d+) are among them", printed)
     assert hits is not None
     assert int(hits[1]) >= 15
-    assert re.search(r"At least 5 models get \d+ rows wrong: \d+ of them have a planted label", printed)
+    assert re.search(
+        r"At least 5 models get \d+ rows wrong: \d+ of them have a planted label", printed
+    )
     assert 'id="flips"' in (tmp_path / "wrong_labels.html").read_text()

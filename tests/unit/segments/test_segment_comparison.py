@@ -89,7 +89,9 @@ def test_differences_of_segments_and_of_all_rows_are_those_of_paired_differences
     assert pair.overall == paired_differences(evaluations["B"], evaluations["A"])[ACCURACY]
     parts = [evaluation.segments["region"]["south"] for evaluation in evaluations.values()]
     south = paired_differences(*parts, metrics=[ACCURACY])[ACCURACY]
-    assert (pair.differences[0], pair.errors[0]) == pytest.approx((south.difference, south.standard_error), abs=1e-12)
+    assert (pair.differences[0], pair.errors[0]) == pytest.approx(
+        (south.difference, south.standard_error), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("weights", [None, "whole", "fractional"])
@@ -98,7 +100,9 @@ def test_errors_by_segment_know_of_weights_and_clusters(weights, clusters):
     rng = np.random.default_rng(3)
     given: dict[str, Any] = {"groups": np.arange(200) // 4} if clusters else {}
     if weights:
-        given["sample_weight"] = rng.integers(1, 4, 200) if weights == "whole" else rng.uniform(0.5, 2, 200)
+        given["sample_weight"] = (
+            rng.integers(1, 4, 200) if weights == "whole" else rng.uniform(0.5, 2, 200)
+        )
     evaluations = two(**given)
     pair = by_region(evaluations).segments[0]
     for k, name in enumerate(pair.segments):
@@ -111,9 +115,14 @@ def test_errors_by_segment_know_of_weights_and_clusters(weights, clusters):
 def test_the_order_of_the_segments_of_two_runs_does_not_matter():
     actual, first, second, region = rows_of(CELLS, SIZES)
     other = region["region"].astype(pd.CategoricalDtype(["west", "south", "north"])).to_frame()
-    mixed = {"B": evaluate(actual, first, segments=region), "A": evaluate(actual, second, segments=other)}
+    mixed = {
+        "B": evaluate(actual, first, segments=region),
+        "A": evaluate(actual, second, segments=other),
+    }
     assert mixed["A"].segments["region"].values == ("west", "south", "north")
-    pd.testing.assert_frame_equal(by_region(mixed).segments.to_frame(), by_region(two()).segments.to_frame())
+    pd.testing.assert_frame_equal(
+        by_region(mixed).segments.to_frame(), by_region(two()).segments.to_frame()
+    )
 
 
 def test_without_rows_differences_are_unpaired_and_said_to_be():
@@ -126,14 +135,20 @@ def test_without_rows_differences_are_unpaired_and_said_to_be():
     expected = of_two_samples(first, second)
     order = [["north", "south", "west"].index(name) for name in pair.segments]
     assert pair.low.tolist() == pytest.approx(expected.low[order].tolist(), abs=1e-12)
-    assert pair.errors.tolist() == pytest.approx(np.hypot(first.errors, second.errors)[order].tolist(), abs=1e-12)
-    assert "Not compared row by row with “A”: the first evaluation has no rows" in _markdown(comparison)
+    assert pair.errors.tolist() == pytest.approx(
+        np.hypot(first.errors, second.errors)[order].tolist(), abs=1e-12
+    )
+    assert "Not compared row by row with “A”: the first evaluation has no rows" in _markdown(
+        comparison
+    )
 
 
 def test_intervals_hold_together_for_all_segments_and_runs():
     actual, _first, _second, region = rows_of(CELLS, SIZES)
     evaluations = two() | {
-        "C": evaluate(actual, np.where(np.arange(200) % 4 == 0, 1 - actual, actual), segments=region)
+        "C": evaluate(
+            actual, np.where(np.arange(200) % 4 == 0, 1 - actual, actual), segments=region
+        )
     }
     comparison = by_region(evaluations)
     pairs = {pair.second: pair for pair in comparison.segments}
@@ -174,10 +189,15 @@ def test_the_sentence_stands_wherever_the_review_is_read(tmp_path):
     said = by_segment(comparison)
     south = f"(difference {_signed(pair.differences[0])} [{_signed(pair.low[0])}, {_signed(pair.high[0])}]"
     assert len(said) == 1
-    assert said[0].startswith(f"“B” is better overall than “A”, but worse for “south” {south}, Gail–Simon p < 0.001).")
+    assert said[0].startswith(
+        f"“B” is better overall than “A”, but worse for “south” {south}, Gail–Simon p < 0.001)."
+    )
     assert said[0] in comparison.summary()
     table = next(line for line in _markdown(comparison).splitlines() if line.startswith("| south"))
-    assert f"{_signed(pair.differences[0])} \\[{_signed(pair.low[0])}, {_signed(pair.high[0])}\\]" in table
+    assert (
+        f"{_signed(pair.differences[0])} \\[{_signed(pair.low[0])}, {_signed(pair.high[0])}\\]"
+        in table
+    )
     page = comparison.report(tmp_path / "review.html").read_text()
     assert "By segment: accuracy by “region”" in page
     assert said[0].replace("<", "&lt;") in page
@@ -225,7 +245,9 @@ def test_a_small_p_alone_is_no_sentence():
 
 def test_an_interval_alone_is_no_sentence():
     """The segments where the leader is better do not show it."""
-    pair = by_region(two({"north": (5, 4, 2), "south": (3, 20, 2), "west": (58, 40, 2)})).segments[0]
+    pair = by_region(two({"north": (5, 4, 2), "south": (3, 20, 2), "west": (58, 40, 2)})).segments[
+        0
+    ]
     assert pair.overall.difference > 0
     assert pair.high[pair.segments.index("south")] < 0
     assert pair.p_adjusted > 0.05
@@ -234,7 +256,9 @@ def test_an_interval_alone_is_no_sentence():
 
 def test_a_lead_that_is_not_significant_is_said_to_be_none():
     said = by_segment(by_region(two(CELLS | {"north": (4, 3, 2), "west": (30, 8, 5)})))
-    assert said[0].startswith("“B” is better overall than “A” (not significantly), but worse for “south” (difference")
+    assert said[0].startswith(
+        "“B” is better overall than “A” (not significantly), but worse for “south” (difference"
+    )
 
 
 def test_of_losses_higher_is_worse():
@@ -244,13 +268,18 @@ def test_of_losses_higher_is_worse():
         own = np.where(predicted == 1, 0.8, 0.2)
         return evaluate(actual, y_prob=np.column_stack([1 - own, own]), segments=region)
 
-    comparison = compare({"B": scored(first), "A": scored(second)}, rank_by="probability/brier", segments="region")
+    comparison = compare(
+        {"B": scored(first), "A": scored(second)}, rank_by="probability/brier", segments="region"
+    )
     pair = comparison.segments[0]
     assert pair.first == "B"
     assert pair.overall.difference < 0 < pair.gain
     assert [pair.segments[k] for k in pair.contrary] == ["south"]
     assert pair.differences[pair.contrary[0]] > 0
-    assert "“B” is better overall than “A”, but worse for “south” (difference +" in by_segment(comparison)[0]
+    assert (
+        "“B” is better overall than “A”, but worse for “south” (difference +"
+        in by_segment(comparison)[0]
+    )
 
 
 def test_of_a_front_the_metric_is_named():
@@ -263,7 +292,8 @@ def test_of_a_front_the_metric_is_named():
 def test_more_runs_than_five_are_named_in_a_note():
     actual, _, _, region = rows_of(CELLS, SIZES)
     evaluations = {
-        f"run {k}": evaluate(actual, random_guesses(actual, 2, 1 - 0.15 * k, k), segments=region) for k in range(7)
+        f"run {k}": evaluate(actual, random_guesses(actual, 2, 1 - 0.15 * k, k), segments=region)
+        for k in range(7)
     }
     comparison = by_region(evaluations)
     assert [pair.second for pair in comparison.segments] == [f"run {k}" for k in range(1, 6)]
@@ -274,7 +304,10 @@ def test_a_run_without_the_segments_is_left_out_of_them_with_a_reason():
     actual, _, second, _ = rows_of(CELLS, SIZES)
     comparison = by_region({"B": two()["B"], "A": evaluate(actual, second)})
     assert list(comparison.segments) == []
-    assert "“B” and “A” are not compared by “region”: the second has no such segments." in comparison.notes
+    assert (
+        "“B” and “A” are not compared by “region”: the second has no such segments."
+        in comparison.notes
+    )
 
 
 def test_without_segments_there_are_none():
@@ -299,7 +332,12 @@ def test_a_gate_on_segments_is_parsed():
     )
     assert not gate.of_value
     gate = Gate.parse("segment/age/> 40/class/1/recall.difference.low>=-.05")
-    assert (gate.column, gate.segment, gate.metric, gate.difference) == ("age", "> 40", "class/1/recall", True)
+    assert (gate.column, gate.segment, gate.metric, gate.difference) == (
+        "age",
+        "> 40",
+        "class/1/recall",
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -331,14 +369,22 @@ def test_gates_on_all_segments_hold_the_simultaneous_intervals_against_the_bound
     assert (result.segment, result.passed) == (frame["low"].idxmin(), True) == ("south", True)
     assert not _result(f"segment/region/*/{ACCURACY}.low >= 0.55", run).passed
     result = _result(f"segment/region/*/{ACCURACY} <= 0.99", run)
-    assert (result.value, result.segment) == (pytest.approx(frame["value"].max()), frame["value"].idxmax())
+    assert (result.value, result.segment) == (
+        pytest.approx(frame["value"].max()),
+        frame["value"].idxmax(),
+    )
 
 
 def test_a_gate_on_one_segment_reads_its_own_interval():
     run = two()["B"]
     result = _result(f"segment/region/north/{ACCURACY}.low >= 0.6", run)
-    assert result.value == pytest.approx(run.segments["region"]["north"].intervals[ACCURACY][0], abs=1e-12)
-    assert str(result) == f"segment/region/north/{ACCURACY}.low >= 0.6 (is {result.value:.4g} for “north”)"
+    assert result.value == pytest.approx(
+        run.segments["region"]["north"].intervals[ACCURACY][0], abs=1e-12
+    )
+    assert (
+        str(result)
+        == f"segment/region/north/{ACCURACY}.low >= 0.6 (is {result.value:.4g} for “north”)"
+    )
 
 
 def test_a_segment_is_called_by_its_value_or_as_metric_names_write_it():
@@ -355,7 +401,11 @@ def test_gates_on_differences_by_segment():
     evaluations = two()
     pair = by_region(evaluations).segments[0]
     result = _result(f"segment/region/*/{ACCURACY}.difference.low >= -0.05", *evaluations.values())
-    assert (result.value, result.segment, result.passed) == (pytest.approx(pair.low[0], abs=1e-12), "south", False)
+    assert (result.value, result.segment, result.passed) == (
+        pytest.approx(pair.low[0], abs=1e-12),
+        "south",
+        False,
+    )
     result = _result(f"segment/region/south/{ACCURACY}.difference >= -0.05", *evaluations.values())
     assert result.value == pytest.approx(-17 / 60, abs=1e-12)
     assert result.to_dict()["segment"] == "south"
@@ -365,7 +415,10 @@ def test_gates_on_differences_by_segment():
     ("text", "reason"),
     [
         (f"segment/ragion/*/{ACCURACY} >= 0.1", "the run has no segments by “ragion”"),
-        (f"segment/region/nort/{ACCURACY} >= 0.1", "“region” has no segment “nort”; did you mean 'north'?"),
+        (
+            f"segment/region/nort/{ACCURACY} >= 0.1",
+            "“region” has no segment “nort”; did you mean 'north'?",
+        ),
         ("segment/region/*/binary/recall >= 0.1", "binary/recall is undefined for “none”"),
     ],
 )
@@ -392,7 +445,10 @@ def test_gates_stop_runs_of_a_comparison():
     assert [stop.name for stop in comparison.failed] == ["A", "B"]
     comparison = compare(two(), rank_by=ACCURACY, require=f"segment/region/south/{ACCURACY} >= 0.7")
     assert [stop.name for stop in comparison.failed] == ["B"]
-    assert f"“B” fails the gate segment/region/south/{ACCURACY} >= 0.7 (is 0.6333 for “south”)." in comparison.summary()
+    assert (
+        f"“B” fails the gate segment/region/south/{ACCURACY} >= 0.7 (is 0.6333 for “south”)."
+        in comparison.summary()
+    )
     assert "| B | ✗ 0.6333 for “south” |" in _markdown(comparison)
 
 
@@ -407,7 +463,9 @@ def test_the_command_line_compares_by_segment(store, tmp_path):
     out = tmp_path / "review.json"
     gate = f"segment/region/south/{ACCURACY} >= 0.5"
     given = ["--segment", "region", "--rank-by", ACCURACY, "--require", gate]
-    result = CliRunner().invoke(main, ["review", "--experiment", "regions", *given, "--output", str(out)])
+    result = CliRunner().invoke(
+        main, ["review", "--experiment", "regions", *given, "--output", str(out)]
+    )
     assert result.exit_code == 0, result.output
     data = json.loads(out.read_text())
     assert data["how"]["segments"] == ["region"]
@@ -416,8 +474,12 @@ def test_the_command_line_compares_by_segment(store, tmp_path):
     expected = [-17 / 60, 40 / 100, 8 / 40]
     assert pair["differences"] == pytest.approx(expected)
     assert data["rankings"][0]["runs"][0]["gates"][0] | {"value": 0.6333} == {
-        "gate": gate, "value": 0.6333, "passed": True, "reason": "", "segment": "south"
-    }  # fmt: skip
+        "gate": gate,
+        "value": 0.6333,
+        "passed": True,
+        "reason": "",
+        "segment": "south",
+    }
 
 
 def test_compare_prints_the_segments_and_names_what_does_not_fit(store, monkeypatch):
@@ -453,7 +515,8 @@ def logged(evaluations: dict[str, Evaluation], **given: Any) -> list[str]:
 def test_runs_of_a_store_are_compared_by_segment_as_their_evaluations_are(store, predictions):
     evaluations = two(groups=np.arange(200) // 2)
     (ours,), (theirs,) = (
-        by_region(runs).segments for runs in (logged(evaluations, predictions=predictions), evaluations)
+        by_region(runs).segments
+        for runs in (logged(evaluations, predictions=predictions), evaluations)
     )
     assert (ours.paired, ours.reason) == (True, "")
     pd.testing.assert_frame_equal(ours.to_frame(), theirs.to_frame(), rtol=1e-12)
@@ -474,7 +537,10 @@ def test_runs_whose_rows_an_earlier_version_kept_are_compared_without_pairs(stor
         pq.write_table(pq.read_table(file, columns=["y_true", "y_pred"]), file)
     (pair,) = by_region({name: Evaluation.load(tmp_path / name) for name in evaluations}).segments
     assert not pair.paired
-    assert pair.reason == "the segments of the rows are not known (an earlier version kept the rows without them)"
+    assert (
+        pair.reason
+        == "the segments of the rows are not known (an earlier version kept the rows without them)"
+    )
 
 
 def test_past_runs_joined_with_attributes_are_compared_row_by_row(store):
@@ -496,11 +562,20 @@ def test_past_runs_joined_with_attributes_are_compared_row_by_row(store):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"segments": "ragion"}, "no run has segments by 'ragion'; did you mean 'region'?; there are by"),
+        (
+            {"segments": "ragion"},
+            "no run has segments by 'ragion'; did you mean 'region'?; there are by",
+        ),
         ({"segments": []}, "segments must name at least one column"),
         ({"segments": ["region", "region"]}, "segments must not repeat"),
-        ({"segments": "region", "block": "params.fold"}, "segments are of the same rows: leave out block"),
-        ({"require": f"segment/region/*/{ACCURACY} >= 0.1", "block": "params.fold"}, "a gate on segments"),
+        (
+            {"segments": "region", "block": "params.fold"},
+            "segments are of the same rows: leave out block",
+        ),
+        (
+            {"require": f"segment/region/*/{ACCURACY} >= 0.1", "block": "params.fold"},
+            "a gate on segments",
+        ),
         ({"require": f"segment/region/*/{ACCURACY}.difference >= 0.1"}, "needs against="),
     ],
 )
@@ -536,12 +611,16 @@ def few_patients():
 def test_a_segment_in_which_few_patients_differ_has_an_interval_and_no_verdict():
     # Student's of one or two effective patients gave [-4.237, 4.288] for a correlation
     a, b = few_patients()
-    pair = compare({"a": a, "b": b}, rank_by="binary/matthews_corrcoef", segments="region").segments[0]
+    pair = compare(
+        {"a": a, "b": b}, rank_by="binary/matthews_corrcoef", segments="region"
+    ).segments[0]
     known = np.array([reason == "" for reason in pair.reasons])
     assert known.any()
     assert {why for why in pair.reasons if why} <= {"no row differs"}
     assert (np.abs(pair.low[known]) <= 2).all()
-    assert ((pair.low[known] <= 0) & (pair.high[known] >= 0)).all(), "at most 8 patients differ, not all of them alike"
+    assert ((pair.low[known] <= 0) & (pair.high[known] >= 0)).all(), (
+        "at most 8 patients differ, not all of them alike"
+    )
     assert np.isnan(pair.low[~known]).all()
     assert pair.to_frame().reason.tolist() == list(pair.reasons) == pair.to_dict()["reasons"]
     shares = compare({"a": a, "b": b}, rank_by="binary/recall", segments="region").segments[0]
@@ -560,7 +639,9 @@ def test_a_gate_that_few_patients_cannot_decide_is_neither_passed_nor_failed():
     assert verdict.checks[0].undecided
     # a value that misses the bound fails, however small the segment is; and another gate's failure is one
     assert judge(b, a, require=["segment/region/*/binary/recall.low >= 0.95"]).not_judged is None
-    both = judge(b, a, require=["segment/region/*/binary/recall.low >= 0.3", "binary/recall >= 0.99"])
+    both = judge(
+        b, a, require=["segment/region/*/binary/recall.low >= 0.3", "binary/recall >= 0.99"]
+    )
     assert both.not_judged is None
     assert not both.passed
 
@@ -573,7 +654,9 @@ def test_a_gate_on_a_difference_of_few_rows_is_decided_and_of_none_is_not():
     a, b = evaluate(y, first), evaluate(y, second)
     assert judge(b, a, require=["binary/matthews_corrcoef.difference.low >= -0.1"]).passed
     assert not judge(b, a, require=["binary/matthews_corrcoef.difference.low >= -0.001"]).passed
-    verdict = judge(a, evaluate(y, first), require=["binary/matthews_corrcoef.difference.low >= -0.1"])
+    verdict = judge(
+        a, evaluate(y, first), require=["binary/matthews_corrcoef.difference.low >= -0.1"]
+    )
     assert verdict.not_judged is not None
     assert verdict.why.endswith("cannot be decided: no row differs")
     assert judge(b, a, require=["multiclass/accuracy.difference.low >= -0.01"]).passed
@@ -586,7 +669,9 @@ def test_differences_of_unpaired_segments_stay_in_the_range():
     y, region = np.arange(48) % 2, np.arange(48) // 2 % 6
     sides = [np.where(rng.random(48) < 0.4, 1 - y, y) for _ in range(2)]
     a, b = (evaluate(y, side, segments={"region": region}, extra_metrics=[own]) for side in sides)
-    pair = compare({"a": a, "b": replace(b, rows=None)}, rank_by="custom/triage", segments="region").segments[0]
+    pair = compare(
+        {"a": a, "b": replace(b, rows=None)}, rank_by="custom/triage", segments="region"
+    ).segments[0]
     assert not pair.paired
     known = np.isfinite(pair.low)
     assert known.any()
@@ -599,7 +684,9 @@ def _triage(b):
 
 
 def test_the_number_of_a_gate_has_no_digits_that_its_bound_does_not_ask_for():
-    result = Gate.parse("binary/recall.low >= 0.3").check({"binary/recall": 0.7}, {"binary/recall": (0.0002237, 1.0)})
+    result = Gate.parse("binary/recall.low >= 0.3").check(
+        {"binary/recall": 0.7}, {"binary/recall": (0.0002237, 1.0)}
+    )
     assert (result.found, str(result)) == ("0.0002", "binary/recall.low >= 0.3 (is 0.0002)")
     small = Gate.parse("binary/fpr <= 0.0001").check({"binary/fpr": 0.0002237}, {})
     assert small.found == "0.0002237"

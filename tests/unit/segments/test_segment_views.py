@@ -33,7 +33,9 @@ def by_hits(hits=None, **options):
         predicted += ["yes"] * right + ["no"] * (n - right) + ["no"] * n
         region += [name] * (2 * n)
     frame = pd.DataFrame({"region": pd.array(region, dtype=object)})
-    return evaluate(actual, predicted, labels=["no", "yes"], positive="yes", segments=frame, **options)
+    return evaluate(
+        actual, predicted, labels=["no", "yes"], positive="yes", segments=frame, **options
+    )
 
 
 def many(n: int = 45):
@@ -47,11 +49,16 @@ def test_a_sentence_says_what_is_worse_with_the_numbers_of_the_table():
         "“south” (by “region”, 200 samples) is worse: accuracy 75.0 % against 93.7 % of the rest (difference −18.7 "
     )
     row = evaluation.segments["region"].to_frame("multiclass/accuracy").iloc[0]
-    assert f"[{100 * row['difference_low']:.1f}, {100 * row['difference_high']:.1f}]".replace("-", "−") in found
+    assert (
+        f"[{100 * row['difference_low']:.1f}, {100 * row['difference_high']:.1f}]".replace("-", "−")
+        in found
+    )
     assert found in report_html(evaluation, {}).replace("&#34;", '"')
 
 
-@pytest.mark.parametrize("hits", [{"a": (80, 100), "b": (78, 100)}, {"a": (1, 2), "b": (2, 2), "c": (0, 1)}])
+@pytest.mark.parametrize(
+    "hits", [{"a": (80, 100), "b": (78, 100)}, {"a": (1, 2), "b": (2, 2), "c": (0, 1)}]
+)
 def test_no_sentence_where_no_interval_excludes_0(hits):
     assert sentences(by_hits(hits)) == []
 
@@ -61,7 +68,14 @@ def of_recall(*hits, **options):
     actual = np.concatenate([np.arange(150) < n for _, n in hits])
     predicted = np.concatenate([np.arange(150) < right for right, _ in hits])
     segment = np.repeat([f"s{k}" for k in range(len(hits))], 150)
-    return evaluate(actual, predicted, labels=[False, True], positive=True, segments={"part": segment}, **options)
+    return evaluate(
+        actual,
+        predicted,
+        labels=[False, True],
+        positive=True,
+        segments={"part": segment},
+        **options,
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +84,10 @@ def of_recall(*hits, **options):
         (((0, 3), (2, 2)), False),  # Fisher's p is .10, though Newcombe's interval ends at −.05
         (((0, 3), (8, 8)), True),  # p is .0061
         (((1, 12), (90, 140)), True),  # p is .0002
-        (((7, 12), (120, 140)), False),  # p is .0285, and .05 for two segments is .0253; Newcombe's ends at −.017
+        (
+            ((7, 12), (120, 140)),
+            False,
+        ),  # p is .0285, and .05 for two segments is .0253; Newcombe's ends at −.017
         (((3, 12), (100, 140)), True),  # p is .0020
     ],
 )
@@ -80,7 +97,9 @@ def test_few_samples_are_worse_only_by_an_exact_test(hits, worse):
     p = fisher_exact([[a, n - a], [b, m - b]]).pvalue
     assert (p <= 1 - simultaneous_level(2)) == worse
     (view,) = views(evaluation, ["binary/recall"])
-    assert [view.side("binary/recall", text) for text in ("s0", "s1")] == ([-1, 1] if worse else [0, 0])
+    assert [view.side("binary/recall", text) for text in ("s0", "s1")] == (
+        [-1, 1] if worse else [0, 0]
+    )
     assert bool(view.sentences()) == worse
     assert view.gap("binary/recall").endswith("the interval includes 0.") != worse
     (table,) = page_tables(evaluation)
@@ -116,7 +135,9 @@ def test_no_segment_is_worse_where_the_gap_may_be_0_and_two_segments_have_one_in
             assert (gap.gap_low, gap.gap_high) == pytest.approx(
                 (max(ends.iloc[0], 0), max(ends.iloc[1], -ends.iloc[0]))
             )
-        plain = differences(table.estimates("binary/recall"), table._estimates("binary/recall", outside=True))
+        plain = differences(
+            table.estimates("binary/recall"), table._estimates("binary/recall", outside=True)
+        )
         doubtful += bool(((plain.low > 0) | (plain.high < 0)).any() and not any(sides))
     assert doubtful  # there are cases where the interval alone said so
 
@@ -131,8 +152,12 @@ def test_many_worse_segments_are_counted():
 def test_sentences_are_of_a_metric_in_which_the_segment_is_worse():
     """Accuracy is the same everywhere, recall is not."""
     actual = ["yes"] * 100 + ["no"] * 100 + ["yes"] * 100 + ["no"] * 100
-    predicted = ["yes"] * 60 + ["no"] * 40 + ["no"] * 100 + ["yes"] * 100 + ["no"] * 60 + ["yes"] * 40
-    evaluation = evaluate(actual, predicted, positive="yes", segments={"side": ["a"] * 200 + ["b"] * 200})
+    predicted = (
+        ["yes"] * 60 + ["no"] * 40 + ["no"] * 100 + ["yes"] * 100 + ["no"] * 60 + ["yes"] * 40
+    )
+    evaluation = evaluate(
+        actual, predicted, positive="yes", segments={"side": ["a"] * 200 + ["b"] * 200}
+    )
     found = sentences(evaluation)
     assert [text.split(" against")[0] for text in found] == [
         "“a” (by “side”, 200 samples) is worse: recall for “yes” 60.0 %",
@@ -145,12 +170,16 @@ def test_of_errors_the_higher_segment_is_worse():
     y = np.arange(400) % 2
     good = np.repeat([True, False], 200)
     p = 0.5 + np.where(good, 0.4, 0.05) * (2 * y - 1) + rng.normal(0, 0.03, 400)
-    evaluation = evaluate(y, y_prob=np.clip(p, 0.01, 0.99), segments={"kind": np.where(good, "good", "bad")})
+    evaluation = evaluate(
+        y, y_prob=np.clip(p, 0.01, 0.99), segments={"kind": np.where(good, "good", "bad")}
+    )
     (view,) = views(evaluation, ["probability/log_loss"])
     assert view.order == ["bad", "good"]
     assert [view.side("probability/log_loss", text) for text in view.order] == [-1, 1]
     (found,) = view.sentences()
-    assert found.startswith("“bad” (by “kind”, 200 samples) is worse: log loss 0.597 against 0.103 of the rest (")
+    assert found.startswith(
+        "“bad” (by “kind”, 200 samples) is worse: log loss 0.597 against 0.103 of the rest ("
+    )
     assert "(difference +0.494 [" in found
 
 
@@ -166,22 +195,29 @@ def test_the_gap_has_the_interval_of_the_disparity():
     same = next(views(by_hits({"a": (80, 100), "b": (78, 100)})))
     assert same.gap("binary/recall").endswith("; the interval includes 0.")
     equal = next(views(by_hits({"a": (80, 100), "b": (80, 100)}))).gap("binary/recall")
-    assert equal.startswith("Recall for “yes”: 80.0 % in every segment that has a value, a gap of 0.0 ")
+    assert equal.startswith(
+        "Recall for “yes”: 80.0 % in every segment that has a value, a gap of 0.0 "
+    )
     lone = next(views(by_hits({"a": (0, 0), "b": (78, 100), "c": (1, 1)})))
     assert "from" in lone.gap("binary/recall")
 
 
 def test_undefined_segments_are_said_to_be():
     evaluation = evaluate(
-        ["yes", "no", "no", "no"] * 5, ["yes", "no", "no", "no"] * 5, positive="yes",
+        ["yes", "no", "no", "no"] * 5,
+        ["yes", "no", "no", "no"] * 5,
+        positive="yes",
         segments={"part": ["a", "a", "b", "b"] * 5},
-    )  # fmt: skip
+    )
     (table,) = page_tables(evaluation)
     recall = {row["label"]: row["cells"][1] for row in table["rows"]}
     assert recall["b"]["value"] == "undefined"
     assert recall["b"]["undefined"] == "its denominator is zero"
     assert recall["b"]["difference"] == "–"
-    assert table["gaps"][1] == "Recall for “yes”: the metric is defined in 1 of 2 segments, and a gap needs two."
+    assert (
+        table["gaps"][1]
+        == "Recall for “yes”: the metric is defined in 1 of 2 segments, and a gap needs two."
+    )
 
 
 def test_the_report_shows_20_segments_and_the_number():
@@ -203,7 +239,9 @@ def test_the_report_is_in_the_order_of_the_values():
     order = evaluation.segments["region"].to_frame("multiclass/accuracy")["segment"].tolist()
     assert [row["label"] for row in table["rows"]] == order
     assert order[0] == "south"
-    bold = re.findall(r"<b>([^<]*)</b><br> <span class=\"soft\">([^<]*)</span>", report_html(evaluation, {}))
+    bold = re.findall(
+        r"<b>([^<]*)</b><br> <span class=\"soft\">([^<]*)</span>", report_html(evaluation, {})
+    )
     assert bold[0][0] == "−0.187"
     assert bold[0][1].startswith("[−0.")
 
@@ -224,11 +262,21 @@ def test_each_column_has_a_figure():
 
 def test_the_forest_draws_the_numbers():
     nan = math.nan
-    panel = SegmentPanel("Recall", [0.5, 0.8, nan], [0.4, 0.7, nan], [0.6, 0.9, nan], 0.75, [-1, 0, 0])
+    panel = SegmentPanel(
+        "Recall", [0.5, 0.8, nan], [0.4, 0.7, nan], [0.6, 0.9, nan], 0.75, [-1, 0, 0]
+    )
     figure = plot_segments(["a", "b$c", "d"], [1200, 30, 0], [panel, panel], title="Segments")
     ax = figure.axes[0]
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["a  (1,200)", "b\\$c  (30)", "d  (0)"]
-    dots = {line.get_marker(): line.get_xydata().tolist() for line in ax.lines if len(line.get_xydata()) == 1}
+    assert [label.get_text() for label in ax.get_yticklabels()] == [
+        "a  (1,200)",
+        "b\\$c  (30)",
+        "d  (0)",
+    ]
+    dots = {
+        line.get_marker(): line.get_xydata().tolist()
+        for line in ax.lines
+        if len(line.get_xydata()) == 1
+    }
     assert dots == {"s": [[0.5, 0.0]], "o": [[0.8, 1.0]]}
     assert [segment.tolist() for lines in ax.collections for segment in lines.get_segments()] == [
         [[0.4, 0.0], [0.6, 0.0]], [[0.7, 1.0], [0.9, 1.0]],
@@ -244,17 +292,26 @@ def test_the_forest_shows_40_rows_and_says_so():
     figure = draw_figures(evaluation)["segments_region"]
     assert len(figure.axes[0].get_yticklabels()) == 40
     said = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-    assert any(" ".join(text.split()).startswith("40 of 45 segments are shown, by accuracy, the ") for text in said)
+    assert any(
+        " ".join(text.split()).startswith("40 of 45 segments are shown, by accuracy, the ")
+        for text in said
+    )
 
 
 @pytest.mark.parametrize(
     ("names", "sizes", "values", "said"),
-    [([], [], [], "must not be empty"), (["a"], [1, 2], [0.5], "sizes must have"), (["a"], [1], [1, 2], "values must")],
+    [
+        ([], [], [], "must not be empty"),
+        (["a"], [1, 2], [0.5], "sizes must have"),
+        (["a"], [1], [1, 2], "values must"),
+    ],
     ids=["none", "sizes", "values"],
 )
 def test_the_forest_refuses_other_shapes(names, sizes, values, said):
     with pytest.raises(ValueError, match=said):
-        plot_segments(names, sizes, [SegmentPanel("x", values, values, values, 0.5, [0] * len(values))])
+        plot_segments(
+            names, sizes, [SegmentPanel("x", values, values, values, 0.5, [0] * len(values))]
+        )
 
 
 # -- runs --------------------------------------------------------------------------------------------------------------
@@ -267,7 +324,10 @@ def run_id(store):
 
 
 def listed(run_id: str) -> list[str]:
-    return [one["path"] for one in json.loads(MlflowClient().get_run(run_id).data.tags["mlflow.loggedArtifacts"])]
+    return [
+        one["path"]
+        for one in json.loads(MlflowClient().get_run(run_id).data.tags["mlflow.loggedArtifacts"])
+    ]
 
 
 @pytest.mark.usefixtures("drawn")
@@ -277,13 +337,20 @@ def test_a_run_gets_one_table_with_the_segment_first(run_id):
     files = {item.path for item in MlflowClient().list_artifacts(run_id)}
     assert {"cmtrack_segments.json", "cmtrack_segments_region.png"} <= files
     table = mlflow.load_table("cmtrack_segments.json", run_ids=[run_id])
-    assert table["segment"].tolist() == ["region: <b>$x$", "region: north", "region: south", "region: (missing)"]
+    assert table["segment"].tolist() == [
+        "region: <b>$x$",
+        "region: north",
+        "region: south",
+        "region: (missing)",
+    ]
     assert table.columns[:3].tolist() == ["segment", "result", "rows"]
     assert table["recall"].tolist() == [0.8, 0.9, 0.5, 0.85]
     assert table["result"][1].startswith("accuracy 0.950 [")
     assert table["recall_difference"][2] == pytest.approx(0.5 - 179 / 205, abs=1e-6)
     assert listed(run_id) == ["cmtrack_classes.json", "cmtrack_segments.json"]
-    assert not any(name.startswith("segment") for name in MlflowClient().get_run(run_id).data.metrics)
+    assert not any(
+        name.startswith("segment") for name in MlflowClient().get_run(run_id).data.metrics
+    )
     assert [row["recall"] for row in segment_table(evaluation)] == table["recall"].tolist()
 
 
@@ -291,12 +358,18 @@ def test_an_evaluation_without_segments_takes_the_table_away(run_id):
     log_evaluation(by_hits(), strict=True)
     with pytest.warns(UserWarning, match="which is replaced"):
         log_evaluation([0, 1, 1], [0, 1, 0], strict=True)
-    assert "cmtrack_segments.json" not in {item.path for item in MlflowClient().list_artifacts(run_id)}
+    assert "cmtrack_segments.json" not in {
+        item.path for item in MlflowClient().list_artifacts(run_id)
+    }
     assert listed(run_id) == ["cmtrack_classes.json"]
 
 
 def test_metrics_of_segments_are_logged_where_they_are_named(run_id):
-    chosen = ["multiclass/accuracy", "segment/region/*/binary/recall", "segment/region/south/multiclass/accuracy"]
+    chosen = [
+        "multiclass/accuracy",
+        "segment/region/*/binary/recall",
+        "segment/region/south/multiclass/accuracy",
+    ]
     log_evaluation(by_hits(), metrics=chosen, strict=True)
     metrics = MlflowClient().get_run(run_id).data.metrics
     assert {name: value for name, value in metrics.items() if name.startswith("segment")} == {

@@ -70,7 +70,9 @@ def test_differences_equal_statsmodels():
     found = differences(SHARES, REST)
     for k in range(4):
         rest = int(HITS.sum() - HITS[k]), int(N.sum() - N[k])
-        ends = confint_proportions_2indep(HITS[k], N[k], *rest, method="newcomb", alpha=1 - found.level)
+        ends = confint_proportions_2indep(
+            HITS[k], N[k], *rest, method="newcomb", alpha=1 - found.level
+        )
         assert (found.low[k], found.high[k]) == pytest.approx(ends, abs=1e-12)
 
 
@@ -157,18 +159,30 @@ def test_vector_27_shrinkage():
     g, se = [0.70, 0.75, 0.62, 0.81, 0.77], [0.03, 0.02, 0.05, 0.04, 0.01]
     found = shrink(g, se)
     assert (found.between, found.mean) == near((0.0014658208, 0.7400851400))
-    assert found.values.tolist() == near([0.7152490950, 0.7478744240, 0.6957000544, 0.7735126176, 0.7680895093])
+    assert found.values.tolist() == near(
+        [0.7152490950, 0.7478744240, 0.6957000544, 0.7735126176, 0.7680895093]
+    )
     assert found.between == pytest.approx(
         combine_effects(np.array(g), np.array(se) ** 2, method_re="dl").tau2, abs=1e-15
     )
-    assert order_of_segments(Estimates(np.array(g), np.array(se)), np.ones(5)).tolist() == [2, 0, 1, 4, 3]
-    assert order_of_segments(Estimates(np.array(g), np.array(se)), np.ones(5), "lower").tolist() == [3, 4, 1, 0, 2]
+    assert order_of_segments(Estimates(np.array(g), np.array(se)), np.ones(5)).tolist() == [
+        2,
+        0,
+        1,
+        4,
+        3,
+    ]
+    assert order_of_segments(
+        Estimates(np.array(g), np.array(se)), np.ones(5), "lower"
+    ).tolist() == [3, 4, 1, 0, 2]
 
 
 def test_segments_are_in_the_order_of_their_values_and_unknown_ones_are_last():
     shares = Estimates.of_shares([10, 9, 20, 0], [20, 20, 40, 0])
-    assert order_of_segments(shares, shares.n).tolist() == [1, 2, 0, 3]  # of equal ones the larger segment first
-    small = Estimates.of_shares([98, 984, 996], [102, 1000, 1000])  # the least value, though its error is large
+    # of equal ones the larger segment first
+    assert order_of_segments(shares, shares.n).tolist() == [1, 2, 0, 3]
+    # the least value, though its error is large
+    small = Estimates.of_shares([98, 984, 996], [102, 1000, 1000])
     assert order_of_segments(small, small.n).tolist() == [0, 1, 2]
     alone = shrink([math.nan], [math.nan])
     assert math.isnan(alone.mean)
@@ -176,7 +190,9 @@ def test_segments_are_in_the_order_of_their_values_and_unknown_ones_are_last():
 
 
 def test_vector_27b_qualitative_interaction():
-    found = qualitative_interaction([0.04, 0.03, -0.05, 0.02, -0.01], [0.012, 0.02, 0.02, 0.015, 0.02])
+    found = qualitative_interaction(
+        [0.04, 0.03, -0.05, 0.02, -0.01], [0.012, 0.02, 0.02, 0.015, 0.02]
+    )
     assert found[:3] == near((15.1388888889, 6.5, 0.0499522152))
     assert qualitative_interaction([0.06, -0.05], [0.02, 0.02]).pvalue == near(0.0062096653)
     assert qualitative_interaction([0.06, 0.05], [0.02, 0.02]).pvalue == 1
@@ -199,9 +215,14 @@ def test_critical_values_of_the_interaction(segments: int, critical: float) -> N
 
 
 def test_missing_values_are_a_segment():
-    frame = pd.DataFrame({"region": ["south", None, "north", "south"], "age": [1.0, 2.0, math.nan, 1.0]})
+    frame = pd.DataFrame(
+        {"region": ["south", None, "north", "south"], "age": [1.0, 2.0, math.nan, 1.0]}
+    )
     region, age = segment_columns(frame, 4)
-    assert (region.values, region.texts) == (("north", "south", None), ("north", "south", "(missing)"))
+    assert (region.values, region.texts) == (
+        ("north", "south", None),
+        ("north", "south", "(missing)"),
+    )
     assert region.codes.tolist() == [1, 2, 0, 1]
     assert age.texts == ("1.0", "2.0", "(missing)")
     assert region.sizes.tolist() == [1, 2, 1]
@@ -256,7 +277,10 @@ def test_numbers_are_cut_at_quantiles_for_a_search():
         ({"x": ["a", "b"]}, "'x' must have one value per row, got 2 for 30 rows"),
         ({"x": ["a"] * 30}, "'x' must hold two values at least, got only 'a' in 30 rows"),
         ({"x": [None] * 30}, "'x' must hold two values at least, got only '(missing)' in 30 rows"),
-        ({"x": np.linspace(0, 1, 30)}, "'x' must hold categories, got 30 numbers such as 0.0344828: cut it first"),
+        (
+            {"x": np.linspace(0, 1, 30)},
+            "'x' must hold categories, got 30 numbers such as 0.0344828: cut it first",
+        ),
     ],
     ids=["length", "one value", "missing", "continuous"],
 )
@@ -269,7 +293,9 @@ def test_bad_columns(columns: Any, says: str) -> None:
 def test_more_bad_columns():
     with pytest.raises(ValueError, match=r"\['y'\] are not in \['x'\]"):
         segment_columns({"x": ["a", "b"]}, 2, ["y"])
-    with pytest.raises(ValueError, match="another value in each of 1,200 rows: is it an id of the rows"):
+    with pytest.raises(
+        ValueError, match="another value in each of 1,200 rows: is it an id of the rows"
+    ):
         segment_columns({"id": [f"row {k}" for k in range(1200)]}, 1200)
     with pytest.raises(TypeError, match="'x' must hold numbers to be cut"):
         cut_at_quantiles("x", ["a", "b"], 2)
@@ -304,12 +330,16 @@ def test_vector_28_exact():
     found = worst_segments(columns, X28, n_permutations=19_999, **options)
     assert [one.text for one in found.segments] == ["S1 = in", "S2 = in"]
     assert [one.z for one in found.segments] == near([1.75, 1.2247448714])
-    assert found.segments[0].p_adjusted == pytest.approx(0.1428571429, abs=4 * math.sqrt(0.1429 * 0.8571 / 20_000))
+    assert found.segments[0].p_adjusted == pytest.approx(
+        0.1428571429, abs=4 * math.sqrt(0.1429 * 0.8571 / 20_000)
+    )
     as_large = 0
     for errors in combinations(range(10), 4):
         x = np.zeros(10)
         x[list(errors)] = 1
-        as_large += worst_segments(columns, x, n_permutations=1, **options).segments[0].z >= 1.75 - 1e-9
+        as_large += (
+            worst_segments(columns, x, n_permutations=1, **options).segments[0].z >= 1.75 - 1e-9
+        )
     assert as_large / 210 == near(0.1428571429)
 
 
@@ -338,7 +368,9 @@ def test_every_slice_is_searched(wide: bool, costs: bool) -> None:
     x = rng.exponential(size=n) if costs else (rng.random(n) < 0.2).astype(float)
     found = worst_segments(segment_columns(table, n), x, min_rows=15, n_permutations=49)
     expected = slices_by_hand(table, x, 15)
-    assert {one.text: one.rows for one in found.segments} == {text: m for text, (m, _) in expected.items()}
+    assert {one.text: one.rows for one in found.segments} == {
+        text: m for text, (m, _) in expected.items()
+    }
     assert {one.text: one.z for one in found.segments} == pytest.approx(
         {t: z for t, (_, z) in expected.items()}, abs=2e-9
     )
@@ -358,10 +390,14 @@ def test_what_is_told_of_a_segment():
     assert south.p_adjusted == 1 / 200
     inside = region == "south"
     assert (south.rows, south.value, south.rest) == (
-        inside.sum(), near(x[inside].mean()), near(x[~inside].mean())
-    )  # fmt: skip
+        inside.sum(),
+        near(x[inside].mean()),
+        near(x[~inside].mean()),
+    )
     level = simultaneous_level(3)
-    assert (south.low, south.high) == pytest.approx(wilson(x[inside].mean(), inside.sum(), level), abs=1e-12)
+    assert (south.low, south.high) == pytest.approx(
+        wilson(x[inside].mean(), inside.sum(), level), abs=1e-12
+    )
     counts = x[inside].sum(), inside.sum(), x[~inside].sum(), (~inside).sum()
     ends = confint_proportions_2indep(*counts, method="newcomb", alpha=1 - level)
     assert (south.difference_low, south.difference_high) == pytest.approx(ends, abs=1e-12)
@@ -391,26 +427,44 @@ def test_higher_is_better_mirrors_errors():
 
 def test_only_the_metrics_own_rows():
     rng = np.random.default_rng(4)
-    region, x, own = rng.integers(0, 3, 600), rng.integers(0, 2, 600).astype(float), rng.random(600) < 0.5
+    region, x, own = (
+        rng.integers(0, 3, 600),
+        rng.integers(0, 2, 600).astype(float),
+        rng.random(600) < 0.5,
+    )
     x_with_gaps = np.where(own, x, math.nan)
-    found = worst_segments(segment_columns({"r": region}, 600), x_with_gaps, where=own, min_rows=10, n_permutations=99)
-    alone = worst_segments(segment_columns({"r": region[own]}, own.sum()), x[own], min_rows=10, n_permutations=99)
+    found = worst_segments(
+        segment_columns({"r": region}, 600), x_with_gaps, where=own, min_rows=10, n_permutations=99
+    )
+    alone = worst_segments(
+        segment_columns({"r": region[own]}, own.sum()), x[own], min_rows=10, n_permutations=99
+    )
     assert found.to_frame().equals(alone.to_frame())
     assert found.rows == own.sum()
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 3)), min_size=12, max_size=40))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 3)), min_size=12, max_size=40
+    )
+)
 def test_whole_weights_are_repeated_rows(rows: list[tuple[int, int, int]]) -> None:
     region, x, w = (np.array(column) for column in zip(*rows, strict=True))
     times = np.repeat(np.arange(len(w)), w)
     if len(set(region[times].tolist())) < 2 or len(set(region.tolist())) < 2:
         return
-    weighted = worst_segments(segment_columns({"r": region}, len(x)), x, weights=w, min_rows=1, n_permutations=9)
-    repeated = worst_segments(segment_columns({"r": region[times]}, len(times)), x[times], min_rows=1, n_permutations=9)
+    weighted = worst_segments(
+        segment_columns({"r": region}, len(x)), x, weights=w, min_rows=1, n_permutations=9
+    )
+    repeated = worst_segments(
+        segment_columns({"r": region[times]}, len(times)), x[times], min_rows=1, n_permutations=9
+    )
     for a, b in zip(weighted.segments, repeated.segments, strict=True):
         assert a.where == b.where
-        ours, theirs = ([value for value in vars(one).values() if isinstance(value, float)] for one in (a, b))
+        ours, theirs = (
+            [value for value in vars(one).values() if isinstance(value, float)] for one in (a, b)
+        )
         assert ours == pytest.approx(theirs, abs=1e-12, nan_ok=True)
 
 
@@ -422,8 +476,13 @@ def test_sampling_weights_that_are_equal_change_nothing():
     scaled = worst_segments(columns, x, weights=np.full(500, 2.5), min_rows=20, n_permutations=99)
     for a, b in zip(plain.segments, scaled.segments, strict=True):
         assert (a.text, a.rows, a.value, a.low, a.high, a.z) == (
-            b.text, b.rows, near(b.value), near(b.low), near(b.high), near(b.z)
-        )  # fmt: skip
+            b.text,
+            b.rows,
+            near(b.value),
+            near(b.low),
+            near(b.high),
+            near(b.z),
+        )
 
 
 def clustered(nested: bool) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -437,7 +496,9 @@ def clustered(nested: bool) -> tuple[Any, np.ndarray, np.ndarray]:
 
 def test_clusters_are_exchanged_whole():
     columns, x, person = clustered(True)
-    found = worst_segments(columns, x, clusters=[f"p{k}" for k in person], min_rows=30, n_permutations=199)
+    found = worst_segments(
+        columns, x, clusters=[f"p{k}" for k in person], min_rows=30, n_permutations=199
+    )
     alone = worst_segments(columns, x, min_rows=30, n_permutations=199)
     one, by_rows = by_name(found)["a = 0"], by_name(alone)["a = 0"]
     assert one.clusters == one.rows / 3
@@ -445,11 +506,15 @@ def test_clusters_are_exchanged_whole():
     assert one.high - one.low > 1.6 * (by_rows.high - by_rows.low)
     assert "clusters" in found.to_frame()
     crossing, x, person = clustered(False)
-    with pytest.raises(ValueError, match=r"one segment of every column, 2\d\d of 300 lie in several of 'b'"):
+    with pytest.raises(
+        ValueError, match=r"one segment of every column, 2\d\d of 300 lie in several of 'b'"
+    ):
         worst_segments(crossing, x, clusters=person, min_rows=30)
 
 
-def signs_by_hand(d: np.ndarray, inside: np.ndarray, owner: np.ndarray) -> tuple[float, float, float]:
+def signs_by_hand(
+    d: np.ndarray, inside: np.ndarray, owner: np.ndarray
+) -> tuple[float, float, float]:
     """z of a slice, and the standard errors of the means inside and outside."""
     sums = np.bincount(owner, d * inside)
     z = sums.sum() / math.sqrt(sums @ sums)
@@ -468,18 +533,21 @@ def test_two_models_by_clusters_that_cross_segments():
     for one in found.segments:
         inside = np.ones(900, dtype=bool)
         for column in columns:
-            inside &= np.isin(np.array(column.texts)[column.codes], [v for c, v in one.where if c == column.name]) | (
-                column.name not in dict(one.where)
-            )
+            inside &= np.isin(
+                np.array(column.texts)[column.codes], [v for c, v in one.where if c == column.name]
+            ) | (column.name not in dict(one.where))
         z, error, rest_error = signs_by_hand(x - second, inside, person)
         assert (one.rows, one.clusters) == (inside.sum(), len(np.unique(person[inside])))
         assert one.value == near((x - second)[inside].mean())
         assert one.z == pytest.approx(z, abs=2e-9)
         degrees = one.clusters - 1
-        assert one.high - one.value == pytest.approx(normal_quantile(found.level, degrees) * error, rel=1e-9)
+        assert one.high - one.value == pytest.approx(
+            normal_quantile(found.level, degrees) * error, rel=1e-9
+        )
         outside_degrees = len(np.unique(person[~inside])) - 1
         reach = math.hypot(
-            normal_quantile(found.level, degrees) * error, normal_quantile(found.level, outside_degrees) * rest_error
+            normal_quantile(found.level, degrees) * error,
+            normal_quantile(found.level, outside_degrees) * rest_error,
         )
         assert one.difference_high - one.difference == pytest.approx(reach, rel=1e-9)
 
@@ -494,10 +562,15 @@ def test_a_missing_value_is_no_second_segment_of_a_cluster():
     whole = np.where(unknown, None, site)
     options = {"clusters": person, "min_rows": 20, "n_permutations": 99}
     wanted = worst_segments(segment_columns({"site": whole}, 900), errors, **options)
-    found = worst_segments(segment_columns({"site": np.where(away, None, whole)}, 900), errors, **options)
+    found = worst_segments(
+        segment_columns({"site": np.where(away, None, whole)}, 900), errors, **options
+    )
     assert found.to_frame().equals(wanted.to_frame())
     assert [one.text for one in found.segments if one.p_adjusted <= 0.05] == ["site = b"]
-    assert f"{(away & ~unknown).sum()} rows without a value of 'site' are searched with their cluster's." in found.notes
+    assert (
+        f"{(away & ~unknown).sum()} rows without a value of 'site' are searched with their cluster's."
+        in found.notes
+    )
     moved = segment_columns({"site": np.where(np.arange(900) == 899, "b", whole)}, 900)
     with pytest.raises(ValueError, match="1 of 100 lie in several of 'site'"):
         worst_segments(moved, errors, **options)
@@ -579,8 +652,14 @@ def test_draws_of_two_values_have_the_law_of_permutations(columns: int) -> None:
         ({"columns": []}, "at least one segment column, got none"),
         ({"values": np.zeros(29)}, "values must have one number per row, got (29,) for 30 rows"),
         ({"values": np.full(30, math.nan)}, "values must be finite, got nan at row 0"),
-        ({"where": np.zeros(30, dtype=bool)}, "the metric must have rows to search, got none of 30"),
-        ({"where": np.ones(30)}, "where must be True or False for each of 30 rows, got float64 of (30,)"),
+        (
+            {"where": np.zeros(30, dtype=bool)},
+            "the metric must have rows to search, got none of 30",
+        ),
+        (
+            {"where": np.ones(30)},
+            "where must be True or False for each of 30 rows, got float64 of (30,)",
+        ),
         ({"weights": np.zeros(30)}, "sample_weight must be above 0 in at least one row"),
         ({"clusters": np.zeros(29)}, "groups must have one entry per row, got 29 for 30 rows"),
         ({"depth": 3}, "depth must be 1 or 2, got 3"),
@@ -597,17 +676,23 @@ def test_draws_of_two_values_have_the_law_of_permutations(columns: int) -> None:
 )
 def test_bad_searches(changed: dict[str, Any], says: str) -> None:
     given: dict[str, Any] = {
-        "columns": segment_columns({"x": np.arange(30) % 2}, 30), "values": np.arange(30) % 3, "min_rows": 5,
-    } | changed  # fmt: skip
+        "columns": segment_columns({"x": np.arange(30) % 2}, 30),
+        "values": np.arange(30) % 3,
+        "min_rows": 5,
+    } | changed
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the text is compared as it is
         worst_segments(given.pop("columns"), given.pop("values"), **given)
     assert says in str(caught.value)
 
 
 @pytest.mark.parametrize(("given", "shown"), [("hue", "'hue'"), (3, "3")], ids=["text", "number"])
-def test_segments_that_are_no_columns_are_refused_with_what_is_allowed(given: Any, shown: str) -> None:
+def test_segments_that_are_no_columns_are_refused_with_what_is_allowed(
+    given: Any, shown: str
+) -> None:
     allowed = f"segments must be a table, a mapping of name to column, a series or an array, got {shown}; "
-    with pytest.raises(TypeError, match=rf"^{allowed}segments=\(table, \['region'\]\) takes a column of a table by"):
+    with pytest.raises(
+        TypeError, match=rf"^{allowed}segments=\(table, \['region'\]\) takes a column of a table by"
+    ):
         evaluate([0, 1, 1], [0, 1, 0], segments=given)
 
 
@@ -615,7 +700,9 @@ def test_columns_of_one_name_or_of_other_kinds():
     column = segment_columns({"x": np.arange(30) % 2}, 30)[0]
     with pytest.raises(ValueError, match="must not repeat, got 'x' more than once"):
         worst_segments([column, column], np.arange(30))
-    with pytest.raises(TypeError, match=r"must be segment columns, as search_columns makes them, got \['str'\]"):
+    with pytest.raises(
+        TypeError, match=r"must be segment columns, as search_columns makes them, got \['str'\]"
+    ):
         worst_segments(["x"], np.arange(30))  # type: ignore[list-item]
     with pytest.raises(ValueError, match="segment columns must have one length, got 30 and 20"):
         worst_segments([column, segment_columns({"y": np.arange(20) % 2}, 20)[0]], np.arange(30))
@@ -635,7 +722,9 @@ def test_intervals_of_rare_shares_hold_together(rate: float) -> None:
 def test_a_table_of_several_segments_has_exact_intervals_of_rare_events() -> None:
     part = np.repeat(["a", "b"], 500)
     wrong = np.isin(np.arange(1000), [0, 1, *range(500, 620)])
-    table = evaluate(np.zeros(1000, int), wrong.astype(int), labels=[0, 1], segments={"part": part}).segments["part"]
+    table = evaluate(
+        np.zeros(1000, int), wrong.astype(int), labels=[0, 1], segments={"part": part}
+    ).segments["part"]
     low, high = table.intervals("multiclass/accuracy")
     level = simultaneous_level(2)
     exact = proportion_confint([498], [500], 1 - level, "beta")
@@ -658,5 +747,8 @@ def test_the_least_size_of_a_searched_segment_follows_the_metrics_own_rows():
 
 def test_a_list_of_names_is_no_column_of_segments():
     y = np.arange(300) % 2
-    with pytest.raises(TypeError, match=r"segments must map names to columns, such as \{'region': one value per row\}"):
+    with pytest.raises(
+        TypeError,
+        match=r"segments must map names to columns, such as \{'region': one value per row\}",
+    ):
         cmtrack.evaluate(y, y, segments=["region"])

@@ -60,12 +60,22 @@ def entry(evaluation: Evaluation, tmp_path: Path) -> Path:
     evaluation.save(folder / "artifacts", rows=False)
     file = folder / "artifacts" / names.EVALUATION_FILE
     data = {
-        "schema": 2, "run_id": "a" * 32, "model_id": None, "prefix": "", "step": 3, "tracking_uri": "http://host:5",
+        "schema": 2,
+        "run_id": "a" * 32,
+        "model_id": None,
+        "prefix": "",
+        "step": 3,
+        "tracking_uri": "http://host:5",
         "metrics": {"a": 0.5, "b": 1},
         "tags": {"cmtrack.digests": json.dumps({"evaluation": digest_of(file.read_bytes())})},
-        "images": {}, "table": "", "dataset": {"name": "d", "digest": "e"}, "description": "", "timestamp": 5,
-        "on_existing": "replace", "problems": ["p"],
-    }  # fmt: skip
+        "images": {},
+        "table": "",
+        "dataset": {"name": "d", "digest": "e"},
+        "description": "",
+        "timestamp": 5,
+        "on_existing": "replace",
+        "problems": ["p"],
+    }
     (folder / "manifest.json").write_text(json.dumps(data))
     return folder
 
@@ -78,14 +88,39 @@ def changed(entry: Path, **values: Any) -> Path:
 
 def test_an_entry_is_read_as_it_was_written(entry: Path) -> None:
     package = manifest.read(entry)
-    assert (package.run_id, package.model_id, package.prefix, package.step) == ("a" * 32, None, "", 3)
-    assert (package.tracking_uri, package.timestamp, package.problems) == ("http://host:5", 5, ("p",))
+    assert (package.run_id, package.model_id, package.prefix, package.step) == (
+        "a" * 32,
+        None,
+        "",
+        3,
+    )
+    assert (package.tracking_uri, package.timestamp, package.problems) == (
+        "http://host:5",
+        5,
+        ("p",),
+    )
     assert package.metrics == {"a": 0.5, "b": 1.0}
-    largest = {"metrics": {"a": sys.float_info.max}, "step": (1 << 63) - 1, "timestamp": -(1 << 63) + 1, "table": "t"}
+    largest = {
+        "metrics": {"a": sys.float_info.max},
+        "step": (1 << 63) - 1,
+        "timestamp": -(1 << 63) + 1,
+        "table": "t",
+    }
     package = manifest.read(changed(entry, **largest, dataset=dict.fromkeys(dataset.FIELDS, "")))
-    assert (package.metrics["a"], package.step, package.table) == (sys.float_info.max, (1 << 63) - 1, "t")
-    package = manifest.read(changed(entry, run_id=None, prefix=None, step=None, tracking_uri=None, model_id="m-1"))
-    assert (package.run_id, package.prefix, package.step, package.model_id) == (None, "", None, "m-1")
+    assert (package.metrics["a"], package.step, package.table) == (
+        sys.float_info.max,
+        (1 << 63) - 1,
+        "t",
+    )
+    package = manifest.read(
+        changed(entry, run_id=None, prefix=None, step=None, tracking_uri=None, model_id="m-1")
+    )
+    assert (package.run_id, package.prefix, package.step, package.model_id) == (
+        None,
+        "",
+        None,
+        "m-1",
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,21 +142,33 @@ def test_an_entry_is_read_as_it_was_written(entry: Path) -> None:
         ({"tags": {"mlflow.user": "x"}}, "tags must be called cmtrack"),
         ({"tags": {"cmtrack.a": 1}}, "tags must hold texts"),
         ({"tags": {}}, "is damaged: it is not the file that was written"),
-        ({"images": {"a": "absent.png"}}, "names a file that the entry does not hold: 'absent.png'"),
+        (
+            {"images": {"a": "absent.png"}},
+            "names a file that the entry does not hold: 'absent.png'",
+        ),
         ({"table": "../a"}, "table must be a plain name"),
         ({"dataset": {"name": "d"}}, "dataset must hold name and digest"),
-        ({"dataset": {"name": "d", "digest": "e", "more": ""}}, "dataset must hold name and digest"),
+        (
+            {"dataset": {"name": "d", "digest": "e", "more": ""}},
+            "dataset must hold name and digest",
+        ),
         ({"problems": "p"}, "problems must be a list"),
         ({"schema": 3}, "reads up to 2"),
     ],
 )
-def test_an_entry_with_a_wrong_value_is_refused(entry: Path, values: dict[str, Any], says: str) -> None:
+def test_an_entry_with_a_wrong_value_is_refused(
+    entry: Path, values: dict[str, Any], says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
         manifest.read(changed(entry, **values))
 
 
 def test_an_entry_with_other_files_is_refused(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for text, says in (("[]", "must hold a mapping, got list"), ("{", "is damaged"), ('{"a": NaN}', "no number")):
+    for text, says in (
+        ("[]", "must hold a mapping, got list"),
+        ("{", "is damaged"),
+        ('{"a": NaN}', "no number"),
+    ):
         (entry / "manifest.json").rename(entry / "kept")
         (entry / "manifest.json").write_text(text)
         with pytest.raises(ValueError, match=says):
@@ -156,7 +203,10 @@ def test_an_entry_may_have_just_its_limits(entry: Path) -> None:
             opened.truncate(size)
 
     whole = (entry / "manifest.json").read_bytes()
-    for size, says in ((16 << 20, "is damaged: JSONDecodeError"), ((16 << 20) + 1, "must not be larger than 16 MB")):
+    for size, says in (
+        (16 << 20, "is damaged: JSONDecodeError"),
+        ((16 << 20) + 1, "must not be larger than 16 MB"),
+    ):
         sparse("manifest.json", size)
         with pytest.raises(ValueError, match=says):
             manifest.read(entry)
@@ -203,7 +253,10 @@ def test_the_spool_lists_what_waits(entry: Path) -> None:
     spooled = entry.rename(entry.with_name("20260102T030405000006-abc"))
     [waiting] = manifest.listing(spooled.parent)
     assert (waiting.kind, waiting.made) == ("evaluation", "2026-01-02 03:04:05")
-    assert (waiting.what, waiting.meant_for) == ("evaluation of ? samples", f"run {'a' * 32} in http://host:5")
+    assert (waiting.what, waiting.meant_for) == (
+        "evaluation of ? samples",
+        f"run {'a' * 32} in http://host:5",
+    )
     changed(spooled, prefix="val/", run_id=None, tags={})
     assert [one.kind for one in manifest.listing(spooled.parent)] == ["damaged"]
     assert spool.made("20260102T030405000006-abc") == 1767323045000
@@ -215,14 +268,21 @@ def test_the_spool_lists_what_waits(entry: Path) -> None:
 
 def test_tags_and_files_have_their_prefix() -> None:
     assert (names.tag("status"), names.tag("status", "val/"), names.tag("grouping", "a/b.")) == (
-        "cmtrack.status", "cmtrack.val.status", "cmtrack.a/b.groups",
-    )  # fmt: skip
+        "cmtrack.status",
+        "cmtrack.val.status",
+        "cmtrack.a/b.groups",
+    )
     assert names.former_tag("grouping", "val/") == "cmtrack.val.grouping"
     assert names.told({"cmtrack.grouping": "old"}, "grouping") == "old"
     assert names.told({"cmtrack.grouping": "old", "cmtrack.groups": "new"}, "grouping") == "new"
     assert names.file_name("a.json", "my val/x/") == "my_val_x_a.json"
     assert names.digest_key("cmtrack_evaluation.json") == "evaluation"
-    assert [names.check_prefix(one) for one in ("", "a", "val/", "_a b-c.d/")] == ["", "a", "val/", "_a b-c.d/"]
+    assert [names.check_prefix(one) for one in ("", "a", "val/", "_a b-c.d/")] == [
+        "",
+        "a",
+        "val/",
+        "_a b-c.d/",
+    ]
     for wrong in ("/a", "a//b", "a..b", "a\n", "ä", "-a"):
         with pytest.raises(ValueError, match="prefix must start with a letter"):
             names.check_prefix(wrong)
@@ -235,17 +295,23 @@ def test_digests_are_read_from_one_tag_or_from_those_of_before() -> None:
     for damaged in ("{", "[]", "1"):
         assert names.digests({"cmtrack.digests": damaged}) == {}
     tags = names.with_digests(
-        {"cmtrack.labels_digest": "x", "cmtrack.groups": "g", "cmtrack.grouping": "g"}, "", {"schema": "s"}
+        {"cmtrack.labels_digest": "x", "cmtrack.groups": "g", "cmtrack.grouping": "g"},
+        "",
+        {"schema": "s"},
     )
     assert tags == {"cmtrack.groups": "g", "cmtrack.digests": '{"labels": "x", "schema": "s"}'}
-    assert json.loads(names.with_digests(tags, "", {"labels": None})["cmtrack.digests"]) == {"schema": "s"}
+    assert json.loads(names.with_digests(tags, "", {"labels": None})["cmtrack.digests"]) == {
+        "schema": "s"
+    }
 
 
 def test_metrics_are_chosen_by_name_or_section(evaluation: Evaluation) -> None:
     chosen = names.chosen_metrics
     assert chosen(evaluation, "all") == dict(evaluation.metrics)
     assert list(chosen(evaluation, "headline")) == list(evaluation.headline)
-    assert chosen(evaluation, ["multiclass/accuracy"]) == {"multiclass/accuracy": pytest.approx(4 / 6)}
+    assert chosen(evaluation, ["multiclass/accuracy"]) == {
+        "multiclass/accuracy": pytest.approx(4 / 6)
+    }
     section = chosen(evaluation, ["multiclass/*"])
     assert len(section) > 5
     assert {name.partition("/")[0] for name in section} == {"multiclass"}
@@ -266,8 +332,13 @@ def test_a_block_replaces_its_own_and_touches_nothing_else() -> None:
     once = block("By Ann.\n", "Result\nmore", "val/")
     assert once == "By Ann.\n\nResult <!-- cmtrack val/ -->\nmore\n\n<!-- /cmtrack val/ -->"
     assert block("", "Result") == "Result <!-- cmtrack -->\n\n<!-- /cmtrack -->"
-    assert block(once, "New", "val/") == "By Ann.\n\nNew <!-- cmtrack val/ -->\n\n<!-- /cmtrack val/ -->"
-    assert block(once, "Best", "[review]", first=True).startswith("By Ann.\n\nBest <!-- cmtrack [review] -->")
+    assert (
+        block(once, "New", "val/")
+        == "By Ann.\n\nNew <!-- cmtrack val/ -->\n\n<!-- /cmtrack val/ -->"
+    )
+    assert block(once, "Best", "[review]", first=True).startswith(
+        "By Ann.\n\nBest <!-- cmtrack [review] -->"
+    )
     assert block(once, "Last", "[review]").startswith(once)
     room = 8000 - len(once) - len("\n\nX <!-- cmtrack -->\n\n<!-- /cmtrack -->")
     full = block(once, "X" + "x" * room)
@@ -292,7 +363,9 @@ def test_a_description_has_the_result_two_warnings_and_six_numbers(
     evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = description.description(evaluation, "my val/", {}, report=True).split("\n\n")
-    assert lines[0].startswith("**Evaluation “my val”**: On 6 samples of 3 classes the accuracy is 66.7 %")
+    assert lines[0].startswith(
+        "**Evaluation “my val”**: On 6 samples of 3 classes the accuracy is 66.7 %"
+    )
     assert lines[0].endswith("[Report](artifact:my_val_cmtrack_report.html)")
     assert (len(lines), lines[1].partition("** ")[0]) == (3, "**Warning:")
     assert lines[-1].splitlines()[:3] == [
@@ -302,15 +375,22 @@ def test_a_description_has_the_result_two_warnings_and_six_numbers(
     ]
     plain = evaluate([False, True, True, False] * 20, y_prob=[0.2, 0.7, 0.4, 0.6] * 20)
     one = evaluate(Y, [0, 1, 0, 0, 2, 1], headline=["multiclass/f1_weighted"])
-    assert "| multiclass/f1_weighted | 0.656 |" in description.description(one, "", {}, report=False)
+    assert "| multiclass/f1_weighted | 0.656 |" in description.description(
+        one, "", {}, report=False
+    )
     text = description.description(plain, "", {}, report=False)
     assert "artifact:" not in text
     assert text.startswith("**Evaluation**: Finds 20 of 40 samples of “True” (50.0 %")
     table = [row.split(" | ")[0] for row in text.splitlines() if row.startswith("| ")]
     assert table == [
-        "| metric", "| multiclass/accuracy", "| multiclass/matthews_corrcoef", "| binary/f1", "| binary/recall",
-        "| binary/precision", "| binary/roc_auc",
-    ]  # fmt: skip
+        "| metric",
+        "| multiclass/accuracy",
+        "| multiclass/matthews_corrcoef",
+        "| binary/f1",
+        "| binary/recall",
+        "| binary/precision",
+        "| binary/roc_auc",
+    ]
     for count, end in (
         (2, "**Warning:** w1"),
         (3, "**Warning:** w1 (1 more warning in the report.)"),
@@ -322,25 +402,39 @@ def test_a_description_has_the_result_two_warnings_and_six_numbers(
         assert (len(lines), lines[2].endswith(end)) == (4, True)
 
 
-def test_a_description_shows_the_matrix_of_two_groups_before_that_of_the_charts(evaluation: Evaluation) -> None:
+def test_a_description_shows_the_matrix_of_two_groups_before_that_of_the_charts(
+    evaluation: Evaluation,
+) -> None:
     def picture(name: str, chart: bytes = b"") -> Picture:
         return Picture(name, f"The [{name}]", "", f"{name} 1.png", chart=chart)
 
-    pictures = {name: picture(name, chart) for name, chart in (("roc", b""), ("matrix", b"x"), ("reduced_two", b""))}
+    pictures = {
+        name: picture(name, chart)
+        for name, chart in (("roc", b""), ("matrix", b"x"), ("reduced_two", b""))
+    }
     shown = description.description(evaluation, "val/", pictures, report=False).split("\n\n")[2]
     assert shown == "![The matrix](artifact:val_matrix%201.png)"
-    two = evaluate(Y, [0, 1, 0, 0, 2, 1], grouping=Grouping({"low": [0, 1], "two": [2]}, positive="two"))
+    two = evaluate(
+        Y, [0, 1, 0, 0, 2, 1], grouping=Grouping({"low": [0, 1], "two": [2]}, positive="two")
+    )
     name = f"reduced_{two.reduced[-1].name}"
     shown = description.description(two, "", pictures | {name: picture(name)}, report=False)
     assert f"(artifact:{name}%201.png)" in shown
-    assert "(artifact:matrix%201.png)" in description.description(two, "", {"matrix": pictures["matrix"]}, report=False)
+    assert "(artifact:matrix%201.png)" in description.description(
+        two, "", {"matrix": pictures["matrix"]}, report=False
+    )
 
 
 # -- artifacts -------------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_of_artifacts_is_a_path_or_on_a_server() -> None:
-    for uri, path in (("/a/b", "/a/b"), ("file:///a%20b", "/a b"), ("file://localhost/a", "/a"), ("a", "a")):
+    for uri, path in (
+        ("/a/b", "/a/b"),
+        ("file:///a%20b", "/a b"),
+        ("file://localhost/a", "/a"),
+        ("a", "a"),
+    ):
         assert artifacts.folder_of(uri) == Path(path)
         assert artifacts.folder_of(uri, "http://host") == Path(path)
     assert artifacts.folder_of("s3://bucket/a") is None
@@ -352,7 +446,9 @@ def test_a_folder_of_artifacts_is_a_path_or_on_a_server() -> None:
     assert artifacts.folder_of("//host/a", "sqlite:///a.db") == Path("//host/a")
 
 
-def test_only_the_tracking_server_and_listed_ones_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_tracking_server_and_listed_ones_are_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     allowed = artifacts._allowed
     assert artifacts.origin("HTTPS://Host/a") == ("https", "host", 443)
     assert artifacts.origin("http://host:80/a") == artifacts.origin("http://host")
@@ -396,7 +492,9 @@ class Reply:
         self.closed += 1
 
 
-def test_a_file_is_read_from_a_folder_or_its_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_file_is_read_from_a_folder_or_its_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from mlflow.exceptions import MlflowException
 
     (tmp_path / "a").write_bytes(b"abc")
@@ -422,7 +520,7 @@ def test_a_file_is_read_from_a_folder_or_its_server(monkeypatch: pytest.MonkeyPa
         (Reply(500), OSError, "host answers 500"),
         (Reply(200, b"abcd"), ValueError, "larger than 0 MiB"),
         (Reply(200, "at http://u:p@host"), OSError, "^at http://host$"),  # type: ignore[arg-type]
-    ):  # fmt: skip
+    ):
         replies.append(reply)
         with pytest.raises(kind, match=says):
             artifacts.read("http://host/f", "a", "http://host", 3)
@@ -518,13 +616,25 @@ def test_a_data_set_has_a_name_and_its_columns(evaluation: Evaluation) -> None:
     assert dataset.checked_name(None) is None
     assert dataset.checked_name("a" * 500) == "a" * 500
     assert dataset.checked_name(" a\nb ") == "a b"
-    for wrong, kind in (("a" * 501, ValueError), (" ", ValueError), ("", ValueError), (1, TypeError)):
+    for wrong, kind in (
+        ("a" * 501, ValueError),
+        (" ", ValueError),
+        ("", ValueError),
+        (1, TypeError),
+    ):
         with pytest.raises(kind, match="dataset must be a name"):
             dataset.checked_name(wrong)
     entry = dataset.described(evaluation, None)
     assert entry["name"] == "6 rows of 3 classes"
-    assert json.loads(entry["profile"]) == {"rows": 6, "classes": 3, "counts": {"0": 2, "1": 2, "2": 2}}
-    assert [one["name"] for one in json.loads(entry["schema"])["mlflow_colspec"]] == ["y_true", "y_pred"]
+    assert json.loads(entry["profile"]) == {
+        "rows": 6,
+        "classes": 3,
+        "counts": {"0": 2, "1": 2, "2": 2},
+    }
+    assert [one["name"] for one in json.loads(entry["schema"])["mlflow_colspec"]] == [
+        "y_true",
+        "y_pred",
+    ]
     for weights, kind in (([1, 1, 2, 1, 1, 1], "long"), (np.full(6, 1.5), "double")):
         entry = dataset.described(evaluate(Y, Y, sample_weight=weights), "mine")
         assert entry["name"] == "mine"
@@ -535,7 +645,10 @@ def test_a_data_set_has_a_name_and_its_columns(evaluation: Evaluation) -> None:
             "required": True,
         }
     many = dataset.described(evaluate([0, 1], [0, 1], labels=range(201)), None)
-    assert (len(json.loads(many["profile"])["counts"]), many["name"]) == (200, "2 rows of 201 classes")
+    assert (len(json.loads(many["profile"])["counts"]), many["name"]) == (
+        200,
+        "2 rows of 201 classes",
+    )
     scored = evaluate([False, True, True], y_prob=[0.2, 0.7, 0.4])
     columns = json.loads(dataset.described(scored, None)["schema"])["mlflow_colspec"]
     assert [one["type"] for one in columns[:2]] == ["boolean", "boolean"]
@@ -547,7 +660,9 @@ def test_a_data_set_has_a_name_and_its_columns(evaluation: Evaluation) -> None:
     ]
 
 
-def test_a_server_may_get_a_password_a_token_or_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_may_get_a_password_a_token_or_a_certificate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from mlflow.utils import rest_utils
 
     variables = ("USERNAME", "PASSWORD", "TOKEN", "AUTH", "AWS_SIGV4", "CLIENT_CERT_PATH")
@@ -558,7 +673,11 @@ def test_a_server_may_get_a_password_a_token_or_a_certificate(monkeypatch: pytes
         with monkeypatch.context() as patch:
             patch.setenv(f"MLFLOW_TRACKING_{name}", "true")
             assert mlflow_inside.has_secret("http://host")
-    monkeypatch.setattr(rest_utils, "http_request", lambda creds, path, method, **how: (creds.host, path, method, how))
+    monkeypatch.setattr(
+        rest_utils,
+        "http_request",
+        lambda creds, path, method, **how: (creds.host, path, method, how),
+    )
     asked = mlflow_inside.get("http://host", "/version", timeout=3)
     assert asked == ("http://host", "/version", "GET", {"raise_on_status": False, "timeout": 3})
 
@@ -597,7 +716,9 @@ def test_a_report_is_due_after_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> N
         raise OSError("no room")
 
     steps.later(place, fail)
-    with pytest.warns(UserWarning, match="the report of the last step in run r was not logged: no room"):
+    with pytest.warns(
+        UserWarning, match="the report of the last step in run r was not logged: no room"
+    ):
         steps.finish()
     now[0] = 119.9
     assert not steps.is_due(place)  # counted from when it was made
@@ -625,7 +746,9 @@ class Store:
     tracking_uri = "http://host"
 
     def __init__(self, stage: str = "active", absent: bool = False) -> None:
-        self.experiment = None if absent else SimpleNamespace(experiment_id=7, lifecycle_stage=stage)
+        self.experiment = (
+            None if absent else SimpleNamespace(experiment_id=7, lifecycle_stage=stage)
+        )
         self.links: str | None = None
 
     def get_experiment_by_name(self, name: str) -> Any:
@@ -638,7 +761,9 @@ class Store:
         self.links = os.environ.get("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT")
 
 
-def test_an_experiment_is_found_or_made_and_a_deleted_one_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_experiment_is_found_or_made_and_a_deleted_one_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert store.experiment_named(Store(), "e") == "7"  # type: ignore[arg-type]
     assert store.experiment_named(Store(absent=True), "e") == "8"  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the experiment 'e' is deleted: it accepts no run"):
@@ -670,7 +795,10 @@ def test_the_tracking_uri_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://d")
     with store.tracking_store("http://c"):
         assert mlflow.get_tracking_uri() == "http://c"
-    assert (mlflow.get_tracking_uri(), os.environ["MLFLOW_TRACKING_URI"]) == ("http://e", "http://d")
+    assert (mlflow.get_tracking_uri(), os.environ["MLFLOW_TRACKING_URI"]) == (
+        "http://e",
+        "http://d",
+    )
     mlflow.set_tracking_uri(None)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     with store.tracking_store("http://c"):
@@ -685,7 +813,11 @@ def test_a_run_has_a_data_set_by_name_and_digest() -> None:
     run = SimpleNamespace(inputs=SimpleNamespace(dataset_inputs=[one]))
     assert dataset.is_there(run, {"name": "n", "digest": "d"})
     assert not dataset.is_there(run, {"name": "n", "digest": "e"})
-    for without in (object(), SimpleNamespace(inputs=None), SimpleNamespace(inputs=SimpleNamespace(dataset_inputs=[]))):
+    for without in (
+        object(),
+        SimpleNamespace(inputs=None),
+        SimpleNamespace(inputs=SimpleNamespace(dataset_inputs=[])),
+    ):
         assert not dataset.is_there(without, {"name": "n", "digest": "d"})
 
 
@@ -724,7 +856,12 @@ def test_an_unfinished_entry_is_left_when_nobody_writes_it(tmp_path: Path) -> No
 
 
 def test_entries_are_told_apart_by_their_files(tmp_path: Path) -> None:
-    for name, file in (("2-b", spool.MANIFEST), ("1-a", spool.INPUTS), ("3-c", "other"), ("0-d.sent", spool.MANIFEST)):
+    for name, file in (
+        ("2-b", spool.MANIFEST),
+        ("1-a", spool.INPUTS),
+        ("3-c", "other"),
+        ("0-d.sent", spool.MANIFEST),
+    ):
         (tmp_path / name).mkdir()
         (tmp_path / name / file).write_text("12")
     (tmp_path / "4-link").symlink_to(tmp_path / "2-b")
@@ -732,8 +869,9 @@ def test_entries_are_told_apart_by_their_files(tmp_path: Path) -> None:
     (tmp_path / "2-b" / "folder" / "link").symlink_to(tmp_path / "1-a" / spool.INPUTS)
     found = spool.entries(tmp_path)
     assert [(one.name, one.kind, one.size, one.foreign) for one in found] == [
-        ("1-a", "inputs", 2, False), ("2-b", "evaluation", 2, False),
-    ]  # fmt: skip
+        ("1-a", "inputs", 2, False),
+        ("2-b", "evaluation", 2, False),
+    ]
     spool.remove(tmp_path / "2-b")
     assert not (tmp_path / "2-b").exists()
     for text in ("[]", "{"):
@@ -742,13 +880,22 @@ def test_entries_are_told_apart_by_their_files(tmp_path: Path) -> None:
             spool.read_intent(tmp_path / "1-a")
 
 
-def test_a_draft_is_hidden_until_it_is_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_draft_is_hidden_until_it_is_whole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
     with spool.new_entry(run_id="r", tracking_uri="http://u:p@host") as draft:
         assert draft.folder is not None
         assert draft.folder.name.startswith(".")
-        assert (draft.folder.stat().st_mode & 0o777, draft.folder.parent) == (0o700, tmp_path / "spool")
-        assert spool.read_intent(draft.folder) == {"run_id": "r", "tracking_uri": "http://host", "schema": 1}
+        assert (draft.folder.stat().st_mode & 0o777, draft.folder.parent) == (
+            0o700,
+            tmp_path / "spool",
+        )
+        assert spool.read_intent(draft.folder) == {
+            "run_id": "r",
+            "tracking_uri": "http://host",
+            "schema": 1,
+        }
         draft.write("artifacts/a", b"x")
         assert (draft.folder / "artifacts/a").stat().st_mode & 0o777 == 0o600
         place = draft.settle()
@@ -768,10 +915,15 @@ def test_a_draft_is_hidden_until_it_is_whole(monkeypatch: pytest.MonkeyPatch, tm
     with pytest.raises(KeyboardInterrupt) as interrupt:
         interrupted()
     assert f"the evaluation is kept in {tmp_path}" in interrupt.value.__notes__[0]
-    entry = spool.keep_inputs({"y_true": np.array(["a", None], dtype=object), "y_pred": [1, 2], "y_prob": None})
+    entry = spool.keep_inputs(
+        {"y_true": np.array(["a", None], dtype=object), "y_pred": [1, 2], "y_prob": None}
+    )
     assert entry is not None
     with np.load(entry / spool.INPUTS) as arrays:
-        assert {name: arrays[name].tolist() for name in arrays} == {"y_true": ["a", "None"], "y_pred": [1, 2]}
+        assert {name: arrays[name].tolist() for name in arrays} == {
+            "y_true": ["a", "None"],
+            "y_pred": [1, 2],
+        }
 
 
 @pytest.fixture
@@ -794,7 +946,9 @@ def names_in(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_place_that_refuses_is_left_with_all_files(places: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_refuses_is_left_with_all_files(
+    places: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with spool.new_entry(run_id="r") as draft:
         draft.write("artifacts/a", b"a")
         draft.write("artifacts/no", b"b")
@@ -870,7 +1024,9 @@ def test_what_killed_processes_left_goes_with_its_entry(tmp_path: Path) -> None:
     assert not tmp_path.exists()
 
 
-def test_temporary_places_of_others_are_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_temporary_places_of_others_are_not_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     own = tmp_path / "cmtrack-spool-a"
     own.mkdir()
     (tmp_path / "cmtrack-spool-b").symlink_to(own)
@@ -901,7 +1057,11 @@ def test_a_lock_says_who_writes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         assert ours
         assert not spool._abandoned(tmp_path)
     monkeypatch.setattr(os, "close", lambda handle: closed.append(handle) or close(handle))
-    for error, says in ((BlockingIOError(), BlockingIOError), (PermissionError(), BlockingIOError), (OSError(), None)):
+    for error, says in (
+        (BlockingIOError(), BlockingIOError),
+        (PermissionError(), BlockingIOError),
+        (OSError(), None),
+    ):
 
         def flock(*_: Any, error: OSError = error) -> None:
             raise error
@@ -951,14 +1111,27 @@ def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("setting", "asked", "content", "limited"),
     [
-        ("auto", "auto", "all", True), ("auto", True, "all", False), ("auto", "labels", "labels", True),
-        ("auto", False, "off", True), ("on", "auto", "all", False), ("on", "labels", "labels", True),
-        ("labels", "auto", "labels", True), ("labels", True, "labels", False), ("labels", False, "off", True),
-        ("off", True, "off", True), ("yes", "auto", "all", False), ("0", True, "off", True),
+        ("auto", "auto", "all", True),
+        ("auto", True, "all", False),
+        ("auto", "labels", "labels", True),
+        ("auto", False, "off", True),
+        ("on", "auto", "all", False),
+        ("on", "labels", "labels", True),
+        ("labels", "auto", "labels", True),
+        ("labels", True, "labels", False),
+        ("labels", False, "off", True),
+        ("off", True, "off", True),
+        ("yes", "auto", "all", False),
+        ("0", True, "off", True),
     ],
-)  # fmt: skip
+)
 def test_the_stricter_of_setting_and_wish_holds(
-    project: Path, monkeypatch: pytest.MonkeyPatch, setting: str, asked: Any, content: str, limited: bool
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    asked: Any,
+    content: str,
+    limited: bool,
 ) -> None:
     monkeypatch.setenv(settings.VARIABLE, setting)
     kept = settings.kept_rows(asked)
@@ -967,7 +1140,10 @@ def test_the_stricter_of_setting_and_wish_holds(
     monkeypatch.delenv(settings.VARIABLE)
     value = {"yes": "true", "0": '"0"'}.get(setting, f'"{setting}"')
     project.write_text(f"[tool.cmtrack]\npredictions = {value}\n")
-    assert (settings.kept_rows(asked).content, settings.kept_rows(asked).limited) == (content, limited)
+    assert (settings.kept_rows(asked).content, settings.kept_rows(asked).limited) == (
+        content,
+        limited,
+    )
     assert settings.lists_rows() == (settings.kept_rows().content == "all")
 
 
@@ -981,7 +1157,9 @@ def test_the_stricter_of_setting_and_wish_holds(
         ("[", "cannot be read"),
     ],
 )
-def test_a_setting_that_cannot_be_read_is_off_and_said_once(project: Path, text: str, says: str) -> None:
+def test_a_setting_that_cannot_be_read_is_off_and_said_once(
+    project: Path, text: str, says: str
+) -> None:
     project.write_text(text)
     with pytest.warns(UserWarning, match=says) as warned:
         contents = [settings.kept_rows(True).content for _ in range(2)]
@@ -994,7 +1172,9 @@ def test_the_file_of_a_project_may_have_just_its_limit(project: Path) -> None:
     project.write_text(text.ljust(1 << 20, "x"))
     assert settings.kept_rows().content == "labels"
     project.write_text(text.ljust((1 << 20) + 1, "x"))
-    with pytest.warns(UserWarning, match=r"pyproject\.toml cannot be read: .*must not be larger than 1 MB"):
+    with pytest.warns(
+        UserWarning, match=r"pyproject\.toml cannot be read: .*must not be larger than 1 MB"
+    ):
         assert settings.kept_rows().content == "off"
 
 
@@ -1005,19 +1185,34 @@ def test_without_a_setting_the_wish_holds(project: Path, monkeypatch: pytest.Mon
         with pytest.raises(ValueError, match="predictions must be True, False, 'auto' or 'labels'"):
             settings.kept_rows(wrong)  # type: ignore[arg-type]
         assert settings.safe(wrong) is False  # type: ignore[arg-type]
-    assert [settings.safe(one) for one in (True, False, "auto", "labels")] == [True, False, "auto", "labels"]
+    assert [settings.safe(one) for one in (True, False, "auto", "labels")] == [
+        True,
+        False,
+        "auto",
+        "labels",
+    ]
     assert settings.kept_ids() == "off"
     for given, taken in ((" Hashed ", "hashed"), ("on", "on"), ("", "off")):
         monkeypatch.setenv(settings.ROW_IDS, given)
         assert settings.kept_ids() == taken
     monkeypatch.setenv(settings.ROW_IDS, "all")
-    with pytest.warns(UserWarning, match="CMTRACK_ROW_IDS must be one of off, hashed, on, got 'all'") as warned:
+    with pytest.warns(
+        UserWarning, match="CMTRACK_ROW_IDS must be one of off, hashed, on, got 'all'"
+    ) as warned:
         assert (settings.kept_ids(), settings.kept_ids()) == ("off", "off")
     assert len(warned) == 1
 
 
-def test_inputs_of_a_failed_evaluation_are_kept_as_rows_are(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays = {"y_true": ["a"], "y_pred": [0.25], "y_prob": [[1.0]], "row_ids": ["x"], "sample_weight": [2.0]}
+def test_inputs_of_a_failed_evaluation_are_kept_as_rows_are(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays = {
+        "y_true": ["a"],
+        "y_pred": [0.25],
+        "y_prob": [[1.0]],
+        "row_ids": ["x"],
+        "sample_weight": [2.0],
+    }
     wide, reason = settings.kept_inputs(arrays)
     assert (set(wide), reason) == ({"y_true", "y_pred", "y_prob", "sample_weight"}, "")
     monkeypatch.setenv(settings.ROW_IDS, "on")
@@ -1026,8 +1221,16 @@ def test_inputs_of_a_failed_evaluation_are_kept_as_rows_are(project: Path, monke
     assert (set(narrow), reason) == ({"y_true", "row_ids", "sample_weight"}, "predictions='labels'")
     assert settings.kept_inputs(arrays, False) == ({}, "predictions=False")
     assert settings.kept_inputs(arrays, "wrong") == ({}, "predictions='wrong'")
-    for values, labels in (([1.0, 2.0], True), ([1.5], False), ([np.nan, 1.0], True), (["a", None], True),
-                           ([[1], [2]], True), ([[1, 2]], False), (3, False), ([object()], False)):  # fmt: skip
+    for values, labels in (
+        ([1.0, 2.0], True),
+        ([1.5], False),
+        ([np.nan, 1.0], True),
+        (["a", None], True),
+        ([[1], [2]], True),
+        ([[1, 2]], False),
+        (3, False),
+        ([object()], False),
+    ):
         assert settings._no_scores("y_true", values) == labels
     assert settings._no_scores("y_true", None)
     assert not settings._no_scores("y_score", None)
@@ -1037,7 +1240,9 @@ def test_rows_are_said_by_what_they_hold(project: Path, monkeypatch: pytest.Monk
     rows = evaluate([0, 1, 1], y_prob=[0.2, 0.7, 0.4], sample_weight=[1, 2, 1])
     kept, says = settings.with_kept_rows(rows)
     assert kept is not None
-    assert says.startswith("3 rows are logged (actual and predicted labels, probabilities, weights; 0.0 MB")
+    assert says.startswith(
+        "3 rows are logged (actual and predicted labels, probabilities, weights; 0.0 MB"
+    )
     kept, says = settings.with_kept_rows(rows, "labels")
     assert kept is not None
     assert "(actual and predicted labels, weights;" in says
@@ -1046,20 +1251,31 @@ def test_rows_are_said_by_what_they_hold(project: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(Evaluation, "rows_size", 2 << 20)
     assert settings.with_kept_rows(rows)[0] is not None
     monkeypatch.setattr(Evaluation, "rows_size", 3_400_000)
-    assert settings.with_kept_rows(rows) == (None, "0 rows are logged: all rows have 3 MB, more than 2 MB.")
+    assert settings.with_kept_rows(rows) == (
+        None,
+        "0 rows are logged: all rows have 3 MB, more than 2 MB.",
+    )
     assert "; 3.4 MB before compression)" in settings.with_kept_rows(rows, True)[1]
 
 
 @pytest.mark.parametrize(
     ("setting", "given", "hashed", "taken"),
     [
-        ("on", ("a", "b", "c"), False, ("a", "b", "c")), ("off", ("a", "b", "c"), False, None),
-        ("hashed", ("a", "b", "c"), False, "hashes"), ("hashed", ("h", "i", "j"), True, ("h", "i", "j")),
-        ("on", ("h", "i", "j"), True, ("h", "i", "j")), ("off", ("h", "i", "j"), True, None),
+        ("on", ("a", "b", "c"), False, ("a", "b", "c")),
+        ("off", ("a", "b", "c"), False, None),
+        ("hashed", ("a", "b", "c"), False, "hashes"),
+        ("hashed", ("h", "i", "j"), True, ("h", "i", "j")),
+        ("on", ("h", "i", "j"), True, ("h", "i", "j")),
+        ("off", ("h", "i", "j"), True, None),
     ],
-)  # fmt: skip
+)
 def test_ids_of_rows_are_written_as_the_setting_says(
-    project: Path, monkeypatch: pytest.MonkeyPatch, setting: str, given: Any, hashed: bool, taken: Any
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    given: Any,
+    hashed: bool,
+    taken: Any,
 ) -> None:
     monkeypatch.setenv(settings.ROW_IDS, setting)
     monkeypatch.setenv("CMTRACK_ID_KEY", "key")
@@ -1089,9 +1305,15 @@ def test_ids_of_rows_are_written_as_the_setting_says(
         ("labels", "on", [], "probabilities of the rows in {} (CMTRACK_PREDICTIONS=labels)"),
         ("off", "on", None, "rows in {} (CMTRACK_PREDICTIONS=off)"),
     ],
-)  # fmt: skip
+)
 def test_rows_that_may_no_longer_be_sent_are_taken_out(
-    project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rows: str, ids: str, columns: Any, says: str
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    rows: str,
+    ids: str,
+    columns: Any,
+    says: str,
 ) -> None:
     import pyarrow.parquet as pq
 
@@ -1101,9 +1323,17 @@ def test_rows_that_may_no_longer_be_sent_are_taken_out(
     assert listed is not None
     to = packages.Destination("r", "val/", figures=False)
     folder = tmp_path / "entry"
-    made = packages.build(one, lambda name, content: spool.write_private(folder / name, content), to,
-                          rows=listed.write_rows, listed=listed)  # fmt: skip
-    whole, file = replace(made, folder=folder), folder / "artifacts" / "val_cmtrack_predictions.parquet"
+    made = packages.build(
+        one,
+        lambda name, content: spool.write_private(folder / name, content),
+        to,
+        rows=listed.write_rows,
+        listed=listed,
+    )
+    whole, file = (
+        replace(made, folder=folder),
+        folder / "artifacts" / "val_cmtrack_predictions.parquet",
+    )
     page, before = folder / "artifacts" / "val_cmtrack_report.html", file.read_bytes()
     shown = page.read_bytes()
     monkeypatch.setenv(settings.VARIABLE, rows)
@@ -1148,7 +1378,10 @@ def test_a_view_that_fits_to_the_letter_is_whole() -> None:
     many = [{"metricKey": digest_of(bytes([k]))} for k in range(6)]
     for count in range(7):
         value, _ = views.fitted(state, many[:count], views.Form(10_000, named=False), "n", 7)
-        assert views.fitted(state, many, views.Form(len(value), named=False), "n", 7) == (value, 6 - count)
+        assert views.fitted(state, many, views.Form(len(value), named=False), "n", 7) == (
+            value,
+            6 - count,
+        )
     named = json.loads(views.fitted(state, [], views.Form(10_000, named=True), "n", 7)[0])
     assert (named["name"], named["createdAt"], named["updatedAt"]) == ("n", 7, 7)
     assert named["state"].startswith("deflate;")
@@ -1163,7 +1396,12 @@ def run(letter: str, metrics: dict[str, float], params: dict[str, str], **tags: 
 
 RUNS = [
     run("a", {ACCURACY: 0.5, MCC: 0.4, "loss": 1.0}, {"depth": "1", "seed": "1", "same": "s"}),
-    run("b", {ACCURACY: 0.6, MCC: 0.4, "a`b": 1.0}, {"depth": "2", "same": "s", "c`d": "1"}, **{"cmtrack.rank": "1"}),
+    run(
+        "b",
+        {ACCURACY: 0.6, MCC: 0.4, "a`b": 1.0},
+        {"depth": "2", "same": "s", "c`d": "1"},
+        **{"cmtrack.rank": "1"},
+    ),
 ]
 
 
@@ -1177,53 +1415,112 @@ def test_a_view_shows_what_decides() -> None:
     state, cards = views._state(compared(require=f"{MCC} > 0.1"), RUNS, notes)
     card = {"metricSectionId": "cmtrack", "isGenerated": False, "deleted": False}
     axes = {"xaxis": {"key": ACCURACY, "type": "METRIC"}, "yaxis": {"key": MCC, "type": "METRIC"}}
-    lines = {"selectedParams": ["depth", "seed"], "selectedMetrics": [ACCURACY], "showAllRuns": False}
+    lines = {
+        "selectedParams": ["depth", "seed"],
+        "selectedMetrics": [ACCURACY],
+        "showAllRuns": False,
+    }
     assert state == {
-        "searchFilter": "tags.`cmtrack.status` = 'completed'", "orderByKey": f"metrics.`{ACCURACY}`",
-        "orderByAsc": False, "startTime": "ALL", "lifecycleFilter": "Active", "modelVersionFilter": "All Runs",
-        "datasetsFilter": [], "runsExpanded": {}, "runsPinned": [], "runsHidden": [], "runsVisibilityMap": {},
+        "searchFilter": "tags.`cmtrack.status` = 'completed'",
+        "orderByKey": f"metrics.`{ACCURACY}`",
+        "orderByAsc": False,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "modelVersionFilter": "All Runs",
+        "datasetsFilter": [],
+        "runsExpanded": {},
+        "runsPinned": [],
+        "runsHidden": [],
+        "runsVisibilityMap": {},
         "selectedColumns": [
-            "tags.`cmtrack.rank`", f"metrics.`{ACCURACY}`", f"metrics.`{MCC}`", "params.`depth`", "params.`seed`",
+            "tags.`cmtrack.rank`",
+            f"metrics.`{ACCURACY}`",
+            f"metrics.`{MCC}`",
+            "params.`depth`",
+            "params.`seed`",
         ],
-        "runsHiddenMode": "SHOW_ALL", "isAccordionReordered": True, "viewMaximized": False, "runListHidden": False,
+        "runsHiddenMode": "SHOW_ALL",
+        "isAccordionReordered": True,
+        "viewMaximized": False,
+        "runListHidden": False,
         "compareRunSections": [
-            {"uuid": "cmtrack", "name": "cmtrack", "display": True, "isReordered": True, "deleted": False,
-             "isGenerated": False, "columns": 2, "cardHeight": 360},
+            {
+                "uuid": "cmtrack",
+                "name": "cmtrack",
+                "display": True,
+                "isReordered": True,
+                "deleted": False,
+                "isGenerated": False,
+                "columns": 2,
+                "cardHeight": 360,
+            },
         ],
         "compareRunCharts": [
             {**card, "type": "BAR", "metricKey": ACCURACY, "runsCountToCompare": 50, "uuid": "c0"},
             {**card, "type": "SCATTER", **axes, "runsCountToCompare": 100, "uuid": "c1"},
             {**card, "type": "PARALLEL", **lines, "runsCountToCompare": 100, "uuid": "c2"},
         ],
-        "groupBy": None, "groupsExpanded": {}, "autoRefreshEnabled": True, "useGroupedValuesInCharts": True,
+        "groupBy": None,
+        "groupsExpanded": {},
+        "autoRefreshEnabled": True,
+        "useGroupedValuesInCharts": True,
         "hideEmptyCharts": True,
-        "globalLineChartConfig": {"xAxisKey": "step", "lineSmoothness": 0, "selectedXAxisMetricKey": ""},
-    }  # fmt: skip
+        "globalLineChartConfig": {
+            "xAxisKey": "step",
+            "lineSmoothness": 0,
+            "selectedXAxisMetricKey": "",
+        },
+    }
     gone = {"metricSectionId": "cmtrack", "isGenerated": True, "deleted": True}
     assert cards == [
         {"type": "BAR", "metricKey": MCC, **gone, "uuid": "d0"},
         {"type": "BAR", "metricKey": "loss", **gone, "uuid": "d1"},
-    ]  # fmt: skip
+    ]
     assert notes == []
 
 
 @pytest.mark.parametrize(
     ("asked", "runs", "shows", "notes"),
     [
-        ({"rank_by": "probability/brier"}, 2, {"orderByKey": f"metrics.`{ACCURACY}`", "orderByAsc": False},
-         ["The runs did not log probability/brier, so"]),
+        (
+            {"rank_by": "probability/brier"},
+            2,
+            {"orderByKey": f"metrics.`{ACCURACY}`", "orderByAsc": False},
+            ["The runs did not log probability/brier, so"],
+        ),
         ({"grouping": 1}, 2, {}, ["The view shows the logged values: the ranking"]),
         ({"costs": 1}, 2, {}, ["The view shows the logged values: the ranking"]),
-        ({"runs": [1]}, 2, {"searchFilter": f"attributes.run_id IN ('{'a' * 32}', '{'b' * 32}')"}, []),
-        ({"runs": [1], "experiment_names": ["e"]}, 2, {"searchFilter": "tags.`cmtrack.status` = 'completed'"}, []),
-        ({"filter_string": " a = 1 "}, 2, {"searchFilter": "a = 1 and tags.`cmtrack.status` = 'completed'"}, []),
-        ({"prefix": "val/"}, 2, {"orderByKey": "attributes.start_time", "orderByAsc": False, "compareRunCharts": []},
-         [f"The runs did not log {ACCURACY}, so"]),
+        (
+            {"runs": [1]},
+            2,
+            {"searchFilter": f"attributes.run_id IN ('{'a' * 32}', '{'b' * 32}')"},
+            [],
+        ),
+        (
+            {"runs": [1], "experiment_names": ["e"]},
+            2,
+            {"searchFilter": "tags.`cmtrack.status` = 'completed'"},
+            [],
+        ),
+        (
+            {"filter_string": " a = 1 "},
+            2,
+            {"searchFilter": "a = 1 and tags.`cmtrack.status` = 'completed'"},
+            [],
+        ),
+        (
+            {"prefix": "val/"},
+            2,
+            {"orderByKey": "attributes.start_time", "orderByAsc": False, "compareRunCharts": []},
+            [f"The runs did not log {ACCURACY}, so"],
+        ),
         ({}, 1, {"selectedColumns": [f"metrics.`{ACCURACY}`", f"metrics.`{MCC}`"]}, []),
         ({"rank_by": [ACCURACY, MCC]}, 2, {}, []),
     ],
-)  # fmt: skip
-def test_a_view_says_what_it_cannot_show(asked: Any, runs: int, shows: Any, notes: list[str]) -> None:
+)
+def test_a_view_says_what_it_cannot_show(
+    asked: Any, runs: int, shows: Any, notes: list[str]
+) -> None:
     given: list[str] = []
     state, _ = views._state(compared(**asked), RUNS[:runs], given)
     assert {name: state[name] for name in shows} == shows
@@ -1238,12 +1535,20 @@ def test_a_view_draws_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kinds(charts([ACCURACY], "", ["depth"], "", RUNS)) == ["BAR"]
     assert kinds(charts([], MCC, ["depth", "seed"], "", RUNS)) == []
     four = charts(["a", "b", "c", "d"], "b", ["depth", "seed"], "", RUNS)
-    assert (kinds(four), four[-1]["selectedMetrics"]) == (["BAR"] * 3 + ["SCATTER", "PARALLEL"], ["a", "b", "c"])
-    monkeypatch.setattr(views, "_images", lambda one: [f"{one.name}/{views.IMAGE_KEY}", views.IMAGE_KEY])
+    assert (kinds(four), four[-1]["selectedMetrics"]) == (
+        ["BAR"] * 3 + ["SCATTER", "PARALLEL"],
+        ["a", "b", "c"],
+    )
+    monkeypatch.setattr(
+        views, "_images", lambda one: [f"{one.name}/{views.IMAGE_KEY}", views.IMAGE_KEY]
+    )
     image = charts([ACCURACY], "", [], "", RUNS)[-1]
     assert (image["type"], image["imageKeys"], image["step"], image["runsCountToCompare"]) == (
-        "IMAGE", [views.IMAGE_KEY], 0, 10,
-    )  # fmt: skip
+        "IMAGE",
+        [views.IMAGE_KEY],
+        0,
+        10,
+    )
     assert kinds(charts([ACCURACY], "", [], "c/", RUNS)) == ["BAR"]
     _, cards = views._state(compared(), RUNS, [])
     assert [card["imageKeys"] for card in cards if card["type"] == "IMAGE"] == [
@@ -1253,27 +1558,46 @@ def test_a_view_draws_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     same = [run("a", {ACCURACY: 0.5, MCC: 0.5}, {})]
     assert views._second(compared(), same, [ACCURACY], [ACCURACY, MCC], "") == ""
     assert views._second(compared(), same, [], [ACCURACY, MCC], "") == ACCURACY
-    assert views._second(compared(), RUNS, [ACCURACY, "loss"], [ACCURACY, "loss", MCC], "") == "loss"
+    assert (
+        views._second(compared(), RUNS, [ACCURACY, "loss"], [ACCURACY, "loss", MCC], "") == "loss"
+    )
     many = [
-        run(letter, {}, {f"p{k}": letter for k in range(40)} | ({"only": "1"} if letter == "a" else {}))
+        run(
+            letter,
+            {},
+            {f"p{k}": letter for k in range(40)} | ({"only": "1"} if letter == "a" else {}),
+        )
         for letter in "ab"
     ]
     assert views._differing(many) == sorted(f"p{k}" for k in range(40))[:6]
     named = SimpleNamespace(how={"runs": ["a"]})
     for count, listed in ((60, True), (61, False)):
-        assert views._filter(named, RUNS[:1] * count, "").startswith("attributes.run_id IN (") == listed
-    assert views._differing([run("a", {}, {"only": "1", "z": "1"}), run("b", {}, {"z": "2"})]) == ["z", "only"]
+        assert (
+            views._filter(named, RUNS[:1] * count, "").startswith("attributes.run_id IN (")
+            == listed
+        )
+    assert views._differing([run("a", {}, {"only": "1", "z": "1"}), run("b", {}, {"z": "2"})]) == [
+        "z",
+        "only",
+    ]
 
 
 @pytest.mark.parametrize(
     ("version", "form"),
-    [("3.5.0", views.Form(5_000, named=False)), ("3.15.9", views.Form(5_000, named=False)),
-     ("3.16.0", views.Form(20_000, named=True)), ("3.99", views.Form(20_000, named=True)), ("3.4.9", None),
-     ("4.0.0", None)],
-)  # fmt: skip
+    [
+        ("3.5.0", views.Form(5_000, named=False)),
+        ("3.15.9", views.Form(5_000, named=False)),
+        ("3.16.0", views.Form(20_000, named=True)),
+        ("3.99", views.Form(20_000, named=True)),
+        ("3.4.9", None),
+        ("4.0.0", None),
+    ],
+)
 def test_a_view_has_the_form_of_its_version(version: str, form: Any) -> None:
     if form is None:
-        with pytest.raises(ValueError, match=r"saved views are known from MLflow 3\.5 to 3\.x, and this server has"):
+        with pytest.raises(
+            ValueError, match=r"saved views are known from MLflow 3\.5 to 3\.x, and this server has"
+        ):
             views.form_for(version)
     else:
         assert views.form_for(version) == form
@@ -1285,18 +1609,28 @@ def test_the_version_is_that_of_the_server(monkeypatch: pytest.MonkeyPatch) -> N
 
     asked: list[Any] = []
     answers = [SimpleNamespace(status_code=200, text="3.6.1"), SimpleNamespace(status_code=404)]
-    monkeypatch.setattr(views.mlflow_inside, "get", lambda *given, **how: asked.append((given, how)) or answers.pop(0))
+    monkeypatch.setattr(
+        views.mlflow_inside,
+        "get",
+        lambda *given, **how: asked.append((given, how)) or answers.pop(0),
+    )
     client = SimpleNamespace(tracking_uri="http://u:p@host")
     assert views.server_version(client) == "3.6.1"
     assert asked == [(("http://u:p@host", "/version"), {"max_retries": 1, "timeout": (3.0, 10.0)})]
-    with pytest.raises(ValueError, match="http://host answers 404 when it is asked for its version"):
+    with pytest.raises(
+        ValueError, match="http://host answers 404 when it is asked for its version"
+    ):
         views.server_version(client)
     monkeypatch.setattr(views.mlflow_inside, "get", Mock(side_effect=MlflowException("gone")))
     with pytest.raises(ConnectionError, match="http://host did not answer: gone"):
         views.server_version(client)
-    assert views.server_version(SimpleNamespace(tracking_uri="postgresql+psycopg://host")) == mlflow.__version__
+    assert (
+        views.server_version(SimpleNamespace(tracking_uri="postgresql+psycopg://host"))
+        == mlflow.__version__
+    )
     with pytest.raises(
-        ValueError, match="a saved view needs MLflow's own server, got a tracking URI of the scheme 'x'"
+        ValueError,
+        match="a saved view needs MLflow's own server, got a tracking URI of the scheme 'x'",
     ):
         views.server_version(SimpleNamespace(tracking_uri="x://a"))
 
@@ -1304,9 +1638,10 @@ def test_the_version_is_that_of_the_server(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_view_is_of_the_experiment_of_the_chosen_run(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[Any] = []
     client = SimpleNamespace(
-        tracking_uri="http://host", get_experiment=lambda _: SimpleNamespace(tags={}),
+        tracking_uri="http://host",
+        get_experiment=lambda _: SimpleNamespace(tags={}),
         set_experiment_tag=lambda *tag: written.append(tag),
-    )  # fmt: skip
+    )
     monkeypatch.setattr(views, "client_for", lambda _: client)
     monkeypatch.setattr(views, "server_version", lambda _: "3.17.2")
     both = [SimpleNamespace(run=RUNS[0]), SimpleNamespace(run=replace(RUNS[1], experiment_id="2"))]
@@ -1324,11 +1659,15 @@ def test_a_view_is_of_the_experiment_of_the_chosen_run(monkeypatch: pytest.Monke
     assert views.save_view(comparison).experiment_id == "1"
     assert views.save_view(comparison).name == f"cmtrack: {ACCURACY}"
     for wrong in ("n" * 101, " ", "a\nb", 5):
-        with pytest.raises(ValueError, match="a view's name must be a text of one line and at most"):
+        with pytest.raises(
+            ValueError, match="a view's name must be a text of one line and at most"
+        ):
             views.save_view(comparison, wrong)
     comparison.runs = [SimpleNamespace(run=replace(RUNS[0], tracking_uri=""))]
     with pytest.raises(ValueError, match="a saved view needs runs of a tracking store"):
         views.save_view(comparison)
     comparison.runs = []
-    with pytest.raises(ValueError, match="a view needs a run that is ranked or that a gate stopped"):
+    with pytest.raises(
+        ValueError, match="a view needs a run that is ranked or that a gate stopped"
+    ):
         views.save_view(comparison)

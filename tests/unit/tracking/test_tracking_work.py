@@ -61,15 +61,25 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def package(folder: Path | None = None) -> Package:
     return Package(
-        folder=folder, metrics={}, images={}, table="", timestamp=5, tags={}, dataset={}, description="", run_id="r",
+        folder=folder,
+        metrics={},
+        images={},
+        table="",
+        timestamp=5,
+        tags={},
+        dataset={},
+        description="",
+        run_id="r",
         tracking_uri="http://here",
-    )  # fmt: skip
+    )
 
 
 # -- delivery --------------------------------------------------------------------------------------------------------
 
 
-def test_a_store_is_waited_for_as_long_as_it_answers(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_is_waited_for_as_long_as_it_answers(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     turn, back, waits = threading.Semaphore(0), threading.Semaphore(0), []
 
     def ask(answered: Any) -> str:
@@ -100,7 +110,9 @@ def test_a_store_is_waited_for_as_long_as_it_answers(clock: Clock, monkeypatch: 
 
     monkeypatch.setattr(deliver, "wait", silence)
     released = threading.Event()
-    with pytest.raises(deliver.NoAnswer, match="the tracking store has not answered for 10 seconds"):
+    with pytest.raises(
+        deliver.NoAnswer, match="the tracking store has not answered for 10 seconds"
+    ):
         deliver.within_patience(lambda _: released.wait(20))
     released.set()
     assert waits[3:] == [10, 0.5]
@@ -121,7 +133,12 @@ class Passing(Exception):
     ],
 )  # fmt: skip
 def test_what_passes_is_tried_again_for_ten_seconds(
-    clock: Clock, asked: list[Any], monkeypatch: pytest.MonkeyPatch, errors: list[Exception], tries: int, ends: float
+    clock: Clock,
+    asked: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    errors: list[Exception],
+    tries: int,
+    ends: float,
 ) -> None:
     left = list(errors)
 
@@ -179,10 +196,14 @@ def test_an_entry_is_sent_by_one_and_goes_when_it_is_there(
     one = again()
     with spool.claimed(entry), pytest.raises(deliver.BusyEntry, match="it is being sent already"):
         deliver.deliver(one)
-    with spool.claimed(entry, place), pytest.raises(deliver.BusyEntry, match="sent to its place in run r"):
+    with (
+        spool.claimed(entry, place),
+        pytest.raises(deliver.BusyEntry, match="sent to its place in run r"),
+    ):
         deliver.deliver(one)
     assert (len(asked), entry.exists(), clock.now, deliver._sending) == (1, True, 105.5, {})
-    earlier = deliver._sending[entry] = threading.Event()  # a thread of this process that its caller has left
+    # a thread of this process that its caller has left
+    earlier = deliver._sending[entry] = threading.Event()
     with spool.claimed(entry), spool.claimed(entry, place):
         deliver.deliver(one)
     assert (len(asked), entry.exists(), earlier.is_set(), deliver._sending) == (2, False, True, {})
@@ -215,7 +236,9 @@ def test_the_end_does_not_wait_for_pools_that_a_sender_began() -> None:
     assert begun.wait(20)
     ours.submit(released.wait, 20)
     deliver._let_end()
-    assert [worker in pools._threads_queues for pool in (ours, its) for worker in pool._threads] == [True, False]
+    assert [
+        worker in pools._threads_queues for pool in (ours, its) for worker in pool._threads
+    ] == [True, False]
     released.set()
     sender.join(20)
     ours.shutdown()
@@ -227,10 +250,15 @@ def test_the_end_does_not_wait_for_pools_that_a_sender_began() -> None:
 
 def test_each_item_is_done_and_told_and_an_error_is_its_own() -> None:
     told: list[Any] = []
-    jobs = parallel.each(lambda k: 6 // k, [0, 1, 2, 3], lambda item, done: told.append((item, done)), workers=1)
+    jobs = parallel.each(
+        lambda k: 6 // k, [0, 1, 2, 3], lambda item, done: told.append((item, done)), workers=1
+    )
     assert [job.exception() is None for job in jobs] == [False, True, True, True]
     assert [job.result() for job in jobs[1:]] == [6, 3, 2]
-    assert (sorted(item for item, _ in told), [done for _, done in told]) == ([0, 1, 2, 3], [1, 2, 3, 4])
+    assert (sorted(item for item, _ in told), [done for _, done in told]) == (
+        [0, 1, 2, 3],
+        [1, 2, 3, 4],
+    )
     done: list[int] = []
     finished: list[int] = []
 
@@ -255,10 +283,12 @@ def test_each_item_is_done_and_told_and_an_error_is_its_own() -> None:
 @pytest.mark.parametrize(
     ("of_others", "imports", "waits"),
     [
-        (False, False, [(True, 30.0), (True, 2.0)]), (False, True, [(True, 30.0), (True, 2.0)]),
-        (True, False, [(True, 30.0), (False, 2.0)]), (True, True, [(False, 30.0), (False, 2.0)]),
+        (False, False, [(True, 30.0), (True, 2.0)]),
+        (False, True, [(True, 30.0), (True, 2.0)]),
+        (True, False, [(True, 30.0), (False, 2.0)]),
+        (True, True, [(False, 30.0), (False, 2.0)]),
     ],
-)  # fmt: skip
+)
 def test_a_fork_waits_for_what_other_threads_have_under_way(
     monkeypatch: pytest.MonkeyPatch, of_others: bool, imports: bool, waits: list[Any]
 ) -> None:
@@ -328,7 +358,12 @@ def logged(*given: Any, **how: Any) -> log.LoggedEvaluation:
 @pytest.mark.parametrize(
     ("predictions", "fails", "says", "kept"),
     [
-        ("auto", False, "its inputs are kept in .*spool/[^ ]*; `cmtrack spool` says", {"y_true", "y_score"}),
+        (
+            "auto",
+            False,
+            "its inputs are kept in .*spool/[^ ]*; `cmtrack spool` says",
+            {"y_true", "y_score"},
+        ),
         (
             "labels",
             False,
@@ -340,7 +375,12 @@ def logged(*given: Any, **how: Any) -> log.LoggedEvaluation:
     ],
 )
 def test_inputs_that_cannot_be_evaluated_are_kept(
-    ends: list[Any], monkeypatch: pytest.MonkeyPatch, predictions: Any, fails: bool, says: str, kept: set[str] | None
+    ends: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    predictions: Any,
+    fails: bool,
+    says: str,
+    kept: set[str] | None,
 ) -> None:
     if fails:
         monkeypatch.setattr(spool, "keep_inputs", Mock(side_effect=OSError("no room")))
@@ -357,17 +397,39 @@ def test_inputs_that_cannot_be_evaluated_are_kept(
         assert logged([0, 1, 1], None, y_prob=[0.5, 0.25]).status == "failed"
 
 
-def test_an_evaluation_is_sent_with_what_was_asked_for(ends: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluation_is_sent_with_what_was_asked_for(
+    ends: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import mlflow
 
     monkeypatch.setattr(mlflow, "get_active_model_id", lambda: "m-9")
-    outcome = logged(dataset=" d ", prefix="val/", metrics=["multiclass/accuracy"], on_existing="error")
+    outcome = logged(
+        dataset=" d ", prefix="val/", metrics=["multiclass/accuracy"], on_existing="error"
+    )
     [(sent, _)] = ends
-    assert (outcome.status, outcome.run_id, outcome.problems, outcome.replaced) == ("completed", "r", (), "")
-    assert (sent.run_id, sent.prefix, sent.model_id, sent.on_existing) == ("r", "val/", "m-9", "error")
-    assert (sent.metrics, sent.dataset["name"], sent.step) == ({"val/multiclass/accuracy": 0.75}, "d", None)
+    assert (outcome.status, outcome.run_id, outcome.problems, outcome.replaced) == (
+        "completed",
+        "r",
+        (),
+        "",
+    )
+    assert (sent.run_id, sent.prefix, sent.model_id, sent.on_existing) == (
+        "r",
+        "val/",
+        "m-9",
+        "error",
+    )
+    assert (sent.metrics, sent.dataset["name"], sent.step) == (
+        {"val/multiclass/accuracy": 0.75},
+        "d",
+        None,
+    )
     intent = spool.read_intent(sent.folder)
-    assert (intent["metrics"], intent["rows"], intent["dataset"]) == (["multiclass/accuracy"], True, "d")
+    assert (intent["metrics"], intent["rows"], intent["dataset"]) == (
+        ["multiclass/accuracy"],
+        True,
+        "d",
+    )
     assert not {"predictions", "run_name", "figures"} & set(intent)
     logged(outcome.evaluation, model_id="m-1", predictions=False)
     assert (ends[-1][0].model_id, spool.read_intent(ends[-1][0].folder)["rows"]) == ("m-1", False)
@@ -375,10 +437,13 @@ def test_an_evaluation_is_sent_with_what_was_asked_for(ends: list[Any], monkeypa
     with pytest.warns(UserWarning, match="cmtrack: ") as warned:
         outcome = logged()
     assert [str(one.message) for one in warned] == [
-        "cmtrack: another was there", "cmtrack: left out of the evaluation's record: p",
-    ]  # fmt: skip
+        "cmtrack: another was there",
+        "cmtrack: left out of the evaluation's record: p",
+    ]
     assert (outcome.problems, outcome.replaced) == (("p",), "another was there")
-    with pytest.warns(UserWarning, match="y_pred, y_prob and y_score need labels, got an Evaluation beside them"):
+    with pytest.warns(
+        UserWarning, match="y_pred, y_prob and y_score need labels, got an Evaluation beside them"
+    ):
         assert logged(outcome.evaluation, y_score=[1]).status == "saved"
     asked = logged(outcome.evaluation, headline=["binary/f1"]).evaluation
     assert list(asked.spec.headline) == ["binary/f1"]
@@ -386,13 +451,21 @@ def test_an_evaluation_is_sent_with_what_was_asked_for(ends: list[Any], monkeypa
 
 def test_what_is_not_sent_is_kept_and_the_script_goes_on(ends: list[Any]) -> None:
     ends[:] = [ConnectionError("no answer from http://u:p@host")]
-    with pytest.warns(UserWarning, match=r"was not logged: no answer from http://host \(the evaluation is kept in"):
+    with pytest.warns(
+        UserWarning, match=r"was not logged: no answer from http://host \(the evaluation is kept in"
+    ):
         outcome = logged()
-    assert (outcome.status, outcome.error, outcome.path) == ("saved", "no answer from http://host", ends[0][0].folder)
+    assert (outcome.status, outcome.error, outcome.path) == (
+        "saved",
+        "no answer from http://host",
+        ends[0][0].folder,
+    )
     ends[:] = [ConnectionError("no")]
     with pytest.raises(ConnectionError, match="no") as raised:
         logged(strict=True)
-    assert raised.value.__notes__ == [f"the evaluation is kept in {ends[0][0].folder}; `cmtrack push` sends it"]
+    assert raised.value.__notes__ == [
+        f"the evaluation is kept in {ends[0][0].folder}; `cmtrack push` sends it"
+    ]
     ends[:] = [KeyboardInterrupt()]
     with pytest.raises(KeyboardInterrupt) as interrupt:
         logged()
@@ -410,7 +483,9 @@ def test_what_is_not_sent_is_kept_and_the_script_goes_on(ends: list[Any]) -> Non
         ({"figures": "some"}, "figures must be", ("r", "", None, "replace")),
     ],
 )
-def test_a_wrong_option_costs_no_evaluation(ends: list[Any], how: Any, says: str, kept: Any) -> None:
+def test_a_wrong_option_costs_no_evaluation(
+    ends: list[Any], how: Any, says: str, kept: Any
+) -> None:
     import mlflow
 
     with pytest.warns(UserWarning, match=says):
@@ -428,30 +503,56 @@ def test_what_no_place_takes_is_in_memory_or_lost(
 ) -> None:
     monkeypatch.setattr(spool, "_places", lambda: iter(()))
     ends[:] = [ConnectionError("no")]
-    with pytest.warns(UserWarning, match=r"was not logged: no \(the evaluation could not be kept either: no place on"):
+    with pytest.warns(
+        UserWarning,
+        match=r"was not logged: no \(the evaluation could not be kept either: no place on",
+    ):
         outcome = logged()
-    assert (outcome.status, outcome.path, ends[0][0].content.keys() > {"manifest.json"}) == ("failed", None, True)
+    assert (outcome.status, outcome.path, ends[0][0].content.keys() > {"manifest.json"}) == (
+        "failed",
+        None,
+        True,
+    )
     (tmp_path / "file").write_text("")  # no folder can be made in it
-    for others, instead in (((), "it is in memory"), ((tmp_path,), f"written instead to {tmp_path}")):
-        monkeypatch.setattr(spool, "_places", lambda others=others: iter((tmp_path / "file", *others)))
-        with pytest.warns(UserWarning, match=f"the local copy could not be written to .*/file: .*; {instead}$"):
+    for others, instead in (
+        ((), "it is in memory"),
+        ((tmp_path,), f"written instead to {tmp_path}"),
+    ):
+        monkeypatch.setattr(
+            spool, "_places", lambda others=others: iter((tmp_path / "file", *others))
+        )
+        with pytest.warns(
+            UserWarning, match=f"the local copy could not be written to .*/file: .*; {instead}$"
+        ):
             assert logged().status == "completed"
     monkeypatch.setattr(spool, "_places", lambda: iter(()))
     monkeypatch.setattr(packages.datasets, "described", Mock(side_effect=OSError("broken")))
-    with pytest.warns(UserWarning, match=r"was not logged: broken \(the evaluation could not be kept either: broken\)"):
+    with pytest.warns(
+        UserWarning,
+        match=r"was not logged: broken \(the evaluation could not be kept either: broken\)",
+    ):
         assert logged().status == "failed"
 
 
-def test_a_step_in_between_has_its_report_later(ends: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_in_between_has_its_report_later(
+    ends: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps, client = log.steps, object()
     asked: list[Any] = []
     monkeypatch.setattr(log, "client_for", lambda uri: asked.append(uri) or client)
     for figures, step, there in (
-        ("auto", 1, True), ("auto", 2, False), (True, 3, False), (False, 4, True), ("all", 5, True),
+        ("auto", 1, True),
+        ("auto", 2, False),
+        (True, 3, False),
+        (False, 4, True),
+        ("all", 5, True),
         ("auto", None, True),
-    ):  # fmt: skip
+    ):
         logged(step=step, figures=figures)
-        assert ((ends[-1][0].folder / "artifacts/cmtrack_report.html").exists(), bool(steps._waiting)) == (
+        assert (
+            (ends[-1][0].folder / "artifacts/cmtrack_report.html").exists(),
+            bool(steps._waiting),
+        ) == (
             there,
             not there,
         )
@@ -491,7 +592,15 @@ def test_a_package_has_all_parts_and_says_what_is_missing(monkeypatch: pytest.Mo
         drawn.append((figures, about))
         problems += ["a figure"]
         return {
-            "matrix": Picture("matrix", "The matrix", "", "matrix.png", content=b"large", chart=b"small", svg="<svg>"),
+            "matrix": Picture(
+                "matrix",
+                "The matrix",
+                "",
+                "matrix.png",
+                content=b"large",
+                chart=b"small",
+                svg="<svg>",
+            ),
             "roc": Picture("roc", "The curve", "", "roc.png", svg=""),
         }
 
@@ -509,16 +618,29 @@ def test_a_package_has_all_parts_and_says_what_is_missing(monkeypatch: pytest.Mo
     monkeypatch.setattr(packages, "report_html", page)
     one = evaluate([0, 0, 0, 0], [0, 0, 1, 0], labels=[0, 1])
     place = {"run_id": "r", "prefix": "val/", "step": 3, "model_id": "m", "on_existing": "error"}
-    to = packages.Destination(**place, tracking_uri="http://u:p@host", metrics="all", dataset="d", run_name="n")
+    to = packages.Destination(
+        **place, tracking_uri="http://u:p@host", metrics="all", dataset="d", run_name="n"
+    )
     written: dict[str, bytes] = {}
     made = packages.build(
-        one, written.__setitem__, to, rows=one.write_rows, listed=one, timestamp=0, problems=["before"]
+        one,
+        written.__setitem__,
+        to,
+        rows=one.write_rows,
+        listed=one,
+        timestamp=0,
+        problems=["before"],
     )
     start = "artifacts/val_cmtrack_"
     assert list(written) == [
-        f"{start}evaluation.json", f"{start}predictions.parquet", "artifacts/val_matrix.png", "charts/val_matrix.png",
-        f"{start}report.html", f"{start}classes.json", "manifest.json",
-    ]  # fmt: skip
+        f"{start}evaluation.json",
+        f"{start}predictions.parquet",
+        "artifacts/val_matrix.png",
+        "charts/val_matrix.png",
+        f"{start}report.html",
+        f"{start}classes.json",
+        "manifest.json",
+    ]
     about = {"run": "n", "step": 3, "data": "d", "date": "1970-01-01"}
     assert (drawn[0][0], vars(drawn[0][1])) == ("auto", vars(drawn[0][1]) | about)
     subtitle = "Evaluation “val” · step 3 · d · run r · model m · 1970-01-01"
@@ -539,9 +661,13 @@ def test_a_package_has_all_parts_and_says_what_is_missing(monkeypatch: pytest.Mo
     digests = json.loads(made.tags["cmtrack.val.digests"])
     assert digests["predictions_file"] == "val_cmtrack_predictions.parquet"
     assert digests.keys() == {"schema", "labels", "evaluation", "predictions", "predictions_file"}
-    held = replace(made, content={**written, "artifacts/val_cmtrack_x.partial": b"", "artifacts/b": b"123"})
+    held = replace(
+        made, content={**written, "artifacts/val_cmtrack_x.partial": b"", "artifacts/b": b"123"}
+    )
     assert held.files[:2] == ["val_cmtrack_evaluation.json", "b"]
-    assert set(held.files) == {name.partition("/")[2] for name in written if name.startswith("artifacts/")} | {"b"}
+    assert set(held.files) == {
+        name.partition("/")[2] for name in written if name.startswith("artifacts/")
+    } | {"b"}
     assert "val_cmtrack_predictions.parquet" not in held.with_rows(None).files
     assert held.with_rows(None).with_rows(written[f"{start}predictions.parquet"]).tags == held.tags
     assert (held.image("val_matrix.png"), held.image("none.png")) == (b"small", None)
@@ -550,17 +676,26 @@ def test_a_package_has_all_parts_and_says_what_is_missing(monkeypatch: pytest.Mo
         raise OSError("no room")
 
     written.clear()
-    bare = packages.build(one, written.__setitem__, replace(to, figures=False), rows=fails, report=False)
+    bare = packages.build(
+        one, written.__setitem__, replace(to, figures=False), rows=fails, report=False
+    )
     assert list(written) == [f"{start}evaluation.json", f"{start}classes.json", "manifest.json"]
     assert (bare.problems, bare.images, len(drawn)) == (("predictions: OSError: no room",), {}, 1)
     assert bare.timestamp > 1.7e12
     for figures, wanted in ((True, "auto"), ("all", "all"), (("roc",), ("roc",)), ((), ())):
-        packages.build(one, written.__setitem__, replace(to, figures=figures, prefix="", step=None), report=False)
+        packages.build(
+            one,
+            written.__setitem__,
+            replace(to, figures=figures, prefix="", step=None),
+            report=False,
+        )
         assert drawn[-1][0] == wanted
     assert set(held_back) == {("what draws", True)}  # a fork waits for the import
     long = packages.build(one, written.__setitem__, replace(to, prefix="p" * 240), report=False)
     assert max(map(len, long.metrics)) == 250
-    monkeypatch.setattr("cmtrack.report.figures.draw_pictures", Mock(side_effect=ImportError("Pillow is missing")))
+    monkeypatch.setattr(
+        "cmtrack.report.figures.draw_pictures", Mock(side_effect=ImportError("Pillow is missing"))
+    )
     lacking = packages.build(one, written.__setitem__, packages.Destination())
     assert lacking.problems == ("figures: Pillow is missing",)
     assert pages[-1][1]["subtitle"].count("·") == 0
@@ -570,10 +705,23 @@ def test_a_package_has_all_parts_and_says_what_is_missing(monkeypatch: pytest.Mo
 def test_tags_are_cut_and_figures_checked(tmp_path: Path) -> None:
     assert packages._cut("x" * 4000) == "x" * 4000
     assert packages._cut("x" * 4001) == "x" * 3999 + "…"
-    for figures, checked in (("auto", "auto"), (True, True), (False, False), (["a", "b"], ("a", "b")), ((), ())):
+    for figures, checked in (
+        ("auto", "auto"),
+        (True, True),
+        (False, False),
+        (["a", "b"], ("a", "b")),
+        ((), ()),
+    ):
         assert packages.checked_figures(figures) == checked
-    for figures, kind in (("some", ValueError), (5, TypeError), (["a", 1], TypeError), (None, TypeError)):
-        with pytest.raises(kind, match="figures must be 'auto', 'all', True, False or a list of names"):
+    for figures, kind in (
+        ("some", ValueError),
+        (5, TypeError),
+        (["a", 1], TypeError),
+        (None, TypeError),
+    ):
+        with pytest.raises(
+            kind, match="figures must be 'auto', 'all', True, False or a list of names"
+        ):
             packages.checked_figures(figures)
     for part, content in (("artifacts", b"old"), ("charts", b"new")):
         (tmp_path / part).mkdir()
@@ -599,7 +747,8 @@ class Parent:
 
     def get_run(self, run_id: str) -> Any:
         return SimpleNamespace(
-            info=SimpleNamespace(run_id=run_id, experiment_id="7"), data=SimpleNamespace(tags=self.tags)
+            info=SimpleNamespace(run_id=run_id, experiment_id="7"),
+            data=SimpleNamespace(tags=self.tags),
         )
 
     def log_batch(self, run_id: str, params: Any) -> None:
@@ -611,7 +760,9 @@ def nested(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Log two folds; the outcomes of their evaluations and of the ends of their runs are given."""
     one = evaluate([0, 1, 1], [0, 1, 0])
 
-    def run(parent: Any, outcomes: str = "completed", end: Any = None, **how: Any) -> tuple[Any, list[Any]]:
+    def run(
+        parent: Any, outcomes: str = "completed", end: Any = None, **how: Any
+    ) -> tuple[Any, list[Any]]:
         made: list[Any] = []
 
         def create(_: Any, experiment_id: str, name: str, tags: Any) -> Any:
@@ -637,7 +788,9 @@ def nested(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(log, "end_run", ended)
         monkeypatch.setattr(log, "log_evaluation", logged)
         monkeypatch.setattr(log, "spooled", lambda *_: package(Path("kept")))
-        folds = [log.NestedEvaluation(f"fold {k}", one, {"k": k, "long": "x" * 600}) for k in (1, 2)]
+        folds = [
+            log.NestedEvaluation(f"fold {k}", one, {"k": k, "long": "x" * 600}) for k in (1, 2)
+        ]
         return log.log_nested(folds, run_id="p", **how), made
 
     return run
@@ -690,7 +843,9 @@ class Waiting:
         monkeypatch.setattr(push, "read", lambda folder: replace(package(folder), **self.meant))
         monkeypatch.setattr(push, "_with_credentials", lambda uri: uri)
         monkeypatch.setattr(spool.Entry, "foreign", False)
-        monkeypatch.setattr(packages, "rewrite", lambda one: self.asked.append(("rewritten", one.run_id)))
+        monkeypatch.setattr(
+            packages, "rewrite", lambda one: self.asked.append(("rewritten", one.run_id))
+        )
         monkeypatch.setattr(push.settings, "allowed", lambda one: (one, ("taken",)))
 
     def client_for(self, uri: str | None) -> Any:
@@ -707,7 +862,9 @@ class Waiting:
 
     def get_run(self, run_id: str) -> None:
         if run_id in ("gone", "hidden"):
-            raise MlflowException("no answer", RESOURCE_DOES_NOT_EXIST if run_id == "gone" else INTERNAL_ERROR)
+            raise MlflowException(
+                "no answer", RESOURCE_DOES_NOT_EXIST if run_id == "gone" else INTERNAL_ERROR
+            )
 
     def experiment_named(self, _: Any, name: str) -> str:
         return f"id of {name}"
@@ -726,10 +883,12 @@ ENTRY = spool.Entry(Path("e"), "evaluation")
 @pytest.mark.parametrize(
     ("errors", "sent"),
     [
-        ([ConnectionError("gone")], 1), ([deliver.NoAnswer("gone")] * 2, 2), ([ValueError("gone")] * 4, 4),
+        ([ConnectionError("gone")], 1),
+        ([deliver.NoAnswer("gone")] * 2, 2),
+        ([ValueError("gone")] * 4, 4),
         ([deliver.NoAnswer("gone"), ConnectionError("gone")], 2),
     ],
-)  # fmt: skip
+)
 def test_a_silent_store_is_not_asked_for_the_others(
     monkeypatch: pytest.MonkeyPatch, errors: list[Exception], sent: int
 ) -> None:
@@ -745,22 +904,31 @@ def test_a_silent_store_is_not_asked_for_the_others(
 
 def test_what_was_meant_for_no_run_waits_or_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for run_id, reason in (
-        (None, f"it was meant for no run: {push._NAME_ONE}"), ("gone", f"there is no run 'gone': {push._NAME_ONE}"),
+        (None, f"it was meant for no run: {push._NAME_ONE}"),
+        ("gone", f"there is no run 'gone': {push._NAME_ONE}"),
         ("hidden", "no answer"),
-    ):  # fmt: skip
+    ):
         store = Waiting(monkeypatch, run_id=run_id)
-        assert push._Push(None, None).push(ENTRY) == push.PushedEntry(Path("e"), "kept", run_id, reason)
+        assert push._Push(None, None).push(ENTRY) == push.PushedEntry(
+            Path("e"), "kept", run_id, reason
+        )
     store = Waiting(monkeypatch, Sent(("later",), "another was there"), run_id="gone")
     sent = push._Push("http://named", "x").push(ENTRY)
     assert sent == push.PushedEntry(
         Path("e"), "sent", "new", problems=("taken", "before", "later", "another was there")
     )
     assert store.asked == [
-        "http://named", ("id of x", "e"), ("rewritten", "new"), ("ended", "new"), ("sent", "new"),
-    ]  # fmt: skip
+        "http://named",
+        ("id of x", "e"),
+        ("rewritten", "new"),
+        ("ended", "new"),
+        ("sent", "new"),
+    ]
 
 
-def test_what_cannot_be_sent_is_refused_and_what_others_send_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_sent_is_refused_and_what_others_send_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     Waiting(monkeypatch, Sent())
     inputs = push._Push(None, None).push(spool.Entry(Path("e"), "inputs"))
     assert (inputs.status, inputs.reason) == ("refused", push.HOW_TO_EVALUATE)
@@ -780,7 +948,11 @@ def test_what_cannot_be_sent_is_refused_and_what_others_send_is_kept(monkeypatch
     [(True, b"", False), (True, b"damaged", False), (True, None, True), (False, b"", False)],
 )
 def test_what_was_interrupted_is_made_whole(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, intended: bool, written: bytes | None, kept: bool
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    intended: bool,
+    written: bytes | None,
+    kept: bool,
 ) -> None:
     one, content = evaluate([0, 1, 1], [0, 1, 0]), BytesIO()
     one.write_rows(content)
@@ -795,9 +967,13 @@ def test_what_was_interrupted_is_made_whole(
     }
     intent |= {"rows": intended, "metrics": "all", "on_existing": "error", "dataset": " d "}
     spool.write_private(entry.folder / spool.INTENT, json.dumps(intent).encode())
-    with pytest.raises(ValueError, match=r"it was interrupted before the evaluation was complete: .*No such file"):
+    with pytest.raises(
+        ValueError, match=r"it was interrupted before the evaluation was complete: .*No such file"
+    ):
         push._rebuilt(entry)
-    spool.write_private(entry.folder / "artifacts/val_cmtrack_evaluation.json", one.to_json().encode())
+    spool.write_private(
+        entry.folder / "artifacts/val_cmtrack_evaluation.json", one.to_json().encode()
+    )
     if written != b"":
         rows = entry.folder / "artifacts/val_cmtrack_predictions.parquet"
         spool.write_private(rows, content.getvalue() if written is None else written)
@@ -806,16 +982,23 @@ def test_what_was_interrupted_is_made_whole(
     def build(evaluation: Any, write: Any, to: Any, **asked: Any) -> Package:
         rows = BytesIO()
         asked.pop("rows", rows.write)(*([rows] if "listed" in asked else [b""]))
-        built.append((to, asked.pop("listed", evaluation).rows is not None, rows.getvalue() != b"", asked))
+        built.append(
+            (to, asked.pop("listed", evaluation).rows is not None, rows.getvalue() != b"", asked)
+        )
         write("artifacts/a", b"x")
         return package()
 
     monkeypatch.setattr(packages, "build", build)
-    with spool.claimed(entry.folder), pytest.raises(deliver.BusyEntry, match="it is being sent already"):
+    with (
+        spool.claimed(entry.folder),
+        pytest.raises(deliver.BusyEntry, match="it is being sent already"),
+    ):
         push._rebuilt(entry)
     with monkeypatch.context() as patch:
         patch.setattr(spool, "make_folder", Mock(side_effect=OSError("no room")))
-        with pytest.raises(OSError, match=rf"^it could not be rewritten: {re.escape(str(tmp_path))}: no room; "):
+        with pytest.raises(
+            OSError, match=rf"^it could not be rewritten: {re.escape(str(tmp_path))}: no room; "
+        ):
             push._rebuilt(entry)
     assert (entry.folder / "artifacts/val_cmtrack_evaluation.json").exists()
     built.clear()
@@ -825,15 +1008,23 @@ def test_what_was_interrupted_is_made_whole(
     [(to, listed, with_rows, asked)] = built
     assert (to.prefix, to.metrics, to.on_existing, to.dataset) == ("val/", "all", "error", "d")
     problems = ["the rows: it was interrupted before they were written"] * (intended and not kept)
-    assert (listed, with_rows, asked) == (kept, kept, {"problems": problems, "timestamp": 1767323045000})
+    assert (listed, with_rows, asked) == (
+        kept,
+        kept,
+        {"problems": problems, "timestamp": 1767323045000},
+    )
 
 
-def test_push_tells_each_and_leaves_out_what_another_has_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_push_tells_each_and_leaves_out_what_another_has_sent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     entries = [spool.Entry(tmp_path / name, "evaluation") for name in "abc"]
     monkeypatch.setattr(spool, "entries", {None: [], tmp_path: entries}.__getitem__)
     (tmp_path / "b").mkdir()
     ends = {"a": "kept", "b": "kept", "c": "sent"}
-    monkeypatch.setattr(push._Push, "push", lambda _, entry: push.PushedEntry(entry.folder, ends[entry.name]))
+    monkeypatch.setattr(
+        push._Push, "push", lambda _, entry: push.PushedEntry(entry.folder, ends[entry.name])
+    )
     told: list[Any] = []
     outcomes = push.push(tmp_path, progress=lambda *step: told.append(step))
     assert [(one.entry.name, one.status) for one in outcomes] == [("b", "kept"), ("c", "sent")]
@@ -844,12 +1035,16 @@ def test_push_tells_each_and_leaves_out_what_another_has_sent(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("uri", "current", "secret", "taken"),
     [
-        (None, "http://u:p@host", True, None), ("http://host", "http://u:p@host", True, "http://u:p@host"),
-        ("http://host:80", "http://u:p@host", True, "http://host:80"), ("http://other", "http://host", False, "http://other"),
-        ("sqlite:///a", "http://host", True, "sqlite:///a"), ("http://other", "http://host", True, ""),
-        ("HTTPS://host", "http://host", True, ""), ("http://host", "sqlite:///a", True, ""),
+        (None, "http://u:p@host", True, None),
+        ("http://host", "http://u:p@host", True, "http://u:p@host"),
+        ("http://host:80", "http://u:p@host", True, "http://host:80"),
+        ("http://other", "http://host", False, "http://other"),
+        ("sqlite:///a", "http://host", True, "sqlite:///a"),
+        ("http://other", "http://host", True, ""),
+        ("HTTPS://host", "http://host", True, ""),
+        ("http://host", "sqlite:///a", True, ""),
     ],
-)  # fmt: skip
+)
 def test_a_password_goes_to_no_server_that_a_file_names(
     monkeypatch: pytest.MonkeyPatch, uri: str | None, current: str, secret: bool, taken: str | None
 ) -> None:
