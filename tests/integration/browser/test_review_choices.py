@@ -141,8 +141,14 @@ def held_to(page, ranking, chosen):
     assert (f" is number {place['rank']} of {len(rows)}: {place['value']}." in sentence) == (
         place not in first
     )
-    number, of = len(tied), len(own)
-    words = "Both" if number == of == 2 else f"All {of}" if number == of else f"{number} of {of}"
+    number = len(tied)
+    of = len(own)
+    if number < of:
+        words = f"{number} of {of}"
+    elif of == 2:
+        words = "Both"
+    else:
+        words = f"All {of}"
     assert sentence.endswith(f" {words} runs may be the best (95 %).")
     strokes = page.locator("table.answer:visible tbody tr").evaluate_all(
         """rows => rows.map(row => [row.classList[0], row.querySelector('svg.bar .value')])
@@ -219,7 +225,8 @@ def pair_of(page):
 
 
 def test_any_run_is_compared_with_the_chosen_one(page, comparison):
-    ranking, say = comparison.ranking, say_of(comparison)
+    ranking = comparison.ranking
+    say = say_of(comparison)
     for place, run in enumerate(ranking.runs):
         if run.chosen:
             continue
@@ -522,7 +529,8 @@ def test_it_works_in_a_frame_without_a_size_or_storage(browser, file, evaluation
 
 
 def test_names_that_reorder_text_stay_text(browser, tmp_path):
-    codes, names = random_labels(200, 3), np.array(["x\u202ey", "אב", "</script>"])
+    codes = random_labels(200, 3)
+    names = np.array(["x\u202ey", "אב", "</script>"])
     runs = {
         name: evaluate(names[codes], names[random_guesses(codes, 3, right, 1)])
         for name, right in (("a\u202eb", 0.8), ("אבג", 0.5))

@@ -25,7 +25,9 @@ from support.problems import random_problem
 pytestmark = pytest.mark.slow
 
 ALL = os.environ.get("CMTRACK_TEST_ALL")
-COMPLETE, WAITING, LOST = "complete", "waiting", "lost"
+COMPLETE = "complete"
+WAITING = "waiting"
+LOST = "lost"
 ANSWERS: dict[str, Any] = {
     "error": 500,
     "page": PAGE,
