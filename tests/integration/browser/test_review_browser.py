@@ -361,9 +361,9 @@ def test_the_policy_of_a_page_forbids_nothing_that_it_needs(browser, report_file
 
 def opened_with_markup(browser, text, tmp_path, address):
     changed = tmp_path / "changed.html"
-    changed.write_text(
-        text.replace("<main>", "<main>" + OUTSIDE.format(address), 1), encoding="utf-8"
-    )
+    injected, times = re.subn(r"<main[^>]*>", lambda tag: tag[0] + OUTSIDE.format(address), text)
+    assert times == 1
+    changed.write_text(injected, encoding="utf-8")
     page, _, _ = watched(browser)
     page.goto(changed.as_uri())
     page.locator("#bait").click()
