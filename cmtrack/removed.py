@@ -8,7 +8,7 @@ Whoever uses one of these names gets an error that says so, for one version. A k
 - ``Evaluation.at(scores)``: values that a method no longer takes;
 - ``compare(block_kind="datasets")``: a value of an option, and of the flag of that name;
 - ``compare(rank_by={metric: weight})``: another kind of value;
-- ``cmtrack compare --rope``: a flag, and ``cmtrack crossings``: a command;
+- ``cmtrack rows --deciding``: a flag of a command;
 - ``cmtrack[server]`` and other names that cannot raise: they are only listed, in the changelog.
 
 The changelog's table "Removed in 0.3" lists every key.
@@ -28,13 +28,14 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
-_REDUCTS = "cmtrack searches no reducts; the bounds and approximations of granule_table(...) stay"
+_REDUCTS = "cmtrack no longer searches for reducts; granule_table(...) still gives bounds and approximations"
 _DECIDING = (
     "Comparison.missed(at_least=...) lists the rows that most runs get wrong, whose labels to check first; "
     "Comparison.rows(a, b) lists those that only one of two runs gets right"
 )
-_NOISE = "cmtrack corrects no difference for wrong labels; Comparison.flips(a, b) has its intervals"
+_NOISE = "cmtrack does not correct differences for wrong labels; Comparison.flips(a, b) gives the observed shares with intervals"
 _DIFFICULTY = "cmtrack does not model how difficult rows are; Missed.counts has the number of rows by runs that miss them"
+_BY_CLASS = "Missed.counts has the numbers over all classes; count the column 'actual' of Missed.to_frame() for numbers by class"
 _SUSPECT = (
     "--missed N lists the rows that at least N runs get wrong, those that most runs get wrong first"
 )
@@ -44,12 +45,15 @@ _LIVE_PAGE = (
     "the review is an artifact of a run: `cmtrack review --log` or Comparison.log() makes it"
 )
 _TARGET = (
-    "estimate_prevalence(scores, calibration=(y, labelled_scores)) estimates the shares from scores of a target, and "
+    "estimate_prevalence(scores, calibration=(y, labelled_scores), positive=...) estimates the shares from scores of a target, and "
     "Evaluation.at(estimate) takes the estimate"
 )
-_SENSITIVITY = "the estimate has its own: PrevalenceEstimate.missed_move and ClassPrevalenceEstimate.missed_move"
+_SENSITIVITY = (
+    "PrevalenceEstimate.missed_move and ClassPrevalenceEstimate.missed_move say how far an unnoticed shift may move "
+    "the estimated shares"
+)
 _TARGET_FILE = (
-    "estimate the shares in Python by estimate_prevalence(scores, calibration=...) and give Evaluation.at(estimate), "
+    "estimate the shares in Python by estimate_prevalence(scores, calibration=..., positive=...) and give Evaluation.at(estimate), "
     "or state them by --prevalence"
 )
 _DATA_SETS = (
@@ -60,10 +64,10 @@ _ROPE = "the interval of the difference says how large it may be; equivalence= i
 
 WEIGHTS = "compare(rank_by={metric: weight})"
 _ONE_METRIC = (
-    "rank by one metric, or by a cost (costs=), and put gates on the other metrics (require=); several names without "
+    "rank by one metric, or by a cost (costs=, --costs), and put gates on the others (require=, --require); several names without "
     "weights make a Pareto front"
 )
-_FRONT = "the check against a baseline is of one metric; put gates on several metrics (require=)"
+_FRONT = "the check against a baseline is of one metric; put gates on several metrics (require=, --require)"
 
 INSTEAD: dict[str, str] = {
     "cmtrack.attribute_subsets": _REDUCTS,
@@ -76,7 +80,7 @@ INSTEAD: dict[str, str] = {
     "Comparison.together": _TOGETHER,
     "Missed.expected": _DIFFICULTY,
     "Missed.excess": _DIFFICULTY,
-    "Missed.by_class": _DIFFICULTY,
+    "Missed.by_class": _BY_CLASS,
     "cmtrack.rows.Deciding": _DECIDING,
     "cmtrack.rows.Corrected": _NOISE,
     "cmtrack.rows.corrected": _NOISE,
@@ -116,7 +120,7 @@ STORED: frozenset[str] = frozenset(
         "repeated.models.average_rank",
     )
 )
-"""Keys of ``review.json`` that only a removed feature wrote, without positions: ``rankings.runs.suspicion``."""
+"""Keys of ``review.json`` that only a removed feature wrote, without positions: ``repeated.models.worse``."""
 
 FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
 """What ``cmtrack verify`` says of a bundle that needs a removed feature."""
@@ -170,6 +174,4 @@ class RemovedAttributes:
                 sentence = reason(f"{kind.__name__}.{name}")
                 if sentence is not None:
                     raise AttributeError(sentence, name=name, obj=self)
-            raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
-            )
+            return object.__getattribute__(self, name)  # also an error inside a property, as it is

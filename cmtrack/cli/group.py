@@ -25,13 +25,6 @@ class Commands(click.Group):
                     raise
                 raise click.UsageError(removed, ctx=error.ctx) from None
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find a command by its name; a removed one raises an error that says what to use instead."""
-        removed = reason(f"cmtrack {args[0]}")
-        if removed is not None:
-            raise click.UsageError(removed, ctx=ctx)
-        return super().resolve_command(ctx, args)
-
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted or context.resilient_parsing:

@@ -127,7 +127,7 @@ def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
                 if isinstance(row[name], float)
                 else fmt.short(row[name], _WIDTH)
             )
-            cells.append(text.strip())
+            cells.append(text)
         printed.add_row(*map(plain, cells))
     console = terminal()
     console.print(printed)

@@ -63,7 +63,7 @@ def verify_command(bundle: Path, output: Path | None) -> Answer:
                 else first_line(error)
             )
             raise NotVerified(why) from None
-    if output is not None and not check.page:
+    if output is not None and not check.page and not check.removed:
         why = next(
             iter((*check.problems, *check.removed, *check.not_recomputed)), "it holds no comparison"
         )

@@ -31,7 +31,7 @@ from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.intervals import holm
 from cmtrack.names import some_of
-from cmtrack.removed import RemovedFeature, reason
+from cmtrack.removed import INSTEAD, RemovedFeature, reason
 from cmtrack.statistics.inputs import FloatArray
 
 KINDS = ("auto", "folds", "seeds")
@@ -89,8 +89,8 @@ class Blocks:
             kind_of_rows = "" if sure or not by_name else "folds"
         if self.kind == "auto" and kind_of_rows == "data sets":
             raise RemovedFeature(
-                f"each block of {self.by} has rows of its own: give block_kind='folds' if the blocks are folds of one "
-                f"data set. If they are several data sets: {reason(_DATA_SETS)}"
+                f"each block of {self.by} has its own rows. Give block_kind='folds' if the blocks are folds of one data "
+                f"set. cmtrack 0.3 does not rank models over several data sets: {INSTEAD[_DATA_SETS]}"
             )
         if self.kind == "auto" and kind_of_rows:
             return kind_of_rows

@@ -642,22 +642,24 @@ def _pareto(candidates: Sequence[Candidate], criterion: Criterion, evidence: Evi
     return out, {"rank_distribution": unknown[0], "pvalues": unknown[0], "pair_intervals": unknown}
 
 
-def _undominated(values: FloatArray) -> FloatArray:
-    """Pareto mask of the runs: none other is equal in everything and better in something; values (..., R, M)."""
-    ours, theirs = values[..., :, None, :], values[..., None, :, :]
-    beaten = (theirs >= ours).all(axis=-1) & (theirs > ours).any(axis=-1)
-    return np.asarray(~beaten.any(axis=-1))
+def _undominated(values: FloatArray) -> BoolArray:
+    """Flags of the runs on the front of values (R, M), (R,): no other is at least as good in all and better in one."""
+    ours = values[:, None, :]
+    theirs = values[None, :, :]
+    dominated = (theirs >= ours).all(axis=-1) & (theirs > ours).any(axis=-1)
+    return np.asarray(~dominated.any(axis=-1))
 
 
-def _fronts(values: FloatArray) -> FloatArray:
+def _fronts(values: FloatArray) -> IntArray:
     """The number of each run's front: 1 is dominated by none, 2 by the first only, and so on."""
-    number = np.zeros(len(values))
+    number = np.zeros(len(values), dtype=np.int64)
     remaining = np.arange(len(values))
     step = 1
     while len(remaining):
-        first = _undominated(values[remaining]).astype(bool)
+        first = _undominated(values[remaining])
         number[remaining[first]] = step
-        remaining, step = remaining[~first], step + 1
+        remaining = remaining[~first]
+        step += 1
     return number
 
 

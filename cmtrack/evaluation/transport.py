@@ -526,7 +526,7 @@ def _of(value: Any, k: int | None) -> Any:
 
 
 ASSUMES = "assumes that within each class the answers are as among the labelled rows"
-_UNTESTED = "stated shares do not test that; an estimate from scores of the target would"
+_UNTESTED = "stated shares cannot test this; an estimate from the target's scores can"
 _FEW = 20
 _ABSENT = 1e-6
 _HEAVY = 0.1
@@ -826,7 +826,7 @@ class Transported(RemovedAttributes):
             return f"it does not hold, {misfit(self.fit_pvalue)}: nothing is estimated"
         if doubt(self.fit_pvalue):
             return f"it may not hold, {misfit(self.fit_pvalue)}: do not trust the numbers"
-        return f"the target's scores fit (p = {self.fit_pvalue:.2g}), which sees gross changes only"
+        return f"the target's scores fit (p = {self.fit_pvalue:.2g}); this test finds only large changes"
 
     def to_frame(self) -> pd.DataFrame:
         """One row a metric: here and there, the interval there, the change, and why it changes.

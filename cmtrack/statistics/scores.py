@@ -219,7 +219,15 @@ class ScoreCounts:
         return self.dropped_bits == 0 and not self.exact
 
     def of_decisions(self) -> ScoreCounts:
-        """The counts of decision values that a file of cmtrack 0.2 has between 0 and 1, by these values."""
+        """The counts of decision values that a file of cmtrack 0.2 has between 0 and 1, by these values.
+
+        ValueError if they are not between 0 and 1.
+        """
+        if len(self.values) and not 0 <= self.values[0] <= self.values[-1] <= 1:
+            raise ValueError(
+                f"decision values stored without dropped_bits must be from 0 to 1, got {self.values[0]:g} to "
+                f"{self.values[-1]:g}"
+            )
         return ScoreCounts(given_to_old(self.values), self.counts, self.exact, dropped_bits=0)
 
     def _without_bits(self, bits: int) -> ScoreCounts:

@@ -283,7 +283,7 @@ def test_a_manifest_names_nothing_outside_its_entry(tmp_path, change, words):
     [
         ({"run_id": "../1"}, "run_id must be an id of letters"),
         ({"model_id": 3}, "model_id must be a str, got int"),
-        ({"step": True}, "step must be a int, got bool"),
+        ({"step": True}, "step must be a whole number, got True"),
         ({"prefix": ["a"]}, "prefix must be a str, got list"),
         ({"tracking_uri": "ftp://host"}, "a tracking URI must be of one of the schemes"),
     ],

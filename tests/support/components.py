@@ -201,7 +201,9 @@ def tracking_server(
     )
 
 
-def basic_auth(folder: Path, *arguments: str, **options: Any) -> Service:
+def basic_auth(
+    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None, **options: Any
+) -> Service:
     """A tracking server that asks for a password; users without a permission of their own may read."""
     settings = folder / "auth.ini"
     settings.write_text(
@@ -212,6 +214,7 @@ def basic_auth(folder: Path, *arguments: str, **options: Any) -> Service:
     environment = {
         "MLFLOW_AUTH_CONFIG_PATH": str(settings),
         "MLFLOW_FLASK_SERVER_SECRET_KEY": "secret-of-the-tests",
+        **(environment or {}),
     }
     arguments = ("--app-name", "basic-auth", *arguments)
     return tracking_server(folder, *arguments, name="auth", environment=environment, **options)

@@ -15,7 +15,7 @@ BEFORE = {
     "Models over several data sets": 'compare(block_kind="datasets")',
     "Rows to check first": "Comparison.deciding",
     "Metrics where the shares are estimated": "Evaluation.at(scores)",
-    "Attributes that are enough": "cmtrack.attribute_subsets",
+    "Which attributes are needed": "cmtrack.attribute_subsets",
     "Several metrics in one ranking": "compare(rank_by={metric: weight})",
 }
 """Sections with a script that uses a removed name, and the first of these names."""

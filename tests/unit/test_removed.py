@@ -32,7 +32,6 @@ OPTION = re.compile(r"(\w+)\((\w+)=\)")
 METHOD_OPTION = re.compile(r"([A-Z]\w+)\.(\w+)\((\w+)=\)")
 METHOD_VALUE = re.compile(r"Evaluation\.at\(scores\)")
 FLAG = re.compile(r"cmtrack (\w+) (--[\w-]+)")
-COMMAND = re.compile(r"cmtrack (\w+)")
 ATTRIBUTE = re.compile(r"([A-Z]\w+)\.(\w+)")
 MODULE_NAME = re.compile(r"(cmtrack(?:\.[a-z]+)?)\.(\w+)")
 ONLY_LISTED = re.compile(r"cmtrack\[\w+\]|cmtrack_integrations\.\w+|mlflow\.app .*|[A-Z_]+")
@@ -60,7 +59,6 @@ def test_every_key_has_one_of_the_known_forms() -> None:
         WEIGHTS,
         OPTION,
         FLAG,
-        COMMAND,
         ATTRIBUTE,
         MODULE_NAME,
         ONLY_LISTED,

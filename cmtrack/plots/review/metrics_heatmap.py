@@ -33,6 +33,7 @@ def plot_metric_heatmap(
     *,
     errors: npt.ArrayLike | None = None,
     tied: BoolArray | None = None,
+    tied_are: str = MAY_BE_BEST,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -48,7 +49,8 @@ def plot_metric_heatmap(
     ``better``, sequence of length M: for each metric ``"higher"``, ``"lower"`` or ``"nearest zero"``.
     ``errors``, shape (R, M): standard errors of the values; NaN where unknown. A column's distances are counted in its
         median one, and where there is none, in quarters of the median distance.
-    ``tied``, shape (R,): runs that cannot be told from the best run (bold name).
+    ``tied``, shape (R,): runs that cannot be told from the best run (bold name); ``tied_are``: what
+        this means, in words.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
     table = np.asarray(values, dtype=np.float64)
@@ -76,7 +78,7 @@ def plot_metric_heatmap(
     if tied is not None:
         for words, bold in zip(ax.get_yticklabels(), tied, strict=True):
             words.set_fontweight("bold" if bold else "normal")
-        lines.append(f"Bold name: {MAY_BE_BEST}.")
+        lines.append(f"Bold name: {tied_are}.")
     lines += text.numbered(shown) or text.numbered(metrics)
     caption_under(ax, ax.patch, lines, max(extent_points(ax)[0], 330.0))
     if title is not None:

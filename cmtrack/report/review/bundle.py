@@ -350,7 +350,7 @@ def verify(path: str | Path) -> Verification:
         try:
             _recompute(files, manifest, result)
         except RemovedFeature as error:
-            result.removed = [str(error)]
+            result.removed.append(str(error))
         except (
             KeyError,
             TypeError,
@@ -446,7 +446,7 @@ def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _
     if criterion.pareto and any(
         run["p_set"] is not None for one in stated["rankings"] for run in one["runs"]
     ):
-        raise RemovedFeature(f"{DATA} holds p-values of a Pareto front")
+        raise RemovedFeature(f"{DATA} has p-values of a Pareto front")
     if options.criterion is not None and options.criterion != criterion:
         compared.problems.append(f"{RULE} ranks by {options.criterion}, the review by {criterion}")
         return
@@ -621,7 +621,7 @@ class _Compared:
         kept = {}
         for name, value in stated.items():
             key = f"{where}.{name}" if where else name
-            sentence = f"{DATA} holds {key}"
+            sentence = f"{DATA} has the key {key}"
             if key not in STORED:
                 kept[name] = self.without_removed(value, key)
             elif value not in (None, [], {}) and sentence not in self.removed:

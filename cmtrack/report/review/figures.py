@@ -18,7 +18,7 @@ from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.names import quoted
+from cmtrack.names import MAY_BE_BEST, quoted
 from cmtrack.plots import _text as text
 from cmtrack.plots import review as plots
 from cmtrack.plots.classes import plot_class_curves
@@ -101,6 +101,7 @@ def metrics_figure(ranking: Ranking) -> Figure | None:
         [catalog.lookup(name).better for name in names],
         errors=[[_standard_error(run.evaluation, name) for name in names] for run in runs],
         tied=np.array([run.tied for run in runs]),
+        tied_are="not dominated" if ranking.criterion.pareto else MAY_BE_BEST,
         title=fmt.capital(", ".join(parts)) or None,
     )
 

@@ -167,10 +167,11 @@ def _headline(comparison: Comparison, ranking: Ranking, say: Say) -> str:
         return f"Take {chosen}: {others} {behind_words(ranking)}."
     if ranking.decision.by is not None:
         near = sum(entry.within_margin for entry in ranking.standings)
-        return (
-            f"Take {chosen}: of the {near} {noun}s that {MAY_BE_BEST} and are "
-            f"{near_words(ranking.margin, ranking.criterion)}, it has the {rule_title(ranking.decision.by)}."
-        )
+        where = near_words(ranking.margin, ranking.criterion)
+        those = f"that {MAY_BE_BEST} and are {where}"
+        if ranking.criterion.pareto:
+            those = where
+        return f"Take {chosen}: of the {near} {noun}s {those}, it has the {rule_title(ranking.decision.by)}."
     if ranking.criterion.pareto:
         front = [run for run in ranking.runs if run.rank == 1]
         return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
@@ -481,9 +482,11 @@ def heading(comparison: Comparison, place: int) -> str:
 def _other(comparison: Comparison, place: int, say: Say) -> str:
     ranking = comparison.rankings[place]
     first = ranking.leader
+    tied = "" if len(ranking.tied) < 2 else f"; {maybe(ranking)}"
     if ranking.criterion.pareto:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
         result = f"{fmt.listed(front)} on the Pareto front"
+        tied = ""
     else:
         value = f" with {_value(first)}"
         result = (
@@ -491,7 +494,6 @@ def _other(comparison: Comparison, place: int, say: Say) -> str:
             if len(ranking.runs) > 1
             else f"{say(first.name)} has{value[5:]}"
         )
-    tied = "" if len(ranking.tied) < 2 else f"; {maybe(ranking)}"
     return " ".join(
         [f"{heading(comparison, place)}. There, {result}{tied}.", *constant_sentences(ranking, say)]
     )

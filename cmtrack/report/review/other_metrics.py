@@ -20,7 +20,7 @@ from cmtrack.report.review.cells import (
     value_cell,
     with_intervals,
 )
-from cmtrack.report.review.phrases import STANDINGS, Say, how_many, say_of
+from cmtrack.report.review.phrases import STANDINGS, Say, at_shares, how_many, say_of
 from cmtrack.report.review.shown import headline
 
 MAX_STANDINGS = 400
@@ -35,7 +35,8 @@ def other_metrics(comparison: Comparison) -> list[Table]:
     names = _chosen_names(ranking, max(1, MAX_STANDINGS // len(ranking.runs)))
     say = say_of(comparison)
     seed = comparison.how.get("seed", 0)
-    return [_table(name, ranking, seed, say) for name in names]
+    at = at_shares(comparison)
+    return [_table(name, ranking, seed, say, at) for name in names]
 
 
 def note_on_metrics(comparison: Comparison, tables: Sequence[Table]) -> str:
@@ -69,7 +70,8 @@ def _chosen_names(ranking: Ranking, most: int) -> list[str]:
     return [names[place] for place in sorted(first)]
 
 
-def _table(name: str, ranking: Ranking, seed: int, say: Say) -> Table:
+def _table(name: str, ranking: Ranking, seed: int, say: Say, at: str) -> Table:
+    """Return the runs ranked by a metric; ``at``: the class shares it is of, as :func:`at_shares` has them."""
     criterion = Criterion.of(name, ranking.criterion.catalog)
     place_above = {run.name: place for place, run in enumerate(ranking.runs)}
     runs = judged_by(ranking.runs, criterion, ranking.confidence_level, seed)
@@ -92,8 +94,9 @@ def _table(name: str, ranking: Ranking, seed: int, say: Say) -> Table:
         ]
         rows.append({"cells": cells, "status": status, "chosen": run.name == chosen, "rest": False})
     shorten_names([row["cells"][1] for row in rows])
-    title = fmt.metric_title(name, ranking.evaluation.positive, catalog=ranking.criterion.catalog)
-    brief = fmt.metric_title(name, brief=True, catalog=ranking.criterion.catalog)
+    catalog = ranking.criterion.catalog
+    title = fmt.metric_title(name, ranking.evaluation.positive, catalog=catalog) + at
+    brief = fmt.metric_title(name, brief=True, catalog=catalog) + at
     scales = [
         (3, (fmt.number(bar.first), fmt.number(bar.last))) for bar in drawn if bar is not None
     ]
@@ -125,7 +128,7 @@ def _sentence(title: str, runs: Sequence[Ranked], ranking: Ranking, say: Say) ->
             sentences.append(f"{name} is one of them.")
         else:
             value = fmt.with_interval(chosen.value, (chosen.low, chosen.high))
-            sentences.append(f"{name} is number {chosen.rank} of {len(runs)}: {value}.")
+            sentences.append(f"{name} ranks {chosen.rank} of {len(runs)}: {value}.")
     untested = sum(math.isnan(run.p_set) for run in runs if run is not runs[0])
     if untested == len(runs) - 1:
         sentences.append("No difference between the runs could be tested.")

@@ -277,7 +277,7 @@ def _methods(comparison: Comparison) -> list[str]:
     if comparison.criterion.pareto:
         notes = [
             "A run is dominated if another run is at least as good in every metric and better in one. The fronts "
-            "follow from the values alone: nothing is tested."
+            "follow from the values alone. Differences are not tested."
         ]
     else:
         notes += [

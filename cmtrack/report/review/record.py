@@ -156,7 +156,10 @@ def decides(comparison: Comparison) -> str:
     if comparison.criterion.pareto:
         sentence = "A run is dominated if another run is at least as good in every metric and better in one."
     if not comparison.how.get("tie_breakers"):
-        return f"{sentence} No tie-breaker was given: the {noun} of the best value is chosen."
+        best = f"the {noun} of the best value"
+        if comparison.criterion.pareto:
+            best = "the run on the front with the best first metric"
+        return f"{sentence} No tie-breaker was given: {best} is chosen."
     where = near_words(comparison.how.get("margin"), comparison.criterion)
     return f"{sentence} The tie-breakers choose among these {noun}s {where}."
 

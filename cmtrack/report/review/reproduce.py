@@ -20,9 +20,7 @@ from cmtrack.report.review.shown import alike, of_classes
 
 MAX_LABELS = 60
 """Classes up to which an example names them all."""
-_AT_THRESHOLD = """frame = evaluation.threshold(maximize="binary/informedness").to_frame()
-row = frame[frame["threshold"] >= 0.5].iloc[-1]  # scores of at least 0.5 are positive
-print(name, row.to_dict())"""
+_THRESHOLD = """print(name, evaluation.threshold(maximize="binary/f1"))"""
 
 
 def given(comparison: Comparison) -> dict[str, Any]:
@@ -76,16 +74,16 @@ def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, 
         )
     if ranking.evaluation.positive is not None and ranking.evaluation.statistics.scores is not None:
         command = _threshold_command(comparison, ranking)
-        python = each_run(comparison, ranking, _AT_THRESHOLD)
+        python = each_run(comparison, ranking, _THRESHOLD)
         questions.append({"title": "Another threshold", "command": command, "python": python})
     return questions
 
 
 def _changes(ranking: Ranking, evaluation: Evaluation) -> dict[str, dict[str, Any]]:
     """Arguments of ``compare`` by the title of the question that they ask."""
-    changes: dict[str, dict[str, Any]] = {
-        "Another metric": {"rank_by": "multiclass/balanced_accuracy"}
-    }
+    names = ("multiclass/balanced_accuracy", "multiclass/matthews_corrcoef")
+    other = next((name for name in names if name not in ranking.criterion.metrics), names[0])
+    changes: dict[str, dict[str, Any]] = {"Another metric": {"rank_by": other}}
     labels = evaluation.labels
     if 1 < len(labels) <= MAX_LABELS:
         grouping = Grouping({"first": labels[:1], "others": labels[1:]}, positive="first")

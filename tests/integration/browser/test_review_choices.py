@@ -138,7 +138,7 @@ def held_to(page, ranking, chosen):
     assert f": {first[0]['value']}." in sentence
     assert all(quoted(row["name"]) in sentence for row in first[:3])
     place = next(row for row in rows if row["chosen"])
-    assert (f" is number {place['rank']} of {len(rows)}: {place['value']}." in sentence) == (
+    assert (f" ranks {place['rank']} of {len(rows)}: {place['value']}." in sentence) == (
         place not in first
     )
     number = len(tied)
