@@ -37,7 +37,7 @@ from cmtrack.prevalence.results import BasePrevalence, ClassPrevalenceEstimate
 from cmtrack.removed import RemovedAttributes, RemovedFeature, reason
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, listed
+from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, has_named_rows, listed
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.reweighted import reweighted
 
@@ -112,6 +112,8 @@ def given_target(evaluation: Evaluation, given: Any, rows: float | None, counted
             f"rows must be the number of rows of the target, above 0, got {rows!r:.40}"
         )
     labels, step = evaluation.labels, evaluation.scored
+    if has_named_rows(given):  # a pandas Series by class, in an order of its own
+        given = given.to_dict()
     if isinstance(given, numbers.Real) and not isinstance(given, bool):
         if step is None or step.positive is None:
             raise ValueError(

@@ -245,6 +245,11 @@ def _parts(name: str, values: Any) -> Iterator[tuple[str, Any]]:
             yield part, index
 
 
+def has_named_rows(values: Any) -> bool:
+    """True for a pandas Series whose index is not the default one, so that it names its values."""
+    return hasattr(values, "to_dict") and np.ndim(values) == 1 and not _is_default(values.index)
+
+
 def _is_default(index: Any) -> bool:
     """True for the index that pandas gives by itself, 0 to n - 1."""
     return type(index).__name__ == "RangeIndex" and bool(index.start == 0 and index.step == 1)

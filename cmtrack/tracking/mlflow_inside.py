@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 if TYPE_CHECKING:
     from mlflow.store.artifact.artifact_repo import ArtifactRepository as ArtifactRepository
 
+DATABASE_STORE = "mlflow.store.tracking.sqlalchemy_store"
+"""The module of tracking stores in databases, which takes seconds to import."""
+
 
 def get(server: str, path: str, **how: Any) -> Any:
     """Request a path of a server as MLflow does it: through proxies, with its certificates, headers and password."""

@@ -334,7 +334,7 @@ def _only_writer(package: Package) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Part:
-    """What an evaluation adds to the tags that all evaluations of a run share."""
+    """An evaluation's part of the tags that all evaluations of a run share."""
 
     prefix: str
     block: str
@@ -408,7 +408,7 @@ def _lacks_block(note: str, part: Part) -> bool:
 
 
 def _lacking(tags: Mapping[str, str], parts: Iterable[Part]) -> list[tuple[str, str]]:
-    """What the shared tags lack of the parts, by prefix: MLflow takes 8,000 characters of each tag."""
+    """Return what the shared tags lack of the parts, by prefix: MLflow takes 8,000 characters of each tag."""
     note = tags.get(NOTE, _EMPTY[NOTE])
     listed = tags.get(TABLES, _EMPTY[TABLES])
     lacking: list[tuple[str, str]] = []
@@ -480,7 +480,7 @@ def import_what_reaches(tracking_uri: str) -> None:
             "mlflow",
         ):
             import_module("sqlalchemy")  # MLflow's, not cmtrack's
-        import_module("mlflow.store.tracking.sqlalchemy_store")
+        import_module(mlflow_inside.DATABASE_STORE)
 
 
 def probe(tracking_uri: str) -> None:

@@ -353,6 +353,7 @@ def _front(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
         be = "is" if len(off) == 1 else "are"
         why = "another run is at least as good in every metric and better in one"
         sentences.append(f"{fmt.listed(off)} {be} dominated: {why}.")
+    sentences.append("The front follows from the values alone. Differences are not tested.")
     return [" ".join(sentences)]
 
 

@@ -112,7 +112,7 @@ def _table(name: str, ranking: Ranking, seed: int, say: Say, at: str) -> Table:
 
 
 def _sentence(title: str, runs: Sequence[Ranked], ranking: Ranking, say: Say) -> str:
-    """Who has the best value, where the chosen run is, and how many may be the best."""
+    """Return who has the best value, where the chosen run is, and how many may be the best."""
     chosen = next(run for run in runs if run.name == ranking.foremost.name)
     first = [run for run in runs if run.rank == 1]
     name = f"The chosen run, {say(chosen.name)},"

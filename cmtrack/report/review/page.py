@@ -141,7 +141,7 @@ def context(
 
 
 def choices(comparison: Comparison) -> dict[str, Any]:
-    """What a reader of the page chooses from: other metrics, runs to compare with the chosen one, and other questions.
+    """Return what a reader of the page chooses from: other metrics, runs to compare with the chosen one, and other questions.
 
     Empty without a ranking of runs.
     """

@@ -215,7 +215,7 @@ def judged_at(comparison: Comparison) -> str:
 
 
 def at_shares(comparison: Comparison) -> str:
-    """What a head adds to a metric that is not of the rows' own class shares: " at 2 %"; else empty."""
+    """Return what a head adds to a metric that is not of the rows' own class shares: " at 2 %"; else empty."""
     shares = comparison.how.get("at")
     if shares is None:
         return ""

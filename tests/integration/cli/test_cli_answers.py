@@ -288,7 +288,6 @@ def test_a_gate_that_passes_for_want_of_data_says_so(filled):
         ),
         ("binary/fnr", True, (-0.2, 0.0), ""),
         ("prevalence/bias", True, (-0.2, 0.1), "0.100 more distance from zero."),
-        ("binary/recall=2 + binary/f1=1", True, (-0.2, 0.1), "0.200 less."),
     ],
     ids=[
         "worse",
@@ -298,7 +297,6 @@ def test_a_gate_that_passes_for_want_of_data_says_so(filled):
         "lower-open",
         "lower-better",
         "nearest-zero",
-        "weighted",
     ],
 )
 def test_only_what_is_open_is_said_to_be_open(criterion, passed, ends, said):

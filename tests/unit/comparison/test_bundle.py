@@ -567,7 +567,7 @@ FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
 
 
 def test_a_bundle_over_data_sets_ends_with_3():
-    path = TESTS / "golden" / "removed" / "data_sets.zip"
+    path = TESTS / "data" / "removed_features" / "data_sets.zip"
     found = bundle.verify(path)
     assert found.outcome is bundle.Outcome.REMOVED
     assert (found.problems, found.made_with) == ((), "0.2.0")
@@ -586,7 +586,7 @@ def test_a_bundle_over_data_sets_ends_with_3():
     ],
 )
 def test_a_bundle_of_a_weighted_sum_or_of_a_tested_front_ends_with_3(name, why):
-    path = TESTS / "golden" / "removed" / f"{name}.zip"
+    path = TESTS / "data" / "removed_features" / f"{name}.zip"
     found = bundle.verify(path)
     assert found.outcome is bundle.Outcome.REMOVED
     assert found.problems == ()
@@ -598,7 +598,7 @@ def test_a_bundle_of_a_weighted_sum_or_of_a_tested_front_ends_with_3(name, why):
 
 def test_numbers_over_seeds_are_recomputed_without_the_removed_ones(tmp_path):
     path = tmp_path / "rope.zip"
-    path.write_bytes((TESTS / "golden" / "removed" / "rope.zip").read_bytes())
+    path.write_bytes((TESTS / "data" / "removed_features" / "rope.zip").read_bytes())
     found = bundle.verify(path)
     assert found.outcome is bundle.Outcome.REMOVED
     assert found.problems == ()

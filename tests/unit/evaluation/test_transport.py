@@ -487,7 +487,7 @@ def test_an_estimate_adds_its_error() -> None:
         assert stated.standard_errors[name] < there.standard_errors[name], name
     assert there.fit_pvalue == pytest.approx(ESTIMATE.fit_pvalue)
     assert there.warnings[0].endswith(
-        "the target's scores fit (p = 0.84), which sees gross changes only"
+        "the target's scores fit (p = 0.84); this test finds only large changes"
     )
     assert 0 < ESTIMATE.missed_move < 0.5
     assert "would miss moves it by up to" in ESTIMATE._repr_html_()
@@ -690,3 +690,13 @@ def test_average_precision_of_a_class_has_the_further_negative_too() -> None:
     plain = on_scale("logit", there.metrics[name], there.standard_errors[name])
     assert plain is not None
     assert low < plain[0] < there.metrics[name] <= high == pytest.approx(plain[1])
+
+
+def test_a_series_of_shares_is_read_by_its_index():
+    y = np.array(["ham", "spam"] * 100)
+    predicted = np.where(np.arange(200) % 7 == 0, y[::-1], y)
+    evaluation = evaluate(y, predicted, positive="spam")
+    expected = evaluation.at({"spam": 0.1, "ham": 0.9}).metrics["binary/precision"]
+    for shares in ({"spam": 0.1, "ham": 0.9}, {"ham": 0.9, "spam": 0.1}):
+        assert evaluation.at(pd.Series(shares)).metrics["binary/precision"] == expected
+    assert evaluation.at(pd.Series([0.9, 0.1])).metrics["binary/precision"] == expected

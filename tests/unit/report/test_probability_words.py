@@ -460,7 +460,7 @@ def test_the_table_has_the_losses_alone_and_without_probabilities_it_is_absent()
         }
     )
     assert probabilities(labels.ranking) is None
-    assert "robabilities" not in html(labels, pictures={}).split("<main>")[1].split("Methods")[0]
+    assert "robabilities" not in html(labels, pictures={}).split("<main")[1].split("Methods")[0]
 
 
 def test_a_run_keeps_its_colour_where_others_have_no_probabilities():

@@ -148,7 +148,7 @@ def test_the_python_of_every_question_runs(evaluations, comparison, capsys):
     assert [pair.column for pair in asked["Segments"].segments][:1] == ["side"]
     names = list(comparison.to_frame()["name"])
     # by the threshold's
-    printed = [line.split(" {")[0] for line in capsys.readouterr().out.splitlines()]
+    printed = [line.split(" Threshold(")[0] for line in capsys.readouterr().out.splitlines()]
     assert sorted(printed) == sorted(names)
 
 
