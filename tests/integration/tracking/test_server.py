@@ -27,7 +27,9 @@ def test_an_evaluation_goes_there_and_comes_back_and_survives_the_server(server,
     assert run.data.tags["cmtrack.status"] == "completed"
     assert run.data.metrics["multiclass/accuracy"] == sent.evaluation.metrics["multiclass/accuracy"]
     found = {item.path for item in mlflow.MlflowClient().list_artifacts(run_id)}
-    assert {"cmtrack_report.html", "cmtrack_confusion_matrix.png", "images"} <= found
+    assert {"cmtrack_report.html", "cmtrack_confusion_matrix.png"} <= found
+    # MLflow 3.5 puts '#' and '%' into the names of images, which its own server refuses
+    assert ("images" in found) == (not mlflow.__version__.startswith("3.5."))
 
     server.kill()
     start = time.monotonic()

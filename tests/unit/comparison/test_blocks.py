@@ -276,7 +276,7 @@ def test_a_kind_that_the_rows_contradict_is_refused(rows, kind, said):
 def test_several_data_sets_are_refused():
     """Blocks with rows of their own that neither the name nor the classes make folds."""
     own = of_seeds(lambda model, seed: (seed, 800 + 50 * seed))
-    said = "each block of params.seed has rows of its own: give block_kind='folds' if the blocks are folds of one"
+    said = "each block of params.seed has its own rows. Give block_kind='folds' if the blocks are folds of one"
     with pytest.raises(RemovedFeature, match=said) as caught:
         rank_models(own, ACCURACY, Blocks(**SEEDS))
     assert "scikit-posthocs" in str(caught.value)
