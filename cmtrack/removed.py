@@ -28,46 +28,67 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
-_REDUCTS = "cmtrack no longer searches for reducts; granule_table(...) still gives bounds and approximations"
-_DECIDING = (
-    "Comparison.missed(at_least=...) lists the rows that most runs get wrong, whose labels to check first; "
-    "Comparison.rows(a, b) lists those that only one of two runs gets right"
+_REDUCTS = (
+    "cmtrack no longer searches for reducts; granule_table(...) still gives bounds and "
+    "approximations"
 )
-_NOISE = "cmtrack does not correct differences for wrong labels; Comparison.flips(a, b) gives the observed shares with intervals"
-_DIFFICULTY = "cmtrack does not model how difficult rows are; Missed.counts has the number of rows by runs that miss them"
-_BY_CLASS = "Missed.counts has the numbers over all classes; count the column 'actual' of Missed.to_frame() for numbers by class"
+_DECIDING = (
+    "Comparison.missed(at_least=...) lists the rows that most runs get wrong, whose labels to "
+    "check first; Comparison.rows(a, b) lists those that only one of two runs gets right"
+)
+_NOISE = (
+    "cmtrack does not correct differences for wrong labels; Comparison.flips(a, b) gives the "
+    "observed shares with intervals"
+)
+_DIFFICULTY = (
+    "cmtrack does not model how difficult rows are; Missed.counts has the number of rows by "
+    "runs that miss them"
+)
+_BY_CLASS = (
+    "Missed.counts has the numbers over all classes; count the column 'actual' of "
+    "Missed.to_frame() for numbers by class"
+)
 _SUSPECT = (
     "--missed N lists the rows that at least N runs get wrong, those that most runs get wrong first"
 )
 _TOGETHER = "Comparison.flips(a, b) has the shares of rows that only one of two runs gets right"
-_CROSSING = "compare(..., at=share) ranks the runs at a share of positives; Evaluation.at(share) has the metrics of one run"
+_CROSSING = (
+    "compare(..., at=share) ranks the runs at a share of positives; Evaluation.at(share) has "
+    "the metrics of one run"
+)
 _LIVE_PAGE = (
     "the review is an artifact of a run: `cmtrack review --log` or Comparison.log() makes it"
 )
 _TARGET = (
-    "estimate_prevalence(scores, calibration=(y, labelled_scores), positive=...) estimates the shares from scores of a target, and "
-    "Evaluation.at(estimate) takes the estimate"
+    "estimate_prevalence(scores, calibration=(y, labelled_scores), positive=...) estimates the "
+    "shares from scores of a target, and Evaluation.at(estimate) takes the estimate"
 )
 _SENSITIVITY = (
-    "PrevalenceEstimate.missed_move and ClassPrevalenceEstimate.missed_move say how far an unnoticed shift may move "
-    "the estimated shares"
+    "PrevalenceEstimate.missed_move and ClassPrevalenceEstimate.missed_move say how far an "
+    "unnoticed shift may move the estimated shares"
 )
 _TARGET_FILE = (
-    "estimate the shares in Python by estimate_prevalence(scores, calibration=..., positive=...) and give Evaluation.at(estimate), "
-    "or state them by --prevalence"
+    "estimate the shares in Python by estimate_prevalence(scores, calibration=..., "
+    "positive=...) and give Evaluation.at(estimate), or state them by --prevalence"
 )
 _DATA_SETS = (
-    "compare the runs of each data set by themselves, and give scikit-posthocs a table of their values, with a row for "
-    "each data set and a column for each model"
+    "compare the runs of each data set by themselves, and give scikit-posthocs a table of their"
+    " values, with a row for each data set and a column for each model"
 )
-_ROPE = "the interval of the difference says how large it may be; equivalence= is for runs on the same rows"
+_ROPE = (
+    "the interval of the difference says how large it may be; equivalence= is for runs on the "
+    "same rows"
+)
 
 WEIGHTS = "compare(rank_by={metric: weight})"
 _ONE_METRIC = (
-    "rank by one metric, or by a cost (costs=, --costs), and put gates on the others (require=, --require); several names without "
-    "weights make a Pareto front"
+    "rank by one metric, or by a cost (costs=, --costs), and put gates on the others (require=,"
+    " --require); several names without weights make a Pareto front"
 )
-_FRONT = "the check against a baseline is of one metric; put gates on several metrics (require=, --require)"
+_FRONT = (
+    "the check against a baseline is of one metric; put gates on several metrics (require=, "
+    "--require)"
+)
 
 INSTEAD: dict[str, str] = {
     "cmtrack.attribute_subsets": _REDUCTS,

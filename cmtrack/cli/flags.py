@@ -131,6 +131,14 @@ class Choice(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
+def _type_of(one: Entry) -> click.ParamType[Any] | type:
+    if one.choices:
+        return Choice(list(one.choices))
+    if one.of_flag is Path:
+        return FILE
+    return one.of_flag
+
+
 def _flag(name: str, one: Entry) -> click.Option:
     meant = next(
         (text for text, value in (one.choices or {}).items() if value == one.default), one.default
@@ -141,11 +149,7 @@ def _flag(name: str, one: Entry) -> click.Option:
         multiple=one.several,
         default=shown,
         show_default=shown is not None,
-        type=Choice(list(one.choices))
-        if one.choices
-        else FILE
-        if one.of_flag is Path
-        else one.of_flag,
+        type=_type_of(one),
         metavar=one.metavar,
         help=one.help,
         callback=partial(_checked, one),

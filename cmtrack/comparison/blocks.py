@@ -308,8 +308,11 @@ class _Gap:
 
 def _answered(runs: Sequence[Candidate], metric: str, answer: Any) -> list[Candidate]:
     """The runs of the constant answer on the rows of these runs; of those without single labels none."""
-    made = [constant_evaluation(run.evaluation, metric, answer) for run in runs]
-    return [Candidate(run.run, one) for run, one in zip(runs, made, strict=True) if one is not None]
+    return [
+        Candidate(run.run, constant_evaluation(run.evaluation, metric, answer))
+        for run in runs
+        if isinstance(run.evaluation, Evaluation)
+    ]
 
 
 def _gap_from_constant(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -265,41 +265,47 @@ def _gaps_by_rows(
 ) -> dict[str, Difference]:
     """Each run less the constant answer; only the best run gets an interval, because it takes most of the time."""
     gaps: dict[str, Difference] = {}
-    answered: Evaluation | None = None
-    paired_runs: list[str] = []
+    for answered, of_same_rows in _answers_by_rows(runs, metric, constant):
+        without_interval: dict[str, Evaluation] = {}
+        for run_id, evaluation in of_same_rows.items():
+            if run_id == best or why_unpaired(evaluation, answered) is not None:
+                gaps[run_id] = paired_differences(evaluation, answered, metrics=[metric])[metric]
+            else:
+                without_interval[run_id] = evaluation
+        gaps |= _gaps_of_same_rows(without_interval, answered, metric)
+    return gaps
+
+
+def _answers_by_rows(
+    runs: Mapping[str, Evaluation], metric: str, constant: ConstantAnswer
+) -> list[tuple[Evaluation, dict[str, Evaluation]]]:
+    """The constant answer to each set of rows, with the runs in a row that are paired with it."""
+    answers: list[tuple[Evaluation, dict[str, Evaluation]]] = []
     for run_id, evaluation in runs.items():
-        if answered is None or why_unpaired(evaluation, answered) is not None:
-            gaps |= _gaps_of_same_rows(runs, paired_runs, answered, metric)
-            paired_runs = []
+        if not answers or why_unpaired(evaluation, answers[-1][0]) is not None:
             answered = constant_evaluation(evaluation, metric, constant.answer)
-        assert answered is not None  # they are evaluations of single labels
-        if run_id == best or why_unpaired(evaluation, answered) is not None:
-            gaps[run_id] = paired_differences(evaluation, answered, metrics=[metric])[metric]
-        else:
-            paired_runs.append(run_id)
-    return gaps | _gaps_of_same_rows(runs, paired_runs, answered, metric)
+            answers.append((answered, {}))
+        answers[-1][1][run_id] = evaluation
+    return answers
 
 
 def _gaps_of_same_rows(
-    runs: Mapping[str, Evaluation], run_ids: Sequence[str], answered: Evaluation | None, metric: str
+    runs: Mapping[str, Evaluation], answered: Evaluation, metric: str
 ) -> dict[str, Difference]:
     """Differences of runs from the constant answer on the same rows, without intervals."""
     gaps: dict[str, Difference] = {}
+    clusters = None if answered.rows is None else answered.rows.clusters
+    run_ids = list(runs)
     for start in range(0, len(run_ids), _RUNS_AT_ONCE):
         part = run_ids[start : start + _RUNS_AT_ONCE]
-        assert answered is not None  # these runs are paired with it
-        assert answered.rows is not None
-        pairs = paired(
-            [*(runs[run_id] for run_id in part), answered], metric, answered.rows.clusters
-        )
+        pairs = paired([*(runs[run_id] for run_id in part), answered], metric, clusters)
         for place, run_id in enumerate(part):
             if pairs is None:  # a run without an error by row
                 gaps[run_id] = paired_differences(runs[run_id], answered, metrics=[metric])[metric]
                 continue
-            value = runs[run_id].metrics[metric]
             gaps[run_id] = Difference(
                 metric,
-                value,
+                runs[run_id].metrics[metric],
                 answered.metrics[metric],
                 difference=float(pairs.difference[place, -1]),
                 standard_error=float(pairs.error[place, -1]),
@@ -310,13 +316,10 @@ def _gaps_of_same_rows(
     return gaps
 
 
-def constant_evaluation(
-    evaluation: BaseEvaluation, metric: str, answer: Label | None
-) -> Evaluation | None:
-    """The evaluation of a constant answer, by this metric alone; None except for single labels."""
-    if not isinstance(evaluation, Evaluation):
-        return None
-    like, rows = evaluation.asking(sections=(metric,)), evaluation.rows
+def constant_evaluation(evaluation: Evaluation, metric: str, answer: Label | None) -> Evaluation:
+    """The evaluation of a constant answer, by this metric alone."""
+    like = evaluation.asking(sections=(metric,))
+    rows = evaluation.rows
     place = None if answer is None else evaluation.labels.index(answer)
     return _constant(
         like,

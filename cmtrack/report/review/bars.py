@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import median
+
+from cmtrack.report import formatting as fmt
+from cmtrack.report.review.cells import Cell
 
 WIDTH = 90.0
 """Of a drawing, in CSS pixels."""
@@ -14,6 +17,9 @@ _REACH = 2.0
 """How many times as wide as the runs that matter a scale may be: one bad run does not flatten all others."""
 _WIDEST = 3.0
 """How many median half-widths of the runs that matter count of each interval: nor does one wide one."""
+
+Scale = tuple[int, tuple[str, str]]
+"""The place of a column, and the numbers at both ends of its scale."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,28 @@ def bars(
         )
         out.append(bar if there else None)
     return out
+
+
+def draw_columns(
+    rows: Sequence[Sequence[Cell]], matter: Sequence[bool], with_zero: Collection[int] = ()
+) -> list[Scale]:
+    """Give each cell that has ends its drawing, and return the scale of each column that has one.
+
+    ``matter``: as of :func:`bars`.
+    ``with_zero``: the places of columns whose scale has 0 as a line.
+    """
+    scales = []
+    for place, first in enumerate(rows[0]):
+        if "ends" not in first:
+            continue
+        drawn = bars([row[place]["ends"] for row in rows], matter, place in with_zero)
+        for row, bar in zip(rows, drawn, strict=True):
+            row[place]["bar"] = bar
+        for bar in drawn:
+            if bar is not None:  # all of a column have one scale
+                scales.append((place, (fmt.number(bar.first), fmt.number(bar.last))))
+                break
+    return scales
 
 
 def _scale(

@@ -360,10 +360,10 @@ def verify(path: str | Path) -> Verification:
             OverflowError,
             RecursionError,
         ) as error:
-            reason = (
+            why = (
                 str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             )
-            result.problems = [f"the comparison cannot be computed from the bundle: {reason}"]
+            result.problems = [f"the comparison cannot be computed from the bundle: {why}"]
     rule = manifest["rule"]["file"] if manifest["rule"]["given"] else "no rule file was given"
     return Verification(
         files=len(files) - 1,

@@ -59,6 +59,13 @@ def value_cell(value: float, interval: tuple[float, float]) -> Cell:
     }
 
 
+def p_cell(pvalue: float, is_leader: bool) -> Cell:
+    """The p-value of a run; the leader, which the others are compared with, has none."""
+    if is_leader:
+        return cell("–")
+    return cell(fmt.p_text(pvalue), pvalue)
+
+
 def shorten_names(cells: Sequence[Cell]) -> None:
     """Give names the short form that the page shows on one line."""
     for name, short in zip(cells, distinct([name["text"] for name in cells], NAME), strict=True):

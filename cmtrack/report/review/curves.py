@@ -9,15 +9,13 @@ import numpy as np
 
 from cmtrack.comparison.ranking import Ranking
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.roc import six_counts
 from cmtrack.names import quoted
+from cmtrack.report.probabilities import curve_of
 from cmtrack.report.review.shown import alike, judged_section, of_classes
 from cmtrack.statistics.inputs import FloatArray
 
 _POINTS = 64
 """Points of a drawn curve."""
-_CURVES = {"calibration": "calibration", "confidence": "confidence_calibration"}
-"""The attribute of an evaluation by the section that judges its probabilities."""
 
 Lines = dict[int, str]
 
@@ -54,46 +52,32 @@ def _chart(title: str, across: str, up: str, *, diagonal: bool) -> dict[str, Any
 
 
 def _lines(
-    ranking: Ranking, numbers: Mapping[str, int], curve_of: Callable[[Evaluation], str]
+    ranking: Ranking, numbers: Mapping[str, int], path_of: Callable[[Evaluation], str]
 ) -> Lines:
     """The curve of each run that has one, as the path of an SVG in thousandths of both axes."""
-    drawn = {numbers[run.name]: curve_of(evaluation) for run, evaluation in of_classes(ranking)}
+    drawn = {numbers[run.name]: path_of(evaluation) for run, evaluation in of_classes(ranking)}
     return {number: path for number, path in drawn.items() if path}
 
 
 def _roc(evaluation: Evaluation) -> str:
-    rates = _rates(evaluation)
-    return "" if rates is None else _path(rates[0], rates[1])
+    curve = evaluation.roc
+    return "" if curve is None else _path(curve.fpr, curve.tpr)
 
 
 def _precision(evaluation: Evaluation) -> str:
-    rates = _rates(evaluation)
-    return "" if rates is None else _path(rates[1], rates[2])
+    curve = evaluation.precision_recall
+    return "" if curve is None else _path(curve.recall, curve.precision)
 
 
 def _reliability(evaluation: Evaluation, section: str) -> str:
-    curve = getattr(evaluation, _CURVES[section])
+    curve = curve_of(evaluation, section)
     return "" if curve is None else _path(curve.scores, curve.recalibrated)
 
 
-def _rates(evaluation: Evaluation) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Fall-out, recall and precision by falling threshold; None without scores of both sides."""
-    scores = evaluation.statistics.scores
-    if scores is None:
-        return None
-    six: Any = six_counts(scores.counts.astype(np.float64))
-    tp, _, imp, fp, *_ = (np.asarray(part)[::-1] for part in six)
-    positives = scores.counts[:2].sum()
-    negatives = scores.counts[2:].sum()
-    if not (positives > 0 and negatives > 0):
-        return None
-    predicted = tp + imp + fp
-    precision = np.divide(tp, predicted, out=np.ones(len(tp)), where=predicted > 0)
-    return fp / negatives, tp / positives, precision
-
-
 def _path(x: FloatArray, y: FloatArray) -> str:
-    """A curve at equal distances of its way and at both ends."""
+    """A curve at equal distances of its way and at both ends; empty if it is undefined, as without positives."""
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return ""
     way = np.cumsum(np.abs(np.diff(x, prepend=x[0])) + np.abs(np.diff(y, prepend=y[0])))
     places = np.searchsorted(way, np.linspace(way[0], way[-1], _POINTS)).clip(max=len(way) - 1)
     places = np.unique(np.concatenate(([0], places, [len(way) - 1])))

@@ -483,11 +483,12 @@ def heading(comparison: Comparison, place: int) -> str:
 def _other(comparison: Comparison, place: int, say: Say) -> str:
     ranking = comparison.rankings[place]
     first = ranking.leader
-    tied = "" if len(ranking.tied) < 2 else f"; {maybe(ranking)}"
+    tied = ""
+    if len(ranking.tied) > 1 and ranking.criterion.single:
+        tied = f"; {maybe(ranking)}"
     if ranking.criterion.pareto:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
         result = f"{fmt.listed(front)} on the Pareto front"
-        tied = ""
     else:
         value = f" with {_value(first)}"
         result = (

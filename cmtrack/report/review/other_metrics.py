@@ -10,12 +10,13 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking, judged_by
 from cmtrack.comparison.result import Comparison
 from cmtrack.report import formatting as fmt
-from cmtrack.report.review.bars import bars
+from cmtrack.report.review.bars import draw_columns
 from cmtrack.report.review.cells import (
     Table,
     cell,
     fold,
     name_cell,
+    p_cell,
     shorten_names,
     value_cell,
     with_intervals,
@@ -77,36 +78,32 @@ def _table(name: str, ranking: Ranking, seed: int, say: Say, at: str) -> Table:
     runs = judged_by(ranking.runs, criterion, ranking.confidence_level, seed)
     runs.sort(key=lambda run: (run.rank, place_above[run.name]))
     chosen = ranking.foremost.name
-    drawn = bars([(run.value, run.low, run.high) for run in runs], [run.tied for run in runs])
     rows: list[dict[str, Any]] = []
-    for run, bar in zip(runs, drawn, strict=True):
+    for run in runs:
+        leads = run is runs[0]
         status = "tied" if run.tied else "behind"
-        p = cell(fmt.p_text(run.p_set), run.p_set)
-        if run is runs[0]:
+        if leads:
             status = "leads"
-            p = cell("–")
         cells = [
             cell(str(run.rank), run.rank),
             name_cell(run.name, run.run_id),
             cell(STANDINGS[status], [*STANDINGS].index(status)),
-            value_cell(run.value, (run.low, run.high)) | {"bar": bar},
-            p,
+            value_cell(run.value, (run.low, run.high)),
+            p_cell(run.p_set, leads),
         ]
         rows.append({"cells": cells, "status": status, "chosen": run.name == chosen, "rest": False})
     shorten_names([row["cells"][1] for row in rows])
     catalog = ranking.criterion.catalog
     title = fmt.metric_title(name, ranking.evaluation.positive, catalog=catalog) + at
     brief = fmt.metric_title(name, brief=True, catalog=catalog) + at
-    scales = [
-        (3, (fmt.number(bar.first), fmt.number(bar.last))) for bar in drawn if bar is not None
-    ]
+    scales = draw_columns([row["cells"] for row in rows], [run.tied for run in runs])
     return with_intervals(
         ["#", "Run", "Status", fmt.capital(brief), "p"],
         rows,
         metric=name,
         title=fmt.capital(title),
         sentence=_sentence(title, runs, ranking, say),
-        scales=scales[:1],
+        scales=scales,
         n_rest=fold(rows),
     )
 

@@ -21,13 +21,14 @@ from cmtrack.report.constant import beside
 from cmtrack.report.html import figure_block
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
-from cmtrack.report.review.bars import bars
+from cmtrack.report.review.bars import draw_columns
 from cmtrack.report.review.cells import (
     Cell,
     Table,
     cell,
     fold,
     name_cell,
+    p_cell,
     shorten_names,
     value_cell,
     with_intervals,
@@ -364,19 +365,9 @@ def table(ranking: Ranking, at: str = "") -> Table:
         for row, entry in zip(cells, entries, strict=True)
     ]
     shorten_names([row[1] for row in cells])
-    scales = []
-    for place, (head, _) in enumerate(columns):
-        if "ends" not in cells[0][place]:
-            continue
-        ends = [row[place]["ends"] for row in cells]
-        drawn = bars(ends, [entry.tied for entry in entries], head in (_FROM_BEST, _FROM_LEADER))
-        for row, bar in zip(cells, drawn, strict=True):
-            row[place]["bar"] = bar
-        numbers = [
-            (fmt.number(bar.first), fmt.number(bar.last)) for bar in drawn if bar is not None
-        ]
-        scales += [(place, both) for both in numbers[:1]]
     heads = [head for head, _ in columns]
+    differences = [place for place, head in enumerate(heads) if head in (_FROM_BEST, _FROM_LEADER)]
+    scales = draw_columns(cells, [entry.tied for entry in entries], differences)
     return with_intervals(
         heads, rows, scales=scales, n_rest=fold(rows), behind=behind_words(ranking)
     )
@@ -420,12 +411,7 @@ def _columns(ranking: Ranking, at: str) -> list[tuple[str, Callable[[Ranked], Ce
             (_FROM_LEADER if ranking.over else _FROM_BEST, lambda one: _difference(one, ranking))
         )
         leader = ranking.leader
-        columns.append(
-            (
-                "p",
-                lambda one: cell("–") if one is leader else cell(fmt.p_text(one.p_set), one.p_set),
-            )
-        )
+        columns.append(("p", lambda one: p_cell(one.p_set, one is leader)))
     if any(one.gates for one in ranking.standings):
         columns.append(("Gates", _passed))
     return columns
