@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A tracking server with its own artifact store, which is the store of the test."""
-    from cmtrack.tracking.store import tracking_store
+    from cmtrack.tracking import tracking_store
     from support.components import tracking_server
 
     monkeypatch.chdir(tmp_path)

@@ -1,3 +1,5 @@
+from cmtrack.comparison.blocks import Blocks as Blocks
+from cmtrack.comparison.blocks import rank_models as rank_models
 from cmtrack.comparison.comparability import Reason as Reason
 from cmtrack.comparison.compare import CompareOptions as CompareOptions
 from cmtrack.comparison.compare import compare_evaluations as compare_evaluations
@@ -5,6 +7,7 @@ from cmtrack.comparison.constant import ConstantAnswer as ConstantAnswer
 from cmtrack.comparison.constant import constant_answer as constant_answer
 from cmtrack.comparison.cost_ratio import BreakEven as BreakEven
 from cmtrack.comparison.cost_ratio import break_even as break_even
+from cmtrack.comparison.criterion import Criterion as Criterion
 from cmtrack.comparison.differences import Difference as Difference
 from cmtrack.comparison.differences import Differences as Differences
 from cmtrack.comparison.differences import McNemar as McNemar
@@ -17,9 +20,14 @@ from cmtrack.comparison.ranking import Ranking as Ranking
 from cmtrack.comparison.result import Comparison as Comparison
 from cmtrack.comparison.result import ModelComparison as ModelComparison
 from cmtrack.comparison.result import RunComparison as RunComparison
+from cmtrack.comparison.rule import Rule as Rule
+from cmtrack.comparison.run import Candidate as Candidate
 from cmtrack.comparison.run import LeftOut as LeftOut
+from cmtrack.comparison.run import Run as Run
 from cmtrack.comparison.segments import SegmentComparison as SegmentComparison
 from cmtrack.comparison.segments import SegmentDifferences as SegmentDifferences
+from cmtrack.comparison.spec import CompareSpec as CompareSpec
+from cmtrack.comparison.tie_breakers import TieBreaker as TieBreaker
 from cmtrack.comparison.verdict import NotJudged as NotJudged
 from cmtrack.comparison.verdict import NotWorse as NotWorse
 from cmtrack.comparison.verdict import Outcome as Outcome

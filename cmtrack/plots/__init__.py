@@ -31,17 +31,25 @@ from .rough import plot_rough_approximations
 from .scores import plot_score_histogram
 from .segments import SegmentPanel, plot_segments
 from .spcc import PairSeparation, plot_spcc_matrix, plot_spcc_pairs
+from .style import BLUE, ORANGE, as_png, new_figure
+from .svg import as_svg, as_svg_and_png
 from .thresholds import plot_thresholds, threshold_figure
 
 __all__ = [
+    "BLUE",
+    "ORANGE",
     "FamilyPanel",
     "PairSeparation",
     "ReliabilityPanel",
     "SegmentPanel",
+    "as_png",
+    "as_svg",
+    "as_svg_and_png",
     "code_figure",
     "evaluation_figures",
     "family_figures",
     "family_matrix_figure",
+    "new_figure",
     "plot_at_prevalence",
     "plot_code_shares",
     "plot_confusion_matrix",

@@ -2,15 +2,21 @@
 
 from cmtrack.statistics.confusion import ConfusionMatrix
 from cmtrack.statistics.digest import LabelDigest
+from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.moments import ScoreMoments
+from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.statistics.reduced import BinaryCounts, ReducedConfusionMatrix
-from cmtrack.statistics.scores import ScoreCounts
+from cmtrack.statistics.scores import EXACT_ROWS, ScoreCounts
 
 __all__ = [
+    "EXACT_ROWS",
     "BinaryCounts",
     "ConfusionMatrix",
     "LabelDigest",
+    "Predictions",
     "ReducedConfusionMatrix",
+    "RowIds",
     "ScoreCounts",
     "ScoreMoments",
+    "grid_edges",
 ]

@@ -20,7 +20,7 @@ pytest.importorskip("statsmodels")
 from cmtrack import load_evaluation
 from cmtrack.cli import main
 from cmtrack.demo import EXPERIMENT, FEATURES, RANK_BY, DemoResult, load, models, question, run_demo
-from cmtrack.tracking.names import digests
+from cmtrack.tracking import digests
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +58,7 @@ def test_each_model_is_a_complete_run(demo: DemoResult) -> None:
 
 
 def test_the_stored_evaluation_is_the_one_ranked(demo: DemoResult) -> None:
-    from cmtrack.tracking.store import tracking_store
+    from cmtrack.tracking import tracking_store
 
     with tracking_store(demo.tracking_uri):
         for run in demo.runs:

@@ -8,8 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from cmtrack import Costs, Evaluation, Grouping, compare, evaluate
-from cmtrack.comparison.result import Comparison
+from cmtrack import Comparison, Costs, Evaluation, Grouping, compare, evaluate
 from support import contradictions
 from support.contradictions import in_report, in_review, in_text
 from support.problems import random_models, random_problem

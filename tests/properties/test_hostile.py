@@ -26,18 +26,17 @@ from cmtrack import (
     compare,
     evaluate,
     evaluate_families,
+    evaluate_spans,
     load_evaluation,
     log_evaluation,
 )
 from cmtrack.archive import checked_table
 from cmtrack.base import BaseEvaluation
-from cmtrack.evaluation.loading import loads
-from cmtrack.evaluation.spans import evaluate_spans
+from cmtrack.evaluation import loads
 from cmtrack.evaluation.storage import read_predictions, write_predictions
-from cmtrack.metrics.names import decode_label, encode_label
-from cmtrack.tracking import spool
+from cmtrack.metrics import decode_label, encode_label
+from cmtrack.tracking import build_into, spool
 from cmtrack.tracking.manifest import destination, read
-from cmtrack.tracking.package import build_into
 from cmtrack.tracking.push import push
 from support.problems import random_guesses, random_labels, random_problem
 

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, evaluate
-from cmtrack.metrics import lookup
-from cmtrack.metrics.binary import SIX
+from cmtrack.metrics import SIX, lookup
 from cmtrack.metrics.class_curves import AVERAGES
 from cmtrack.statistics import BinaryCounts, LabelDigest, ScoreMoments
 from support.literal import binary_metrics

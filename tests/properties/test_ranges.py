@@ -13,11 +13,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Metric, compare, evaluate, paired_differences
-from cmtrack.comparison import judge
-from cmtrack.comparison.blocks import Blocks, rank_models
-from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.run import Candidate
-from cmtrack.tracking.runs import TrackedRun
+from cmtrack.comparison import Blocks, Candidate, Criterion, judge, rank_models
+from cmtrack.tracking import TrackedRun
 
 
 def _triage(b):

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cmtrack import Evaluation, Grouping, evaluate
-from cmtrack.evaluation.catalog import lookup
-from cmtrack.evaluation.spans import evaluate_spans
+from cmtrack import Evaluation, Grouping, evaluate, evaluate_spans
+from cmtrack.metrics import lookup
 from support.problems import random_guesses, random_labels
 
 GOLDEN = Path(__file__).parents[1] / "data" / "count_metrics.json"

@@ -14,8 +14,7 @@ from sklearn import metrics as sk
 from statsmodels.stats.proportion import proportion_confint
 
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, evaluate
-from cmtrack.metrics.cells import Cells, Table
-from cmtrack.metrics.intervals import wilson
+from cmtrack.metrics import Cells, Table, wilson
 from cmtrack.metrics.multiclass import precision_macro
 from cmtrack.metrics.per_class import F1, PRECISION, RECALL
 from support.problems import Array, random_guesses, random_labels, random_problem, random_scores
@@ -303,7 +302,7 @@ def grid_problem() -> tuple[Evaluation, Array, Array]:
 
 
 def test_area_from_the_grid_is_within_its_bound() -> None:
-    from cmtrack.metrics.roc import roc_curve
+    from cmtrack.metrics import roc_curve
     from cmtrack.statistics import ScoreCounts
 
     exact, y, s = grid_problem()
@@ -320,7 +319,7 @@ def test_area_from_the_grid_is_within_its_bound() -> None:
 
 
 def test_grid_has_1600_cells() -> None:
-    from cmtrack.statistics.grid import grid_edges
+    from cmtrack.statistics import grid_edges
 
     edges = grid_edges()
     assert len(edges) == 1599

@@ -10,9 +10,8 @@ import pytest
 from scipy.stats import lognorm, norm
 
 from cmtrack import Grouping, evaluate
-from cmtrack.metrics import prior_corrected
-from cmtrack.metrics.moments import ScoreSamples, Sides
-from cmtrack.metrics.spcc import d_a, fisher_mean, spcc
+from cmtrack.metrics import ScoreSamples, Sides, d_a, fisher_mean, prior_corrected
+from cmtrack.metrics.spcc import spcc
 from cmtrack.statistics import BinaryCounts, ScoreMoments
 from support.literal import binary_metrics, literal_forms
 from support.problems import evaluate_counts, random_labels, random_scores

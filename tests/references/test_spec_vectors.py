@@ -13,11 +13,19 @@ import pytest
 
 import cmtrack
 from cmtrack import ConfusionMatrix, Grouping, estimate_prevalence, evaluate
-from cmtrack.metrics import em_shares, prior_corrected
-from cmtrack.metrics.intervals import on_scale, tango
-from cmtrack.metrics.moments import ScoreSamples, Sides
+from cmtrack.metrics import (
+    ScoreSamples,
+    Sides,
+    d_a,
+    em_shares,
+    fisher_mean,
+    on_scale,
+    prior_corrected,
+    standardised_spcc,
+    tango,
+)
 from cmtrack.metrics.multiclass import cohen_kappa
-from cmtrack.metrics.spcc import bayes_index, d_a, d_e, fisher_mean, standardised_spcc
+from cmtrack.metrics.spcc import bayes_index, d_e
 from cmtrack.prevalence.class_shares import _densities, _most_likely, covariance_parts
 from cmtrack.prevalence.estimators import binned_estimate
 from cmtrack.prevalence.mixture import Mixture
@@ -597,7 +605,7 @@ def test_tv17_wilson(name: str, low: float, high: float) -> None:
 
 
 def test_weighted_kappa_refuses_other_weights() -> None:
-    from cmtrack.metrics.cells import Cells, Table
+    from cmtrack.metrics import Cells, Table
 
     table = Table(Cells.of_matrix(ConfusionMatrix(np.array(TV1), (0, 1, 2, 3))))
     with pytest.raises(

@@ -21,14 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.console import Console
 
-from cmtrack import Evaluation
+from cmtrack import Comparison, Evaluation
 from cmtrack.cli.comparison_table import print_comparison
-from cmtrack.comparison.result import Comparison, RunComparison
-from cmtrack.evaluation.catalog import lookup
-from cmtrack.report.narrative import verdict
-from cmtrack.report.review.report import as_json, html, markdown
+from cmtrack.comparison import RunComparison
+from cmtrack.metrics import lookup
+from cmtrack.report import report_html, verdict
+from cmtrack.report.review import as_json, html, markdown
 from cmtrack.report.segments import page_tables
-from cmtrack.report.views import report_html
 from support.agreement import contradictions as on_probabilities
 
 # -- numbers in a text ------------------------------------------------------------------------------------------------
@@ -657,7 +656,7 @@ def _in_figure(comparison: RunComparison) -> list[str]:
     """The drawn ranking against the data."""
     from matplotlib.colors import to_hex
 
-    from cmtrack.plots.style import BLUE, ORANGE
+    from cmtrack.plots import BLUE, ORANGE
     from cmtrack.report.review.figures import ranking_figure
 
     ranking = comparison.ranking

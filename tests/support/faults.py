@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
-from cmtrack.report.figures import Picture
+from cmtrack.report import Picture
 from support import ROOT
 
 HERE = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])

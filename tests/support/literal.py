@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from cmtrack.metrics.binary import SIX
-from cmtrack.metrics.cells import SixCells
+from cmtrack.metrics import SIX, SixCells
 from cmtrack.statistics import BinaryCounts
 
 

@@ -20,7 +20,7 @@ def _empty_store() -> tuple[tempfile.TemporaryDirectory[str], Path]:
     """A database in which MLflow has made its tables, and the folder that goes with it."""
     import mlflow
 
-    from cmtrack.tracking.store import quiet
+    from cmtrack.tracking import quiet
 
     folder = tempfile.TemporaryDirectory(prefix="cmtrack-empty-store-")
     path = Path(folder.name, "mlflow.db")

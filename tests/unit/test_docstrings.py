@@ -35,7 +35,14 @@ PACKAGES = (
     ),
     "cmtrack_integrations.sklearn",
 )
-"""Where a name in ``__all__`` is public."""
+"""Where a name is public if the reference lists it; the others are for rooms and tests."""
+LISTED = set(
+    re.findall(
+        r"^   (cmtrack\w*\.[\w.]+)$",
+        (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+)
 GIVEN = {
     "cmtrack.evaluation.segments": ("Segments", "SegmentTable"),
     "cmtrack.evaluation.threshold": ("Judged", "Threshold"),
@@ -58,7 +65,8 @@ def full_name(thing: Any) -> str:
 def documented(module: str) -> Iterator[tuple[str, str]]:
     """Public classes and functions of a module and their docstrings; enumerations and exceptions have no callers."""
     imported = importlib.import_module(module)
-    for thing in (getattr(imported, name) for name in GIVEN.get(module) or imported.__all__):
+    names = GIVEN.get(module) or [name for name in imported.__all__ if f"{module}.{name}" in LISTED]
+    for thing in (getattr(imported, name) for name in names):
         if is_ours(thing):
             yield full_name(thing), inspect.getdoc(thing) or ""
 

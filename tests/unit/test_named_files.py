@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 from cmtrack import Costs, Evaluation, FamilyEvaluation, Grouping, evaluate, evaluate_families
 from cmtrack.cli import main
-from cmtrack.comparison.compare import CompareOptions
-from cmtrack.comparison.rule import Rule, write_rule
+from cmtrack.comparison import CompareOptions, Rule
+from cmtrack.comparison.rule import write_rule
 from cmtrack.report.review import bundle
 from cmtrack.untrusted import parsed_yaml
 

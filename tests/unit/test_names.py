@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cmtrack.evaluation.catalog import BUILT_IN
+from cmtrack.evaluation import BUILT_IN
 from cmtrack.names import distinct, elide, one_line, quoted
 
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 import cmtrack
 from cmtrack.cli import main
 from cmtrack.cli.evaluate import evaluate_command
-from cmtrack.evaluation.loading import loads
-from cmtrack.evaluation.spec import Options, Spec
+from cmtrack.evaluation import Spec, loads
+from cmtrack.evaluation.spec import Options
 from cmtrack_integrations._hook import DataOptions
 from cmtrack_integrations.mlflow_evaluator import options
 from cmtrack_integrations.sklearn.cross_validation import cross_validate_evaluation

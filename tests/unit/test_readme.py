@@ -14,8 +14,7 @@ import pytest
 import yaml
 
 from cmtrack import Costs, Grouping
-from cmtrack.comparison import CompareOptions
-from cmtrack.comparison.rule import Rule
+from cmtrack.comparison import CompareOptions, Rule
 from support import ROOT
 from support.scripts import warm
 from support.stores import sqlite_store

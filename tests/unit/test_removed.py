@@ -20,8 +20,7 @@ from cmtrack import (
     removed,
 )
 from cmtrack.cli import main
-from cmtrack.comparison import Outcome, Ranked, judge
-from cmtrack.comparison.rule import Rule
+from cmtrack.comparison import Outcome, Ranked, Rule, judge
 from cmtrack.removed import INSTEAD, RemovedFeature
 from cmtrack.rows import Missed
 from support import ROOT

@@ -26,7 +26,7 @@ from cmtrack import (
     granule_table,
     rough_bounds,
 )
-from cmtrack.evaluation.catalog import CATALOG, lookup
+from cmtrack.metrics import CATALOG, lookup
 from cmtrack.plots import plot_rough_approximations
 from support import ROOT
 from support.problems import evaluate_counts, random_guesses, random_labels, rows_of

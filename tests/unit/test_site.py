@@ -15,7 +15,8 @@ import pytest
 import cmtrack
 from cmtrack import plots, schemas
 from cmtrack.cli import main
-from cmtrack.evaluation.catalog import CATALOG, SECTIONS
+from cmtrack.evaluation.catalog import SECTIONS
+from cmtrack.metrics import CATALOG
 from cmtrack.plots.svg import TURNED
 from cmtrack.report import figures
 from support import ROOT

@@ -26,8 +26,7 @@ from cmtrack import (
     rough_bounds,
 )
 from cmtrack.comparison import CompareOptions, break_even, constant_answer, judge
-from cmtrack.metrics import lookup
-from cmtrack.metrics.cells import Cells, SixCells, Table
+from cmtrack.metrics import Cells, SixCells, Table, lookup
 from cmtrack.prevalence import ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.segments import Estimates, SegmentSearch, search_columns, worst_segments
 from cmtrack.sources import Columns, Work, open_source

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
-from cmtrack.evaluation.catalog import CATALOG
+from cmtrack.metrics import CATALOG
 from support.problems import random_models, random_problem
 
 axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")

@@ -12,9 +12,9 @@ import pytest
 from cmtrack import Grouping, Metric, Prefix, compare, evaluate, evaluate_families
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
+from cmtrack.report.review import html
 from cmtrack.report.review.page import confusions_with
 from cmtrack.report.review.phrases import STANDINGS, say_of
-from cmtrack.report.review.report import html
 from support.problems import random_guesses, random_labels, random_models
 
 pytestmark = pytest.mark.slow

@@ -11,9 +11,8 @@ import pytest
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
 from cmtrack.plots.svg import TURNED
-from cmtrack.report.figures import CLASSES, FAMILIES
-from cmtrack.report.narrative import QUESTIONS, told, verdict
-from cmtrack.report.views import report_html
+from cmtrack.report import CLASSES, FAMILIES, report_html, verdict
+from cmtrack.report.narrative import QUESTIONS, told
 from support.problems import random_models, random_problem
 
 TEMPLATES = files("cmtrack.report") / "templates"

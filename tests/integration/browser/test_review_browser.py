@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
-from cmtrack.report.review.report import html
-from cmtrack.tracking.package import build_into
+from cmtrack.report.review import html
+from cmtrack.tracking import build_into
 from support.problems import random_guesses, random_labels, random_models, random_problem
 
 pytestmark = pytest.mark.slow

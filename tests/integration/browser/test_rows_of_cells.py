@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from cmtrack import Grouping, compare, evaluate
-from cmtrack.report.figures import draw_pictures
-from cmtrack.report.review.report import html
-from cmtrack.report.views import report_html
+from cmtrack.report import draw_pictures, report_html
+from cmtrack.report.review import html
 from support.problems import random_labels, random_probabilities
 
 Y = random_labels(200, 3, 1)

@@ -21,13 +21,10 @@ from cmtrack.cli import main
 from cmtrack.cli.comparison_table import print_comparison
 from cmtrack.cli.gate import _hint
 from cmtrack.cli.push import _next_steps
-from cmtrack.comparison.verdict import NotWorse
+from cmtrack.comparison import NotWorse
 from cmtrack.report.evaluation_page import class_table
-from cmtrack.tracking import EvaluationWarning
-from cmtrack.tracking.names import digests
+from cmtrack.tracking import EvaluationWarning, TrackedRun, digests, quiet, tracking_store
 from cmtrack.tracking.push import push
-from cmtrack.tracking.runs import TrackedRun
-from cmtrack.tracking.store import quiet, tracking_store
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store
 

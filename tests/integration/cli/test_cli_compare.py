@@ -22,7 +22,7 @@ from click.testing import CliRunner, Result
 import cmtrack
 from cmtrack import Grouping, log_evaluation
 from cmtrack.cli import main
-from cmtrack.tracking.store import quiet, tracking_store
+from cmtrack.tracking import quiet, tracking_store
 from support import ROOT
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store

@@ -13,9 +13,8 @@ from click.testing import CliRunner, Result
 
 from cmtrack import Metric, compare, log_evaluation, paired_differences
 from cmtrack.cli import main
-from cmtrack.comparison.verdict import judge
-from cmtrack.tracking import load_evaluation
-from cmtrack.tracking.store import quiet, tracking_store
+from cmtrack.comparison import judge
+from cmtrack.tracking import load_evaluation, quiet, tracking_store
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store
 

@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cmtrack import Grouping, evaluate, load_evaluation
-from cmtrack.evaluation.spec import Spec
+from cmtrack.evaluation import Spec
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.mlflow_evaluator import CmtrackEvaluator, options
 from support.problems import learning_problem

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from cmtrack import evaluate, load_evaluation
-from cmtrack.evaluation.catalog import lookup
+from cmtrack.metrics import lookup
 from cmtrack.tracking import EvaluationWarning
 from support.problems import random_labels
 from support.stores import runs_of

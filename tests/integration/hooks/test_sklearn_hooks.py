@@ -35,7 +35,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation
-from cmtrack.evaluation.catalog import CATALOG, lookup
+from cmtrack.metrics import CATALOG, lookup
 from cmtrack.prevalence.out_of_fold import EXPOSED
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.sklearn import (

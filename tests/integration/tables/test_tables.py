@@ -14,7 +14,7 @@ from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.sources import open_source
 from cmtrack.sources.duckdb import DuckDBStream
 from cmtrack.sources.files import FileStream
-from cmtrack.statistics.grid import grid_edges
+from cmtrack.statistics import grid_edges
 from support.problems import random_problem
 from support.tables import ENGINES, as_table, assert_numbers, assert_same, assert_same_statistics
 

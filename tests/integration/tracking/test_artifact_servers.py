@@ -13,11 +13,16 @@ import pytest
 from PIL import Image
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, untrusted
-from cmtrack.tracking import EvaluationWarning, artifacts, regroup_runs, segment_runs
+from cmtrack.tracking import (
+    EvaluationWarning,
+    artifacts,
+    regroup_runs,
+    segment_runs,
+    tracking_store,
+)
 from cmtrack.tracking.manifest import listing
 from cmtrack.tracking.push import push
 from cmtrack.tracking.runs import from_entity, model_size
-from cmtrack.tracking.store import tracking_store
 from support.components import tracking_server
 from support.faults import FaultyProxy, Recorder
 

@@ -10,10 +10,9 @@ import mlflow
 import pytest
 
 from cmtrack import Grouping, compare, evaluate, log_evaluation
-from cmtrack.report.review.narrative import verdict
-from cmtrack.tracking import artifacts, cache, load
+from cmtrack.report.review import verdict
+from cmtrack.tracking import artifacts, cache, load, quiet, tracking_store
 from cmtrack.tracking.runs import active_experiment_id
-from cmtrack.tracking.store import quiet, tracking_store
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store
 

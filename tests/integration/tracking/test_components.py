@@ -19,9 +19,8 @@ import requests
 
 import cmtrack
 from cmtrack import compare, evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import EvaluationWarning, deliver, spool
+from cmtrack.tracking import EvaluationWarning, deliver, spool, tracking_store
 from cmtrack.tracking.push import push
-from cmtrack.tracking.store import tracking_store
 from support.components import ADMIN, HOSTS, Company, Service, basic_auth, need, nginx, state_of
 from support.faults import HERE, PASS, FaultyProxy, ForwardProxy, child, forked_workers
 from support.problems import random_problem

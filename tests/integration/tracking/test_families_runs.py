@@ -21,10 +21,11 @@ from cmtrack import (
 )
 from cmtrack.cli import main
 from cmtrack.comparison import paired_differences, randomization_test
-from cmtrack.evaluation.catalog import lookup
+from cmtrack.metrics import lookup
+from cmtrack.report import report_html
 from cmtrack.report.families_page import code_table
-from cmtrack.report.views import report_html, view_of
-from cmtrack.tracking.names import digests
+from cmtrack.report.views import view_of
+from cmtrack.tracking import digests
 from support.families import by_ten, generated, of_figures
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]

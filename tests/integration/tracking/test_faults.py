@@ -22,11 +22,9 @@ from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
 import cmtrack
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import EvaluationWarning, deliver, spool
+from cmtrack.tracking import EvaluationWarning, deliver, digests, quiet, spool, tracking_store
 from cmtrack.tracking.manifest import listing
-from cmtrack.tracking.names import digests
 from cmtrack.tracking.push import push
-from cmtrack.tracking.store import quiet, tracking_store
 from support.components import BUCKET, KEYS, state_of, tracking_server
 from support.faults import CHILD, DROP, HANG, HERE, PASS, FaultyProxy, child, forked_workers
 from support.problems import random_problem

@@ -24,9 +24,8 @@ import pytest
 from cmtrack import Comparison, Evaluation, compare, evaluate, load_evaluation, log_evaluation
 from cmtrack.evaluation.storage import file_without_probabilities
 from cmtrack.report.review import bundle
-from cmtrack.tracking import cache, package, spool
+from cmtrack.tracking import cache, package, quiet, spool, tracking_store
 from cmtrack.tracking.push import push
-from cmtrack.tracking.store import quiet, tracking_store
 from support.faults import FILE_FAULTS, INTERRUPTED, Ended, draw_one_picture, with_file_fault
 from support.problems import random_problem
 from support.stores import sqlite_store

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from cmtrack import compare, evaluate, log_evaluation
 from cmtrack.cli import main
-from cmtrack.evaluation.loading import loads
+from cmtrack.evaluation import loads
 from cmtrack.untrusted import without_credentials, without_secret
 
 pytestmark = pytest.mark.slow

@@ -13,9 +13,8 @@ import mlflow
 import pytest
 
 from cmtrack import evaluate
-from cmtrack.tracking import spool
+from cmtrack.tracking import build_into, spool
 from cmtrack.tracking.manifest import listing
-from cmtrack.tracking.package import build_into
 from cmtrack.tracking.push import push
 from support.faults import Recorder
 

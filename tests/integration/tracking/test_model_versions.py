@@ -10,7 +10,7 @@ from mlflow.entities import LoggedModelOutput
 
 from cmtrack import compare, load_evaluation, log_evaluation
 from cmtrack.cli import main
-from cmtrack.tracking.store import quiet, tracking_store
+from cmtrack.tracking import quiet, tracking_store
 from support.stores import sqlite_store
 
 pytestmark = pytest.mark.usefixtures("undrawn")

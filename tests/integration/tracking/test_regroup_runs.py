@@ -16,9 +16,8 @@ import pytest
 
 import cmtrack
 from cmtrack import Grouping, compare, load_evaluation, log_evaluation
-from cmtrack.tracking import RegroupedRun, regroup_runs
+from cmtrack.tracking import RegroupedRun, regroup_runs, tracking_store
 from cmtrack.tracking.regroup import default_prefix
-from cmtrack.tracking.store import tracking_store
 from support.problems import random_labels, random_probabilities, random_problem
 
 N = 240

@@ -10,10 +10,10 @@ import mlflow
 import pytest
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, regroup_runs
-from cmtrack.report.narrative import verdict
-from cmtrack.tracking import EvaluationWarning
+from cmtrack.report import verdict
+from cmtrack.tracking import EvaluationWarning, digests, tag
 from cmtrack.tracking.description import with_block, with_links
-from cmtrack.tracking.names import SHORT, TAGS_BEFORE, digests, former_tag, tag
+from cmtrack.tracking.names import SHORT, TAGS_BEFORE, former_tag
 from cmtrack.tracking.push import push
 from support.problems import random_problem
 

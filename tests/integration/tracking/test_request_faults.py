@@ -15,9 +15,8 @@ import mlflow
 import pytest
 
 from cmtrack import Evaluation, evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import deliver, package, spool
+from cmtrack.tracking import deliver, package, spool, tracking_store
 from cmtrack.tracking.push import push
-from cmtrack.tracking.store import tracking_store
 from support.components import tracking_server
 from support.faults import DRIP, DROP, LOGIN, PAGE, PASS, FaultyProxy, draw_one_picture
 from support.problems import random_problem

@@ -16,12 +16,11 @@ from mlflow.entities import Metric, RunTag
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, untrusted
 from cmtrack.evaluation.storage import write_predictions
-from cmtrack.tracking import artifacts, regroup_runs
+from cmtrack.tracking import artifacts, regroup_runs, tracking_store
 from cmtrack.tracking.names import ROWS_FILE, with_digests
 from cmtrack.tracking.package import Destination, build
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import client_for, from_entity, search
-from cmtrack.tracking.store import tracking_store
 from support.components import free_port, tracking_server
 from support.faults import DROP, PASS, FaultyProxy
 from support.problems import random_labels, random_probabilities

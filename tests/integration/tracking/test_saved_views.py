@@ -16,8 +16,7 @@ from click.testing import CliRunner
 import cmtrack
 from cmtrack import compare, log_evaluation
 from cmtrack.cli import main
-from cmtrack.tracking import views
-from cmtrack.tracking.store import tracking_store
+from cmtrack.tracking import tracking_store, views
 from cmtrack.tracking.views import Form, fitted, form_for, with_link
 from support.components import tracking_server
 from support.problems import random_labels, random_scores

@@ -31,16 +31,22 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from cmtrack import Evaluation, Grouping, compare, evaluate, load_evaluation, log_evaluation
-from cmtrack.evaluation.loading import loads
-from cmtrack.tracking import deliver, package, send, spool
+from cmtrack import (
+    Evaluation,
+    Grouping,
+    compare,
+    evaluate,
+    load_evaluation,
+    log_evaluation,
+    regroup_runs,
+)
+from cmtrack.evaluation import loads
+from cmtrack.tracking import deliver, digests, package, quiet, send, spool, tag, tracking_store
 from cmtrack.tracking import push as pushing
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.manifest import read
-from cmtrack.tracking.names import digests, file_name, tag
+from cmtrack.tracking.names import file_name
 from cmtrack.tracking.push import push
-from cmtrack.tracking.regroup import regroup_runs
-from cmtrack.tracking.store import quiet, tracking_store
 from support import ROOT
 from support.stores import sqlite_store
 

@@ -20,12 +20,11 @@ import pytest
 from PIL import Image
 
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
-from cmtrack.evaluation.catalog import lookup
-from cmtrack.tracking import EvaluationWarning, package, steps
+from cmtrack.metrics import lookup
+from cmtrack.tracking import EvaluationWarning, digests, package, steps
 from cmtrack.tracking.artifacts import folder_of
 from cmtrack.tracking.log import name_of_run
 from cmtrack.tracking.manifest import read
-from cmtrack.tracking.names import digests
 from cmtrack.tracking.store import create_run
 from support.stores import runs_of
 

@@ -10,14 +10,11 @@ import pytest
 from scipy.stats import norm, t
 
 from cmtrack import evaluate
-from cmtrack.comparison.blocks import Blocks, rank_models
+from cmtrack.comparison import Blocks, Candidate, Criterion, TieBreaker, rank_models
 from cmtrack.comparison.comparability import in_one_order
-from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.run import Candidate
-from cmtrack.comparison.tie_breakers import TieBreaker
-from cmtrack.evaluation.gates import Gate
+from cmtrack.evaluation import Gate
 from cmtrack.removed import RemovedFeature
-from cmtrack.tracking.runs import TrackedRun
+from cmtrack.tracking import TrackedRun
 
 ACCURACY = Criterion.of("multiclass/accuracy")
 

@@ -28,13 +28,10 @@ from cmtrack import (
     removed,
 )
 from cmtrack.cli import main
-from cmtrack.comparison.run import Run
-from cmtrack.comparison.spec import CompareSpec
-from cmtrack.report.review import bundle
-from cmtrack.report.review.page import context
+from cmtrack.comparison import CompareSpec, Run
+from cmtrack.report.review import bundle, context, markdown
 from cmtrack.report.review.record import address
-from cmtrack.report.review.report import markdown
-from cmtrack.tracking.store import quiet, tracking_store
+from cmtrack.tracking import quiet, tracking_store
 from support import TESTS
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store

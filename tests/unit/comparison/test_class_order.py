@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, Grouping, Metric, compare, evaluate, paired_differences
-from cmtrack.comparison import judge, randomization_test
-from cmtrack.comparison.cell_changes import cell_changes
-from cmtrack.evaluation.loading import loads
+from cmtrack.comparison import cell_changes, judge, randomization_test
+from cmtrack.evaluation import loads
 from support.problems import random_labels, random_probabilities
 
 LABELS = np.array(["ash", "birch", "cedar", "dogwood"])

@@ -23,11 +23,11 @@ from cmtrack.comparison import (
     randomization_test,
 )
 from cmtrack.comparison.comparability import Traits, split, unpaired_among, why_apart, why_unpaired
+from cmtrack.report.review import html, markdown
 from cmtrack.report.review.narrative import decision
-from cmtrack.report.review.report import html, markdown
+from cmtrack.tracking import TrackedRun, tag
 from cmtrack.tracking.comparing import Listed, reduced
-from cmtrack.tracking.names import tag, with_digests
-from cmtrack.tracking.runs import TrackedRun
+from cmtrack.tracking.names import with_digests
 from support.families import by_ten
 from support.problems import random_guesses, random_labels
 

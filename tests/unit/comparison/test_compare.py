@@ -12,12 +12,11 @@ from scipy.stats import t as student
 
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, paired_differences
-from cmtrack.comparison.criterion import Criterion, read_by
+from cmtrack.comparison import Candidate, Criterion, Run, TieBreaker
+from cmtrack.comparison.criterion import read_by
 from cmtrack.comparison.inference import N_DRAWS
 from cmtrack.comparison.ranking import rank
-from cmtrack.comparison.run import Candidate, Run
-from cmtrack.comparison.tie_breakers import TieBreaker
-from cmtrack.metrics.influence import effective_clusters
+from cmtrack.metrics import effective_clusters
 from support.problems import random_labels, random_models, random_scores
 
 MCC = "multiclass/matthews_corrcoef"
@@ -574,9 +573,9 @@ def test_the_ranking_of_the_most_rows_decides_not_that_of_the_most_runs():
 
 
 def test_parents_stand_before_the_runs_nested_in_them():
+    from cmtrack.comparison import Candidate
     from cmtrack.comparison.ranking import cohorts, decides
-    from cmtrack.comparison.run import Candidate
-    from cmtrack.tracking.runs import TrackedRun
+    from cmtrack.tracking import TrackedRun
 
     candidates = []
     for name, parent, seed in (("child 1", "top", 1), ("top", None, 2), ("child 2", "top", 1)):

@@ -15,7 +15,7 @@ from cmtrack.comparison import constant_answer, judge
 
 # no comparison passes runs over without a store
 from cmtrack.comparison.constant import constant_of_runs
-from cmtrack.metrics.intervals import wilson
+from cmtrack.metrics import wilson
 from cmtrack.report import narrative
 from cmtrack.report.constant import beside
 

@@ -6,12 +6,11 @@ import math
 
 import pytest
 
-from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.differences import Difference
-from cmtrack.comparison.tie_breakers import TieBreaker, decide
-from cmtrack.evaluation.gates import Gate
+from cmtrack.comparison import Criterion, Difference, TieBreaker
+from cmtrack.comparison.tie_breakers import decide
+from cmtrack.evaluation import Gate
 from cmtrack.removed import RemovedFeature
-from cmtrack.tracking.runs import TrackedRun
+from cmtrack.tracking import TrackedRun
 
 # -- criterion -------------------------------------------------------------------------------------------------------
 

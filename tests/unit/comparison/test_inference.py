@@ -13,7 +13,8 @@ from scipy.stats import t as student
 from statsmodels.stats.multitest import multipletests
 
 from cmtrack.comparison import inference
-from cmtrack.metrics.influence import degrees_of_pairs, effective_clusters
+from cmtrack.metrics import effective_clusters
+from cmtrack.metrics.influence import degrees_of_pairs
 
 EQUAL = np.full((6, 6), 0.5) + 0.5 * np.eye(6)  # six runs, errors correlated by a half
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from cmtrack import Evaluation, Grouping, compare, evaluate, evaluate_table, paired_differences
-from cmtrack.report.review.report import markdown
+from cmtrack.report.review import markdown
 from support import TESTS
 
 STORED = TESTS / "data" / "labels_of_0.2.0"

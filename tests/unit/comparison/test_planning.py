@@ -14,8 +14,8 @@ from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_diffe
 from cmtrack.cli.comparison_table import print_comparison
 from cmtrack.comparison import CompareOptions
 from cmtrack.comparison.planning import Resolution, optimism
+from cmtrack.report.review import html, markdown, notebook_html
 from cmtrack.report.review.bundle import Outcome, verify
-from cmtrack.report.review.report import html, markdown, notebook_html
 from support.contradictions import in_review
 from support.problems import random_models, random_problem
 

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from cmtrack import Costs, Grouping, compare, evaluate
-from cmtrack.comparison import CompareOptions
-from cmtrack.comparison.rule import Rule, write_rule
-from cmtrack.report.review.page import context
-from cmtrack.report.review.report import markdown
+from cmtrack.comparison import CompareOptions, Rule
+from cmtrack.comparison.rule import write_rule
+from cmtrack.report.review import context, markdown
 from support.problems import random_models
 
 RULE = """\

@@ -14,9 +14,8 @@ import pytest
 
 import cmtrack
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, estimate_prevalence, evaluate
-from cmtrack.metrics import lookup, roc_curve
-from cmtrack.metrics.intervals import on_scale
-from cmtrack.metrics.spcc import spcc, standardised_spcc
+from cmtrack.metrics import lookup, on_scale, roc_curve, standardised_spcc
+from cmtrack.metrics.spcc import spcc
 from cmtrack.statistics import ScoreCounts, ScoreMoments
 
 Y = [0, 1, 1, 0]

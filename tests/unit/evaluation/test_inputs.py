@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mlflow.utils.validation import _validate_metric_name
 
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, estimate_prevalence, evaluate
-from cmtrack.metrics.names import decode_label, encode_label
+from cmtrack.metrics import decode_label, encode_label
 from cmtrack.statistics import inputs
 from support.problems import random_problem
 

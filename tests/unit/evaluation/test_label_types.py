@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from cmtrack import Accumulator, Grouping, evaluate, load_evaluation, log_evaluation
-from cmtrack.evaluation.loading import loads
+from cmtrack.evaluation import loads
 
 DAYS = [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)]
 TEXTS = {

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from cmtrack import ConfusionMatrix, Grouping, evaluate
-from cmtrack.statistics import ScoreCounts, grid, scores, top_scores
+from cmtrack.statistics import ScoreCounts, ScoreMoments, grid, scores, top_scores
 from cmtrack.statistics.counting import count_integer_pairs
 from cmtrack.statistics.factorize import number_fixed_width
-from cmtrack.statistics.moments import ClassBlock, CrossMoments, ScoreMoments, features_of, products
+from cmtrack.statistics.moments import ClassBlock, CrossMoments, features_of, products
 from cmtrack.statistics.scores import ScoreTally
 from support.problems import random_problem
 

@@ -17,8 +17,7 @@ from cmtrack.cli import main
 from cmtrack.evaluation.compute import SECTION_NAMES as SECTIONS
 from cmtrack.metrics import em_shares
 from cmtrack.prevalence import class_shares
-from cmtrack.report.narrative import verdict
-from cmtrack.report.views import report_html
+from cmtrack.report import report_html, verdict
 from cmtrack.statistics.counting import count_codes
 from cmtrack.statistics.top_scores import TopScoreCounts
 from support.problems import random_problem

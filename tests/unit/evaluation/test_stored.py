@@ -14,13 +14,12 @@ import pytest
 
 import cmtrack
 from cmtrack import Evaluation, FamilyEvaluation, Grouping, compare, evaluate, log_evaluation
+from cmtrack.evaluation import loads
 from cmtrack.evaluation._regrouping import Lost
-from cmtrack.evaluation.loading import loads
 from cmtrack.schemas import EVALUATION, INTENT, MANIFEST, REVIEW, Stored
-from cmtrack.tracking import spool
+from cmtrack.tracking import spool, tracking_store
 from cmtrack.tracking.manifest import read
 from cmtrack.tracking.push import push
-from cmtrack.tracking.store import tracking_store
 from support import TESTS
 
 GOLDEN = TESTS / "golden"

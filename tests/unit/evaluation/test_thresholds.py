@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmtrack import Accumulator, Costs, Evaluation, Grouping, Threshold, evaluate, evaluate_table
-from cmtrack.evaluation.catalog import lookup
-from cmtrack.evaluation.gates import Gate
+from cmtrack.evaluation import Gate
 from cmtrack.evaluation.threshold import Judged
 from cmtrack.evaluation.threshold_rules import (
     Dependence,
@@ -28,10 +27,10 @@ from cmtrack.evaluation.threshold_rules import (
     split_counts,
     thresholds_of,
 )
+from cmtrack.metrics import ScoreTable, effective_clusters, lookup, standard_error, wilson
 from cmtrack.metrics.costs import profile_of_mean
-from cmtrack.metrics.influence import effective_clusters, standard_error
-from cmtrack.metrics.intervals import cluster_degrees, normal_quantile, wilson
-from cmtrack.metrics.roc import ScoreTable, six_counts
+from cmtrack.metrics.intervals import cluster_degrees, normal_quantile
+from cmtrack.metrics.roc import six_counts
 from cmtrack.plots import plot_thresholds
 from cmtrack.statistics import ScoreCounts
 from support.problems import B20, D20, random_labels, random_problem, random_scores

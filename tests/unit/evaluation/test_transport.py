@@ -19,11 +19,11 @@ from cmtrack import (
     estimate_prevalence,
     evaluate,
 )
+from cmtrack.metrics import on_scale
 from cmtrack.metrics.influence import Influence
-from cmtrack.metrics.intervals import on_scale
 from cmtrack.prevalence import ClassPrevalenceEstimate
 from cmtrack.prevalence.class_shares import BinnedShares
-from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics import Predictions
 from support.problems import random_problem
 
 FOUR = [[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]]

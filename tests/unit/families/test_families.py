@@ -25,9 +25,9 @@ from cmtrack import (
     evaluate_families,
     evaluate_family_levels,
 )
-from cmtrack.evaluation.catalog import CATALOG, lookup
-from cmtrack.evaluation.loading import loads
+from cmtrack.evaluation import loads
 from cmtrack.families.counts import MATCHINGS
+from cmtrack.metrics import CATALOG, lookup
 from support.families import DOT, by_ten, codes, generated, of_figures
 
 

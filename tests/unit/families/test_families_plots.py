@@ -9,9 +9,16 @@ from matplotlib.colors import PowerNorm
 from matplotlib.text import Text
 
 from cmtrack import Prefix, evaluate_families
-from cmtrack.plots import code_figure, family_figures, family_matrix_figure, plot_code_shares
+from cmtrack.plots import (
+    FamilyPanel,
+    code_figure,
+    family_figures,
+    family_matrix_figure,
+    plot_code_shares,
+    plot_family_matrix,
+    plot_worst_families,
+)
 from cmtrack.plots._text_artist import Words
-from cmtrack.plots.families import FamilyPanel, plot_family_matrix, plot_worst_families
 from support.families import by_ten, generated, of_figures
 
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from sklearn.metrics import f1_score, precision_score
 
 from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
-from cmtrack.evaluation.catalog import lookup
-from cmtrack.metrics.intervals import on_scale, settled, wilson
+from cmtrack.metrics import lookup, on_scale, wilson
+from cmtrack.metrics.intervals import settled
 from support.problems import evaluate_counts, random_guesses, random_problem
 
 Y = np.repeat([0, 1, 2], 50)
@@ -215,7 +215,7 @@ def test_losing_a_class_never_improves_an_average_that_ranks(seed: int) -> None:
 
 
 def test_the_report_shows_the_warning() -> None:
-    from cmtrack.report.views import report_html
+    from cmtrack.report import report_html
 
     assert "precision_macro_zero" in report_html(evaluate(Y, LAZY), {}).split('class="metrics')[0]
 

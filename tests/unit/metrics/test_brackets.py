@@ -10,7 +10,8 @@ import pytest
 from scipy.special import expit, ndtri
 
 from cmtrack import Evaluation, evaluate
-from cmtrack.metrics.intervals import least_correlation, on_scale, within_bounds
+from cmtrack.metrics import on_scale, within_bounds
+from cmtrack.metrics.intervals import least_correlation
 from support.problems import random_labels, random_probabilities, random_problem, random_scores
 
 LEAST = ("ovr_min", "ovo_min")

@@ -15,7 +15,7 @@ from scipy.stats import binomtest, norm
 from sklearn.metrics import brier_score_loss, log_loss
 
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate
-from cmtrack.evaluation.loading import loads
+from cmtrack.evaluation import loads
 from cmtrack.metrics import _calibration as blockwise
 from cmtrack.metrics._calibration import CalibrationTest, calibration_test
 from cmtrack.metrics.calibration import CALIBRATION

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from cmtrack import Costs, Evaluation, Grouping, evaluate
-from cmtrack.evaluation.loading import loads
-from cmtrack.metrics.calibration import ReliabilityTable
+from cmtrack.evaluation import loads
+from cmtrack.metrics import ReliabilityTable, standard_error
 from cmtrack.metrics.class_curves import ClassCurves
-from cmtrack.metrics.influence import MOST_ROWS, standard_error
+from cmtrack.metrics.influence import MOST_ROWS
 from cmtrack.statistics.class_scores import FEW_ROWS, ClassScoreCounts, HitCounts
 from cmtrack.statistics.decisions import DecisionCounts
 from support.problems import random_problem

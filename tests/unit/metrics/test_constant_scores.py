@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, compare, evaluate, paired_differences
-from cmtrack.metrics.spcc import spcc, standardised_spcc
+from cmtrack.metrics import standardised_spcc
+from cmtrack.metrics.spcc import spcc
 from cmtrack.statistics import ScoreMoments
 
 ROWS = 300

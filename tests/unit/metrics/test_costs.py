@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import cmtrack
 from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
-from cmtrack.comparison.cost_ratio import BreakEven, break_even, fieller
+from cmtrack.comparison import BreakEven, break_even
+from cmtrack.comparison.cost_ratio import fieller
+from cmtrack.metrics import standard_error
 from cmtrack.metrics.costs import Priced, Saved, profile_of_mean
-from cmtrack.metrics.influence import standard_error
 from cmtrack.report.narrative import costs as costs_in_words
 from cmtrack.statistics.decisions import decide
 from support.problems import random_guesses, random_labels, random_problem
@@ -447,7 +448,7 @@ def test_differences_of_costs_need_equal_costs():
 
 
 def test_a_run_holds_which_costs_it_was_priced_by(tmp_path):
-    from cmtrack.tracking.package import build_into
+    from cmtrack.tracking import build_into
 
     one = evaluate(*rows_of(TV1), costs={(0, 2): 9})
     package = build_into(one, tmp_path / "one", figures=False)

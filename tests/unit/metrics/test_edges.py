@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, Metric, evaluate
-from cmtrack.metrics.influence import effective_clusters, standard_error
-from cmtrack.metrics.intervals import cluster_degrees, newcombe, on_scale, wilson, within_bounds
+from cmtrack.metrics import effective_clusters, on_scale, standard_error, wilson, within_bounds
+from cmtrack.metrics.intervals import cluster_degrees, newcombe
 from support.problems import random_guesses, random_labels
 
 

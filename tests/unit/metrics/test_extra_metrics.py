@@ -22,10 +22,9 @@ from cmtrack import (
     paired_differences,
 )
 from cmtrack.comparison import judge
-from cmtrack.evaluation.catalog import lookup
+from cmtrack.metrics import lookup
 from cmtrack.metrics.own import UNKNOWN
-from cmtrack.report.formatting import metric_title
-from cmtrack.report.views import report_html
+from cmtrack.report import metric_title, report_html
 from support.problems import learning_problem, random_guesses, random_labels, random_problem
 from support.stores import runs_of, sqlite_store
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, evaluate
-from cmtrack.evaluation.loading import loads
-from cmtrack.metrics.intervals import on_scale
+from cmtrack.evaluation import loads
+from cmtrack.metrics import on_scale
 
 LOSSES = ("log_loss", "brier", "spherical", "log_skill", "brier_skill")
 FEW = (

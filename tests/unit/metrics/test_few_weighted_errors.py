@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Accumulator, Metric, compare, evaluate
-from cmtrack.metrics.intervals import size_of_share, wilson
+from cmtrack.metrics import wilson
+from cmtrack.metrics.intervals import size_of_share
 
 ACTUAL = np.arange(100) % 2
 WEIGHTS = np.where(np.arange(100) == 0, 0.05, 1.0)

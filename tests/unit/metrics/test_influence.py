@@ -9,8 +9,7 @@ import pytest
 
 import cmtrack
 from cmtrack import Grouping, evaluate
-from cmtrack.evaluation.catalog import lookup
-from cmtrack.metrics.influence import standard_error
+from cmtrack.metrics import lookup, standard_error
 from support.problems import random_problem
 
 CHAIN = Grouping({"a": [0, 1], "b": [2], "c": [3, 4]}, "strict", name="abc").then(

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cmtrack import Accumulator, Grouping, evaluate
-from cmtrack.evaluation.loading import loads
+from cmtrack.evaluation import loads
 from cmtrack.metrics.costs import profile_of_mean, profiles_of_means
 from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.net_benefit import _covariance, usual_thresholds
-from cmtrack.statistics.grid import grid_edges
+from cmtrack.statistics import grid_edges
 from support.problems import B20, D20, W20, random_labels, random_scores
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from cmtrack import Metric, compare, evaluate, paired_differences
 from cmtrack.comparison import mcnemar
 from cmtrack.comparison.differences import paired
-from cmtrack.metrics.intervals import tango
+from cmtrack.metrics import tango
 from cmtrack.metrics.paired import Paired
 
 

@@ -17,12 +17,11 @@ from cmtrack import (
     evaluate_table,
     paired_differences,
 )
-from cmtrack.evaluation.loading import loads
-from cmtrack.metrics.intervals import on_scale
+from cmtrack.evaluation import loads
+from cmtrack.metrics import ScoreTable, on_scale
 from cmtrack.metrics.precision_recall import PRECISION as PRECISION_OF
 from cmtrack.metrics.precision_recall import largest_error
-from cmtrack.metrics.roc import ScoreTable
-from cmtrack.report.narrative import verdict
+from cmtrack.report import verdict
 from support.problems import B20, D20, W20, random_problem
 
 Y = [0, 0, 0, 0, 1, 1, 1, 2, 2]

@@ -10,12 +10,11 @@ import generated_pages
 import numpy as np
 import pytest
 
-from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
+from cmtrack import Evaluation, Grouping, Metric, compare, evaluate, paired_differences
 from cmtrack.evaluation import catalog
-from cmtrack.evaluation.catalog import CATALOG, lookup
+from cmtrack.metrics import CATALOG, lookup
 from cmtrack.metrics.catalog import RESERVED, Sections
-from cmtrack.metrics.metric import Metric
-from cmtrack.report.views import report_html
+from cmtrack.report import report_html
 from support.problems import random_guesses, random_labels, random_problem, random_scores
 
 YOUDEN_DOUBLE = Metric(

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmtrack import Evaluation, Grouping, evaluate
-from cmtrack.evaluation.loading import loads
+from cmtrack.evaluation import loads
+from cmtrack.metrics import ScoreTable, wilson
 from cmtrack.metrics.confidence import HitTable
-from cmtrack.metrics.intervals import wilson
 from cmtrack.metrics.risk_coverage import AURC, EXCESS, perfect_area, reject, risk_coverage
-from cmtrack.metrics.roc import ScoreTable, with_channels
+from cmtrack.metrics.roc import with_channels
 from cmtrack.statistics import ScoreCounts
 from support.problems import random_labels, random_scores
 

@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 
 from cmtrack import ConfusionMatrix, Grouping
-from cmtrack.metrics.cells import Cells, Table
-from cmtrack.metrics.moments import ScoreSamples, Sides
+from cmtrack.metrics import Cells, ScoreSamples, Sides, Table
 from cmtrack.metrics.multiclass import MULTICLASS
 from cmtrack.metrics.multiclass import REDUCED as REDUCED_METRICS
 from cmtrack.metrics.quantile_bins import leave_one_out, n_bins, quantile_bins
 from cmtrack.metrics.spcc import correlation
-from cmtrack.statistics import ScoreCounts, ScoreMoments, scores
+from cmtrack.statistics import ScoreCounts, ScoreMoments, grid_edges, scores
 from cmtrack.statistics.actual_class import ranks_of
 from cmtrack.statistics.counting import sums_of_codes
-from cmtrack.statistics.grid import cells_of, grid_edges
+from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
 from support.problems import random_problem
 
@@ -165,8 +164,8 @@ def test_merging_goes_to_the_grid_where_the_whole_would(monkeypatch: pytest.Monk
 
 
 def test_class_densities_leave_the_own_sample_out() -> None:
+    from cmtrack.prevalence import em_shares
     from cmtrack.prevalence.class_shares import _most_likely
-    from cmtrack.prevalence.mixture import em_shares
 
     # each class's own samples see their own density without themselves, half a count in each of two bins: by hand
     rows = np.array([[2.5 / 3, 1.5 / 4], [3.5 / 4, 0.5 / 3], [0.5 / 4, 1.5 / 3]])

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table
 from cmtrack.cli import main
-from cmtrack.comparison.comparability import Reason, why_unpaired
-from cmtrack.metrics.influence import standard_error
-from cmtrack.metrics.intervals import wilson
+from cmtrack.comparison import Reason
+from cmtrack.comparison.comparability import why_unpaired
+from cmtrack.metrics import standard_error, wilson
 from support.problems import random_guesses, random_labels, random_problem, random_scores
 from support.tables import EVERY_SOURCE, as_table
 

@@ -32,7 +32,7 @@ from cmtrack.plots._heatmap import cell_for, contrast
 from cmtrack.plots._text_artist import Words
 from cmtrack.plots.scores import histogram
 from cmtrack.prevalence.results import Likelihood
-from cmtrack.report.figures import CLASSES
+from cmtrack.report import CLASSES
 from cmtrack.statistics import ScoreMoments
 from support.problems import random_probabilities
 

@@ -9,10 +9,9 @@ from scipy.integrate import trapezoid
 
 from cmtrack import compare, evaluate
 from cmtrack.metrics.spcc import pair_errors, spcc_ovo
-from cmtrack.plots import PairSeparation, plot_spcc_pairs
+from cmtrack.plots import PairSeparation, as_svg, plot_spcc_pairs
 from cmtrack.plots.classes import ClassCurve, plot_class_curves
 from cmtrack.plots.order import in_order, most_confused, order_of, with_others
-from cmtrack.plots.svg import as_svg
 from cmtrack.report.review.figures import class_curves_figure
 from support.problems import random_problem
 

@@ -159,7 +159,7 @@ def test_operating_points_that_ties_make_equal_are_drawn_once():
 
 
 def test_the_band_is_left_out_where_it_is_not_known():
-    from cmtrack.evaluation.loading import loads
+    from cmtrack.evaluation import loads
 
     y = random_labels(80)
     evaluation = evaluate(y, y_prob=random_scores(y, digits=2), groups=np.arange(80) // 2)

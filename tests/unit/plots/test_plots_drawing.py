@@ -11,9 +11,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from cmtrack.plots import plot_confusion_matrix, plot_score_histogram
+from cmtrack.plots import as_png, plot_confusion_matrix, plot_score_histogram
 from cmtrack.plots._text_artist import Words
-from cmtrack.plots.style import DPI, as_png
+from cmtrack.plots.style import DPI
 from cmtrack.tracking.images import DrawnImage
 
 

@@ -14,10 +14,8 @@ from matplotlib.text import Text
 from cmtrack import evaluate
 from cmtrack.plots import _text as fonts
 from cmtrack.plots import _text as text
-from cmtrack.plots import plot_confusion_matrix
+from cmtrack.plots import as_png, as_svg_and_png, plot_confusion_matrix
 from cmtrack.plots.review import plot_ranking
-from cmtrack.plots.style import as_png
-from cmtrack.plots.svg import as_svg_and_png
 from support.problems import random_problem
 
 CJK = ["支持民主党", "반대합니다", "わからない"]

@@ -10,10 +10,18 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
+from cmtrack.plots import (
+    BLUE,
+    ORANGE,
+    as_png,
+    as_svg,
+    as_svg_and_png,
+    new_figure,
+    plot_confusion_matrix,
+    plot_roc,
+)
 from cmtrack.plots import _heatmap as heat
-from cmtrack.plots import plot_confusion_matrix, plot_roc
-from cmtrack.plots.style import BLUE, INK, ORANGE, RUN, as_png, hit_map, new_figure, plain_axes
-from cmtrack.plots.svg import as_svg, as_svg_and_png
+from cmtrack.plots.style import INK, RUN, hit_map, plain_axes
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 import cmtrack
 from cmtrack import PrevalenceEstimate, estimate_prevalence
-from cmtrack.evaluation.catalog import lookup
+from cmtrack.metrics import lookup
 from cmtrack.prevalence._cross_fitting import (
     MEMBERS,
     MomentMatch,

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from cmtrack import estimate_prevalence, evaluate, evaluate_table
-from cmtrack.evaluation.loading import loads
+from cmtrack.evaluation import loads
 from cmtrack.prevalence.out_of_fold import EXPOSED, Folds, without_each_fold
 from cmtrack.statistics import ScoreCounts
 from support.problems import random_labels, random_problem, random_scores

@@ -14,17 +14,10 @@ from click.testing import CliRunner
 
 from cmtrack import Grouping, compare, evaluate, evaluate_families, log_evaluation
 from cmtrack.cli import main
-from cmtrack.plots.style import new_figure
+from cmtrack.plots import new_figure
+from cmtrack.report import CLASSES, FAMILIES, draw_pictures
 from cmtrack.report import figures as listing
-from cmtrack.report.figures import (
-    CLASSES,
-    FAMILIES,
-    MODELS,
-    RUNS,
-    FigureEntry,
-    draw_pictures,
-    file_name,
-)
+from cmtrack.report.figures import MODELS, RUNS, FigureEntry, file_name
 from support.families import by_ten, generated
 from support.problems import random_probabilities
 
@@ -160,7 +153,7 @@ def test_every_figure_of_a_comparison_is_in_its_review():
     assert list(pictures) == [
         name for name in on_pages if name not in ("parameter", "class_curves")
     ]
-    from cmtrack.report.review.report import html
+    from cmtrack.report.review import html
 
     page = html(comparison)
     for picture in pictures.values():

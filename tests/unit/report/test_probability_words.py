@@ -14,16 +14,17 @@ import pytest
 from matplotlib.colors import to_hex
 
 from cmtrack import Grouping, compare, evaluate
-from cmtrack.comparison.cost_ratio import BreakEven, fieller
-from cmtrack.evaluation.catalog import BUILT_IN
+from cmtrack.comparison import BreakEven
+from cmtrack.comparison.cost_ratio import fieller
+from cmtrack.evaluation import BUILT_IN
 from cmtrack.metrics.calibration import upper_bound
 from cmtrack.report import formatting as fmt
 from cmtrack.report import narrative
 from cmtrack.report.probabilities import about, average, confidence, judgement, largest_fault
 from cmtrack.report.review import figures as drawn
-from cmtrack.report.review.narrative import break_evens, further, verdict
+from cmtrack.report.review import html, markdown, verdict
+from cmtrack.report.review.narrative import break_evens, further
 from cmtrack.report.review.page import probabilities
-from cmtrack.report.review.report import html, markdown
 from support import agreement
 from support.agreement import contradictions
 from support.problems import random_features, random_labels, random_problem, random_scores

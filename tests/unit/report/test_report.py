@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, Grouping, evaluate
-from cmtrack.report import evaluation_page, narrative
+from cmtrack.report import Picture, draw_pictures, evaluation_page, narrative, report_html
 from cmtrack.report import formatting as fmt
 from cmtrack.report.evaluation_page import MAX_CLASS_ROWS
-from cmtrack.report.figures import Picture, draw_pictures
-from cmtrack.report.views import report_html
 from support.problems import random_guesses, random_labels, random_problem
 
 VOID = {"meta", "img", "br", "input", "link"}

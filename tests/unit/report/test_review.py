@@ -13,25 +13,20 @@ import pytest
 
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, log_evaluation
-from cmtrack.comparison.cell_changes import cell_changes
-from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.run import Run
+from cmtrack.comparison import Criterion, Run, cell_changes
 from cmtrack.comparison.tie_breakers import Decision
-from cmtrack.evaluation.catalog import CATALOG
-from cmtrack.metrics.names import encode_label
+from cmtrack.metrics import CATALOG, encode_label
 from cmtrack.names import quoted
+from cmtrack.report import draw_figures, metric_title
 from cmtrack.report import figures as listing
 from cmtrack.report import formatting as fmt
-from cmtrack.report.figures import draw_figures
-from cmtrack.report.formatting import listed, metric_title
-from cmtrack.report.review import reproduce
+from cmtrack.report.formatting import listed
+from cmtrack.report.review import context, html, markdown, reproduce, verdict
 from cmtrack.report.review.figures import varied
-from cmtrack.report.review.narrative import lead, verdict
-from cmtrack.report.review.page import context
+from cmtrack.report.review.narrative import lead
 from cmtrack.report.review.phrases import explained, near_words, tie_sentence
-from cmtrack.report.review.report import html, markdown
 from cmtrack.report.review.shown import changes_of
-from cmtrack.tracking.runs import TrackedRun
+from cmtrack.tracking import TrackedRun
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store
 
@@ -154,7 +149,8 @@ def test_the_chosen_run_is_not_the_leader():
 
 
 def test_an_earlier_rule_is_not_blamed_on_the_last_one():
-    from cmtrack.comparison.tie_breakers import TieBreaker, decide
+    from cmtrack.comparison import TieBreaker
+    from cmtrack.comparison.tie_breakers import decide
     from cmtrack.report.review.phrases import tie_sentence
 
     tied = [
@@ -1040,7 +1036,7 @@ def test_logged_models_get_the_tags_and_may_refuse_them(store):
 def test_runs_of_two_stores_are_tagged_where_they_are(tmp_path, monkeypatch):
     import mlflow
 
-    from cmtrack.tracking.store import tracking_store
+    from cmtrack.tracking import tracking_store
 
     monkeypatch.chdir(tmp_path)
     y = random_labels(200, 3)

@@ -17,18 +17,21 @@ from rich.console import Console
 
 from cmtrack import Grouping, compare, evaluate
 from cmtrack.cli.comparison_table import print_comparison
-from cmtrack.comparison import ModelComparison
-from cmtrack.comparison.blocks import Blocks, RepeatedRanking, rank_models
-from cmtrack.comparison.criterion import Criterion
-from cmtrack.comparison.run import Candidate
-from cmtrack.comparison.tie_breakers import TieBreaker
+from cmtrack.comparison import (
+    Blocks,
+    Candidate,
+    Criterion,
+    ModelComparison,
+    TieBreaker,
+    rank_models,
+)
+from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.verdict import not_worse
-from cmtrack.plots.style import BLUE, ORANGE
+from cmtrack.plots import BLUE, ORANGE
 from cmtrack.report import formatting as fmt
-from cmtrack.report.review.page import context
+from cmtrack.report.review import as_json, context, html, markdown
 from cmtrack.report.review.phrases import standing_word
-from cmtrack.report.review.report import as_json, html, markdown
-from cmtrack.tracking.runs import TrackedRun
+from cmtrack.tracking import TrackedRun
 from support.problems import random_labels, random_models, random_probabilities
 
 ACCURACY = "multiclass/accuracy"

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from cmtrack import compare, evaluate
+from cmtrack.report.review import html
 from cmtrack.report.review.bars import WIDTH, bars
-from cmtrack.report.review.report import html
 from support.problems import random_labels, random_scores
 
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
-from cmtrack.report.review import other_metrics
+from cmtrack.report.review import html, other_metrics
 from cmtrack.report.review.page import choices
-from cmtrack.report.review.report import html
 from support.problems import random_models
 
 N = 300

@@ -16,6 +16,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from cmtrack.plots import BLUE, ORANGE
 from cmtrack.plots._text_artist import Words
 from cmtrack.plots.review import (
     plot_matrices,
@@ -30,7 +31,6 @@ from cmtrack.plots.review import (
 )
 from cmtrack.plots.review._layout import decimals, number
 from cmtrack.plots.review.metrics_heatmap import column_tones
-from cmtrack.plots.style import BLUE, ORANGE
 
 NAN = float("nan")
 

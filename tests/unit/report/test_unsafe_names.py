@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families, log_evaluation
 from cmtrack.cli import main
-from cmtrack.report.views import report_html
-from cmtrack.tracking._warn import EvaluationWarning, first_line, tell
+from cmtrack.report import report_html
+from cmtrack.tracking import EvaluationWarning
+from cmtrack.tracking._warn import first_line, tell
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 from support.problems import random_labels, random_probabilities
 
@@ -167,7 +168,7 @@ def test_figures_ask_no_font_for_a_control_character(compared):
         warnings.simplefilter("error")
         # no font of the machine may know Arabic
         warnings.filterwarnings("ignore", message=r"Glyph 1\d{3} ")
-        from cmtrack.plots.style import as_png
+        from cmtrack.plots import as_png
 
         for figures in (evaluation().figures(), families().figures(), compared.figures()):
             for figure in figures.values():

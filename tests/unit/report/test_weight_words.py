@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from cmtrack import evaluate
-from cmtrack.report.narrative import verdict
+from cmtrack.report import verdict
 from cmtrack.tracking.names import chosen_metrics
 
 

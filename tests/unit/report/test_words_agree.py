@@ -10,7 +10,7 @@ from rich.console import Console
 
 from cmtrack import compare, evaluate
 from cmtrack.cli.summary import print_evaluation
-from cmtrack.report.views import report_html
+from cmtrack.report import report_html
 
 
 def terminal_of(evaluation) -> str:

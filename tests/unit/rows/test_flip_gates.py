@@ -7,7 +7,7 @@ import pytest
 
 from cmtrack import Evaluation, compare, evaluate
 from cmtrack.comparison import judge
-from cmtrack.evaluation.gates import Gate
+from cmtrack.evaluation import Gate
 
 
 def runs(n: int, broken: int, fixed: int = 20) -> dict[str, Evaluation]:

@@ -14,13 +14,12 @@ import pandas as pd
 import pytest
 
 from cmtrack import Comparison, Evaluation, Grouping, compare, evaluate, log_evaluation
-from cmtrack.report.figures import draw_pictures
+from cmtrack.report import draw_pictures, report_html
 from cmtrack.report.html import without_rows
-from cmtrack.report.review.report import html, markdown
+from cmtrack.report.review import html, markdown
 from cmtrack.report.review.rows import flips
 from cmtrack.report.rows import MAX_CELLS, PER_CELL, behind_confusions
-from cmtrack.report.views import report_html
-from cmtrack.statistics.predictions import Predictions, RowIds
+from cmtrack.statistics import Predictions, RowIds
 from support import ROOT
 from support.contradictions import in_report, in_review
 from support.problems import random_labels, random_probabilities

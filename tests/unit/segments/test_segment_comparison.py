@@ -18,8 +18,9 @@ from scipy.stats import norm
 from cmtrack import Evaluation, Metric, compare, evaluate, log_evaluation, segment_runs
 from cmtrack.cli import main
 from cmtrack.comparison import CompareOptions, SegmentComparison, judge, paired_differences
-from cmtrack.evaluation.gates import Gate
-from cmtrack.metrics.intervals import normal_quantile, tango, wilson
+from cmtrack.evaluation import Gate
+from cmtrack.metrics import tango, wilson
+from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.report.review.narrative import by_segment
 from cmtrack.segments import differences as of_two_samples
 from cmtrack.segments import qualitative_interaction, simultaneous_level
@@ -212,7 +213,7 @@ def _signed(value: float) -> str:
 
 
 def _markdown(comparison: Any) -> str:
-    from cmtrack.report.review.report import markdown
+    from cmtrack.report.review import markdown
 
     return markdown(comparison)
 

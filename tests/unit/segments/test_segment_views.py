@@ -15,9 +15,8 @@ from scipy.stats import fisher_exact
 
 from cmtrack import evaluate, log_evaluation
 from cmtrack.plots import SegmentPanel, plot_segments
-from cmtrack.report.figures import draw_figures, draw_pictures
+from cmtrack.report import draw_figures, draw_pictures, report_html
 from cmtrack.report.segments import MAX_ROWS, page_tables, segment_table, sentences, views
-from cmtrack.report.views import report_html
 from cmtrack.segments import differences, simultaneous_level
 
 pytestmark = pytest.mark.usefixtures("undrawn")

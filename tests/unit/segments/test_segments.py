@@ -17,7 +17,8 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 
 import cmtrack
 from cmtrack import evaluate
-from cmtrack.metrics.intervals import normal_quantile, wilson
+from cmtrack.metrics import wilson
+from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.segments import (
     Estimates,
     SegmentSearch,

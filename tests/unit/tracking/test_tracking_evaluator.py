@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cmtrack import Grouping, evaluate
+from cmtrack import Grouping, LoggedEvaluation, evaluate
 from cmtrack.tracking import evaluator
-from cmtrack.tracking.log import LoggedEvaluation
 
 FRAME = pd.DataFrame({
     "x": [1, 2, 3, 4], "w": [1.0, 2.0, 1.0, 2.0], "g": list("aabb"), "region": list("nsns"),

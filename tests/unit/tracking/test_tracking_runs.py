@@ -20,10 +20,10 @@ import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import INTERNAL_ERROR, RESOURCE_DOES_NOT_EXIST
 
-from cmtrack import Grouping, evaluate
-from cmtrack.comparison.compare import CompareOptions, compare_runs
-from cmtrack.comparison.run import Listing, Run
-from cmtrack.metrics.metric import Metric
+from cmtrack import Grouping, Metric, evaluate
+from cmtrack.comparison import CompareOptions, Run
+from cmtrack.comparison.compare import compare_runs
+from cmtrack.comparison.run import Listing
 from cmtrack.tracking import artifacts, comparing, load, publish, regroup, runs, segments, send
 from cmtrack.tracking import package as packages
 from cmtrack.tracking.cache import digest_of
@@ -1249,7 +1249,7 @@ def test_a_run_is_regrouped_from_what_it_holds(
 
 
 def test_custom_metrics_are_looked_for_and_those_of_the_catalog_not() -> None:
-    from cmtrack.evaluation.catalog import CATALOG
+    from cmtrack.metrics import CATALOG
 
     texts = ("mine/gain >= 0.5", ["multiclass/accuracy", "other/x"], None, "binary/nonsense > 1", 5)
     catalog: Any = Any_(names=[metric.name for metric in CATALOG] + ["mine/known"])

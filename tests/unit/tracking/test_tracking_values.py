@@ -17,10 +17,9 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, Grouping, evaluate
-from cmtrack.comparison.compare import CompareOptions
-from cmtrack.comparison.run import Run
-from cmtrack.report.figures import Picture
-from cmtrack.statistics.predictions import RowIds
+from cmtrack.comparison import CompareOptions, Run
+from cmtrack.report import Picture
+from cmtrack.statistics import RowIds
 from cmtrack.tracking import (
     _warn,
     artifacts,

@@ -21,7 +21,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import INTERNAL_ERROR, RESOURCE_DOES_NOT_EXIST
 
 from cmtrack import evaluate
-from cmtrack.report.figures import Picture
+from cmtrack.report import Picture
 from cmtrack.tracking import deliver, log, manifest, parallel, push, spool
 from cmtrack.tracking import package as packages
 from cmtrack.tracking.package import Package
