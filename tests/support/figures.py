@@ -1,0 +1,51 @@
+"""What a figure shows, read from the SVG element that a page gets of it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from cmtrack.plots import as_svg
+
+
+@dataclass(frozen=True)
+class CellText:
+    """The text of one cell of a matrix, with its lines, its place and its colour."""
+
+    text: str
+    x: float
+    y: float
+    colour: str
+
+
+def shown_texts(figure: Figure) -> list[str]:
+    """Every text of the figure, line by line."""
+    root = ET.fromstring(as_svg(figure))
+    return ["".join(node.itertext()) for node in root.iter("text")]
+
+
+def drawn_cells(figure: Figure) -> list[CellText]:
+    """The texts in the cells of the figure's matrices, in the order of the cells."""
+    cells: list[CellText] = []
+    root = ET.fromstring(as_svg(figure))
+    for group in root.iter("g"):
+        if group.get("text-anchor") != "middle" or group.get("font-size") is None:
+            continue  # names and captions have a size of their own
+        line = 1.5 * float(group.attrib["font-size"])
+        last_y = float("-inf")
+        for node in group.findall("text"):
+            x, y = float(node.attrib["x"]), float(node.attrib["y"])
+            text = "".join(node.itertext())
+            if cells and cells[-1].x == x and 0 < y - last_y < line:
+                first = cells.pop()
+                text = f"{first.text}\n{text}"
+            cells.append(CellText(text, x, y, node.attrib["fill"]))
+            last_y = y
+    return cells
+
+
+def cell_texts(figure: Figure) -> list[str]:
+    """The texts in the cells; the lines of a cell are joined by line breaks."""
+    return [cell.text for cell in drawn_cells(figure)]
