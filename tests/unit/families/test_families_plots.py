@@ -18,13 +18,13 @@ from cmtrack.plots import (
     plot_family_matrix,
     plot_worst_families,
 )
-from cmtrack.plots._text_artist import Words
 from support.families import by_ten, generated, of_figures
+from support.figures import cell_texts
 
 
 def texts(ax) -> list[str]:
-    cells = [word for words in ax.collections if isinstance(words, Words) for word in words.texts]
-    return cells + [text.get_text() for text in ax.texts]
+    """What is written beside the cells of a matrix."""
+    return [text.get_text() for text in ax.texts]
 
 
 def images(ax) -> list[np.ndarray]:
@@ -42,7 +42,7 @@ def test_a_matrix_shows_counts_and_the_shares_of_its_direction(given):
     # the row (or column) that is not given shows shares of the other direction
     np.testing.assert_allclose(column[:, 0], evaluation.distribution("364", "actual").values[:6, 6])
     np.testing.assert_allclose(row[0], evaluation.distribution("364", "predicted").values[6, :6])
-    assert {"3\n100%", "1\n50%"} <= set(texts(ax))
+    assert {"3\n100%", "1\n50%"} <= set(cell_texts(figure))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted code", "actual code")
     assert [label.get_text() for label in ax.get_yticklabels()][-1] == "out of\nfamily"
     assert any("Hatched" in text for text in texts(ax))

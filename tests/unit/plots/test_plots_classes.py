@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from scipy.integrate import trapezoid
+from scipy.stats import norm
 
-from cmtrack import compare, evaluate
-from cmtrack.metrics.spcc import pair_errors, spcc_ovo
+from cmtrack import Grouping, compare, evaluate
 from cmtrack.plots import PairSeparation, as_svg, plot_spcc_pairs
-from cmtrack.plots.classes import ClassCurve, plot_class_curves
-from cmtrack.plots.order import in_order, most_confused, order_of, with_others
-from cmtrack.report.review.figures import class_curves_figure
-from support.problems import random_problem
+from support.problems import evaluate_counts, random_problem
 
 # S = (R + R') / 2 of the row rates R without the diagonal; average linkage of 1 - S / max S; optimal order of leaves.
 FIVE = np.array(
@@ -41,80 +41,111 @@ def blocks_of(k: int, width: int, seed: int = 0) -> np.ndarray:
     return counts
 
 
-def everything(evaluation) -> dict[str, Figure]:
-    names = ("confusion_matrix", "spcc_matrix", "class_curves")
-    figures = evaluation.figures()
-    return {name: figures[name] for name in names if name in figures}
+def matrix_of(counts: np.ndarray, **options: Any) -> tuple[Figure, list[str], list[int]]:
+    """The figure of the matrix, the names of its rows from the top, and their numbers of samples."""
+    figure = evaluate_counts(counts, **options).figures()["confusion_matrix"]
+    ticks = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    named = [tick.replace("\n", " ").removesuffix(")").split(" (n=") for tick in ticks]
+    rows = [pair for pair in named if len(pair) == 2]
+    return figure, [name for name, _ in rows], [int(n.replace(",", "")) for _, n in rows]
+
+
+def test_of_up_to_12_classes_the_order_is_that_of_the_labels() -> None:
+    _, names, _ = matrix_of(FIVE)
+    assert names == list("01234")
 
 
 def test_classes_that_are_confused_stand_beside_each_other() -> None:
-    order = order_of(FIVE)
-    assert order.tolist() == [0, 2, 4, 1, 3]
+    counts = np.diag(np.full(13, 40))
+    own = np.array([1, 4, 6, 9, 12])
+    counts[np.ix_(own, own)] = FIVE
+    _, names, _ = matrix_of(counts)
+    places = [names.index(str(label)) for label in own]
+    assert sorted(places) == list(range(min(places), min(places) + 5))
+    order = own[np.argsort(places)].tolist()
+    by_hand = own[[0, 2, 4, 1, 3]].tolist()
+    assert order in (by_hand, by_hand[::-1])
+    five = np.argsort(places)
     assert distance(FIVE) == 2.25
-    assert distance(FIVE[np.ix_(order, order)]) == pytest.approx(1.1818181818, abs=1e-10)
-    assert order_of(np.diag([3, 4, 5])).tolist() == [0, 1, 2]  # nothing is confused
-    assert order_of(np.zeros((4, 4))).tolist() == [0, 1, 2, 3]
-    counts = blocks_of(60, 10)
-    order = order_of(counts)
-    assert sorted(order) == list(range(60))
-    assert distance(counts[np.ix_(order, order)]) < 0.4 * distance(counts)
+    assert distance(FIVE[np.ix_(five, five)]) == pytest.approx(1.1818181818, abs=1e-10)
+    many = blocks_of(30, 10)
+    _, names, _ = matrix_of(many)
+    order = [int(name) for name in names]
+    assert sorted(order) == list(range(30))
+    assert distance(many[np.ix_(order, order)]) < 0.4 * distance(many)
 
 
-def test_the_classes_with_most_errors_among_them() -> None:
-    assert inside(FIVE, most_confused(FIVE, 3)) == pytest.approx(0.5454545455, abs=1e-10)
-    assert most_confused(FIVE, 4).tolist() == [0, 1, 2, 4]
-    assert inside(FIVE, most_confused(FIVE, 4)) == pytest.approx(0.9545454545, abs=1e-10)
-    counts = blocks_of(60, 10)
-    assert set(range(0, 30, 3)) <= set(most_confused(counts).tolist())
-    assert len(most_confused(counts)) == 20
+def test_without_confusions_classes_stay_in_order() -> None:
+    _, names, _ = matrix_of(np.diag(np.arange(30, 50)))
+    assert names == [str(label) for label in range(20)]
 
 
-def test_the_others_are_one_group_and_totals_stay() -> None:
-    counts, labels = blocks_of(60, 10), [f"c{i}" for i in range(60)]
-    part = with_others(counts, labels, "c59")
-    assert part.labels[-1] == "(others)"
-    assert "c59" in part.labels  # the positive class is always there
-    assert len(part.labels) in (21, 22)
-    assert part.counts.sum() + part.mismatches.sum() == counts.sum()
-    own = [labels.index(name) for name in part.labels[:-1]]
+def test_of_many_classes_the_most_confused_are_shown_and_totals_stay() -> None:
+    counts = blocks_of(60, 20)
+    block = list(range(0, 60, 3))
+    figure, names, sizes = matrix_of(counts)
+    assert sorted(map(int, names[:-1])) == block
+    assert names[-1] == "(others)"
+    assert sum(sizes) == counts.sum()
+    own = np.array([int(name) for name in names[:-1]])
     others = np.setdiff1d(np.arange(60), own)
-    assert part.counts[:-1, :-1].tolist() == counts[np.ix_(own, own)].tolist()
+    totals = counts.sum(axis=1)
+    inner, aside, _ = (np.ma.filled(image.get_array(), np.nan) for image in figure.axes[0].images)
+    np.testing.assert_allclose(
+        inner[:-1, :-1], counts[np.ix_(own, own)] / totals[own][:, None], atol=1e-12
+    )
     rest = counts[np.ix_(others, others)]
-    assert (part.counts[-1, -1], part.mismatches[-1]) == (
-        np.trace(rest),
-        rest.sum() - np.trace(rest),
-    )
-    assert not part.mismatches[:-1].any()
-    assert f"{inside(counts, np.array(own)):.0%} of all" in part.caption
-    assert in_order(FIVE, "abcde")[1] == list("abcde")  # few classes stay as they are given
+    assert inner[-1, -1] == pytest.approx(np.trace(rest) / totals[others].sum())
+    errors_of_others = rest.sum() - np.trace(rest)
+    assert aside[-1, 0] == pytest.approx(errors_of_others / totals[others].sum())
+    assert not aside[:-1].any()
+    svg = as_svg(figure)
+    assert "Shown are the 20 classes of 60" in svg
+    assert f"{inside(counts, own):.0%} of all" in svg
 
 
-def test_errors_of_pairs_are_those_of_many_samples() -> None:
-    values, errors = [], []
-    for seed in range(300):
-        rng = np.random.default_rng(seed)
-        y = rng.integers(0, 3, 400)
-        scores = np.exp(rng.normal(size=(400, 3)) + 1.2 * np.eye(3)[y])
-        moments = evaluate(y, y_prob=scores / scores.sum(axis=1, keepdims=True)).statistics.moments
-        values.append(spcc_ovo(moments, equal_shares=True)[[0, 1], [2, 0]])
-        errors.append(pair_errors(moments, np.array([0, 1]), np.array([2, 0])))
-    assert np.sqrt(np.mean(np.square(errors), axis=0)) == pytest.approx(
-        np.std(values, axis=0), rel=0.12
-    )
+def test_the_positive_class_is_always_shown() -> None:
+    grouping = Grouping({59: [59], "other": range(59)}, positive=59)
+    _, names, _ = matrix_of(blocks_of(60, 20), grouping=grouping)
+    assert len(names) == 22
+    assert "59" in names
+
+
+def separations(y: np.ndarray, p: np.ndarray) -> list[tuple[float, float]]:
+    """The correlation of each pair of classes at equal shares, by the score that separates it less, and its error.
+
+    The error is that of the jackknife over the samples of both classes.
+    """
+
+    def correlation(own: np.ndarray, other: np.ndarray) -> float:
+        d = own.mean() - other.mean()
+        return float(d / np.sqrt(2 * (own.var() + other.var()) + d**2))
+
+    def error(own: np.ndarray, other: np.ndarray) -> float:
+        without_own = [correlation(np.delete(own, i), other) for i in range(len(own))]
+        without_other = [correlation(own, np.delete(other, i)) for i in range(len(other))]
+        return float(np.sqrt(sum((len(r) - 1) * np.var(r) for r in (without_own, without_other))))
+
+    pairs = []
+    for c, d in itertools.combinations(range(p.shape[1]), 2):
+        sides = [(p[y == c, c], p[y == d, c]), (p[y == d, d], p[y == c, d])]
+        pairs.append(min(sides, key=lambda side: correlation(*side)))
+    least = sorted(pairs, key=lambda side: correlation(*side))[:15]
+    return [(correlation(*side), error(*side)) for side in least]
 
 
 def test_of_many_classes_the_pairs_that_are_separated_least() -> None:
     y, _, p = random_problem(1, n=900, k=14)
     evaluation = evaluate(y, y_prob=p)
     (ax,) = evaluation.figures()["spcc_matrix"].axes
-    matrix = spcc_ovo(evaluation.statistics.moments, equal_shares=True)
-    np.fill_diagonal(matrix, np.inf)
-    least = np.sort(np.minimum(matrix, matrix.T)[np.triu_indices(14, 1)])[:15]
+    expected, errors = np.transpose(separations(y, p))
     shown = next(line for line in ax.get_lines() if line.get_marker() == "o").get_xdata()
-    np.testing.assert_allclose(shown, least)
-    ends = np.array([one[:, 0] for one in ax.collections[0].get_segments()])
-    assert (ends[:, 0] < shown).all()
-    assert (shown < ends[:, 1]).all()
+    np.testing.assert_allclose(shown, expected)
+    low, high = np.transpose([one[:, 0] for one in ax.collections[0].get_segments()])
+    reach = norm.ppf(0.975) * errors / (1 - expected**2)
+    for shown_reach in (np.arctanh(shown) - np.arctanh(low), np.arctanh(high) - np.arctanh(shown)):
+        np.testing.assert_allclose(shown_reach, reach, rtol=0.1)
+        assert np.mean(shown_reach / reach) == pytest.approx(1, abs=0.03)
     assert "15 of 91 pairs" in as_svg(ax.figure)
     weighted = evaluate(y, y_prob=p, sample_weight=np.random.default_rng(0).random(900))
     # weights have no such errors
@@ -129,20 +160,17 @@ def test_of_many_classes_the_pairs_that_are_separated_least() -> None:
     assert plot_spcc_pairs(pairs, names=names, n_pairs=3).get_size_inches()[0] < 9
 
 
-def test_figures_of_sixty_classes_name_the_most_confused() -> None:
-    y, _, p = random_problem(2, n=3000, k=60)
-    figures = everything(evaluate(y, y_prob=p))
-    # curves are counted up to 30 classes
-    assert list(figures) == ["confusion_matrix", "spcc_matrix"]
-    svg = as_svg(figures["confusion_matrix"])
-    assert "(others)" in svg
-    assert "Shown are the 20 classes of 60" in svg
+def test_of_more_than_30_classes_there_are_no_curves() -> None:
+    y, _, p = random_problem(2, n=600, k=31)
+    figures = evaluate(y, y_prob=p).figures()
+    assert "spcc_matrix" in figures
+    assert "class_curves" not in figures
 
 
 def test_curves_of_each_class_against_all_others() -> None:
     y, _, p = random_problem(3, n=500, k=4)
     evaluation = evaluate(y, y_prob=p)
-    figure = everything(evaluation)["class_curves"]
+    figure = evaluation.figures()["class_curves"]
     roc, precision, gains = figure.axes
     curves = [line for line in roc.get_lines() if not line.get_label().startswith("_")]
     for label, line in enumerate(curves):
@@ -154,11 +182,8 @@ def test_curves_of_each_class_against_all_others() -> None:
         assert len([line for line in ax.get_lines() if line.get_label() == "_same"]) == 4
     # two groups have figures of their own
     assert "class_curves" not in evaluate(y == 0, y_prob=p[:, 0]).figures()
-    with pytest.raises(ValueError, match="at least one"):
-        plot_class_curves([])
-    many = np.linspace(1, 0, 5000)
-    long = ClassCurve("x", 1 - many, np.ones(5000), 1 - many, 0.5)
-    assert len(as_svg(plot_class_curves([("", [long])]))) < 40_000
+    y, _, p = random_problem(3, n=5000, k=3)
+    assert len(as_svg(evaluate(y, y_prob=p).figures()["class_curves"])) < 60_000
 
 
 def test_curves_of_runs_by_class() -> None:
@@ -167,7 +192,7 @@ def test_curves_of_runs_by_class() -> None:
     noise = np.random.default_rng(0).dirichlet(np.ones(6), 300)
     runs = {"sharp": p, "mixed": (blurred + noise) / 2, "noise": noise}
     comparison = compare({name: evaluate(y, y_prob=own) for name, own in runs.items()})
-    figure = class_curves_figure(comparison.ranking)
+    figure = comparison.figures()["class_curves"]
     assert len(figure.axes) == 3 * 2  # of two classes
     assert figure.legends[0].get_texts()[0].get_text() == comparison.ranking.runs[0].name
     svg = as_svg(figure)
@@ -175,4 +200,4 @@ def test_curves_of_runs_by_class() -> None:
     pair = compare(
         {"a": evaluate(y == 0, y_prob=p[:, 0]), "b": evaluate(y == 0, y_prob=noise[:, 0])}
     )
-    assert class_curves_figure(pair.ranking) is None
+    assert "class_curves" not in pair.figures()

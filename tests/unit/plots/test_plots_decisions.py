@@ -11,8 +11,6 @@ from matplotlib.figure import Figure
 
 from cmtrack import Grouping, evaluate
 from cmtrack.plots import plot_decision_curve, plot_gains, plot_risk_coverage
-from cmtrack.plots.decisions import Point, _odds_text
-from cmtrack.plots.evaluation import decision_curve_figure, gains_figure, risk_coverage_figure
 from support.problems import random_labels, random_problem, random_scores
 
 
@@ -50,19 +48,17 @@ def test_the_decision_curve_is_drawn_in_the_order_of_thresholds():
     assert figure.axes[0].get_ylabel() == "net benefit per sample (positive: yes)"
 
 
-@pytest.mark.parametrize(
-    ("threshold", "words"),
-    [
-        (0.2, "20%\n1:4"),
-        (0.5, "50%\n1:1"),
-        (0.8, "80%\n4:1"),
-        (0.6, "60%\n1.5:1"),
-        (0.002, "0.2%\n1:499"),
-        (0.0, "0%"),
-    ],
-)
-def test_a_threshold_is_shown_with_its_odds(threshold: float, words: str) -> None:
-    assert _odds_text(threshold) == words
+def ticks_up_to(threshold: float) -> set[str]:
+    """The ticks of a decision curve up to a threshold."""
+    t = threshold * np.array([0.5, 1.0])
+    figure = plot_decision_curve(t, [0.2, 0.1], [0.1, -0.1])
+    figure.draw_without_rendering()
+    return {text.get_text() for text in figure.axes[0].get_xticklabels()}
+
+
+def test_a_threshold_is_shown_with_its_odds() -> None:
+    assert {"20%\n1:4", "40%\n1:1.5", "60%\n1.5:1", "80%\n4:1"} <= ticks_up_to(0.99)
+    assert {"0.2%\n1:499"} <= ticks_up_to(0.006)
 
 
 def test_gains_with_a_ceiling():
@@ -108,11 +104,9 @@ def test_gains_of_rare_positives_are_on_a_logarithmic_axis_of_the_usual_size():
 
 
 def test_risk_by_coverage():
+    """Ten of 100 answers for each confidence; the errors are among the least confident."""
     coverage, risk, size = [0.1, 0.5, 1.0], [0.0, 0.1, 0.3], [10, 50, 100]
-    points = [Point(0.5, 0.1, 0.05, 0.2, 0.8)]
-    figure = plot_risk_coverage(
-        coverage, risk, size, aurc=0.123, interval=(0.1, 0.15), points=points
-    )
+    figure = plot_risk_coverage(coverage, risk, size, aurc=0.123, interval=(0.1, 0.15))
     sure, pale, ideal = figure.axes[0].lines[:3]
     assert sure.get_xydata()[0] == pytest.approx([0.2, 0.0625])  # 0.1 of the 0.4 that lose 0.05
     assert sure.get_xydata()[-1].tolist() == [1.0, 0.3]
@@ -124,8 +118,31 @@ def test_risk_by_coverage():
         "most confident first: AURC 0.123 (interval 0.1 to 0.15)",
         "perfect order: all wrong ones last",
         "no order: 30% wrong",
-        "50% accepted: 10% wrong (confidence from 0.8)",
     ]
+
+
+def test_shares_that_are_accepted_are_marked_with_their_risk():
+    confidence = np.repeat(np.arange(99, 59, -4) / 100, 20)
+    wrong = np.zeros(200, dtype=int)
+    wrong[[*range(95, 100), *range(149, 160), *range(178, 180)]] = 1
+    evaluation = evaluate(wrong, y_prob=1 - confidence)
+    texts = legend_texts(evaluation.figures()["risk_coverage"])
+    assert [text for text in texts if "accepted" in text] == [
+        "50% accepted: 5% wrong (confidence from 0.83)",
+        "80% accepted: 10% wrong (confidence from 0.71)",
+        "90% accepted: 10% wrong (confidence from 0.67)",
+    ]
+
+
+DECISIONS = ("decision_curve", "gains", "risk_coverage")
+
+
+def drawn(evaluation: Any) -> set[str]:
+    """The names of the figures for decisions that apply; each has a size that fits a page."""
+    figures = evaluation.figures()
+    names = {name for name in DECISIONS if name in figures}
+    assert all(max(figures[name].get_size_inches()) < 10 for name in names)
+    return names
 
 
 def test_figures_of_evaluations():
@@ -135,26 +152,18 @@ def test_figures_of_evaluations():
         evaluate([0, 1], y_prob=[0.0, 1.0]),
         scored(9000, 0.01),
     ):
-        for draw in (decision_curve_figure, gains_figure, risk_coverage_figure):
-            figure = draw(evaluation)
-            assert figure is not None
-            assert max(figure.get_size_inches()) < 10
-    one = evaluate([0, 0], y_prob=[0.2, 0.4], labels=[0, 1])
-    assert decision_curve_figure(one) is None
-    assert gains_figure(one) is None
-    assert risk_coverage_figure(one) is not None
-    three = evaluate([0, 1, 2], y_prob=np.eye(3))
-    assert decision_curve_figure(three) is None
-    assert risk_coverage_figure(three) is not None
-    assert risk_coverage_figure(evaluate([0, 1], [0, 1])) is None
-    assert (
-        risk_coverage_figure(evaluate([0, 1, 2], y_prob=np.eye(3), sections=["multiclass"])) is None
-    )
+        assert drawn(evaluation) == set(DECISIONS)
+    assert drawn(evaluate([0, 0], y_prob=[0.2, 0.4], labels=[0, 1])) == {"risk_coverage"}
+    three = [0, 1, 2]
+    assert drawn(evaluate(three, y_prob=np.eye(3))) == {"risk_coverage"}
+    assert drawn(evaluate([0, 1], [0, 1])) == set()
+    assert drawn(evaluate(three, y_prob=np.eye(3), sections=["multiclass"])) == set()
 
 
 def test_operating_points_that_ties_make_equal_are_drawn_once():
     y, places = random_labels(200), np.arange(200)
-    figure = risk_coverage_figure(evaluate(y, y_prob=np.where(places % 5 < 3, 0.9, 0.8)))
+    evaluation = evaluate(y, y_prob=np.where(places % 5 < 3, 0.9, 0.8))
+    figure = evaluation.figures()["risk_coverage"]
     assert len([text for text in legend_texts(figure) if "accepted" in text]) == 1
 
 
@@ -163,15 +172,16 @@ def test_the_band_is_left_out_where_it_is_not_known():
 
     y = random_labels(80)
     evaluation = evaluate(y, y_prob=random_scores(y, digits=2), groups=np.arange(80) // 2)
-    assert "band of the whole curve (95 %)" in legend_texts(decision_curve_figure(evaluation))
-    stored = loads(evaluation.to_json())
-    assert not any("band" in text for text in legend_texts(decision_curve_figure(stored)))
+    band = "band of the whole curve (95 %)"
+    assert band in legend_texts(evaluation.figures()["decision_curve"])
+    stored = loads(evaluation.to_json()).figures()["decision_curve"]
+    assert not any("band" in text for text in legend_texts(stored))
 
 
 def test_a_group_with_mismatches_has_a_ceiling():
     y, _, p = random_problem(3, 200, 3)
     grouping = Grouping({"yes": [0, 1], "no": [2]}, positive="yes", mode="strict")
-    figure = gains_figure(evaluate(y, y_prob=p, grouping=grouping))
+    figure = evaluate(y, y_prob=p, grouping=grouping).figures()["gains"]
     assert any(text.startswith("ceiling c = ") for text in legend_texts(figure))
 
 
