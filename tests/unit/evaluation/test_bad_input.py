@@ -15,7 +15,6 @@ import pytest
 import cmtrack
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, estimate_prevalence, evaluate
 from cmtrack.metrics import lookup, on_scale, roc_curve, standardised_spcc
-from cmtrack.metrics.spcc import spcc
 from cmtrack.statistics import ScoreCounts, ScoreMoments
 
 Y = [0, 1, 1, 0]
@@ -522,10 +521,6 @@ def test_score_statistics() -> None:
         ValueError, match=r"moments must have the same shape, got \(2, 1\) and \(2, 2\)"
     ):
         moments[0] + moments[1]
-    with pytest.raises(
-        ValueError, match=r"two classes and one score are needed, got shape \(2, 2\)"
-    ):
-        spcc(moments[1])
     with pytest.raises(ValueError, match="prevalence must lie between 0 and 1, got 1"):
         standardised_spcc(moments[0], 1)
     with pytest.raises(

@@ -18,9 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlflow.utils.validation import _validate_metric_name
 
-from cmtrack import ConfusionMatrix, Evaluation, Grouping, estimate_prevalence, evaluate
+from cmtrack import (
+    Accumulator,
+    ConfusionMatrix,
+    Evaluation,
+    Grouping,
+    estimate_prevalence,
+    evaluate,
+)
 from cmtrack.metrics import decode_label, encode_label
-from cmtrack.statistics import inputs
 from support.problems import random_problem
 
 Y, PRED, P = random_problem(7, n=60, k=3)
@@ -264,8 +270,16 @@ BINARY_Y, _, BINARY_P = random_problem(3, n=50, k=2)
 
 @pytest.mark.parametrize(
     "form",
-    [np.array, list, pd.Series, pl.Series, pa.array, lambda v: np.array(v)[:, None]],
-    ids=["numpy", "list", "pandas", "polars", "arrow", "column"],
+    [
+        np.array,
+        list,
+        pd.Series,
+        pl.Series,
+        pa.array,
+        lambda v: np.array(v)[:, None],
+        lambda v: pd.DataFrame({"any name": v}),
+    ],
+    ids=["numpy", "list", "pandas", "polars", "arrow", "column", "frame of one column"],
 )
 def test_one_column_is_the_positive_class(form: Callable[[Any], Any]) -> None:
     last = evaluate(BINARY_Y, y_prob=BINARY_P)
@@ -637,26 +651,35 @@ def test_tensors_that_require_a_gradient_are_read() -> None:
     [(None, None), (0, 0.0), (1, 1.0), (0.25, 0.25), (math.inf, math.inf), (np.float32(0.5), 0.5)],
 )
 def test_a_threshold_lies_between_0_and_1_or_is_infinite(given: Any, taken: float | None) -> None:
-    assert inputs.check_threshold(given) == taken
+    evaluation = evaluate([0, 1], y_prob=[0.3, 0.7], threshold=given)
+    assert evaluation.decision_threshold == taken
+    assert type(evaluation.decision_threshold) in (float, type(None))
 
 
 def test_what_is_no_threshold_is_refused() -> None:
+    def decided(threshold: Any) -> Evaluation:
+        return evaluate([0, 1], y_prob=[0.3, 0.7], threshold=threshold)
+
     for other in (True, False, "0.5", [0.5], 1j):
         with pytest.raises(TypeError, match="threshold must be a number"):
-            inputs.check_threshold(other)
+            decided(other)
     for beyond in (-math.inf, math.nan):
         with pytest.raises(ValueError, match="threshold must be finite, or infinity"):
-            inputs.check_threshold(beyond)
+            decided(beyond)
     for beyond in (-1e-9, 1 + 1e-9):
         with pytest.raises(ValueError, match="threshold must lie between 0 and 1, or be infinity"):
-            inputs.check_threshold_of_probabilities(beyond)
+            decided(beyond)
+
+
+def with_reference(shares: Any, labels: Any = ("a", "b", "c")) -> Evaluation:
+    return evaluate(["a", "b"], ["a", "b"], labels=labels, reference=shares)
 
 
 def test_shares_sum_to_1_and_go_by_label_or_in_order() -> None:
-    assert inputs.as_shares([0, 0.25, 0.75], "shares") == (0.0, 0.25, 0.75)
-    assert inputs.as_shares([1.0], "shares") == (1.0,)
-    assert inputs.as_shares({"a": 1, np.str_("b"): 0}, "shares") == {"a": 1.0, "b": 0.0}
-    assert inputs.as_shares([0.5, 0.5 + 0.9e-6], "shares") == (0.5, 0.5 + 0.9e-6)
+    assert with_reference([0, 0.25, 0.75]).reference == (0.0, 0.25, 0.75)
+    assert with_reference({"a": 1, np.str_("b"): 0}).reference == (1.0, 0.0, 0.0)
+    near = (0.5, 0.5 + 0.9e-6)
+    assert with_reference(near, "ab").reference == near
     for wrong in (
         [0.5, 0.4],
         [0.5, 0.5 + 2e-6],
@@ -665,24 +688,29 @@ def test_shares_sum_to_1_and_go_by_label_or_in_order() -> None:
         [math.nan, 1.0],
         [],
     ):
-        with pytest.raises(ValueError, match="shares must be shares between 0 and 1 that sum to 1"):
-            inputs.as_shares(wrong, "shares")
-    for wrong in (None, ["a"], {"a": None}, 1):
-        with pytest.raises(
-            TypeError, match="shares must be shares of the classes, by label or in their order"
-        ):
-            inputs.as_shares(wrong, "shares")
+        text = "reference must be shares between 0 and 1 that sum to 1"
+        with pytest.raises(ValueError, match=text):
+            with_reference(wrong, "ab")
+    for wrong in (["a"], {"a": None}, 1):
+        text = "reference must be shares of the classes, by label or in their order"
+        with pytest.raises(TypeError, match=text):
+            with_reference(wrong, "ab")
 
 
 def test_shares_by_label_are_0_where_none_is_named() -> None:
-    assert inputs.shares_of(None, "ab", "shares") is None
-    assert inputs.shares_of({"b": 1.0}, ["a", "b"], "shares") == (0.0, 1.0)
-    assert inputs.shares_of((0.25, 0.75), ["a", "b"], "shares") == (0.25, 0.75)
-    with pytest.raises(ValueError, match=r"shares must be of the labels \['a', 'b'\], got 'c'"):
-        inputs.shares_of({"b": 0.5, "c": 0.5}, ["a", "b"], "shares")
+    assert with_reference(None, "ab").reference is None
+    assert with_reference({"b": 1.0}, "ab").reference == (0.0, 1.0)
+    text = r"reference must be of the labels \['a', 'b'\], got 'c'"
+    with pytest.raises(ValueError, match=text):
+        with_reference({"b": 0.5, "c": 0.5}, "ab")
     for shares in ((1.0,), (0.5, 0.25, 0.25)):
         with pytest.raises(ValueError, match=f"one share for each of 2 labels, got {len(shares)}"):
-            inputs.shares_of(shares, ["a", "b"], "shares")
+            with_reference(shares, "ab")
+
+
+def weighted(weights: Any, kind: str | None = None) -> Evaluation:
+    """Three rows with weights."""
+    return evaluate([0, 1, 1], [0, 1, 0], sample_weight=weights, weights_are=kind)
 
 
 def test_weights_are_refused_from_the_first_wrong_row_on() -> None:
@@ -694,132 +722,196 @@ def test_weights_are_refused_from_the_first_wrong_row_on() -> None:
         ([1.0, math.nan, math.inf], "must be finite, got nan at row 1"),
     ):
         with pytest.raises(ValueError, match=says):
-            inputs.as_weights(values, 3)
+            weighted(values)
     for values in ([1.0, 2.0, 2.5], [1.0, 2.0, 2.0**63]):
         with pytest.raises(
             ValueError, match=rf"below 2\*\*63.*got {re.escape(str(values[2]))} at row 2"
         ):
-            inputs.as_weights(values, 3, "frequency")
+            weighted(values, "frequency")
     with pytest.raises(ValueError, match="below 2"):
-        inputs.as_weights(np.array([1, 2**63, 1], dtype=np.uint64), 3)
-    zeros = inputs.as_weights([0, 0], 2, may_be_zero=True)
-    assert zeros is not None
-    assert (zeros.tolist(), zeros.dtype.kind) == ([0, 0], "i")
-    assert inputs.as_weights(np.zeros(0), 0, may_be_zero=True).shape == (0,)
-    assert inputs.as_weights([2.0**62], 1, "frequency").tolist() == [2**62]
+        weighted(np.array([1, 2**63, 1], dtype=np.uint64))
+    most = evaluate([0], [0], labels=[0, 1], sample_weight=[2.0**62], weights_are="frequency")
+    assert most.confusion_matrix.counts.tolist() == [[2**62, 0], [0, 0]]
+
+
+def test_extreme_weights_are_refused() -> None:
+    for extreme in (9e-31, 1.1e30):
+        says = f"0 or between 1e-30 and 1e+30, got {extreme:g} at row 1"
+        with pytest.raises(ValueError, match=re.escape(says)):
+            weighted([0.0, extreme, 1.0])
+    for near in (1e-30, 1e30):
+        assert weighted([0.0, near, near]).metrics["multiclass/accuracy"] == 0.5
+
+
+def test_a_batch_may_have_weights_of_0_only() -> None:
+    seen = Accumulator([0, 1])
+    seen.update([0, 1], [0, 0], sample_weight=[0, 0])
+    seen.update([], [], sample_weight=np.zeros(0, dtype=int))
+    seen.update([0, 1], [0, 1], sample_weight=[2, 3])
+    counts = seen.compute().confusion_matrix.counts
+    assert (counts.tolist(), counts.dtype.kind) == ([[2, 0], [0, 3]], "i")
 
 
 def test_kinds_of_weights_go_together_where_they_are_one() -> None:
-    assert inputs.kind_of_weights(None) is None
-    assert inputs.kind_of_weights(np.array([1])) == "frequency"
-    assert inputs.kind_of_weights(np.array([1.0])) == "sampling"
+    plain, frequency, sampling = weighted(None), weighted([1, 2, 3]), weighted([1.0, 2.0, 3.0])
+    assert (plain.weights_are, frequency.weights_are) == (None, "frequency")
+    assert sampling.weights_are == "sampling"
+    assert weighted([1, 2, 3], "sampling").weights_are == "sampling"
     for ours, theirs, both in (
-        (None, None, None),
-        ("sampling", None, "sampling"),
-        (None, "frequency", "frequency"),
-        ("sampling",) * 3,
+        (plain, plain, None),
+        (sampling, plain, "sampling"),
+        (plain, frequency, "frequency"),
+        (sampling, sampling, "sampling"),
     ):
-        assert inputs.same_kind_of_weights(ours, theirs, "both") == both
-    with pytest.raises(
-        ValueError, match="both must have weights of one kind, got frequency and sampling weights"
-    ):
-        inputs.same_kind_of_weights("frequency", "sampling", "both")
-    assert [inputs.check_weights_are(one) for one in (None, "sampling")] == [None, "sampling"]
-    with pytest.raises(ValueError, match=r"weights_are must be .* got 'other'"):
-        inputs.check_weights_are("other")
+        assert (ours + theirs).weights_are == both
+    text = "evaluations must have weights of one kind, got frequency and sampling weights"
+    with pytest.raises(ValueError, match=text):
+        frequency + sampling
+    for kind in ("other", "Frequency"):
+        with pytest.raises(ValueError, match=rf"weights_are must be .* got '{kind}'"):
+            weighted(None, kind)
 
 
 def test_numbers_are_read_as_they_are() -> None:
-    assert inputs.to_numbers("x", np.array([1, 2], dtype=np.int8)).dtype == np.int8
-    assert inputs.to_numbers("x", np.array([True])).dtype == bool
-    assert inputs.to_numbers("x", np.array(["1", "2.5"], dtype=object)).tolist() == [1, 2.5]
-    single = np.array([1.5], dtype=np.float64)
-    assert inputs.to_float_array("x", single) is single
+    y = [0, 1, 1]
+    whole = evaluate(y, y_prob=[0.0, 1.0, 0.0])
+    for numbers in (
+        np.array([0, 1, 0], dtype=np.int8),
+        np.array([False, True, False]),
+        np.array(["0", "1", "0.0"], dtype=object),
+    ):
+        assert evaluate(y, y_prob=numbers) == whole
+    given = np.array([[0.3, 0.7], [0.6, 0.4], [0.5, 0.5]])
+    rows = evaluate(y, y_prob=given).rows
+    assert rows is not None
+    assert rows.source is not None
+    assert np.shares_memory(rows.source.columns[0], given)  # not copied
     for values, says in (
-        (3, "x must be an array, got the single value 3"),
-        ([[1], [1, 2]], "x must hold numbers in a regular array, got list$"),
-        (np.array(["a"]), "x must hold numbers in a regular array, got ndarray of <U1$"),
+        (3, "sample_weight must be an array, got the single value 3"),
+        ([[1], [1, 2]], "sample_weight must hold numbers in a regular array, got list$"),
+        (
+            np.array(["a"]),
+            "sample_weight must hold numbers in a regular array, got ndarray of <U1$",
+        ),
     ):
         with pytest.raises(ValueError, match=says):
-            inputs.to_numbers("x", values)
+            weighted(values)
     for values, says in (
         (["a", 1], "got list; labels are given as y_pred="),
         (np.array([["a"]]), "got ndarray of <U1$"),
     ):
         with pytest.raises(ValueError, match=says):
-            inputs.to_numbers("y_prob", values)
-    with pytest.raises(ValueError, match="x must be finite, got inf at row 1"):
-        inputs.to_float_array("x", [[1, 2], [3, math.inf]])
+            evaluate(y, y_prob=values)
+    with pytest.raises(ValueError, match="scores must be finite, got inf at row 1"):
+        estimate_prevalence([[0.1, 0.9], [0.3, math.inf]], calibration=(BINARY_Y, BINARY_P))
     with pytest.raises(ValueError, match="must not have masked entries, got 2, the first at row 1"):
-        inputs.to_numbers("x", np.ma.MaskedArray([1, 2, 3], [False, True, True]))
+        weighted(np.ma.MaskedArray([1, 2, 3], [False, True, True]))
 
 
-def test_columns_have_names_where_there_are_several() -> None:
-    two = {"a": [1, 2, 3], "b": [4, 5, 6]}
-    for data in (two, pd.DataFrame(two), pl.DataFrame(two), pa.table(two)):
-        assert (inputs.column_names(data), inputs.n_rows(data)) == (["a", "b"], 3)
-    assert inputs.column_names({"a": [1, 2]}) == ["a"]
-    one = pd.DataFrame({"a": [1, 2]})
-    for data in (one, [1, 2], np.zeros((2, 2)), pd.Series([1, 2])):
-        assert (inputs.column_names(data), inputs.n_rows(data)) == (None, 2)
-    assert inputs.listed(range(10)) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
-    assert inputs.listed(range(11)) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … (11 in all)]"
+@pytest.mark.parametrize("form", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_of_a_target_go_by_their_names(form: Callable[[Any], Any]) -> None:
+    """Of a frame or a mapping, whose length is not its number of rows."""
+    calibration = (as_text(Y), P)
+    expected = estimate_prevalence(P[:25], calibration=calibration, density="bins")
+    target = form({name: column[:25] for name, column in FRAME.items()})
+    found = estimate_prevalence(target, calibration=calibration, density="bins")
+    assert list(found.by_class) == ["ant", "bee", "cat"]
+    for label, share in expected.by_class.items():
+        assert found.by_class[label] == pytest.approx(share)
+    assert found.n_target == 25
+
+
+def test_a_long_list_in_an_error_text_is_cut() -> None:
+    for rows, shown in (
+        (10, r"\[0, 1, 2, 3, 4, 5, 6, 7, 8, 9\] \(10 rows\)"),
+        (11, r"\[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … \(11 in all\)\] \(11 rows\)"),
+    ):
+        with pytest.raises(ValueError, match=f"y_true has labels that are not in .*: {shown}"):
+            evaluate(np.arange(rows), np.full(rows, 20), labels=[20, 21])
+
+
+# --- rows of pandas ----------------------------------------------------------------------------------------
 
 
 def indexed(*keys: Any) -> pd.Series:
     return pd.Series([f"at {key}" for key in keys], index=list(keys))
 
 
+def pairs_of(y_true: Any, y_pred: Any) -> list[tuple[str, str]]:
+    """The actual and predicted label of each row."""
+    rows = evaluate(y_true, y_pred).rows
+    assert rows is not None
+    named = np.array(rows.labels)
+    return list(zip(named[rows.actual].tolist(), named[rows.predicted].tolist(), strict=True))
+
+
+def matched(*keys: Any) -> list[tuple[str, str]]:
+    """Pairs of rows that went by their keys."""
+    return [(f"at {key}", f"at {key}") for key in keys]
+
+
 def test_rows_go_by_their_index_where_it_names_them() -> None:
-    first, default = indexed("a", "b", "c"), pd.Series([1, 2, 3])
-    moved = inputs.align_rows(
-        {"y_true": first, "y_pred": indexed("c", "a", "b"), "x": default, "y": [1, 2, 3]}
-    )
-    assert moved["y_pred"].tolist() == ["at a", "at b", "at c"]
-    assert (moved["y_true"] is first, moved["x"] is default, moved["y"]) == (True, True, [1, 2, 3])
-    part = {"y_true": first, "x": {"one": indexed("b", "c", "a"), "two": indexed("a", "b", "c")}}
-    by_part = inputs.align_rows(part)["x"]
-    assert [by_part[key].tolist() for key in ("one", "two")] == [["at a", "at b", "at c"]] * 2
-    twice = {"y_true": indexed("a", "a"), "y_pred": indexed("a", "a")}
-    assert inputs.align_rows(twice)["y_pred"].tolist() == ["at a", "at a"]
-    short = {"y_true": first, "y_pred": indexed("c", "a")}  # the check of lengths says it
-    assert inputs.align_rows(short)["y_pred"] is short["y_pred"]
-    step = pd.Series([1, 2, 3], index=pd.RangeIndex(1, 4))
-    shuffled = {"y_true": step, "y_pred": indexed(3, 1, 2)}
-    assert inputs.align_rows(shuffled)["y_pred"].tolist() == ["at 1", "at 2", "at 3"]
-    by_two = {
-        "y_true": pd.Series([1, 2, 3], index=pd.RangeIndex(0, 6, 2)),
-        "y_pred": indexed(4, 0, 2),
-    }
-    assert inputs.align_rows(by_two)["y_pred"].tolist() == ["at 0", "at 2", "at 4"]
+    first, default = indexed("a", "b", "c"), pd.Series(["at b", "at c", "at a"])
+    assert pairs_of(first, indexed("c", "a", "b")) == matched("a", "b", "c")
+    by_position = [("at a", "at b"), ("at b", "at c"), ("at c", "at a")]
+    assert pairs_of(first, default) == pairs_of(first, default.tolist()) == by_position
+    assert pairs_of(default, first) == [(theirs, ours) for ours, theirs in by_position]
+    twice = pd.Series(["at a", "at b"], index=["a", "a"])
+    assert pairs_of(twice, twice[::-1]) == [("at a", "at b"), ("at b", "at a")]
+    with pytest.raises(ValueError, match="must have the same length"):
+        evaluate(first, indexed("c", "a"))
+    step = pd.Series(["at 1", "at 2", "at 3"], index=pd.RangeIndex(1, 4))
+    assert pairs_of(step, indexed(3, 1, 2)) == matched(1, 2, 3)
+    by_two = pd.Series(["at 0", "at 2", "at 4"], index=pd.RangeIndex(0, 6, 2))
+    assert pairs_of(by_two, indexed(4, 0, 2)) == matched(0, 2, 4)
+
+
+def test_columns_of_a_mapping_go_by_their_own_index() -> None:
+    y = pd.Series([0, 1, 1], index=list("abc"))
+    scores = pd.Series([0.1, 0.6, 0.7], index=list("abc"))
+    moved = {0: 1 - scores[["b", "c", "a"]], 1: scores}
+    assert evaluate(y, y_prob=moved) == evaluate(y, y_prob=scores)
+    lacking = {0: 1 - scores, 1: scores.rename({"b": "z"})}
+    with pytest.raises(ValueError, match=r"the index of y_prob\[1\] lacks the keys \['b'\]"):
+        evaluate(y, y_prob=lacking)
 
 
 @pytest.mark.parametrize(
-    ("columns", "says"),
+    ("y_true", "y_pred", "says"),
     [
         (
-            {"y": indexed("a", "b"), "x": indexed("b", "z")},
-            r"the index of x lacks the keys \['a'\] of y",
+            indexed("a", "b"),
+            indexed("b", "z"),
+            r"the index of y_pred lacks the keys \['a'\] of y_true",
         ),
         (
-            {"y": indexed("b", "a"), "x": indexed("b", "z")},
-            r"the index of x lacks the keys \['a'\] of y",
+            indexed("b", "a"),
+            indexed("b", "z"),
+            r"the index of y_pred lacks the keys \['a'\] of y_true",
         ),
-        ({"y": indexed("a", "b", "c"), "x": indexed("a", "a", "b")}, "hold keys more than once"),
-        ({"y": indexed("a", "a", "b"), "x": indexed("a", "b", "c")}, "hold keys more than once"),
-        ({"y": pd.Series([1, 2]), "x": indexed(1, 0)}, "one is the default 0 to n - 1"),
-        (
-            {"y": [1, 2], "x": indexed("a", "b"), "z": indexed("b", "a")},
-            "y has no such index to go by",
-        ),
+        (indexed("a", "b", "c"), indexed("a", "a", "b"), "hold keys more than once"),
+        (indexed("a", "a", "b"), indexed("a", "b", "c"), "hold keys more than once"),
+        (pd.Series(["at 0", "at 1"]), indexed(1, 0), "one is the default 0 to n - 1"),
     ],
 )
-def test_rows_in_an_order_that_nobody_knows_are_refused(columns: dict[str, Any], says: str) -> None:
+def test_rows_in_an_order_that_nobody_knows_are_refused(
+    y_true: Any, y_pred: Any, says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
-        inputs.align_rows(columns)
+        evaluate(y_true, y_pred)
+
+
+def test_rows_are_refused_where_the_labels_cannot_say_the_order() -> None:
+    weights = pd.Series([1.0, 2.0], index=["b", "a"])
+    with pytest.raises(ValueError, match="y_true has no such index to go by"):
+        evaluate(["at a", "at b"], indexed("a", "b"), sample_weight=weights)
 
 
 def test_a_default_index_contradicts_only_its_own_keys() -> None:
-    default = pd.Series([1, 2])
-    for other in (indexed(0, 1), indexed(1, 1), indexed(1, 2), indexed(2, 1, 0)):
-        assert inputs.align_rows({"y": default, "x": other})["x"] is other
+    default = pd.Series(["at 1", "at 0"])
+    assert pairs_of(default, indexed(0, 1)) == [("at 1", "at 0"), ("at 0", "at 1")]
+    for keys in ((1, 1), (1, 2)):
+        other = pd.Series(["at 0", "at 1"], index=list(keys))
+        assert pairs_of(default, other) == [("at 1", "at 0"), ("at 0", "at 1")]
+    with pytest.raises(ValueError, match="must have the same length"):
+        evaluate(default, indexed(2, 1, 0))
