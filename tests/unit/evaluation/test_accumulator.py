@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,40 +39,48 @@ def same(one: Evaluation, other: Evaluation) -> None:
     assert one.intervals.keys() == other.intervals.keys()
 
 
+def weights_of(kind: str, n: int) -> np.ndarray | None:
+    """Weights of n rows: none, numbers of rows, or fractions."""
+    rng = np.random.default_rng(1)
+    if kind == "no":
+        return None
+    if kind == "whole":
+        return rng.integers(0, 3, n) + (np.arange(n) == 0)
+    return rng.random(n)
+
+
+def check_batches(n: int, cuts: list[int], weights: np.ndarray | None, **options: Any) -> None:
+    """Check that batches of n rows, cut at some places, are the rows at once."""
+    y, p = problem(n)
+    seen = Accumulator(LABELS, **options)
+    for start, stop in pairwise([0, *sorted(min(cut, n) for cut in cuts), n]):
+        part = slice(start, stop)
+        own = None if weights is None else weights[part]
+        seen.update(y[part], y_prob=p[part], sample_weight=own)
+    assert seen.n_rows == n
+    same(seen.compute(), evaluate(y, y_prob=p, labels=LABELS, sample_weight=weights, **options))
+
+
 @pytest.mark.slow
 @given(
     n=st.integers(1, 300),
     cuts=st.lists(st.integers(0, 300), max_size=6),
     grouped=st.booleans(),
     weighted=st.sampled_from(["no", "whole", "fractions"]),
-    most=st.sampled_from([1, 50, 1 << 16]),
 )
-@settings(max_examples=25, deadline=None)
-def test_batches_are_the_whole(
-    n: int, cuts: list[int], grouped: bool, weighted: str, most: int
-) -> None:
-    y, p = problem(n)
-    rng = np.random.default_rng(1)
-    weights = {
-        "no": None,
-        "whole": rng.integers(0, 3, n) + (np.arange(n) == 0),
-        "fractions": rng.random(n),
-    }[weighted]
+@settings(max_examples=20, deadline=None)
+def test_batches_are_the_whole(n: int, cuts: list[int], grouped: bool, weighted: str) -> None:
     grouping = PAIRS if grouped else None
-    seen = Accumulator(LABELS, grouping=grouping)
-    bounds = [0, *sorted(min(cut, n) for cut in cuts), n]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cmtrack.evaluation.accumulator._MOST_WAITING", most)
-        for start, stop in pairwise(bounds):
-            part = slice(start, stop)
-            seen.update(
-                y[part], y_prob=p[part], sample_weight=None if weights is None else weights[part]
-            )
-    assert seen.n_rows == n
-    same(
-        seen.compute(),
-        evaluate(y, y_prob=p, labels=LABELS, grouping=grouping, sample_weight=weights),
-    )
+    check_batches(n, cuts, weights_of(weighted, n), grouping=grouping)
+
+
+@pytest.mark.parametrize("weighted", ["no", "whole", "fractions"])
+def test_more_rows_than_may_wait_are_the_whole(weighted: str) -> None:
+    """At most 65,536 rows wait: here they are added up on the way, more than once and unevenly."""
+    n = 200_000
+    cuts = [10, 60_000, 70_000, 150_000, 150_001]
+    sections = ["multiclass", "class", "prevalence"]
+    check_batches(n, cuts, weights_of(weighted, n), sections=sections)
 
 
 def test_ranks_merge_after_a_pickle_and_stay_as_they_were() -> None:
@@ -110,14 +119,18 @@ def test_batches_are_copied() -> None:
     same(seen.compute(), expected)
 
 
-def test_partial_statistics_are_few() -> None:
+def test_memory_does_not_grow_with_the_number_of_batches() -> None:
+    """An accumulator, as a rank sends it, of 63 batches that were added up, against one of one."""
     seen = Accumulator([0, 1])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cmtrack.evaluation.accumulator._MOST_WAITING", 2)
-        for _ in range(1000):
-            seen.update([0, 1], [0, 0])
-    assert len(seen._collected) <= 10
-    assert seen.compute().confusion_matrix.counts.tolist() == [[1000, 0], [1000, 0]]
+    rows = 1 << 16
+    y = np.arange(rows, dtype=np.int8) % 2
+    sizes = []
+    for _ in range(63):
+        seen.update(y, np.zeros_like(y))
+        sizes.append(len(pickle.dumps(seen)))
+    assert max(sizes) <= 10 * sizes[0] < 100_000
+    counts = seen.compute().confusion_matrix.counts
+    assert counts.tolist() == [[63 * rows // 2, 0], [63 * rows // 2, 0]]
 
 
 def test_a_batch_without_weights_weighs_one_each() -> None:

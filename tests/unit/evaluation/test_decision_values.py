@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import RidgeClassifier
@@ -24,13 +21,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from cmtrack import Accumulator, Evaluation, Grouping, compare, evaluate, evaluate_table
 from cmtrack.cli import main
-from cmtrack.evaluation.compute import DECISION_VALUES
-from cmtrack.metrics import roc_curve
-from cmtrack.statistics import ScoreCounts
-from cmtrack.statistics.plain import decode_array
-
-# the kernel's tally of many rows, which are too many for a test
-from cmtrack.statistics.scores import ScoreTally
+from cmtrack.statistics import EXACT_ROWS, ScoreCounts
 from cmtrack_integrations.sklearn import evaluate_estimator
 from support.problems import random_features, random_labels
 
@@ -58,7 +49,10 @@ def test_two_classes():
     )
     assert found.metrics["multiclass/accuracy"] == np.mean((D > 0) == Y)
     assert not [name for name in found.metrics if name.startswith(NOT_OF_RANKING)]
-    assert DECISION_VALUES in found.warnings
+    assert any(
+        "metrics of ranking only: no log loss, calibration, sPCC or calibrated" in text
+        for text in found.warnings
+    )
     assert found.calibration is None
     assert found.prevalence is None
     roc, curve = found.roc, found.precision_recall
@@ -133,49 +127,49 @@ def test_every_increasing_map_gives_the_same_predicted_classes(scale: Any) -> No
     assert moved.confusion_matrix == expected.confusion_matrix
 
 
-@given(st.permutations(range(6)), st.sampled_from(list(SCALES.values())))
-@settings(max_examples=30, deadline=None)
+@pytest.mark.parametrize("scale", ["as they are", "far from 0", "very near 0"])
 def test_many_decision_values_lose_only_their_last_bits_whatever_the_order_of_batches(
-    order: Any, scale: Any
+    scale: str,
 ) -> None:
+    """More of them than are counted one by one."""
     rng = np.random.default_rng(0)
-    parts = [scale(rng.normal(k, 1.0 + k, 3000)) for k in range(6)]
-    truth = [rng.integers(0, 2, 3000) for _ in range(6)]
-    kernel = partial(ScoreTally, 1, 2, 0, True)
-
-    def counted(k: int) -> Any:
-        tally = kernel()
-        tally.add(parts[k][None], truth[k], None)
-        return tally.result()
-
-    merged = counted(order[0])
-    for k in order[1:]:
-        merged = merged.plus(counted(k), 1)
-    together = kernel()
-    together.add(np.concatenate(parts)[None], np.concatenate(truth), None)
-    assert merged == together.result()
-    assert 1000 < len(merged.values) <= 4096
-    found = merged.channels((1,), (), (0,), ())
-    area, bound = roc_curve(found).auc, roc_curve(found).auc_error_bound
-    assert abs(area - roc_auc_score(np.concatenate(truth), np.concatenate(parts))) <= bound < 2e-3
+    parts = [SCALES[scale](rng.normal(k, 1.0 + k, 50_000)) for k in range(6)]
+    truth = [rng.integers(0, 2, 50_000) for _ in range(6)]
+    together = evaluate(np.concatenate(truth), y_score=np.concatenate(parts), sections=["binary"])
+    assert len(together.rows) > EXACT_ROWS
+    counted = together.statistics.scores
+    assert not counted.exact
+    assert 1000 < len(counted.values) <= 4096
+    for order in ([0, 1, 2, 3, 4, 5], [3, 5, 0, 4, 1, 2]):
+        batches = Accumulator([0, 1], sections=["binary"])
+        for k in order:
+            batches.update(truth[k], y_score=parts[k])
+        assert batches.compute().statistics.scores == counted
+    area, bound = together.roc.auc, together.roc.auc_error_bound
+    expected = roc_auc_score(np.concatenate(truth), np.concatenate(parts))
+    assert abs(area - expected) <= bound < 2e-3
 
 
 def test_few_of_many_decision_values_are_counted_one_by_one() -> None:
-    tally = ScoreTally(1, 2, 0, True)
-    scores = 1e10 + np.arange(50_000) % 11
-    tally.add(scores[None], np.arange(50_000) % 2, None)
-    counted = tally.result()
+    rows = np.arange(EXACT_ROWS + 1)
+    counted = evaluate(rows % 2, y_score=1e10 + rows % 11, sections=["binary"]).statistics.scores
     assert counted.exact
     assert counted.values.tolist() == [1e10 + k for k in range(11)]
 
 
-@pytest.mark.parametrize("weights", [None, np.arange(1, 501) % 3 + 1, np.linspace(0.1, 2.0, 500)])
+@pytest.mark.parametrize("weights", [None, "whole", "fractions"])
 def test_weights_of_many_decision_values(weights: Any) -> None:
-    tally = ScoreTally(1, 2, 0, True)
-    tally.add(D[None], Y, weights)
-    counted = tally.result()
-    expected = np.bincount(Y, weights)
-    assert counted.counts.sum(axis=1) == pytest.approx(expected)
+    rng = np.random.default_rng(0)
+    rows = EXACT_ROWS + 1
+    y = rng.integers(0, 2, rows)
+    scores = rng.normal(y)
+    w = {"whole": rng.integers(1, 4, rows), "fractions": rng.random(rows)}.get(weights)
+    found = evaluate(y, y_score=scores, sample_weight=w, sections=["binary"])
+    positives, negatives = found.statistics.scores.counts.reshape(2, 2, -1).sum(axis=(1, 2))
+    assert [negatives, positives] == pytest.approx(np.bincount(y, w))
+    assert not found.statistics.scores.exact
+    expected = roc_auc_score(y, scores, sample_weight=w)
+    assert abs(found.roc.auc - expected) <= found.roc.auc_error_bound < 2e-3
 
 
 def test_decision_values_of_two_columns_and_of_one_are_ranked_alike() -> None:
@@ -212,11 +206,16 @@ def test_a_threshold_is_on_the_scale_of_the_decision_values() -> None:
 def as_of_old(found: Evaluation) -> dict[str, Any]:
     """The data that cmtrack 0.2 wrote of an evaluation of decision values: v as 1/2 + v / (1 + |v|) / 2."""
     data = json.loads(found.to_json())
-    tables = [data["statistics"][name] for name in ("scores",) if name in data["statistics"]]
-    for one in (*tables, *data["statistics"].get("class_scores", [])):
-        del one["dropped_bits"]
-        values = decode_array(one["values"])
-        one["values"] = (0.5 + 0.5 * values / (1 + np.abs(values))).tolist()
+    kept = found.statistics
+    tables = []
+    if kept.scores is not None:
+        tables.append((data["statistics"]["scores"], kept.scores))
+    if kept.class_scores is not None:
+        by_class = [kept.class_scores.one_vs_rest(k) for k in range(len(found.labels))]
+        tables += zip(data["statistics"]["class_scores"], by_class, strict=True)
+    for table, counts in tables:
+        del table["dropped_bits"]
+        table["values"] = (0.5 + 0.5 * counts.values / (1 + np.abs(counts.values))).tolist()
     return data
 
 
@@ -254,14 +253,13 @@ def test_files_of_cmtrack_0_2_are_read_on_the_scale_of_the_decision_values(tmp_p
 def test_old_counts_on_the_grid_are_not_merged_with_new_ones() -> None:
     rng = np.random.default_rng(0)
     old = ScoreCounts.from_scores(
-        rng.random(300_000), rng.integers(0, 2, 300_000), 2
+        rng.random(300_000), rng.integers(0, 4, 300_000), 4
     ).of_decisions()
     assert not old.exact
     assert (old + old).counts.sum() == 600_000
-    new = ScoreTally(1, 2, 10, True)
-    new.add(rng.normal(size=(1, 10)), rng.integers(0, 2, 10), None)
+    new = evaluate(Y, y_score=D).statistics.scores
     with pytest.raises(ValueError, match="cannot be merged with new ones: evaluate them again"):
-        old + new.result()
+        old + new
     assert old.places_of(np.array([-1e99, 0.0, 1e99])).tolist() == [0, 800, 1599]
 
 

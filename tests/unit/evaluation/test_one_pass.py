@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import operator
+from collections import Counter
 from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, roc_auc_score
 
-from cmtrack import ConfusionMatrix, Grouping, evaluate
-from cmtrack.statistics import ScoreCounts, ScoreMoments, grid, scores, top_scores
-from cmtrack.statistics.counting import count_integer_pairs
-from cmtrack.statistics.factorize import number_fixed_width
-from cmtrack.statistics.moments import ClassBlock, CrossMoments, features_of, products
-from cmtrack.statistics.scores import ScoreTally
+from cmtrack import ConfusionMatrix, Evaluation, Grouping, evaluate
+from cmtrack.statistics import EXACT_ROWS, ScoreCounts, ScoreMoments, grid_edges
 from support.problems import random_problem
 
 RNG = np.random.default_rng(5)
@@ -32,7 +29,7 @@ RNG = np.random.default_rng(5)
 )
 @pytest.mark.parametrize(("low", "classes"), [(0, 2), (0, 13), (0, 14), (3, 11), (0, 100)])
 def test_integer_pairs_are_counted_as_scikit_learn_does(dtype: Any, low: int, classes: int) -> None:
-    y, p = (RNG.integers(low, low + classes, 20_001).astype(dtype) for _ in range(2))
+    y, p = (RNG.integers(low, low + classes, 5_001).astype(dtype) for _ in range(2))
     found = ConfusionMatrix.from_predictions(y, p)
     assert found.counts.tolist() == confusion_matrix(y, p).tolist()
     assert found.labels == tuple(range(low, low + classes))
@@ -41,23 +38,39 @@ def test_integer_pairs_are_counted_as_scikit_learn_does(dtype: Any, low: int, cl
 
 
 @given(
-    pairs=st.lists(st.tuples(st.integers(-5, 20), st.integers(-5, 20)), min_size=1, max_size=200),
+    pairs=st.lists(st.tuples(st.integers(-5, 20), st.integers(-5, 20)), min_size=2, max_size=200),
     far=st.lists(st.integers(-3000, 3000), max_size=3),
 )
-@settings(max_examples=200, deadline=None)
-def test_the_range_is_found_on_the_way(pairs: list[tuple[int, int]], far: list[int]) -> None:
+@settings(max_examples=60, deadline=None)
+def test_integers_of_any_range_are_counted(pairs: list[tuple[int, int]], far: list[int]) -> None:
     rows = [*pairs, *((value, 0) for value in far)]
-    a, b = np.array(rows).T.copy()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cmtrack.statistics.counting._LONG_BLOCK", 7)
-        found = count_integer_pairs(a, b)
-    if found is None:
-        assert max(a.max(), b.max()) - min(a.min(), b.min()) >= 2048
-        return
-    low, table = found
-    expected = np.zeros_like(table)
-    np.add.at(expected, (a - low, b - low), 1)
-    assert np.array_equal(table, expected)
+    y, p = np.array(rows).T.copy()
+    labels = np.union1d(y, p)
+    if len(labels) > 1:
+        expected = confusion_matrix(y, p, labels=labels)
+        assert np.array_equal(ConfusionMatrix.from_predictions(y, p).counts, expected)
+
+
+LATE = {
+    "wider in the second block": {140_000: 12},
+    "below 0 in the third": {5: 3, 270_000: -7},
+    "both ways": {131_071: 40, 131_072: -1, 299_999: 90},
+    "too far at the end": {200_000: 1000, 299_999: 5000},
+}
+"""Values of single rows among zeros and ones; a block of integers has 131,072 rows."""
+
+
+@pytest.mark.parametrize("late", LATE.values(), ids=LATE)
+def test_the_range_is_found_on_the_way(late: dict[int, int]) -> None:
+    y, p = (RNG.integers(0, 2, 300_000) for _ in range(2))
+    for row, value in late.items():
+        y[row] = value
+    found = ConfusionMatrix.from_predictions(y, p)
+    labels = np.array(found.labels)
+    assert labels.tolist() == sorted({0, 1, *late.values()})
+    expected = np.zeros((len(labels), len(labels)), dtype=np.int64)
+    np.add.at(expected, (np.searchsorted(labels, y), np.searchsorted(labels, p)), 1)
+    assert np.array_equal(found.counts, expected)
 
 
 @pytest.mark.parametrize(
@@ -113,30 +126,36 @@ def test_strings_are_numbered_alike(kind: str) -> None:
     assert found.counts.tolist() == expected.tolist()
 
 
-@given(st.lists(st.text(max_size=6), min_size=1, max_size=120))
-@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(max_size=6), min_size=2, max_size=120))
+@settings(max_examples=60, deadline=None)
 def test_fixed_width_strings(texts: list[str]) -> None:
     array = np.array(texts)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cmtrack.statistics.factorize._BLOCK", 8)
-        found = number_fixed_width(array)
-    assert found is not None
-    codes, distinct = found
-    assert [distinct[code] for code in codes] == array.tolist()
-    assert distinct == list(dict.fromkeys(array.tolist()))
+    counted = Counter(array.tolist())
+    if len(counted) < 2 or "\0" in "".join(counted):
+        return
+    found = ConfusionMatrix.from_predictions(array, array[::-1], labels=sorted(counted))
+    assert found.counts.sum(axis=1).tolist() == [counted[text] for text in sorted(counted)]
+    assert found == ConfusionMatrix.from_predictions(
+        array.tolist(), array[::-1].tolist(), labels=sorted(counted)
+    )
 
 
-@pytest.mark.slow
-def test_many_strings_and_strings_of_one_hash_go_the_long_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_strings_that_come_late_are_numbered() -> None:
+    """A block has 16,384 rows."""
+    y = np.repeat([f"class {i}" for i in range(50)], 1_000)
+    found = ConfusionMatrix.from_predictions(y, y[::-1])
+    expected = np.fliplr(np.eye(50, dtype=int)) * 1_000
+    order = np.argsort([f"class {i}" for i in range(50)])
+    assert found.counts.tolist() == expected[np.ix_(order, order)].tolist()
+
+
+def test_many_strings_go_the_long_way() -> None:
     many = np.array([f"class {i}" for i in range(1000)])
-    assert number_fixed_width(many) is None
-    assert evaluate(many, many).metrics["multiclass/accuracy"] == 1
-    monkeypatch.setattr("cmtrack.statistics.factorize._MIX", np.uint64(0))  # every hash in one slot
-    two = np.array(["a", "b", "a"])
-    assert number_fixed_width(two) is None
-    assert evaluate(two, two[[0, 0, 0]]).confusion_matrix.counts.tolist() == [[2, 0], [1, 0]]
+    found = ConfusionMatrix.from_predictions(many, np.roll(many, 1))
+    assert found.labels == tuple(sorted(many.tolist()))
+    assert (found.counts.sum(), found.counts.max()) == (1000, 1)
+    assert found.counts.trace() == 0
+    assert ConfusionMatrix.from_predictions(many, many).counts.trace() == 1000
 
 
 # -- moments -----------------------------------------------------------------------------------------------
@@ -146,39 +165,22 @@ def weights_of(kind: str, n: int) -> Any:
     return {"no": None, "whole": RNG.integers(0, 3, n), "fractions": RNG.random(n)}[kind]
 
 
-def products_of(y: np.ndarray, s: np.ndarray, classes: int, w: Any) -> np.ndarray:
-    block = ClassBlock.sort(y, classes, w)
-    features = np.ones((2 * s.shape[1] + 1, len(y)))
-    features[1 : s.shape[1] + 1] = s.T.take(block.order, axis=1)
-    return CrossMoments.of_products(block, *products(block, features)).sums
-
-
 @pytest.mark.parametrize("kind", ["no", "whole", "fractions"])
 @pytest.mark.parametrize(
     ("classes", "spread", "around"), [(2, 0.3, 0.3), (5, 1e-4, 0.999), (70, 0.5, 0.0)]
 )
-def test_moments_and_products_are_those_of_long_doubles(
+def test_moments_are_those_of_long_doubles(
     kind: str, classes: int, spread: float, around: float
 ) -> None:
     n = 90_000
-    y, s, w = (
-        RNG.integers(0, classes - 1, n),
-        around + spread * RNG.random((n, 3)),
-        weights_of(kind, n),
-    )
+    y = RNG.integers(0, classes - 1, n)
+    s = around + spread * RNG.random((n, 3))
+    w = weights_of(kind, n)
     s[:, 1] = around  # a score that does not vary
     found = ScoreMoments.from_scores(y, s, classes, w)
-    crossed = sum(
-        products_of(y[i], s[i], classes, None if w is None else w[i])
-        for i in np.split(np.arange(n), 4)
-    )
     weight = np.ones(n) if w is None else w
-    for k in range(classes):
+    for k in range(min(classes - 1, 5)):
         own = y == k
-        if k == classes - 1:
-            assert found.n[k] == 0
-            assert not found.mean[k].any()
-            continue
         x, v = s[own].astype(np.longdouble), weight[own].astype(np.longdouble)[:, None]
         mean = (x * v).sum(axis=0) / v.sum()
         assert found.n[k] == pytest.approx(float(v.sum()), rel=1e-12)
@@ -189,59 +191,119 @@ def test_moments_and_products_are_those_of_long_doubles(
             assert (error[[0, 2]] <= 1e-11 * scale[[0, 2]]).all()
         assert found.m2[k, 1] == found.m3[k, 1] == found.m4[k, 1] == 0
         assert found.mean[k, 1] == around
-        features = features_of(s[own])
-        expected = features.T @ (features * weight[own][:, None])
-        assert crossed[k] == pytest.approx(expected, rel=1e-9, abs=1e-9 * np.abs(expected).max())
+    assert found.n[classes - 1] == 0
+    assert not found.mean[classes - 1].any()
+
+
+@pytest.mark.parametrize("kind", ["no", "whole", "fractions"])
+@pytest.mark.parametrize(("classes", "slope"), [(3, 1.0), (5, 1e-3)])
+def test_joint_moments_of_an_evaluation_are_those_of_its_rows(
+    kind: str, classes: int, slope: float
+) -> None:
+    """Sums of products of 1, of each probability, and of its square, about 1 / K, by actual class."""
+    n = 9_000
+    y, _, p = random_problem(RNG, n, classes - 1)
+    p = np.column_stack((slope * p, np.full(n, 1 - slope)))  # the last class has no rows
+    p[:, -1] = 1 - p[:, :-1].sum(axis=1)
+    w = weights_of(kind, n)
+    statistics = evaluate(
+        y, y_prob=p, labels=range(classes), sample_weight=w, sections=["spcc"]
+    ).statistics
+    centred = p - 1 / classes
+    features = np.column_stack((np.ones(n), centred, centred**2))
+    weight = np.ones(n) if w is None else w
+    assert statistics.cross is not None
+    for k in range(classes):
+        own = y == k
+        expected = features[own].T @ (features[own] * weight[own][:, None])
+        assert statistics.cross.sums[k] == pytest.approx(
+            expected, rel=1e-9, abs=1e-9 * np.abs(expected).max(initial=1e-12)
+        )
+    moments = ScoreMoments.from_scores(y, p, classes, w)
+    assert statistics.moments is not None
+    for name in ("n", "mean", "m2", "m3", "m4"):
+        found, wanted = getattr(statistics.moments, name), getattr(moments, name)
+        assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12 * np.abs(wanted).max())
 
 
 # -- scores ------------------------------------------------------------------------------------------------
 
 
+def counted(
+    channel: np.ndarray, place: np.ndarray, size: int, weights: Any, channels: int = 4
+) -> np.ndarray:
+    """Weights summed by channel and place, plainly."""
+    table = np.zeros((channels, size))
+    np.add.at(table, (channel, place), 1 if weights is None else weights)
+    return table
+
+
 @pytest.mark.parametrize("kind", ["no", "whole", "fractions"])
 def test_scores_are_counted_exactly_and_by_cell(kind: str) -> None:
     n = 5_000
-    s = np.concatenate(
-        (np.round(RNG.random(n - 6), 2), [0.0, -0.0, 1.0, 0.5, np.nextafter(0.5, 0), 5e-324])
-    )
+    edge = [0.0, -0.0, 1.0, 0.5, np.nextafter(0.5, 0), 5e-324]
+    s = np.concatenate((np.round(RNG.random(n - 6), 2), edge))
     channel, w = RNG.integers(0, 4, n), weights_of(kind, n)
+    exact = ScoreCounts.from_scores(s, channel, 4, w, exact=True)
     values, place = np.unique(s, return_inverse=True)
-    expected = np.zeros((4, len(values)))
-    np.add.at(expected, (channel, place), 1 if w is None else w)
-
-    def tally(limit: int, *parts: slice) -> ScoreCounts:
-        tallies = [ScoreTally(1, 4, limit) for _ in parts]
-        for one, part in zip(tallies, parts, strict=True):
-            one.add(s[None, part], channel[part], None if w is None else w[part])
-        return reduce(operator.add, tallies).result()
-
-    exact = tally(n, slice(n))
     assert np.array_equal(exact.values, values)
-    assert exact.counts == pytest.approx(expected, rel=1e-12)
     assert not np.signbit(exact.values).any()
-    for parts in ([slice(n)], [slice(2000), slice(2000, n)], [slice(2000, n), slice(2000)]):
-        cells = tally(2000, *parts)
-        assert not cells.exact  # 0.5 and its neighbour below are in two cells, 0 and 5e-324 in one
-        assert cells.counts == pytest.approx(exact.to_grid().counts, rel=1e-12)
-        assert cells.sums == pytest.approx(exact.to_grid().sums, abs=1e-10)
-        held = cells.counts.sum(axis=0) > 0
-        number = grid.cells_of(s)
-        weight = np.ones(n) if w is None else w
-        means = np.bincount(number, s * weight)[held] / np.bincount(number, weight)[held]
-        assert cells.means[held] == pytest.approx(means, rel=1e-12, abs=1e-12)
-    rounded = np.round(s, 2)
-    alone = ScoreTally(1, 1, 0)
-    alone.add(rounded[None], np.zeros(n, dtype=np.int8), w)
-    assert alone.result().exact  # no cell holds two
-    assert np.array_equal(alone.result().values, np.unique(rounded))
+    assert exact.counts == pytest.approx(counted(channel, place, len(values), w), rel=1e-12)
+    parts = []
+    for rows in (slice(2000, n), slice(2000)):
+        own = None if w is None else w[rows]
+        parts.append(ScoreCounts.from_scores(s[rows], channel[rows], 4, own, exact=True))
+    together = reduce(add, parts)
+    assert np.array_equal(together.values, values)
+    assert together.counts == pytest.approx(exact.counts, rel=1e-12)
+    check_cells(exact.to_grid(), s, channel, w)
+
+
+def check_cells(cells: ScoreCounts, s: np.ndarray, channel: np.ndarray, weights: Any) -> None:
+    """Check counts and means by cell against a search in the edges."""
+    assert not cells.exact
+    place = np.searchsorted(grid_edges(), s, side="right")
+    size = len(grid_edges()) + 1
+    assert cells.counts == pytest.approx(counted(channel, place, size, weights), rel=1e-12)
+    held = cells.counts.sum(axis=0) > 0
+    weight = np.ones(len(s)) if weights is None else weights
+    sums, sizes = (np.bincount(place, by, size)[held] for by in (s * weight, weight))
+    assert cells.means[held] == pytest.approx(sums / sizes, rel=1e-12, abs=1e-12)
 
 
 def test_cells_are_those_of_a_search_in_the_edges() -> None:
-    edges = grid.grid_edges()
+    edges = grid_edges()
     near = [np.nextafter(edges, 0), edges, np.nextafter(edges, 1), [0.0, 1.0, 5e-324, 1 - 2.0**-53]]
-    s = np.concatenate(
-        [*near, RNG.random(50_000), RNG.random(50_000) ** 20, 1 - RNG.random(50_000) ** 20]
-    )
-    assert np.array_equal(grid.cells_of(s), np.searchsorted(edges, s, side="right"))
+    rest = [RNG.random(50_000), RNG.random(50_000) ** 20, 1 - RNG.random(50_000) ** 20]
+    s = np.concatenate([*near, *rest])
+    channel = np.zeros(len(s), dtype=int)
+    cells = ScoreCounts.from_scores(s, channel, 1, exact=True).to_grid()
+    place = np.searchsorted(edges, s, side="right")
+    assert np.array_equal(cells.counts[0], np.bincount(place, minlength=len(edges) + 1))
+
+
+@pytest.mark.parametrize("kind", ["no", "fractions"])
+def test_more_scores_than_are_counted_one_by_one_are_counted_by_cell(kind: str) -> None:
+    n = EXACT_ROWS + 1
+    y, _, p = random_problem(RNG, n, 2)
+    s, w = p[:, 1], weights_of(kind, n)
+    found = evaluate(y, y_prob=s, sample_weight=w, sections=["binary"])
+    scores = found.statistics.scores
+    assert scores is not None
+    check_cells(scores, s, np.where(y == 1, 0, 2), w)
+    roc = found.roc
+    assert roc is not None
+    assert 0 < roc.auc_error_bound < 1e-3
+    assert abs(roc.auc - roc_auc_score(y, s, sample_weight=w)) <= roc.auc_error_bound
+    rounded = evaluate(y, y_prob=np.round(s, 2), sample_weight=w, sections=["binary"])
+    assert rounded.roc is not None
+    assert rounded.roc.auc_error_bound == 0  # no cell holds two values
+    kept = rounded.statistics.scores
+    assert kept is not None
+    values, place = np.unique(np.round(s, 2), return_inverse=True)
+    assert np.array_equal(kept.values, values)
+    expected = counted(np.where(y == 1, 0, 2), place, len(values), w)
+    assert kept.counts == pytest.approx(expected, rel=1e-9)
 
 
 GROUPED = [
@@ -254,32 +316,54 @@ GROUPED = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["no", "whole", "fractions"])
-@pytest.mark.parametrize("grouping", GROUPED)
+@pytest.mark.parametrize(
+    ("grouping", "kind"),
+    list(zip(GROUPED, ["fractions", "whole", "no", "whole"], strict=True)),
+)
 def test_blocks_threads_and_rows_in_another_order_change_nothing(
-    grouping: Grouping | None, kind: str, monkeypatch: pytest.MonkeyPatch
+    grouping: Grouping | None, kind: str
 ) -> None:
-    y, _, p = random_problem(RNG, 3_000, 7)
+    """Seven probabilities of more rows than the 131,072 of a block."""
+    y, _, p = random_problem(RNG, 140_000, 7)
     w = weights_of(kind, len(y))
-    whole = evaluate(y, y_prob=p, grouping=grouping, sample_weight=w)
-    monkeypatch.setattr("cmtrack.statistics.probabilities.Probabilities.block_rows", 100)
-    monkeypatch.setattr(top_scores, "_MOST_CODES", 1)
-    pieces = evaluate(y, y_prob=p, grouping=grouping, sample_weight=w)
+    options = {"grouping": grouping, "labels": range(7)}
+    whole = evaluate(y, y_prob=p, sample_weight=w, **options)
     turned = evaluate(
         y[::-1],
         y_prob={k: p[::-1, k] for k in range(7)},
-        grouping=grouping,
         sample_weight=None if w is None else w[::-1],
+        **options,
     )
-    for other in (pieces, turned):
-        for name, value in whole.metrics.items():
-            assert other.metrics[name] == pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True), (
-                name
-            )
+    parts = []
+    for rows in (slice(50_000), slice(50_000, None)):
+        own = None if w is None else w[rows]
+        parts.append(evaluate(y[rows], y_prob=p[rows], sample_weight=own, **options))
+    for other in (turned, reduce(add, parts)):
+        same_numbers(other, whole)
         if kind != "fractions":
             assert other.statistics.scores == whole.statistics.scores
             assert other.statistics.tops == whole.statistics.tops
             assert other.confusion_matrix == whole.confusion_matrix
+
+
+def same_numbers(found: Evaluation, expected: Evaluation) -> None:
+    for name, value in expected.metrics.items():
+        near = pytest.approx(value, rel=1e-9, abs=1e-12, nan_ok=True)
+        assert found.metrics[name] == near, name
+
+
+def test_the_counts_of_many_classes_wait_for_the_end() -> None:
+    """Of more than 127 classes the table of the most probable ones is not filled block by block."""
+    k = 130
+    y, _, p = random_problem(RNG, 10_000, k)  # more rows than the 8,192 of a block
+    w = RNG.integers(0, 3, len(y))
+    tops = evaluate(y, y_prob=p, sample_weight=w, sections=["prevalence"]).statistics.tops
+    assert tops is not None
+    best, top = p.argmax(axis=1), p.max(axis=1)
+    cell = np.clip((np.log(top / (1 - top)) + 4) * 4, 0, 63).astype(int)  # of the logit on [-4, 12]
+    expected = np.zeros((k, k, 64), dtype=int)
+    np.add.at(expected, (y, best, cell), w)
+    assert np.array_equal(tops.counts, expected)
 
 
 def test_predictions_are_the_first_maximum() -> None:
@@ -310,26 +394,6 @@ def test_single_precision_is_read_as_it_is(change: str) -> None:
     assert rows is not None
     assert rows.source is not None
     assert rows.source.columns[0].dtype == np.float32
-
-
-def test_many_rows_are_counted_on_the_grid_within_its_bound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    y, _, p = random_problem(RNG, 20_000, 2)
-    y = np.where(RNG.random(len(y)) < 0.2, 1 - y, y)
-    exact = evaluate(y, y_prob=p)
-    monkeypatch.setattr(scores, "EXACT_ROWS", 19_999)
-    grid = evaluate(y, y_prob=p)
-    assert exact.roc is not None
-    assert grid.roc is not None
-    assert exact.roc.auc_error_bound == 0 < grid.roc.auc_error_bound < 1e-3
-    assert abs(grid.roc.auc - exact.roc.auc) <= grid.roc.auc_error_bound
-    rounded = np.round(p[:, 1], 2)
-    assert evaluate(y, y_prob=rounded).statistics.scores == scores_of(y, rounded)
-
-
-def scores_of(y: np.ndarray, s: np.ndarray) -> scores.ScoreCounts:
-    return scores.ScoreCounts.from_scores(s, np.where(y == 1, 0, 2), 4, exact=True)
 
 
 @pytest.mark.parametrize("rows", [5, 30_000])
