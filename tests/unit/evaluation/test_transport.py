@@ -20,10 +20,7 @@ from cmtrack import (
     evaluate,
 )
 from cmtrack.metrics import on_scale
-from cmtrack.metrics.influence import Influence
 from cmtrack.prevalence import ClassPrevalenceEstimate
-from cmtrack.prevalence.class_shares import BinnedShares
-from cmtrack.statistics import Predictions
 from support.problems import random_problem
 
 FOUR = [[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]]
@@ -98,37 +95,48 @@ OWN = Metric("custom/gain", lambda b: (5 * b.tp - b.fp) / sum(b), of="binary")
 GROUPED = evaluate(Y, y_prob=P, grouping=GROUPS, costs=COSTS, positive="high", extra_metrics=[OWN])
 
 
-def by_rows(there: Any, name: str, evaluation: Evaluation) -> tuple[float, float]:
-    """Squared error from the labelled rows within each stratum, and variance of a row of the target."""
-    term, target = there.moved.terms[name], there.moved.target
-    assert isinstance(evaluation.rows, Predictions)
-    with np.errstate(all="ignore"):  # of a class with the share 0
-        psi = term.samples.by_row(
-            term.metric, Influence(evaluation.rows, there.moved.views), term.step, term.k
-        )
-    strata = target.strata[evaluation.rows.actual]
-    weight = there.moved.factors[evaluation.rows.actual] / len(psi)
-    psi = np.where(weight > 0, psi, 0.0)
-    squared = 0.0
-    for stratum in np.unique(strata[weight > 0]):
-        own = strata == stratum
-        within = psi[own] - np.average(psi[own], weights=weight[own])
-        squared += float((weight[own] ** 2) @ within**2)
-    return squared, float(weight @ psi**2)
-
-
-@pytest.mark.parametrize("shares", [{"high": 0.2}, [0.1, 0.2, 0.3, 0.4], {0: 0.0, 1: 0.5}], ids=str)
-def test_errors_are_those_of_the_rows_within_each_class(shares: Any) -> None:
+@pytest.mark.parametrize(
+    ("shares", "strata"),
+    [
+        ({"high": 0.2}, [0, 0, 1, 1]),
+        ([0.1, 0.2, 0.3, 0.4], [0, 1, 2, 3]),
+        ({0: 0.0, 1: 0.5}, [0, 1, 2, 2]),
+    ],
+    ids=["groups", "classes", "an absent class"],
+)
+def test_errors_are_those_of_the_rows_within_each_class(shares: Any, strata: list[int]) -> None:
+    """By the influence of every row on the metrics of the rows with the weights that give these shares."""
     there = GROUPED.at(shares, rows=500)
+    weight = np.array([there.shares[k] for k in range(4)])[Y] / np.bincount(Y)[Y]
+    weighted = evaluate(
+        Y,
+        y_prob=P,
+        grouping=GROUPS,
+        costs=COSTS,
+        positive="high",
+        extra_metrics=[OWN],
+        sample_weight=weight,
+        weights_are="sampling",
+    )
+    stratum = np.array(strata)[Y]
     assert len(there.standard_errors) > 90
     for name, error in there.standard_errors.items():
-        labelled, realised = by_rows(there, name, GROUPED)
+        with np.errstate(all="ignore"):  # of a class with the share 0
+            psi = weighted.influence(name)
+        assert psi is not None
+        psi = np.where(weight > 0, psi, 0.0)
+        labelled = 0.0  # the squared error from the labelled rows within each stratum
+        for number in np.unique(stratum[weight > 0]):
+            own = stratum == number
+            within = psi[own] - np.average(psi[own], weights=weight[own])
+            labelled += float((weight[own] ** 2) @ within**2)
         # the others are centred as one, which is wider
         loose = 0.02 if name.startswith("spcc/ovr/") else 1e-6
         assert error**2 == pytest.approx(labelled, rel=loose, abs=1e-12), name
         assert error**2 >= labelled * (1 - 1e-6), name
-        own = there.own_standard_errors[name] ** 2 - error**2
-        assert own == pytest.approx(realised / 500, rel=1e-6, abs=1e-12), name
+        own_error = there.own_standard_errors[name] ** 2 - error**2
+        realised = float(weight @ psi**2)  # the variance of a row of the target
+        assert own_error == pytest.approx(realised / 500, rel=1e-6, abs=1e-12), name
 
 
 def test_shares_by_name_are_those_that_were_given() -> None:
@@ -435,33 +443,28 @@ def test_a_withdrawn_estimate_has_no_numbers() -> None:
     assert "nothing is estimated" in there.warnings[0]
 
 
-def test_the_tilt_that_the_test_of_the_fit_would_miss_is_seen_in_half_of_all_cases() -> None:
+def test_a_shift_that_the_test_of_the_fit_would_miss_is_seen_in_half_of_all_cases() -> None:
+    """Targets of three classes with the smallest tilt, down and up, that the test is said to see half the time."""
     rng = np.random.default_rng(0)
-    y = np.repeat([0, 1], [1200, 300])
-    labelled, target = rng.normal(2.0 * y - 1), rng.normal(2.0 * (rng.random(2000) < 0.1) - 1)
-    edges = np.quantile(labelled, np.linspace(0, 1, 21)[1:-1])
-    counts = np.stack(
-        [np.bincount(np.digitize(labelled[y == k], edges), minlength=20) for k in (0, 1)]
-    )
-    aimed = np.bincount(np.digitize(target, edges), minlength=20)
-    binned = BinnedShares(counts.astype(float), aimed.astype(float), np.linspace(-2, 2, 20))
+    y, _, p = random_problem(rng, 1500, 3)
+    target = random_problem(rng, 2000, 3, shares=[0.5, 0.3, 0.2])[2]
+    binned = estimate_prevalence(target, calibration=(y, p), density="bins").binned
+    assert binned is not None
     assert len(binned.missed) == 2
     for tilt in binned.missed:
         mixed = binned.tilted(binned.densities.T, tilt).T @ binned.shares
-        seen = [
-            BinnedShares(
-                np.stack(
-                    [
-                        rng.multinomial(m, own)
-                        for m, own in zip((1200, 300), binned.densities.T, strict=True)
-                    ]
-                ),
-                rng.multinomial(2000, mixed).astype(float),
-                binned.place,
-            ).fit_pvalue
-            < 0.05
-            for _ in range(100)
-        ]
+        seen = []
+        for _ in range(100):
+            labelled = [
+                rng.multinomial(int(rows), density)
+                for rows, density in zip(binned.labelled, binned.densities.T, strict=True)
+            ]
+            drawn = replace(
+                binned,
+                counts=np.array(labelled, dtype=float),
+                target=rng.multinomial(2000, mixed).astype(float),
+            )
+            seen.append(drawn.fit_pvalue < 0.05)
         assert 0.3 < np.mean(seen) < 0.7
 
 
