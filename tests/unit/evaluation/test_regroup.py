@@ -12,7 +12,6 @@ import pytest
 
 import cmtrack
 from cmtrack import Evaluation, Grouping
-from cmtrack.evaluation._regrouping import Lost
 from support.problems import random_problem
 
 Y, PRED, P = random_problem(11, n=240, k=5)
@@ -115,6 +114,11 @@ def test_counts_are_those_of_a_fresh_evaluation(
         assert not left_out
 
 
+def lost_parts(evaluation: Evaluation) -> list[str]:
+    """Return the names of what a regrouping lost, as they are stored."""
+    return sorted(part.name for part in evaluation.lost)
+
+
 @pytest.mark.parametrize("given", [False, True])
 def test_scores_of_the_same_group_stay(given: bool) -> None:
     options: dict[str, Any] = {"calibration": (HELD_Y, HELD_P), "target": HELD_P} if given else {}
@@ -129,7 +133,9 @@ def test_scores_of_the_same_group_stay(given: bool) -> None:
     assert loosened.roc is not None
     assert relaxed.roc is not None
     np.testing.assert_array_equal(loosened.roc.tp, relaxed.roc.tp)
-    assert loosened.notes == (Lost.HITS.value,)
+    assert lost_parts(loosened) == ["HITS"]
+    (note,) = loosened.notes
+    assert note.startswith("regrouped without the data: the calibration of the confidence in steps")
     assert strict.regroup(LOW_HIGH) == strict
     weighted = evaluate(Y, y_prob=P, grouping=LOW_HIGH, sample_weight=WEIGHTS).regroup(RELAXED)
     fresh = evaluate(Y, y_prob=P, grouping=RELAXED, sample_weight=WEIGHTS)
@@ -165,7 +171,10 @@ def test_class_prevalence_is_said_to_be_lost() -> None:
     )
     kept = evaluate(Y, y_prob=P).regroup(THREE)
     assert "prevalence/0/calibrated" in kept.metrics
-    assert kept.notes == (Lost.LOSSES.value, Lost.HITS.value)
+    assert lost_parts(kept) == ["HITS", "LOSSES"]
+    losses, hits = kept.notes
+    assert "log loss and Brier score of the groups" in losses
+    assert "the calibration of the confidence" in hits
 
 
 def test_another_positive_group() -> None:
@@ -223,9 +232,11 @@ def test_what_a_regrouping_lost_is_stored_by_name() -> None:
     stored = json.loads(first.regroup(ODD_EVEN).to_json())
     assert stored["lost"] == ["LOSSES", "SCORES"]
     bare = cmtrack.Evaluation.from_data(stored)
-    assert bare.lost == {Lost.SCORES, Lost.LOSSES}
-    assert bare.notes == (Lost.SCORES.value, Lost.LOSSES.value)
-    assert first.lost == frozenset()
+    assert lost_parts(bare) == ["LOSSES", "SCORES"]
+    scores, losses = bare.notes
+    assert "ROC, sPCC and calibrated prevalence of the positive group are left out" in scores
+    assert "log loss and Brier score of the groups" in losses
+    assert lost_parts(first) == []
 
 
 @pytest.mark.thin(5)

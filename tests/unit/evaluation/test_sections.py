@@ -14,15 +14,15 @@ from click.testing import CliRunner
 import cmtrack
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table, log_evaluation
 from cmtrack.cli import main
-from cmtrack.evaluation.compute import SECTION_NAMES as SECTIONS
 from cmtrack.metrics import em_shares
-from cmtrack.prevalence import class_shares
 from cmtrack.report import report_html, verdict
-from cmtrack.statistics.counting import count_codes
-from cmtrack.statistics.top_scores import TopScoreCounts
 from support.problems import random_problem
 
 Y, _, P = random_problem(0, 200, 3, 2.0)
+SECTIONS = [
+    *("multiclass", "class", "spans", "reduced", "binary", "cost", "probability", "calibration"),
+    *("confidence", "spcc", "prevalence", "rough"),
+]
 GROUPED = {
     "y_prob": P,
     "grouping": Grouping({"low": [0], "high": [1, 2]}),
@@ -218,43 +218,64 @@ def dense(table: np.ndarray, target: np.ndarray | None) -> tuple[np.ndarray, np.
     return np.array(out), np.array(weights)
 
 
-@pytest.mark.parametrize("held_out", [False, True], ids=["left out", "target"])
+def binned(y: np.ndarray, p: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labelled counts (k, bins) of the reference, and the bin of each predicted class and cell.
+
+    A bin is a predicted class and a fifth of its labelled rows by their probability, counted in 64 cells of the logit
+    on [-4, 12].
+    """
+    best = p.argmax(axis=1)
+    cell = cell_of(p)
+    per_cell = np.zeros((k, 64))
+    np.add.at(per_cell, (best, cell), 1)
+    middle = per_cell.cumsum(axis=1) - per_cell / 2
+    share = middle / np.maximum(per_cell.sum(axis=1, keepdims=True), 1)
+    bins = 5 * np.arange(k)[:, None] + np.minimum((5 * share).astype(int), 4)
+    table = np.zeros((k, 5 * k))
+    np.add.at(table, (y, bins[best, cell]), 1)
+    return table, bins
+
+
+def cell_of(p: np.ndarray) -> np.ndarray:
+    """The cell of each row's largest probability."""
+    top = p.max(axis=1)
+    return np.clip((np.log(top / (1 - top)) + 4) * 4, 0, 63).astype(int)
+
+
+def calibrated_shares(evaluation: Evaluation, k: int) -> np.ndarray:
+    """The calibrated prevalence of every class."""
+    return np.array([evaluation.metrics[f"prevalence/{c}/calibrated"] for c in range(k)])
+
+
 @pytest.mark.parametrize("k", [3, 40])
-def test_shares_by_counts_are_those_by_densities(k: int, held_out: bool) -> None:
+def test_shares_of_left_out_rows_are_those_by_densities(k: int) -> None:
     y, _, p = random_problem(0, 1500, k, 2.0)
-    tops = TopScoreCounts.from_scores(y, p, k)
-    other = (
-        TopScoreCounts.from_scores(
-            np.zeros(500, dtype=np.int64), random_problem(1, 500, k, 2.0)[2], 1
-        )
-        if held_out
-        else None
-    )
-    table, binned = class_shares._grouped(tops, other, class_shares.GROUPS)
-    wanted = em_shares(*dense(table, binned if held_out else None))
-    found = class_shares._most_likely(table, binned if held_out else None)
+    table, _ = binned(y, p, k)
+    wanted = em_shares(*dense(table[:, table.any(axis=0)], None))
     # extrapolated steps carry rounding errors along
-    assert found == pytest.approx(wanted, abs=1e-6)
+    assert calibrated_shares(evaluate(y, y_prob=p), k) == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize("k", [3, 40])
+def test_shares_of_a_target_are_those_by_densities(k: int) -> None:
+    y, _, p = random_problem(0, 1500, k, 2.0)
+    target = random_problem(1, 500, k, 2.0)[2]
+    table, bins = binned(y, p, k)
+    aimed = np.bincount(bins[target.argmax(axis=1), cell_of(target)], minlength=5 * k)
+    used = table.any(axis=0) | (aimed > 0)
+    wanted = em_shares(*dense(table[:, used], aimed[used]))
+    evaluation = evaluate(y, y_prob=p, target=target)
+    assert calibrated_shares(evaluation, k) == pytest.approx(wanted, abs=1e-6)
 
 
 @pytest.mark.parametrize(("k", "n", "apart"), [(100, 2500, 1.0), (300, 3000, 3.0)])
 def test_shares_of_many_classes_reach_the_criterion(k: int, n: int, apart: float) -> None:
     # 20,000 plain steps leave max g - 1 = 1.7e-7 at 300 classes of 5,000 rows
     y, _, p = random_problem(0, n, k, apart)
-    table, _ = class_shares._grouped(TopScoreCounts.from_scores(y, p, k), None, class_shares.GROUPS)
-    shares = class_shares._most_likely(table, None)
-    densities, weights = dense(table, None)
+    shares = calibrated_shares(evaluate(y, y_prob=p, sections=["prevalence"]), k)
+    table, _ = binned(y, p, k)
+    densities, weights = dense(table[:, table.any(axis=0)], None)
     gain = densities.T @ (weights / weights.sum() / (densities @ shares))
     assert shares.sum() == pytest.approx(1)
     assert shares.min() >= 0
     assert gain.max() - 1 <= 1.1e-9
-
-
-@pytest.mark.parametrize("weights", [None, "whole", "fractions"])
-def test_few_codes_in_a_large_table_are_counted_alike(weights: str | None) -> None:
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 50, 300) * 1000
-    given = {"whole": rng.integers(1, 5, 300), "fractions": rng.random(300)}.get(weights or "")
-    found, wanted = count_codes(codes, 100_000, given), np.bincount(codes, given, 100_000)
-    assert np.array_equal(found, wanted)
-    assert found.dtype == (np.float64 if weights == "fractions" else np.int64)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from cmtrack import (
     Evaluation,
@@ -20,8 +21,7 @@ from cmtrack import (
     log_evaluation,
     paired_differences,
 )
-from cmtrack.evaluation import loading
-from cmtrack.statistics.spans import Span, match_spans
+from cmtrack.evaluation import loads
 
 COLUMNS = ["document", "start", "end", "label"]
 TRUE = [(1, 0, 5, "drug"), (1, 8, 12, "dose"), (2, 0, 4, "drug"), (2, 10, 20, "form")]
@@ -41,10 +41,17 @@ def test_matches_confusions_over_and_under_prediction():
     assert matrix.counts.tolist() == [[0, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0], [1, 1, 0, 0]]
 
 
+def matched_labels(actual, predicted):
+    """Return the pairs of labels that match in one document; None without a partner."""
+    evaluation = evaluate_spans([(1, *a) for a in actual], [(1, *p) for p in predicted])
+    labels = [None if label == "none" else label for label in evaluation.labels]
+    matches = evaluation.rows.matches
+    return [(labels[a], labels[p]) for a, p in zip(matches.actual, matches.predicted, strict=True)]
+
+
 def test_the_same_extent_counts_before_a_longer_overlap_and_the_same_label_before_another():
     def pairs(actual, predicted):
-        found = match_spans([Span(1, *a) for a in actual], [Span(1, *p) for p in predicted])
-        return [(match.actual, match.predicted) for match in found]
+        return sorted(matched_labels(actual, predicted), key=str)
 
     assert pairs([(0, 10, "a"), (0, 4, "b")], [(0, 4, "c")]) == [("a", None), ("b", "c")]
     assert pairs([(0, 4, "a")], [(0, 4, "b"), (0, 4, "a")]) == [("a", "a"), (None, "b")]
@@ -76,33 +83,47 @@ def test_intervals_hold_for_documents():
 
 spans = st.lists(
     st.builds(
-        lambda document, start, length, label: Span(document, start, start + length, label),
-        st.integers(0, 2),
+        lambda start, length, label: (start, start + length, label),
         st.integers(0, 12),
         st.integers(1, 6),
         st.sampled_from("abc"),
     ),
+    min_size=1,
     max_size=12,
 )
 
 
+@settings(max_examples=30, deadline=None)
 @given(spans, spans)
 def test_every_span_stands_once_and_partners_overlap(actual, predicted):
-    found = match_spans(actual, predicted)
-    for side, given_spans in (("actual", actual), ("predicted", predicted)):
-        labels = sorted(
-            (m.document, getattr(m, side)) for m in found if getattr(m, side) is not None
-        )
-        assert labels == sorted((span.document, span.label) for span in given_spans)
-    unmatched = {(m.document, m.actual) for m in found if m.predicted is None}
-    left = {(m.document, m.predicted) for m in found if m.actual is None}
-    for a in actual:
-        for p in predicted:
-            same = a.document == p.document and (a.start, a.end) == (p.start, p.end)
-            twins = [s for s in actual if s.document == a.document and s.label == a.label]
-            others = [s for s in predicted if s.document == p.document and s.label == p.label]
-            if same and len(twins) == len(others) == 1:  # of one extent: not both without a partner
-                assert not ((a.document, a.label) in unmatched and (p.document, p.label) in left)
+    found = matched_labels(actual, predicted)
+    for side, side_spans in enumerate((actual, predicted)):
+        labels = sorted(pair[side] for pair in found if pair[side] is not None)
+        assert labels == sorted(label for _, _, label in side_spans)
+    of_label = [Counter(label for _, _, label in side) for side in (actual, predicted)]
+    for start, end, label in actual:
+        for other_start, other_end, other in predicted:
+            is_only_pair = of_label[0][label] == of_label[1][other] == 1
+            if (start, end) == (other_start, other_end) and is_only_pair:
+                # of one extent: not both without a partner
+                assert not {(label, None), (None, other)} <= set(found)
+
+
+@settings(max_examples=10, deadline=None)
+@given(spans, spans, spans, spans)
+def test_spans_of_different_documents_never_match(actual, predicted, more_actual, more_predicted):
+    sides = [(actual, predicted), (more_actual, more_predicted)]
+    alone = [
+        evaluate_spans([(d, *a) for a in true], [(d, *p) for p in found], labels=[*"abc"])
+        for d, (true, found) in enumerate(sides)
+    ]
+    both = evaluate_spans(
+        [(d, *span) for d, (true, _) in enumerate(sides) for span in true],
+        [(d, *span) for d, (_, found) in enumerate(sides) for span in found],
+        labels=[*"abc"],
+    )
+    counts = alone[0].confusion_matrix.counts + alone[1].confusion_matrix.counts
+    assert both.confusion_matrix.counts.tolist() == counts.tolist()
 
 
 @pytest.mark.parametrize(
@@ -300,6 +321,6 @@ def test_an_evaluation_of_spans_without_the_name_of_its_extra_class_still_loads(
     """As version 0.1 wrote it."""
     data = json.loads(evaluate_spans(TRUE, PREDICTED).to_json())
     del data["none"]
-    old = loading.loads(json.dumps(data))
+    old = loads(json.dumps(data))
     assert old.none is None
     assert "multiclass/matthews_corrcoef" in old.metrics

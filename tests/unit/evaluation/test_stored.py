@@ -11,15 +11,14 @@ from typing import Any
 import mlflow
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import cmtrack
 from cmtrack import Evaluation, FamilyEvaluation, Grouping, compare, evaluate, log_evaluation
+from cmtrack.cli import main
 from cmtrack.evaluation import loads
-from cmtrack.evaluation._regrouping import Lost
 from cmtrack.schemas import EVALUATION, INTENT, MANIFEST, REVIEW, Stored
-from cmtrack.tracking import spool, tracking_store
-from cmtrack.tracking.manifest import read
-from cmtrack.tracking.push import push
+from cmtrack.tracking import tracking_store
 from support import TESTS
 
 GOLDEN = TESTS / "golden"
@@ -95,7 +94,8 @@ def test_a_regrouping_without_the_data_says_what_it_lost() -> None:
         (GOLDEN / "0.2.0-03dc774" / "regrouped" / "cmtrack_evaluation.json").read_text("utf-8")
     )
     assert stored["schema"] == 1
-    assert kept.lost == {Lost.SCORES, Lost.LOSSES, Lost.HITS, Lost.COSTS, Lost.THRESHOLD, Lost.ROWS}
+    lost = {part.name for part in kept.lost}
+    assert lost == {"SCORES", "LOSSES", "HITS", "COSTS", "THRESHOLD", "ROWS"}
     assert set(kept.notes) == set(stored["notes"])
     in_todays_words = {
         text.replace("fewer than 20 samples", "fewer than 20 rows") for text in stored["warnings"]
@@ -108,7 +108,7 @@ def test_a_regrouping_without_the_data_says_what_it_lost() -> None:
     )
     assert kept.reference == (0.5, 0.25, 0.25)
     again = kept.regroup(Grouping({"flies": ["wasp", "bee"], "crawls": ["ant"]}))
-    assert Lost.THRESHOLD in again.lost
+    assert "THRESHOLD" in {part.name for part in again.lost}
 
 
 def test_a_family_evaluation_has_its_numbers(golden: Path) -> None:
@@ -162,6 +162,23 @@ def missing(old: Any, new: Any, where: str = "") -> list[str]:
     return [] if alike else [f"{where}: {type(old).__name__} is {type(new).__name__}"]
 
 
+def waiting_in(folder: Path) -> list[dict[str, Any]]:
+    """The entries of a spool, as ``cmtrack spool`` lists them."""
+    run = CliRunner().invoke(main, ["spool", "--folder", str(folder), "--json"])
+    assert run.exit_code == 0, run.output
+    entries: list[dict[str, Any]] = json.loads(run.stdout)["entries"]
+    return entries
+
+
+def push(folder: Path, uri: str, *more: str) -> list[dict[str, Any]]:
+    """The outcome of every entry that ``cmtrack push`` sends, where one is left."""
+    command = ["push", "--folder", str(folder), "--tracking-uri", uri, *more, "--json"]
+    run = CliRunner().invoke(main, command)
+    assert run.exit_code == 1, run.output
+    entries: list[dict[str, Any]] = json.loads(run.stdout)["entries"]
+    return entries
+
+
 def test_what_an_earlier_version_left_in_the_spool_is_pushed(
     golden: Path, store: mlflow.MlflowClient, tmp_path: Path
 ) -> None:
@@ -169,16 +186,17 @@ def test_what_an_earlier_version_left_in_the_spool_is_pushed(
     shutil.copytree(golden / "spool", folder)
     for path in (folder, *folder.rglob("*")):
         os.utime(path, (0, 0))  # whoever wrote it is long gone
-    entries = {entry.kind: entry for entry in spool.entries(folder)}
+    entries = {entry["kind"]: Path(entry["path"]) for entry in waiting_in(folder)}
     assert sorted(entries) == ["evaluation", "inputs", "unfinished"]
-    metrics = read(entries["evaluation"].folder).metrics
-    done = push(folder, tracking_uri=mlflow.get_tracking_uri(), experiment_name="golden")
-    by_status = {one.status: one for one in done}
-    assert sorted(one.status for one in done) == ["refused", "sent", "sent"]
-    assert "inputs of an evaluation that failed" in by_status["refused"].reason
-    sent = [one for one in done if one.status == "sent"]
-    assert [one.problems for one in sent] == [(), ()]
-    runs = [mlflow.get_run(one.run_id) for one in sent]
+    manifest = json.loads((entries["evaluation"] / "manifest.json").read_text(encoding="utf-8"))
+    metrics = {name: float(value) for name, value in manifest["metrics"].items()}
+    done = push(folder, mlflow.get_tracking_uri(), "--experiment", "golden")
+    by_status = {entry["status"]: entry for entry in done}
+    assert sorted(entry["status"] for entry in done) == ["refused", "sent", "sent"]
+    assert "inputs of an evaluation that failed" in by_status["refused"]["reason"]
+    sent = [entry for entry in done if entry["status"] == "sent"]
+    assert [entry["problems"] for entry in sent] == [[], []]
+    runs = [mlflow.get_run(entry["run_id"]) for entry in sent]
     whole = next(run for run in runs if "val/multiclass/accuracy" in run.data.metrics)
     rebuilt = next(run for run in runs if "test/multiclass/accuracy" in run.data.metrics)
     assert whole.data.metrics == pytest.approx(metrics)
@@ -192,7 +210,7 @@ def test_what_an_earlier_version_left_in_the_spool_is_pushed(
         "val_cmtrack_predictions.parquet",
         "val_cmtrack_confusion_matrix.png",
     } <= files
-    assert [entry.kind for entry in spool.entries(folder)] == ["inputs"]
+    assert [entry["kind"] for entry in waiting_in(folder)] == ["inputs"]
 
 
 def test_the_spool_says_its_schemas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -200,28 +218,26 @@ def test_the_spool_says_its_schemas(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with tracking_store("http://127.0.0.1:9"), pytest.warns(UserWarning, match="kept in"):
         logged = log_evaluation([0, 1, 1], [0, 1, 0], run_id="1" * 32)
     assert logged.path is not None
-    manifest, intent = (
-        json.loads((logged.path / name).read_text()) for name in (spool.MANIFEST, spool.INTENT)
-    )
+    files = {name: logged.path / f"{name}.json" for name in ("manifest", "intent")}
+    manifest, intent = (json.loads(file.read_text()) for file in files.values())
     assert (manifest["schema"], intent["schema"]) == (MANIFEST.newest, INTENT.newest)
-    assert read(logged.path).on_existing == "replace"
-    (logged.path / spool.MANIFEST).write_text(
-        json.dumps(manifest | {"schema": MANIFEST.newest + 1})
-    )
-    (logged.path / spool.INTENT).write_text(json.dumps(intent | {"schema": INTENT.newest + 1}))
-    with pytest.raises(
-        ValueError,
-        match=r"manifest.json has schema 3, this version of cmtrack reads up to 2: upgrade",
-    ):
-        read(logged.path)
-    with pytest.raises(
-        ValueError,
-        match=r"intent.json has schema 2, this version of cmtrack reads up to 1: upgrade",
-    ):
-        spool.read_intent(logged.path)
-    done = push(tmp_path / "spool", tracking_uri=f"sqlite:///{tmp_path}/any.db")
-    assert [(one.status, "upgrade cmtrack" in one.reason) for one in done] == [("refused", True)]
+    assert manifest["on_existing"] == "replace"
+    files["manifest"].write_text(json.dumps(manifest | {"schema": MANIFEST.newest + 1}))
+    files["intent"].write_text(json.dumps(intent | {"schema": INTENT.newest + 1}))
+    store = f"sqlite:///{tmp_path}/any.db"
+    (refused,) = push(tmp_path / "spool", store)
+    assert refused["status"] == "refused"
+    newer = "this version of cmtrack reads up to"
+    assert f"manifest.json has schema 3, {newer} 2: upgrade cmtrack" in refused["reason"]
     assert logged.path.is_dir()  # kept for the version that can
+    # cut off before its manifest was written
+    files["manifest"].unlink()
+    unfinished = logged.path.rename(logged.path.with_name(f".{logged.path.name}"))
+    for path in (unfinished, *unfinished.rglob("*")):
+        os.utime(path, (0, 0))
+    (refused,) = push(tmp_path / "spool", store)
+    assert refused["status"] == "refused"
+    assert f"intent.json has schema 2, {newer} 1: upgrade cmtrack" in refused["reason"]
 
 
 @pytest.mark.parametrize("schema", [0, -1, 3, True, "1", None, 1.0])
