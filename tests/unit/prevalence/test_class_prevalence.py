@@ -12,13 +12,14 @@ from scipy.optimize import minimize
 from cmtrack import estimate_prevalence, evaluate
 from cmtrack.plots import prevalence_figure
 from cmtrack.prevalence import BasePrevalence, ClassPrevalenceEstimate, PrevalenceEstimate
-from cmtrack.prevalence._cross_fitting import MomentMatch
-from cmtrack.prevalence.class_moments import ClassMoments, default_forms
-from cmtrack.prevalence.class_shares import joint_ends
-from cmtrack.prevalence.results import ASSUMES
-from cmtrack_integrations.sklearn import PrevalenceDisplay
-from support.problems import random_problem, random_scores
 
+# the equations of moments by hand and of two classes: an estimate solves them after scalings that it fits itself
+from cmtrack.prevalence._cross_fitting import MomentMatch
+from cmtrack.prevalence.class_moments import ClassMoments
+from cmtrack_integrations.sklearn import PrevalenceDisplay
+from support.problems import random_probabilities, random_problem, random_scores
+
+ASSUMES = "assumes that within each class the scores are distributed as in the labelled rows"
 SHARES = np.array([0.5, 0.3, 0.15, 0.05])
 
 
@@ -60,10 +61,20 @@ def test_the_default_stacks_the_scalings(problem):
     assert sum(auto.scaling.members.values()) == pytest.approx(1)
     assert auto.scaling.members["identity"] < 0.1  # the probabilities are miscalibrated
     assert auto.positive == 3
-    assert default_forms(np.full(21, 100.0)) == ("identity", "temperature", "vector")
-    assert default_forms(np.full(51, 100.0)) == ("identity", "temperature")
     one = estimate_prevalence(target, calibration=(y, held), density="matrix")
     assert (one.density, one.scaling.members) == ("matrix", {"matrix": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("classes", "forms"),
+    [(21, ["identity", "temperature", "vector"]), (51, ["identity", "temperature"])],
+)
+def test_many_classes_are_scaled_by_fewer_parameters(classes, forms):
+    y = np.repeat(np.arange(classes), 4)
+    held = random_probabilities(y, classes, 3.0)
+    target = random_probabilities(y[:60], classes, 3.0, 1)
+    found = estimate_prevalence(target, calibration=(y, held))
+    assert list(found.scaling.members) == forms
 
 
 def test_moments_by_hand():
@@ -361,53 +372,46 @@ def test_the_likelihood_is_drawn_for_two_classes(problem):
         prevalence_figure(shares)
 
 
-def test_one_share_reaches_only_as_far_as_another_can_give() -> None:
-    # the second and the third share can hardly be told apart: their sum is known well, .10 with an error of .005
-    covariance = (
-        np.array([[1.0, -0.5, -0.5], [-0.5, 100.0, -99.5], [-0.5, -99.5, 100.0]]) * 0.005**2
-    )
-    values, z = np.array([0.9, 0.04, 0.06]), np.full(3, 1.959964)
-    low, high = joint_ends(values, covariance, z)
-    assert (low[1], low[2]) == (0, 0)
-    # the largest second share leaves nothing to the third: 1 - the first share, which then is known as far as its error
-    # given a third share of 0 allows: the ellipse cut by a line, by hand
-    slope = covariance[1, 2] / covariance[2, 2]
-    at, left = 0.04 + slope * -0.06, covariance[1, 1] - covariance[1, 2] ** 2 / covariance[2, 2]
-    reach = math.sqrt(z[0] ** 2 - 0.06**2 / covariance[2, 2])
-    assert high[1] == pytest.approx(at + reach * math.sqrt(left), abs=1e-5)
-    plain = joint_ends(values, covariance, z, joint=False)
-    np.testing.assert_allclose(plain[1], np.minimum(values + z * np.sqrt(np.diag(covariance)), 1))
-    assert high[1] < 0.115 < plain[1][1]
+@pytest.mark.parametrize("size", [3, 5])
+def test_intervals_are_the_best_that_weighted_sums_of_shares_allow(size: int) -> None:
+    """One share reaches only as far as the others can give: none of them is below 0.
 
-
-@pytest.mark.parametrize("size", [3, 5, 9])
-def test_joint_ends_are_the_best_that_weighted_sums_of_shares_allow(size: int) -> None:
-    # a share is at most every sum a'pi with a >= its own unit vector; the least upper Wald end of these (duality)
-    for seed in range(4):
+    A share is at most every sum a'pi with a >= its own unit vector: the least upper Wald end of these (duality).
+    """
+    narrowed = 0
+    for seed in range(3):
         rng = np.random.default_rng(seed)
-        centred, root = np.eye(size) - 1 / size, rng.normal(size=(size, size))
-        covariance = centred @ (root @ root.T) @ centred * 0.06**2 / size
-        values = rng.dirichlet(np.full(size, 0.4))
-        low, high = joint_ends(values, covariance, np.full(size, 2.0))
-        wald = joint_ends(values, covariance, np.full(size, 2.0), joint=False)
-        assert ((wald[0] <= low) & (low <= values) & (values <= high) & (high <= wald[1])).all()
+        y, _, held = random_problem(rng, 400, size, 1.0)
+        shares = np.append(1 - 0.05 * (size - 1), np.full(size - 1, 0.05))
+        target = random_problem(rng, 300, size, 1.0, shares=shares)[2]
+        estimates = [
+            estimate_prevalence(target, calibration=(y, held), density="bins", interval=interval)
+            for interval in ("adjusted", "wald")
+        ]
+        joint, wald = ((one.refused or one).class_shares for one in estimates)
+        values, covariance = joint.values, joint.covariance
+        error = 1.959964 * np.sqrt(np.diag(covariance))
+        np.testing.assert_allclose(wald.low, np.clip(values - error, 0, 1), atol=1e-6)
+        np.testing.assert_allclose(wald.high, np.clip(values + error, 0, 1), atol=1e-6)
+        assert ((wald.low <= joint.low) & (joint.high <= wald.high)).all()
+        assert ((joint.low <= values) & (values <= joint.high)).all()
+        narrowed += ((wald.high - joint.high > 0.01) | (joint.low - wald.low > 0.01)).sum()
         for k in range(size):
-            for side, end in ((1, high[k]), (-1, low[k])):
-                unit = side * np.eye(size)[k]
-
-                def upper(
-                    extra: np.ndarray,
-                    unit: np.ndarray = unit,
-                    values: np.ndarray = values,
-                    c=covariance,
-                ) -> float:
-                    a = unit + extra
-                    return float(a @ values + 2 * math.sqrt(max(a @ c @ a, 1e-16)))
-
-                best = minimize(
-                    upper, np.full(size, 0.1), bounds=[(0, None)] * size, method="L-BFGS-B"
-                ).fun
+            for side, end in ((1, joint.high[k]), (-1, joint.low[k])):
+                best = least_sum(side * np.eye(size)[k], values, covariance)
                 assert side * end == pytest.approx(min(best, 1.0 if side > 0 else 0.0), abs=2e-3)
+    assert narrowed
+
+
+def least_sum(unit: np.ndarray, values: np.ndarray, covariance: np.ndarray) -> float:
+    """The least upper end of 95 % of a sum of shares with weights that are nowhere below a unit vector."""
+
+    def upper(extra: np.ndarray) -> float:
+        a = unit + extra
+        return float(a @ values + 1.959964 * math.sqrt(max(a @ covariance @ a, 1e-16)))
+
+    bounds = [(0, None)] * len(unit)
+    return float(minimize(upper, np.full(len(unit), 0.1), bounds=bounds, method="L-BFGS-B").fun)
 
 
 def test_numbers_by_class_have_intervals_in_the_frame_and_the_assumption_is_printed(problem):

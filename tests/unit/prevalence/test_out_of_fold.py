@@ -14,11 +14,14 @@ from sklearn.model_selection import StratifiedKFold
 
 from cmtrack import estimate_prevalence, evaluate, evaluate_table
 from cmtrack.evaluation import loads
-from cmtrack.prevalence.out_of_fold import EXPOSED, Folds, without_each_fold
 from cmtrack.statistics import ScoreCounts
 from support.problems import random_labels, random_problem, random_scores
 
 FOLDS = 5
+EXPOSED = (
+    "the labelled scores come from other fits than the target's (they are out of fold): where the fits differ, the "
+    "estimate can be far off and its interval does not hold; target= the scores of each fold's model corrects that"
+)
 
 
 def two(seed: int = 0, shift: float = 0.0) -> tuple[Any, Any, Any, list[Any]]:
@@ -181,21 +184,43 @@ def test_one_target_of_three_classes_is_warned_of_and_covered() -> None:
     assert exposed.by_class[1][2] > plain.by_class[1][2]
 
 
+def check_exposed(
+    target: Any, calibration: tuple[Any, Any, Any], left_out: list[Any], **options: Any
+) -> Any:
+    """Check that an interval reaches over the estimates without each of some groups of rows, and no others."""
+    y, s, _ = calibration
+    plain = estimate_prevalence(target, calibration=(y, s), **options).shift
+    exposed = estimate_prevalence(target, calibration=calibration, **options)
+    values = [
+        estimate_prevalence(target, calibration=(y[~rows], s[~rows]), **options).shift.value
+        for rows in left_out
+    ]
+    assert exposed.warnings[0] == EXPOSED
+    expected = min(plain.low, *values), max(plain.high, *values)
+    assert expected != (plain.low, plain.high)
+    assert (exposed.shift.low, exposed.shift.high) == expected
+    return exposed
+
+
 def test_a_fold_that_holds_a_whole_class_is_not_left_out() -> None:
     y = np.repeat([0, 1], [40, 10])
     s, folds = np.linspace(0, 1, 50), np.repeat([0, 1, 2], [20, 20, 10])
     target = np.linspace(0, 1, 30)
+    left_out = [folds == 0, folds == 1]
+    check_exposed(target, (y, s, folds), left_out, interval="naive", confidence_level=0.1)
     exposed = estimate_prevalence(target, calibration=(y, s, folds))
-    assert [len(rows) - rows.sum() for rows in Folds.from_ids(folds, 50).left_out(y, 2)] == [20, 20]
-    assert exposed.warnings[0] == EXPOSED
     inside = evaluate([0, 1], y_prob=[0.2, 0.7], calibration=(y, s, folds), target=target)
     assert numbers(inside.prevalence) == numbers(exposed)
 
 
 def test_of_many_folds_several_are_left_out_together() -> None:
-    folds = Folds.from_ids(np.arange(500), 500)
-    assert len(list(folds.left_out(np.arange(500) % 2, 2))) == 50
-    assert np.bincount(folds.groups).tolist() == [10] * 50
+    """Of 500 folds of one row each, ten neighbours at a time: 50 estimates."""
+    y = np.arange(500) % 2
+    s = random_scores(y, 1.5, 3, digits=1)
+    target = random_scores(np.arange(20_000) < 4_000, 1.5, 4, digits=1)
+    left_out = [np.arange(500) // 10 == k for k in range(50)]
+    options = {"density": "bins", "interval": "naive", "confidence_level": 0.1}
+    check_exposed(target, (y, s, np.arange(500)), left_out, **options)
 
 
 @pytest.mark.parametrize("how", ["models", "one", "rows"])
@@ -263,7 +288,10 @@ def test_sums_of_evaluations_keep_the_folds() -> None:
     assert numbers((parts[0] + parts[1]).prevalence)[:7] == pytest.approx(
         numbers(whole.prevalence)[:7], rel=1e-9
     )
-    assert len(without_each_fold(whole.statistics.labelled, 2)) == FOLDS
+    assert whole.statistics.labelled is not None
+    assert (
+        len(whole.statistics.labelled.counts) == 2 * FOLDS
+    )  # of each fold the negatives and positives
 
 
 @pytest.mark.parametrize("classes", [2, 3])
