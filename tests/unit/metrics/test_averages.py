@@ -13,7 +13,6 @@ from sklearn.metrics import f1_score, precision_score
 
 from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.metrics import lookup, on_scale, wilson
-from cmtrack.metrics.intervals import settled
 from support.problems import evaluate_counts, random_guesses, random_problem
 
 Y = np.repeat([0, 1, 2], 50)
@@ -66,8 +65,8 @@ def test_errors_of_zero_counted_averages_are_those_of_a_bootstrap_and_of_the_row
     assert math.sqrt(float((psi - psi.mean()) @ (psi - psi.mean()))) / 400 == pytest.approx(
         evaluation.standard_errors[name], rel=1e-9
     )
-    low, high = evaluation.count_intervals("bootstrap", n_resamples=2000)[name]
-    assert (high - low) / 3.92 == pytest.approx(evaluation.standard_errors[name], rel=0.1)
+    low, high = evaluation.count_intervals("bootstrap", n_resamples=800)[name]
+    assert (high - low) / 3.92 == pytest.approx(evaluation.standard_errors[name], rel=0.12)
 
 
 def test_a_step_of_a_grouping_has_them_too() -> None:
@@ -173,6 +172,7 @@ CORRELATIONS = ("spcc/ovr_fisher", "spcc/ovo_fisher", "spcc/ovr_min", "spcc/ovo_
 AREAS = tuple(f"multiclass/roc_auc_{how}" for how in ("ovr_macro", "ovr_weighted", "ovo_macro"))
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("seed", range(25))
 def test_losing_a_class_never_improves_an_average_that_ranks(seed: int) -> None:
     """A run that never predicts a class, or gives it a constant score, is at most as good as with worst honest values.
@@ -244,15 +244,15 @@ def test_a_constant_prediction_has_no_kappa(seed: int) -> None:
 
 
 def test_values_within_rounding_of_an_end_are_the_end() -> None:
-    assert settled(1 - 2e-16, -1, 1) == settled(1 + 2e-16, -1, 1) == 1
-    assert settled(-1e-16, 0, 1) == settled(1.1e-16, -1, 1) == 0
-    assert settled(1e-15, 0, 1) == 1e-15  # a share may be that small
-    assert settled(0.999, -1, 1) == 0.999
+    tiny = evaluate([0, 1], [0, 0], sample_weight=[1e-15, 1.0])
+    # a share may be that small
+    assert tiny.metrics["multiclass/accuracy"] == pytest.approx(1e-15, rel=1e-9)
+    assert on_scale("wald", -1e-16, 1e-17, 0.95, (0.0, 1.0)) is None
     assert on_scale("atanh", 1 - 2e-16, 1e-17) is None
     assert wilson(1 - 1e-16, 50) == wilson(1.0, 50)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.integers(2, 5),
     st.integers(0, 2**32 - 1),

@@ -8,7 +8,6 @@ import pytest
 
 from cmtrack import Evaluation, Metric, evaluate
 from cmtrack.metrics import effective_clusters, on_scale, standard_error, wilson, within_bounds
-from cmtrack.metrics.intervals import cluster_degrees, newcombe
 from support.problems import random_guesses, random_labels
 
 
@@ -67,10 +66,15 @@ def test_the_middle_keeps_its_scale_and_the_end_is_wilsons() -> None:
     assert within_bounds("wald", 3.0, 0.0, 0.95, (-math.inf, math.inf), 100) is None
 
 
+def newcombe(area: float, m: int, n: int) -> tuple[float, float]:
+    """The interval of an area of two sizes of samples where these tell no error."""
+    return within_bounds("logit", area, 0.0, 0.95, (0, 1), np.array([m, n])) or (0, 0)
+
+
 def test_newcombes_fifth_interval_solves_its_equation_and_is_symmetric() -> None:
     z = 1.959963984540054
     for area, m, n in ((0.9, 20, 30), (1.0, 20, 1980), (0.5, 5, 5)):
-        low, high = newcombe(area, m, n) or (0, 0)
+        low, high = newcombe(area, m, n)
         variance = (
             low
             * (1 - low)
@@ -85,7 +89,10 @@ def test_newcombes_fifth_interval_solves_its_equation_and_is_symmetric() -> None
 def test_an_area_of_1_has_an_interval() -> None:
     y = np.repeat([0, 1], [60, 20])
     evaluation = evaluate(y, y_prob=np.where(y == 1, 0.9, 0.1))
-    assert evaluation.intervals["binary/roc_auc"] == pytest.approx(newcombe(1.0, 20, 60))
+    low, high = evaluation.intervals["binary/roc_auc"]
+    assert (low, high) == pytest.approx(newcombe(1.0, 20, 60))
+    wrong = evaluate(y, y_prob=np.where(y == 1, 0.1, 0.9)).intervals["binary/roc_auc"]
+    assert wrong == pytest.approx((1 - high, 1 - low))
 
 
 def clustered(persons: int, seed: int = 0, rows: int = 10) -> Evaluation:
@@ -180,7 +187,6 @@ def test_clusters_are_written_and_files_without_them_load() -> None:
 def test_effective_clusters_of_equal_sums_are_all_of_them() -> None:
     psi = np.tile([1.0, -1.0], 10)
     assert effective_clusters(psi, None, np.arange(20)) == pytest.approx(20)
-    assert cluster_degrees(20, 20) == pytest.approx(19)
     assert standard_error(psi, None, np.arange(20)) == pytest.approx(math.sqrt(20 * 20 / 19) / 20)
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from cmtrack import Accumulator, Metric, compare, evaluate
 from cmtrack.metrics import wilson
-from cmtrack.metrics.intervals import size_of_share
 
 ACTUAL = np.arange(100) % 2
 WEIGHTS = np.where(np.arange(100) == 0, 0.05, 1.0)
@@ -48,7 +47,8 @@ def test_the_size_of_a_share_is_the_smaller_one():
     other = evaluate(ACTUAL, predicted, sample_weight=heavy)
     share, error = (part["multiclass/accuracy"] for part in (other.metrics, other.standard_errors))
     assert other.size_of("multiclass/accuracy") == pytest.approx(share * (1 - share) / error**2)
-    assert size_of_share(0.0, 0.0, 7, 5) == 7
+    without = evaluate(ACTUAL, ACTUAL, sample_weight=WEIGHTS)
+    assert without.size_of("multiclass/accuracy") == pytest.approx(KISH)
 
 
 def test_the_standard_error_stays_that_of_the_sandwich():

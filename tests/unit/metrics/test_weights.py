@@ -13,10 +13,8 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table
+from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table, paired_differences
 from cmtrack.cli import main
-from cmtrack.comparison import Reason
-from cmtrack.comparison.comparability import why_unpaired
 from cmtrack.metrics import standard_error, wilson
 from support.problems import random_guesses, random_labels, random_problem, random_scores
 from support.tables import EVERY_SOURCE, as_table
@@ -184,8 +182,9 @@ def test_rows_of_two_kinds_are_not_paired() -> None:
     whole, floats = (
         evaluate(Y, T, sample_weight=FRAME[column]) for column in ("integers", "floats")
     )
-    assert why_unpaired(whole, floats) is Reason.SAMPLE_WEIGHTS
-    assert why_unpaired(whole, whole) is None
+    apart, same_kind = (paired_differences(whole, other) for other in (floats, whole))
+    assert (apart.paired, apart.reason) == (False, "the sample weights differ")
+    assert (same_kind.paired, same_kind.reason) == (True, "")
 
 
 # --- where it is said ----------------------------------------------------------------------------------------
