@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import lognorm, norm
 
 from cmtrack import Grouping, evaluate
-from cmtrack.metrics import ScoreSamples, Sides, d_a, fisher_mean, prior_corrected
-from cmtrack.metrics.spcc import spcc
+from cmtrack.metrics import ScoreSamples, Sides, d_a, fisher_mean, lookup, prior_corrected
 from cmtrack.statistics import BinaryCounts, ScoreMoments
 from support.literal import binary_metrics, literal_forms
 from support.problems import evaluate_counts, random_labels, random_scores
@@ -202,6 +201,10 @@ def test_fisher_averages_have_a_mean_inside() -> None:
 def binary_moments(positives: Any, negatives: Any) -> ScoreMoments:
     y = np.repeat([1, 0], [len(positives), len(negatives)])
     return ScoreMoments.from_scores(y, np.concatenate((positives, negatives))[:, None], 2)
+
+
+def spcc(moments: ScoreMoments) -> float:
+    return lookup("spcc/binary").number(ScoreSamples(Sides.of_score(moments)).argument())
 
 
 def test_matthews_correlation_has_a_square_root() -> None:

@@ -19,17 +19,13 @@ from cmtrack.metrics import (
     d_a,
     em_shares,
     fisher_mean,
+    lookup,
     on_scale,
     prior_corrected,
     standardised_spcc,
     tango,
 )
-from cmtrack.metrics.multiclass import cohen_kappa
-from cmtrack.metrics.spcc import bayes_index, d_e
-from cmtrack.prevalence.class_shares import _densities, _most_likely, covariance_parts
-from cmtrack.prevalence.estimators import binned_estimate
-from cmtrack.prevalence.mixture import Mixture
-from cmtrack.statistics import ScoreCounts, ScoreMoments
+from cmtrack.statistics import ScoreMoments
 from support.literal import literal_forms
 from support.problems import evaluate_counts, rows_of, standard_error
 
@@ -342,17 +338,13 @@ def test_tv7_merged_moments() -> None:
 def test_unequal_normals_separation() -> None:
     """N(1.3, 2^2) against N(0, 0.5^2), by quantiles of a fine grid."""
     from scipy.special import ndtri
-    from scipy.stats import norm
 
     z = ndtri((np.arange(200_000) + 0.5) / 200_000)
     moments = ScoreMoments.from_scores(
         np.repeat([0, 1], len(z)), np.concatenate((z * 0.5, z * 2 + 1.3))[:, None], 2
     )
     score = ScoreSamples(Sides.of_score(moments)).argument()
-    close((d_a(score), d_e(score)), (0.8917926, 1.04), 1e-3)
-    edges = np.linspace(-15, 15, 300_001)
-    cells = [np.diff(norm.cdf(edges, mean, sd)) for mean, sd in ((1.3, 2), (0, 0.5))]
-    close(bayes_index(*cells), 1.8569223, 1e-6)
+    close((d_a(score), lookup("spcc/d_e").number(score)), (0.8917926, 1.04), 1e-3)
 
 
 # --- TV-8: one-vs-rest and one-vs-one ----------------------------------------------------------------------
@@ -513,32 +505,38 @@ def test_tv9_through_evaluate() -> None:
 
 
 def test_tvd4_shares_by_bins() -> None:
-    counts = np.array([[40.0, 12, 6, 2], [5, 30, 20, 5], [2, 8, 12, 38]])
-    shares = _most_likely(counts, np.array([300.0, 250, 250, 200]))
-    close(shares, [0.38980572, 0.35006029, 0.26013399], 1e-8)
-    target, by_class, _, _ = covariance_parts(_densities(counts), shares, 1000, counts.sum(axis=1))
-    errors = np.sqrt(np.diag(target + by_class))
-    close(errors[2], 0.0470995628, 1e-8)
-    close(math.sqrt(errors[2] ** 2 - shares[2] * (1 - shares[2]) / 1000), 0.0450100491, 1e-8)
+    """A bin is a predicted class, and of the third class one of two probabilities."""
+    counts = np.array([[40, 12, 6, 2], [5, 30, 20, 5], [2, 8, 12, 38]])
+    of_bins = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6], [0.05, 0.05, 0.9]])
+    labelled = np.repeat(np.tile(of_bins, (3, 1)), counts.ravel(), axis=0)
+    y = np.repeat([0, 1, 2], counts.sum(axis=1))
+    target = np.repeat(of_bins, [300, 250, 250, 200], axis=0)
+    found = estimate_prevalence(target, calibration=(y, labelled), density="bins").class_shares
+    close(found.values, [0.38980572, 0.35006029, 0.26013399], 1e-8)
+    error = math.sqrt(found.covariance[2, 2])
+    close(error, 0.0470995628, 1e-8)
+    share = found.values[2]
+    close(math.sqrt(error**2 - share * (1 - share) / 1000), 0.0450100491, 1e-8)
+    reach = (found.realised[1, 2] - found.realised[0, 2]) / 2 / 1.959963984540054
+    close(reach, 0.0450100491, 1e-8)
 
 
 # --- TV-10 to TV-13: other estimators ----------------------------------------------------------------------
 
 
 def test_tv10_two_bins_are_adjusted_count() -> None:
-    value = Mixture(np.array([0.2, 0.8]), np.array([0.9, 0.1]), np.array([0.75, 0.25])).maximise()
-    close(value, 0.2142857143)
-    close(value, (0.25 - 0.1) / (0.8 - 0.1), 1e-12)
+    densities = np.array([[0.9, 0.2], [0.1, 0.8]])
+    value = em_shares(densities, np.array([0.75, 0.25]), tolerance=1e-14)[1]
+    close(value, 0.2142857143, 1e-9)
+    close(value, (0.25 - 0.1) / (0.8 - 0.1), 1e-9)
 
 
 def test_two_bins_from_counts_near_adjusted_count() -> None:
-    scores = ScoreCounts(
-        np.array([0.0, 1.0]), np.array([[180_000, 20_000], [20_000, 80_000]]), exact=True
-    )
-    target = ScoreCounts(np.array([0.0, 1.0]), np.array([[75_000, 25_000]]), exact=True)
-    assert binned_estimate(scores, target, positive=1).value == pytest.approx(
-        0.2142857143, abs=1e-5
-    )
+    y = np.repeat([0, 0, 1, 1], [18_000, 2_000, 2_000, 8_000])
+    scores = np.repeat([0.0, 1.0, 0.0, 1.0], [18_000, 2_000, 2_000, 8_000])
+    target = np.repeat([0.0, 1.0], [7_500, 2_500])
+    found = estimate_prevalence(target, calibration=(y, scores), density="bins")
+    assert found.value == pytest.approx(0.2142857143, abs=1e-4)
 
 
 def test_tv11_raw_posteriors() -> None:
@@ -565,21 +563,6 @@ def test_tv12_default_tolerance_is_within_its_promise() -> None:
     assert gap <= 1.1e-9
 
 
-def test_covariance_parts_agrees_with_two_classes() -> None:
-    """For two classes the covariance of the shares is the variance of the prevalence (TV-9)."""
-    p, q = (np.array(a) for a in (
-        [0.0245098039, 0.0833333333, 0.2990196078, 0.5931372549],
-        [0.6955445545, 0.2004950495, 0.0816831683, 0.0222772277],
-    ))  # fmt: skip
-    shares = np.array([1 - 0.0424163214, 0.0424163214])
-    of_target, of_labelled, variances, _ = covariance_parts(
-        np.stack((q, p), axis=1), shares, 2000, np.array([200, 100])
-    )
-    covariance = of_target + of_labelled
-    assert variances.sum(axis=0) == pytest.approx(np.diag(of_labelled))
-    close(covariance, 3.677875e-04 * np.array([[1, -1], [-1, 1]]), 1e-9)
-
-
 def test_tv13_prior_correction() -> None:
     close(
         prior_corrected(np.array([0.2, 0.5, 0.9]), 0.3, 0.05),
@@ -602,16 +585,6 @@ def test_tv13_prior_correction() -> None:
 def test_tv17_wilson(name: str, low: float, high: float) -> None:
     """Recall 273/429, precision 273/483, specificity 20/80, false omission 6/26 of TV-3."""
     close(evaluate_counts(TV3, grouping=TV3_STRICT).intervals[f"binary/{name}"], (low, high))
-
-
-def test_weighted_kappa_refuses_other_weights() -> None:
-    from cmtrack.metrics import Cells, Table
-
-    table = Table(Cells.of_matrix(ConfusionMatrix(np.array(TV1), (0, 1, 2, 3))))
-    with pytest.raises(
-        ValueError, match="weights must be None, 'linear' or 'quadratic', got 'cubic'"
-    ):
-        cohen_kappa(table, "cubic")
 
 
 # --- TV-M3: score intervals of differences of shares of the same rows (Tango 1998) -----------------------------

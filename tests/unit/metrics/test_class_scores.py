@@ -17,10 +17,6 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from cmtrack import Costs, Evaluation, Grouping, evaluate
 from cmtrack.evaluation import loads
 from cmtrack.metrics import ReliabilityTable, standard_error
-from cmtrack.metrics.class_curves import ClassCurves
-from cmtrack.metrics.influence import MOST_ROWS
-from cmtrack.statistics.class_scores import FEW_ROWS, ClassScoreCounts, HitCounts
-from cmtrack.statistics.decisions import DecisionCounts
 from support.problems import random_problem
 
 Y8 = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2])
@@ -31,6 +27,8 @@ P8 = np.array([
 """Rows of test vector 8."""
 GROUPING = Grouping({"low": [0, 1], "high": [2]})
 AVERAGES = ("roc_auc_ovr_macro", "roc_auc_ovr_weighted", "roc_auc_ovo_macro")
+FEW_ROWS = 2048
+"""Rows up to which the scores of each class are kept one by one."""
 
 
 def near(expected: Any) -> Any:
@@ -57,42 +55,51 @@ def test_vector_22():
     assert bound["multiclass/roc_auc_ovr_macro"] == near(0.0738206343)  # from the counts
     for name, exact in zip(AVERAGES, by_rows, strict=True):
         assert bound[f"multiclass/{name}"] >= exact
-    pairs = evaluation._views.seen(ClassCurves).pairs
-    assert pairs is not None
-    expected = [[0.9166666667, 1], [0.9583333333, 0.9166666667], [0.9375, 0.9166666667]]
-    for own, areas in zip(pairs, expected, strict=True):
-        assert own.areas[np.isfinite(own.areas)] == near(areas)
+    expected = {
+        (0, 1): 0.9166666667,
+        (0, 2): 1.0,
+        (1, 0): 0.9583333333,
+        (1, 2): 0.9166666667,
+        (2, 0): 0.9375,
+        (2, 1): 0.9166666667,
+    }
+    for (own, other), area in expected.items():
+        rows = np.isin(Y8, (own, other))
+        pair = evaluate(Y8[rows] == own, y_prob=P8[rows, own])
+        assert pair.metrics["binary/roc_auc"] == near(area)
+    assert metrics["multiclass/roc_auc_ovo_macro"] == near(np.mean(list(expected.values())))
 
 
 def test_vector_20_of_the_hit_probabilities():
     relaxed = evaluate(Y8, y_prob=P8, grouping=GROUPING)
-    hits = relaxed.statistics.hits
-    assert hits is not None
-    full, step = hits.of(), hits.of(relaxed._views.composed["2_groups"].accept)
-    assert full is not None
-    assert step is not None
     scores, hit = [.7, .5, .6, .4, .6, .5, .45, .6, .4], np.array([1, 1, 1, 1, 1, 1, 0, 1, 0])  # fmt: skip
-    assert rows_of(full) == sorted(zip(scores, 1 - hit, strict=True))
+    assert hits_and_misses(relaxed.risk_coverage) == counted(scores, hit)
     scores, hit = [.9, .9, .7, .75, .9, .7, .85, .6, .7], np.array([1, 1, 1, 1, 1, 1, 1, 1, 0])  # fmt: skip
-    assert rows_of(step) == sorted(zip(scores, 1 - hit, strict=True))
+    assert hits_and_misses(relaxed.risk_coverage_of("2_groups")) == counted(scores, hit)
     strict = evaluate(Y8, y_prob=P8, grouping=Grouping({"low": [0, 1], "high": [2]}, mode="strict"))
-    assert strict.statistics.hits is not None
-    strict_step = strict.statistics.hits.of(strict._views.composed["2_groups"].accept)
-    assert strict_step == full  # nothing but the class itself is accepted
+    # nothing but the class itself is accepted
+    of_step = hits_and_misses(strict.risk_coverage_of("2_groups"))
+    assert of_step == hits_and_misses(strict.risk_coverage)
 
 
-def rows_of(scores: Any) -> list[tuple[float, int]]:
-    """(score, channel) of every row, sorted."""
-    return sorted(
-        (float(value), channel)
-        for channel, counts in enumerate(scores.counts)
-        for value, times in zip(scores.values, counts, strict=True)
-        for _ in range(int(times))
-    )
+def counted(scores: Any, hit: Any) -> list[tuple[float, int, int]]:
+    """Hit probabilities in descending order, and the hits and misses of each."""
+    scores = np.array(scores)
+    return [
+        (s, int(hit[scores == s].sum()), int((1 - hit)[scores == s].sum()))
+        for s in sorted(set(scores.tolist()), reverse=True)
+    ]
 
 
-@pytest.mark.parametrize("n", [300, FEW_ROWS + 1])
-@pytest.mark.parametrize("classes", [3, 7, 13])
+def hits_and_misses(curve: Any) -> list[tuple[float, int, int]]:
+    """The same of a curve of the nine rows."""
+    rows = np.diff(9 * curve.coverage, prepend=0).round(9)
+    misses = np.diff(9 * curve.coverage * curve.risk, prepend=0).round(9)
+    confidence = curve.confidence.round(9).tolist()
+    return list(zip(confidence, (rows - misses).tolist(), misses.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("n", "classes"), [(300, 3), (300, 13), (FEW_ROWS + 1, 7)])
 def test_areas_are_scikit_learns(n: int, classes: int) -> None:
     y, _, p = random_problem(n + classes, n, classes)
     p = np.round(p, 3)
@@ -124,7 +131,7 @@ def averages_of_rest(evaluation: Evaluation) -> list[float]:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000))
 def test_parts_merge_to_the_whole(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -158,7 +165,6 @@ def test_parts_merge_to_the_whole(seed: int) -> None:
             ):
                 assert ours.values.tolist() == theirs.values.tolist()
                 assert ours.counts == pytest.approx(theirs.counts, rel=1e-12)
-        assert isinstance(one.decisions, DecisionCounts)
         assert one.decisions.counts == pytest.approx(other.decisions.counts, rel=1e-12)
         assert one.decisions.mean == pytest.approx(other.decisions.mean, rel=1e-9, abs=1e-12)
         assert one.decisions.m2 == pytest.approx(other.decisions.m2, rel=1e-9, abs=1e-12)
@@ -264,7 +270,7 @@ def test_the_test_has_its_size_on_cells_and_pooled_blocks():
     """Rounded scores beside the grid's edges: with the cells' centres 14 % of calibrated models were refused."""
     rng = np.random.default_rng(3)
     pvalues, pooled = [], []
-    for _ in range(60):
+    for _ in range(40):
         s = np.clip(rng.integers(1, 40, 20_000) / 40 + rng.uniform(-1, 1, 20_000) * 1e-6, 0, 1)
         counted = evaluate((rng.random(20_000) < s).astype(int), y_prob=s).statistics.scores
         assert counted is not None
@@ -273,7 +279,7 @@ def test_the_test_has_its_size_on_cells_and_pooled_blocks():
         pvalues.append(ReliabilityTable(cells).test.pvalue)  # type: ignore[union-attr]
         pooled.append(ReliabilityTable(cells, most=32).test.pvalue)  # type: ignore[union-attr]
     for found in (np.array(pvalues), np.array(pooled)):
-        assert (found <= 0.05).sum() <= 8  # of 60, 3 are expected
+        assert (found <= 0.05).sum() <= 6  # of 40, 2 are expected
         assert found.min() < 0.3
         assert found.max() > 0.7
 
@@ -319,8 +325,8 @@ def test_files_hold_them(tmp_path):
     evaluation.save(tmp_path)
     found = Evaluation.load(tmp_path, rows=False)
     assert found == evaluation
-    assert isinstance(found.statistics.class_scores, ClassScoreCounts)
-    assert isinstance(found.statistics.hits, HitCounts)
+    assert found.statistics.class_scores == evaluation.statistics.class_scores
+    assert found.statistics.hits == evaluation.statistics.hits
     assert found.metrics == pytest.approx(evaluation.metrics, nan_ok=True)
 
 
@@ -330,7 +336,7 @@ def test_errors_of_averages_are_the_jackknifes(weighted: str | None) -> None:
 
     Areas as sums over pairs of rows are scikit-learn's, here and after a step of a few rows, in a tenth of its time.
     """
-    n = 240
+    n = 160
     rng = np.random.default_rng(8)
     y, _, p = random_problem(8, n, 4)
     w = {None: np.ones(n), "whole": rng.integers(1, 4, n), "fractional": rng.random(n) + 0.2}[
@@ -368,7 +374,7 @@ def test_errors_of_averages_are_the_jackknifes(weighted: str | None) -> None:
     expected = np.sqrt((w if weighted == "whole" else w**2) @ slopes**2)
     found = [evaluation.standard_errors[f"multiclass/{name}"] for name in AVERAGES]
     # ours spends a degree of freedom on each side
-    assert found == pytest.approx(expected, rel=0.02)
+    assert found == pytest.approx(expected, rel=0.03)
     bound = [
         replace(evaluation, rows=None).standard_errors[f"multiclass/{name}"] for name in AVERAGES
     ]
@@ -398,7 +404,7 @@ def test_errors_of_averages_by_rows_outlive_the_rows_but_not_a_merge() -> None:
 
 
 def test_errors_of_averages_of_many_rows_come_from_drawn_ones() -> None:
-    y, _, p = random_problem(4, 2 * MOST_ROWS + 12_000, 3)
+    y, _, p = random_problem(4, 20_000, 3)  # more than twice the rows that errors are made of
     evaluation = evaluate(y, y_prob=p, labels=range(3))
     for name in AVERAGES:
         exact = standard_error(evaluation.influence(f"multiclass/{name}"))

@@ -1,24 +1,18 @@
-"""One declaration is all that a metric of counts needs: it is then in the table, the report, rankings and gates."""
+"""The catalog: every metric is in it and computed, and one declaration is all that a metric of counts needs."""
 
 from __future__ import annotations
-
-import math
-from dataclasses import replace
-from typing import Any
 
 import generated_pages
 import numpy as np
 import pytest
 
 from cmtrack import Evaluation, Grouping, Metric, compare, evaluate, paired_differences
-from cmtrack.evaluation import catalog
 from cmtrack.metrics import CATALOG, lookup
-from cmtrack.metrics.catalog import RESERVED, Sections
 from cmtrack.report import report_html
-from support.problems import random_guesses, random_labels, random_problem, random_scores
+from support.problems import random_guesses, random_labels, random_problem
 
 YOUDEN_DOUBLE = Metric(
-    "binary/dice_of_errors",
+    "custom/dice_of_errors",
     lambda b: (b.fn + b.fp) / (b.fn + b.fp + b.tp),
     of="binary",
     better="lower",
@@ -28,7 +22,7 @@ YOUDEN_DOUBLE = Metric(
     source="a test",
 )
 OFF_BY_ONE = Metric(
-    "multiclass/off_by_one",
+    "custom/off_by_one",
     lambda c: sum(np.trace(c, k) for k in (-1, 0, 1)) / c.sum(),
     low=0,
     high=1,
@@ -37,51 +31,20 @@ OFF_BY_ONE = Metric(
 )
 
 
-SPREAD = Metric(
-    "spcc/gap_over_sd",
-    lambda s: s.gap / np.sqrt((s.m20 + s.m21) / s.n),
-    of="moments",
-    low=-math.inf,
-    formula="(μ₁ − μ₀) / √((v₀ + v₁) / 2)",
-    source="a test",
-)
-"""A function of scores: nothing but its value is declared."""
-
-
-@pytest.fixture(
-    params=[YOUDEN_DOUBLE, OFF_BY_ONE, SPREAD], ids=lambda metric: metric.name.replace("/", "-")
-)
-def declared(request: Any, monkeypatch: pytest.MonkeyPatch) -> Metric:
-    """A metric as if it stood in its section's file: one entry of the section's metrics."""
-    metric: Metric = request.param
-    for known in (catalog.OF_CLASSES, catalog.OF_ALL_KINDS):
-        sections = tuple(
-            replace(section, metrics=(*section.metrics, metric))
-            if section.name == metric.section
-            else section
-            for section in known.all
-        )
-        for name, value in vars(Sections(*sections, places=known.places)).items():
-            monkeypatch.setattr(known, name, value)
-    monkeypatch.setattr(generated_pages, "SECTIONS", catalog.OF_ALL_KINDS.all)
-    return metric
-
-
 def judged(metric: Metric, right: float) -> Evaluation:
-    size = 4 if metric.section == "multiclass" else 2
+    size = 4 if metric.of == "counts" else 2
     y, seed = random_labels(400, size), int(100 * right)
-    if metric.section == "spcc":
-        return evaluate(y, y_prob=random_scores(y, 3 * right, seed))
-    return evaluate(y, random_guesses(y, size, right, seed), labels=range(size))
+    predicted = random_guesses(y, size, right, seed)
+    return evaluate(y, predicted, labels=range(size), extra_metrics=[metric])
 
 
+@pytest.mark.parametrize("declared", [YOUDEN_DOUBLE, OFF_BY_ONE], ids=lambda metric: metric.name)
 def test_a_new_metric_is_everywhere(declared: Metric) -> None:
     name = declared.name
     good, bad = judged(declared, 0.9), judged(declared, 0.4)
     low, high = good.intervals[name]
     assert low < good.metrics[name] < high
     assert good.standard_errors[name] > 0
-    assert f"`{name}`" in generated_pages.index()
     assert name in good.to_frame()["metric"].tolist()
     assert name in report_html(good, {})
     ranked = compare({"bad": bad, "good": good}, rank_by=name, tie_breakers=name)
@@ -90,14 +53,20 @@ def test_a_new_metric_is_everywhere(declared: Metric) -> None:
     gated = compare({"bad": bad, "good": good}, require=f"{name} {sign} {good.metrics[name]}")
     assert [stop.run.name for stop in gated.failed] == ["bad"]
     assert paired_differences(good, bad)[name].pvalue < 1e-3
-    if metric_of_counts := declared.needs != "probabilities":
-        assert good.count_intervals("bootstrap", n_resamples=30)[name][0] > 0
-    assert (name in good.count_intervals()) == metric_of_counts
-    assert name in Evaluation.metrics.fget(good + good)  # type: ignore[attr-defined]
+    assert good.count_intervals("bootstrap", n_resamples=30)[name][0] > 0
+    assert name in good.count_intervals()
+    assert name in (good + good).metrics
+
+
+def test_every_metric_is_on_the_page_of_metrics() -> None:
+    page = generated_pages.index()
+    assert [metric.name for metric in CATALOG if f"`{metric.name}`" not in page] == []
 
 
 def test_sections_of_all_kinds_are_reserved() -> None:
-    assert {metric.section for metric in CATALOG} == RESERVED
+    for section in {metric.section for metric in CATALOG}:
+        with pytest.raises(ValueError, match=f"section '{section}' is one of cmtrack's own"):
+            evaluate([0, 1], [0, 1], extra_metrics=[Metric(f"{section}/gain", len)])
 
 
 @pytest.mark.parametrize("classes", [2, 3])

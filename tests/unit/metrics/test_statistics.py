@@ -1,4 +1,4 @@
-"""Inner parts against the definition: influences by differentiation, moments by sample, bins and cells by hand."""
+"""Statistics against the definition: influences by differentiation, moments by sample, bins and cells by hand."""
 
 from __future__ import annotations
 
@@ -7,18 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
-from cmtrack import ConfusionMatrix, Grouping
-from cmtrack.metrics import Cells, ScoreSamples, Sides, Table
-from cmtrack.metrics.multiclass import MULTICLASS
-from cmtrack.metrics.multiclass import REDUCED as REDUCED_METRICS
-from cmtrack.metrics.quantile_bins import leave_one_out, n_bins, quantile_bins
-from cmtrack.metrics.spcc import correlation
-from cmtrack.statistics import ScoreCounts, ScoreMoments, grid_edges, scores
-from cmtrack.statistics.actual_class import ranks_of
-from cmtrack.statistics.counting import sums_of_codes
-from cmtrack.statistics.grid import cells_of
-from cmtrack.statistics.top_scores import CELLS, TopScoreCounts
+from cmtrack import ConfusionMatrix, Grouping, estimate_prevalence, evaluate
+from cmtrack.metrics import CATALOG, Cells, ScoreSamples, Sides, Table, em_shares, lookup
+from cmtrack.statistics import EXACT_ROWS, ScoreCounts, ScoreMoments, grid_edges
 from support.problems import random_problem
 
 TABLE = ConfusionMatrix(
@@ -26,7 +19,9 @@ TABLE = ConfusionMatrix(
 )
 REDUCED = TABLE.reduce(Grouping({"x": ["a", "b"], "y": ["c"], "z": ["d"]}, "strict"))
 METRICS = [
-    m for m in (*MULTICLASS.metrics, *REDUCED_METRICS.metrics) if m.of in ("table", "whole table")
+    m
+    for m in CATALOG
+    if m.section in ("multiclass", "reduced") and m.of in ("table", "whole table")
 ]
 
 
@@ -65,38 +60,73 @@ def test_spcc_error_from_moments_is_that_of_the_samples(weighted: bool) -> None:
     expected = np.sqrt((w**2 * psi**2).sum()) / w.sum()
     moments, squares = (ScoreMoments.from_scores(y, s[:, None], 2, v) for v in (w, w**2))
     samples = ScoreSamples(Sides.of_score(moments), Sides.of_score(squares) if weighted else None)
-    assert samples.standard_error(samples.quadratic(correlation)) == pytest.approx(
-        expected, rel=1e-12
-    )
+    psi = lookup("spcc/binary").influence_in(samples)
+    assert samples.standard_error(psi) == pytest.approx(expected, rel=1e-12)
+
+
+def densities_of(positives: int, negatives: int) -> Any:
+    """The densities of labelled scores, all of them different, those of the positives above the others."""
+    y = np.arange(positives + negatives) >= negatives
+    scores = np.arange(len(y)) / len(y)
+    return estimate_prevalence(scores, calibration=(y, scores), density="bins").densities
 
 
 def test_quantile_bins_are_class_balanced() -> None:
-    """100 positives above 200 negatives: both together, each of weight one half, cut into equal quarters."""
-    values = np.arange(300.0)
-    counts = np.stack(([1] * 200 + [0] * 100, [0] * 200 + [1] * 100))
-    bands = quantile_bins(ScoreCounts(values, counts, exact=True), bins=4)
-    assert bands.negatives.tolist() == [100, 100, 0, 0]
-    assert bands.positives.tolist() == [0, 0, 50, 50]
-    assert bands.edges.tolist() == [99, 199, 249]
-    assert bands.bin_of(np.array([-1e9, 99, 99.5, 249, 1e9])).tolist() == [0, 0, 1, 2, 3]
-    assert bands.p == pytest.approx(np.array([0.5, 0.5, 50.5, 50.5]) / 102)
-    assert [n_bins(m, 10**6) for m in (1, 100, 2400, 10**6)] == [4, 7, 20, 30]
+    """10 positives above 20 negatives: both together, each of weight one half, cut into equal quarters."""
+    bands = densities_of(10, 20)
+    assert bands.negatives.tolist() == [10, 10, 0, 0]
+    assert bands.positives.tolist() == [0, 0, 5, 5]
+    assert bands.edges == pytest.approx(np.array([9, 19, 24]) / 30)
+    places = np.array([-1e9, 9, 9.5, 24, 1e9]) / 30
+    assert bands.bin_of(places).tolist() == [0, 0, 1, 2, 3]
+    # half a count in each bin
+    assert bands.p == pytest.approx(np.array([0.5, 0.5, 5.5, 5.5]) / 12)
+    assert bands.q == pytest.approx(np.array([10.5, 10.5, 0.5, 0.5]) / 22)
+    assert [len(densities_of(m, 30_000).p) for m in (20, 100, 2400)] == [4, 7, 20]
 
 
-def test_leaving_one_out() -> None:
-    assert leave_one_out(np.array([3.0, 1.0, 0.0])) == pytest.approx(
-        [2.5 / 4.5, 0.5 / 4.5, 0.5 / 5.5]
+def test_the_bayes_index_is_that_of_the_bins() -> None:
+    y = np.arange(30) >= 20
+    found = evaluate(y, y_prob=np.arange(30) / 30, labels=[False, True]).metrics["spcc/d_b"]
+    error = (2 * 0.5 / 12 + 2 * 0.5 / 22) / 2
+    assert found == pytest.approx(-2 * ndtri(error))
+
+
+def test_densities_leave_the_own_sample_out() -> None:
+    """The labelled samples are the target: each sees the density of its own class without itself."""
+    y = np.arange(30) >= 20
+    y[[3, 22]] = ~y[[3, 22]]
+    scores = np.arange(30) / 30
+    bands = estimate_prevalence(scores, calibration=(y, scores), density="bins").densities
+    rows, counts = [], []
+    for own, (left, other) in enumerate(((bands.negatives, bands.p), (bands.positives, bands.q))):
+        alone = (left - 0.5) / (left.sum() - 1 + len(left) / 2)
+        both = (alone, other) if own == 0 else (other, alone)
+        rows.append(np.column_stack(both)[left > 0])
+        counts.append(left[left > 0])
+    shares = em_shares(np.concatenate(rows), np.concatenate(counts), tolerance=1e-13)
+    judged = evaluate(y, y_prob=scores, labels=[False, True])
+    assert judged.metrics["prevalence/calibrated"] == pytest.approx(shares[1], abs=1e-6)
+
+
+def test_densities_of_classes_leave_the_own_sample_out() -> None:
+    """Three classes, told apart by what is predicted: of three bins each has a third of a count more."""
+    counts = np.array([[6.0, 2, 1], [1, 7, 2], [2, 1, 8]])
+    y, best = (
+        np.repeat(part, counts.ravel().astype(int))
+        for part in (np.repeat(np.arange(3), 3), np.tile(np.arange(3), 3))
     )
-
-
-def test_top_scores_are_counted_by_the_largest() -> None:
-    p = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.0, 1.0, 0.0], [0.4, 0.4, 0.2]])
-    counts = TopScoreCounts.from_scores(np.array([0, 2, 2, 1]), p, 3).counts
-    assert counts.shape == (3, 3, CELLS)
-    assert counts.sum(axis=2).tolist() == [[1, 0, 0], [1, 0, 0], [0, 1, 1]]
-    cell = int((np.log(0.7 / 0.3) + 4) * 4)
-    assert counts[0, 0, cell] == 1
-    assert counts[2, 1, CELLS - 1] == 1
+    rows = []
+    for k in range(3):
+        for b in range(3):
+            sizes, own = counts.sum(axis=1) + 1, counts[:, b] + 1 / 3
+            sizes[k] -= 1
+            own[k] -= 1
+            rows.append(own / sizes)
+    shares = em_shares(np.array(rows), counts.ravel(), tolerance=1e-13)
+    metrics = evaluate(y, y_prob=0.2 + 0.4 * np.eye(3)[best]).metrics
+    found = [metrics[f"prevalence/{k}/calibrated"] for k in range(3)]
+    assert found == pytest.approx(shares, abs=1e-6)
 
 
 def test_cells_of_the_grid_are_closed_on_the_left() -> None:
@@ -118,58 +148,33 @@ def test_every_score_is_in_the_cell_that_a_search_of_the_edges_gives() -> None:
     for _ in range(3):
         near = [np.nextafter(near[0], 0.0), *near, np.nextafter(near[-1], 1.0)]
     ends = np.array([0.0, -0.0, 5e-324, 1e-300, 1e-6, np.nextafter(1.0, 0.0), 1.0])
-    logits = rng.normal(0, 6, (3, 20_000))
-    for values in (
-        *near,
-        ends,
-        1 / (1 + np.exp(-logits)),
-        np.arange(1001) / 1000,
-        rng.random(999)[::2],
-    ):
-        for given in (
-            values,
-            values.astype(np.float32),
-            np.nextafter(values.astype(np.float32), np.float32(0.5)),
-        ):
-            cells = np.empty(given.shape, dtype=np.int32)
-            assert np.array_equal(
-                cells_of(given, out=cells), np.searchsorted(edges, given, side="right")
-            )
-            assert np.array_equal(cells_of(given), cells)
-
-
-def test_sums_by_code_are_those_of_bincount_to_the_last_bit() -> None:
-    rng = np.random.default_rng(2)
-    codes, values = rng.integers(0, 40, (3, 5000), dtype=np.int32), rng.random((3, 5000)) ** 9
-    for n in (5000, 700):
-        pairs = zip(codes[:, :n], values[:, :n], strict=True)
-        sums = sums_of_codes(codes[:, :n], values[:, :n], 41)
-        assert sums.tolist() == [np.bincount(c, v, 41).tolist() for c, v in pairs]
+    logits = rng.normal(0, 6, 20_000)
+    for values in (*near, ends, 1 / (1 + np.exp(-logits)), np.arange(1001) / 1000):
+        for given in (values, values.astype(np.float32).astype(np.float64)):
+            cells = np.searchsorted(edges, given, side="right")
+            found = ScoreCounts.from_scores(given).to_grid().counts[0]
+            assert found.tolist() == np.bincount(cells, minlength=len(edges) + 1).tolist()
 
 
 def test_equal_probabilities_rank_in_the_order_of_the_classes() -> None:
-    values = np.random.default_rng(3).integers(0, 3, (6, 400)) / 2
-    codes = np.random.default_rng(4).integers(0, 6, 400)
-    order = np.argsort(-values, axis=0, kind="stable")
-    assert ranks_of(values, codes).tolist() == (order == codes).argmax(axis=0).tolist()
+    values = np.random.default_rng(3).integers(1, 4, (400, 6))
+    y = np.random.default_rng(4).integers(0, 6, 400)
+    order = np.argsort(-values, axis=1, kind="stable")
+    rank = 1 + (order == y[:, None]).argmax(axis=1)
+    metrics = evaluate(y, y_prob=values / values.sum(axis=1, keepdims=True)).metrics
+    assert metrics["multiclass/mean_reciprocal_rank"] == pytest.approx((1 / rank).mean())
+    for k in (2, 3, 5):
+        name = f"multiclass/top_{k}_accuracy"
+        if name in metrics:
+            assert metrics[name] == pytest.approx((rank <= k).mean()), name
+    assert "multiclass/top_2_accuracy" in metrics
 
 
-def test_merging_goes_to_the_grid_where_the_whole_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scores, "EXACT_ROWS", 5)
-    a, b = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.2, 0.5001, 0.5002])
-    whole = ScoreCounts.from_scores(np.concatenate((a, b)))
-    merged = ScoreCounts.from_scores(a) + ScoreCounts.from_scores(b)
+def test_merging_goes_to_the_grid_where_the_whole_would() -> None:
+    scores = np.random.default_rng(5).random(EXACT_ROWS + 3)
+    whole = ScoreCounts.from_scores(scores)
+    merged = ScoreCounts.from_scores(scores[:4]) + ScoreCounts.from_scores(scores[4:])
     assert not whole.exact
-    assert merged == whole
-
-
-def test_class_densities_leave_the_own_sample_out() -> None:
-    from cmtrack.prevalence import em_shares
-    from cmtrack.prevalence.class_shares import _most_likely
-
-    # each class's own samples see their own density without themselves, half a count in each of two bins: by hand
-    rows = np.array([[2.5 / 3, 1.5 / 4], [3.5 / 4, 0.5 / 3], [0.5 / 4, 1.5 / 3]])
-    expected = em_shares(rows, np.array([3.0, 1.0, 2.0]))
-    assert _most_likely(np.array([[3.0, 0.0], [1.0, 2.0]]), None) == pytest.approx(
-        expected, abs=1e-6
-    )
+    assert (merged.counts == whole.counts).all()
+    assert merged.values.tolist() == whole.values.tolist()
+    assert ScoreCounts.from_scores(scores[:EXACT_ROWS]).exact
