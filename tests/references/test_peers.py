@@ -9,16 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from divexplorer import DivergenceExplorer
-from fairlearn.metrics import MetricFrame
-from model_diagnostics.scoring import LogLoss, SquaredError, decompose
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, precision_score, recall_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sliceline.slicefinder import Slicefinder
-from statsmodels.datasets import anes96, fair
 
 from cmtrack import Evaluation, evaluate
 from support.problems import random_labels, random_problem, random_scores
@@ -30,20 +25,22 @@ NAMES = ("miscalibration", "discrimination", "uncertainty", "score")
 @pytest.mark.parametrize("loss", ["brier", "log"])
 @pytest.mark.parametrize("digits", [2, 12])
 def test_the_parts_of_a_score_are_model_diagnostics(loss: str, weighted: bool, digits: int) -> None:
+    scoring = pytest.importorskip("model_diagnostics.scoring", exc_type=ImportError)
     rng = np.random.default_rng(digits)
     y = random_labels(700, 2, rng, [0.6, 0.4])
     s = np.clip(random_scores(y, 1.2, rng, slope=1.5, digits=digits), 0.005, 0.995)
     w = rng.gamma(2, 1, 700) if weighted else None
     curve = evaluate(y, y_prob=s, sample_weight=w).calibration
     assert curve is not None
-    function: Any = SquaredError() if loss == "brier" else LogLoss()
-    found = decompose(y, s, weights=w, scoring_function=function).to_dicts()[0]
+    function: Any = scoring.SquaredError() if loss == "brier" else scoring.LogLoss()
+    found = scoring.decompose(y, s, weights=w, scoring_function=function).to_dicts()[0]
     ours = getattr(curve, loss)
     for name in NAMES:
         assert getattr(ours, name) == pytest.approx(found[name], abs=1e-10), name
 
 
 def test_metrics_by_segment_are_fairlearns() -> None:
+    fairlearn = pytest.importorskip("fairlearn.metrics", exc_type=ImportError)
     y, predicted, p = random_problem(3, n=900, k=2)
     region = np.random.default_rng(0).choice(
         ["north", "south", "east", "west"], 900, p=[0.4, 0.3, 0.2, 0.1]
@@ -54,7 +51,9 @@ def test_metrics_by_segment_are_fairlearns() -> None:
         "binary/recall": recall_score,
         "binary/precision": precision_score,
     }
-    frame = MetricFrame(metrics=peers, y_true=y, y_pred=predicted, sensitive_features=region)
+    frame = fairlearn.MetricFrame(
+        metrics=peers, y_true=y, y_pred=predicted, sensitive_features=region
+    )
     table = evaluation.segments["region"]
     for name in peers:
         own = table.to_frame([name]).set_index("segment")["value"]
@@ -67,7 +66,8 @@ def test_metrics_by_segment_are_fairlearns() -> None:
 
 
 def _votes() -> tuple[pd.DataFrame, Any, Any, int]:
-    people = anes96.load_pandas().data
+    datasets = pytest.importorskip("statsmodels.datasets", exc_type=ImportError)
+    people = datasets.anes96.load_pandas().data
     x = people[["logpopul", "TVnews", "selfLR", "ClinLR", "DoleLR", "age", "educ", "income"]]
     bands = {
         "age": [0, 30, 45, 60, 120],
@@ -82,7 +82,8 @@ def _votes() -> tuple[pd.DataFrame, Any, Any, int]:
 
 
 def _affairs() -> tuple[pd.DataFrame, Any, Any, int]:
-    people = fair.load_pandas().data
+    datasets = pytest.importorskip("statsmodels.datasets", exc_type=ImportError)
+    people = datasets.fair.load_pandas().data
     x = people.drop(columns="affairs")
     columns = x[["rate_marriage", "age", "yrs_married", "religious", "educ"]].astype(str)
     return columns, *_out_of_fold(x, people["affairs"] > 0), 100
@@ -126,9 +127,10 @@ def searchable(
 
 @pytest.mark.parametrize("metric", SEGMENT_METRICS)
 def test_the_worst_segments_are_slicelines(searchable: Any, metric: str) -> None:
+    slicefinder = pytest.importorskip("sliceline.slicefinder", exc_type=ImportError)
     columns, evaluation, losses, min_rows = searchable
     found = evaluation.worst_segments(metric, depth=2, min_rows=min_rows, n_permutations=1)
-    peer = Slicefinder(alpha=0.95, k=10, max_l=2, min_sup=min_rows, verbose=False)
+    peer = slicefinder.Slicefinder(alpha=0.95, k=10, max_l=2, min_sup=min_rows, verbose=False)
     peer.fit(columns.to_numpy(), losses[metric].astype(float))
     ours = {frozenset(one.where): one for one in found.segments}
     best = sorted((one for one in found.segments if one.score > 0), key=lambda one: -one.score)[:10]
@@ -157,12 +159,13 @@ def test_the_worst_segments_are_slicelines(searchable: Any, metric: str) -> None
 
 @pytest.mark.parametrize("metric", SEGMENT_METRICS)
 def test_the_divergences_are_divexplorers(searchable: Any, metric: str) -> None:
+    divexplorer = pytest.importorskip("divexplorer", exc_type=ImportError)
     columns, evaluation, losses, min_rows = searchable
     found = evaluation.worst_segments(metric, depth=2, min_rows=min_rows, n_permutations=1)
     kind = "boolean_outcomes" if metric == "multiclass/accuracy" else "quantitative_outcomes"
-    table = DivergenceExplorer(columns.assign(loss=losses[metric] * 1)).get_pattern_divergence(
-        min_support=(min_rows - 0.5) / len(columns), **{kind: ["loss"]}
-    )
+    table = divexplorer.DivergenceExplorer(
+        columns.assign(loss=losses[metric] * 1)
+    ).get_pattern_divergence(min_support=(min_rows - 0.5) / len(columns), **{kind: ["loss"]})
     table = table[table["length"].between(1, 2)]
     theirs = table.set_index("itemset")
     sign = -1 if metric == "multiclass/accuracy" else 1

@@ -44,6 +44,7 @@ def problem(seed: int) -> tuple[Array, Array, list[int]]:
     return y_true, y_pred, list(range(k))
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("kind", ["none", "int", "fraction"])
 @pytest.mark.parametrize("seed", range(12))
 def test_multiclass_agrees_with_sklearn(seed: int, kind: str) -> None:

@@ -49,6 +49,7 @@ def evaluation(accuracy: float) -> Any:
 @pytest.fixture(scope="module")
 def found() -> dict[str, Any]:
     """What the lines of the page leave."""
+    pytest.importorskip("scikit_posthocs")
     page = (ROOT / "docs" / "guide" / "several_data_sets.md").read_text(encoding="utf-8")
     (lines,) = re.findall(
         r"^```\{code-cell\} ipython3\n(import pandas.*?)^```", page, re.DOTALL | re.MULTILINE

@@ -157,8 +157,8 @@ def test_lookalikes_score_high(training: Websites) -> None:
     "estimator",
     [
         TextMachine(),
-        PositiveBootstrap(5, random_state=0),
-        ExpertEnsemble(3, random_state=0),
+        PositiveBootstrap(2, random_state=0),
+        ExpertEnsemble(2, random_state=0),
     ],
     ids=lambda estimator: type(estimator).__name__,
 )

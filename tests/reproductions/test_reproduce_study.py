@@ -7,6 +7,7 @@ import json
 import math
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import mlflow
@@ -56,28 +57,30 @@ def test_nearness_names_the_largest_distance() -> None:
     assert nearness(ours * np.nan, published) == "nothing to compare"
 
 
-@pytest.fixture
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
+    """A study that is closed: its report is written and logged."""
     before = mlflow.get_tracking_uri()
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", before)
-    under_way = Study("kappa_article", "A title", "A source", output=tmp_path, fast=True)
-    yield under_way  # type: ignore[misc]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_TRACKING_URI", before)
+        output = tmp_path_factory.mktemp("study")
+        under_way = Study("kappa_article", "A title", "A source", output=output, fast=True)
+        under_way.heading("Table 1")
+        under_way.bullets("one", "two")
+        numbers = {"n": [3, 4], "share": [0.125, math.nan], "a|b": ["x|y", "z"]}
+        under_way.table("table_1", pd.DataFrame(numbers), "Numbers")
+        under_way.figure("figure_1", Figure(), "A picture")
+        under_way.figure("sample", Figure(), "Images of others.", kept=False)
+        under_way.outcome("Table 1", reproduced="all", near="exact")
+        assert under_way.pick(fast=1, full=2) == 1
+        assert list(under_way.track([1, 2], "things")) == [1, 2]
+        assert under_way.close() == under_way.folder / "report.md"
+        yield under_way
     mlflow.set_tracking_uri(before)
 
 
-def test_a_study_writes_its_report_and_logs_it(study: Study, tmp_path: Path) -> None:
-    study.heading("Table 1")
-    study.bullets("one", "two")
-    study.table(
-        "table_1",
-        pd.DataFrame({"n": [3, 4], "share": [0.125, math.nan], "a|b": ["x|y", "z"]}),
-        "Numbers",
-    )
-    study.figure("figure_1", Figure(), "A picture")
-    study.outcome("Table 1", reproduced="all", near="exact")
-    assert study.pick(fast=1, full=2) == 1
-    assert list(study.track([1, 2], "things")) == [1, 2]
-    text = study.close().read_text()
+def test_a_study_writes_its_report_and_logs_it(study: Study) -> None:
+    text = (study.folder / "report.md").read_text()
     for part in (
         "# A title",
         "Source: A source",
@@ -91,26 +94,29 @@ def test_a_study_writes_its_report_and_logs_it(study: Study, tmp_path: Path) -> 
     assert pd.read_csv(study.folder / "table_1.csv")["n"].tolist() == [3, 4]
     saved = json.loads((study.folder / "outcomes.json").read_text())
     assert (saved["mode"], saved["outcomes"][0]["near"]) == ("fast", "exact")
-    runs = mlflow.MlflowClient(study.store).search_runs(
-        [mlflow.get_experiment_by_name("kappa_article").experiment_id]
-    )
-    assert [run.info.run_name for run in runs] == ["report"]
-    kept = {
-        item.path for item in mlflow.MlflowClient(study.store).list_artifacts(runs[0].info.run_id)
-    }
-    assert kept == {"report.md", "outcomes.json", "figure_1.png", "table_1.csv", "outcomes.csv"}
+    client = mlflow.MlflowClient(study.store)
+    experiment = client.get_experiment_by_name("kappa_article")
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.info.run_name == "report"
+    logged = {item.path for item in client.list_artifacts(run.info.run_id)}
+    files = {"report.md", "outcomes.json", "figure_1.png", "table_1.csv", "outcomes.csv"}
+    assert logged == files | {PICTURES}
 
 
-def test_an_overview_is_made_of_full_reports_only(study: Study) -> None:
-    study.outcome("Table 1", reproduced="all", near="exact")
-    study.close()
+def test_a_picture_of_a_data_set_is_drawn_beside_the_report_and_not_shown(study: Study) -> None:
+    report = (study.folder / "report.md").read_text()
+    assert (study.folder / PICTURES / "sample.png").is_file()
+    assert "The script draws it as `pictures/sample.png`; it is not kept here." in report
+    assert re.findall(r"!\[[^\]]*\]\(([^)]+)\)", report) == ["figure_1.png"]
+
+
+def test_an_overview_is_made_of_full_reports_only(study: Study, tmp_path: Path) -> None:
+    outcomes = (study.folder / "outcomes.json").read_text()
     for name in SOURCES:
-        (study.folder.parent / name).mkdir(exist_ok=True)
-        (study.folder.parent / name / "outcomes.json").write_text(
-            (study.folder / "outcomes.json").read_text()
-        )
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "outcomes.json").write_text(outcomes)
     with pytest.raises(ValueError, match=r"made of full reports; \w+ was written in fast mode"):
-        overview(study.folder.parent)
+        overview(tmp_path)
 
 
 def test_the_readme_holds_the_overview_of_the_stored_reports() -> None:
@@ -136,14 +142,6 @@ def test_one_report_may_be_taken_over_alone(
     assert not (kept / "kappa_article" / PICTURES).exists()
     assert sorted(path.name for path in kept.iterdir()) == sorted(SOURCES)
     assert readme.read_text() == README.read_text()
-
-
-def test_a_picture_of_a_data_set_is_drawn_beside_the_report_and_not_shown(study: Study) -> None:
-    study.figure("sample", Figure(), "Images of others.", kept=False)
-    report = study.close().read_text()
-    assert (study.folder / PICTURES / "sample.png").is_file()
-    assert "The script draws it as `pictures/sample.png`; it is not kept here." in report
-    assert "![" not in report
 
 
 def test_stored_reports_are_whole_and_of_no_machine() -> None:

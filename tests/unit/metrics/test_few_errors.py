@@ -54,6 +54,7 @@ def test_a_skill_has_the_log_scale_of_its_ratio_of_losses() -> None:
     )
 
 
+@pytest.mark.slow
 def test_intervals_of_near_perfect_models_hold_the_truth() -> None:
     """Of 120 samples of 60 rows; .58 to .74 did while only the rows themselves counted."""
     y, p = near_perfect(np.random.default_rng(1), 200_000)

@@ -159,7 +159,7 @@ def test_bootstrap_of_tables_agrees_with_influence(grouping):
     y, p = problem(0, 3000)
     evaluation = evaluate(y, y_prob=p, grouping=grouping)
     by_influence = evaluation.count_intervals()
-    by_bootstrap = evaluation.count_intervals("bootstrap", n_resamples=800, seed=1)
+    by_bootstrap = evaluation.count_intervals("bootstrap", n_resamples=400, seed=1)
     assert set(by_bootstrap) >= {name for name in by_influence if not name.startswith("spcc")}
     for name in (
         "multiclass/accuracy",
@@ -168,7 +168,7 @@ def test_bootstrap_of_tables_agrees_with_influence(grouping):
         "class/1/f1",
     ):
         width = np.subtract(*by_influence[name][::-1])
-        assert by_bootstrap[name] == pytest.approx(by_influence[name], abs=0.15 * width), name
+        assert by_bootstrap[name] == pytest.approx(by_influence[name], abs=0.2 * width), name
     assert evaluation.count_intervals(
         "bootstrap", n_resamples=20, seed=1
     ) == evaluation.count_intervals("bootstrap", n_resamples=20, seed=1)

@@ -191,7 +191,9 @@ def test_a_net_benefit_needs_probabilities_of_two_groups():
         margins.net_benefit()
     assert margins.gains.thresholds == near([2.0, 0.3, -1.5])
     assert margins.risk_coverage is None
-    assert {"gains"} == {"decision_curve", "gains", "risk_coverage"} & set(margins.figures())
+    figures = margins.figures()
+    names = ("decision_curve", "gains", "risk_coverage")
+    assert [name for name in names if name in figures] == ["gains"]
 
 
 def test_one_group_alone_has_a_net_benefit():

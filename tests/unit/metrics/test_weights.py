@@ -222,9 +222,7 @@ def test_files_of_before_say_what_their_numbers_took_weights_for(tmp_path: Path)
     ("column", "flags", "kind"),
     [
         ("integers", [], "frequency"),
-        ("floats", [], "sampling"),
         ("floats", ["--weights-are", "frequency"], "frequency"),
-        ("integers", ["--weights-are", "sampling"], "sampling"),
     ],
 )
 def test_the_command_line(column: str, flags: list[str], kind: str, tmp_path: Path) -> None:
