@@ -1,4 +1,4 @@
-"""Comparability: one function says why two evaluations may not stand in one order, one why not row by row."""
+"""Comparability: why two evaluations may not stand in one order, and why not row by row."""
 
 from __future__ import annotations
 
@@ -11,34 +11,27 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-import cmtrack
-from cmtrack import Grouping, compare, evaluate, evaluate_families
+from cmtrack import Grouping, compare, evaluate, evaluate_families, paired_differences
 from cmtrack.comparison import (
     CompareOptions,
     NotJudged,
     Outcome,
     Reason,
-    RunComparison,
     judge,
     randomization_test,
 )
-from cmtrack.comparison.comparability import Traits, split, unpaired_among, why_apart, why_unpaired
 from cmtrack.report.review import html, markdown
-from cmtrack.report.review.narrative import decision
-from cmtrack.tracking import TrackedRun, tag
-from cmtrack.tracking.comparing import Listed, reduced
-from cmtrack.tracking.names import with_digests
 from support.families import by_ten
 from support.problems import random_guesses, random_labels
 
 Y = np.arange(12) % 4
 PREDICTED = np.where(np.arange(12) % 5 == 0, (Y + 1) % 4, Y)
 TWO = Grouping({"low": [0, 1], "high": [2, 3]}, name="half")
-ODD = Grouping({"even": [0, 2], "odd": [1, 3]}, name="parity")
+ODD = Grouping({"even": [0, 2], "odd": [1, 3]}, name="half")
 IDS = [f"row {k}" for k in range(12)]
 OTHER_IDS = [f"row {k}" for k in range(12, 24)]
-NOTHING, GROUPING, POSITIVE = frozenset(), frozenset({"grouping"}), frozenset({"positive"})
-COSTS = frozenset({"costs"})
+ACCURACY, GROUPING, POSITIVE = "multiclass/accuracy", "reduced/half/accuracy", "binary/f1"
+COSTS = "cost/mean"
 
 
 def made(y=Y, predicted=PREDICTED, **how):
@@ -51,26 +44,21 @@ def of_table(evaluation):
     return replace(evaluation, statistics=statistics, rows=None)
 
 
-def families():
-    codes = [["A.1"], ["B.1"]]
-    return cmtrack.evaluate_families(codes, codes, cmtrack.Prefix("."))
-
-
 OTHER_ORDER = made(Y[::-1], PREDICTED[::-1])
 WEIGHTS = np.r_[np.full(6, 1), np.full(6, 3)]
 
 CASES = {
-    # name: (first, second, what is read, why apart, why unpaired)
-    "the same": (made(), made(predicted=Y), NOTHING, None, None),
-    "other rows": (made(), made((Y + 1) % 4), NOTHING, Reason.DATA, Reason.OTHER_ROWS),
-    "other order": (made(), OTHER_ORDER, NOTHING, Reason.DATA, Reason.OTHER_ROWS),
-    "other classes": (made(), made(labels=range(5)), NOTHING, Reason.LABELS, Reason.OTHER_CLASSES),
+    # name: (first, second, metric of the ranking, why apart, why unpaired)
+    "the same": (made(), made(predicted=Y), ACCURACY, None, None),
+    "other rows": (made(), made((Y + 1) % 4), ACCURACY, Reason.DATA, Reason.OTHER_ROWS),
+    "other order": (made(), OTHER_ORDER, ACCURACY, Reason.DATA, Reason.OTHER_ROWS),
+    "other classes": (made(), made(labels=range(5)), ACCURACY, Reason.LABELS, Reason.OTHER_CLASSES),
     "classes in another order": (
         made(),
         made(labels=[3, 2, 1, 0]),
-        NOTHING,
+        ACCURACY,
         None,
-        Reason.LABEL_ORDER,
+        None,
     ),
     "other grouping, read": (
         made(grouping=TWO),
@@ -79,8 +67,8 @@ CASES = {
         Reason.GROUPING,
         None,
     ),
-    "other grouping, not read": (made(grouping=TWO), made(grouping=ODD), NOTHING, None, None),
-    "a grouping and none, read": (made(grouping=TWO), made(), GROUPING, Reason.GROUPING, None),
+    "other grouping, not read": (made(grouping=TWO), made(grouping=ODD), ACCURACY, None, None),
+    "a grouping and none, not read": (made(grouping=TWO), made(), ACCURACY, None, None),
     "other positive group, read": (
         made(grouping=TWO, positive="low"),
         made(grouping=TWO, positive="high"),
@@ -96,57 +84,56 @@ CASES = {
         None,
     ),
     "other costs": (made(costs={(0, 1): 2}), made(costs={(0, 1): 3}), COSTS, Reason.COSTS, None),
-    "costs on one side": (made(costs={(0, 1): 2}), made(), COSTS, Reason.COSTS, None),
-    "other costs, not read": (made(costs={(0, 1): 2}), made(), NOTHING, None, None),
+    "other costs, not read": (made(costs={(0, 1): 2}), made(), ACCURACY, None, None),
     "other weight": (
         made(),
         made(sample_weight=WEIGHTS),
-        NOTHING,
+        ACCURACY,
         Reason.WEIGHT,
         Reason.SAMPLE_WEIGHTS,
     ),
     "weights of the same sum": (
         made(sample_weight=WEIGHTS),
         made(sample_weight=WEIGHTS[::-1]),
-        NOTHING,
+        ACCURACY,
         None,
         Reason.SAMPLE_WEIGHTS,
     ),
-    "row ids on one side": (made(), made(row_ids=IDS), NOTHING, None, None),
+    "row ids on one side": (made(), made(row_ids=IDS), ACCURACY, None, None),
     "other row ids": (
         made(row_ids=IDS),
         made(row_ids=OTHER_IDS),
-        NOTHING,
+        ACCURACY,
         Reason.DATA,
         Reason.OTHER_IDS,
     ),
     "row ids of other labels": (
         made(row_ids=IDS),
         made(row_ids=IDS[::-1]),
-        NOTHING,
+        ACCURACY,
         None,
         Reason.RELABELLED,
     ),
-    "a table and an array": (of_table(made()), made(), NOTHING, None, Reason.OTHER_ROWS),
+    "a table and an array": (of_table(made()), made(), ACCURACY, None, Reason.OTHER_ROWS),
     "a table and an array in another order": (
         of_table(made()),
         OTHER_ORDER,
-        NOTHING,
+        ACCURACY,
         None,
         Reason.OTHER_ROWS,
     ),
     "a table of other rows": (
         of_table(made((Y + (Y == 0)) % 4)),
         made(),
-        NOTHING,
+        ACCURACY,
         Reason.DATA,
         Reason.OTHER_ROWS,
     ),
-    "no rows here": (replace(made(), rows=None), made(), NOTHING, None, Reason.FIRST_WITHOUT_ROWS),
+    "no rows here": (replace(made(), rows=None), made(), ACCURACY, None, Reason.FIRST_WITHOUT_ROWS),
     "no rows there": (
         made(),
         replace(made(), rows=None),
-        NOTHING,
+        ACCURACY,
         None,
         Reason.SECOND_WITHOUT_ROWS,
     ),
@@ -155,41 +142,15 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_why_two_evaluations_are_not_compared(name):
-    first, second, read, apart, unpaired = CASES[name]
-    assert why_apart(Traits.of(first), Traits.of(second), read) is apart
-    assert why_apart(Traits.of(second), Traits.of(first), read) is apart
-    assert why_unpaired(first, second) is unpaired
-    assert len(split([first, second], Traits.of, read)) == (1 if apart is None else 2)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_compare_and_the_short_list_ask_the_same_function(name):
-    """What the tags of two runs say parts them only where their evaluations are apart, too."""
-    first, second, read, apart, _ = CASES[name]
-    comparison = compare({"a": first, "b": second}, rank_by="multiclass/accuracy")
-    assert isinstance(comparison, RunComparison)
-    # accuracy reads labels only
-    assert len(comparison.rankings) == (1 if apart is None or read else 2)
-    listed = Listed(tuple(run(place, e) for place, e in enumerate((first, second))))
-    criterion = CompareOptions(rank_by="multiclass/accuracy").criterion
-    short = reduced(listed, criterion, (), limit=1, read=read)
-    in_tags = {Reason.DATA, Reason.GROUPING, Reason.POSITIVE, Reason.COSTS}
-    assert len(short.runs) == (2 if apart in in_tags else 1)
-    assert len(short.runs) + len(short.passed_over) == 2
-
-
-def test_logged_values_decide_nothing_where_runs_are_priced_anew():
-    evaluations = made(costs={(0, 1): 2}), made(costs={(0, 1): 2})
-    listed = Listed(tuple(run(place, e) for place, e in enumerate(evaluations)))
-    listed = replace(
-        listed, runs=tuple(replace(one, metrics={"cost/mean": 0.5}) for one in listed.runs)
-    )
-    options = CompareOptions(rank_by="cost/mean", require="cost/mean < 0.1")
-    logged = reduced(listed, options.criterion, options.gates, limit=1, read=COSTS)
-    assert len(logged.stopped) == 2
-    assert len(reduced(listed, options.criterion, (), limit=1, read=COSTS).runs) == 1
-    anew = reduced(listed, options.criterion, options.gates, limit=1, read=COSTS, changes=COSTS)
-    assert len(anew.runs) == 2
+    first, second, metric, apart, unpaired = CASES[name]
+    for runs in ({"a": first, "b": second}, {"a": second, "b": first}):
+        comparison = compare(runs, rank_by=metric)
+        assert len(comparison.rankings) == (1 if apart is None else 2)
+        if apart is not None:
+            assert f"The runs were judged {apart.value}" in comparison.summary()
+    found = paired_differences(first, second, metrics=[ACCURACY])
+    assert found.reason == ("" if unpaired is None else unpaired.between(first, second))
+    assert found.paired == (unpaired is None)
 
 
 ROWS = "evaluate all on the same rows in the same order"
@@ -235,7 +196,6 @@ def test_what_puts_runs_into_one_ranking_is_said_and_does_it(name):
     assert len(comparison.rankings) == 2
     assert comparison.best is None
     assert comparison.summary().count(said) == 1
-    assert said in decision(comparison)[1]  # a page folds what comes after the next sentence
     assert said in markdown(comparison).replace("\\", "")
     assert html(comparison, pictures={}).count(said) == 1
     verdict = judge(first, second, rank_by=metric)
@@ -295,45 +255,34 @@ def test_a_run_without_the_metric_is_told_what_would_give_it(metric, other, how)
     )
 
 
-def run(place, evaluation):
-    ids = evaluation.statistics.row_ids
-    tags = {"status": "completed"}
-    if evaluation.grouping is not None:
-        tags["grouping"] = evaluation.grouping.describe()
-    if evaluation.positive is not None:
-        tags["positive"] = str(evaluation.positive)
-    tags |= {name: text for name, text in evaluation.design if name == "costs"}
-    known = {"labels": evaluation.labels_digest, "row_ids": None if ids is None else str(ids)}
-    named = with_digests({tag(name): text for name, text in tags.items()}, "", known)
-    return TrackedRun(
-        f"{place}", f"{place}", metrics={"multiclass/accuracy": 0.5 + place / 10}, tags=named
-    )
-
-
-def test_a_family_evaluation_stands_apart_by_its_kind():
-    kinds = replace(Traits.of(families()), content=Traits.of(made()).content, order=None)
-    assert why_apart(kinds, Traits.of(made()), NOTHING) is Reason.KIND
+def sizes(*evaluations):
+    """Runs of each ranking of these evaluations by accuracy."""
+    comparison = compare(dict(zip("abcd", evaluations, strict=False)), rank_by=ACCURACY)
+    return sorted(len(ranking.runs) for ranking in comparison.rankings)
 
 
 def test_rows_with_two_sets_of_ids_leave_those_without_ids_alone():
     plain, one, other = made(), made(row_ids=IDS), made(row_ids=OTHER_IDS)
-    assert [len(part) for part in split([plain, one], Traits.of, NOTHING)] == [2]
-    assert [len(part) for part in split([plain, one, other, one], Traits.of, NOTHING)] == [1, 2, 1]
+    assert sizes(plain, one) == [2]
+    assert sizes(plain, one, other, one) == [1, 1, 2]
 
 
 def test_a_table_joins_arrays_of_its_content():
     arrays = [made(), OTHER_ORDER]
-    assert [len(part) for part in split(arrays, Traits.of, NOTHING)] == [1, 1]
-    assert [len(part) for part in split([*arrays, of_table(made())], Traits.of, NOTHING)] == [3]
+    assert sizes(*arrays) == [1, 1]
+    assert sizes(*arrays, of_table(made())) == [3]
 
 
 def test_reasons_among_several():
+    def reasons(*evaluations):
+        runs = compare(dict(zip("abc", evaluations, strict=False)), rank_by=ACCURACY).runs
+        return {run.name: run.unpaired for run in runs}
+
     kept, bare = made(), replace(made(), rows=None)
-    assert unpaired_among([kept, made(predicted=Y)]) == {}
-    assert unpaired_among([kept, bare]) == {0: Reason.ALONE.value, 1: Reason.NOT_KEPT.value}
-    assert unpaired_among([kept, kept, made(labels=[3, 2, 1, 0])]) == {
-        2: "the labels are in another order: [0, 1, 2, 3] and [3, 2, 1, 0]"
-    }
+    assert reasons(kept, made(predicted=Y)) == {"a": "", "b": ""}
+    assert reasons(kept, bare) == {"a": Reason.ALONE.value, "b": Reason.NOT_KEPT.value}
+    weights = made(sample_weight=WEIGHTS), made(sample_weight=WEIGHTS[::-1])
+    assert reasons(weights[0], *weights) == {"a": "", "b": "", "c": Reason.SAMPLE_WEIGHTS.value}
 
 
 def test_a_randomisation_test_says_why_rows_do_not_pair():

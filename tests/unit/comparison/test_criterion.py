@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from cmtrack.comparison import Criterion, Difference, TieBreaker
-from cmtrack.comparison.tie_breakers import decide
+from cmtrack import Evaluation, evaluate
+from cmtrack.comparison import Blocks, Candidate, Criterion, Difference, TieBreaker, rank_models
 from cmtrack.evaluation import Gate
 from cmtrack.removed import RemovedFeature
 from cmtrack.tracking import TrackedRun
@@ -162,41 +163,65 @@ def test_a_gate_is_a_text():
 # -- tie-breakers ----------------------------------------------------------------------------------------------------
 
 
-def _run(name, params=None, metrics=None):
-    return TrackedRun(name, name, params=params or {}, metrics=metrics or {})
+def biased(bias: float, seed: int) -> Evaluation:
+    """An evaluation of 40 rows, of which two of each class are wrong; its mean score is this far from the share."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([1, 0], 20)
+    wrong = [*rng.choice(20, 2, replace=False), *(20 + rng.choice(20, 2, replace=False))]
+    predicted = y.copy()
+    predicted[wrong] = 1 - predicted[wrong]
+    return evaluate(y, y_prob=0.4 + 0.2 * predicted + bias, positive=1)
+
+
+def chosen(runs: dict[str, dict[str, str]], *rules: str, biases: tuple[float, ...] = ()) -> str:
+    """The model that tie-breakers choose among models of the same accuracy, by the parameters of their runs."""
+    candidates = [
+        Candidate(
+            TrackedRun(f"{name} {seed}", name, params={"m": name, "seed": str(seed), **params}),
+            biased(bias, seed=3 * place + seed),
+        )
+        for place, ((name, params), bias) in enumerate(
+            zip(runs.items(), biases or [0.0] * len(runs), strict=True)
+        )
+        for seed in range(3)
+    ]
+    ranking, _, _ = rank_models(
+        candidates,
+        Criterion.of("multiclass/accuracy"),
+        Blocks("params.seed", model="params.m"),
+        tie_breakers=[TieBreaker.parse(rule) for rule in rules],
+        margin=0.1,
+    )
+    assert all(model.tied for model in ranking.models)
+    return ranking.chosen.name
 
 
 def test_the_least_parameter_wins_and_numbers_are_not_texts():
-    runs = [(_run("a", {"depth": "10"}), {}), (_run("b", {"depth": "9"}), {}), (_run("c"), {})]
-    decision = decide(runs, [TieBreaker.parse("params.depth")])
-    assert (decision.place, str(decision.by)) == (1, "smallest params.depth")
-    assert decision.values == (10.0, 9.0, None)
-    assert decide(runs, [TieBreaker.parse("params.depth DESC")]).place == 0
+    runs = {"a": {"depth": "10"}, "b": {"depth": "9"}, "c": {}}
+    assert chosen(runs, "params.depth") == "b"
+    assert chosen(runs, "params.depth DESC") == "a"
+    assert str(TieBreaker.parse("params.depth")) == "smallest params.depth"
+    assert chosen({"a": {"kind": "b"}, "b": {"kind": "c"}}, "params.kind desc") == "b"
 
 
 def test_metrics_know_their_direction():
-    runs = [(_run("a"), {"prevalence/bias": -0.1}), (_run("b"), {"prevalence/bias": 0.05})]
-    assert decide(runs, [TieBreaker.parse("prevalence/bias")]).place == 1
-    assert decide(runs, [TieBreaker.parse("prevalence/bias asc")]).place == 0
+    runs: dict[str, dict[str, str]] = {"a": {}, "b": {}}
+    biases = (-0.08, 0.05)
+    assert chosen(runs, "prevalence/bias", biases=biases) == "b"
+    assert chosen(runs, "prevalence/bias asc", biases=biases) == "a"
     assert str(TieBreaker.parse("prevalence/bias")) == "nearest zero prevalence/bias"
     assert TieBreaker.parse("multiclass/accuracy").descending
 
 
 def test_the_next_rule_decides_among_equals_and_else_the_order():
-    runs = [
-        (_run("a", {"model": "x"}, {"seconds": 3.0}), {}),
-        (_run("b", {"model": "w"}, {"seconds": 3.0}), {}),
-        (_run("c", {"model": "a"}, {"seconds": 4.0}), {}),
-    ]
-    rules = [TieBreaker.parse("metrics.seconds"), TieBreaker.parse("params.model")]
-    assert decide(runs, rules).place == 1
-    undecided = decide(runs[:2], rules[:1])
-    assert (undecided.place, undecided.by) == (0, None)
-    assert decide(runs, []).place == 0
-    assert decide(
-        [(_run("a", {"m": "b"}), {}), (_run("b", {"m": "c"}), {})],
-        [TieBreaker.parse("params.m desc")],
-    ).place
+    runs = {
+        "a": {"seconds": "3.0", "model": "x"},
+        "b": {"seconds": "3", "model": "w"},
+        "c": {"seconds": "4.0", "model": "a"},
+    }
+    assert chosen(runs, "params.seconds", "params.model") == "b"
+    assert chosen(runs, "params.seconds") == "a"
+    assert chosen(runs) == "a"
 
 
 @pytest.mark.parametrize(

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from rich.console import Console
+from click.testing import CliRunner
 from scipy.stats import multivariate_normal
 
 from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
-from cmtrack.cli.comparison_table import print_comparison
+from cmtrack.cli import main
 from cmtrack.comparison import CompareOptions
-from cmtrack.comparison.planning import Resolution, optimism
 from cmtrack.report.review import html, markdown, notebook_html
-from cmtrack.report.review.bundle import Outcome, verify
 from support.contradictions import in_review
 from support.problems import random_models, random_problem
 
@@ -59,7 +57,13 @@ def test_a_copy_of_the_leader_needs_no_rows() -> None:
 
 def test_the_smallest_difference_of_other_metrics_is_that_of_their_errors() -> None:
     """Vector TV-16: of its pair 2.8015852181 standard errors are 0.3629491777."""
-    resolution = Resolution(10, {"b": 0.1295513609}, {"b": -0.1852184437}, 1.959963984540054)
+    resolution = replace(
+        compare(PAIR, rank_by="multiclass/accuracy").resolution,
+        rows=10,
+        errors={"b": 0.1295513609},
+        differences={"b": -0.1852184437},
+        quantile=1.959963984540054,
+    )
     assert resolution.smallest_difference == pytest.approx(0.3629491777, abs=1e-9)
 
 
@@ -93,16 +97,12 @@ def test_a_difference_must_be_above_0(difference: float) -> None:
 
 
 def test_equivalence_is_a_status_of_its_own() -> None:
-    from cmtrack.report.review.phrases import standing, standing_word  # the words of a table
-
     wide, narrow = (
         compare(PAIR, rank_by="multiclass/accuracy", equivalence=margin) for margin in (0.1, 0.05)
     )
     assert wide.to_frame()["status"].tolist() == ["chosen", "equivalent"]
     assert narrow.to_frame()["status"].tolist() == ["chosen", "tied"]
-    assert wide.ranking is not None
-    status = standing(wide["a"], wide.ranking)
-    assert standing_word(status, wide.ranking, wide["a"].tied) == "equivalent within 0.1"
+    assert "| a | equivalent within 0.1 |" in markdown(wide)
     assert (wide["a"].equivalent_within, np.isnan(narrow["a"].equivalent_within)) == (0.1, True)
     assert compare(PAIR, rank_by="multiclass/accuracy").to_frame()["status"].tolist() == [
         "chosen",
@@ -230,23 +230,6 @@ def test_a_margin_of_equivalence_is_above_0(margin: float) -> None:
         compare(PAIR, equivalence=margin)
 
 
-def test_optimism_as_in_the_vector() -> None:
-    """Vector TV-D14: .00716 ± .00003; the interval of the leader is there the one that allows for the picking."""
-    covariance = 1e-4 * (np.full((4, 4), 0.5) + 0.5 * np.eye(4))
-    found = optimism(np.array([0.850, 0.846, 0.858, 0.841]), covariance)
-    assert found == pytest.approx(0.00716, abs=2e-4)
-    assert optimism(np.array([0.9]), np.eye(1)) == 0
-
-
-def test_optimism_is_what_choosing_among_equal_runs_is_worth() -> None:
-    """Of 20 equal runs with independent errors the highest is 1.867 errors too high; corrected it is right."""
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(200, 20))
-    bias = values.max(axis=1) - [optimism(own, np.eye(20), seed) for seed, own in enumerate(values)]
-    assert values.max(axis=1).mean() == pytest.approx(1.867, abs=0.12)
-    assert abs(bias.mean()) < 0.2
-
-
 def test_the_ledger_of_a_comparison() -> None:
     y, models = random_models((2.0, 1.9, 1.9, 1.8), n=300)
     runs = {name: evaluate(y, y_prob=p) for name, p in zip("abcd", models, strict=True)}
@@ -313,10 +296,6 @@ def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     assert f"; judged at {shares}; ranked by accuracy" in markdown(comparison)
     head = "accuracy at 2 %" if at == 0.02 else "accuracy at other shares"
     assert f"| Status | {head.capitalize()} |" in markdown(comparison)
-    console = Console(file=io.StringIO(), width=120)
-    print_comparison(console, comparison)
-    where = head.removeprefix("accuracy")
-    assert f"2 runs on 900 samples, by multiclass/accuracy{where}\n" in console.file.getvalue()
     assert f"<p>Judged at {shares}.</p>" in notebook_html(comparison)
     for text in (html(comparison), markdown(comparison)):
         assert "2 runs on 900 samples" in text
@@ -387,7 +366,8 @@ def test_a_bundle_is_computed_again_there(tmp_path, at) -> None:
     file = compare(two_models(), rank_by="binary/f1", at=at, equivalence=0.2).bundle(
         tmp_path / "review.zip"
     )
-    assert verify(file).outcome is Outcome.VERIFIED
+    run = CliRunner().invoke(main, ["verify", str(file)])
+    assert (run.exit_code, run.stdout.splitlines()[0]) == (0, "review.zip: verified.")
 
 
 # -- where two models cross --------------------------------------------------------------------------------
