@@ -70,7 +70,6 @@ ROOMS: dict[tuple[str, ...], tuple[str, ...]] = {
         "cmtrack/tracking",
         "tests/unit/tracking",
         "tests/unit/test_names.py",
-        "tests/unit/comparison/test_comparability.py",
         "tests/unit/report/test_review.py",
         "tests/integration/tracking",
         "tests/integration/hooks/test_evaluator_plugin.py",

@@ -16,6 +16,7 @@ import hypothesis.strategies as st
 import mlflow
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 
 from cmtrack import (
@@ -32,12 +33,13 @@ from cmtrack import (
 )
 from cmtrack.archive import checked_table
 from cmtrack.base import BaseEvaluation
+from cmtrack.cli import main
 from cmtrack.evaluation import loads
-from cmtrack.evaluation.storage import read_predictions, write_predictions
 from cmtrack.metrics import decode_label, encode_label
-from cmtrack.tracking import build_into, spool
-from cmtrack.tracking.manifest import destination, read
-from cmtrack.tracking.push import push
+from cmtrack.tracking import build_into
+
+# Inside: `push` would send each changed entry that still reads, and take a hundred times as long.
+from cmtrack.tracking.manifest import read
 from support.problems import random_guesses, random_labels, random_problem
 
 pytestmark = pytest.mark.slow
@@ -227,6 +229,14 @@ def test_any_text_is_a_grouping_or_refused(scratch, text):
 # -- the spool -------------------------------------------------------------------------------------------------------
 
 
+def push(folder: Path | None = None) -> list[dict[str, Any]]:
+    """What ``cmtrack push`` says of each entry of a spool."""
+    where = [] if folder is None else ["--folder", str(folder)]
+    run = CliRunner().invoke(main, ["push", *where, "--json"])
+    assert run.exit_code in (0, 1), run.output
+    return json.loads(run.stdout)["entries"]
+
+
 def entry(folder: Path) -> Path:
     build_into(JUDGED, folder, run_id="r", tracking_uri="sqlite:///x.db")
     return folder
@@ -235,7 +245,7 @@ def entry(folder: Path) -> Path:
 @pytest.fixture(scope="module")
 def manifest(scratch) -> tuple[Path, dict[str, Any]]:
     folder = entry(scratch / "entry")
-    return folder, json.loads((folder / spool.MANIFEST).read_text(encoding="utf-8"))
+    return folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
 
 
 @FUZZ
@@ -244,7 +254,7 @@ def test_a_manifest_with_anything_anywhere_is_refused_or_reads(manifest, data):
     folder, good = manifest
     path = data.draw(st.sampled_from(places(good)))
     bad = changed(good, path, data.draw(st.one_of(PLAIN, st.just(REMOVED))))
-    (folder / spool.MANIFEST).write_text(json.dumps(bad), encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps(bad), encoding="utf-8")
     package = read_or_refused(
         lambda: read(folder), r"\bmust | is damaged: |names a file that|has schema|is no number"
     )
@@ -270,8 +280,8 @@ def test_a_manifest_with_anything_anywhere_is_refused_or_reads(manifest, data):
 )
 def test_a_manifest_names_nothing_outside_its_entry(tmp_path, change, words):
     folder = entry(tmp_path / "entry")
-    good = json.loads((folder / spool.MANIFEST).read_text(encoding="utf-8"))
-    (folder / spool.MANIFEST).write_text(json.dumps(good | change), encoding="utf-8")
+    good = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    (folder / "manifest.json").write_text(json.dumps(good | change), encoding="utf-8")
     with pytest.raises(ValueError, match=words):
         read(folder)
 
@@ -298,22 +308,25 @@ def test_both_files_of_an_entry_say_where_it_belongs_under_the_same_checks(
         "step": None,
         "tracking_uri": "http://host:1",
     }
-    assert destination(good, file) == good
-    with pytest.raises(ValueError, match=words):
-        destination(good | change, file)
-    entry = tmp_path / ".20260101T000000000000-00000000"
-    spool.write_private(entry / spool.INTENT, json.dumps(good | change).encode())
-    os.utime(entry / spool.INTENT, (0, 0))
-    os.utime(entry, (0, 0))
+    if file == "manifest.json":
+        folder = entry(tmp_path / "20260101T000000000000-00000000")
+        good = json.loads((folder / file).read_text(encoding="utf-8"))
+    else:  # of an evaluation whose process was killed before it was built
+        folder = tmp_path / ".20260101T000000000000-00000000"
+        folder.mkdir(mode=0o700)
+    (folder / file).write_text(json.dumps(good | change), encoding="utf-8")
+    (folder / file).chmod(0o600)
+    os.utime(folder / file, (0, 0))
+    os.utime(folder, (0, 0))
     (pushed,) = push(tmp_path)
-    assert pushed.status == "refused"
-    assert words in pushed.reason
+    assert pushed["status"] == "refused"
+    assert words in pushed["reason"]
 
 
 def test_a_manifest_with_infinite_numbers_is_refused(tmp_path):
     folder = entry(tmp_path / "entry")
-    text = (folder / spool.MANIFEST).read_text(encoding="utf-8")
-    (folder / spool.MANIFEST).write_text(
+    text = (folder / "manifest.json").read_text(encoding="utf-8")
+    (folder / "manifest.json").write_text(
         re.sub(r'("multiclass/accuracy": )[\d.]+', r"\1Infinity", text)
     )
     with pytest.raises(ValueError, match="holds Infinity, which is no number"):
@@ -341,9 +354,9 @@ def test_a_damaged_entry_is_refused_and_stays_and_takes_no_other_with_it(store, 
     (tmp_path / "cmtrack_spool" / "c").symlink_to(tmp_path)  # no entry
     (tmp_path / "cmtrack_spool" / "d.txt").write_text("nor this")
     first, second = push()
-    assert (first.status, second.status) == ("refused", "sent")
-    assert "cmtrack_evaluation.json is damaged" in first.reason
-    assert first.entry.is_dir()
+    assert (first["status"], second["status"]) == ("refused", "sent")
+    assert "cmtrack_evaluation.json is damaged" in first["reason"]
+    assert Path(first["entry"]).is_dir()
     assert load_evaluation(run_id) == JUDGED
 
 
@@ -352,7 +365,7 @@ def test_a_damaged_entry_is_refused_and_stays_and_takes_no_other_with_it(store, 
 
 @pytest.fixture(scope="module")
 def parquet(scratch) -> bytes:
-    write_predictions(scratch / "p.parquet", JUDGED.rows)
+    JUDGED.write_rows(scratch / "p.parquet")
     return (scratch / "p.parquet").read_bytes()
 
 
@@ -362,8 +375,8 @@ def test_predictions_with_other_bytes_are_refused_or_read(parquet, data):
     start = data.draw(st.integers(0, len(parquet)))
     inserted, length = data.draw(st.binary(max_size=12)), data.draw(st.integers(0, 40))
     content = parquet[:start] + inserted + parquet[start + length :]
-    rows = read_or_refused(lambda: read_predictions(content, JUDGED), "the predictions ")
-    assert rows is None or len(rows) == 60
+    found = read_or_refused(lambda: JUDGED.with_rows(content), "the predictions ")
+    assert found is None or len(found.rows) == 60
 
 
 def no_table_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -432,7 +445,7 @@ def test_other_columns_of_a_parquet_file_are_not_read():
 def test_predictions_of_other_rows_are_refused(parquet, monkeypatch):
     no_table_is_read(monkeypatch)
     with pytest.raises(ValueError, match="must have 3 rows, as the evaluation, got 60"):
-        read_predictions(parquet, evaluate([0, 1, 2], [0, 1, 2]))
+        evaluate([0, 1, 2], [0, 1, 2]).with_rows(parquet)
 
 
 def packed(*shape: int) -> dict[str, Any]:

@@ -12,9 +12,8 @@ from click.testing import CliRunner
 
 import cmtrack
 from cmtrack.cli import main
-from cmtrack.cli.evaluate import evaluate_command
 from cmtrack.evaluation import Spec, loads
-from cmtrack.evaluation.spec import Options
+from cmtrack.options import Options
 from cmtrack_integrations._hook import DataOptions
 from cmtrack_integrations.mlflow_evaluator import options
 from cmtrack_integrations.sklearn.cross_validation import cross_validate_evaluation
@@ -51,8 +50,8 @@ def test_hooks_and_the_evaluator_of_mlflow_take_them():
 
 
 def test_the_command_line_has_a_flag_for_each_that_names_one():
-    ctx = click.Context(evaluate_command)
-    flags = {option.name: option for option in evaluate_command.get_params(ctx)}
+    command = main.commands["evaluate"]
+    flags = {option.name: option for option in command.get_params(click.Context(command))}
     said = CliRunner().invoke(main, ["evaluate", "--help"]).output
     for name, about in OPTIONS.items():
         if about.flag:
@@ -221,9 +220,3 @@ def test_what_is_asked_for_is_headline_and_names_are_checked():
         TypeError, match="headline must be a list of names of metrics, got 'binary/npv'"
     ):
         cmtrack.evaluate(Y, y_prob=P, headline="binary/npv")
-
-
-def test_the_name_of_the_options_before_the_record_is_still_there():
-    from cmtrack.options import Options as before
-
-    assert before is Options

@@ -29,12 +29,8 @@ from cmtrack.comparison import CompareOptions, break_even, constant_answer, judg
 from cmtrack.metrics import Cells, SixCells, Table, lookup
 from cmtrack.prevalence import ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.segments import Estimates, SegmentSearch, search_columns, worst_segments
-from cmtrack.sources import Columns, Work, open_source
-from cmtrack.sources.batches import unpacked
+from cmtrack.sources import open_source
 from cmtrack.statistics import BinaryCounts, LabelDigest, ScoreCounts, ScoreMoments
-from cmtrack.statistics.counted_for import Counting
-from cmtrack.statistics.kernel import Kernel
-from cmtrack.statistics.moments import ClassBlock, products
 
 MATRIX = ConfusionMatrix([[5, 1, 0], [2, 4, 1], [0, 1, 6]], (0, 1, 2))
 LABELS = [0, 1] * 100
@@ -129,18 +125,6 @@ def test_a_digest_of_labels() -> None:
     ] == [3, 4]
 
 
-def test_moments_of_one_block() -> None:
-    block = ClassBlock.sort(np.array([1, 0, 0]), n_classes=2)  # its scores come sorted by class
-    features = np.array([[1.0, 1.0, 1.0], [0.2, 0.4, 0.9], [0.0, 0.0, 0.0]])
-    means, deviations = block.centre(features[1:2].copy())
-    assert ScoreMoments.of_block(block, means, deviations).m2[:, 0] == pytest.approx([0.02, 0])
-    means, sums = products(block, features)
-    assert np.array_equal(features[1:], [deviations[0], deviations[0] ** 2])
-    assert ScoreMoments.of_products(block, means, deviations, sums).m2[:, 0] == pytest.approx(
-        [0.02, 0]
-    )
-
-
 def test_moments_of_classes_and_groups() -> None:
     moments = ScoreMoments.from_scores(
         np.array([0, 0, 1]), np.array([[0.2], [0.4], [0.9]]), n_classes=2
@@ -169,15 +153,6 @@ def test_counts_of_scores() -> None:
 
 
 # sources
-
-
-def test_work_on_batches() -> None:
-    work = Work(Columns("y", "z"), Kernel(Counting((0, 1))))
-    batch = pa.record_batch({"y": [0, 1], "z": [1, 1]})
-    assert work.tally([batch]).statistics((0, 1)).matrix.counts.tolist() == [[0, 1], [0, 1]]
-    assert unpacked(work.packed([batch])).faults.n_rows == 2
-    assert [whole.num_rows for whole in work.whole([batch] * 3)] == [6]
-    assert work.read(batch).predicted.tolist() == [1, 1]
 
 
 def test_columns_of_a_table() -> None:
