@@ -172,7 +172,7 @@ def weights_of(kind: str, n: int) -> Any:
 def test_moments_are_those_of_long_doubles(
     kind: str, classes: int, spread: float, around: float
 ) -> None:
-    n = 90_000
+    n = 40_000
     y = RNG.integers(0, classes - 1, n)
     s = around + spread * RNG.random((n, 3))
     w = weights_of(kind, n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +56,20 @@ def test_a_section_alone_has_the_numbers_that_it_has_among_all(
     assert set(one.warnings) <= set(whole.warnings)
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-@pytest.mark.parametrize("options", [{"y_prob": P}, GROUPED], ids=["classes", "groups"])
+WITH_GROUPS = [pytest.param(section, GROUPED, id=f"{section}, groups") for section in SECTIONS]
+WITHOUT = [
+    pytest.param(section, {"y_prob": P}, id=f"{section}, classes")
+    for section in ("multiclass", "reduced", "spcc")
+]
+
+
+@pytest.mark.parametrize(("section", "options"), [*WITH_GROUPS, *WITHOUT])
 def test_every_view_is_made_of_any_section(section: str, options: dict[str, Any]) -> None:
     one = evaluate(Y, **options, sections=[section])
     assert "200 samples" in repr(one)
     assert one._repr_html_()
     assert one.to_frame()["metric"].str.startswith(section).all()
-    assert one.class_table().equals(evaluate(Y, **options).class_table())
+    assert one.class_table().equals(table_of_classes("grouping" in options))
     figures = set(one.figures())
     assert ("roc" in figures) == (one.roc is not None)
     assert ("spcc_matrix" in figures) == (section == "spcc")
@@ -70,6 +77,13 @@ def test_every_view_is_made_of_any_section(section: str, options: dict[str, Any]
     told = " ".join(verdict(one))
     assert ("accuracy" in told.lower()) == (section == "multiclass")
     assert ("Grouped by" in told) == (section == "reduced" and "grouping" in options)
+
+
+@cache
+def table_of_classes(grouped: bool) -> pd.DataFrame:
+    """The table of the classes of an evaluation with all sections."""
+    options = GROUPED if grouped else {"y_prob": P}
+    return evaluate(Y, **options).class_table()
 
 
 def test_what_was_left_out_is_computed_later() -> None:
