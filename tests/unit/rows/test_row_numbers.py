@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,21 +13,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from cmtrack.metrics.intervals import exact_ends
 from cmtrack.rows import Flips
-from cmtrack.rows.flips import unlike_pvalue
 
 
 def flipped(
-    n: tuple[int, ...], broken: tuple[int, ...], fixed: tuple[int, ...], parts: bool = False
+    n: Sequence[int], broken: Sequence[int], fixed: Sequence[int], parts: bool = False, **given: Any
 ) -> Flips:
     """Flips of parts of n rows, of which so many are broken and fixed."""
     marks = []
     for rows, b, f in zip(n, broken, fixed, strict=True):
         marks.append(np.repeat([[1, 0], [0, 1], [1, 1]], (b, f, rows - b - f), axis=0))
     first, second = np.concatenate(marks).astype(bool).T
-    part = (tuple("abcd"), np.repeat(np.arange(4), n)) if parts else None
-    return Flips.of(first, second, first != second, part)
+    part = (tuple(range(len(n))), np.repeat(np.arange(len(n)), n)) if parts else None
+    return Flips.of(first, second, first != second, part, **given)
+
+
+def unlike_pvalue(broken: Sequence[int], fixed: Sequence[int]) -> float:
+    """The p-value of the hypothesis that parts are alike in their broken and fixed rows."""
+    return flipped(np.add(broken, fixed), broken, fixed, parts=True).pvalue
+
+
+def exact_ends(broken: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """The interval of the share of broken rows, of which no others are in the part."""
+    row = flipped([n], [broken], [0], confidence_level=level).to_frame().iloc[0]
+    return float(row["broken_low"]), float(row["broken_high"])
 
 
 VECTOR = (60, 200, 90, 150), (0, 4, 1, 9), (3, 10, 0, 2)
@@ -90,7 +101,7 @@ def test_rows_that_a_gate_of_one_percent_needs(broken: int, n: int) -> None:
 )
 def test_exact_ends_leave_half_of_alpha_on_each_side(of: tuple[int, int], level: float) -> None:
     hits, n = of
-    low, high = (float(end) for end in exact_ends(hits, n, level))
+    low, high = exact_ends(hits, n, level)
     assert low <= hits / n <= high
     if hits:
         assert binom.sf(hits - 1, n, low) == pytest.approx((1 - level) / 2, rel=1e-6)

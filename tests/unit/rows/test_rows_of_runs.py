@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmtrack import Comparison, Evaluation, Grouping, compare, evaluate
-from cmtrack.cli.rows import _chosen
+from cmtrack.cli import main
 from support.problems import random_labels, random_probabilities
 
 Y, A, B = (list(map(int, text)) for text in ("0001122210", "0011120220", "0201022111"))
@@ -201,17 +206,28 @@ def test_runs_of_other_rows_are_compared_by_their_ids() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*rows of the same ids")
-@pytest.mark.parametrize("kind", ["broken", "missed"])
-def test_the_command_joins_a_table_to_the_rows_that_runs_share(kind: str) -> None:
+@pytest.mark.parametrize("choice", [["--broken"], ["--missed", "1"]], ids=["broken", "missed"])
+def test_the_command_joins_a_table_to_the_rows_that_runs_share(
+    choice: list[str], tmp_path: Path
+) -> None:
+    def save(name: str, y: Any, predicted: Any, ids: Any) -> None:
+        evaluation = evaluate(y, predicted, row_ids=ids)
+        kept = replace(evaluation.rows, ids=replace(evaluation.rows.ids, stored=True))
+        replace(evaluation, rows=kept).save(tmp_path / name, rows=True)
+
     ids, other = np.array([f"r{k}" for k in range(10)]), [5, 3, 1, 4, 9, 7]
-    runs = (
-        evaluate(Y, A, row_ids=ids),
-        evaluate(np.array(Y)[other], np.array(B)[other], row_ids=ids[other]),
+    save("one", Y, A, ids)
+    save("two", np.array(Y)[other], np.array(B)[other], ids[other])
+    table = pd.DataFrame({"key": ids, "text": [f"text of {one}" for one in ids]})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    arguments = [*choice, "--table", str(tmp_path / "table.csv"), "--ids", "key", "--json"]
+    result = CliRunner().invoke(
+        main, ["rows", str(tmp_path / "one"), str(tmp_path / "two"), *arguments]
     )
-    table = {"key": ids, "text": [f"text of {one}" for one in ids]}
-    frame, _ = _chosen(kind, ("A", "B"), [*runs], {"step": None, "missed": 1}, table, "key", 25)
-    assert len(frame) >= 4
-    assert frame["text"].tolist() == [f"text of {one}" for one in frame["id"]]
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert len(rows) >= 4
+    assert [row["text"] for row in rows] == [f"text of {row['id']}" for row in rows]
 
 
 def test_missed_rows_and_pairs_of_runs_of_other_rows_are_joined_by_id() -> None:
