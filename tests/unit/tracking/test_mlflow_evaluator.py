@@ -95,13 +95,11 @@ def finite(evaluation: Any) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("config", "means"),
     [
-        ({}, {"y_pred": PREDICTED}),
         (
             {"labels": [1, 0], "grouping": TWO.to_dict()},
             {"y_pred": PREDICTED, "labels": [1, 0], "grouping": TWO},
         ),
         ({"y_prob": "p_*"}, {"y_pred": PREDICTED, "y_prob": P}),
-        ({"y_prob": "p_1"}, {"y_pred": PREDICTED, "y_prob": P[:, 1]}),
         ({"y_prob": {1: "p_1", 0: "p_0"}}, {"y_pred": PREDICTED, "y_prob": P}),
         ({"y_prob": ["p_0", "p_1"]}, {"y_pred": PREDICTED, "y_prob": P}),
         (
@@ -136,16 +134,10 @@ def test_columns_of_an_array_have_the_names_of_its_features() -> None:
     assert evaluation == evaluate(Y, PREDICTED, sample_weight=[2, 4, 6, 8])
 
 
-@pytest.mark.parametrize("form", ["object", "mapping", "path", "text"])
-def test_a_grouping_is_one_or_plain_data_or_a_file(form: str) -> None:
+@pytest.mark.parametrize("file", [Path("two.json"), "two.json"])
+def test_a_grouping_may_be_in_a_file(file: Any) -> None:
     Path("two.json").write_text(json.dumps(TWO.to_dict()))
-    forms: dict[str, Any] = {
-        "object": TWO,
-        "mapping": TWO.to_dict(),
-        "path": Path("two.json"),
-        "text": "two.json",
-    }
-    _, evaluation, _ = kept(data(), {"grouping": forms[form]})
+    _, evaluation, _ = kept(data(), {"grouping": file})
     assert evaluation.grouping == TWO
 
 

@@ -304,10 +304,9 @@ def test_tables_that_are_gone_are_listed_no_more(run_id: str) -> None:
     with pytest.warns(EvaluationWarning, match="is replaced"):
         log(run_id, TWO)
     assert json.loads(tags_of(run_id)[TABLES]) == [mine, classes]
-    for damaged in ("{", '{"a": 1}', "1"):
-        client.set_tag(run_id, TABLES, damaged)
-        log(run_id, TWO, step=1, strict=True)
-        assert json.loads(tags_of(run_id)[TABLES]) == [classes]
+    client.set_tag(run_id, TABLES, '{"a": 1}')  # damaged
+    log(run_id, TWO, step=1, strict=True)
+    assert json.loads(tags_of(run_id)[TABLES]) == [classes]
 
 
 def test_a_description_keeps_a_person_s_words_and_what_mlflow_has_room_for(run_id: str) -> None:
