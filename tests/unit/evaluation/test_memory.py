@@ -50,6 +50,7 @@ def test_numbers_take_at_most_twelve_times_the_probabilities_and_give_it_back() 
     assert left <= size
 
 
+@pytest.mark.slow
 def test_a_constant_answer_takes_a_few_matrices_not_one_for_each_class() -> None:
     evaluation = many(1000, sections=["multiclass"])[0]
     wanted = constant_answer(evaluation, "multiclass/accuracy")
@@ -68,7 +69,7 @@ WITH_ABSENT_CLASSES = (
 """Metrics in which classes without rows count: as a 0, or by their places between the others."""
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_numbers_are_those_without_the_absent_classes(weighted: bool) -> None:
     """A quarter of the classes have rows; the others alone fit into whole tables."""
     rng = np.random.default_rng(0)

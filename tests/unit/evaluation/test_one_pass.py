@@ -318,7 +318,12 @@ GROUPED = [
 
 @pytest.mark.parametrize(
     ("grouping", "kind"),
-    list(zip(GROUPED, ["fractions", "whole", "no", "whole"], strict=True)),
+    [
+        (GROUPED[3], "fractions"),
+        pytest.param(GROUPED[0], "whole", marks=pytest.mark.slow),
+        pytest.param(GROUPED[1], "whole", marks=pytest.mark.slow),
+        pytest.param(GROUPED[2], "no", marks=pytest.mark.slow),
+    ],
 )
 def test_blocks_threads_and_rows_in_another_order_change_nothing(
     grouping: Grouping | None, kind: str

@@ -56,7 +56,15 @@ def test_a_section_alone_has_the_numbers_that_it_has_among_all(
     assert set(one.warnings) <= set(whole.warnings)
 
 
-WITH_GROUPS = [pytest.param(section, GROUPED, id=f"{section}, groups") for section in SECTIONS]
+WITH_GROUPS = [
+    pytest.param(
+        section,
+        GROUPED,
+        id=f"{section}, groups",
+        marks=[] if section in ("binary", "reduced", "prevalence") else [pytest.mark.slow],
+    )
+    for section in SECTIONS
+]
 WITHOUT = [
     pytest.param(section, {"y_prob": P}, id=f"{section}, classes")
     for section in ("multiclass", "reduced", "spcc")

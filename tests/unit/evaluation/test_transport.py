@@ -595,7 +595,14 @@ def area_at(share: float, y: Any, scores: Any) -> float:
     return float(precision @ labels / labels.sum())
 
 
-@pytest.mark.parametrize(("rows", "share"), [(30, 0.05), (100, 0.05), (300, 0.01)])
+@pytest.mark.parametrize(
+    ("rows", "share"),
+    [
+        (30, 0.05),
+        pytest.param(100, 0.05, marks=pytest.mark.slow),
+        pytest.param(300, 0.01, marks=pytest.mark.slow),
+    ],
+)
 def test_intervals_of_average_precision_at_a_rarer_share_hold_the_truth(
     rows: int, share: float
 ) -> None:

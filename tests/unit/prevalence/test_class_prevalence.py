@@ -141,6 +141,7 @@ def skewed(rng: np.random.Generator, actual: np.ndarray) -> np.ndarray:
     return p / p.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_many_labelled_rows_find_rare_shares_with_scalings_that_are_wrong():
     shares = np.array([0.01, 0.02, 0.07, 0.3, 0.6])
     covered, errors = [], []

@@ -550,6 +550,7 @@ def test_intervals_cover() -> None:
     assert own >= 265
 
 
+@pytest.mark.slow
 def test_rare_events_are_not_biased_upwards() -> None:
     errors: dict[str, list[float]] = {"auto": [], "bins": []}
     for seed in range(25):

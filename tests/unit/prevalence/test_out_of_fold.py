@@ -223,7 +223,7 @@ def test_of_many_folds_several_are_left_out_together() -> None:
     check_exposed(target, (y, s, np.arange(500)), left_out, **options)
 
 
-@pytest.mark.parametrize("how", ["models", "one", "rows"])
+@pytest.mark.parametrize("how", ["models", "one", pytest.param("rows", marks=pytest.mark.slow)])
 def test_evaluate_agrees_with_estimate_prevalence_and_keeps_it(how: str) -> None:
     y, s, folds, sets = two(shift=0.7)
     actual = random_labels(300, seed=2)
