@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cmtrack import Evaluation
 from cmtrack.plots import reliability_figure
-from cmtrack.report import narrative
-from cmtrack.report.probabilities import Judgement, average, confidence, judgement
+from cmtrack.report import verdict
 
 # -- probabilities ----------------------------------------------------------------------------------------------------
 
@@ -29,29 +28,87 @@ KINDS = (
 )
 QUIET = ("no miscalibration found", "unclear", "not tested", "all came true")
 SIGNS, CERTAIN = "signs of miscalibration", "some 0 % or 100 % scores are wrong"
+
+_SUBJECT = "probabilities of (?:the predicted classes|“.*?”)"
+_OPENINGS = {
+    rf"All {_SUBJECT} are 0 or 100 %, and each came true": "all came true",
+    rf"There is no test of the {_SUBJECT} \(": "not tested",
+    rf"Of the {_SUBJECT}, {CERTAIN}: ": CERTAIN,
+    rf"The {_SUBJECT} are (negligibly .*?): the fault is real": "",
+    rf"There are {SIGNS} in the {_SUBJECT}: ": SIGNS,
+    rf"It is unclear whether the {_SUBJECT} are right: ": "unclear",
+    rf"No miscalibration is found in the {_SUBJECT} ": "no miscalibration found",
+    rf"The {_SUBJECT} are ({'|'.join(KINDS)})[ :]": "",
+}
+"""How a sentence on probabilities begins, and the word that it stands for; without one its kind of fault is the word."""
+_AVERAGE = "On average the probabilities give "
 _P = re.compile(r"(?:calibration|confidence) p (=|≤|<) ([\d.]+)")
 _ERROR = re.compile(
     r"(?:alibration|onfidence) error (0 to )?([\d.]+(?:e−\d+)?)(?: \[([\d.]+), ([\d.]+)\])?"
 )
 
 
+class Words(NamedTuple):
+    """The word that a sentence of a report stands for, and the sentence."""
+
+    word: str
+    sentence: str
+
+
+def judgement(evaluation: Evaluation) -> Words | None:
+    """What the report says of the probabilities of the positive group, without their average."""
+    return _words(verdict(evaluation), "calibration")
+
+
+def confidence(evaluation: Evaluation) -> Words | None:
+    """What the report says of the probabilities of the predicted classes."""
+    return _words(verdict(evaluation), "confidence")
+
+
+def average(evaluation: Evaluation) -> str:
+    """What the report says of the mean probability of the positive group; empty if it says nothing."""
+    return _average(verdict(evaluation))
+
+
+def _average(sentences: list[str]) -> str:
+    return "".join(_AVERAGE + text.partition(_AVERAGE)[2] for text in sentences if _AVERAGE in text)
+
+
+def _words(sentences: list[str], section: str) -> Words | None:
+    for text in sentences:
+        sentence = text.partition(_AVERAGE)[0].strip()
+        of_predictions = " probabilities of the predicted classes" in sentence
+        if of_predictions != (section == "confidence"):
+            continue
+        for opening, word in _OPENINGS.items():
+            match = re.match(opening, sentence)
+            if match is None:
+                continue
+            others = re.search("; the others are (.*?): ", sentence)
+            if word == CERTAIN and others is not None:
+                word = f"{CERTAIN}, {others[1]}"
+            return Words(word or match[1], sentence)
+    return None
+
+
 def contradictions(evaluation: Evaluation) -> list[str]:
     """Where the words, the curve, its band and the numbers of the probabilities do not agree."""
     made = []
-    for section, judge, curve in (
-        ("calibration", judgement, evaluation.calibration),
-        ("confidence", confidence, evaluation.confidence_calibration),
+    sentences = verdict(evaluation)
+    for section, curve in (
+        ("calibration", evaluation.calibration),
+        ("confidence", evaluation.confidence_calibration),
     ):
-        judged = judge(evaluation)
+        judged = _words(sentences, section)
         if judged is not None:
             made += [
                 f"{section}: {text}" for text in _of_judgement(evaluation, section, judged, curve)
             ]
-            if judged.sentence not in " ".join(narrative.verdict(evaluation)):
-                made.append(f"{section}: the report does not say what the judgement says")
+        elif f"{section}/error" in evaluation.metrics and evaluation.has_section(section):
+            made.append(f"{section}: the report says nothing of these probabilities")
     return (
         made
-        + [f"average: {text}" for text in _of_average(evaluation)]
+        + [f"average: {text}" for text in _of_average(evaluation, sentences)]
         + [f"figure: {text}" for text in _of_figure(evaluation)]
     )
 
@@ -73,7 +130,7 @@ def _margin(curve: Any) -> float:
     )
 
 
-def _of_judgement(evaluation: Evaluation, section: str, judged: Judgement, curve: Any) -> list[str]:
+def _of_judgement(evaluation: Evaluation, section: str, judged: Words, curve: Any) -> list[str]:
     word, text = judged
     p, size = evaluation.metrics[f"{section}/pvalue"], evaluation.metrics[f"{section}/error"]
     ends, alpha = evaluation.intervals.get(f"{section}/error"), 1 - evaluation.confidence_level
@@ -142,8 +199,8 @@ def _of_numbers(text: str, p: float, size: float, ends: tuple[float, float] | No
     return made
 
 
-def _of_average(evaluation: Evaluation) -> list[str]:
-    text, made = average(evaluation), []
+def _of_average(evaluation: Evaluation, sentences: list[str]) -> list[str]:
+    text, made = _average(sentences), []
     if not text:
         return []
     ends, curve = evaluation.intervals.get("prevalence/bias"), evaluation.calibration
@@ -158,7 +215,7 @@ def _of_average(evaluation: Evaluation) -> list[str]:
     small = ends is not None and max(map(abs, ends)) <= _margin(curve)
     if claimed and small != ("too little to matter" in text):
         made.append(f"the size of {ends} is not told")
-    judged = judgement(evaluation)
+    judged = _words(sentences, "calibration")
     if judged is not None and judged.word == "no miscalibration found" and claimed and not small:
         made.append("nothing is found, and the mean is off by more than chance explains")
     if (

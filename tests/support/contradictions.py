@@ -22,13 +22,22 @@ import numpy as np
 from rich.console import Console
 
 from cmtrack import Comparison, Evaluation
+
+# a comparison in memory has no command: only what prints one shows how a terminal would have it
 from cmtrack.cli.comparison_table import print_comparison
 from cmtrack.comparison import RunComparison
 from cmtrack.metrics import lookup
 from cmtrack.report import report_html, verdict
 from cmtrack.report.review import as_json, html, markdown
-from cmtrack.report.segments import page_tables
 from support.agreement import contradictions as on_probabilities
+
+
+def terminal_of(comparison: Comparison, width: int = 300) -> str:
+    """What the command line prints of a comparison."""
+    file = io.StringIO()
+    print_comparison(Console(file=file, width=width), comparison)
+    return file.getvalue()
+
 
 # -- numbers in a text ------------------------------------------------------------------------------------------------
 
@@ -232,8 +241,9 @@ def in_report(evaluation: Evaluation, *, figures: bool = False) -> list[str]:
         ]
     wrong += _in_counts(evaluation, " ".join(sentences))
     wrong += _in_costs(evaluation, " ".join(sentences))
-    wrong += _in_segments(evaluation, sentences, stored)
-    page = Page(report_html(evaluation, {}, rows=evaluation))
+    html_page = report_html(evaluation, {}, rows=evaluation)
+    wrong += _in_segments(html_page, sentences, stored)
+    page = Page(html_page)
     shown = " ".join(page.blocks)
     wrong += [
         f"not on the page: {sentence[:90]!r}"
@@ -371,18 +381,33 @@ def _in_costs(evaluation: Evaluation, said: str) -> list[str]:
     return wrong
 
 
-def _in_segments(evaluation: Evaluation, sentences: list[str], stored: Stored) -> list[str]:
+class Segments(NamedTuple):
+    """The table of a column's segments on a page: labels, those with a bold difference, and the items on the gaps."""
+
+    labels: list[str]
+    marked: list[str]
+    gaps: list[str]
+
+
+def segments_of(page: str) -> list[Segments]:
+    """The tables of segments on the page of a report."""
+    found = []
+    for part in re.findall(r"(?s)<h3>Segments by .*?</ul>", page):
+        rows = re.findall(r'(?s)<tr><td class="label" title="(.*?)">(.*?)</tr>', part)
+        gaps = re.findall(r"(?s)<li>(.*?)</li>", part)
+        labels = [entities.unescape(label) for label, _ in rows]
+        marked = [entities.unescape(label) for label, cells in rows if "<b>" in cells]
+        found.append(
+            Segments(labels, marked, [" ".join(entities.unescape(g).split()) for g in gaps])
+        )
+    return found
+
+
+def _in_segments(page: str, sentences: list[str], stored: Stored) -> list[str]:
     """Sentences on worse segments against the marks of the table and the words on the gap."""
-    if not evaluation.segments:
-        return []
     wrong = []
-    tables = page_tables(evaluation)
-    marked = {
-        row["label"]
-        for table in tables
-        for row in table["rows"]
-        if any(c["apart"] for c in row["cells"])
-    }
+    tables = segments_of(page)
+    marked = {label for table in tables for label in table.marked}
     for sentence in sentences:
         match = re.match(r"“(.*?)”.*? is worse", sentence)
         if match is None:
@@ -393,19 +418,15 @@ def _in_segments(evaluation: Evaluation, sentences: list[str], stored: Stored) -
             (name for name in ("accuracy", "recall", "precision") if f": {name}" in sentence), None
         )
         for table in tables:
-            for gap in table["gaps"]:
-                if (
-                    metric
-                    and gap.lower().startswith(metric)
-                    and any(r["label"] == match[1] for r in table["rows"])
-                ):
+            for gap in table.gaps:
+                if metric and gap.lower().startswith(metric) and match[1] in table.labels:
                     wrong += (
                         [f"{sentence[:90]!r} beside {gap!r}"]
                         if re.search(r"includes 0", gap)
                         else []
                     )
     for table in tables:
-        for gap in table["gaps"]:
+        for gap in table.gaps:
             wrong += in_text(gap)
             wrong += [
                 f"{n.text!r} of {gap[:90]!r} is no stored number"
@@ -422,9 +443,7 @@ def in_review(comparison: Comparison, *, figures: bool = False) -> list[str]:
     """Contradictions in the review of a comparison."""
     data = json.loads(as_json(comparison))
     page, text = Page(html(comparison, pictures={})), markdown(comparison)
-    console = Console(file=io.StringIO(), width=300)
-    print_comparison(console, comparison)
-    terminal = console.file.getvalue()  # type: ignore[attr-defined]
+    terminal = terminal_of(comparison)
     said = " ".join(data["summary"])
     wrong = []
     for block in (*data["summary"], *page.blocks, *text.splitlines(), *terminal.splitlines()):
@@ -657,13 +676,12 @@ def _in_figure(comparison: RunComparison) -> list[str]:
     from matplotlib.colors import to_hex
 
     from cmtrack.plots import BLUE, ORANGE
-    from cmtrack.report.review.figures import ranking_figure
 
     ranking = comparison.ranking
     assert ranking is not None
     if len(ranking.runs) < 2:
         return []
-    wrong, figure = [], ranking_figure(ranking)
+    wrong, figure = [], comparison.figures()["ranking"]
     for place, run in enumerate(ranking.runs):
         for ax in figure.axes[:2]:
             drawn = [

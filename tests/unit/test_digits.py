@@ -1,10 +1,21 @@
 """Numbers as people read them: one rounding for every unit."""
 
+import math
 import random
 
 import pytest
 
-from cmtrack.digits import number, percent, percent_with_interval, points, two_places, with_interval
+from cmtrack.digits import (
+    interval,
+    number,
+    p_equals,
+    percent,
+    percent_with_interval,
+    points,
+    two_places,
+    two_places_interval,
+    with_interval,
+)
 
 
 def test_a_share_has_the_same_digits_as_a_number_and_in_percent() -> None:
@@ -39,3 +50,57 @@ def test_numbers_near_the_edges(value: float, text: str) -> None:
 def test_a_negative_number_that_rounds_to_zero_has_no_sign() -> None:
     assert two_places(-0.005) == "0.00"
     assert points(-0.0004, None) == "0.0 percentage points"
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "shown"),
+    [
+        (0.71234567, None, "0.712"),
+        (0.998768, (0.99871, 0.99882), "0.99877"),
+        (0.5, (0.1, 0.9), "0.500"),
+        (1.0, (0.98, 1.0), "1.000"),
+        (1234.5, None, "1,234"),
+        (12.0, None, "12"),
+        (-0.25, None, "−0.250"),
+        (3.4e-23, None, "3.4e−23"),
+        (math.nan, None, "undefined"),
+        (math.inf, None, "∞"),
+    ],
+)
+def test_numbers_for_people(value: float, ends: tuple[float, float] | None, shown: str) -> None:
+    assert number(value, ends) == shown
+
+
+def test_intervals_for_people() -> None:
+    assert with_interval(0.5, (0.4, 0.6)) == "0.500 [0.400, 0.600]"
+    assert with_interval(0.5, None) == "0.500"
+    assert interval(math.nan, (math.nan, math.nan)) == ""
+    assert percent(1.0) == "100 %"
+    assert percent_with_interval(0.799, (0.736, 0.85)) == "79.9 % [73.6, 85.0]"
+    assert percent_with_interval(0.99877, (0.99871, 0.99882)) == "99.877 % [99.871, 99.882]"
+    assert percent_with_interval(0.5, None) == "50.0 %"
+    assert percent_with_interval(math.nan, (0.1, 0.2)) == "undefined"
+    assert [percent(share) for share in (1.91612, 12.4, -0.05, -7.6)] == [
+        "191.6 %",
+        "1240.0 %",
+        "−5.0 %",
+        "−760.0 %",
+    ]
+    assert percent_with_interval(-7.6, (-9.04, -0.0001)) == "−760.0 % [−904.0, 0.0]"
+    assert interval(-0.1, (-0.2, -0.0001)) == "[−0.200, −0.0001]"
+    assert interval(-0.01, (-0.02, 0.0)) == "[−0.020, 0.000]"
+    assert interval(-0.01, (-0.02, 0.0003)) == "[−0.020, 0.0003]"
+    assert number(-0.0004, (-0.3, 0.3)) == "−0.0004"
+    assert points(-0.061, (-0.122, -0.0002)) == "−6.10 percentage points [−12.20, −0.02]"
+    assert points(0.11, (-0.0003, 0.225)) == "11.0 percentage points [0.0, 22.5]"
+    assert two_places_interval((-0.001, 0.3)) == "[0.00, 0.30]"
+    assert percent(0.9999) == "99.990 %"
+    assert percent(math.nan) == "undefined"
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"),
+    [(0.001, "p ≤ 0.001"), (0.0004, "p < 0.001"), (0.002, "p = 0.002"), (0.00101, "p = 0.001")],
+)
+def test_the_least_p_of_the_draws_is_not_an_equality(p: float, shown: str) -> None:
+    assert p_equals(p) == shown

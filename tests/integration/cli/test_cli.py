@@ -477,7 +477,7 @@ def test_what_nobody_foresaw_is_no_stack_trace(run: Any, monkeypatch: pytest.Mon
     def fail(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("first line\nsecond line")
 
-    monkeypatch.setattr("cmtrack.cli.summary.as_data", fail)
+    monkeypatch.setattr("json.dumps", fail)
     assert (
         refused(run("evaluate", "many.csv", *MANY, "--json"), 1)
         == "Error: ZeroDivisionError: first line"

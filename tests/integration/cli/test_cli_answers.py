@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 import pickle
 import re
@@ -14,17 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from rich.console import Console
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation
 from cmtrack.cli import main
-from cmtrack.cli.comparison_table import print_comparison
-from cmtrack.cli.gate import _hint
-from cmtrack.cli.push import _next_steps
-from cmtrack.comparison import NotWorse
-from cmtrack.report.evaluation_page import class_table
+from cmtrack.digits import number
 from cmtrack.tracking import EvaluationWarning, TrackedRun, digests, quiet, tracking_store
-from cmtrack.tracking.push import push
+from support.contradictions import terminal_of
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store
 
@@ -265,42 +259,28 @@ def test_a_gate_that_passes_for_want_of_data_says_so(filled):
     )
 
 
+@pytest.mark.parametrize("tested", ["good", "fair"])
 @pytest.mark.parametrize(
-    ("criterion", "passed", "ends", "said"),
+    ("metric", "open_end", "way", "bound"),
     [
-        ("binary/recall", False, (-0.2, -0.1), ""),
-        ("binary/recall", True, (0.01, 0.1), ""),
-        ("binary/recall", True, (0.0, 0.1), ""),
-        (
-            "binary/recall",
-            True,
-            (-0.2, 0.1),
-            "0.200 less. --require 'binary/recall.difference.low >= -0.01'",
-        ),
-        (
-            "binary/fnr",
-            True,
-            (-0.2, 0.1),
-            "0.100 more. --require 'binary/fnr.difference.high <= 0.01'",
-        ),
-        ("binary/fnr", True, (-0.2, 0.0), ""),
-        ("prevalence/bias", True, (-0.2, 0.1), "0.100 more distance from zero."),
-    ],
-    ids=[
-        "worse",
-        "better",
-        "at-least-as-good",
-        "open",
-        "lower-open",
-        "lower-better",
-        "nearest-zero",
+        ("multiclass/accuracy", "low", "less", "low >= -0.01"),
+        ("probability/log_loss", "high", "more", "high <= 0.01"),
     ],
 )
-def test_only_what_is_open_is_said_to_be_open(criterion, passed, ends, said):
-    check = NotWorse(criterion, passed, difference=0.0, low=ends[0], high=ends[1], pvalue=0.5)
-    hint = _hint(check, evaluate([0, 0, 1, 1, 1], [0, 1, 0, 1, 1]), "5 samples")
-    assert bool(hint) is bool(said)
-    assert ("5 samples leave room for " + said if said else "") in hint
+def test_only_what_is_open_is_said_to_be_open(filled, tested, metric, open_end, way, bound):
+    uri, runs, _ = filled
+    base = "fair" if tested == "good" else "good"
+    words = ("gate", runs[tested], "--against", runs[base], "--rank-by", metric)
+    (check,) = json.loads(said(uri, *words, "--json").stdout)["gates"]
+    loss = check["high"] if open_end == "high" else -check["low"]
+    text = flat(said(uri, *words))
+    assert ("leave room for" in text) == (check["passed"] and loss > 0)
+    if "leave room for" in text:
+        assert (
+            f"240 samples leave room for {number(loss, (check['low'], check['high']))} {way}. "
+            in text
+        )
+        assert f"--require '{metric}.difference.{bound}' asks for a loss of at most" in text
 
 
 # -- tables of the terminal -------------------------------------------------------------------------------------------
@@ -316,9 +296,7 @@ def ranked():
 
 @pytest.mark.parametrize("width", [72, 80, 100, 160])
 def test_the_difference_is_shown_at_every_width(ranked, width):
-    console = Console(width=width, record=True, file=io.StringIO())
-    print_comparison(console, ranked)
-    text = console.export_text()
+    text = terminal_of(ranked, width)
     assert max(map(len, text.splitlines())) <= width
     table = text[text.index("from the best other") :]
     assert "status" in table
@@ -372,10 +350,14 @@ def test_regrouping_is_not_said_to_be_progress(filled, tmp_path):
     )
 
 
-def test_the_class_table_holds_no_nan_and_no_line_breaks():
-    judged = evaluate(["a", "a", "b", "c"], ["a", "b", "b", "b"], labels=["a", "b", "c", "d"])
-    table = class_table(judged)
-    shown = {row["label"]: row["result"] for row in table}
+def test_the_class_table_holds_no_nan_and_no_line_breaks(store, undrawn):
+    with mlflow.start_run() as run:
+        log_evaluation(
+            ["a", "a", "b", "c"], ["a", "b", "b", "b"], labels=["a", "b", "c", "d"], strict=True
+        )
+    table = json.loads(mlflow.artifacts.load_text(f"{run.info.artifact_uri}/cmtrack_classes.json"))
+    label, result = (table["columns"].index(name) for name in ("label", "result"))
+    shown = {row[label]: row[result] for row in table["data"]}
     assert not any("nan" in text or "\n" in text for text in shown.values())
     assert shown["c"].startswith("recall 0.000 [")
     assert " · precision undefined" in shown["c"]
@@ -386,8 +368,12 @@ def test_the_class_table_holds_no_nan_and_no_line_breaks():
 # -- the spool --------------------------------------------------------------------------------------------------------
 
 
-def test_the_spool_says_of_each_kind_what_can_be_done(store):
-    assert _next_steps(["evaluation"]) == ["`cmtrack push` sends them."]
+def test_the_spool_says_of_each_kind_what_can_be_done(store, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("CMTRACK_SPOOL", str(tmp_path / "evaluations"))
+        with pytest.warns(EvaluationWarning):
+            log_evaluation([0, 1], [0, 1])
+        assert flat(said(None, "spool")).endswith("`cmtrack push` sends them.")
     with pytest.warns(EvaluationWarning):
         log_evaluation([0, 1], y_prob=[[0.2, 3.0], [0.1, 0.9]], run_id="r")
     text = flat(said(None, "spool"))
@@ -396,9 +382,9 @@ def test_the_spool_says_of_each_kind_what_can_be_done(store):
         "It does not send the inputs of an evaluation that failed: load inputs.npz with numpy.load"
         in text
     )
-    (refused,) = push()
-    assert refused.status == "refused"
-    assert "give them to cmtrack.log_evaluation" in refused.reason
+    (refused,) = json.loads(said(None, "push", "--json").stdout)["entries"]
+    assert refused["status"] == "refused"
+    assert "give them to cmtrack.log_evaluation" in refused["reason"]
     with pytest.warns(EvaluationWarning):
         log_evaluation([0, 1], [0, 1])
     text = flat(said(None, "spool"))
@@ -487,6 +473,7 @@ def test_the_folder_of_the_command_holds_the_rows_that_the_setting_allows(
     files, monkeypatch, tmp_path
 ):
     rows = tmp_path / "out" / "cmtrack_predictions.parquet"
+    # a folder gets all figures, three times here; what is drawn has tests of its own
     monkeypatch.setattr("cmtrack.report.figures.CLASSES", ())
     evaluated("--output", "out")
     assert "prob/0" in pd.read_parquet(rows).columns

@@ -709,7 +709,7 @@ def test_an_interrupted_gate_is_no_failed_gate(run: Any, monkeypatch: pytest.Mon
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cmtrack.cli.gate.compared", interrupt)
+    monkeypatch.setattr("mlflow.MlflowClient.get_run", interrupt)
     assert "interrupted" in refused(run("gate", "good", "--require", "binary/f1 > 0"), 2)
 
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, compare, log_evaluation
-from cmtrack.report.review.page import choices
+from cmtrack.report.review import html
 from support.problems import random_models
+from support.review_page import questions
 
 LABELS = np.array(["ant", "bee's", 'c"at'])
 GROUPING = Grouping(
@@ -45,10 +46,10 @@ def test_the_commands_and_the_python_of_stored_runs_give_the_same_numbers(
                 segments={"side": y % 2},
             )
             ids.append(run.info.run_id)
-    questions = {question["title"]: question for question in choices(compare(ids))["questions"]}
-    assert list(questions) == [*RANKED_BY, "Another threshold"]
+    shown = questions(html(compare(ids), pictures={}, rows=False))
+    assert list(shown) == [*RANKED_BY, "Another threshold"]
     for title, metric in RANKED_BY.items():
-        command = questions[title]["command"]
+        command = shown[title]["command"]
         assert f"--tracking-uri {shlex.quote(mlflow.get_tracking_uri())}" in command
         text = command.replace("cmtrack review", f"{TOOL} review").replace(
             "review.html", "review.json"
@@ -56,19 +57,17 @@ def test_the_commands_and_the_python_of_stored_runs_give_the_same_numbers(
         subprocess.run(["bash", "-euc", text], check=True, cwd=tmp_path, capture_output=True)
         found = json.loads((tmp_path / "review.json").read_text())
         space: dict = {}
-        exec(questions[title]["python"].replace('comparison.report("review.html")', ""), space)
+        exec(shown[title]["python"].replace('comparison.report("review.html")', ""), space)
         assert found["criterion"]["metrics"] == [metric]
         values = {run["name"]: run["value"] for run in found["rankings"][0]["runs"]}
         assert values == pytest.approx({run.name: run.value for run in space["comparison"].runs})
     assert found["segments"]
     capsys.readouterr()
-    exec(questions["Another threshold"]["python"], {})
+    exec(shown["Another threshold"]["python"], {})
     lines = capsys.readouterr().out.splitlines()
     assert sorted(line.split(" Threshold(")[0] for line in lines) == ["run 0", "run 1", "run 2"]
-    text = questions["Another threshold"]["command"].replace(
-        "cmtrack threshold", f"{TOOL} threshold"
-    )
-    shown = subprocess.run(
+    text = shown["Another threshold"]["command"].replace("cmtrack threshold", f"{TOOL} threshold")
+    printed = subprocess.run(
         ["bash", "-euc", text], check=True, cwd=tmp_path, capture_output=True, text=True
     ).stdout
-    assert "threshold" in shown
+    assert "threshold" in printed

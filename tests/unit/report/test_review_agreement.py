@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import io
 import json
 import math
 import re
@@ -13,28 +12,33 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from rich.console import Console
 
 from cmtrack import Grouping, compare, evaluate
-from cmtrack.cli.comparison_table import print_comparison
 from cmtrack.comparison import (
     Blocks,
     Candidate,
     Criterion,
     ModelComparison,
     TieBreaker,
+    judge,
     rank_models,
 )
-from cmtrack.comparison.blocks import RepeatedRanking
-from cmtrack.comparison.verdict import not_worse
+from cmtrack.digits import interval, number, p_text
 from cmtrack.plots import BLUE, ORANGE
-from cmtrack.report import formatting as fmt
 from cmtrack.report.review import as_json, context, html, markdown
-from cmtrack.report.review.phrases import standing_word
 from cmtrack.tracking import TrackedRun
+from support.contradictions import terminal_of
 from support.problems import random_labels, random_models, random_probabilities
 
 ACCURACY = "multiclass/accuracy"
+WORDS = {
+    "chosen": "chosen",
+    "leads": "leads",
+    "equivalent": "equivalent",
+    "tied": "may be the best",
+    "behind": "ruled out",
+}
+ON_FRONTS = WORDS | {"tied": "not dominated", "behind": "dominated"}
 
 
 def judged(skills, n=400, seed=4, **given):
@@ -195,9 +199,7 @@ def test_every_view_has_the_same_standing_value_and_p(name):
     assert len(page.tables) == len(rankings)
     text = markdown(comparison)
     frame = comparison.to_frame()
-    console = Console(file=io.StringIO(), width=300)
-    print_comparison(console, comparison)
-    terminal = console.file.getvalue().splitlines()
+    terminal = terminal_of(comparison).splitlines()
     statuses = []
     for (_, runs), table in zip(rankings, page.tables, strict=True):
         assert [row["cells"][1] for row in table] == [run["name"] for run in runs]
@@ -205,16 +207,16 @@ def test_every_view_has_the_same_standing_value_and_p(name):
             status = run["status"]
             statuses.append(status)
             # the page: word, badge and colour of the row
-            word = standing_word(status, comparison.rankings[0])
+            word = (ON_FRONTS if comparison.criterion.pareto else WORDS)[status]
             assert row["cells"][2] == word
             assert row["badge"] == row["class"] == status
             assert row["cells"][0] == str(run["rank"])
-            shown = fmt.number(value(run, comparison))
+            shown = number(value(run, comparison))
             assert any(cell.startswith(shown[:4]) for cell in row["cells"][3:6])
             # the p that is shown is the p that decides
             p = pvalue(run, comparison)
             if len(runs) > 1 and p is not None and place:
-                assert fmt.p_text(p) in row["cells"]
+                assert p_text(p) in row["cells"]
                 assert (p <= 1 - comparison.confidence_level) == (status == "behind")
             # Markdown
             (line,) = [
@@ -227,7 +229,7 @@ def test_every_view_has_the_same_standing_value_and_p(name):
             ][:1]
             assert (
                 not (place and p is not None and len(runs) > 1)
-                or fmt.p_text(p).replace("<", "&lt;") in line
+                or p_text(p).replace("<", "&lt;") in line
             )
             # the frame
             (own,) = frame[frame["name"] == run["name"]].to_dict("records")
@@ -244,7 +246,7 @@ def test_every_view_has_the_same_standing_value_and_p(name):
             ]
             assert lines
             if place and p is not None and len(runs) > 1:
-                assert any(fmt.p_text(p) in line for line in lines)
+                assert any(p_text(p) in line for line in lines)
     assert statuses.count("chosen") == (data["best"] is not None)
     assert set(frame["status"]) - {"failed", "stopped by a gate"} == set(statuses)
 
@@ -277,9 +279,7 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
         " ".join(comparison.summary().split()),
         comparison.to_frame(),
     )
-    console = Console(file=io.StringIO(), width=300)
-    print_comparison(console, comparison)
-    terminal = console.file.getvalue()
+    terminal = terminal_of(comparison)
     known = np.isfinite(ranking.leader.probability_best)
     assert known == (len(ranking.runs) != 2)
     assert not any(
@@ -299,7 +299,7 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
     if known:
         assert distribution[:, 0] == pytest.approx([run.probability_best for run in ranking.runs])
     if comparison.criterion.single and len(ranking.runs) > 1:
-        ends = fmt.interval(ranking.leader.value, ranking.leader.interval)
+        ends = interval(ranking.leader.value, ranking.leader.interval)
         assert ends in table[0]["cells"][3] + table[0]["cells"][4]
         assert ends in terminal
         wider = f" of {ranking.picked_from} was selected.)"
@@ -312,7 +312,7 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
 def test_a_run_is_ruled_out_exactly_where_its_interval_ends_at_zero(name):
     comparison = case(name)
     for ranking in comparison.rankings:
-        if isinstance(ranking, RepeatedRanking) or ranking.criterion.pareto:
+        if ranking is comparison.repeated or ranking.criterion.pareto:
             continue
         better = 1 if ranking.criterion.direction == "higher" else -1
         for run in ranking.runs:
@@ -370,10 +370,7 @@ def test_the_figures_colours_follow_the_standing(name):
     ranking = comparison.ranking
     if len(ranking.runs) < 2 or comparison.criterion.pareto:
         pytest.skip("no figure of a ranking")
-    # only the figure of the ranking is drawn
-    from cmtrack.report.review import figures as module
-
-    figure = module.ranking_figure(ranking)
+    figure = comparison.figures()["ranking"]
     left, right = figure.axes[:2]
     for place, run in enumerate(ranking.runs):
         for ax in (left, right):
@@ -401,8 +398,8 @@ def test_the_figures_colours_follow_the_standing(name):
 def test_the_gate_passes_a_run_that_is_not_behind(name):
     comparison = case(name)
     leader, other = comparison.runs
-    assert not_worse(comparison, leader, other).passed
-    assert not_worse(comparison, other, leader).passed == other.tied
+    assert judge(leader.evaluation, other.evaluation, rank_by=ACCURACY).passed
+    assert judge(other.evaluation, leader.evaluation, rank_by=ACCURACY).passed == other.tied
 
 
 @pytest.mark.parametrize(("name", "n"), [("folds", 5), ("seeds", 1), ("two rankings", 2)])

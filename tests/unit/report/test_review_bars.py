@@ -9,7 +9,9 @@ import pytest
 
 from cmtrack import compare, evaluate
 from cmtrack.report.review import html
-from cmtrack.report.review.bars import WIDTH, bars
+
+# how far the axis of a column reaches if one value or one interval is extreme: no small data set has such runs
+from cmtrack.report.review.bars import bars
 from support.problems import random_labels, random_scores
 
 
@@ -18,6 +20,9 @@ def runs_of(skills, n=400):
     return {
         f"run {k}": evaluate(y, y_prob=random_scores(y, skill, k)) for k, skill in enumerate(skills)
     }
+
+
+WIDTH = 90  # of a drawing, by its viewBox
 
 
 ROW = re.compile(r'<tr class="(\w+)(?: chosen)?" data-run="(\d+)"[^>]*>(.*?)</tr>', re.DOTALL)
@@ -59,6 +64,7 @@ def drawn(page, kind="ranking"):
 def test_the_marks_of_an_interval_are_its_numbers(shifts):
     comparison = compare(runs_of(shifts), rank_by="binary/matthews_corrcoef")
     page = html(comparison, pictures={})
+    assert set(re.findall(r'<svg class="bar" viewBox="(.*?)"', page)) == {f"0 0 {WIDTH} 12"}
     found = list(drawn(page))
     assert len(found) == len(shifts) + (len(shifts) if len(shifts) > 1 else 0)
     by_other_metrics = list(drawn(page, "answer"))

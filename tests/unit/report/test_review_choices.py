@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families
-from cmtrack.report.review import html, other_metrics
-from cmtrack.report.review.page import choices
+from cmtrack.report.review import html
 from support.problems import random_models
+from support.review_page import charts, other_metrics, pairs, questions
 
 N = 300
 LABELS = ["ant", "bee's", 'c"at<b>']
@@ -37,23 +37,32 @@ def comparison(evaluations):
     return compare(evaluations, rank_by="multiclass/accuracy")
 
 
-def test_every_other_headline_metric_ranks_as_compare_does(evaluations, comparison):
-    tables = choices(comparison)["metrics"]
-    names = [table["metric"] for table in tables]
-    assert {"binary/recall", "probability/log_loss", "multiclass/matthews_corrcoef"} <= set(names)
-    assert "multiclass/accuracy" not in names  # it ranks the runs above
+def page_of(comparison) -> str:
+    return html(comparison, pictures={}, rows=False)
+
+
+@pytest.fixture(scope="module")
+def page(comparison):
+    return page_of(comparison)
+
+
+def test_every_other_headline_metric_ranks_as_compare_does(evaluations, comparison, page):
+    tables = other_metrics(page)
+    assert {"binary/recall", "probability/log_loss", "multiclass/matthews_corrcoef"} <= set(tables)
+    assert "multiclass/accuracy" not in tables  # it ranks the runs above
     catalog = comparison.criterion.catalog
-    assert all(catalog.lookup(name).headline and catalog.lookup(name).better for name in names)
-    for table in tables:
-        expected = compare(evaluations, rank_by=table["metric"]).ranking.runs
-        found = {row["cells"][1]["text"]: row for row in table["rows"]}
+    assert all(catalog.lookup(name).headline and catalog.lookup(name).better for name in tables)
+    for metric, table in tables.items():
+        expected = compare(evaluations, rank_by=metric).ranking.runs
+        found = {row.cells[1].title: row for row in table["rows"]}
         for run in expected:
             row = found[run.name]
-            assert row["cells"][0]["text"] == str(run.rank)
-            assert (row["status"] != "behind") == run.tied
-            assert row["cells"][3]["sort"] == run.value
-            if row["status"] != "leads":
-                assert row["cells"][4]["sort"] == pytest.approx(run.p_set)
+            rank, _, _, value, _, p, *_ = row.cells
+            assert rank.text == str(run.rank)
+            assert (row.status != "behind") == run.tied
+            assert float(value.sort) == run.value
+            if row.status != "leads":
+                assert float(p.sort) == pytest.approx(run.p_set)
 
 
 def test_a_metric_that_one_run_lacks_ranks_nothing(evaluations):
@@ -62,31 +71,18 @@ def test_a_metric_that_one_run_lacks_ranks_nothing(evaluations):
     without = evaluate(
         labels[y], labels[models[0].argmax(axis=1)], labels=LABELS, grouping=GROUPING
     )
-    found = choices(compare({**evaluations, "run 0": without}, rank_by="multiclass/accuracy"))
-    names = {table["metric"] for table in found["metrics"]}
+    found = page_of(compare({**evaluations, "run 0": without}, rank_by="multiclass/accuracy"))
+    names = set(other_metrics(found))
     assert "binary/recall" in names
     assert not [name for name in names if name.startswith(("probability/", "spcc/"))]
     assert "binary/roc_auc" not in names
-    assert not any(0 in chart["lines"] and len(chart["lines"]) < 2 for chart in found["curves"])
-
-
-def test_many_runs_have_fewer_metrics(monkeypatch, comparison):
-    every = len(choices(comparison)["metrics"])
-    monkeypatch.setattr(other_metrics, "MAX_STANDINGS", 3 * len(comparison.runs))
-    found = choices(comparison)
-    assert len(found["metrics"]) == 3
-    assert found["note_on_metrics"].endswith(f" The page has 3 of {every} headline metrics.")
-    sections = [table["metric"].split("/")[0] for table in found["metrics"]]
-    assert len(set(sections)) == 3
+    assert not any(0 in lines and len(lines) < 2 for lines in charts(found).values())
 
 
 def test_runs_that_cannot_be_tested_are_not_said_to_be_the_best() -> None:
     y = np.arange(40) % 2
     runs = {name: evaluate(y, y_prob=np.full(40, p)) for name, p in (("a", 0.4), ("b", 0.6))}
-    tables = {
-        table["metric"]: table
-        for table in choices(compare(runs, rank_by="multiclass/accuracy"))["metrics"]
-    }
+    tables = other_metrics(page_of(compare(runs, rank_by="multiclass/accuracy")))
     assert tables["spcc/binary"]["sentence"].endswith(
         " No difference between the runs could be tested."
     )
@@ -94,39 +90,39 @@ def test_runs_that_cannot_be_tested_are_not_said_to_be_the_best() -> None:
 
 
 def test_one_run_and_sets_of_codes_have_what_applies(evaluations):
-    alone = choices(compare({"run 0": evaluations["run 0"]}))
-    assert alone["metrics"] == alone["pairs"] == alone["curves"] == []
-    assert alone["questions"]
+    alone = page_of(compare({"run 0": evaluations["run 0"]}))
+    assert other_metrics(alone) == pairs(alone) == charts(alone) == {}
+    assert questions(alone)
     codes = [{"a.1", "b.2"}, {"b.1"}, {"a.2"}] * 20
     runs = {
         "one": evaluate_families(codes, codes[1:] + codes[:1], Prefix(".")),
         "two": evaluate_families(codes, codes, Prefix(".")),
     }
-    found = choices(compare(runs))
-    assert found["metrics"]
-    assert found["pairs"] == found["curves"] == found["questions"] == []
+    found = page_of(compare(runs))
+    assert other_metrics(found)
+    assert pairs(found) == charts(found) == questions(found) == {}
 
 
-def test_a_curve_is_inside_its_axes_and_begins_and_ends_where_it_must(comparison):
-    charts = {chart["title"].split(" of ")[0]: chart for chart in choices(comparison)["curves"]}
-    assert list(charts) == ["ROC", "Precision and recall", "Reliability"]
-    for chart in charts.values():
-        assert set(chart["lines"]) == {0, 1, 2}
-        for path in chart["lines"].values():
+def test_a_curve_is_inside_its_axes_and_begins_and_ends_where_it_must(page):
+    curves = {title.split(" of ")[0]: lines for title, lines in charts(page).items()}
+    assert list(curves) == ["ROC", "Precision and recall", "Reliability"]
+    for lines in curves.values():
+        assert set(lines) == {0, 1, 2}
+        for path in lines.values():
             points = np.array([list(map(int, point.split())) for point in path[1:].split("L")])
             assert len(points) <= 66
             assert points.min() >= 0
             assert points.max() <= 1000
             assert (np.diff(points[:, 0]) >= 0).all()
-    assert charts["ROC"]["lines"][0].startswith("M0 ")
+    assert curves["ROC"][0].startswith("M0 ")
 
 
 # -- other questions -------------------------------------------------------------------------------------------
 
 
-def test_the_python_of_every_question_runs(evaluations, comparison, capsys):
-    questions = {question["title"]: question for question in choices(comparison)["questions"]}
-    assert list(questions) == [
+def test_the_python_of_every_question_runs(evaluations, comparison, page, capsys):
+    shown = questions(page)
+    assert list(shown) == [
         "Another metric",
         "Another grouping",
         "Costs",
@@ -135,7 +131,7 @@ def test_the_python_of_every_question_runs(evaluations, comparison, capsys):
         "Another threshold",
     ]
     asked = {}
-    for title, question in questions.items():
+    for title, question in shown.items():
         assert question["command"] == ""  # evaluations in memory are no runs
         text = question["python"].replace('comparison.report("review.html")', "")
         space: dict[str, Any] = {"known": evaluations}
@@ -151,8 +147,7 @@ def test_the_python_of_every_question_runs(evaluations, comparison, capsys):
     assert sorted(printed) == sorted(names)
 
 
-def test_a_page_has_no_data_and_no_formula_for_its_script(comparison):
-    page = html(comparison, pictures={}, rows=False)
+def test_a_page_has_no_data_and_no_formula_for_its_script(page):
     assert 'type="application/json"' not in page
     assert page.count("<script") == 1
     script = page[page.index("<script") :]

@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from cmtrack.plots import BLUE, ORANGE
-from cmtrack.plots._text_artist import Words
 from cmtrack.plots.review import (
     plot_matrices,
     plot_matrix_difference,
@@ -29,8 +28,6 @@ from cmtrack.plots.review import (
     plot_reliability_overlay,
     plot_roc_overlay,
 )
-from cmtrack.plots.review._layout import decimals, number
-from cmtrack.plots.review.metrics_heatmap import column_tones
 
 NAN = float("nan")
 
@@ -40,8 +37,9 @@ def texts(ax: Axes) -> list[str]:
     return cells + [t.get_text() for t in ax.texts if t.get_text()]
 
 
-def cells_of(ax: Axes) -> list[Words]:
-    return [words for words in ax.collections if isinstance(words, Words)]
+def cells_of(ax: Axes) -> list[Any]:
+    """The artists that write the cells of a matrix, each many texts at once."""
+    return [artist for artist in ax.collections if hasattr(artist, "texts")]
 
 
 def bold_cells(ax: Axes) -> list[str]:
@@ -414,7 +412,14 @@ def test_difference_of_60_classes_marks_by_dots() -> None:
 def test_column_tones_count_standard_errors_behind_the_best() -> None:
     values = np.array([[0.9, 0.3, -0.2, 1.0], [0.89, 0.1, 0.1, 1.0], [NAN, 0.5, 0.3, 1.0]])
     errors = np.array([[0.02, 0.1, 0.05, NAN]] * 3)
-    tones = column_tones(values, ["higher", "lower", "nearest zero", "higher"], errors)
+    figure = plot_metric_heatmap(
+        "abc",
+        ["u", "v", "w", "x"],
+        values,
+        ["higher", "lower", "nearest zero", "higher"],
+        errors=errors,
+    )
+    tones = np.ma.filled(figure.axes[0].images[0].get_array(), NAN)
     # log2 of 2, 2, 4 and 4, over 4
     expected = [[0, 0.25, 0.25, 0], [0, 0, 0, 0], [NAN, 0.5, 0.5, 0]]
     np.testing.assert_allclose(tones, expected, atol=1e-12)
@@ -559,7 +564,7 @@ def every_figure(n: int, size: int) -> dict[str, Callable[[], Figure]]:
     }
 
 
-@pytest.mark.parametrize(("n", "size"), [(2, 2), (8, 7), (50, 60)])
+@pytest.mark.parametrize(("n", "size"), [(2, 2), (50, 60)])
 @pytest.mark.parametrize("name", list(every_figure(2, 2)))
 def test_nothing_is_cut_off_and_pyplot_knows_nothing(name: str, n: int, size: int) -> None:
     figure = every_figure(n, size)[name]()
@@ -600,26 +605,17 @@ def test_given_axes_are_drawn_into() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "places"),
+    ("values", "shown"),
     [
-        ([0.91, 0.83], 3),
-        ([0.9123, 0.9121], 5),
-        ([12.0, 34.0], 1),
-        ([100.0, 2345.0], 0),
-        ([NAN], 3),
-        ([0.5], 3),
+        ([0.91, 0.83], ["0.910", "0.830"]),
+        ([0.9123, 0.9121], ["0.91230", "0.91210"]),
+        ([12.0, 34.0], ["12.0", "34.0"]),
+        ([100.0, 2345.0], ["100", "2345"]),
+        ([-0.0001, 0.5], ["0.000", "0.500"]),
     ],
 )
-def test_decimals_tell_values_apart(values: list[float], places: int) -> None:
-    assert decimals(np.array(values)) == places
-
-
-def test_number_keeps_signs_honest() -> None:
-    assert [number(x, 3, sign=True) for x in (0.0, 0.0001, -0.0001, 0.5, NAN)] == [
-        "0.000",
-        "+0.000",
-        "−0.000",
-        "+0.500",
-        "–",
-    ]
-    assert number(-0.0001, 3) == "0.000"
+def test_numbers_have_the_decimals_that_tell_them_apart(
+    values: list[float], shown: list[str]
+) -> None:
+    figure = plot_metric_heatmap("ab", ["m"], np.array(values)[:, None], ["higher"])
+    assert texts(figure.axes[0])[:2] == shown

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import warnings
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import mlflow
 import numpy as np
@@ -14,8 +16,7 @@ from click.testing import CliRunner
 from cmtrack import Grouping, Prefix, compare, evaluate, evaluate_families, log_evaluation
 from cmtrack.cli import main
 from cmtrack.report import report_html
-from cmtrack.tracking import EvaluationWarning
-from cmtrack.tracking._warn import first_line, tell
+from cmtrack.tracking import EvaluationWarning, tracking_store
 from cmtrack.untrusted import for_page, one_line, printable, printable_json
 from support.problems import random_labels, random_probabilities
 
@@ -178,13 +179,45 @@ def test_figures_ask_no_font_for_a_control_character(compared):
 # -- the terminal ----------------------------------------------------------------------------------------------
 
 
-def test_a_warning_that_quotes_a_server_holds_no_control_character():
-    with pytest.warns(EvaluationWarning, match=r"503 \\x1b\[31mred"):
-        tell("503 \x1b[31mred")
+class Refusing(BaseHTTPRequestHandler):
+    """A tracking server that answers everything with an escape sequence."""
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = json.dumps({"error_code": "BAD_REQUEST", "message": f"{ESCAPE}\nmore"}).encode()
+        self.send_response(400)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = answer
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
 
 
-def test_an_error_that_quotes_a_server_holds_no_control_character():
-    assert first_line(OSError("503 \x1b]0;owned\x07\nmore")) == r"503 \x1b]0;owned\x07"
+@pytest.fixture
+def refusing_server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_warning_and_an_error_that_quote_a_server_hold_no_control_character(
+    refusing_server, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
+    with (
+        tracking_store(refusing_server),
+        pytest.warns(EvaluationWarning, match=r"\\x1b\[31mred") as caught,
+    ):
+        log_evaluation([0, 1] * 20, [0, 1] * 20, run_id="0" * 32)
+    assert not any(UNSAFE.search(str(warning.message)) for warning in caught)
+    text = said("show", "0" * 32, "--tracking-uri", refusing_server)
+    assert r"\x1b[31mred" in text
+    assert not UNSAFE.search(text)
 
 
 def logged(seed: int, name: str) -> str:

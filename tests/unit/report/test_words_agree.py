@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import numpy as np
-from rich.console import Console
+from click.testing import CliRunner
 
 from cmtrack import compare, evaluate
-from cmtrack.cli.summary import print_evaluation
-from cmtrack.report import report_html
+from cmtrack.cli import main
+from cmtrack.report import report_html, verdict
 
 
-def terminal_of(evaluation) -> str:
-    console = Console(file=io.StringIO(), width=200)
-    print_evaluation(console, evaluation)
-    return console.file.getvalue()
+def terminal_of(evaluation, folder) -> str:
+    """What the command line prints of a saved evaluation."""
+    evaluation.save(folder)
+    done = CliRunner().invoke(main, ["show", str(folder)], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 def with_an_impossible_row():
@@ -27,13 +28,13 @@ def with_an_impossible_row():
     return y, p
 
 
-def test_an_infinite_loss_is_infinite_with_its_reason_everywhere() -> None:
+def test_an_infinite_loss_is_infinite_with_its_reason_everywhere(tmp_path) -> None:
     y, p = with_an_impossible_row()
     evaluation = evaluate(y, y_prob=p, positive=1)
     reason = evaluation.undefined["probability/log_loss"]
     assert reason == "infinite: 1 row gives the actual class the probability 0"
     assert f"| log loss | {reason} |" in evaluation.card()
-    assert re.search(r"probability/log_loss +infinite", terminal_of(evaluation))
+    assert re.search(r"probability/log_loss +infinite", terminal_of(evaluation, tmp_path))
     assert ">infinite</td>" in report_html(evaluation, {})
     softer = np.clip(p, 0.01, 0.99)
     runs = {"a": evaluation, "b": evaluate(y, y_prob=softer, positive=1)}
@@ -49,10 +50,11 @@ def test_a_card_has_every_title_once() -> None:
     assert len(titles) == len(set(titles))
 
 
-def test_differences_have_a_real_minus_in_the_terminal() -> None:
+def test_differences_have_a_real_minus_in_the_terminal(tmp_path) -> None:
     y = np.arange(200) % 2
     answers = np.where(np.arange(200) % 7 == 0, 1 - y, y)
-    shown = terminal_of(evaluate(y, answers, positive=1, segments={"half": np.arange(200) < 90}))
+    judged = evaluate(y, answers, positive=1, segments={"half": np.arange(200) < 90})
+    shown = terminal_of(judged, tmp_path)
     assert re.search(r"−0[.]\d\d", shown)
     assert not re.search(r"[ \[]-\d", shown)
 
@@ -89,3 +91,21 @@ def test_a_report_asks_for_a_count_only_where_it_is_not_known() -> None:
             in page
         )
         assert f"would miss moves it by up to {most} points" in one.prevalence._repr_html_()
+
+
+def test_sums_of_sampling_weights_are_weights_of_two_digits_and_no_samples() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    predicted = np.where(rng.random(150) < 0.3, (y + 1) % 3, y)
+    evaluation = evaluate(y, predicted, sample_weight=rng.lognormal(size=150))
+    said = " ".join(verdict(evaluation))
+    assert re.search(
+        r"Most frequent confusion: “\d” was predicted as “\d”, with weight \d+ \(", said
+    )
+    assert re.search(r"Best class by F1: “\d” \(F1 0\.\d+, weight \d+\)", said)
+    assert not re.search(r"\d\.\d+ samples of class", said)
+    rare = next(text for text in evaluation.warnings if "effective rows" in text)
+    assert re.findall(r"n = ([\d.]+)", rare)
+    assert all(len(number.replace(".", "")) <= 2 for number in re.findall(r"n = ([\d.]+)\)", rare))
+    plain = " ".join(verdict(evaluate(y, predicted)))
+    assert re.search(r"Most frequent confusion: \d+ samples of class", plain)
