@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import json
 import re
@@ -18,6 +19,11 @@ import pytest
 from support import ROOT
 
 HEAVY = ("numpy", "scipy", "pandas", "matplotlib", "mlflow", "sklearn", "polars", "pyarrow", "yaml")
+
+
+@functools.cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def loaded_by(code: str) -> set[str]:
@@ -171,7 +177,7 @@ def imported(folder: Path) -> dict[str, set[str]]:
     """Third-party modules that are imported anywhere in a package, with the files."""
     found: dict[str, set[str]] = {}
     for file in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(file)):
             names = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
@@ -260,7 +266,7 @@ def insides_of_mlflow(tree: ast.Module) -> Iterator[str]:
 def test_one_file_uses_insides_of_mlflow() -> None:
     users = {}
     for file in chain((ROOT / "cmtrack").rglob("*.py"), (ROOT / "integrations").rglob("*.py")):
-        used = list(insides_of_mlflow(ast.parse(file.read_text(encoding="utf-8"))))
+        used = list(insides_of_mlflow(parsed(file)))
         if used:
             users[file.relative_to(ROOT).as_posix()] = used
     assert set(users) == INSIDE, {name: used for name, used in users.items() if name not in INSIDE}
@@ -327,7 +333,7 @@ def module_graph() -> dict[str, set[str]]:
     for name, file in known.items():
         package = name if file.name == "__init__.py" else name.rpartition(".")[0]
         found: set[str] = set()
-        for node in statements(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in statements(parsed(file)):
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
                 continue
@@ -393,7 +399,7 @@ def test_three_files_at_most_name_a_room_that_could_go(room: str) -> None:
     """Stubs, imports in functions and those for type checkers count; its page and its figures go with it."""
     named = set()
     for file in [*(ROOT / "cmtrack").rglob("*.py"), *(ROOT / "cmtrack").rglob("*.pyi")]:
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(file)):
             if isinstance(node, ast.ImportFrom):
                 base = "." * node.level + (node.module or "")
                 names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
@@ -414,7 +420,7 @@ QUESTIONS = ("What ", "Whether ", "How ", "Which ", "Who ", "Where ", "When ", "
 def test_a_first_line_of_a_docstring_is_no_question() -> None:
     found = []
     for file in chain((ROOT / "cmtrack").rglob("*.py"), (ROOT / "integrations").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(file)):
             documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
             if documented and (ast.get_docstring(node) or "").startswith(QUESTIONS):
                 found.append(f"{file.relative_to(ROOT)}: {ast.get_docstring(node)}")

@@ -405,9 +405,20 @@ def forged(path, name, change):
     return rewritten(path, both)
 
 
+@pytest.fixture(scope="module")
+def contents():
+    """The bytes of the bundle that tests change; the first of them has it written, without figures."""
+    return {}
+
+
 @pytest.fixture
-def path(runs, tmp_path):
-    return compare(runs, tie_breakers="class/0/recall").bundle(tmp_path / "review.zip")
+def path(runs, contents, tmp_path):
+    path = tmp_path / "review.zip"
+    if not contents:
+        compare(runs, tie_breakers="class/0/recall").bundle(path)
+        contents["review.zip"] = path.read_bytes()
+    path.write_bytes(contents["review.zip"])
+    return path
 
 
 ROWS = "runs/0001/cmtrack_predictions.parquet"

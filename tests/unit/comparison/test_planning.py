@@ -361,7 +361,7 @@ def test_bad_options(options, text: str) -> None:
         CompareOptions(**options)
 
 
-@pytest.mark.parametrize("at", [0.1, {1: 0.2}], ids=str)
+@pytest.mark.parametrize("at", [0.1, pytest.param({1: 0.2}, marks=pytest.mark.slow)], ids=str)
 def test_a_bundle_is_computed_again_there(tmp_path, at) -> None:
     file = compare(two_models(), rank_by="binary/f1", at=at, equivalence=0.2).bundle(
         tmp_path / "review.zip"
