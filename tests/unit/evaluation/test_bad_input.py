@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -16,6 +15,8 @@ import cmtrack
 from cmtrack import ConfusionMatrix, Evaluation, Grouping, estimate_prevalence, evaluate
 from cmtrack.metrics import lookup, on_scale, roc_curve, standardised_spcc
 from cmtrack.statistics import ScoreCounts, ScoreMoments
+
+pl = pytest.importorskip("polars")
 
 Y = [0, 1, 1, 0]
 P = [0.2, 0.7, 0.6, 0.4]

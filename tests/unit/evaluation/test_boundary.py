@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -17,6 +16,8 @@ from cmtrack.cli import main
 from cmtrack.tracking import EvaluationWarning
 from cmtrack_integrations.sklearn import evaluate_estimator
 from support.problems import random_features, random_labels, random_problem, random_scores
+
+pl = pytest.importorskip("polars")
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -28,6 +27,8 @@ from cmtrack import (
 )
 from cmtrack.metrics import decode_label, encode_label
 from support.problems import random_problem
+
+pl = pytest.importorskip("polars")
 
 Y, PRED, P = random_problem(7, n=60, k=3)
 TEXT = np.array(["ant", "bee", "cat"])

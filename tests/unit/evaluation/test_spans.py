@@ -8,7 +8,6 @@ from collections import Counter
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 
@@ -61,6 +60,7 @@ def test_the_same_extent_counts_before_a_longer_overlap_and_the_same_label_befor
 
 
 def test_frames_give_the_same_as_tuples():
+    pl = pytest.importorskip("polars")
     expected = evaluate_spans(TRUE, PREDICTED)
     frames = [pd.DataFrame(spans, columns=COLUMNS) for spans in (TRUE, PREDICTED)]
     assert evaluate_spans(*frames) == expected
