@@ -133,6 +133,11 @@ CASES = {
 }
 
 
+NAMES = [name for name in CASES if name != "fifty"]
+NAMES.append(pytest.param("fifty", marks=pytest.mark.slow))
+"""Most of the time would go to the fifty runs, of which eight show nearly as much."""
+
+
 @functools.cache
 def case(name):
     return CASES[name]()
@@ -190,7 +195,7 @@ def value(run, comparison):
     return run["value"] if comparison.criterion.single else next(iter(run["values"].values()))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_view_has_the_same_standing_value_and_p(name):
     comparison = case(name)
     data, rankings = rankings_of(comparison)
@@ -266,7 +271,7 @@ def status_in(line):
     return next((cell for cell in line.split(" | ") if cell in words), "")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader(name):
     comparison = case(name)
     ranking = comparison.ranking
@@ -308,7 +313,7 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
         assert " was selected.)" not in said
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_run_is_ruled_out_exactly_where_its_interval_ends_at_zero(name):
     comparison = case(name)
     for ranking in comparison.rankings:
@@ -330,7 +335,7 @@ def test_a_run_is_ruled_out_exactly_where_its_interval_ends_at_zero(name):
             assert (0 in (first.difference_low, first.difference_high)) == alone
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_sentences_say_what_the_table_says(name):
     comparison = case(name)
     data, rankings = rankings_of(comparison)
