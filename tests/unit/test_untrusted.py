@@ -279,6 +279,14 @@ def test_an_archive_may_hold_just_its_limits(tmp_path: Path) -> None:
     assert untrusted.unzipped(path, 1, 1) == {"a": b"1"}
 
 
+def test_an_archive_that_lies_about_a_size_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", ("a", bytes(12_345)), method=zipfile.ZIP_DEFLATED)
+    size, lie = (n.to_bytes(4, "little") for n in (12_345, 100))
+    path.write_bytes(path.read_bytes().replace(size, lie))
+    with pytest.raises(ValueError, match="the archive is damaged"):
+        untrusted.unzipped(path, 1000, 1)
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "says"),
     [
