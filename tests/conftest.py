@@ -85,18 +85,19 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture(scope="module")
 def undrawn():
     """MLflow runs get their reports without pictures, which take most of the time and have tests of their own."""
-    from cmtrack.tracking import package
+    from support.faults import draw_nothing
 
-    draw = package._draw
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(package, "_draw", lambda *_: None)
-        yield draw
+        draw_nothing(patch)
+        yield
 
 
 @pytest.fixture
-def drawn(undrawn, monkeypatch: pytest.MonkeyPatch) -> None:
+def drawn(undrawn: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """One test of a file without pictures has them."""
-    monkeypatch.setattr("cmtrack.tracking.package._draw", undrawn)
+    from support.faults import draw_everything
+
+    draw_everything(monkeypatch)
 
 
 @pytest.fixture

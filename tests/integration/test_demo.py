@@ -102,7 +102,9 @@ def test_the_models_are_reviewed(demo: DemoResult) -> None:
 @pytest.fixture
 def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs without pictures, which the other demo's have."""
-    monkeypatch.setattr("cmtrack.tracking.package._draw", lambda *_: None)
+    from support.faults import draw_nothing
+
+    draw_nothing(monkeypatch)
 
 
 def test_the_caller_keeps_its_own_store(

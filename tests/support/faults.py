@@ -16,15 +16,23 @@ import textwrap
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from unittest import mock
 from urllib.parse import urlsplit
 
+import pytest
+
 from cmtrack.report import Picture
+
+# A store that hangs, another process in the middle of this one, and the ten seconds between two reports cannot be had
+# from outside at a reasonable cost: these are the only seams for them, and for leaving out the pictures.
+from cmtrack.tracking import deliver, package, spool, steps
+from cmtrack.tracking import push as pushing
 from support import ROOT
 
 HERE = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -108,6 +116,16 @@ def forked_workers(
 
 
 PASS, DROP, HANG, PAGE, LOGIN, DRIP = "pass", "drop", "hang", "page", "login", "drip"
+
+
+@dataclass(frozen=True)
+class LeadsTo:
+    """An answer that leads on to another address."""
+
+    address: str
+    status: int = 302
+
+
 HTML = b"<html>Please sign in</html>"
 DRIPS, DRIP_SECONDS = 20, 0.1
 
@@ -116,8 +134,8 @@ class FaultyProxy:
     """Forwards to a server; ``fault(method, path, number)`` says what to do with each request.
 
     It answers with PASS, DROP (the connection is closed without a word), HANG (no answer until the end), a status such
-    as 500 or 429, PAGE (200 with a page of its own), LOGIN (a redirect to such a page), or DRIP (an answer that comes
-    byte by byte and is never whole).
+    as 500 or 429, PAGE (200 with a page of its own), LOGIN (a redirect to such a page), LeadsTo (one to another
+    address), or DRIP (an answer that comes byte by byte and is never whole).
     """
 
     def __init__(self, port: int) -> None:
@@ -144,6 +162,9 @@ class FaultyProxy:
         what = self.fault(handler.command, handler.path, len(self.requests))
         if what in _STRANGE or handler.path == "/login":
             _STRANGE.get(what, _reply_with_page)(handler)
+            return
+        if isinstance(what, LeadsTo):
+            self._reply(handler, what.status, b"", {"Location": what.address})
             return
         if what == HANG:
             self._ended.wait()
@@ -372,7 +393,95 @@ PIXEL = bytes.fromhex(
 )
 
 
-def draw_one_picture(_: Any, pictures: dict[str, Picture], *__: Any) -> None:
+# -- seams -----------------------------------------------------------------------------------------------------------
+
+_draw = package._draw
+
+
+def draw_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Give reports no pictures, which take most of the time and have tests of their own."""
+    patch.setattr(package, "_draw", lambda *_: None)
+
+
+def draw_everything(patch: pytest.MonkeyPatch) -> None:
+    """Give reports their pictures, in a test of a module whose others have none."""
+    patch.setattr(package, "_draw", _draw)
+
+
+def draw_one(patch: pytest.MonkeyPatch) -> None:
+    """Give reports one picture of one pixel."""
+    patch.setattr(package, "_draw", _draw_one_picture)
+
+
+def wait_for_stores(patch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Set how long a store is waited for, in place of ten seconds."""
+    patch.setattr(deliver, "PATIENCE", seconds)
+
+
+def forget_silences() -> None:
+    """Ask stores again that have not answered twice."""
+    deliver.silences.forget()
+
+
+def keep_memory_in(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have the last place of the spool, which is in memory, in a folder of the test's own."""
+    patch.setattr(spool, "_MEMORY", folder)
+
+
+def stay_in_this_thread(patch: pytest.MonkeyPatch) -> None:
+    """Send without a thread, and wait for nobody: each call of the store comes in the same order each time."""
+    wait_for_stores(patch, -1.0)
+    patch.setattr(deliver, "within_patience", lambda ask: ask(lambda: None))
+    patch.setattr(pushing, "within_patience", lambda ask: ask(lambda: None))
+
+
+@contextlib.contextmanager
+def as_another_process() -> Iterator[None]:
+    """Do in the block what another process does: it knows nothing of what this one is sending."""
+    with mock.patch.object(deliver, "_sending", {}):
+        yield
+
+
+def wait_between_reports(patch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Set the time between the reports of two steps, in place of ten seconds."""
+    patch.setattr(steps, "QUIET", seconds)
+
+
+def make_pending_reports() -> None:
+    """Make the reports of steps that wait, as the end of the process does."""
+    steps.finish()
+
+
+@contextlib.contextmanager
+def store_is_down(error: BaseException | None = None) -> Iterator[mock.Mock]:
+    """A block in which each question about a run ends in an error; it gets what counts them."""
+    error = error or ConnectionError("the tracking server does not answer")
+    with mock.patch("mlflow.MlflowClient.get_run", side_effect=error) as asked:
+        yield asked
+
+
+def full(*_: object, **__: object) -> None:
+    """Do what a full disk does."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@contextlib.contextmanager
+def failing_files(
+    fails: Callable[[Path], bool], fault: Callable[[], object] = full
+) -> Iterator[None]:
+    """A block in which some files are not put in their places, by a full disk or another fault."""
+    move = os.replace
+
+    def move_or_fail(source: Any, target: Any) -> None:
+        if fails(Path(target)):
+            fault()
+        move(source, target)
+
+    with mock.patch("os.replace", move_or_fail):
+        yield
+
+
+def _draw_one_picture(_: Any, pictures: dict[str, Picture], *__: Any) -> None:
     """Draw one picture in place of all: drawing has tests of its own."""
     pictures["confusion_matrix"] = Picture(
         "confusion_matrix",

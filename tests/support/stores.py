@@ -1,14 +1,16 @@
-"""Tracking stores: an empty one of each test's own, and all runs of one."""
+"""Tracking stores: an empty one of each test's own, all runs of one, and what waits to be sent to one."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import shutil
 import sqlite3
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -47,3 +49,64 @@ def runs_of(client: MlflowClient) -> list[Run]:
 
     experiments = [e.experiment_id for e in client.search_experiments(view_type=ViewType.ALL)]
     return list(client.search_runs(experiments, run_view_type=ViewType.ALL))
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What ``cmtrack push --json`` answers for an entry of the spool."""
+
+    entry: Path
+    status: str
+    run_id: str | None
+    reason: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What ``cmtrack spool --json`` lists for an entry of the spool."""
+
+    name: str
+    path: Path
+    kind: str
+    made: str
+    what: str
+    meant_for: str
+    size: int
+
+
+def push(
+    folder: Path | None = None,
+    *,
+    tracking_uri: str | None = None,
+    experiment_name: str | None = None,
+    replace_newer: bool = False,
+) -> list[Pushed]:
+    """Run ``cmtrack push`` in this process, and return its answer for each entry."""
+    options = {"--tracking-uri": tracking_uri, "--experiment": experiment_name}
+    flags = [part for flag, text in options.items() if text is not None for part in (flag, text)]
+    answers = _entries("push", folder, *flags, *(["--replace"] if replace_newer else []))
+    return [
+        Pushed(**{**one, "entry": Path(one["entry"]), "problems": tuple(one["problems"])})
+        for one in answers
+    ]
+
+
+def waiting(folder: Path | None = None) -> list[Waiting]:
+    """Return what ``cmtrack spool`` lists, the oldest entry first."""
+    return [Waiting(**{**one, "path": Path(one["path"])}) for one in _entries("spool", folder)]
+
+
+def _entries(command: str, folder: Path | None, *flags: str) -> list[dict[str, Any]]:
+    from click.testing import CliRunner
+
+    from cmtrack.cli import main
+
+    place = [] if folder is None else ["--folder", str(folder)]
+    done = CliRunner().invoke(main, [command, "--json", *place, *flags], catch_exceptions=False)
+    try:
+        return list(json.loads(done.stdout)["entries"])
+    except ValueError:
+        raise AssertionError(
+            f"cmtrack {command} ended with {done.exit_code}: {done.output}"
+        ) from None

@@ -525,8 +525,6 @@ def test_mlflow_validates_what_it_returns(store, frame):
         ({"grouping": "none.yaml"}, "No such file", False),
         ({"sample_weight": "w"}, "sample_weight must name a column", False),
         ({"metrics": ["multiclass/acuracy"]}, "no metric 'multiclass/acuracy'", True),
-        ({"metrics": ["multiclass/acuracy"]}, "no metric 'multiclass/acuracy'", False),
-        ({"prefix": "../"}, "prefix must", True),
         ({"prefix": "../"}, "prefix must", False),
         ({"positive": "middle"}, "positive must be one of", False),
     ],
@@ -567,7 +565,8 @@ def test_strict_raises(store, frame):
 
 
 def test_the_options_are_those_of_the_docstring():
-    for name in (*(options() - Spec.options().keys()), "cmtrack.evaluation.spec.Spec"):
+    of_evaluate = f"{Spec.__module__}.{Spec.__name__}"
+    for name in (*(options() - Spec.options().keys()), of_evaluate):
         assert name in str(CmtrackEvaluator.__doc__)
 
 

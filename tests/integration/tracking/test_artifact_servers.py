@@ -10,21 +10,12 @@ from urllib.parse import urlsplit
 
 import mlflow
 import pytest
-from PIL import Image
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, untrusted
-from cmtrack.tracking import (
-    EvaluationWarning,
-    artifacts,
-    regroup_runs,
-    segment_runs,
-    tracking_store,
-)
-from cmtrack.tracking.manifest import listing
-from cmtrack.tracking.push import push
-from cmtrack.tracking.runs import from_entity, model_size
+from cmtrack.tracking import EvaluationWarning, regroup_runs, segment_runs, tracking_store
 from support.components import tracking_server
-from support.faults import FaultyProxy, Recorder
+from support.faults import PASS, FaultyProxy, LeadsTo, Recorder
+from support.stores import push, waiting
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -114,19 +105,8 @@ def test_no_other_server_is_asked_or_gets_the_token(served, tracking, stranger, 
         assert log_evaluation(EVALUATION, run_id=run_id).status == "saved"
     with pytest.raises(ValueError, match=REFUSED):
         load_evaluation(run_id)
-    files = artifacts.filing(client, uri)
-    for touch in (
-        lambda: files.list_artifacts(run_id, "images"),
-        lambda: files.log_image(
-            run_id, Image.new("RGB", (9, 9)), key="cmtrack/matrix", synchronous=True
-        ),
-        lambda: files.log_artifacts(run_id, str(Path(__file__).parent)),
-        lambda: artifacts.repository_for(uri, client.tracking_uri).delete_artifacts(FILE),
-    ):
-        with pytest.raises(ValueError, match=REFUSED):
-            touch()
     assert [entry.status for entry in push()] == ["kept"]
-    assert len(listing()) == 1
+    assert len(waiting()) == 1
     assert stranger.requests == []
     assert {headers["Authorization"] for headers in served[1].headers} == {f"Bearer {TOKEN}"}
     data = client.get_run(run_id).data
@@ -165,9 +145,9 @@ def test_neither_reviews_nor_segments_nor_replacements_nor_models_go_elsewhere(
                 log=True,
             )
         model = client.create_logged_model("0", source_run_id=runs[1])
-        run = from_entity(client.get_run(runs[1]), client, [model.model_id])
         assert model.artifact_location.startswith(there)
-        assert model_size(run, client) == 0
+        of_model = compare([model.model_id], rank_by="multiclass/accuracy")
+        assert of_model.best.run_id == runs[1]
     finally:
         with (
             contextlib.closing(sqlite3.connect(served[0] / "server.db", timeout=30)) as connection,
@@ -206,44 +186,62 @@ def test_other_addresses_of_the_tracking_server_are_its_own(served, tracking):
 
 @pytest.mark.parametrize("listed", ["http://{}", "https://artifacts:5500, http://{}/"])
 def test_a_server_that_the_user_lists_is_asked_as_the_tracking_server(
-    tracking, stranger, monkeypatch, listed
+    served, tracking, stranger, monkeypatch, listed
 ):
-    uri = f"mlflow-artifacts://{stranger.place}/x"
+    run_id = mlflow.MlflowClient().create_run("0").info.run_id
+    moved(served[0], run_id, f"mlflow-artifacts://{stranger.place}/x")
     monkeypatch.setenv("CMTRACK_ARTIFACT_HOSTS", listed.format(stranger.place))
-    assert artifacts.read(uri, FILE, f"http://{tracking}") == b'{"files": []}'
-    artifacts.filing(mlflow.MlflowClient(), uri).log_artifact("r", __file__)
-    assert stranger.secrets == [f"Bearer {TOKEN}"] * 2
+    with pytest.warns(EvaluationWarning, match="accepted cmtrack_evaluation.json, and does not"):
+        log_evaluation(EVALUATION, run_id=run_id, figures=False)
+    with pytest.raises(ValueError, match=r"is damaged|not the file that was logged|no evaluation"):
+        load_evaluation(run_id)
+    # MLflow may ask it for more than the files, such as what it can do
+    assert {"GET", "PUT"} <= {method for method, *_ in stranger.requests}
+    assert stranger.secrets == [f"Bearer {TOKEN}"] * len(stranger.requests)
 
 
 @pytest.mark.parametrize("listed", ["{}", "https://{}", "http://[", "http://"])
 def test_the_list_names_the_scheme_and_is_refused_where_it_is_none(
-    tracking, stranger, monkeypatch, listed
+    served, tracking, stranger, monkeypatch, listed
 ):
+    run_id = mlflow.MlflowClient().create_run("0").info.run_id
+    moved(served[0], run_id, f"http://{stranger.place}/x")
     monkeypatch.setenv("CMTRACK_ARTIFACT_HOSTS", listed.format(stranger.place))
     with pytest.raises(ValueError, match=REFUSED):
-        artifacts.read(f"http://{stranger.place}/x", FILE, f"http://{tracking}")
+        load_evaluation(run_id)
     assert stranger.requests == []
 
 
 @pytest.mark.parametrize("how", ["token", "password", "address"])
 @pytest.mark.parametrize("status", [302, 307])
 def test_a_server_that_leads_on_does_not_pass_the_secret_on(
-    stranger, tmp_path, monkeypatch, how, status
+    served, tracking, stranger, monkeypatch, how, status
 ):
-    first = Recorder(f"http://{stranger.place}/y", status)
-    monkeypatch.delenv("MLFLOW_TRACKING_TOKEN", raising=False)
+    proxy, uri = served[1], served[1].url
+    monkeypatch.delenv("MLFLOW_TRACKING_TOKEN")
     if how == "token":
         monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
     if how == "password":
         monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
         monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "secret")
-    uri = f"http://{'me:secret@' if how == 'address' else ''}{first.place}"
-    artifacts.read("mlflow-artifacts:/x", FILE, uri)
-    repository = artifacts.repository_for("mlflow-artifacts:/x", uri)
-    repository.log_artifact(__file__)
-    repository.delete_artifacts(FILE)
-    first.close()
-    assert len(first.secrets) == len(first.requests) == len(stranger.requests) == 3
+    if how == "address":
+        uri = uri.replace("://", "://me:secret@")
+    with tracking_store(uri):
+        run_id = mlflow.MlflowClient().create_run("0").info.run_id
+        log_evaluation(EVALUATION, run_id=run_id, figures=False, strict=True)
+        proxy.fault = lambda _, path, __: (
+            LeadsTo(f"http://{stranger.place}/y", status) if FILE in path else PASS
+        )
+        proxy.headers.clear()
+        try:
+            with pytest.raises(ValueError, match=r"damaged|not the file that was logged"):
+                load_evaluation(run_id)
+            with pytest.warns(EvaluationWarning):
+                log_evaluation(evaluate(GUESSED, Y), run_id=run_id, figures=False)
+        finally:
+            proxy.fault = lambda *_: PASS
+    assert any("Authorization" in headers for headers in proxy.headers)
+    assert stranger.requests != []
     assert stranger.secrets == []
 
 

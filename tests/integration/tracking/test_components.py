@@ -19,11 +19,19 @@ import requests
 
 import cmtrack
 from cmtrack import compare, evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import EvaluationWarning, deliver, spool, tracking_store
-from cmtrack.tracking.push import push
+from cmtrack.tracking import EvaluationWarning, tracking_store
 from support.components import ADMIN, HOSTS, Company, Service, basic_auth, need, nginx, state_of
-from support.faults import HERE, PASS, FaultyProxy, ForwardProxy, child, forked_workers
+from support.faults import (
+    HERE,
+    PASS,
+    FaultyProxy,
+    ForwardProxy,
+    child,
+    forked_workers,
+    wait_for_stores,
+)
 from support.problems import random_problem
+from support.stores import push, waiting
 
 pytestmark = [pytest.mark.components, pytest.mark.slow]
 NAMELESS = "mlflow.corp.invalid"  # no resolver knows it (RFC 6761)
@@ -52,7 +60,7 @@ def large() -> cmtrack.Evaluation:
 @pytest.fixture(autouse=True)
 def _somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working folder, a home and a cache of the test's own; a busy machine is no fault."""
-    monkeypatch.setattr(deliver, "PATIENCE", 60.0)
+    wait_for_stores(monkeypatch, 60.0)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CMTRACK_SPOOL", raising=False)
     monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
@@ -162,8 +170,8 @@ def test_what_a_killed_component_lacks_is_pushed_when_it_is_back(on_company, jud
     try:
         out, err = child(proxy.url, run_id, 1, "impatient").communicate(timeout=120)
         assert (out.strip(), service.killed) == ("saved", True), err
-        (waiting,) = spool.entries()
-        logged = cmtrack.Evaluation.load(waiting.folder / "artifacts")
+        (entry,) = waiting()
+        logged = cmtrack.Evaluation.load(entry.path / "artifacts")
         service.start()
         assert [(entry.status, entry.run_id, entry.reason) for entry in push()] == [
             ("sent", run_id, "")
@@ -177,7 +185,7 @@ def test_what_a_killed_component_lacks_is_pushed_when_it_is_back(on_company, jud
 
 
 def test_an_s3_that_hangs_costs_seconds_and_what_it_lacks_arrives(on_company, judged, monkeypatch):
-    monkeypatch.setattr(deliver, "PATIENCE", 2.0)
+    wait_for_stores(monkeypatch, 2.0)
     run_id = new_run(on_company.direct_experiment("hanging"))
     start = time.monotonic()
     with (
@@ -187,16 +195,13 @@ def test_an_s3_that_hangs_costs_seconds_and_what_it_lacks_arrives(on_company, ju
         logged = log_evaluation(judged, run_id=run_id)
     assert time.monotonic() - start < 30
     assert logged.status == "saved"
-    monkeypatch.setattr(deliver, "PATIENCE", 60.0)
+    wait_for_stores(monkeypatch, 60.0)
     for _ in range(300):
         push()  # keeps what the thread behind still has in hand, or what S3 refuses for a moment
         if not Path("cmtrack_spool").exists():
             break
         time.sleep(0.1)
     assert is_whole(run_id, judged)
-
-
-PUSH = "from cmtrack.tracking.push import push; print(*(entry.status for entry in push()))"
 
 
 def test_two_pushes_of_one_spool_leave_the_run_as_one_does(on_company, judged):
@@ -206,21 +211,15 @@ def test_two_pushes_of_one_spool_leave_the_run_as_one_does(on_company, judged):
         pytest.warns(EvaluationWarning, match="cmtrack push"),
     ):
         log_evaluation(judged, run_id=run_id)
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-c",
-        PUSH.replace("push()", f"push(tracking_uri={on_company.url!r})"),
-    ]
+    command = [sys.executable, "-m", "cmtrack", "push", "--tracking-uri", on_company.url]
     environment = {**os.environ, "PYTHONPATH": HERE}
     both = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         for _ in range(2)
     ]
     answers = [process.communicate(timeout=120)[0].strip() for process in both]
-    assert [process.returncode for process in both] == [0, 0]
-    assert "sent" in answers  # the other one may have found nothing any more, or its entry gone
+    # the other one may have found nothing any more, or its entry gone
+    assert any("1 of 1 sent" in answer for answer in answers)
     assert not Path("cmtrack_spool").exists()
     assert is_whole(run_id, judged)
 
@@ -355,7 +354,7 @@ def test_a_password_in_the_uri_is_used_and_written_nowhere(guarded, company, jud
         assert logged.status == "saved"
         assert password not in " ".join([logged.error, *(str(warning.message) for warning in told)])
         files = [path for path in Path.cwd().rglob("*") if path.is_file()]
-        assert logged.path / spool.MANIFEST in files
+        assert logged.path / "manifest.json" in files
         assert [path for path in files if password.encode() in path.read_bytes()] == []
         assert [path for path in logged.path.rglob("*") if path.stat().st_mode & 0o077] == []
         # it ends before the store does, whose variable it is
@@ -426,11 +425,11 @@ def test_what_a_killed_container_leaves_is_listed_and_pushed(store):
     process = child(store.tracking_uri, run_id, 1, "slow", CONTAINER)  # its number is 1 there
     assert process.stdout is not None
     assert process.stdout.readline().strip() == "drawing"
-    assert spool.entries() == []  # it lives
+    assert waiting() == []  # it lives
     process.kill()
     process.wait()
     assert process.stdout.read() == ""  # until it is gone, too
-    assert [entry.kind for entry in spool.entries()] == ["unfinished"]
+    assert [entry.kind for entry in waiting()] == ["unfinished"]
     assert [(entry.status, entry.run_id) for entry in push()] == [("sent", run_id)]
     assert load_evaluation(run_id).n_samples == 60
     assert not Path("cmtrack_spool").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import mlflow
 import pytest
@@ -22,12 +24,24 @@ from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
 import cmtrack
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import EvaluationWarning, deliver, digests, quiet, spool, tracking_store
-from cmtrack.tracking.manifest import listing
-from cmtrack.tracking.push import push
+from cmtrack.tracking import EvaluationWarning, digests, quiet, tracking_store
 from support.components import BUCKET, KEYS, state_of, tracking_server
-from support.faults import CHILD, DROP, HANG, HERE, PASS, FaultyProxy, child, forked_workers
+from support.faults import (
+    CHILD,
+    DROP,
+    HANG,
+    HERE,
+    PASS,
+    FaultyProxy,
+    child,
+    failing_files,
+    forked_workers,
+    full,
+    store_is_down,
+    wait_for_stores,
+)
 from support.problems import random_problem
+from support.stores import push, waiting
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -54,7 +68,7 @@ def proxy(server: FaultyProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CMTRACK_SPOOL", raising=False)
     monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(deliver, "PATIENCE", 2.0)
+    wait_for_stores(monkeypatch, 2.0)
     server.fault = lambda *_: PASS
     with tracking_store(server.url):
         yield server
@@ -92,7 +106,9 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda name: name.replace(" ", "-"))
-def test_a_server_that_fails_costs_seconds_and_what_it_lacks_is_pushed_later(proxy, judged, fault):
+def test_a_server_that_fails_costs_seconds_and_what_it_lacks_is_pushed_later(
+    proxy, judged, monkeypatch, fault
+):
     run_id, before = new_run(), runs()
     proxy.fault = FAULTS[fault]
     start = time.monotonic()
@@ -102,6 +118,7 @@ def test_a_server_that_fails_costs_seconds_and_what_it_lacks_is_pushed_later(pro
     assert logged.status == "saved"
     assert logged.path is not None
     proxy.fault = lambda *_: PASS
+    wait_for_stores(monkeypatch, 60.0)  # a busy machine is no fault
     (pushed,) = push()
     assert (pushed.status, pushed.run_id, pushed.reason) == ("sent", run_id, "")
     assert load_evaluation(run_id) == judged
@@ -184,19 +201,18 @@ def test_an_image_that_was_cut_off_before_its_thumbnail_is_there_once_after_a_pu
 
 
 def test_a_dead_store_is_asked_once_for_all_entries(proxy, judged, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     proxy.fault = lambda *_: DROP
-    for _ in range(3):
+    asked = {}
+    for n_entries in (1, 2, 3):
         with pytest.warns(EvaluationWarning):
             log_evaluation(judged, run_id="0" * 32)
-    asked: list[str] = []
-
-    def unreachable(uri: str | None) -> None:
-        asked.append(str(uri))
-        raise ConnectionError("nobody there")
-
-    monkeypatch.setattr("cmtrack.tracking.push.client_for", unreachable)
-    assert [(entry.status, entry.reason) for entry in push()] == [("kept", "nobody there")] * 3
-    assert len(asked) == 1
+        proxy.requests.clear()
+        pushed = push()
+        assert [entry.status for entry in pushed] == ["kept"] * n_entries
+        assert {"does not answer" in entry.reason for entry in pushed} == {True}
+        asked[n_entries] = len(proxy.requests)
+    assert asked[1] == asked[2] == asked[3] > 0
 
 
 def test_an_evaluation_that_was_meant_for_no_run_gets_one_when_asked(proxy, judged):
@@ -322,7 +338,7 @@ def test_no_password_is_written_or_printed(proxy, judged, capsys):
     with tracking_store(secret), pytest.warns(EvaluationWarning) as warned:
         logged = log_evaluation(judged, run_id=run_id)
     written = b"".join(path.read_bytes() for path in logged.path.rglob("*") if path.is_file())
-    listed = " ".join(entry.meant_for for entry in listing())
+    listed = " ".join(entry.meant_for for entry in waiting())
     assert proxy.url.encode() in written
     assert proxy.url in listed
     proxy.fault = lambda *_: PASS
@@ -356,7 +372,8 @@ def test_an_entry_of_another_user_does_not_say_where_to_send(store, judged, monk
     run_id = store.create_run("1").info.run_id
     with pytest.warns(EvaluationWarning):
         logged = log_evaluation(judged, prefix="x/")
-    monkeypatch.setattr(spool.Entry, "foreign", True)
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
     (refused,) = push(experiment_name="e")
     assert (refused.status, refused.entry) == ("refused", logged.path)
     assert "belongs to another user" in refused.reason
@@ -368,15 +385,16 @@ def test_an_entry_of_another_user_does_not_say_where_to_send(store, judged, monk
 def test_what_a_container_left_is_found_whatever_its_process_was_called(store, judged, tmp_path):
     run_id = store.create_run("1").info.run_id
     folder = tmp_path / "cmtrack_spool" / ".20260101T000000000000-00000000"
-    spool.write_private(folder / "artifacts" / "cmtrack_evaluation.json", judged.to_json().encode())
+    (folder / "artifacts").mkdir(parents=True)
+    (folder / "artifacts" / "cmtrack_evaluation.json").write_text(judged.to_json())
     intent = {"run_id": run_id, "prefix": "", "tracking_uri": store.tracking_uri, "pid": 1}
     # as the first version wrote it
-    spool.write_private(folder / spool.INTENT, json.dumps(intent).encode())
-    assert spool.entries() == []  # it may still be written
-    old = time.time() - spool.GRACE - 1
+    (folder / "intent.json").write_text(json.dumps(intent))
+    assert waiting() == []  # it may still be written
+    old = time.time() - 3600
     for path in (folder, *folder.rglob("*")):
         os.utime(path, (old, old))
-    assert [entry.kind for entry in spool.entries()] == ["unfinished"]
+    assert [entry.kind for entry in waiting()] == ["unfinished"]
     assert [entry.status for entry in push()] == ["sent"]
     assert load_evaluation(run_id) == judged
 
@@ -409,25 +427,24 @@ def test_a_push_that_ends_while_it_takes_rows_out_loses_nothing(
     store, judged, monkeypatch, setting, moves, how
 ):
     run_id = store.create_run("1").info.run_id
-    with monkeypatch.context() as patch:
-        patch.setattr("cmtrack.tracking.log.deliver", _full)
-        with pytest.warns(EvaluationWarning):
-            log_evaluation(judged, run_id=run_id)
-    move, left = os.replace, [moves]
+    with store_is_down(), pytest.warns(EvaluationWarning):
+        log_evaluation(judged, run_id=run_id)
+    left = [moves]
 
-    def moved(source: Path, target: Path) -> None:
+    def is_over(_: Path) -> bool:
         left[0] -= 1
-        if left[0] < 0:
-            raise how("the end")
-        move(source, target)
+        return left[0] < 0
 
-    with monkeypatch.context() as patch, contextlib.suppress(Killed):
-        patch.setenv("CMTRACK_PREDICTIONS", setting)
-        patch.setattr(os, "replace", moved)
+    def end() -> None:
+        raise how("the end")
+
+    monkeypatch.setenv("CMTRACK_PREDICTIONS", setting)
+    with failing_files(is_over, end), contextlib.suppress(Killed):
         if how is OSError:
             assert [entry.status for entry in push()] == ["kept"]
         else:
             push()
+    monkeypatch.delenv("CMTRACK_PREDICTIONS")
     (sent,) = push()  # not limited: what was taken out is not there any more
     assert (sent.status, load_evaluation(run_id)) == ("sent", judged)
     rows = load_evaluation(run_id, rows=True).rows
@@ -439,10 +456,9 @@ def test_a_push_that_ends_while_it_takes_rows_out_loses_nothing(
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_an_entry_whose_rows_are_lost_is_sent_without_them(store, judged, monkeypatch, damage):
+def test_an_entry_whose_rows_are_lost_is_sent_without_them(store, judged, damage):
     run_id = store.create_run("1").info.run_id
-    monkeypatch.setattr("cmtrack.tracking.log.deliver", _full)
-    with pytest.warns(EvaluationWarning):
+    with store_is_down(), pytest.warns(EvaluationWarning):
         logged = log_evaluation(judged, run_id=run_id)
     rows = logged.path / "artifacts" / "cmtrack_predictions.parquet"
     rows.unlink() if damage == "gone" else os.truncate(rows, 100)
@@ -455,23 +471,24 @@ def test_an_entry_whose_rows_are_lost_is_sent_without_them(store, judged, monkey
     assert "cmtrack_predictions.parquet" not in {file.path for file in store.list_artifacts(run_id)}
 
 
-def test_an_entry_that_another_push_takes_meanwhile_is_skipped(store, judged, monkeypatch):
+def test_an_entry_that_another_push_takes_meanwhile_is_skipped(store, judged):
     ids = [store.create_run("1").info.run_id for _ in range(3)]
-    with monkeypatch.context() as patch:
-        patch.setattr("cmtrack.tracking.log.deliver", _full)
+    with store_is_down(OSError("no answer")):
         for run_id in ids:
             with pytest.warns(EvaluationWarning):
                 log_evaluation(judged, run_id=run_id)
-    first, second, third = spool.entries()
+    first, second, third = waiting()
+    get_run = mlflow.MlflowClient.get_run
 
-    def gone(_: str, done: int, __: int) -> None:
-        if done == 1:
-            spool.remove(second.folder)
+    def take_the_second(client: mlflow.MlflowClient, run_id: str) -> object:
+        shutil.rmtree(second.path, ignore_errors=True)
+        return get_run(client, run_id)
 
-    pushed = push(progress=gone)
+    with mock.patch("mlflow.MlflowClient.get_run", take_the_second):
+        pushed = push()
     assert [(entry.entry, entry.status) for entry in pushed] == [
-        (first.folder, "sent"),
-        (third.folder, "sent"),
+        (first.path, "sent"),
+        (third.path, "sent"),
     ]
 
 
@@ -488,7 +505,7 @@ def test_a_locked_database_is_waited_for(store, judged, tmp_path):
 
 
 def test_a_database_that_stays_locked_is_not(store, judged, tmp_path, monkeypatch):
-    monkeypatch.setattr(deliver, "PATIENCE", 2.0)
+    wait_for_stores(monkeypatch, 2.0)
     run_id = store.create_run("1").info.run_id
     lock = sqlite3.connect(tmp_path / "mlflow.db")
     lock.execute("BEGIN EXCLUSIVE")
@@ -510,17 +527,13 @@ def test_an_artifact_folder_that_takes_nothing(store, judged, tmp_path, monkeypa
     )
     run_id = store.create_run(experiment if kind == "no folder can be made" else "1").info.run_id
     if kind == "the disk is full":
-        monkeypatch.setattr(LocalArtifactRepository, "log_artifact", _full)
+        monkeypatch.setattr(LocalArtifactRepository, "log_artifact", full)
     with pytest.warns(EvaluationWarning, match="cmtrack push"):
         logged = log_evaluation(judged, run_id=run_id)
     assert logged.status == "saved"
     assert store.get_run(run_id).data.tags["cmtrack.status"] == "started"
     with pytest.raises(ValueError, match=r"holds no|cannot be read"):
         load_evaluation(run_id)
-
-
-def _full(*_: object, **__: object) -> None:
-    raise OSError(28, "No space left on device")
 
 
 def test_a_spool_that_cannot_be_written_has_a_substitute(store, judged, tmp_path, monkeypatch):
@@ -534,7 +547,7 @@ def test_a_spool_that_cannot_be_written_has_a_substitute(store, judged, tmp_path
     assert f"could not be written to {tmp_path / 'a file' / 'spool'}: Not a directory" in said[0]
     assert str(logged.path.parent) in said[0]
     assert "no run is active" in said[1]
-    assert [entry.folder for entry in spool.entries()] == [logged.path]  # push finds it there
+    assert [entry.path for entry in waiting()] == [logged.path]  # push finds it there
     (sent,) = push(experiment_name="e")
     assert load_evaluation(sent.run_id) == judged
 
@@ -542,36 +555,33 @@ def test_a_spool_that_cannot_be_written_has_a_substitute(store, judged, tmp_path
 @pytest.mark.parametrize(
     "file", ["cmtrack_evaluation.json", "cmtrack_report.html", "manifest.json"]
 )
-def test_a_spool_that_is_full_at_any_file_is_left_for_another_place(
-    store, judged, tmp_path, monkeypatch, file
-):
-    write = spool.write_private
-
-    def until_full(path: Path, content: bytes) -> None:
-        if path.name == file and tmp_path in path.parents:
-            write(path, content[:10])
-            _full()
-        write(path, content)
-
-    monkeypatch.setattr(spool, "write_private", until_full)
+def test_a_spool_that_is_full_at_any_file_is_left_for_another_place(store, judged, tmp_path, file):
     run_id = store.create_run("1").info.run_id
-    with pytest.warns(
-        EvaluationWarning, match="cmtrack_spool: No space left on device; written instead to"
+    with (
+        failing_files(lambda path: path.name == file and "cmtrack_spool" in path.parts),
+        pytest.warns(
+            EvaluationWarning, match="cmtrack_spool: No space left on device; written instead to"
+        ),
     ):
         logged = log_evaluation(judged, run_id=run_id, strict=True)
     assert (logged.status, logged.problems) == ("completed", ())
     assert load_evaluation(run_id) == judged
     assert not (tmp_path / "cmtrack_spool").exists()
-    assert spool.entries() == []
+    assert waiting() == []
 
 
-def test_with_no_place_at_all_it_is_sent_from_memory(proxy, judged, monkeypatch, tmp_path):
+def everywhere(_: Path) -> bool:
+    return True
+
+
+def test_with_no_place_at_all_it_is_sent_from_memory(proxy, judged, tmp_path):
     from_disk, from_memory = new_run(), new_run()
     log_evaluation(judged, run_id=from_disk, strict=True)
-    monkeypatch.setattr(spool, "write_private", _full)
-    monkeypatch.setattr(spool, "make_folder", _full)
-    with pytest.warns(
-        EvaluationWarning, match="cmtrack_spool: No space left on device; .* it is in memory"
+    with (
+        failing_files(everywhere),
+        pytest.warns(
+            EvaluationWarning, match="cmtrack_spool: No space left on device; .* it is in memory"
+        ),
     ):
         logged = log_evaluation(judged, run_id=from_memory, strict=True)
     assert (logged.status, logged.path, logged.problems) == ("completed", None, ())
@@ -592,10 +602,12 @@ def test_with_no_place_at_all_it_is_sent_from_memory(proxy, judged, monkeypatch,
 
 
 def test_with_no_place_at_all_and_a_store_that_refuses_it_is_said(store, judged, monkeypatch):
-    monkeypatch.setattr(spool, "write_private", _full)
-    monkeypatch.setattr(LocalArtifactRepository, "log_artifact", _full)
-    with pytest.warns(
-        EvaluationWarning, match="No space left on device .* could not be kept either"
+    monkeypatch.setattr(LocalArtifactRepository, "log_artifact", full)
+    with (
+        failing_files(everywhere),
+        pytest.warns(
+            EvaluationWarning, match="No space left on device .* could not be kept either"
+        ),
     ):
         logged = log_evaluation(judged, run_id=store.create_run("1").info.run_id)
     assert (logged.status, logged.evaluation is judged) == ("failed", True)
@@ -604,11 +616,14 @@ def test_with_no_place_at_all_and_a_store_that_refuses_it_is_said(store, judged,
 def test_with_no_place_not_even_in_memory_the_run_gets_the_metrics_and_the_training_goes_on(
     store, judged, monkeypatch
 ):
-    monkeypatch.setattr(spool, "write_private", _full)
     monkeypatch.delattr(os, "memfd_create")  # as on other systems than Linux
     run_id = store.create_run("1").info.run_id
-    with pytest.warns(
-        EvaluationWarning, match=f"run {run_id} has the metrics only .* could not be kept either"
+    with (
+        failing_files(everywhere),
+        pytest.warns(
+            EvaluationWarning,
+            match=f"run {run_id} has the metrics only .* could not be kept either",
+        ),
     ):
         logged = log_evaluation(judged, run_id=run_id)
     assert logged.status == "failed"
@@ -624,48 +639,44 @@ def test_what_has_no_run_is_pushed_into_an_experiment(store, judged):
     assert [sent.status for sent in push(experiment_name="later")] == ["sent"]
 
 
-def test_an_interrupt_keeps_the_evaluation_and_is_passed_on(store, judged, monkeypatch):
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
+def interrupt() -> None:
+    raise KeyboardInterrupt
 
+
+def test_an_interrupt_keeps_the_evaluation_and_is_passed_on(store, judged):
     run_id = store.create_run("1").info.run_id
-    with monkeypatch.context() as patch:
-        patch.setattr("cmtrack.tracking.package._draw", interrupted)
-        with pytest.raises(KeyboardInterrupt) as caught:
-            log_evaluation(judged, run_id=run_id)
-    (entry,) = spool.entries()
+    moments = iter(["first"])
+
+    def is_first_report(path: Path) -> bool:
+        return path.name == "cmtrack_report.html" and next(moments, "") == "first"
+
+    with failing_files(is_first_report, interrupt), pytest.raises(KeyboardInterrupt) as caught:
+        log_evaluation(judged, run_id=run_id)
+    (entry,) = waiting()
     assert entry.kind == "unfinished"
     assert caught.value.__notes__ == [
-        f"cmtrack: the evaluation is kept in {entry.folder}; `cmtrack push` sends it"
+        f"cmtrack: the evaluation is kept in {entry.path}; `cmtrack push` sends it"
     ]
     assert [sent.status for sent in push()] == ["sent"]
     assert load_evaluation(run_id) == judged
 
 
 def test_a_second_interrupt_leaves_what_is_written_to_a_push(store, judged):
-    run_id, write = new_run(), spool.write_private
+    run_id = new_run()
 
-    def interrupted(path: Path, content: bytes) -> None:
-        if path.parent.name == spool.ARTIFACTS and path.name != "cmtrack_evaluation.json":
-            raise KeyboardInterrupt
-        write(path, content)
+    def follows_the_evaluation(path: Path) -> bool:
+        return path.parent.name == "artifacts" and path.name != "cmtrack_evaluation.json"
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spool, "write_private", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            log_evaluation(judged, run_id=run_id)
+    with failing_files(follows_the_evaluation, interrupt), pytest.raises(KeyboardInterrupt):
+        log_evaluation(judged, run_id=run_id)
     (sent,) = push()
     assert (sent.status, sent.run_id) == ("sent", run_id)
     assert load_evaluation(run_id) == judged
 
 
-def test_an_interrupt_while_it_is_sent_keeps_it_too(store, judged, monkeypatch):
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
+def test_an_interrupt_while_it_is_sent_keeps_it_too(store, judged):
     run_id = store.create_run("1").info.run_id
-    monkeypatch.setattr("cmtrack.tracking.log.deliver", interrupted)
-    with pytest.raises(KeyboardInterrupt) as caught:
+    with store_is_down(KeyboardInterrupt()), pytest.raises(KeyboardInterrupt) as caught:
         log_evaluation(judged, run_id=run_id)
     assert "is kept in" in caught.value.__notes__[0]
     assert [sent.status for sent in push()] == ["sent"]
@@ -710,25 +721,14 @@ def test_a_process_that_is_killed_while_it_writes_leaves_what_can_be_pushed(stor
     assert process.stdout is not None
     # the evaluation is written, the figures are not
     assert process.stdout.readline().strip() == "drawing"
-    assert spool.entries() == []  # its process lives: it is nobody else's
+    assert waiting() == []  # its process lives: it is nobody else's
     process.kill()
     process.wait()
-    assert [entry.kind for entry in spool.entries()] == ["unfinished"]
+    assert [entry.kind for entry in waiting()] == ["unfinished"]
     assert [(entry.status, entry.run_id) for entry in push()] == [("sent", run_id)]
     assert load_evaluation(run_id).n_samples == 60
     assert "cmtrack_confusion_matrix.png" in {file.path for file in store.list_artifacts(run_id)}
     assert not Path("cmtrack_spool").exists()
-
-
-def test_an_evaluation_that_is_half_written_is_refused(store, tmp_path):
-    with spool.new_entry(run_id="x", prefix="") as partial:
-        content = evaluate([0, 1, 1], [0, 1, 0]).to_json().encode()
-        partial.write("artifacts/cmtrack_evaluation.json", content[: len(content) // 2])
-        partial.release()
-    (refused,) = push()
-    assert refused.status == "refused"
-    assert "interrupted before the evaluation was complete" in refused.reason
-    assert refused.entry.is_dir()
 
 
 def test_the_training_script_ends_well_without_a_server(tmp_path):
@@ -751,8 +751,8 @@ def test_the_training_script_ends_well_without_a_server(tmp_path):
 def test_an_entry_that_another_process_sends_is_left_to_it(store, judged):
     with pytest.warns(EvaluationWarning, match="no run is active"):
         logged = log_evaluation(judged)
-    with spool.claimed(logged.path) as ours:
-        assert ours
+    with open(logged.path / ".lock", "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         (kept,) = push(experiment_name="e")
     assert (kept.status, kept.reason) == ("kept", "it is being sent already")
     assert [entry.status for entry in push(experiment_name="e")] == ["sent"]
@@ -796,5 +796,5 @@ def test_an_s3_that_hangs_does_not_hold_the_end_of_the_process(store):
             assert process.wait(60) == 0  # the client alone waits for minutes
         finally:
             process.kill()
-    (waiting,) = spool.entries()
-    assert waiting.kind == "evaluation"
+    (entry,) = waiting()
+    assert entry.kind == "evaluation"

@@ -22,13 +22,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from cmtrack import Comparison, Evaluation, compare, evaluate, load_evaluation, log_evaluation
-from cmtrack.evaluation.storage import file_without_probabilities
-from cmtrack.report.review import bundle
-from cmtrack.tracking import cache, package, quiet, spool, tracking_store
-from cmtrack.tracking.push import push
-from support.faults import FILE_FAULTS, INTERRUPTED, Ended, draw_one_picture, with_file_fault
+from cmtrack.tracking import quiet, tracking_store
+from support.faults import (
+    FILE_FAULTS,
+    INTERRUPTED,
+    Ended,
+    draw_one,
+    keep_memory_in,
+    store_is_down,
+    with_file_fault,
+)
 from support.problems import random_problem
-from support.stores import sqlite_store
+from support.stores import push, sqlite_store, waiting
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -45,7 +50,7 @@ def judged(seed: int) -> Evaluation:
 FIRST, SECOND = judged(0), judged(1)
 
 
-@dataclass
+@dataclass(eq=False)
 class Bench:
     """A store, and places for everything that is written, below one folder."""
 
@@ -76,8 +81,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         patch.chdir(root)
         patch.delenv("CMTRACK_SPOOL", raising=False)
         patch.setattr(tempfile, "tempdir", str(root / "temporary"))
-        patch.setattr(spool, "_MEMORY", root / "memory")
-        patch.setattr(package, "_draw", draw_one_picture)
+        keep_memory_in(patch, root / "memory")
+        draw_one(patch)
         mlflow.create_experiment("e", artifact_location=(root / "artifacts").as_uri())
         made = Bench(root, mlflow.MlflowClient())
         made.emptied()
@@ -144,12 +149,12 @@ def delivered(bench: Bench, run_id: str, ended: Ended, limit: str = "all") -> st
         assert sent_rows(run_id) in (limit, "off"), "what must not be sent was sent"
     if is_complete(run_id, {limit}):
         outcome = WHOLE
-    elif not spool.entries() and not ended.died:
+    elif not waiting() and not ended.died:
         return SAID if ended.result[1] or ended.result[2] or ended.result[0] == "failed" else ELSE
     else:
         outcome = WAITING
     pushed = push()
-    assert not [entry for entry in spool.entries() if entry.kind == "evaluation"], pushed
+    assert not [entry for entry in waiting() if entry.kind == "evaluation"], pushed
     assert not is_doubled(bench, run_id), "metrics or images are doubled"
     if is_complete(run_id, {limit, "all"}):
         if sent_rows(run_id) != "off":
@@ -165,13 +170,12 @@ def logging(bench: Bench) -> tuple[Callable[[], Any], Check]:
     return lambda: log(run_id), lambda ended: delivered(bench, run_id, ended)
 
 
-def waiting(bench: Bench, run_id: str, finished: bool = True) -> None:
+def leave_an_entry(bench: Bench, run_id: str, finished: bool = True) -> None:
     """An entry that waits for a run, or one whose writer was killed at the figures."""
     kept = bench.root / "kept"
     if not kept.exists():
-        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        with store_is_down(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            patch.setattr("cmtrack.tracking.log.deliver", lambda *_: 1 / 0)
             logged = log_evaluation(FIRST, run_id="0" * 32)
         shutil.copytree(logged.path, kept)
         bench.emptied()
@@ -185,7 +189,7 @@ def waiting(bench: Bench, run_id: str, finished: bool = True) -> None:
     if not finished:
         (entry / "manifest.json").unlink()
         (entry / "artifacts" / "cmtrack_report.html").write_text("half of i")
-        (entry / spool._LOCK).touch()
+        (entry / ".lock").touch()
 
 
 def pushing(
@@ -193,7 +197,7 @@ def pushing(
 ) -> Callable[[Bench], tuple[Callable[[], Any], Check]]:
     def prepared(bench: Bench) -> tuple[Callable[[], Any], Check]:
         run_id = bench.new_run()
-        waiting(bench, run_id, finished)
+        leave_an_entry(bench, run_id, finished)
 
         def act() -> Any:
             os.environ["CMTRACK_PREDICTIONS"] = setting
@@ -246,52 +250,29 @@ def is_done(ended: Ended) -> bool:
     return not ended.died and not is_error(ended)
 
 
-def bundling(over: bool) -> Callable[[Bench], tuple[Callable[[], Any], Check]]:
-    def prepared(bench: Bench) -> tuple[Callable[[], Any], Check]:
-        path = bench.root / "out" / "review.zip"
-        if over:
-            path.write_bytes(b"the one before")
+def bundling(bench: Bench) -> tuple[Callable[[], Any], Check]:
+    path = bench.root / "out" / "review.zip"
+    path.write_bytes(b"the one before")
+    comparison, whole = bundled(bench)
 
-        def act() -> Any:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(bundle, "contents", lambda *_, **__: bundled()[1])
-                return str(bundled()[0].bundle(path))
+    def check(ended: Ended) -> str:
+        content = path.read_bytes()
+        if content == whole:
+            return WHOLE
+        assert content == b"the one before", "a part of a bundle"
+        return NOTHING if ended.died else SAID if is_error(ended) else ELSE
 
-        def check(ended: Ended) -> str:
-            content = path.read_bytes() if path.exists() else None
-            if content == bundle.packed(bundled()[1]):
-                return WHOLE
-            assert content == (b"the one before" if over else None), "a part of a bundle"
-            return NOTHING if ended.died else SAID if is_error(ended) else ELSE
-
-        bundled()
-        return act, check
-
-    return prepared
+    return lambda: str(comparison.bundle(path)), check
 
 
 @functools.cache
-def bundled() -> tuple[Comparison, dict[str, bytes]]:
-    """A comparison and the files of its bundle, which take seconds."""
-    comparison = compare({"first": FIRST, "second": SECOND}, rank_by="multiclass/accuracy")
-    return comparison, bundle.contents(comparison)
-
-
-def caching(_: Bench) -> tuple[Callable[[], Any], Check]:
-    content = os.urandom(10_000)
-    digest = cache.digest_of(content)
-
-    def act() -> Any:
-        cache.keep(digest, content)
-        return cache.cached(digest)
-
-    def check(ended: Ended) -> str:
-        there = cache.cached(digest)
-        assert there in (None, content)
-        assert ended.died or ended.result in (None, content)
-        return WHOLE if there else NOTHING  # what is not kept is read again
-
-    return act, check
+def bundled(bench: Bench) -> tuple[Comparison, bytes]:
+    """A small comparison, and its bundle, which has the same bytes each time."""
+    actual = [0, 1, 1, 0, 1, 0] * 5
+    one, other = (evaluate(actual, [*wrong, *actual[len(wrong) :]]) for wrong in ([1], [1, 0]))
+    comparison = compare({"one": one, "other": other}, rank_by="multiclass/accuracy")
+    path = comparison.bundle(bench.root / "whole.zip")
+    return comparison, path.read_bytes()
 
 
 OPERATIONS: dict[str, Callable[[Bench], tuple[Callable[[], Any], Check]]] = {
@@ -303,9 +284,7 @@ OPERATIONS: dict[str, Callable[[Bench], tuple[Callable[[], Any], Check]]] = {
     "save": saving(rows=True, over=False),
     "save over another": saving(rows=True, over=True),
     "save without rows over another": saving(rows=False, over=True),
-    "bundle": bundling(over=False),
-    "bundle over another": bundling(over=True),
-    "cache": caching,
+    "bundle over another": bundling,
 }
 
 
@@ -359,15 +338,5 @@ def test_an_interrupt_leaves_an_evaluation_that_was_begun_and_says_where(bench: 
         assert begun == ("is kept in" in ended.result), ended
         push()
         assert not begun or load_evaluation(run_id) == FIRST, ended
-        assert not [entry for entry in spool.entries() if entry.kind == "evaluation"]
+        assert not [entry for entry in waiting() if entry.kind == "evaluation"]
     assert begun
-
-
-def test_what_is_taken_out_is_made_the_same_way_again() -> None:
-    from io import BytesIO
-
-    file = BytesIO()
-    FIRST.write_rows(file)
-    assert file_without_probabilities(file.getvalue()) == file_without_probabilities(
-        file.getvalue()
-    )

@@ -13,10 +13,9 @@ import mlflow
 import pytest
 
 from cmtrack import evaluate
-from cmtrack.tracking import build_into, spool
-from cmtrack.tracking.manifest import listing
-from cmtrack.tracking.push import push
+from cmtrack.tracking import build_into
 from support.faults import Recorder
+from support.stores import push, waiting
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -30,7 +29,7 @@ def manifest(**values: Any) -> Callable[[Path, Path], None]:
     """An entry with other values in its manifest."""
 
     def change(entry: Path, _: Path) -> None:
-        file = entry / spool.MANIFEST
+        file = entry / "manifest.json"
         file.write_text(
             json.dumps(json.loads(file.read_text(encoding="utf-8")) | values), encoding="utf-8"
         )
@@ -39,7 +38,7 @@ def manifest(**values: Any) -> Callable[[Path, Path], None]:
 
 
 def text(content: str) -> Callable[[Path, Path], None]:
-    return lambda entry, _: (entry / spool.MANIFEST).write_text(content) and None
+    return lambda entry, _: (entry / "manifest.json").write_text(content) and None
 
 
 def instead(name: str, of: Callable[[Path, Path], Any]) -> Callable[[Path, Path], None]:
@@ -82,8 +81,8 @@ def unfinished(change: Callable[[Path, Path], None]) -> Callable[[Path, Path], N
             "model_id": None,
             "tracking_uri": None,
         }
-        (entry / spool.INTENT).write_text(json.dumps(intent))
-        (entry / spool.MANIFEST).unlink()
+        (entry / "intent.json").write_text(json.dumps(intent))
+        (entry / "manifest.json").unlink()
         (entry / ".lock").touch()
         change(entry, outside)
         entry.rename(entry.with_name(f".{entry.name}"))
@@ -96,7 +95,7 @@ ENTRIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "deep JSON": (text("[" * 200_000), "manifest.json is damaged"),
     "a list": (text("[]"), "must hold a mapping"),
     "20 MB": (text(" " * (20 << 20)), "must not be larger than 16 MB"),
-    "a link to a secret": (instead(spool.MANIFEST, secret), "got a link"),
+    "a link to a secret": (instead("manifest.json", secret), "got a link"),
     "another schema": (manifest(schema=99), "schema 99"),
     "a huge number": (manifest(metrics={"multiclass/accuracy": 10**400}), "finite numbers"),
     "a number of many digits": (text('{"schema": ' + "9" * 5000 + "}"), "Exceeds the limit"),
@@ -117,40 +116,40 @@ ENTRIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
     "tags of MLflow": (manifest(tags={"mlflow.user": "root"}), "tags must be called cmtrack"),
     "an image that climbs": (manifest(images={"cmtrack/matrix": "../../secret"}), "does not hold"),
     "a table that climbs": (manifest(table="../secret"), "plain name"),
-    "artifacts elsewhere": (instead(spool.ARTIFACTS, folder), "must hold a folder 'artifacts'"),
-    "charts elsewhere": (instead(spool.CHARTS, folder), "must hold a folder 'artifacts'"),
+    "artifacts elsewhere": (instead("artifacts", folder), "must hold a folder 'artifacts'"),
+    "charts elsewhere": (instead("charts", folder), "must hold a folder 'artifacts'"),
     "a link among the files": (
-        instead(f"{spool.ARTIFACTS}/notes.txt", secret),
+        instead("artifacts/notes.txt", secret),
         "plain files, got 'notes.txt'",
     ),
     "a pipe among the files": (
-        instead(f"{spool.ARTIFACTS}/notes.txt", pipe),
+        instead("artifacts/notes.txt", pipe),
         "plain files, got 'notes.txt'",
     ),
     "a device among the files": (
-        instead(f"{spool.ARTIFACTS}/notes.txt", zeros),
+        instead("artifacts/notes.txt", zeros),
         "plain files, got 'notes.txt'",
     ),
-    "no evaluation": (instead(f"{spool.ARTIFACTS}/{FILE}", lambda *_: None), "does not hold"),
+    "no evaluation": (instead(f"artifacts/{FILE}", lambda *_: None), "does not hold"),
     "half an evaluation": (
-        instead(f"{spool.ARTIFACTS}/{FILE}", lambda path, _: path.write_text("{")),
+        instead(f"artifacts/{FILE}", lambda path, _: path.write_text("{")),
         "is damaged",
     ),
-    "unfinished, a link to a secret": (unfinished(instead(spool.INTENT, secret)), "got a link"),
+    "unfinished, a link to a secret": (unfinished(instead("intent.json", secret)), "got a link"),
     "unfinished, an evaluation elsewhere": (
-        unfinished(instead(f"{spool.ARTIFACTS}/{FILE}", secret)),
+        unfinished(instead(f"artifacts/{FILE}", secret)),
         "interrupted before the evaluation was complete",
     ),
     "unfinished, an endless evaluation": (
-        unfinished(instead(f"{spool.ARTIFACTS}/{FILE}", zeros)),
+        unfinished(instead(f"artifacts/{FILE}", zeros)),
         "interrupted before the evaluation was complete",
     ),
     "unfinished, deep JSON": (
-        unfinished(instead(spool.INTENT, lambda path, _: path.write_text("[" * 10**5))),
+        unfinished(instead("intent.json", lambda path, _: path.write_text("[" * 10**5))),
         "recursion",
     ),
 }
-PASSED_OVER = {"a pipe for a manifest": instead(spool.MANIFEST, pipe)}
+PASSED_OVER = {"a pipe for a manifest": instead("manifest.json", pipe)}
 SENT = {
     "whole": lambda *_: None,
     "a pipe for a lock": instead(".lock", pipe),
@@ -176,7 +175,7 @@ def test_push_answers_for_every_entry_of_others_and_touches_nothing_outside(
         runs[name] = store.create_run("1").info.run_id
         build_into(EVALUATION, place / name, run_id=runs[name], tracking_uri=store.tracking_uri)
         change(place / name, outside)
-        file = place / name / spool.MANIFEST
+        file = place / name / "manifest.json"
         if "server" in name:
             file.write_text(
                 file.read_text(encoding="utf-8").replace("{there}", stranger.place),
@@ -185,11 +184,11 @@ def test_push_answers_for_every_entry_of_others_and_touches_nothing_outside(
     (place / "an entry elsewhere").symlink_to(outside)
     before = {path: path.is_file() and path.read_bytes() for path in outside.rglob("*")}
     began = time.monotonic()
-    waiting = {entry.name for entry in listing(place)}
+    listed = {entry.name for entry in waiting(place)}
     out = {entry.entry.name.lstrip("."): entry for entry in push(place)}
     assert time.monotonic() - began < 120
     stranger.close()
-    assert set(out) == waiting == {*ENTRIES, *SENT}
+    assert set(out) == listed == {*ENTRIES, *SENT}
     for name, (_, says) in ENTRIES.items():
         assert out[name].status in ("kept", "refused"), name
         assert says in out[name].reason, (name, out[name].reason)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -23,8 +21,8 @@ import pytest
 from mlflow import MlflowClient
 
 from cmtrack import evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking.push import push
-from cmtrack.tracking.send import probe
+from support.faults import store_is_down
+from support.stores import push
 
 pytestmark = pytest.mark.slow
 
@@ -172,22 +170,15 @@ def test_the_scripts_own_signal_handler_is_not_swallowed(run_id: str, monkeypatc
     assert load_evaluation(run_id) == evaluate(Y, Y)
 
 
-def test_a_silent_store_is_left_alone_after_two_failures(run_id: str, monkeypatch: Any) -> None:
-    asked: list[None] = []
-
-    def silent(*_: Any) -> None:
-        asked.append(None)
-        raise ConnectionError("the tracking server does not answer")
-
+def test_a_silent_store_is_left_alone_after_two_failures(run_id: str) -> None:
     states = []
-    with monkeypatch.context() as down:
-        down.setattr("cmtrack.tracking.deliver.client_for", silent)
+    with store_is_down() as asked:
         for step in range(4):
             with pytest.warns(
                 UserWarning, match="does not answer" if step < 2 else "has not answered twice"
             ):
                 states.append(log_evaluation(Y, Y, run_id=run_id, step=step, figures=False).status)
-    assert (states, len(asked)) == (["saved"] * 4, 2)
+    assert (states, asked.call_count) == (["saved"] * 4, 2)
     # by hand it is asked at once, and has answered
     assert {pushed.status for pushed in push()} == {"sent"}
     assert (
@@ -196,35 +187,17 @@ def test_a_silent_store_is_left_alone_after_two_failures(run_id: str, monkeypatc
     )
 
 
-def test_a_server_that_drips_its_answer_is_not_read_to_the_end(monkeypatch: Any) -> None:
-    server = socket.create_server(("127.0.0.1", 0))
-
-    def drip() -> None:
-        connection = server.accept()[0]
-        connection.recv(65536)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
-        with contextlib.suppress(OSError):
-            for _ in range(100):
-                connection.sendall(b"x")
-                time.sleep(0.1)
-
-    threading.Thread(target=drip, daemon=True).start()
-    began = time.monotonic()
-    probe(f"http://127.0.0.1:{server.getsockname()[1]}")
-    assert time.monotonic() - began < 5  # of the ten that the whole answer takes
-
-
 FIRST_LOG = """
-import sys
+import sys, threading
 import mlflow
 from cmtrack import log_evaluation
-from cmtrack.tracking import deliver
 
-def begins(ask):
-    print([name for name in ("sqlalchemy", "mlflow.store.tracking.sqlalchemy_store") if name not in sys.modules])
-    return wait_for(ask)
+def start(thread):
+    if thread.name == "cmtrack-send":  # from here on the store is waited for
+        print([name for name in ("sqlalchemy", "mlflow.store.tracking.sqlalchemy_store") if name not in sys.modules])
+    begin(thread)
 
-wait_for, deliver.within_patience = deliver.within_patience, begins
+begin, threading.Thread.start = threading.Thread.start, start
 mlflow.set_tracking_uri(sys.argv[1])
 print(log_evaluation([0, 1] * 20, [0, 1] * 20, run_id=sys.argv[2], figures=False).status)
 """

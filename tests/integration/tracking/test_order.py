@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,10 +15,9 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import EvaluationWarning, deliver, send, spool
-from cmtrack.tracking import push as pushing
-from cmtrack.tracking.manifest import read
-from cmtrack.tracking.push import push
+from cmtrack.tracking import EvaluationWarning
+from support.faults import as_another_process, stay_in_this_thread, store_is_down
+from support.stores import push, waiting
 
 pytestmark = pytest.mark.usefixtures("undrawn", "store")
 
@@ -25,16 +25,13 @@ Y = np.arange(36) % 3
 OLDER, NEWER = (evaluate(Y, np.where(np.arange(36) < wrong, (Y + 1) % 3, Y)) for wrong in (6, 12))
 
 
-def refuse(*_: object) -> None:
+def refuse(*_: object, **__: object) -> None:
     raise ConnectionError("the tracking server does not answer")
 
 
 def test_an_evaluation_that_waited_does_not_take_the_place_of_a_newer_one():
     run_id = mlflow.MlflowClient().create_run("1").info.run_id
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(send, "probe", refuse)
-        with pytest.warns(EvaluationWarning, match="does not answer"):
-            log_evaluation(OLDER, run_id=run_id)
+    wait_in_the_spool(OLDER, run_id)
     log_evaluation(NEWER, run_id=run_id, strict=True)
     (pushed,) = push()
     assert pushed.status == "kept"
@@ -61,7 +58,7 @@ def test_what_waited_does_not_take_the_place_of_an_evaluation_that_was_logged_on
     assert pushed.reason.startswith(
         f"run {run_id} holds an evaluation with a later time, which stays"
     )
-    spool.remove(pushed.entry)
+    shutil.rmtree(pushed.entry)
     assert load_evaluation(run_id) == NEWER
     assert len(client.get_metric_history(run_id, "multiclass/accuracy")) == 1
     with pytest.warns(EvaluationWarning, match="which is replaced"):
@@ -90,7 +87,7 @@ def test_metrics_of_an_evaluation_that_was_cut_off_are_named_where_another_one_t
     client = mlflow.MlflowClient()
     run_id = client.create_run("1").info.run_id
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cmtrack.tracking.send.datasets.log", refuse)
+        patch.setattr(mlflow.MlflowClient, "log_inputs", refuse)
         with pytest.warns(EvaluationWarning, match="does not answer"):
             log_evaluation(
                 OLDER, run_id=run_id, metrics=["multiclass/accuracy", "multiclass/f1_macro"]
@@ -112,16 +109,13 @@ def in_the_middle(number: int, action: Callable[[], object]) -> Iterator[list[st
     """
     made: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        for module in (deliver, pushing):
-            patch.setattr(module, "within_patience", lambda ask: ask(lambda: None))
-        patch.setattr(deliver, "PATIENCE", -1.0)
+        stay_in_this_thread(patch)
 
         def counted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
             def count_and_call(*args: Any, **options: Any) -> Any:
                 made.append(name)
                 if len(made) == number:
-                    with pytest.MonkeyPatch.context() as elsewhere:
-                        elsewhere.setattr(deliver, "_sending", {})
+                    with as_another_process():
                         action()
                 return call(*args, **options)
 
@@ -135,10 +129,8 @@ def in_the_middle(number: int, action: Callable[[], object]) -> Iterator[list[st
 
 
 def wait_in_the_spool(evaluation: Evaluation, run_id: str) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(send, "probe", refuse)
-        with pytest.warns(EvaluationWarning, match="does not answer"):
-            log_evaluation(evaluation, run_id=run_id)
+    with store_is_down(), pytest.warns(EvaluationWarning, match="does not answer"):
+        log_evaluation(evaluation, run_id=run_id)
 
 
 @pytest.mark.parametrize("another", ["a push", "a log"])
@@ -167,9 +159,8 @@ def test_two_evaluations_that_are_sent_to_one_place_at_once_do_not_mix(another):
         data = client.get_run(run_id).data
         assert data.metrics["multiclass/accuracy"] == NEWER.metrics["multiclass/accuracy"]
         assert data.tags["cmtrack.status"] == "completed"
-        left = spool.entries()
-        accuracies = [read(entry.folder).metrics["multiclass/accuracy"] for entry in left]
-        assert accuracies == [OLDER.metrics["multiclass/accuracy"]] * len(left)
+        left = waiting()
         for entry in left:
-            spool.remove(entry.folder)
+            assert Evaluation.load(entry.path / "artifacts") == OLDER
+            shutil.rmtree(entry.path)
     assert number > len(CALLS)

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from cmtrack import evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import EvaluationWarning, deliver, parallel, spool
+from cmtrack.tracking import EvaluationWarning
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
@@ -149,147 +149,49 @@ def code_of_worker(task: Callable[[], bool]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-class Working:
-    """A thread that holds forks back until it is told to end."""
+class Slow:
+    """Labels that import a module when they are looked at, which takes a second."""
 
-    def __init__(self, once: str = "", imports: bool = False) -> None:
-        self.order: list[str] = []
-        self._begun, self._finish = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._work, args=(once, imports))
-        self._thread.start()
-        assert self._begun.wait(30)
+    def __init__(self, labels: np.ndarray, module: str) -> None:
+        self.labels, self.module = labels, module
 
-    def _work(self, once: str, imports: bool) -> None:
-        with parallel.forks_wait(once, imports=imports):
-            self._begun.set()
-            self._finish.wait(30)
-            self.order.append("done")
-
-    def end(self) -> None:
-        self._finish.set()
-        self._thread.join(30)
-
-
-def holds_back_a_fork(working: Working) -> None:
-    forked = threading.Thread(
-        target=lambda: working.order.append(f"worker {code_of_worker(lambda: True)}")
-    )
-    forked.start()
-    forked.join(0.3)
-    assert working.order == []
-    working.end()
-    forked.join(30)
-    assert working.order == ["done", "worker 0"]
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        assert importlib.import_module(self.module).whole
+        return self.labels
 
 
 @forking
-def test_a_fork_waits_for_what_another_thread_has_under_way():
-    holds_back_a_fork(Working())
-
-
-@forking
-def test_a_fork_goes_on_after_its_patience_and_the_next_one_does_not_wait(monkeypatch):
-    assert parallel.FORK_PATIENCE <= 2
-    working = Working()
-    monkeypatch.setattr(parallel, "FORK_PATIENCE", 0.2)
-    assert code_of_worker(lambda: True) == 0
-    monkeypatch.setattr(parallel, "FORK_PATIENCE", 1e6)  # a fork that waited now would never end
-    assert code_of_worker(lambda: True) == 0
-    assert working.order == []
-    working.end()
-
-
-@forking
-def test_a_fork_waits_longer_for_imports_and_not_for_ever(monkeypatch):
-    monkeypatch.setattr(parallel, "FORK_PATIENCE", 0.0)
-    holds_back_a_fork(Working(imports=True))
-    monkeypatch.setattr(parallel, "IMPORT_PATIENCE", 0.2)
-    working = Working(imports=True)
-    assert code_of_worker(lambda: True) == 0
-    working.end()
-
-
-@forking
-def test_a_thread_that_forks_does_not_wait_for_itself_and_its_worker_can_go_on(monkeypatch):
-    monkeypatch.setattr(parallel, "FORK_PATIENCE", 1e6)
-
-    def work_too() -> bool:
-        with parallel.forks_wait():
-            return True
-
-    with parallel.forks_wait():
-        assert code_of_worker(work_too) == 0
-
-
-@forking
-def test_what_was_done_once_holds_nothing_back(monkeypatch):
-    monkeypatch.setattr(parallel, "_done", set())
-    Working("a test's first time").end()
-    monkeypatch.setattr(parallel, "FORK_PATIENCE", 1e6)
-    again = Working("a test's first time")
-    assert code_of_worker(lambda: True) == 0
-    again.end()
-
-
-@forking
-@pytest.mark.parametrize(
-    "part", ["log.evaluated", "log.chosen_run", "package.table_json", "deliver.send"]
-)
+@pytest.mark.parametrize("moment", ["evaluating", "sending"])
 def test_a_worker_forked_amid_an_import_of_another_threads_evaluation_completes_its_own(
-    store, tmp_path, monkeypatch, part
+    store, tmp_path, monkeypatch, moment
 ):
-    module = f"slow_part_of_{part.replace('.', '_')}"
+    module = f"slow_part_of_{moment}"
     (tmp_path / f"{module}.py").write_text("import time\ntime.sleep(1)\nwhole = True\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(parallel, "_done", set())
-    place, name = part.split(".")
-    place = importlib.import_module(f"cmtrack.tracking.{place}")
-    real = getattr(place, name)
+    get_run = mlflow.MlflowClient.get_run
 
-    def importing(*args: Any, **options: Any) -> Any:
+    def importing(*args: Any) -> Any:
         assert importlib.import_module(module).whole
-        return real(*args, **options)
+        return get_run(*args)
 
-    monkeypatch.setattr(place, name, importing)
+    actual = Slow(Y, module) if moment == "evaluating" else Y
     ids = [store.create_run("1").info.run_id for _ in range(2)]
+    if moment == "sending":
+        monkeypatch.setattr(mlflow.MlflowClient, "get_run", importing)
     thread = threading.Thread(
-        target=lambda: log_evaluation(Y, predicted(0), run_id=ids[0], strict=True)
+        target=lambda: log_evaluation(actual, predicted(0), run_id=ids[0], strict=True)
     )
     thread.start()
     while module not in sys.modules:
         time.sleep(0.01)
-    code = code_of_worker(
-        lambda: log_evaluation(Y, predicted(1), run_id=ids[1]).status == "completed"
-    )
+
+    def log_in_worker() -> bool:
+        labels = Slow(Y, module) if moment == "evaluating" else Y
+        return log_evaluation(labels, predicted(1), run_id=ids[1]).status == "completed"
+
+    code = code_of_worker(log_in_worker)
     thread.join(60)
     assert code == 0
     assert [load_evaluation(run_id) for run_id in ids] == [
         evaluate(Y, predicted(seed)) for seed in range(2)
     ]
-
-
-@forking
-def test_a_worker_inherits_neither_the_locks_of_entries_nor_what_is_being_sent(tmp_path):
-    entry = tmp_path / "entry"
-    entry.mkdir()
-
-    def free_of_both() -> bool:
-        try:
-            os.fstat(handle)
-        except OSError:
-            return not deliver._sending and not spool._held
-        return False
-
-    others = set(spool._held)  # of a log that an earlier test left under way
-    with spool.claimed(entry) as ours:
-        assert ours
-        (handle,) = spool._held - others
-        deliver._sending[entry] = threading.Event()
-        try:
-            assert code_of_worker(free_of_both) == 0
-        finally:
-            del deliver._sending[entry]
-        with spool.claimed(entry) as also:  # the worker's end has released nothing
-            assert not also
-    with spool.claimed(entry) as again:
-        assert again

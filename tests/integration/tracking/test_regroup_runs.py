@@ -17,7 +17,6 @@ import pytest
 import cmtrack
 from cmtrack import Grouping, compare, load_evaluation, log_evaluation
 from cmtrack.tracking import RegroupedRun, regroup_runs, tracking_store
-from cmtrack.tracking.regroup import default_prefix
 from support.problems import random_labels, random_probabilities, random_problem
 
 N = 240
@@ -113,6 +112,7 @@ def test_new_numbers_stand_beside_the_old_ones(store: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_regrouped_runs_are_compared_row_by_row(store: Any) -> None:
     runs = [log_run("good", 1, 2.0), log_run("fair", 2, 1.4), log_run("poor", 3, 0.2)]
     assert [done.status for done in regroup_runs(runs, PARITY)] == ["completed"] * 3
@@ -130,6 +130,7 @@ def test_regrouped_runs_are_compared_row_by_row(store: Any) -> None:
     assert load_evaluation(runs[0], prefix="parity_", rows=True).rows is not None
 
 
+@pytest.mark.slow
 def test_without_predictions_the_counts_are_regrouped(store: Any) -> None:
     run_id = log_run(predictions=False)
     done = only(regroup_runs(run_id, PARITY))
@@ -150,6 +151,7 @@ def test_without_predictions_the_counts_are_regrouped(store: Any) -> None:
     assert not comparison.ranking.paired
 
 
+@pytest.mark.slow
 def test_one_bad_run_stops_no_other(store: Any) -> None:
     good = [log_run("first", 1), log_run("last", 2)]
     bad: dict[str, str] = {}
@@ -203,6 +205,7 @@ def test_damaged_predictions_cost_the_scores_only(store: Any) -> None:
     assert "binary/recall" in done.after
 
 
+@pytest.mark.slow
 def test_a_second_time_overwrites_the_first_and_nothing_else(store: Any) -> None:
     run_id = log_run()
     assert only(regroup_runs(run_id, PARITY, prefix="new/")).status == "completed"
@@ -219,6 +222,7 @@ def test_a_second_time_overwrites_the_first_and_nothing_else(store: Any) -> None
     assert load_evaluation(run_id, prefix="val/") == kept
 
 
+@pytest.mark.slow
 def test_a_half_written_regrouping_is_done_again(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +236,7 @@ def test_a_half_written_regrouping_is_done_again(
     assert only(regroup_runs(run_id, PARITY)).status == "completed"
 
 
+@pytest.mark.slow
 def test_an_own_evaluation_under_the_prefix_has_its_own_rows(store: Any) -> None:
     run_id = log_run()
     regroup_runs(run_id, PARITY)
@@ -255,6 +260,7 @@ def test_a_tag_leads_to_no_other_folder(store: Any, tmp_path: Path) -> None:
         load_evaluation(run_id, prefix="parity_", rows=True)
 
 
+@pytest.mark.slow
 def test_another_evaluation_of_the_run_may_be_the_source(store: Any) -> None:
     run_id = log_run(prefix="val/", groups=np.arange(N) // 2)
     assert "it has no evaluation" in only(regroup_runs(run_id, PARITY)).reason
@@ -292,19 +298,19 @@ def test_a_wrong_reference_is_said_before_anything_is_written(store: Any) -> Non
     assert not any(k.startswith("parity_") for k in store.get_run(run_id).data.metrics)
 
 
-@pytest.mark.parametrize(
-    ("name", "prefix"),
-    [
+def test_the_default_prefix_is_legal(store: Any) -> None:
+    with mlflow.start_run() as run:
+        log_evaluation([0, 1, 1], [0, 1, 0], figures=False, strict=True)
+    for name, prefix in (
         ("party", "party_"),
         ("wer ist links?", "wer_ist_links_"),
         ("a/b..c", "a_b_c_"),
         ("x-y", "x-y_"),
-    ],
-)
-def test_the_default_prefix_is_legal(name: str, prefix: str) -> None:
-    made = default_prefix(Grouping({"a": [0], "b": [1]}, name=name))
-    assert made == prefix
-    assert cmtrack.tracking.names.check_prefix(made) == prefix
+    ):
+        grouping = Grouping({"a": [0], "b": [1]}, name=name)
+        (done,) = regroup_runs([run.info.run_id], grouping, figures=False)
+        assert done.status == "completed", done.reason
+        assert load_evaluation(run.info.run_id, prefix=prefix).grouping == grouping
 
 
 def test_prefixes_that_would_overwrite_are_refused(store: Any) -> None:
@@ -321,6 +327,7 @@ def test_prefixes_that_would_overwrite_are_refused(store: Any) -> None:
     assert regroup_runs([], PARITY) == []
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_over_http_and_then_the_server_is_gone(server: Any) -> None:
     client = mlflow.MlflowClient()

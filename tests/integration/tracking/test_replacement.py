@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import warnings
 from html import unescape
+from unittest import mock
 
 import mlflow
 import pytest
+from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, regroup_runs
 from cmtrack.report import verdict
 from cmtrack.tracking import EvaluationWarning, digests, tag
-from cmtrack.tracking.description import with_block, with_links
-from cmtrack.tracking.names import SHORT, TAGS_BEFORE, former_tag
-from cmtrack.tracking.push import push
 from support.problems import random_problem
+from support.stores import push
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -245,49 +247,66 @@ def test_a_label_makes_no_markdown_and_no_link(store):
     assert r"\!\[p\](http://h/)" in block
 
 
-def test_links_lead_only_to_files_that_are_there():
-    block = "said [Report](artifact:r.html)\n\n![m](artifact:m.png)\n\n| t |"
-    assert (
-        with_links(block, "1", "r", {"m.png"})
-        == "said\n\n![m](get-artifact?path=m.png&run_uuid=r)\n\n| t |"
-    )
-    assert (
-        with_links(block, "1", "r", {"r.html"})
-        == "said [Report](#/experiments/1/runs/r/artifacts/r.html)\n\n| t |"
-    )
+def test_links_lead_only_to_files_that_are_there(store, first):
+    run_id = store.create_run("1").info.run_id
+    with failing_upload("cmtrack_report.html"), pytest.warns(EvaluationWarning, match="refused"):
+        log_evaluation(first, run_id=run_id)
+    assert "[Report](" not in note(store, run_id)
+    log_evaluation(first, run_id=run_id, prefix="whole/", strict=True)
+    address = f"#/experiments/1/runs/{run_id}/artifacts/whole_cmtrack_report.html"
+    assert f"[Report]({address})" in note(store, run_id)
 
 
-def test_a_first_block_goes_before_the_others_and_after_a_persons_words():
-    note = with_block("mine", "old")
-    text = with_block(note, "new", "(review)", first=True)
-    assert text.startswith("mine\n\nnew <!-- cmtrack (review) -->\n")
-    assert text.index("new") < text.index("old")
-    assert with_block(text, "newer", "(review)", first=True) == text.replace("new", "newer")
+@contextlib.contextmanager
+def failing_upload(name):
+    """The store takes all files but one, which is too large for it."""
+    real = LocalArtifactRepository.log_artifact
+
+    def log_artifact(repository, path, *given, **options):
+        if path.endswith(name):
+            raise OSError(errno.EFBIG, "too large")
+        real(repository, path, *given, **options)
+
+    with mock.patch.object(LocalArtifactRepository, "log_artifact", log_artifact):
+        yield
 
 
-def test_a_block_whose_label_came_first_is_replaced():
-    before = "mine\n\n<!-- cmtrack -->\nold\n\n| t |\n\n<!-- /cmtrack -->\n\nmore"
-    assert (
-        with_block(before, "new\n\n| t |")
-        == "mine\n\nnew <!-- cmtrack -->\n\n| t |\n\n<!-- /cmtrack -->\n\nmore"
-    )
-    text = with_block(before, "rank", "(review)", first=True)
-    assert text.startswith(
-        "mine\n\nrank <!-- cmtrack (review) -->\n\n<!-- /cmtrack (review) -->\n\n<!-- cmtrack -->\nold"
-    )
+def test_a_review_goes_before_the_others_and_after_a_persons_words(store, first):
+    ids = [store.create_run("1", run_name=name).info.run_id for name in "ab"]
+    for run_id in ids:
+        store.set_tag(run_id, "mlflow.note.content", "mine")
+        log_evaluation(first, run_id=run_id, strict=True)
+    before = note(store, ids[0])
+    texts = []
+    for _ in range(2):  # the second review takes the place of the first
+        compare(ids, rank_by="multiclass/accuracy").log()
+        texts.append(note(store, ids[0]))
+    for text in texts:
+        assert text.startswith("mine\n\n")
+        assert text.count("<!-- cmtrack (review) -->") == 1
+        assert text.index("<!-- cmtrack (review) -->") < text.index("**Evaluation**")
+        assert text.endswith(before.removeprefix("mine"))
 
 
-def test_the_block_of_the_first_version_goes():
-    old = "| cmtrack | value | 95 % interval |\n|---|---|---|\n| multiclass/accuracy | 0.44 | |"
-    assert (
-        with_block(f"{old}\n\nmine", "new") == "mine\n\nnew <!-- cmtrack -->\n\n<!-- /cmtrack -->"
-    )
-    assert with_block(old, "new", "a/") == "new <!-- cmtrack a/ -->\n\n<!-- /cmtrack a/ -->"
+BLOCKS_BEFORE = {
+    "whose label came first": "<!-- cmtrack -->\nold\n\n| t |\n\n<!-- /cmtrack -->",
+    "of the first version": (
+        "| cmtrack | value | 95 % interval |\n|---|---|---|\n| multiclass/accuracy | 0.4321 | |"
+    ),
+}
 
 
-def test_a_description_that_is_full_stays_as_it_is():
-    full = "x" * 7990
-    assert with_block(full, "new") == full
+@pytest.mark.parametrize("before", BLOCKS_BEFORE.values(), ids=BLOCKS_BEFORE)
+def test_a_block_of_an_earlier_version_is_replaced(store, second, before):
+    run_id = store.create_run("1").info.run_id
+    store.set_tag(run_id, "mlflow.note.content", f"{before}\n\nmine")
+    log_evaluation(second, run_id=run_id, strict=True)
+    text = note(store, run_id)
+    assert before not in text
+    assert "old" not in text
+    assert "0.4321" not in text
+    assert "mine" in text
+    assert text.count("**Evaluation**") == text.count("<!-- /cmtrack -->") == 1
 
 
 def test_an_evaluation_of_ones_own_is_not_taken_for_a_regrouped_one(store, first, second):
@@ -305,13 +324,29 @@ def test_an_evaluation_of_ones_own_is_not_taken_for_a_regrouped_one(store, first
 # -- tags --------------------------------------------------------------------------------------------------------------
 
 
+TAGS_BEFORE = {
+    "schema": "schema",
+    "labels": "labels_digest",
+    "row_ids": "row_ids_digest",
+    "evaluation": "evaluation_digest",
+    "predictions": "predictions_digest",
+    "predictions_file": "predictions_file",
+    "regrouping": "regrouping",
+}
+"""Tags of earlier versions by the entry of ``cmtrack.digests`` that has taken their place."""
+SHORT_BEFORE = {"groups": "grouping", "nan": "undefined", "warning": "warnings"}
+"""Earlier names of readable tags."""
+
+
 def as_before(store, run_id, prefix=""):
     """Give a run the tags that earlier versions wrote, one for each digest, and their names of those for people."""
     found = store.get_run(run_id).data.tags
-    for name in {tag(name, prefix) for name in SHORT} & set(found):
-        (former,) = [former_tag(long, prefix) for long in SHORT if tag(long, prefix) == name]
-        store.set_tag(run_id, former, found[name])
-        store.delete_tag(run_id, name)
+    for name, former in SHORT_BEFORE.items():
+        if tag(name, prefix) in found:
+            store.set_tag(
+                run_id, tag(name, prefix).removesuffix(name) + former, found[tag(name, prefix)]
+            )
+            store.delete_tag(run_id, tag(name, prefix))
     for entry, text in digests(found, prefix).items():
         store.set_tag(run_id, tag(TAGS_BEFORE[entry], prefix), text)
     store.delete_tag(run_id, tag("digests", prefix))

@@ -15,11 +15,21 @@ import mlflow
 import pytest
 
 from cmtrack import Evaluation, evaluate, load_evaluation, log_evaluation
-from cmtrack.tracking import deliver, package, spool, tracking_store
-from cmtrack.tracking.push import push
+from cmtrack.tracking import tracking_store
 from support.components import tracking_server
-from support.faults import DRIP, DROP, LOGIN, PAGE, PASS, FaultyProxy, draw_one_picture
+from support.faults import (
+    DRIP,
+    DROP,
+    LOGIN,
+    PAGE,
+    PASS,
+    FaultyProxy,
+    draw_one,
+    forget_silences,
+    wait_for_stores,
+)
 from support.problems import random_problem
+from support.stores import push, waiting
 
 pytestmark = pytest.mark.slow
 
@@ -56,8 +66,8 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultyProxy]:
         patch.setenv("CMTRACK_CACHE", str(folder / "cache"))
         patch.setenv("XDG_DATA_HOME", str(folder / "home"))
         patch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-        patch.setattr(deliver, "PATIENCE", 1.5)  # shorter than a dripping answer
-        patch.setattr(package, "_draw", draw_one_picture)
+        wait_for_stores(patch, 1.5)  # shorter than a dripping answer
+        draw_one(patch)
         made = FaultyProxy(running.port)
         with tracking_store(made.url):
             yield made
@@ -96,7 +106,7 @@ def outcome_of(
 ) -> str:
     """Log an evaluation to a new run while the request ``at`` fails; return what has become of it after a push."""
     run_id = str(mlflow.MlflowClient().create_run("0").info.run_id)
-    deliver.silences.forget()
+    forget_silences()
     proxy.requests.clear()
     proxy.fault = lambda _, __, number: (
         answer if number == at or (is_lasting and number > at) else PASS
@@ -115,11 +125,11 @@ def outcome_of(
     outcome = COMPLETE if is_complete(run_id, evaluation) else WAITING
     if logged.status == "completed" and outcome != COMPLETE:
         return LOST
-    entries = spool.entries()
+    entries = waiting()
     if outcome == WAITING and not entries:
         return LOST
     pushed = push()
-    if [entry.status for entry in pushed] != ["sent"] * len(entries) or spool.entries():
+    if [entry.status for entry in pushed] != ["sent"] * len(entries) or waiting():
         return LOST
     return outcome if is_complete(run_id, evaluation) else LOST
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-import threading
+import sqlite3
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,22 +14,16 @@ from urllib.parse import urlsplit
 import mlflow
 import numpy as np
 import pytest
-from mlflow.entities import Metric, RunTag
 
 from cmtrack import Grouping, compare, evaluate, load_evaluation, log_evaluation, untrusted
-from cmtrack.evaluation.storage import write_predictions
-from cmtrack.tracking import artifacts, regroup_runs, tracking_store
-from cmtrack.tracking.names import ROWS_FILE, with_digests
-from cmtrack.tracking.package import Destination, build
-from cmtrack.tracking.parallel import each
-from cmtrack.tracking.runs import client_for, from_entity, search
+from cmtrack.tracking import digests, regroup_runs, tracking_store
 from support.components import free_port, tracking_server
 from support.faults import DROP, PASS, FaultyProxy
 from support.problems import random_labels, random_probabilities
 
 pytestmark = pytest.mark.slow
 
-RUNS, ROWS = 20, 120
+RUNS, ROWS = 8, 120
 PARITY = Grouping({"even": [0, 2], "odd": [1, 3]}, "strict", name="parity")
 Y = random_labels(ROWS, 4)
 FILE = "cmtrack_evaluation.json"
@@ -55,41 +51,30 @@ class Counted(FaultyProxy):
 
     def __init__(self, folder: Path, uri: str, name: str) -> None:
         super().__init__(int(urlsplit(uri).port or 0))
-        self.name = name
-        self._behind, self._artifacts = mlflow.MlflowClient(uri), folder / "server_artifacts"
-        self.experiment_id = self._behind.create_experiment(name)
+        self.name, self.uri = name, uri
+        self.files = folder / "server_artifacts"
+        self.client = mlflow.MlflowClient(uri)
+        self.experiment_id = self.client.create_experiment(name)
 
-    def filled(self, runs: int, rows: bool = True) -> list[str]:
+    def filled(self, runs: int, **options: Any) -> list[str]:
         """Runs with complete evaluations."""
         out = []
-        for seed in range(runs):
-            evaluation = judged(seed)
-            run_id = self._behind.create_run(self.experiment_id, run_name=f"run {seed}").info.run_id
-            files: dict[str, bytes] = {}
-            package = build(
-                evaluation,
-                files.__setitem__,
-                Destination(run_id),
-                rows=(lambda file, kept=evaluation.rows: write_predictions(file, kept))
-                if rows
-                else None,
-            )
-            folder = self._artifacts / self.experiment_id / run_id / "artifacts"
-            folder.mkdir(parents=True)
-            for name in (FILE, "cmtrack_predictions.parquet"):
-                if f"artifacts/{name}" in files:
-                    (folder / name).write_bytes(files[f"artifacts/{name}"])
-            metrics = [Metric(name, value, 0, 0) for name, value in package.metrics.items()]
-            tags = [
-                RunTag(name, text)
-                for name, text in (package.tags | {"cmtrack.status": "completed"}).items()
-            ]
-            self._behind.log_batch(run_id, metrics=metrics, tags=tags)
-            out.append(run_id)
+        with tracking_store(self.uri):
+            for seed in range(runs):
+                run = self.client.create_run(self.experiment_id, run_name=f"run {seed}")
+                log_evaluation(
+                    judged(seed), run_id=run.info.run_id, figures=False, strict=True, **options
+                )
+                out.append(run.info.run_id)
+        self.requests.clear()
+        self.headers.clear()
+        self.connections = 0
         return out
 
-    def listed(self) -> list[Any]:
-        return list(search(client_for(), [self.experiment_id]))
+    def tags(self, name: str) -> list[str]:
+        """A tag of each run."""
+        runs = self.client.search_runs([self.experiment_id])
+        return [run.data.tags.get(name, "") for run in runs]
 
 
 @pytest.fixture
@@ -114,8 +99,6 @@ def test_a_file_is_one_request_over_kept_connections_and_none_the_second_time(
     proxy: Counted,
 ) -> None:
     runs = proxy.filled(RUNS)
-    proxy.requests.clear()
-    proxy.connections = 0
     first = compare(experiment_names=[proxy.name], rank_by="multiclass/accuracy")
     assert first.ranking.paired
     assert len(first.runs) == RUNS
@@ -131,11 +114,15 @@ def test_a_file_is_one_request_over_kept_connections_and_none_the_second_time(
     proxy.requests.clear()
     load_evaluation(runs[0], rows=True)
     assert len(proxy.requests) <= 2
+    for kept in (path for path in Path(os.environ["CMTRACK_CACHE"]).rglob("*") if path.is_file()):
+        kept.write_bytes(b"spoilt")
+    proxy.requests.clear()
+    assert load_evaluation(runs[0], rows=True) == judged(0)
+    assert kinds(proxy)["GET file"] == 2
 
 
 def test_predictions_that_were_not_kept_are_not_asked_for(proxy: Counted) -> None:
-    runs = proxy.filled(2, rows=False)
-    proxy.requests.clear()
+    runs = proxy.filled(2, predictions=False)
     compare(experiment_names=[proxy.name], rank_by="multiclass/accuracy")
     assert kinds(proxy)["GET file"] == 2
     with pytest.raises(
@@ -161,35 +148,39 @@ def test_a_file_that_cannot_be_read_leaves_its_run_out(proxy: Counted) -> None:
 
 
 def test_regrouping_asks_little_and_goes_on_where_it_stopped(proxy: Counted) -> None:
-    proxy.filled(10)
-    told: list[tuple[str, int, int]] = []
+    ids = proxy.filled(10)
 
     def stopping(*step: Any) -> None:
-        told.append(step)
         if step[1] == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        regroup_runs(proxy.listed(), PARITY, progress=stopping)
-    states = Counter(run.status("parity_") for run in proxy.listed())
+        regroup_runs(ids, PARITY, progress=stopping)
+    states = Counter(proxy.tags("cmtrack.parity.status"))
     assert set(states) <= {"completed", ""}, "an interrupt left a run half written"
     assert states["completed"] >= 3
 
     done = states["completed"]
     proxy.requests.clear()
-    results = regroup_runs(proxy.listed(), PARITY)
+    results = regroup_runs(ids, PARITY)
+    assert [run.run_id for run in results] == ids
     assert [run.status for run in results] == ["completed"] * 10
     assert sum(run.already_done for run in results) == done
-    assert len(proxy.requests) <= 4 + 14 * (10 - done), kinds(proxy)
-    runs = proxy.listed()
-    assert [run.run_id for run in results] == [run.run_id for run in runs]
-    for run, result in zip(runs, results, strict=True):
-        assert result.after["binary/roc_auc"] == run.metrics["parity_binary/roc_auc"]
-        assert result.before["multiclass/accuracy"] == run.metrics["multiclass/accuracy"]
+    # to find a run takes one request
+    assert len(proxy.requests) <= 10 + 4 + 14 * (10 - done), kinds(proxy)
+    for run_id, result in zip(ids, results, strict=True):
+        metrics = proxy.client.get_run(run_id).data.metrics
+        assert result.after["binary/roc_auc"] == metrics["parity_binary/roc_auc"]
+        assert result.before["multiclass/accuracy"] == metrics["multiclass/accuracy"]
 
     proxy.requests.clear()
-    assert all(run.already_done for run in regroup_runs(runs, PARITY))
-    assert len(proxy.requests) <= 1
+    assert all(run.already_done for run in regroup_runs(ids, PARITY))
+    assert len(proxy.requests) <= 10 + 1
+
+
+def folder_of(store: Any, run_id: str) -> Path:
+    """The folder of a run's files, which is on this machine."""
+    return Path(urlsplit(store.get_run(run_id).info.artifact_uri).path)
 
 
 def test_only_the_same_regrouping_of_the_same_evaluation_is_done_already(store: Any) -> None:
@@ -226,9 +217,7 @@ def test_only_the_same_regrouping_of_the_same_evaluation_is_done_already(store: 
         "its evaluation was not finished (status 'started')",
     )
     store.set_tag(run_id, "cmtrack.status", "completed")
-    path = (
-        artifacts.folder_of(store.get_run(run_id).info.artifact_uri) / "cmtrack_predictions.parquet"
-    )
+    path = folder_of(store, run_id) / "cmtrack_predictions.parquet"
     whole = path.read_bytes()
     path.write_bytes(b"cut")
     assert [again(force=True), again()] == [False, False], (
@@ -238,39 +227,6 @@ def test_only_the_same_regrouping_of_the_same_evaluation_is_done_already(store: 
     assert [again(), again()] == [False, True]
 
 
-def test_work_on_many_keeps_its_order_and_an_interrupt_begins_nothing_more() -> None:
-    def work(number: int) -> int:
-        begun.append(number)
-        gate.wait(0.01 * (5 - number % 5))
-        if number == 3:
-            raise OSError("three")
-        return number * number
-
-    begun: list[int] = []
-    gate = threading.Event()
-    jobs = each(work, range(10), workers=4)
-    assert [None if job.exception() else job.result() for job in jobs] == [
-        0,
-        1,
-        4,
-        None,
-        16,
-        25,
-        36,
-        49,
-        64,
-        81,
-    ]
-
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    begun.clear()
-    with pytest.raises(KeyboardInterrupt):
-        each(work, range(100), stop, workers=2)
-    assert len(begun) < 10
-
-
 # -- what a store may not do -----------------------------------------------------------------------------------------
 
 
@@ -278,7 +234,7 @@ def test_work_on_many_keeps_its_order_and_an_interrupt_begins_nothing_more() -> 
 def test_only_a_regular_file_is_read_and_a_pipe_is_not_waited_for(store: Any, kind: str) -> None:
     with mlflow.start_run() as active:
         log_evaluation(judged(1), strict=True)
-    path = artifacts.folder_of(store.get_run(active.info.run_id).info.artifact_uri) / FILE
+    path = folder_of(store, active.info.run_id) / FILE
     path.unlink()
     if kind == "pipe":
         os.mkfifo(path)
@@ -290,55 +246,24 @@ def test_only_a_regular_file_is_read_and_a_pipe_is_not_waited_for(store: Any, ki
         load_evaluation(active.info.run_id)
 
 
-def test_a_file_larger_than_the_limit_is_not_read(proxy: Counted, tmp_path: Path) -> None:
-    (run_id,) = proxy.filled(1)
-    client = mlflow.MlflowClient()
-    uri = client.get_run(run_id).info.artifact_uri
-    content = artifacts.read(uri, FILE, proxy.url)
-    assert artifacts.read(uri, FILE, proxy.url, limit=len(content)) == content
-    with pytest.raises(ValueError, match="larger than 0 MiB"):
-        artifacts.read(uri, FILE, proxy.url, limit=len(content) - 1)
-    (tmp_path / FILE).write_bytes(content)
-    with pytest.raises(ValueError, match="must not be larger"):
-        artifacts.read(str(tmp_path), FILE, proxy.url, limit=len(content) - 1)
-
-
-def test_another_server_is_not_asked_unless_it_is_listed(
-    proxy: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
-    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "secret")
-    (run_id,) = proxy.filled(1)
-    uri = mlflow.MlflowClient().get_run(run_id).info.artifact_uri
-    assert uri.startswith("mlflow-artifacts:/")
-    proxy.headers.clear()
-    content = artifacts.read(uri, FILE, proxy.url)
-    assert "Authorization" in proxy.headers[-1]
-    elsewhere = proxy.url.replace("127.0.0.1", "localhost")
-    for there in (
-        uri.replace("mlflow-artifacts:/", f"mlflow-artifacts://{urlsplit(elsewhere).netloc}/"),
-        uri.replace("mlflow-artifacts:", f"{elsewhere}/api/2.0/mlflow-artifacts/artifacts"),
-    ):
-        proxy.headers.clear()
-        with pytest.raises(
-            ValueError, match=r"must lie on the tracking server, .* got http://localhost:"
-        ):
-            artifacts.read(there, FILE, proxy.url)
-        assert proxy.headers == []
-        with monkeypatch.context() as listed:
-            listed.setenv("CMTRACK_ARTIFACT_HOSTS", elsewhere)
-            assert artifacts.read(there, FILE, proxy.url) == content
-
-
 def test_a_server_that_is_gone_is_said_without_the_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    with pytest.raises(OSError, match="Connection refused") as caught:
-        artifacts.read(
-            "mlflow-artifacts:/0/r/artifacts", FILE, f"http://me:secret@127.0.0.1:{free_port()}"
-        )
+    client = mlflow.MlflowClient(f"http://me:secret@127.0.0.1:{free_port()}")
+    with pytest.raises(ConnectionError, match="did not answer") as caught:
+        load_evaluation("0" * 32, client=client)
     assert "secret" not in str(caught.value)
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing(
+    proxy: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run_id,) = proxy.filled(1)
+    (tmp_path / "a file").write_text("in the way")
+    monkeypatch.setenv("CMTRACK_CACHE", str(tmp_path / "a file" / "cache"))
+    for _ in range(2):
+        assert load_evaluation(run_id, rows=True) == judged(0)
 
 
 def test_a_connection_that_is_cut_is_an_error_of_that_file(
@@ -370,21 +295,29 @@ def test_an_address_that_is_none_of_a_folder_is_refused(uri: Any) -> None:
         untrusted.artifact_uri(uri)
 
 
-@pytest.mark.parametrize(
-    "uri", ["//host/share", r"\\host\share", "file://host/share", "file:////host/share"]
-)
-def test_a_server_names_no_folder_of_another_machine(uri: str) -> None:
-    with pytest.raises(ValueError, match="its artifacts lie on another machine"):
-        artifacts.folder_of(uri, "https://tracking")
+def placed_elsewhere(folder: Path, run_id: str, uri: str) -> None:
+    """Write another place of a run's files into the database, which MLflow itself refuses."""
+    with (
+        contextlib.closing(sqlite3.connect(folder / "server.db", timeout=30)) as connection,
+        connection,
+    ):
+        connection.execute("UPDATE runs SET artifact_uri = ? WHERE run_uuid = ?", (uri, run_id))
 
 
-def test_files_of_a_run_have_names_of_their_own(store: Any, tmp_path: Path) -> None:
+def test_a_server_names_no_folder_of_another_machine(proxy: Counted, served: Any) -> None:
+    (run_id,) = proxy.filled(1)
+    for uri in ("//host/share", r"\\host\share", "file://host/share", "file:////host/share"):
+        placed_elsewhere(served[0], run_id, uri)
+        with pytest.raises(ValueError, match="its artifacts lie on another machine"):
+            load_evaluation(run_id)
+
+
+def test_files_of_a_run_have_names_of_their_own(store: Any) -> None:
     with mlflow.start_run() as active:
         log_evaluation(judged(1), strict=True)
-    run = from_entity(store.get_run(active.info.run_id), store)
-    folder = artifacts.folder_of(run.artifact_uri)
-    (folder / "secret.parquet").write_bytes(b"s")
-    changed = with_digests(store.get_run(run.run_id).data.tags, "", {ROWS_FILE: "secret.parquet"})
-    store.set_tag(run.run_id, "cmtrack.digests", changed["cmtrack.digests"])
+    run_id = active.info.run_id
+    (folder_of(store, run_id) / "secret.parquet").write_bytes(b"s")
+    changed = digests(store.get_run(run_id).data.tags) | {"predictions_file": "secret.parquet"}
+    store.set_tag(run_id, "cmtrack.digests", json.dumps(changed))
     with pytest.raises(ValueError, match="such a file is called cmtrack_predictions"):
-        load_evaluation(run.run_id, rows=True)
+        load_evaluation(run_id, rows=True)

@@ -12,17 +12,21 @@ from pathlib import Path
 import mlflow
 import pytest
 from click.testing import CliRunner
+from mlflow.entities import Metric
 
 import cmtrack
 from cmtrack import compare, log_evaluation
 from cmtrack.cli import main
-from cmtrack.tracking import tracking_store, views
-from cmtrack.tracking.views import Form, fitted, form_for, with_link
+from cmtrack.tracking import tracking_store
 from support.components import tracking_server
 from support.problems import random_labels, random_scores
 from support.stores import sqlite_store
 
-EARLY, LATE = Form(5_000, named=False), Form(20_000, named=True)
+TAG = "mlflow.sharedViewState."
+NOTE = "mlflow.note.content"
+EARLY, LATE = ("3.5.0", "3.5.1", "3.10.1", "3.15.2"), ("3.16.0", "3.17.2", "3.18.0")
+LONGEST = {EARLY: 5_000, LATE: 20_000}
+"""Characters of a tag that these versions of MLflow keep."""
 
 
 Y = random_labels(200)
@@ -68,30 +72,25 @@ def state_of(value: str) -> dict:
     return json.loads(zlib.decompress(base64.b64decode(text.removeprefix("deflate;"))))
 
 
-def tags_of(client: mlflow.MlflowClient, view: views.SavedView) -> dict[str, str]:
+def tags_of(client: mlflow.MlflowClient, view) -> dict[str, str]:
     return client.get_experiment(view.experiment_id).tags
 
 
 def as_if(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    monkeypatch.setattr(views, "server_version", lambda client: version)
+    """The version of a database's pages is the installed one's."""
+    monkeypatch.setattr(mlflow, "__version__", version)
 
 
 # -- the form ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("version", "form"),
-    [
-        ("3.5.0", EARLY),
-        ("3.5.1", EARLY),
-        ("3.10.1", EARLY),
-        ("3.15.2", EARLY),
-        ("3.16.0", LATE),
-        ("3.17.2", LATE),
-    ],
-)
-def test_each_version_gets_the_form_that_it_reads(version, form):
-    assert form_for(version) == form
+def test_each_version_gets_the_form_that_it_reads(three, monkeypatch):
+    comparison = compare()
+    for version in (*EARLY, *LATE):
+        as_if(monkeypatch, version)
+        view = comparison.view(version)
+        value = tags_of(three, view)[TAG + view.key]
+        assert value.startswith("deflate;") == (version in EARLY), version
 
 
 @pytest.mark.parametrize("version", ["2.22.5", "3.4.0", "4.0.0"])
@@ -102,7 +101,7 @@ def test_nothing_is_written_for_a_version_that_is_not_known(three, monkeypatch, 
         ValueError, match=f"known from MLflow 3.5 to 3.x, and this server has {version}"
     ):
         comparison.view()
-    assert not any(key.startswith(views.TAG) for key in three.get_experiment_by_name("e").tags)
+    assert not any(key.startswith(TAG) for key in three.get_experiment_by_name("e").tags)
 
 
 @pytest.mark.parametrize("text", ["", "new", "3", "3.5\n<b>", "3.5.1" * 20, None, "\x1b[31m3.5"])
@@ -111,30 +110,33 @@ def test_a_version_of_a_server_is_not_trusted(text):
         cmtrack.untrusted.version(text)
 
 
-def test_as_many_cards_are_taken_out_as_there_is_room_for():
+@pytest.mark.parametrize("versions", [EARLY, LATE], ids=["early", "late"])
+def test_as_many_cards_are_taken_out_as_there_is_room_for(three, monkeypatch, versions):
     letters = random.Random(1)
-    cards = [
-        {"metricKey": "".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=40))}
-        for _ in range(400)
-    ]
-    for form in (EARLY, LATE):
-        value, left = fitted({"compareRunCharts": [{"uuid": "c"}]}, cards, form, "n", 1)
-        kept = state_of(value)["compareRunCharts"]
-        assert len(value) <= form.longest
-        assert kept == [{"uuid": "c"}, *cards[: 400 - left]]
-        assert 0 < left < 400 or form is LATE
-        more, _ = fitted(
-            {"compareRunCharts": [{"uuid": "c"}]},
-            cards[: 401 - left],
-            Form(10**6, form.named),
-            "n",
-            1,
-        )
-        assert left == 0 or len(more) > form.longest
+    names = {"".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=40)) for _ in range(400)}
+    experiment = three.get_experiment_by_name("e").experiment_id
+    run_id = three.search_runs([experiment])[0].info.run_id
+    three.log_batch(run_id, metrics=[Metric(name, 0.5, 0, 0) for name in names])
+    as_if(monkeypatch, versions[-1])
+    view = compare().view("many")
+    value = tags_of(three, view)[TAG + view.key]
+    taken = {
+        chart.get("metricKey") for chart in state_of(value)["compareRunCharts"] if chart["deleted"]
+    }
+    assert len(value) <= LONGEST[versions]
+    assert (len(names - taken) > 0) == (versions is EARLY)
+    assert bool(view.notes) == (versions is EARLY)
+    # one more card of 40 random letters takes about 40 characters
+    assert versions is LATE or len(value) > LONGEST[versions] - 200
+
+
+def test_a_view_that_is_too_long_without_any_card_is_refused(three, monkeypatch):
+    as_if(monkeypatch, "3.5.1")
+    letters = random.Random(2)
+    long = "".join(letters.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=4_900))
+    filter_string = f"params.depth != '{long}'"
     with pytest.raises(ValueError, match="more than the 5,000 characters"):
-        fitted(
-            {"compareRunCharts": [], "x": [card["metricKey"] for card in cards]}, [], EARLY, "n", 1
-        )
+        compare(experiment_names=["e"], filter_string=filter_string).view()
 
 
 # -- what is written --------------------------------------------------------------------------------------------------
@@ -145,9 +147,9 @@ def test_the_view_shows_what_matters_for_the_ranking(three, monkeypatch, version
     as_if(monkeypatch, version)
     view = compare(rank_by="binary/roc_auc", require="multiclass/accuracy >= 0.1").view("by area")
     tags = tags_of(three, view)
-    value = tags[views.TAG + view.key]
+    value = tags[TAG + view.key]
     assert value.startswith("deflate;") == (version == "3.5.1")
-    assert (tags.get(views.KIND) == views.OF_MODELS) == (version == "3.5.1")
+    assert (tags.get("mlflow.experimentKind") == "custom_model_development") == (version == "3.5.1")
     state = state_of(value)
     assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`binary/roc_auc`", False)
     assert state["selectedColumns"] == [
@@ -175,7 +177,7 @@ def test_a_loss_is_ordered_from_the_least_and_named_runs_are_listed(three, monke
     experiment = three.get_experiment_by_name("e").experiment_id
     ids = [run.info.run_id for run in three.search_runs([experiment])][:2]
     view = compare(ids, rank_by="probability/log_loss").view()
-    state = state_of(tags_of(three, view)[views.TAG + view.key])
+    state = state_of(tags_of(three, view)[TAG + view.key])
     assert state["orderByAsc"]
     assert all(run_id in state["searchFilter"] for run_id in ids)
     found = three.search_runs([experiment], state["searchFilter"])
@@ -221,33 +223,33 @@ def test_the_link_stands_first_and_a_persons_text_stays(three, monkeypatch):
     as_if(monkeypatch, "3.17.2")
     experiment = three.get_experiment_by_name("e").experiment_id
     mine = "# Party\n\nBy Ann. [a](#/experiments/1/runs?viewStateShareKey=cmtrack000000000000)\n"
-    three.set_experiment_tag(experiment, views.NOTE, mine)
+    three.set_experiment_tag(experiment, NOTE, mine)
     first = compare().view("a [b](c)")
-    once = tags_of(three, first)[views.NOTE]
+    once = tags_of(three, first)[NOTE]
     assert once == f"[a \\[b\\]\\(c\\)]({first.link}) <!-- cmtrack views -->\n\n{mine}"
     compare().view("a [b](c)")
-    assert tags_of(three, first)[views.NOTE] == once
+    assert tags_of(three, first)[NOTE] == once
     second = compare().view("second")
-    line, _, rest = tags_of(three, first)[views.NOTE].partition("\n\n")
+    line, _, rest = tags_of(three, first)[NOTE].partition("\n\n")
     assert (
         line == f"[second]({second.link}) · [a \\[b\\]\\(c\\)]({first.link}) <!-- cmtrack views -->"
     )
     assert rest == mine
 
 
-def test_links_to_views_that_are_gone_go():
+def test_links_to_views_that_are_gone_go(three):
     gone = "[old](#/experiments/1/runs?viewStateShareKey=cmtrack000000000000) <!-- cmtrack views -->\n\nmine"
-    assert with_link(gone, "[new](x)", "k", set()) == "[new](x) <!-- cmtrack views -->\n\nmine"
+    three.set_experiment_tag(three.get_experiment_by_name("e").experiment_id, NOTE, gone)
+    view = compare().view("new")
+    assert tags_of(three, view)[NOTE] == f"[new]({view.link}) <!-- cmtrack views -->\n\nmine"
 
 
 def test_a_description_without_room_stays(three, monkeypatch):
     as_if(monkeypatch, "3.5.1")
-    three.set_experiment_tag(
-        three.get_experiment_by_name("e").experiment_id, views.NOTE, "x" * 4_990
-    )
+    three.set_experiment_tag(three.get_experiment_by_name("e").experiment_id, NOTE, "x" * 4_990)
     view = compare().view()
     assert view.notes == ("The experiment's description has no room for the link.",)
-    assert tags_of(three, view)[views.NOTE] == "x" * 4_990
+    assert tags_of(three, view)[NOTE] == "x" * 4_990
 
 
 def test_the_command_prints_the_links(three):
@@ -280,7 +282,7 @@ def test_the_page_of_mlflow_shows_it(tmp_path, monkeypatch):
         experiment = client.create_experiment("party")
         for place, name in enumerate(["poor", "fair", "good"]):
             log(client, experiment, name, 1.0 + place, depth=place, lr=place)
-        client.set_experiment_tag(experiment, views.NOTE, "By Ann.")
+        client.set_experiment_tag(experiment, NOTE, "By Ann.")
         view = compare(experiment_names=["party"]).view("the view")
         assert (view.mlflow_version, view.link.split("/#/")[0]) == (mlflow.__version__, server.url)
         with playwright.sync_playwright() as started:

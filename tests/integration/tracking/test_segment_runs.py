@@ -12,9 +12,8 @@ import pytest
 from click.testing import CliRunner
 from mlflow import MlflowClient
 
-from cmtrack import Evaluation, evaluate, load_evaluation, log_evaluation, segment_runs
+from cmtrack import Evaluation, compare, evaluate, load_evaluation, log_evaluation, segment_runs
 from cmtrack.cli import main
-from cmtrack.comparison.segments import by_segment
 from support.problems import random_scores
 
 N = 600
@@ -232,12 +231,22 @@ def test_the_command_line_shows_declared_segments_of_a_folder_and_of_a_run(runs,
     assert [one["column"] for one in json.loads(done.stdout)["runs"][0]["columns"]] == ["region"]
 
 
-def by_hand(first, second, columns):
-    """The differences of two evaluations, as Python gives them."""
-    sides = [("first", first), ("second", second)]
-    return by_segment(
-        sides, columns, ["multiclass/accuracy", "binary/recall", "binary/precision"], 0.95
+METRICS = ["multiclass/accuracy", "binary/recall", "binary/precision"]
+
+
+def in_python(first, second, columns):
+    """The differences of two evaluations and their ends, by column, metric and segment, as Python gives them."""
+    comparison = compare(
+        {"first": first, "second": second}, rank_by=METRICS, segments=columns, confidence_level=0.95
     )
+    out = {}
+    for pair in comparison.segments.pairs:
+        ends = np.array([pair.differences, pair.low, pair.high])
+        if pair.first == "second":  # which leads the ranking
+            ends = -ends[[0, 2, 1]]
+        for segment, values in zip(pair.segments, ends.T.tolist(), strict=True):
+            out[pair.column, pair.metric, segment] = values
+    return out
 
 
 @pytest.mark.parametrize("way", ["table", "run and folder"])
@@ -253,17 +262,19 @@ def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
     done = called(*given, *options, "--json")
     assert done.exit_code == 0, done.output
     out = json.loads(done.stdout)["differences"]
-    wanted = by_hand(*evaluations, ["region", "age"])
     assert (len(out["pairs"]), out["sentences"], out["notes"]) == (6, [], [])
-    for ours, theirs in zip(out["pairs"], wanted, strict=True):
-        assert (ours["column"], ours["metric"], ours["paired"]) == (
-            theirs.column,
-            theirs.metric,
-            True,
+    assert all(pair["paired"] for pair in out["pairs"])
+    found = {
+        (pair["column"], pair["metric"], segment): values
+        for pair in out["pairs"]
+        for segment, *values in zip(
+            pair["segments"], pair["differences"], pair["low"], pair["high"], strict=True
         )
-        assert ours["segments"] == list(theirs.segments)
-        for name in ("differences", "low", "high"):
-            assert ours[name] == pytest.approx(getattr(theirs, name).tolist(), abs=1e-12)
+    }
+    wanted = in_python(*evaluations, ["region", "age"])
+    assert found.keys() == wanted.keys()
+    for place, values in found.items():
+        assert values == pytest.approx(wanted[place], abs=1e-12)
     done = called(*given, *options)
     assert done.exit_code == 0, done.output
     words = " ".join(done.stdout.split())

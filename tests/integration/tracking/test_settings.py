@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
 from cmtrack import (
     Evaluation,
@@ -26,15 +27,14 @@ from cmtrack import (
     paired_differences,
 )
 from cmtrack.cli import main
-from cmtrack.rows.join import ID_KEY, hashed_ids
-from cmtrack.tracking import EvaluationWarning, settings, spool
-from cmtrack.tracking.log import NestedEvaluation, log_nested
-from cmtrack.tracking.push import push
+from cmtrack.tracking import EvaluationWarning
 from support.problems import random_labels, random_probabilities
+from support.stores import push, waiting
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 FILE = "cmtrack_predictions.parquet"
+VARIABLE, ROW_IDS, ID_KEY = "CMTRACK_PREDICTIONS", "CMTRACK_ROW_IDS", "CMTRACK_ID_KEY"
 Y = random_labels(150, 3)
 
 
@@ -43,12 +43,12 @@ def probabilities(seed: int):
 
 
 P = probabilities(0)
+SMALL = evaluate([0, 1, 2, 1], y_prob=P[:4])
 
 
 @pytest.fixture(autouse=True)
-def nothing_told(monkeypatch):
-    monkeypatch.delenv(settings.VARIABLE, raising=False)
-    monkeypatch.setattr(settings, "_told", set())
+def nothing_set(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
 
 
 @pytest.fixture
@@ -83,63 +83,77 @@ def lists_rows(client, run_id, tmp_path):
 # -- what the settings come to -------------------------------------------------------------------------------------
 
 
+def kept_rows(asked="auto"):
+    """The rows of an evaluation that waits in the spool: "all", "labels", or "off" where there are none."""
+    with pytest.warns(EvaluationWarning, match="no run is active") as warned:
+        logged = log_evaluation(SMALL, figures=False, predictions=asked)
+    assert logged.status == "saved"
+    file = logged.path / "artifacts" / FILE
+    if not file.exists():
+        return "off", warned
+    narrow = pq.read_schema(file).names == ["y_true", "y_pred"]
+    return "labels" if narrow else "all", warned
+
+
 @pytest.mark.parametrize(
-    ("setting", "asked", "content", "limited"),
+    ("setting", "asked", "content"),
     [
-        (None, "auto", "all", True),
-        (None, True, "all", False),
-        (None, False, "off", True),
-        (None, "labels", "labels", True),
-        ("auto", "auto", "all", True),
-        ("auto", True, "all", False),
-        ("off", "auto", "off", True),
-        ("off", True, "off", True),
-        ("off", "labels", "off", True),
-        ("labels", "auto", "labels", True),
-        ("labels", True, "labels", False),
-        ("labels", False, "off", True),
-        ("on", "auto", "all", False),
-        ("on", "labels", "labels", True),
-        ("on", False, "off", True),
-        ("OFF", True, "off", True),
-        ("0", True, "off", True),
-        ("false", True, "off", True),
+        (None, "auto", "all"),
+        (None, True, "all"),
+        (None, False, "off"),
+        (None, "labels", "labels"),
+        ("auto", True, "all"),
+        ("off", "auto", "off"),
+        ("off", True, "off"),
+        ("off", "labels", "off"),
+        ("labels", "auto", "labels"),
+        ("labels", True, "labels"),
+        ("labels", False, "off"),
+        ("on", "auto", "all"),
+        ("on", "labels", "labels"),
+        ("on", False, "off"),
+        ("OFF", True, "off"),
+        ("0", True, "off"),
+        ("false", True, "off"),
     ],
 )
-def test_the_stricter_of_setting_and_caller_holds(monkeypatch, setting, asked, content, limited):
+def test_the_stricter_of_setting_and_caller_holds(project, monkeypatch, setting, asked, content):
     if setting is not None:
-        monkeypatch.setenv(settings.VARIABLE, setting)
-    kept = settings.kept_rows(asked)
-    assert (kept.content, kept.limited) == (content, limited)
+        monkeypatch.setenv(VARIABLE, setting)
+    assert kept_rows(asked)[0] == content
 
 
 @pytest.mark.parametrize("asked", ["offf", "all", 1, None], ids=["typo", "all", "one", "none"])
-def test_a_wish_that_there_is_not_is_refused_with_the_rule(asked):
-    with pytest.raises(
-        ValueError, match="predictions must be True, False, 'auto' or 'labels', got"
+def test_a_wish_that_there_is_not_is_refused_with_the_rule(store, asked):
+    with (
+        mlflow.start_run(),
+        pytest.raises(ValueError, match="predictions must be True, False, 'auto' or 'labels', got"),
     ):
-        settings.kept_rows(asked)
+        log_evaluation(SMALL, figures=False, predictions=asked, strict=True)
+    (entry,) = waiting()
+    assert not list(entry.path.rglob("*.parquet"))
 
 
 @pytest.mark.parametrize("value", ["off", "labels", "auto", "on"])
-def test_a_project_sets_it_for_all_folders_below(project, value):
+def test_a_project_sets_it_for_all_folders_below(project, caplog, value):
     path = project(f'[tool.cmtrack]\npredictions = "{value}"\n')
-    kept = settings.kept_rows(True)
-    assert kept.content == {"off": "off", "labels": "labels"}.get(value, "all")
+    with caplog.at_level(logging.INFO, "cmtrack"):
+        content, _ = kept_rows(True)
+    assert content == {"off": "off", "labels": "labels"}.get(value, "all")
     if value == "off":
-        assert str(path) in kept.reason
+        assert str(path) in caplog.text
 
 
 def test_a_project_without_the_setting_leaves_it_to_the_one_above(project, tmp_path):
     project('[tool.cmtrack]\npredictions = "off"\n')
     (tmp_path / "project" / "src" / "pyproject.toml").write_text("[tool.other]\nx = 1\n")
-    assert settings.kept_rows().content == "off"
+    assert kept_rows()[0] == "off"
 
 
 def test_the_environment_goes_before_the_project(project, monkeypatch):
     project('[tool.cmtrack]\npredictions = "off"\n')
-    monkeypatch.setenv(settings.VARIABLE, "labels")
-    assert settings.kept_rows().content == "labels"
+    monkeypatch.setenv(VARIABLE, "labels")
+    assert kept_rows()[0] == "labels"
 
 
 @pytest.mark.parametrize(
@@ -155,21 +169,21 @@ def test_the_environment_goes_before_the_project(project, monkeypatch):
 )
 def test_a_project_that_cannot_be_read_counts_as_off_and_is_warned_of_once(project, text, words):
     project(text)
-    with pytest.warns(EvaluationWarning, match=words) as caught:
-        kept = [settings.kept_rows(True) for _ in range(3)]
-    assert {one.content for one in kept} == {"off"}
-    assert len(caught) == 1
+    found = [kept_rows(True) for _ in range(2)]
+    assert [content for content, _ in found] == ["off", "off"]
+    said = [str(one.message) for _, warned in found for one in warned]
+    assert sum(words in text for text in said) == 1
 
 
 def test_an_environment_that_cannot_be_read_counts_as_off_and_the_training_goes_on(
     store, monkeypatch
 ):
-    monkeypatch.setenv(settings.VARIABLE, "of")
+    monkeypatch.setenv(VARIABLE, "of the user")
     with (
         mlflow.start_run() as run,
         pytest.warns(
             EvaluationWarning,
-            match="CMTRACK_PREDICTIONS must be one of off, labels, auto, on, got 'of'",
+            match="CMTRACK_PREDICTIONS must be one of off, labels, auto, on, got 'of the user'",
         ),
     ):
         logged = log_evaluation(Y, y_prob=P, predictions=True)
@@ -188,13 +202,15 @@ def log_an_evaluation(run_id):
     log_evaluation(evaluate(Y, y_prob=P), run_id=run_id, strict=True)
 
 
-def log_children(run_id):
-    log_nested(
-        [NestedEvaluation("child", evaluate(Y, y_prob=P))],
-        run_id=run_id,
-        predictions=True,
-        strict=True,
-    )
+def log_candidates(run_id):
+    pytest.importorskip("sklearn")
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+
+    from cmtrack_integrations import sklearn as hooks
+
+    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(P, Y)
+    hooks.log_candidates(search, P, Y, run_id=run_id, predictions=True, strict=True)
 
 
 def log_estimator(run_id):
@@ -245,7 +261,7 @@ def log_from_the_command_line(run_id):
 WAYS = [
     log_it,
     log_an_evaluation,
-    log_children,
+    log_candidates,
     log_estimator,
     log_by_mlflow,
     log_from_the_command_line,
@@ -257,7 +273,7 @@ def test_every_way_to_log_keeps_the_setting(store, monkeypatch, tmp_path, way):
     experiment = store.get_experiment_by_name("e").experiment_id
     seen: set[str] = set()
     for setting in ("off", "labels"):
-        monkeypatch.setenv(settings.VARIABLE, setting)
+        monkeypatch.setenv(VARIABLE, setting)
         way(store.create_run(experiment).info.run_id)
         runs = {run.info.run_id for run in store.search_runs([experiment])} - seen
         seen |= runs
@@ -273,7 +289,7 @@ def test_every_way_to_log_keeps_the_setting(store, monkeypatch, tmp_path, way):
 
 def test_a_hook_keeps_the_setting(store, monkeypatch):
     torch_hook = pytest.importorskip("cmtrack_integrations._hook")
-    monkeypatch.setenv(settings.VARIABLE, "off")
+    monkeypatch.setenv(VARIABLE, "off")
     with mlflow.start_run() as run:
         hook = torch_hook.Hook({"predictions": True, "strict": True})
         hook.begin()
@@ -303,14 +319,14 @@ def test_by_default_all_rows_go_and_the_log_says_so(store, caplog, tmp_path):
 def spooled_entry():
     with pytest.warns(EvaluationWarning, match="was not logged"):
         log_evaluation(Y, y_prob=P, run_id="no-such-run", predictions=True)
-    (entry,) = spool.entries()
+    (entry,) = waiting()
     return entry
 
 
 def test_off_leaves_no_rows_in_the_spool(store, monkeypatch):
-    monkeypatch.setenv(settings.VARIABLE, "off")
+    monkeypatch.setenv(VARIABLE, "off")
     entry = spooled_entry()
-    assert not list(entry.folder.rglob("*.parquet"))
+    assert not list(entry.path.rglob("*.parquet"))
 
 
 def test_a_wish_that_there_is_not_leaves_no_rows_in_the_spool(store):
@@ -320,8 +336,8 @@ def test_a_wish_that_there_is_not_leaves_no_rows_in_the_spool(store):
     ):
         logged = log_evaluation(Y, y_prob=P, predictions="offf")
     assert (logged.status, logged.run_id) == ("saved", run.info.run_id)
-    (entry,) = spool.entries()
-    assert not list(entry.folder.rglob("*.parquet"))
+    (entry,) = waiting()
+    assert not list(entry.path.rglob("*.parquet"))
 
 
 @pytest.mark.parametrize(
@@ -348,15 +364,17 @@ def test_an_evaluation_kept_after_a_wrong_prefix_takes_no_place_of_another_one(s
     assert logged.run_id is None
 
 
-def test_children_of_a_run_that_is_not_there_leave_no_rows_in_the_spool(store):
+def test_candidates_of_a_run_that_is_not_there_leave_no_rows_in_the_spool(store):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+
+    from cmtrack_integrations import sklearn as hooks
+
+    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(P, Y)
     with pytest.warns(EvaluationWarning):
-        log_nested(
-            [NestedEvaluation("child", evaluate(Y, y_prob=P))],
-            run_id="no-such-run",
-            predictions=False,
-        )
-    (entry,) = spool.entries()
-    assert not list(entry.folder.rglob("*.parquet"))
+        hooks.log_candidates(search, P, Y, run_id="no-such-run", predictions=False)
+    (entry,) = waiting()
+    assert not list(entry.path.rglob("*.parquet"))
 
 
 @pytest.mark.parametrize(
@@ -373,19 +391,30 @@ def test_the_inputs_of_a_failed_evaluation_are_kept_as_the_setting_says(
     store, monkeypatch, setting, asked, kept
 ):
     if setting is not None:
-        monkeypatch.setenv(settings.VARIABLE, setting)
+        monkeypatch.setenv(VARIABLE, setting)
     with (
         mlflow.start_run(),
         pytest.warns(EvaluationWarning, match="the evaluation failed") as caught,
     ):
         logged = log_evaluation(Y, y_prob=P[:, :2] * 3, predictions=asked)
     if kept is None:
-        assert spool.entries() == []
+        assert waiting() == []
         assert logged.path is None
         assert "its inputs are not kept: " in str(caught[0].message)
         return
-    (entry,) = spool.entries()
-    assert set(np.load(entry.folder / spool.INPUTS).files) == kept
+    (entry,) = waiting()
+    assert set(np.load(entry.path / "inputs.npz").files) == kept
+
+
+def kept_inputs(**given):
+    """The inputs of an evaluation that fails for its probabilities."""
+    with pytest.warns(EvaluationWarning, match="the evaluation failed"):
+        logged = log_evaluation(**given, y_prob=np.ones((1, 1)), labels=[])
+    assert logged.status == "failed"
+    if logged.path is None:
+        return {}
+    with np.load(logged.path / "inputs.npz", allow_pickle=False) as kept:
+        return {name: kept[name].tolist() for name in kept.files}
 
 
 @pytest.mark.parametrize(
@@ -400,25 +429,30 @@ def test_the_inputs_of_a_failed_evaluation_are_kept_as_the_setting_says(
         0.5,
     ],
 )
-def test_probabilities_given_as_labels_are_not_kept_where_probabilities_may_not(monkeypatch, given):
-    monkeypatch.setenv(settings.VARIABLE, "labels")
-    kept, _ = settings.kept_inputs({"y_true": given, "y_pred": given, "y_prob": None})
-    assert kept == {}
+def test_probabilities_given_as_labels_are_not_kept_where_probabilities_may_not(
+    project, monkeypatch, given
+):
+    monkeypatch.setenv(VARIABLE, "labels")
+    assert kept_inputs(evaluation_or_y_true=given, y_pred=given) == {}
 
 
 @pytest.mark.parametrize(
-    "given", [Y, Y.astype(float), list(map(str, Y)), ["a", None], [[1], [0]], [True], None]
+    "given", [Y, Y.astype(float), list(map(str, Y)), ["a", None], [[1], [0]], [True]]
 )
-def test_labels_of_a_failed_evaluation_are_kept_where_probabilities_may_not(monkeypatch, given):
-    monkeypatch.setenv(settings.VARIABLE, "labels")
-    assert settings.kept_inputs({"y_true": given})[0] == {"y_true": given}
+def test_labels_of_a_failed_evaluation_are_kept_where_probabilities_may_not(
+    project, monkeypatch, given
+):
+    monkeypatch.setenv(VARIABLE, "labels")
+    found = kept_inputs(evaluation_or_y_true=given)
+    assert list(found) == ["y_true"]
+    assert list(map(str, found["y_true"])) == list(map(str, given))
 
 
 @pytest.mark.parametrize("setting", ["off", "labels"])
 def test_push_sends_no_more_rows_than_the_setting_allows(store, monkeypatch, tmp_path, setting):
     entry = spooled_entry()
-    assert len(list(entry.folder.rglob("*.parquet"))) == 1
-    monkeypatch.setenv(settings.VARIABLE, setting)
+    assert len(list(entry.path.rglob("*.parquet"))) == 1
+    monkeypatch.setenv(VARIABLE, setting)
     (pushed,) = push(experiment_name="e")
     assert pushed.status == "sent", pushed.reason
     assert any(f"CMTRACK_PREDICTIONS={setting}" in problem for problem in pushed.problems)
@@ -442,13 +476,13 @@ def test_push_without_a_setting_sends_all(store, tmp_path):
 
 
 def test_an_entry_that_was_narrowed_and_not_sent_is_whole(store, monkeypatch):
-    def gone(*_):
+    def gone(*_, **__):
         raise ConnectionError("gone")
 
     spooled_entry()
     with monkeypatch.context() as patch:
-        patch.setenv(settings.VARIABLE, "labels")
-        patch.setattr("cmtrack.tracking.push.deliver", gone)
+        patch.setenv(VARIABLE, "labels")
+        patch.setattr(LocalArtifactRepository, "log_artifact", gone)
         (kept,) = push(experiment_name="e")
     assert kept.status == "kept"
     (pushed,) = push(experiment_name="e")
@@ -496,44 +530,31 @@ def test_an_evaluation_loaded_without_probabilities_keeps_its_numbers_and_regrou
     )
 
 
-def test_the_file_without_probabilities_is_the_one_that_labels_writes():
-    from cmtrack.evaluation.storage import file_without_probabilities
-
-    evaluation = evaluate(Y, y_prob=P, groups=Y, segments={"odd": Y % 2})
-    full, narrow = BytesIO(), BytesIO()
-    evaluation.write_rows(full)
-    evaluation.without_probabilities().write_rows(narrow)
-    made = file_without_probabilities(full.getvalue())
-    assert pq.read_table(BytesIO(made)).equals(pq.read_table(BytesIO(narrow.getvalue())))
-    assert file_without_probabilities(made) == made
-    with pytest.raises(ValueError, match="the predictions are damaged"):
-        file_without_probabilities(b"PAR1nonsense")
-
-
-def test_a_file_that_loses_its_probabilities_is_checked_as_one_that_is_read(monkeypatch):
-    from cmtrack.evaluation import storage as stored
-
-    full, odd = BytesIO(), BytesIO()
-    stored.write_predictions(full, evaluate(Y, y_prob=P).rows)
-    table = pq.read_table(BytesIO(full.getvalue()))
-    kinds = table.set_column(0, "y_true", pa.array([["nested"]] * len(table)))
-    pq.write_table(kinds, odd)
-    with pytest.raises(ValueError, match="the predictions are damaged: column 'y_true' holds list"):
-        stored.file_without_probabilities(odd.getvalue())
-    more = BytesIO()
-    pq.write_table(
-        table.append_column("a name that nobody knows", pa.array(["x" * 50] * len(table))), more
-    )
-    assert pq.read_schema(BytesIO(stored.file_without_probabilities(more.getvalue()))).names == [
-        "y_true",
-        "y_pred",
+def test_push_narrows_rows_to_those_that_labels_writes(store, monkeypatch, tmp_path):
+    given = {"y_prob": P, "groups": Y, "segments": {"odd": Y % 2}}
+    with pytest.warns(EvaluationWarning, match="was not logged"):
+        log_evaluation(Y, **given, run_id="no-such-run", predictions=True)
+    monkeypatch.setenv(VARIABLE, "labels")
+    (pushed,) = push(experiment_name="e")
+    with mlflow.start_run() as run:
+        log_evaluation(Y, **given, strict=True)
+    tables = [
+        pq.read_table(store.download_artifacts(run_id, FILE, str(tmp_path)))
+        for run_id in (pushed.run_id, run.info.run_id)
     ]
-    monkeypatch.setattr(archive, "_ALWAYS_READ", 10)
-    monkeypatch.setattr(archive, "_MAX_RATIO", 0)
-    with pytest.raises(
-        ValueError, match="the predictions must have at most 10 bytes when unpacked"
-    ):
-        stored.file_without_probabilities(full.getvalue())
+    assert tables[0].equals(tables[1])
+
+
+def test_rows_that_another_program_wrote_are_checked_before_they_are_narrowed(store, monkeypatch):
+    entry = spooled_entry()
+    file = entry.path / "artifacts" / FILE
+    table = pq.read_table(file)
+    pq.write_table(table.set_column(0, "y_true", pa.array([["nested"]] * len(table))), file)
+    monkeypatch.setenv(VARIABLE, "labels")
+    (kept,) = push(experiment_name="e")
+    said = f"{kept.reason} {kept.problems}"
+    assert "the predictions are damaged: column 'y_true' holds list" in said
+    assert kept.run_id is None or FILE not in sent(store, kept.run_id)
 
 
 def test_save_is_the_callers_own_act_and_goes_by_its_own_rows(tmp_path, monkeypatch):
@@ -542,7 +563,6 @@ def test_save_is_the_callers_own_act_and_goes_by_its_own_rows(tmp_path, monkeypa
     for folder, rows in (("auto", "auto"), ("none", False)):
         evaluation.save(tmp_path / folder, rows=rows)
         assert (tmp_path / folder / "cmtrack_predictions.parquet").exists() == (rows == "auto")
-    assert settings.kept_rows().content == "off"  # what is logged
     assert "CMTRACK_PREDICTIONS" in str(Evaluation.save.__doc__)
 
 
@@ -623,7 +643,7 @@ def stored_ids(client, run_id, tmp_path):
 def test_ids_are_kept_as_the_setting_says(
     store, undrawn, tmp_path, monkeypatch, setting, key, predictions, columns, bare
 ):
-    for name, value in ((settings.ROW_IDS, setting), (ID_KEY, key)):
+    for name, value in ((ROW_IDS, setting), (ID_KEY, key)):
         monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(
             name, value
         )
@@ -643,29 +663,40 @@ def test_ids_are_kept_as_the_setting_says(
             loaded.rows_where(table=table, row_ids="id")
 
 
-def test_hashes_are_those_of_the_key(monkeypatch):
+def test_hashes_are_those_of_the_key(project, monkeypatch):
+    monkeypatch.setenv(ROW_IDS, "hashed")
     monkeypatch.setenv(ID_KEY, "k")
+    evaluation = evaluate(Y[:4], y_prob=P[:4], row_ids=SECRET[:4], labels=[0, 1, 2])
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        logged = log_evaluation(evaluation, figures=False)
+    first = pq.read_table(logged.path / "artifacts" / FILE)["row_hash"][0].as_py()
     expected = hashlib.blake2b(b"patient-0000", digest_size=8, key=b"k").digest()
-    assert int(hashed_ids(SECRET)[0]) == int.from_bytes(expected, "big")
+    assert int(first) % 2**64 == int.from_bytes(expected, "big")
     monkeypatch.setenv(ID_KEY, "x" * 65)
-    with pytest.raises(ValueError, match="a key of 1 to 64 bytes in CMTRACK_ID_KEY, got 65 bytes"):
-        hashed_ids(SECRET)
+    with pytest.warns(
+        EvaluationWarning, match="a key of 1 to 64 bytes in CMTRACK_ID_KEY, got 65 bytes"
+    ):
+        logged = log_evaluation(evaluation, figures=False)
+    assert "row_hash" not in pq.read_schema(logged.path / "artifacts" / FILE).names
 
 
-def test_files_of_rows_lose_their_ids_where_they_may_not_be_sent(monkeypatch):
-    from cmtrack.evaluation import storage
-
-    evaluation = evaluate(Y, y_prob=P, row_ids=SECRET)
-    plain, file = BytesIO(), BytesIO()
-    evaluation.write_rows(plain)
-    monkeypatch.setenv(settings.ROW_IDS, "on")
-    kept, said = settings.with_kept_rows(evaluation)
-    kept.write_rows(file)
-    assert "row ids" in said
-    assert storage.file_without_ids(plain.getvalue(), hashes=True) == plain.getvalue()
-    names = pq.read_schema(BytesIO(storage.file_without_ids(file.getvalue(), hashes=False))).names
-    assert names == pq.read_schema(plain).names
+def test_rows_with_ids_of_another_evaluation_are_refused(project, monkeypatch):
+    monkeypatch.setenv(ROW_IDS, "on")
+    with pytest.warns(EvaluationWarning, match="no run is active"):
+        logged = log_evaluation(Y, y_prob=P, row_ids=SECRET, figures=False)
+    file = logged.path / "artifacts" / FILE
     assert "row_id" in pq.read_schema(file).names
     other = evaluate(Y, y_prob=P, row_ids=SECRET[::-1])
     with pytest.raises(ValueError, match="must have the row ids of the evaluation"):
-        other.with_rows(file.getvalue())
+        other.with_rows(file.read_bytes())
+
+
+@pytest.mark.parametrize("setting", ["off", "hashed", "on"])
+def test_push_takes_out_ids_that_may_not_be_sent(store, monkeypatch, tmp_path, setting):
+    monkeypatch.setenv(ROW_IDS, "on")
+    with pytest.warns(EvaluationWarning, match="was not logged"):
+        log_evaluation(Y, y_prob=P, row_ids=SECRET, run_id="no-such-run", figures=False)
+    monkeypatch.setenv(ROW_IDS, setting)
+    (pushed,) = push(experiment_name="e")
+    names, bare = stored_ids(mlflow.MlflowClient(), pushed.run_id, tmp_path)
+    assert (names, bare) == ((["row_id"], True) if setting == "on" else ([], False))

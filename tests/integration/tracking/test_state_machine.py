@@ -11,12 +11,9 @@ import itertools
 import json
 import os
 import shutil
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from datetime import datetime, tzinfo
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import mlflow
@@ -41,14 +38,10 @@ from cmtrack import (
     regroup_runs,
 )
 from cmtrack.evaluation import loads
-from cmtrack.tracking import deliver, digests, package, quiet, send, spool, tag, tracking_store
-from cmtrack.tracking import push as pushing
-from cmtrack.tracking.cache import digest_of
-from cmtrack.tracking.manifest import read
-from cmtrack.tracking.names import file_name
-from cmtrack.tracking.push import push
+from cmtrack.tracking import digests, quiet, tag, tracking_store
 from support import ROOT
-from support.stores import sqlite_store
+from support.faults import DIES, as_another_process, stay_in_this_thread, with_file_fault
+from support.stores import Pushed, push, sqlite_store, waiting
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -75,14 +68,16 @@ CALLS = (
     "list_artifacts",
     "log_image",
 )
-EXAMPLES, STEPS = (200, 50) if os.environ.get("CMTRACK_TEST_ALL") else (10, 30)
+EXAMPLES, STEPS = (200, 50) if os.environ.get("CMTRACK_TEST_ALL") else (6, 30)
 
 runs = strategies.integers(0, RUNS - 1)
 prefixes = strategies.sampled_from(["", "val/"])
 chosen = strategies.integers(0, len(EVALUATIONS) - 1)
 """An evaluation."""
 moments = strategies.integers(0, 14)
-"""Calls of the store, or files of the spool, after which something fails."""
+"""Calls of the store after which something fails."""
+operations = strategies.integers(1, 120)
+"""File operations in the spool, at one of which a process dies."""
 
 
 class Killed(BaseException):
@@ -97,8 +92,6 @@ class World:
         self.left: int | None = None
         """Calls of the store that are left before :attr:`fault`."""
         self.fault: Callable[[], object] = self.disconnect
-        self.files: int | None = None
-        """Files of the spool that are left before the process dies."""
 
     def ask(self) -> None:
         """Answer a call of the store, or fail."""
@@ -131,15 +124,14 @@ class World:
 
         def act() -> None:
             self.left = None
-            with pytest.MonkeyPatch.context() as elsewhere:
-                elsewhere.setattr(deliver, "_sending", {})
+            with as_another_process():
                 action()
 
         return act
 
     @contextlib.contextmanager
     def patched(self) -> Iterator[None]:
-        """Give every call of a client, and every file of the spool, a chance to fail."""
+        """Give every call of a client a chance to fail."""
         with pytest.MonkeyPatch.context() as patch:
 
             def asked(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,43 +143,8 @@ class World:
 
             for name in CALLS:
                 patch.setattr(mlflow.MlflowClient, name, asked(getattr(mlflow.MlflowClient, name)))
-            patch.setattr(send, "probe", lambda _: self.ask() if not self.up else None)
             # no threads, and nobody waits: a step is the same each time
-            for module in (deliver, pushing):
-                patch.setattr(module, "within_patience", lambda ask: ask(lambda: None))
-            patch.setattr(deliver, "PATIENCE", -1.0)
-            ticks = itertools.count(1_800_000_000)
-
-            class Clock(datetime):
-                """A second later at each look."""
-
-                @classmethod
-                def now(cls, tz: tzinfo | None = None) -> datetime:
-                    return datetime.fromtimestamp(next(ticks), tz)
-
-            patch.setattr(spool, "datetime", Clock)
-            clock = SimpleNamespace(
-                time=lambda: next(ticks), strftime=time.strftime, gmtime=time.gmtime
-            )
-            patch.setattr(package, "time", clock)
-            write, discard = spool.write_private, spool.Draft.discard
-
-            def write_or_die(path: Path, content: bytes) -> None:
-                if self.files is not None:
-                    self.files -= 1
-                    if self.files < 0:
-                        raise Killed
-                write(path, content)
-
-            def discard_unless_dead(draft: spool.Draft) -> None:
-                # nobody cleans up; the kernel releases the lock
-                if self.files is not None and self.files < 0:
-                    draft.release()
-                else:
-                    discard(draft)
-
-            patch.setattr(spool, "write_private", write_or_die)
-            patch.setattr(spool.Draft, "discard", discard_unless_dead)
+            stay_in_this_thread(patch)
             yield
 
 
@@ -251,17 +208,27 @@ class Tracking(RuleBasedStateMachine):
             self.log(run, prefix, evaluation)
         self.expected[run, prefix] = EVALUATIONS[evaluation]
 
-    @rule(run=runs, prefix=prefixes, evaluation=chosen, files=moments)
-    def die_while_writing(self, run: int, prefix: str, evaluation: int, files: int) -> None:
-        """Log, and be killed while the entry is written: it is there from its second file on."""
-        self.world.files = files
-        with contextlib.suppress(Killed):
-            self.log(run, prefix, evaluation)
-        whole, self.world.files = files > 1 or self.world.files >= 0, None
-        if whole:
-            self.expected[run, prefix] = EVALUATIONS[evaluation]
-        elif files == 1:
-            self.cut_off += 1
+    @rule(run=runs, prefix=prefixes, evaluation=chosen, at=operations)
+    def die_while_writing(self, run: int, prefix: str, evaluation: int, at: int) -> None:
+        """Log while the store is down, and be killed at a file operation: what is written whole can be pushed."""
+        before = {entry.name for entry in self.spooled()}
+        up, self.world.up = self.world.up, False
+        with_file_fault(lambda: self.log(run, prefix, evaluation), self.folder / "spool", DIES, at)
+        self.world.up = up
+        for entry in self.spooled():
+            if entry.name not in before:
+                file = prefix.replace("/", "_") + "cmtrack_evaluation.json"
+                try:
+                    written = Evaluation.load(entry / "artifacts" / file)
+                except (OSError, ValueError):
+                    self.cut_off += (entry / "intent.json").is_file()
+                else:
+                    assert written == EVALUATIONS[evaluation]
+                    self.expected[run, prefix] = written
+
+    def spooled(self) -> list[Path]:
+        """What the spool holds: entries, and what became none."""
+        return [path for path in (self.folder / "spool").glob("*") if path.is_dir()]
 
     @rule()
     def push_all(self) -> None:
@@ -351,7 +318,7 @@ class Tracking(RuleBasedStateMachine):
             done = push()
             older = [one for one in done if one.status == "kept"]
             assert {one.status for one in done} <= {"sent", "refused", "kept"}, done
-            assert len(spool.entries()) == self.cut_off + len(older), done
+            assert len(waiting()) == self.cut_off + len(older), done
             for one in older:
                 self.check_older(one)
             for (run, prefix), evaluation in self.expected.items():
@@ -363,7 +330,7 @@ class Tracking(RuleBasedStateMachine):
                 }
                 assert held == {prefix for run, prefix in self.expected if run == place}
             assert "kept" not in {one.status for one in push(replace_newer=True)}
-            assert len(spool.entries()) == self.cut_off
+            assert len(waiting()) == self.cut_off
         finally:
             self.open.close()
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -375,14 +342,6 @@ class Tracking(RuleBasedStateMachine):
         data = self.client.get_run(run_id).data
         assert data.tags[tag("status", prefix)] == "completed"
         assert data.tags[tag("samples", prefix)] == str(evaluation.n_samples)
-        content = Path(
-            self.folder
-            / "artifacts"
-            / run_id
-            / "artifacts"
-            / file_name("cmtrack_evaluation.json", prefix)
-        )
-        assert digests(data.tags, prefix)["evaluation"] == digest_of(content.read_bytes())
         ours = {
             name.removeprefix(prefix): name
             for name in data.metrics
@@ -401,17 +360,17 @@ class Tracking(RuleBasedStateMachine):
         tables = json.loads(data.tags["mlflow.loggedArtifacts"])
         assert len(tables) == len({table["path"] for table in tables})
 
-    def check_older(self, entry: pushing.PushedEntry) -> None:
+    def check_older(self, entry: Pushed) -> None:
         """Only an evaluation in whose place the run holds a later one, or one with fewer files, stays in the spool."""
         assert "holds an evaluation with a later time, which stays" in entry.reason, entry
-        waiting = read(entry.entry)
-        with waiting.path_of(file_name("cmtrack_evaluation.json", waiting.prefix)) as path:
-            evaluation = loads(Path(path).read_text(encoding="utf-8"))
-        run = self.client.get_run(waiting.run_id)
-        entry_digests = digests(waiting.tags, waiting.prefix)
+        older = json.loads((entry.entry / "manifest.json").read_text(encoding="utf-8"))
+        run_id, prefix = older["run_id"], older["prefix"]
+        file = prefix.replace("/", "_") + "cmtrack_evaluation.json"
+        evaluation = loads((entry.entry / "artifacts" / file).read_text(encoding="utf-8"))
+        held = digests(self.client.get_run(run_id).data.tags, prefix)
         # such as rows
-        has_more = not entry_digests.items() <= digests(run.data.tags, waiting.prefix).items()
-        is_another = evaluation != self.expected[self.runs.index(waiting.run_id), waiting.prefix]
+        has_more = not digests(older["tags"], prefix).items() <= held.items()
+        is_another = evaluation != self.expected[self.runs.index(run_id), prefix]
         assert is_another or has_more
 
     @staticmethod
@@ -423,6 +382,7 @@ class Tracking(RuleBasedStateMachine):
 FOLDERS: Iterator[str] = iter(())
 
 
+@pytest.mark.slow
 def test_no_order_of_steps_loses_doubles_or_mixes_an_evaluation(tmp_path):
     global FOLDERS
     FOLDERS = (str(tmp_path / f"{number}") for number in itertools.count())

@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 from cmtrack import Evaluation, compare, evaluate, load_evaluation, log_evaluation
 from cmtrack.cli import main
-from cmtrack.tracking import EvaluationWarning, send
-from cmtrack.tracking.push import push
+from cmtrack.tracking import EvaluationWarning
+from support.faults import make_pending_reports, store_is_down, wait_between_reports
+from support.stores import push
 
 pytestmark = pytest.mark.usefixtures("undrawn", "store")
 
@@ -50,13 +51,8 @@ def history(run_id: str) -> list[tuple[int, float]]:
 
 
 def wait_in_the_spool(evaluation: Evaluation, run_id: str, step: int | None) -> None:
-    def refuse(*_: object) -> None:
-        raise ConnectionError("the tracking server does not answer")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(send, "probe", refuse)
-        with pytest.warns(EvaluationWarning, match="does not answer"):
-            log_evaluation(evaluation, run_id=run_id, step=step)
+    with store_is_down(), pytest.warns(EvaluationWarning, match="does not answer"):
+        log_evaluation(evaluation, run_id=run_id, step=step)
 
 
 def test_steps_in_ascending_order_replace_each_other_without_a_warning(run_id):
@@ -155,12 +151,13 @@ def test_a_lower_step_that_waited_logs_only_its_metrics(run_id):
     assert len(history(run_id)) == 2
 
 
+def gone(*_: object, **__: object) -> None:
+    raise ConnectionError("gone")
+
+
 def test_a_higher_step_that_was_cut_off_is_named_until_it_is_pushed(run_id):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "cmtrack.tracking.send.datasets.log",
-            lambda *_: (_ for _ in ()).throw(ConnectionError("gone")),
-        )
+        patch.setattr(mlflow.MlflowClient, "log_inputs", gone)
         with pytest.warns(EvaluationWarning, match="gone"):
             log_evaluation(THIRD, run_id=run_id, step=5)
     for step, evaluation in ((3, FIRST), (4, SECOND)):
@@ -172,14 +169,12 @@ def test_a_higher_step_that_was_cut_off_is_named_until_it_is_pushed(run_id):
 
 
 def test_the_report_of_a_higher_step_is_made_although_a_lower_step_follows(run_id, monkeypatch):
-    from cmtrack.tracking import steps  # the reports that wait have no public door
-
-    monkeypatch.setattr(steps, "QUIET", 3600.0)
+    wait_between_reports(monkeypatch, 3600.0)
     for step, evaluation in ((1, FIRST), (3, THIRD)):
         log_evaluation(evaluation, run_id=run_id, step=step, figures="auto", strict=True)
     with pytest.warns(EvaluationWarning, match=STAYS.format(3)):
         log_evaluation(SECOND, run_id=run_id, step=2, figures="auto", strict=True)
-    steps.finish()
+    make_pending_reports()
     report = Path(
         mlflow.artifacts.download_artifacts(f"runs:/{run_id}/cmtrack_report.html")
     ).read_text("utf-8")

@@ -12,20 +12,19 @@ import time
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from PIL import Image
 
 from cmtrack import Grouping, evaluate, load_evaluation, log_evaluation
 from cmtrack.metrics import lookup
-from cmtrack.tracking import EvaluationWarning, digests, package, steps
-from cmtrack.tracking.artifacts import folder_of
-from cmtrack.tracking.log import name_of_run
-from cmtrack.tracking.manifest import read
-from cmtrack.tracking.store import create_run
+from cmtrack.tracking import EvaluationWarning, digests
+from support.faults import make_pending_reports, wait_between_reports
 from support.stores import runs_of
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -222,8 +221,8 @@ def test_an_evaluation_with_a_wrong_option_is_kept_as_it_came(store):
 def test_the_image_for_the_charts_is_made_for_its_size(logged, tmp_path):
     client, run_id, _ = logged
     # MLflow 3.5 does not download a name with "#"
-    folder = folder_of(client.get_run(run_id).info.artifact_uri)
-    (path,) = (folder / "images").rglob("*.png")
+    folder = urlsplit(client.get_run(run_id).info.artifact_uri).path
+    (path,) = Path(folder, "images").rglob("*.png")
     assert Image.open(path).size == (512, 512)
     assert (
         Image.open(
@@ -234,33 +233,19 @@ def test_the_image_for_the_charts_is_made_for_its_size(logged, tmp_path):
 
 
 @pytest.mark.usefixtures("drawn")
-def test_figures_say_which_run_and_data_they_are_of(store, monkeypatch):
-    signed, charts = [], []
-    monkeypatch.setattr(
-        "cmtrack.report.figures.as_svg_and_png",
-        lambda *given: signed.append(given[-1]) or ("", b"x"),
-    )
-    monkeypatch.setattr(
-        "cmtrack.plots.evaluation.plot_confusion_chart",
-        lambda *_, run, value, **__: charts.append((run, value)),
-    )
-    from cmtrack.tracking.log import Destination, spooled
-
+def test_figures_say_which_run_and_data_they_are_of(store):
     evaluation = evaluate([0, 1, 1], [0, 1, 0])
-    spooled(evaluation, Destination("0" * 32, step=7, dataset="mine", run_name="svm"))
-    assert set(signed) == {f"svm · step 7 · mine · {time.strftime('%Y-%m-%d', time.gmtime())}"}
-    assert charts == [("svm", "step 7 · accuracy 0.67")]
-    spooled(evaluation, Destination())
-    assert signed[-1].startswith("3 rows of 2 classes · 20")
-    assert charts[-1] == ("", "accuracy 0.67")
-
-
-def test_the_name_of_a_run_is_known_without_asking_the_store(store):
-    with mlflow.start_run(run_name="mine") as run:
-        assert name_of_run(run.info.run_id) == "mine"
-        assert name_of_run("0" * 32) == ""
-    made = create_run(store, "1", "theirs").info.run_id
-    assert name_of_run(made) == "theirs"
+    drawn = []
+    for name, data in (("svm", "mine"), ("svm", "mine"), ("tree", "mine"), ("svm", "other")):
+        with mlflow.start_run(run_name=name) as run:
+            log_evaluation(evaluation, dataset=data, figures=["confusion_matrix"], strict=True)
+        folder = Path(urlsplit(run.info.artifact_uri).path)
+        (chart,) = (folder / "images").rglob("*.png")
+        drawn.append(((folder / "cmtrack_confusion_matrix.png").read_bytes(), chart.read_bytes()))
+    first, again, of_tree, of_other = drawn
+    assert first == again
+    assert first[0] != of_tree[0] != of_other[0] != first[0]
+    assert first[1] != of_tree[1]  # a chart is too small for the data's name
 
 
 def test_the_class_table_has_the_label_first_and_is_a_table_to_mlflow(logged):
@@ -409,6 +394,11 @@ def test_a_deleted_run_is_not_written_to(store, seven_classes):
     assert "cmtrack.status" not in store.get_run(run.info.run_id).data.tags
 
 
+def manifest(result):
+    """What an entry of the spool says of itself."""
+    return json.loads((result.path / "manifest.json").read_text(encoding="utf-8"))
+
+
 def test_a_server_that_is_down_costs_seconds_and_nothing_is_lost(
     store, seven_classes, monkeypatch, tmp_path
 ):
@@ -419,14 +409,14 @@ def test_a_server_that_is_down_costs_seconds_and_nothing_is_lost(
     with pytest.warns(EvaluationWarning, match="does not answer"):
         result = log_evaluation(y, y_prob=p, run_id="0" * 32, prefix="val/", step=4)
     assert time.monotonic() - start < 30
-    package = read(result.path)
+    kept = manifest(result)
     assert result.path.parent == tmp_path / "kept"
-    assert (package.run_id, package.prefix, package.step) == ("0" * 32, "val/", 4)
+    assert (kept["run_id"], kept["prefix"], kept["step"]) == ("0" * 32, "val/", 4)
     assert (
-        package.metrics["val/multiclass/accuracy"]
+        kept["metrics"]["val/multiclass/accuracy"]
         == result.evaluation.metrics["multiclass/accuracy"]
     )
-    assert "val_cmtrack_report.html" in set(package.files)
+    assert (result.path / "artifacts" / "val_cmtrack_report.html").is_file()
 
 
 def test_bad_input_warns_keeps_the_inputs_and_logs_nothing(store, seven_classes):
@@ -464,17 +454,17 @@ def test_an_evaluation_that_no_run_is_active_for_keeps_what_else_was_asked_for(
     }
     with pytest.warns(EvaluationWarning, match="no run is active"):
         result = log_evaluation(y, y_prob=p, figures=False, **asked)
-    package = read(result.path)
-    assert (package.run_id, package.prefix, package.step) == (None, "val/", 4)
-    assert package.metrics == {
+    kept = manifest(result)
+    assert (kept["run_id"], kept["prefix"], kept["step"]) == (None, "val/", 4)
+    assert kept["metrics"] == {
         "val/multiclass/accuracy": result.evaluation.metrics["multiclass/accuracy"]
     }
-    assert package.dataset["name"] == "ANES 1996, test"
-    assert package.images == {}
+    assert kept["dataset"]["name"] == "ANES 1996, test"
+    assert kept["images"] == {}
     with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="dataset must be a name"):
         result = log_evaluation(y, y_prob=p, figures=False, **asked | {"dataset": ""})
-    package = read(result.path)
-    assert (package.run_id, package.images, list(package.metrics)) == (
+    kept = manifest(result)
+    assert (kept["run_id"], kept["images"], list(kept["metrics"])) == (
         run.info.run_id,
         {},
         ["val/multiclass/accuracy"],
@@ -493,18 +483,21 @@ def test_strict_raises_and_still_keeps(store, seven_classes, tmp_path):
 
 @pytest.mark.usefixtures("drawn")
 def test_a_figure_that_fails_takes_nothing_with_it(store, seven_classes, monkeypatch):
-    from cmtrack.plots import evaluation as drawing
+    label = Axes.set_xlabel
 
-    def broken(*args, **kwargs):
-        raise RuntimeError("no ink")
+    def without_ink(axes, text, *given, **options):
+        if text.lower().startswith("false positive rate"):
+            raise RuntimeError("no ink")
+        return label(axes, text, *given, **options)
 
-    monkeypatch.setattr(drawing, "plot_roc", broken)
+    monkeypatch.setattr(Axes, "set_xlabel", without_ink)
     y, p = seven_classes
+    figures = ["confusion_matrix", "roc", "score_histogram"]
     with (
         mlflow.start_run() as run,
         pytest.warns(EvaluationWarning, match="figure roc: RuntimeError: no ink"),
     ):
-        result = log_evaluation(y, y_prob=p, grouping=CHAIN, figures="all")
+        result = log_evaluation(y, y_prob=p, grouping=CHAIN, figures=figures)
     assert result.status == "completed"
     found = paths(store, run.info.run_id)
     assert "cmtrack_roc.png" not in found
@@ -555,6 +548,7 @@ def test_two_evaluations_of_the_same_rows_share_their_digest(store, seven_classe
     assert evaluate(swapped, y_prob=p).labels_digest != one.labels_digest
 
 
+@pytest.mark.slow
 def test_figures_are_chosen(store, drawn):
     y, scores = [0, 1, 1, 0, 1], [0.2, 0.6, 0.8, 0.4, 0.3]
     found, shown = {}, {}
@@ -607,31 +601,29 @@ def test_reports_of_steps_are_made_for_the_first_and_for_the_last_of_them(
     store, drawn, monkeypatch
 ):
     y, scores = [0, 1, 1, 0, 1], [0.2, 0.6, 0.8, 0.4, 0.3]
-    made = []
-    draw = package._draw
-    monkeypatch.setattr(package, "_draw", lambda *given: (made.append(given[-1]), draw(*given)))
     with mlflow.start_run() as run:
         for step in range(5):
             log_evaluation(y, y_prob=scores, step=step, strict=True)
     where = f"{run.info.artifact_uri}/cmtrack_report.html"
-    assert made == ["auto", (), (), (), ()]  # without any, the image of the charts is drawn
     assert "step 0 · " in mlflow.artifacts.load_text(where)
     assert "Report](" not in store.get_run(run.info.run_id).data.tags["mlflow.note.content"]
     before = store.get_metric_history(run.info.run_id, "multiclass/accuracy")
-    steps.finish()
-    assert made[5:] == ["auto"]
+    make_pending_reports()
     assert "step 4 · " in mlflow.artifacts.load_text(where)
     assert "Report](" in store.get_run(run.info.run_id).data.tags["mlflow.note.content"]
     assert store.get_metric_history(run.info.run_id, "multiclass/accuracy") == before
     images = [item.path for item in store.list_artifacts(run.info.run_id, "images")]
     assert len(images) == 2 * 5  # one of each step with its thumbnail
-    steps.finish()
-    assert len(made) == 6
-    monkeypatch.setattr(steps, "QUIET", 0.0)
+    report = Path(urlsplit(where).path)
+    written = report.stat().st_mtime_ns
+    make_pending_reports()
+    assert report.stat().st_mtime_ns == written  # none is pending any more
+    wait_between_reports(monkeypatch, 0.0)
     log_evaluation(y, y_prob=scores, run_id=run.info.run_id, step=5, strict=True)
     assert "step 5 · " in mlflow.artifacts.load_text(where)  # long ago: at once
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_has_the_report_of_its_last_step(store, tmp_path):
     code = (
         "import mlflow\n"

@@ -18,14 +18,14 @@ from mlflow import MlflowClient
 from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
 from cmtrack import evaluate, load_evaluation, log_evaluation, segment_runs
-from cmtrack.tracking import artifacts, dataset
-from cmtrack.tracking.push import push
-from cmtrack.tracking.send import TABLES
+from support.faults import store_is_down
+from support.stores import push
 
 pytestmark = pytest.mark.slow
 
 Y, HALF = [0, 1] * 20, [0, 0] * 20
 NOTE = "mlflow.note.content"
+TABLES = "mlflow.loggedArtifacts"
 
 
 @pytest.fixture
@@ -173,8 +173,10 @@ class Signing(http.server.BaseHTTPRequestHandler):
                 200,
                 json.dumps({"url": f"{self.to}/bucket/signed?x=1", "headers": {}}).encode(),
             )
-        if self.path.startswith("/bucket/"):
+        if self.path.startswith("/bucket/") or "/mlflow/runs/get" in self.path:
             status, content = 200, self.content
+        if self.path == "/health":
+            status, content = 200, b"OK"
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -184,40 +186,48 @@ class Signing(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize("limit", [100, 5])
 def test_a_file_is_read_from_the_address_that_the_tracking_server_signs(
-    monkeypatch: pytest.MonkeyPatch, limit: int
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bucket = type("Bucket", (Signing,), {"content": b"a whole file", "heads": []})
+    evaluation, run_id = evaluate(Y, HALF), "0" * 32
+    info = {
+        "run_id": run_id,
+        "run_uuid": run_id,
+        "experiment_id": "1",
+        "status": "FINISHED",
+        "artifact_uri": f"mlflow-artifacts:/1/{run_id}/artifacts",
+        "lifecycle_stage": "active",
+    }
+    run = {"run": {"info": info, "data": {}, "inputs": {}}}
+    bucket = type("Bucket", (Signing,), {"content": evaluation.to_json().encode(), "heads": []})
     servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), bucket)]
     address = f"http://127.0.0.1:{servers[0].server_port}"
-    tracking = type("Tracking", (Signing,), {"to": address, "heads": []})
+    answers = {"to": address, "content": json.dumps(run).encode(), "heads": []}
+    tracking = type("Tracking", (Signing,), answers)
     servers.append(http.server.ThreadingHTTPServer(("127.0.0.1", 0), tracking))
     for server in servers:
         threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "T0KEN")
     uri = f"http://127.0.0.1:{servers[1].server_port}"
     try:
-        if limit < len(bucket.content):
-            with pytest.raises(ValueError, match="it is larger than"):
-                artifacts.read("mlflow-artifacts:/1/r/artifacts", "a.json", uri, limit)
-        else:
-            assert (
-                artifacts.read("mlflow-artifacts:/1/r/artifacts", "a.json", uri, limit)
-                == b"a whole file"
-            )
+        assert load_evaluation(run_id, client=MlflowClient(uri)) == evaluation
     finally:
         for server in servers:
             server.shutdown()
             server.server_close()
-    assert [path.rsplit("/mlflow-artifacts", 1)[-1] for path, _ in tracking.heads] == [
-        "/artifacts/1/r/artifacts/a.json",
-        "/presigned/1/r/artifacts/a.json",
+    file = f"1/{run_id}/artifacts/cmtrack_evaluation.json"
+    asked = [
+        path.partition("/mlflow-artifacts")[2] for path, _ in tracking.heads if "artifacts/" in path
     ]
+    assert asked == [f"/artifacts/{file}", f"/presigned/{file}"]
     assert bucket.heads == [("/bucket/signed?x=1", None)]  # once, and without the token
 
 
 ROWS = b"<!-- rows -->"
+
+
+class Killed(BaseException):
+    """The end of a process."""
 
 
 @pytest.mark.parametrize("damage", ["nothing", "cut", "gone", "killed"])
@@ -240,8 +250,8 @@ def test_a_page_lists_no_rows_that_may_not_be_sent(
     monkeypatch.setenv("CMTRACK_PREDICTIONS", setting)
     if damage == "killed":
         with (
-            mock.patch("os.replace", side_effect=KeyboardInterrupt),
-            pytest.raises(KeyboardInterrupt),
+            mock.patch("os.replace", side_effect=Killed),
+            pytest.raises(Killed),
         ):
             push()
     (pushed,) = push()
@@ -253,10 +263,7 @@ def test_a_page_lists_no_rows_that_may_not_be_sent(
 def test_a_later_evaluation_is_kept_where_a_clock_was_ahead(run_id: str) -> None:
     with mock.patch("time.time", return_value=time.time() + 3600):
         log_evaluation(Y, Y, run_id=run_id, figures=False, strict=True)
-    with (
-        mock.patch("cmtrack.tracking.log.deliver", side_effect=ConnectionError("down")),
-        pytest.warns(UserWarning, match="down"),
-    ):
+    with store_is_down(), pytest.warns(UserWarning, match="does not answer"):
         waiting = log_evaluation(Y, HALF, run_id=run_id, figures=False)
     (pushed,) = push()
     assert (pushed.status, waiting.path.exists()) == ("kept", True)
@@ -270,12 +277,9 @@ def test_a_later_evaluation_is_kept_where_a_clock_was_ahead(run_id: str) -> None
 def test_an_older_entry_goes_where_the_run_holds_the_same_evaluation_and_more(
     run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, store_is_down():
         patch.setenv("CMTRACK_PREDICTIONS", "off")
-        patch.setattr(
-            "cmtrack.tracking.log.deliver", mock.Mock(side_effect=ConnectionError("down"))
-        )
-        with pytest.warns(UserWarning, match="down"):
+        with pytest.warns(UserWarning, match="does not answer"):
             waiting = log_evaluation(Y, HALF, run_id=run_id, figures=False).path
     log_evaluation(Y, HALF, run_id=run_id, figures=False, strict=True)
     assert waiting.exists()
@@ -287,15 +291,15 @@ def test_an_older_entry_goes_where_the_run_holds_the_same_evaluation_and_more(
 
 def between(monkeypatch: pytest.MonkeyPatch, action: Any) -> list[Any]:
     """Do something once, after the files of an evaluation were sent and before its tags are."""
-    real, done = dataset.log, []
+    real, done = MlflowClient.log_inputs, []
 
-    def log(*given: Any) -> Any:
+    def log_inputs(*given: Any, **options: Any) -> Any:
         if not done:
             done.append(None)
             done[0] = action()
-        return real(*given)
+        return real(*given, **options)
 
-    monkeypatch.setattr(dataset, "log", log)
+    monkeypatch.setattr(MlflowClient, "log_inputs", log_inputs)
     return done
 
 
