@@ -294,7 +294,7 @@ def test_the_models_of_the_folds_score_a_target(data, fitted):
         target=expected,
         calibration=(y, found.y_prob, found.fold_ids),
     )
-    assert EXPOSED not in whole.warnings
+    assert not any(EXPOSED in warning for warning in whole.warnings)
     assert whole.prevalence.n_target == pytest.approx(len(x_test))
     for target in (x_test, expected, np.stack(expected), pd.DataFrame(x_test)):
         again = cross_validate_evaluation(fitted, x, y, cv=cv, grouping=SIDE, target=target)
@@ -305,7 +305,7 @@ def test_the_models_of_the_folds_score_a_target(data, fitted):
     judged = evaluate_estimator(
         fitted, x_test, y_test, grouping=SIDE, calibration=found, target=x_test
     )
-    assert EXPOSED not in judged.warnings
+    assert not any(EXPOSED in warning for warning in judged.warnings)
     assert judged.prevalence.value == pytest.approx(whole.prevalence.value, rel=1e-9)
 
 
@@ -322,7 +322,7 @@ def test_models_of_the_folds_that_are_not_kept_score_nothing_later(data, fitted)
     judged = evaluate_estimator(
         fitted, x_test, y_test, grouping=SIDE, calibration=found, target=x_test
     )
-    assert EXPOSED in judged.warnings
+    assert any(EXPOSED in warning for warning in judged.warnings)
     with pytest.raises(ValueError, match="LinearSVC has no probabilities to score a target with"):
         cross_validate_evaluation(LinearSVC(), x, y, cv=3).score(x_test)
     with pytest.raises(
