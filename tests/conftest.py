@@ -25,18 +25,37 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") and not EXAMPLES e
 ENGINE = re.compile("(?<![a-z])(spark|ray)(?![a-z])")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How many files a run names that took longest."""
+    parser.addoption("--slowest-files", type=int, default=0, help="name this many files, the slowest first")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the files whose tests took longest, with their fixtures."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    slowest = seconds.most_common(terminalreporter.config.getoption("--slowest-files"))
+    for file, taken in slowest:
+        terminalreporter.write_line(f"{taken:6.0f} s {file}")
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark tests of the folder of integration, and by their fixtures or parameters those with Spark or a browser."""
+    """Mark tests of the folder of integration, and by their fixtures or parameters those with Spark or a browser.
+
+    What needs more than Python is slow by that alone.
+    """
     if item.path.is_relative_to(Path(__file__).parent / "integration"):
         item.add_marker("integration")
     fixtures = getattr(item, "fixturenames", ())
     parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
-    if "spark" in fixtures or any(
-        isinstance(value, str) and value == "spark" for value in parameters
-    ):
-        item.add_marker("spark")
-    if "browser" in fixtures:
-        item.add_marker("browser")
+    needed = {*fixtures, *(value for value in parameters if isinstance(value, str))}
+    for name in {"spark", "browser"} & needed:
+        item.add_marker(name)
+    if needed & {"spark", "ray", "browser"} or item.get_closest_marker("components"):
+        item.add_marker("slow")
     test = getattr(item, "obj", None)
     # there is no public way to change what a test was given
     if EXAMPLES and hypothesis.is_hypothesis_test(test):
