@@ -120,7 +120,7 @@ def of_compare() -> type[Question]:
     return CompareSpec
 
 
-class Choice(click.Choice[str]):
+class Choice(click.Choice):  # type: ignore[type-arg]  # it is generic since click 8.2
     """A choice among texts; a value that was removed raises an error that says what to use instead."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
