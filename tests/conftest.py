@@ -27,7 +27,9 @@ ENGINE = re.compile("(?<![a-z])(spark|ray)(?![a-z])")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """How many files a run names that took longest."""
-    parser.addoption("--slowest-files", type=int, default=0, help="name this many files, the slowest first")
+    parser.addoption(
+        "--slowest-files", type=int, default=0, help="name this many files, the slowest first"
+    )
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

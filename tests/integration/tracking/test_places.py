@@ -153,7 +153,8 @@ class Slow:
     """Labels that import a module when they are looked at, which takes a second."""
 
     def __init__(self, labels: np.ndarray, module: str) -> None:
-        self.labels, self.module = labels, module
+        self.labels = labels
+        self.module = module
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         assert importlib.import_module(self.module).whole

@@ -28,7 +28,8 @@ def test_the_text_of_a_cell_is_in_its_middle(count: int) -> None:
     for collection in list(empty.axes[0].collections):
         collection.remove()
     ink = np.abs(pixels(figure) - pixels(empty)).sum(axis=2)
-    ax, height = figure.axes[0], ink.shape[0]
+    ax = figure.axes[0]
+    height = ink.shape[0]
     for x, y in np.ndindex(2, 2):
         (left, low), (right, high) = ax.transData.transform(
             [(x - 0.4, y + 0.4), (x + 0.4, y - 0.4)]

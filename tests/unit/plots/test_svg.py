@@ -181,7 +181,8 @@ def test_texts_can_be_read_on_every_colour_of_a_cell():
 
 def test_several_images_stand_where_they_belong():
     figure = plot_reduced_matrix([[9, 1], [2, 8]], [3, 4], ["a", "b"])
-    ax, svg = figure.axes[0], as_svg(figure)
+    ax = figure.axes[0]
+    svg = as_svg(figure)
     places = re.findall(r"translate\((\d+) (\d+)\)scale\(([\d.]+) ([\d.]+)\)", svg)
     height = figure.get_size_inches()[1] * 1300
     expected = []
