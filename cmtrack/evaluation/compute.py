@@ -288,6 +288,9 @@ def _warnings(
     ]
     absent = [quoted(label) for label, total in used if total == 0]
     limit = RARE if squares is None else RARE_WEIGHTED
+    few_rows = f"fewer than {limit} rows"
+    if squares is not None:
+        few_rows = f"fewer than {limit} effective rows (Kish's, of the weights)"
     rare = [
         f"{quoted(label)} (n = {two_digits(total)})" for label, total in used if 0 < total < limit
     ]
@@ -301,7 +304,7 @@ def _warnings(
             f"no rows of {_list(absent)}: ratios of {these} are undefined, and averages leave {them} out"
         )
     if rare:
-        out.append(_few("class", "classes", rare, limit))
+        out.append(_few("class", "classes", rare, few_rows))
     for one, square in views.matrices:
         sizes = _effective(one, square, attrgetter("actual"))
         few = [
@@ -311,7 +314,7 @@ def _warnings(
         ]
         if few:
             step = f"in the step {quoted(one.name)}"
-            out.append(_few(f"{step}, group", f"{step}, groups", few, limit))
+            out.append(_few(f"{step}, group", f"{step}, groups", few, few_rows))
     if "spcc/ovr_fisher" in results.metrics and statistics.cross is None:
         of_segment = len(labels) <= MAX_CLASSES
         where = "not kept of a segment" if of_segment else f"kept for up to {MAX_CLASSES} classes"
@@ -510,11 +513,10 @@ def _never(labels: Sequence[Label], table: Table, averages: str, counted: str) -
     )
 
 
-def _few(one: str, several: str, names: Sequence[str], limit: int) -> str:
-    rows = f"{limit} rows" if limit == RARE else f"{limit} effective rows (Kish's, of the weights)"
+def _few(one: str, several: str, names: Sequence[str], few_rows: str) -> str:
     if len(names) == 1:
-        return f"{one} {names[0]} has fewer than {rows}: its intervals are approximate"
-    return f"{several} {_list(names)} have fewer than {rows}: their intervals are approximate"
+        return f"{one} {names[0]} has {few_rows}: its intervals are approximate"
+    return f"{several} {_list(names)} have {few_rows}: their intervals are approximate"
 
 
 def _list(names: Sequence[str], most: int = 8) -> str:
