@@ -135,7 +135,6 @@ def reaches() -> dict[str, tuple[str, Reach]]:
 
 
 # Until the tests of all rooms have moved.
-@pytest.mark.xfail(strict=False, reason="tests are on their way to the doors")
 def test_few_tests_reach_inside_a_room() -> None:
     by_file = {path: found.names for path, (_, found) in reaches().items()}
     names = set().union(*by_file.values())
