@@ -281,11 +281,14 @@ def _answers_by_rows(
 ) -> list[tuple[Evaluation, dict[str, Evaluation]]]:
     """The constant answer to each set of rows, with the runs in a row that are paired with it."""
     answers: list[tuple[Evaluation, dict[str, Evaluation]]] = []
+    answered: Evaluation | None = None
+    of_same_rows: dict[str, Evaluation] = {}
     for run_id, evaluation in runs.items():
-        if not answers or why_unpaired(evaluation, answers[-1][0]) is not None:
+        if answered is None or why_unpaired(evaluation, answered) is not None:
             answered = constant_evaluation(evaluation, metric, constant.answer)
-            answers.append((answered, {}))
-        answers[-1][1][run_id] = evaluation
+            of_same_rows = {}
+            answers.append((answered, of_same_rows))
+        of_same_rows[run_id] = evaluation
     return answers
 
 

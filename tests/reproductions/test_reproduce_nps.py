@@ -18,6 +18,7 @@ from support import ROOT
 from support.reproductions import FastRun, run_fast
 
 pytest.importorskip("statsmodels")
+pytest.importorskip("sklearn", minversion="1.6")
 
 from cmtrack import Grouping, evaluate
 from nps import algorithms, formulas, party, published, recomputed, separable

@@ -15,6 +15,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+pytest.importorskip("sklearn", minversion="1.6")
+
 from rare_events import audit, preliminaries, published
 from rare_events.bootstrap import PositiveBootstrap
 from rare_events.coverage import coverage

@@ -6,6 +6,15 @@ import re
 from html import unescape
 from typing import Any, NamedTuple
 
+WORDS = {
+    "chosen": "chosen",
+    "leads": "leads",
+    "equivalent": "equivalent",
+    "tied": "may be the best",
+    "behind": "ruled out",
+}
+"""What a ranking calls a run, by its status."""
+
 _TABLES = r'(?s)<table class="sortable {kind}">(.*?)</table>'
 _ROW = re.compile(r'(?s)<tr class="([\w ]+)"([^>]*)>(.*?)</tr>')
 _CELL = re.compile(r"(?s)<td(?P<attributes>[^>]*)>(?P<inside>.*?)</td>")

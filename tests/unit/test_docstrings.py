@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import cmtrack
-from support import ROOT
+from support import ROOT, public_names
 
 PACKAGES = (
     "cmtrack",
@@ -38,13 +38,7 @@ PACKAGES = (
     "cmtrack_integrations.sklearn",
 )
 """Where a name is public if the reference lists it; the others are for rooms and tests."""
-LISTED = set(
-    re.findall(
-        r"^   (cmtrack\w*\.[\w.]+)$",
-        (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
-)
+LISTED = public_names()
 HOOKS = sorted((ROOT / "integrations" / "cmtrack_integrations").glob("[!_]*.py"))
 """Modules that need a framework are read, not imported."""
 
@@ -63,7 +57,7 @@ def documented(module: str) -> Iterator[tuple[str, str]]:
 
 
 def results() -> set[type]:
-    """Classes of no ``__all__`` that an evaluation gives: they are public, too."""
+    """Classes of no ``__all__`` that an evaluation gives. They are public."""
     y = [0, 1] * 20
     p = [0.2, 0.7, 0.6, 0.9] * 10
     half = [0] * 20 + [1] * 20

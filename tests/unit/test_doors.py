@@ -134,7 +134,6 @@ def reaches() -> dict[str, tuple[str, Reach]]:
     return out
 
 
-# Until the tests of all rooms have moved.
 def test_few_tests_reach_inside_a_room() -> None:
     by_file = {path: found.names for path, (_, found) in reaches().items()}
     names = set().union(*by_file.values())

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -325,6 +324,7 @@ MIXED: dict[str, list[Any]] = {
 
 
 def test_pandas_polars_arrow_numpy_and_lists_are_equal() -> None:
+    pl = pytest.importorskip("polars")
     y = ["x", "y", "x", "x", "y", "y"]
     frame = pd.DataFrame(MIXED)
     expected = granule_table(MIXED, y)
@@ -353,6 +353,7 @@ def test_pandas_polars_arrow_numpy_and_lists_are_equal() -> None:
 
 def test_a_missing_value_is_a_value_of_its_own() -> None:
     """So that equality of rows stays an equivalence: two rows that lack it are alike, and unlike all others."""
+    pl = pytest.importorskip("polars")
     times = pd.to_datetime(["2020-01-01", None, None])
     for column in (
         [1.0, math.nan, math.nan],

@@ -15,17 +15,10 @@ from cmtrack.names import quoted
 from cmtrack.report import metric_title
 from cmtrack.report.review import html
 from support.problems import random_guesses, random_labels, random_models
-from support.review_page import pairs
+from support.review_page import WORDS, pairs
 
 pytestmark = pytest.mark.slow
 
-WORDS = {
-    "chosen": "chosen",
-    "leads": "leads",
-    "equivalent": "equivalent",
-    "tied": "may be the best",
-    "behind": "ruled out",
-}
 N = 500
 LABELS = ["ant", "bee's", 'c"at<b>', "dog"]
 GAIN = Metric(

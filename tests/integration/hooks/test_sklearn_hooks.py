@@ -19,7 +19,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, matthews_corrcoef
 from sklearn.model_selection import (
-    FixedThresholdClassifier,
     GridSearchCV,
     KFold,
     RandomizedSearchCV,
@@ -53,7 +52,7 @@ from cmtrack_integrations.sklearn.cross_validation import RANKED_TOGETHER
 from support.problems import learning_problem
 from support.stores import runs_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 SIDE = Grouping({"left": [0, 1], "right": [2, 3]}, "strict", name="side")
 
@@ -109,6 +108,9 @@ def test_features_in_any_form(data, form):
 
 
 def test_the_decisions_are_those_of_predict(data):
+    pytest.importorskip("sklearn", minversion="1.5")
+    from sklearn.model_selection import FixedThresholdClassifier
+
     x, y, x_test, y_test = data
     model = FixedThresholdClassifier(
         LogisticRegression(), threshold=0.8, response_method="predict_proba"
@@ -216,6 +218,7 @@ def test_failures_are_warnings(store, data, fitted, tmp_path):
 # -- cross-validation ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_out_of_fold_scores_are_those_of_scikit_learn(data):
     x, y, _, _ = data
     cv = StratifiedKFold(4, shuffle=True, random_state=0)
@@ -240,6 +243,7 @@ def test_out_of_fold_scores_are_those_of_scikit_learn(data):
     assert set(table["fold"]) == {"all", 0, 1, 2, 3}
 
 
+@pytest.mark.slow
 def test_out_of_fold_scores_calibrate_the_final_model(data, fitted):
     x, y, x_test, y_test = data
     found = cross_validate_evaluation(fitted, x, y)
@@ -259,6 +263,7 @@ def test_out_of_fold_scores_calibrate_the_final_model(data, fitted):
 EXPOSED = "the labelled scores come from other fits than the target's"
 
 
+@pytest.mark.slow
 def test_out_of_fold_scores_of_a_target_that_one_model_scores_are_warned_of(store, data, fitted):
     x, y, x_test, y_test = data
     found = cross_validate_evaluation(fitted, x, y, cv=4, grouping=SIDE)
@@ -277,6 +282,7 @@ def test_out_of_fold_scores_of_a_target_that_one_model_scores_are_warned_of(stor
     assert load_evaluation(logged.run_id).warnings == evaluation.warnings
 
 
+@pytest.mark.slow
 def test_the_models_of_the_folds_score_a_target(data, fitted):
     x, y, x_test, y_test = data
     cv = StratifiedKFold(4, shuffle=True, random_state=0)
@@ -331,6 +337,7 @@ def test_models_of_the_folds_that_are_not_kept_score_nothing_later(data, fitted)
         cross_validate_evaluation(LinearSVC(), x, y, cv=3, target=x_test)
 
 
+@pytest.mark.slow
 def test_weights_groups_fit_parameters_and_workers(data):
     x, y, _, _ = data
     groups = np.arange(len(y)) // 4
@@ -366,6 +373,7 @@ def test_text_labels_and_a_class_that_a_fold_does_not_train_on(data):
     assert found.y_prob[0, 4] == 0
 
 
+@pytest.mark.slow
 def test_folds_are_divided_into_segments(store, data):
     x, y, _, _ = data
     bands = pd.Categorical.from_codes(
@@ -494,6 +502,7 @@ def test_a_classifier_without_probabilities_is_cross_validated(data):
         _ = found.calibration
 
 
+@pytest.mark.slow
 def test_folds_are_nested_runs_that_compare_ranks(store, data):
     x, y, _, _ = data
     models = {
@@ -527,6 +536,7 @@ def test_folds_are_nested_runs_that_compare_ranks(store, data):
     assert compare(experiment_names=["e"], block="params.fold").best.name == "logistic"
 
 
+@pytest.mark.slow
 def test_folds_without_a_run_are_kept(store, data, tmp_path):
     x, y, _, _ = data
     found = cross_validate_evaluation(LogisticRegression(), x, y, cv=2)
@@ -540,6 +550,7 @@ def test_folds_without_a_run_are_kept(store, data, tmp_path):
         found.log(strict=True)
 
 
+@pytest.mark.slow
 def test_a_server_that_is_down_keeps_every_fold(store, data, tmp_path):
     x, y, _, _ = data
     found = cross_validate_evaluation(LogisticRegression(), x, y, cv=2)
@@ -552,6 +563,7 @@ def test_a_server_that_is_down_keeps_every_fold(store, data, tmp_path):
 # -- searches ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_candidates_of_a_search_are_judged_out_of_fold_on_the_same_folds(store, data):
     x, y, x_test, y_test = data
     cv = StratifiedKFold(3, shuffle=True, random_state=1)
@@ -592,6 +604,7 @@ def test_the_candidates_of_a_search_are_judged_out_of_fold_on_the_same_folds(sto
     assert len(comparison.ranking.runs) == 2
 
 
+@pytest.mark.slow
 def test_candidates_of_several_metrics_go_by_the_one_that_chose(store, data):
     x, y, _, _ = data
     scoring = {
@@ -631,6 +644,7 @@ def headline(evaluation):
     return {n for n, v in evaluation.metrics.items() if lookup(n).headline and math.isfinite(v)}
 
 
+@pytest.mark.slow
 def test_autologging_gets_no_stray_metric_run_or_parameter(autologging, data):
     x, y, x_test, y_test = data
     with mlflow.start_run() as alone:
@@ -654,6 +668,7 @@ def test_autologging_gets_no_stray_metric_run_or_parameter(autologging, data):
     assert set(autologging.get_run(again.info.run_id).data.metrics) == set(before.metrics)
 
 
+@pytest.mark.slow
 def test_autologging_of_a_search_and_our_scorers(autologging, data):
     x, y, x_test, y_test = data
     scoring = get_scorer("binary/matthews_corrcoef", grouping=SIDE)
@@ -678,6 +693,7 @@ def test_autologging_of_a_search_and_our_scorers(autologging, data):
 # -- scorers -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_scorer_for_every_metric_that_has_a_direction(data, fitted):
     _, _, x_test, y_test = data
     step, labels = "side", [0, 1, 2, 3]
@@ -816,6 +832,7 @@ def test_an_undefined_score_is_nan(data):
 # -- Displays ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_displays_draw_what_the_evaluation_holds(data, fitted):
     plt.close("all")  # what other tests left
     x, y, x_test, y_test = data

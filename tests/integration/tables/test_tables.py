@@ -18,8 +18,6 @@ from cmtrack.statistics import grid_edges
 from support.problems import random_problem
 from support.tables import ENGINES, as_table, assert_numbers, assert_same, assert_same_statistics
 
-pytestmark = pytest.mark.slow
-
 N, K = 700, 5
 Y, BEST, P = random_problem(3, n=N, k=K, digits=3)
 PREDICTED = np.roll(BEST, 1)
@@ -74,6 +72,7 @@ def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return as_table(request.param, FRAME, tmp_path_factory.mktemp("files"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_engine_agrees_with_arrays(table: Any, case: str) -> None:
     options, columns, arrays = CASES[case]
@@ -87,6 +86,7 @@ def test_texts_and_single_precision(table: Any) -> None:
     assert_same(evaluate_table(table, y_true="name", y_prob="q_*", labels=order), expected)
 
 
+@pytest.mark.slow
 def test_calibration_and_target_tables(table: Any) -> None:
     by_label = {k: f"p_{k}" for k in range(K)}
     for grouping in (None, HYBRID):
@@ -103,6 +103,7 @@ def test_calibration_and_target_tables(table: Any) -> None:
         assert_same(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grouping", [None, HYBRID])
 @pytest.mark.parametrize(
     "engine", [name for name in ENGINES if name not in ("csv", "dask")]

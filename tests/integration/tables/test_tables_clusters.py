@@ -19,10 +19,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import psutil
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+
+pytest.importorskip("psutil")
+
+import psutil
 
 from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.sources import source

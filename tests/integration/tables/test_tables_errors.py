@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 from cmtrack import Grouping, evaluate, evaluate_table
@@ -104,6 +103,7 @@ def test_unknown_labels_are_counted(engine: str, tmp_path: Path) -> None:
 
 
 def test_lists_of_other_lengths() -> None:
+    pl = pytest.importorskip("polars")
     lists: list[Any] = list(P)
     lists[4], lists[5], lists[6] = P[4][:2], P[5][:1], None
     table = pl.DataFrame({"y": Y, "p": [None if row is None else list(row) for row in lists]})

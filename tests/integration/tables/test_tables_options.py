@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -35,6 +34,7 @@ BY_NAME = {str(name): f"p{k}" for k, name in enumerate(NAMES)}
 
 
 def test_categories_are_in_their_order() -> None:
+    pl = pytest.importorskip("polars")
     kind = pd.CategoricalDtype([*NAMES, "never"])
     y, t = pd.Series(NAMES[Y]).astype(kind), pd.Series(NAMES[PREDICTED]).astype(kind)
     expected = evaluate(y, t)
@@ -49,6 +49,7 @@ def test_categories_are_in_their_order() -> None:
 
 
 def test_categories_without_an_order_are_sorted() -> None:
+    pl = pytest.importorskip("polars")
     expected = evaluate(NAMES[Y], NAMES[PREDICTED])
     columns = {"y": NAMES[Y], "t": NAMES[PREDICTED]}
     arrow = pa.table(
@@ -75,6 +76,7 @@ def test_one_categorical_column_of_two() -> None:
 
 
 def test_floats_and_the_order_of_labels() -> None:
+    pl = pytest.importorskip("polars")
     y, t = Y * 1.0, PREDICTED * 1.0
     assert_same(
         evaluate_table(pl.DataFrame({"y": y, "t": t}), y_true="y", y_pred="t"), evaluate(y, t)
@@ -99,6 +101,7 @@ def test_classes_that_only_the_columns_or_groups_name() -> None:
 
 
 def test_one_column_of_a_family_is_the_probability_of_its_label() -> None:
+    pl = pytest.importorskip("polars")
     y, _, p = random_problem(5, k=2)
     frame = pl.DataFrame({"y": y, "p_0": p[:, 0]})
     found = evaluate_table(frame, y_true="y", y_prob="p_*")
@@ -110,6 +113,7 @@ def test_one_column_of_a_family_is_the_probability_of_its_label() -> None:
 
 
 def test_rounding_errors_beyond_zero_and_one_are_cut_off() -> None:
+    pl = pytest.importorskip("polars")
     p = np.array([[1 + 5e-7, -5e-7], [0.2, 0.8], [0.6, 0.4], [-1e-7, 1 + 1e-7]])
     frame = pl.DataFrame({"y": [0, 1, 1, 0], "a": p[:, 0], "b": p[:, 1]})
     assert_same(
@@ -120,6 +124,7 @@ def test_rounding_errors_beyond_zero_and_one_are_cut_off() -> None:
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(1, 4), st.booleans())
 def test_any_problem(seed: int, k: int, digits: int, weighed: bool) -> None:
+    pl = pytest.importorskip("polars")
     y, _, p = random_problem(seed, n=60, k=k, digits=digits)
     rng = np.random.default_rng(seed)
     weights = rng.integers(0, 3, 60) + (0.25 if weighed else 0)
@@ -137,6 +142,7 @@ def test_any_problem(seed: int, k: int, digits: int, weighed: bool) -> None:
 
 
 def test_arrays_beside_a_table_and_tables_of_other_engines(tmp_path: Path) -> None:
+    pl = pytest.importorskip("polars")
     expected = evaluate(Y, y_prob=P, calibration=(Y[:200], P[:200]), target=P[200:])
     held, wanted = (
         as_table("parquet", FRAME[:200], tmp_path),
@@ -227,6 +233,7 @@ def test_progress_is_on_stderr_and_can_be_left_out(
 
 
 def test_names_of_columns_do_not_collide_with_the_plan() -> None:
+    pl = pytest.importorskip("polars")
     names = {
         "y": "actual",
         "t": "predicted",
@@ -260,6 +267,7 @@ def test_a_digest_without_its_content_is_still_read() -> None:
 
 
 def test_a_table_is_ranked_with_the_arrays_it_holds() -> None:
+    pl = pytest.importorskip("polars")
     y = random_labels(300, 3)
     runs: dict[str, Evaluation] = {}
     for seed, (name, right) in enumerate((("arrays", 0.8), ("table", 0.7), ("others", 0.8)), 1):

@@ -21,8 +21,6 @@ from cmtrack import evaluate, load_evaluation, log_evaluation, segment_runs
 from support.faults import store_is_down
 from support.stores import push
 
-pytestmark = pytest.mark.slow
-
 Y, HALF = [0, 1] * 20, [0, 0] * 20
 NOTE = "mlflow.note.content"
 TABLES = "mlflow.loggedArtifacts"
@@ -230,6 +228,7 @@ class Killed(BaseException):
     """The end of a process."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["nothing", "cut", "gone", "killed"])
 @pytest.mark.parametrize("setting", ["off", "labels"])
 def test_a_page_lists_no_rows_that_may_not_be_sent(
@@ -421,6 +420,7 @@ def test_the_part_of_an_evaluation_is_read_with_care(run_id: str) -> None:
     assert tags[NOTE].count("<!-- /cmtrack") == 1
 
 
+@pytest.mark.slow
 def test_threads_with_other_prefixes_keep_each_others_parts(run_id: str) -> None:
     def log(k: int) -> None:
         log_evaluation(Y, Y, run_id=run_id, prefix=f"part{k}/", figures=False)
@@ -436,6 +436,7 @@ def test_threads_with_other_prefixes_keep_each_others_parts(run_id: str) -> None
     assert [f'"part{k}_cmtrack_classes.json"' in tags[TABLES] for k in range(4)] == [True] * 4
 
 
+@pytest.mark.slow
 def test_fourteen_prefixes_have_a_block_each(run_id: str) -> None:
     for k in range(14):
         assert (
@@ -465,6 +466,7 @@ def test_what_mlflow_has_no_room_for_is_named(run_id: str) -> None:
     assert json.loads(tags[TABLES])[-1]["path"] == "cmtrack_classes.json"
 
 
+@pytest.mark.slow
 def test_a_step_does_not_list_the_images_of_the_steps_before(
     run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

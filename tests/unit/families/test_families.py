@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -531,6 +530,7 @@ def long_frame(sets):
 
 
 def test_all_forms_of_input_give_the_same(example):
+    pl = pytest.importorskip("polars")
     actual, predicted, evaluation = example
     binarizer = MultiLabelBinarizer(classes=range(60))
     y, p = (binarizer.fit_transform(sets) for sets in (actual, predicted))

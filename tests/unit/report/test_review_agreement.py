@@ -29,15 +29,9 @@ from cmtrack.report.review import as_json, context, html, markdown
 from cmtrack.tracking import TrackedRun
 from support.contradictions import terminal_of
 from support.problems import random_labels, random_models, random_probabilities
+from support.review_page import WORDS
 
 ACCURACY = "multiclass/accuracy"
-WORDS = {
-    "chosen": "chosen",
-    "leads": "leads",
-    "equivalent": "equivalent",
-    "tied": "may be the best",
-    "behind": "ruled out",
-}
 ON_FRONTS = WORDS | {"tied": "not dominated", "behind": "dominated"}
 
 

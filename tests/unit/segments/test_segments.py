@@ -12,8 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
-from statsmodels.stats.meta_analysis import combine_effects
-from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 import cmtrack
 from cmtrack import evaluate
@@ -68,10 +66,11 @@ def test_vector_26_differences_to_the_rest():
 
 
 def test_differences_equal_statsmodels():
+    proportion = pytest.importorskip("statsmodels.stats.proportion", exc_type=ImportError)
     found = differences(SHARES, REST)
     for k in range(4):
         rest = int(HITS.sum() - HITS[k]), int(N.sum() - N[k])
-        ends = confint_proportions_2indep(
+        ends = proportion.confint_proportions_2indep(
             HITS[k], N[k], *rest, method="newcomb", alpha=1 - found.level
         )
         assert (found.low[k], found.high[k]) == pytest.approx(ends, abs=1e-12)
@@ -157,6 +156,7 @@ def test_intervals_on_other_scales_hold_their_values(scale: str) -> None:
 
 
 def test_vector_27_shrinkage():
+    meta = pytest.importorskip("statsmodels.stats.meta_analysis", exc_type=ImportError)
     g, se = [0.70, 0.75, 0.62, 0.81, 0.77], [0.03, 0.02, 0.05, 0.04, 0.01]
     found = shrink(g, se)
     assert (found.between, found.mean) == near((0.0014658208, 0.7400851400))
@@ -164,7 +164,7 @@ def test_vector_27_shrinkage():
         [0.7152490950, 0.7478744240, 0.6957000544, 0.7735126176, 0.7680895093]
     )
     assert found.between == pytest.approx(
-        combine_effects(np.array(g), np.array(se) ** 2, method_re="dl").tau2, abs=1e-15
+        meta.combine_effects(np.array(g), np.array(se) ** 2, method_re="dl").tau2, abs=1e-15
     )
     assert order_of_segments(Estimates(np.array(g), np.array(se)), np.ones(5)).tolist() == [
         2,
@@ -381,6 +381,7 @@ def test_every_slice_is_searched(wide: bool, costs: bool) -> None:
 
 
 def test_what_is_told_of_a_segment():
+    proportion = pytest.importorskip("statsmodels.stats.proportion", exc_type=ImportError)
     rng = np.random.default_rng(2)
     n = 1000
     region = rng.choice(["north", "south", "west"], n)
@@ -400,7 +401,7 @@ def test_what_is_told_of_a_segment():
         wilson(x[inside].mean(), inside.sum(), level), abs=1e-12
     )
     counts = x[inside].sum(), inside.sum(), x[~inside].sum(), (~inside).sum()
-    ends = confint_proportions_2indep(*counts, method="newcomb", alpha=1 - level)
+    ends = proportion.confint_proportions_2indep(*counts, method="newcomb", alpha=1 - level)
     assert (south.difference_low, south.difference_high) == pytest.approx(ends, abs=1e-12)
     assert south.divergence == near(x[inside].mean() - x.mean())
     score = 0.95 * (x[inside].mean() / x.mean() - 1) - 0.05 * (n / inside.sum() - 1)
@@ -721,6 +722,7 @@ def test_intervals_of_rare_shares_hold_together(rate: float) -> None:
 
 
 def test_a_table_of_several_segments_has_exact_intervals_of_rare_events() -> None:
+    proportion = pytest.importorskip("statsmodels.stats.proportion", exc_type=ImportError)
     part = np.repeat(["a", "b"], 500)
     wrong = np.isin(np.arange(1000), [0, 1, *range(500, 620)])
     table = evaluate(
@@ -728,7 +730,7 @@ def test_a_table_of_several_segments_has_exact_intervals_of_rare_events() -> Non
     ).segments["part"]
     low, high = table.intervals("multiclass/accuracy")
     level = simultaneous_level(2)
-    exact = proportion_confint([498], [500], 1 - level, "beta")
+    exact = proportion.proportion_confint([498], [500], 1 - level, "beta")
     assert (low[0], high[0]) == pytest.approx((exact[0][0], exact[1][0]), abs=1e-12)
     assert (low[1], high[1]) == pytest.approx(wilson(0.76, 500, level), abs=1e-12)
 
