@@ -112,6 +112,8 @@ def test_a_version_of_a_server_is_not_trusted(text):
 
 @pytest.mark.parametrize("versions", [EARLY, LATE], ids=["early", "late"])
 def test_as_many_cards_are_taken_out_as_there_is_room_for(three, monkeypatch, versions):
+    if versions is LATE and [int(part) for part in mlflow.__version__.split(".")[:2]] < [3, 16]:
+        pytest.skip("the store of this MLflow keeps no more than 5,000 characters of a tag")
     letters = random.Random(1)
     names = {"".join(letters.choices("abcdefghijklmnopqrstuvwxyz", k=40)) for _ in range(400)}
     experiment = three.get_experiment_by_name("e").experiment_id
@@ -295,7 +297,7 @@ def test_the_page_of_mlflow_shows_it(tmp_path, monkeypatch):
             page.goto(view.link, timeout=120_000)
             page.get_by_role("link", name="good").wait_for(timeout=120_000)
             assert page.get_by_text("3 matching runs").count() == 1
-            assert page.get_by_role("link", name="the view").count() >= 1
+            page.get_by_role("link", name="the view").first.wait_for(timeout=30_000)
             for name in ("binary/matthews_corrcoef", "depth", "lr"):
                 page.locator("[role=columnheader]", has_text=name).first.wait_for(timeout=30_000)
             assert page.locator("[role=columnheader]", has_text="train/loss").count() == 0
