@@ -329,7 +329,7 @@ def test_shards_merge_to_the_whole(
     by_rows = {
         metric.name
         for metric in CATALOG
-        if metric.of == "class curves" and metric.name.startswith("multiclass/")
+        if metric.of in ("class curves", "class pairs") and metric.name.startswith("multiclass/")
     }
     assert by_rows
     assert_near(
