@@ -52,6 +52,7 @@ def test_every_public_name_can_be_had() -> None:
             assert getattr(room, name) is not None
 
 
+@pytest.mark.slow
 def test_evaluations_are_computed_saved_and_shown(tmp_path) -> None:
     y, _, p = random_problem(0, k=3)
     evaluation = evaluate(y, y_prob=p, grouping=PARTY)
@@ -71,6 +72,7 @@ def test_tables_of_pandas_arrow_and_files_give_the_same(tmp_path) -> None:
         assert evaluate_table(table, y_true="y", y_pred="guess").metrics == expected
 
 
+@pytest.mark.slow
 def test_runs_are_logged_compared_and_reviewed_from_the_command_line(store, tmp_path) -> None:
     for seed in range(2):
         p = random_problem(seed, k=3)[2]

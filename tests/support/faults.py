@@ -32,7 +32,7 @@ from cmtrack.report import Picture
 # A store that hangs, another process in the middle of this one, and the ten seconds between two reports cannot be had
 # from outside at a reasonable cost: these are the only seams for them, and for leaving out the pictures.
 from cmtrack.tracking import deliver, package, spool, steps
-from cmtrack.tracking import push as pushing
+from cmtrack.tracking import push as pushing  # as above
 from support import ROOT
 
 HERE = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])

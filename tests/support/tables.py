@@ -16,6 +16,8 @@ import pandas as pd
 import pytest
 
 from cmtrack import Evaluation, evaluate
+
+# Inside: tables and arrays must agree in every sum, not in the values alone.
 from cmtrack.statistics.collected import Statistics
 from support import ROOT
 from support.problems import random_problem

@@ -41,6 +41,7 @@ def test_the_package_loads_nothing() -> None:
     assert loaded_by("import cmtrack; dir(cmtrack)") == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names",
     [
@@ -62,6 +63,7 @@ def test_numbers_need_numpy_and_scipy_only(names: str) -> None:
     assert loaded <= {"numpy", "scipy"}
 
 
+@pytest.mark.slow
 def test_evaluating_plain_data_needs_no_more() -> None:
     code = (
         "import cmtrack\n"
@@ -73,6 +75,7 @@ def test_evaluating_plain_data_needs_no_more() -> None:
     assert loaded_by(code) == {"numpy", "scipy"}
 
 
+@pytest.mark.slow
 def test_distributions_are_loaded_by_the_tests_that_need_them() -> None:
     """Importing ``scipy.stats`` takes longer than many an evaluation, and fails where another library is hidden."""
     code = (
@@ -193,6 +196,7 @@ def declared(requirements: list[str]) -> set[str]:
     return {re.split(r"[^\w-]", text, maxsplit=1)[0].lower() for text in requirements}
 
 
+@pytest.mark.slow
 def test_what_is_imported_is_declared_and_nothing_else() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found = imported(ROOT / "cmtrack")
@@ -263,6 +267,7 @@ def insides_of_mlflow(tree: ast.Module) -> Iterator[str]:
                 yield ast.unparse(node)
 
 
+@pytest.mark.slow
 def test_one_file_uses_insides_of_mlflow() -> None:
     users = {}
     for file in chain((ROOT / "cmtrack").rglob("*.py"), (ROOT / "integrations").rglob("*.py")):
@@ -367,6 +372,7 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
     return next(filter(None, (walk(name, []) for name in sorted(graph))), [])
 
 
+@pytest.mark.slow
 def test_no_circle_of_imports_but_for_the_doors() -> None:
     graph = module_graph()
     for file, rooms in upward_doors().items():
@@ -394,6 +400,7 @@ def test_results_open_plots_reports_and_tracking_and_nothing_else() -> None:
     assert set().union(*doors.values()) <= above
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ["families", "rough"])
 def test_three_files_at_most_name_a_room_that_could_go(room: str) -> None:
     """Stubs, imports in functions and those for type checkers count; its page and its figures go with it."""
@@ -417,6 +424,7 @@ def test_three_files_at_most_name_a_room_that_could_go(room: str) -> None:
 QUESTIONS = ("What ", "Whether ", "How ", "Which ", "Who ", "Where ", "When ", "Why ")
 
 
+@pytest.mark.slow
 def test_a_first_line_of_a_docstring_is_no_question() -> None:
     found = []
     for file in chain((ROOT / "cmtrack").rglob("*.py"), (ROOT / "integrations").rglob("*.py")):

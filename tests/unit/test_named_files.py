@@ -225,6 +225,7 @@ def test_yaml_is_plain_data_or_refused(text, says):
         parsed_yaml(text.encode(), "a text")
 
 
+@pytest.mark.slow
 def test_yaml_of_the_largest_size_takes_no_time():
     began = time.process_time()
     for text in (

@@ -96,6 +96,7 @@ def test_a_misspelt_argument_of_log_evaluation_keeps_the_inputs_and_the_training
     assert logged.path.exists()
 
 
+@pytest.mark.slow
 def test_y_proba_is_another_spelling_of_y_prob(store):
     y, p = [0, 1, 1, 0], [0.2, 0.9, 0.4, 0.1]
     expected = cmtrack.evaluate(y, y_prob=p)

@@ -79,6 +79,7 @@ def test_the_light_list_has_the_bounds_of_the_default() -> None:
     assert left_out == {"duckdb", "matplotlib", "pandas", "pillow", "pyarrow", "scikit-learn"}
 
 
+@pytest.mark.slow
 def test_without_an_address_there_is_no_dead_link_and_two_builds_are_equal(tmp_path: Path) -> None:
     wheel = built("wheel", tmp_path, None)
     first = wheel.read_bytes()
@@ -94,6 +95,7 @@ def test_without_an_address_there_is_no_dead_link_and_two_builds_are_equal(tmp_p
     assert text.startswith("# cmtrack\n\ncmtrack judges")  # nothing is left of a line of pictures
 
 
+@pytest.mark.slow
 def test_with_an_address_links_and_urls_are_absolute(tmp_path: Path) -> None:
     found = metadata(built("wheel", tmp_path, ADDRESS + "/"))
     files = f"{ADDRESS}/blob/v{VERSION}"
@@ -111,6 +113,7 @@ def test_with_an_address_links_and_urls_are_absolute(tmp_path: Path) -> None:
         assert one == f"{ADDRESS}/{kind}/v{VERSION}/{path}"
 
 
+@pytest.mark.slow
 def test_an_sdist_keeps_what_it_was_built_with(tmp_path: Path) -> None:
     with tarfile.open(built("sdist", tmp_path, ADDRESS)) as archive:
         # the argument came with Python 3.11.4

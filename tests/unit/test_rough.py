@@ -187,6 +187,7 @@ def test_the_theorems_hold_in_ten_thousand_tables_under_the_condition_and_fail_w
     assert broken > 1000
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_properties_of_a_table(seed: int) -> None:
@@ -511,6 +512,7 @@ def test_the_figure_draws_approximations_and_sizes() -> None:
     assert "They hold if every granule holds samples of" in words
 
 
+@pytest.mark.slow
 def test_the_figure_refuses_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match=r"upper must have shape \(2,\), got \(1,\)"):
         plot_rough_approximations([1, 2], [1], [1, 1], ["a", "b"])

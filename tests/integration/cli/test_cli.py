@@ -90,6 +90,7 @@ def refused(result: Result, code: int = 2) -> str:
 # -- evaluate --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["many.csv", "many.parquet"])
 def test_json_holds_what_evaluate_gives(run: Any, folder: Path, name: str) -> None:
     result = ok(
@@ -275,6 +276,7 @@ def test_costs_come_from_a_file(run: Any) -> None:
 # -- threshold -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_threshold_of_a_folder(run: Any, folder: Path, tmp_path: Path) -> None:
     frame = pd.read_csv(folder / "many.csv")
     direct = cmtrack.evaluate(
@@ -453,6 +455,7 @@ def test_a_real_process_keeps_stdout_for_json(folder: Path, tmp_path: Path) -> N
     assert "Traceback" not in wrong.stderr
 
 
+@pytest.mark.slow
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys, contextlib, io\n"
@@ -495,6 +498,7 @@ def assert_same_metrics(found: dict[str, Any], expected: dict[str, Any]) -> None
         ), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["several", "glob", "folder"])
 def test_several_files_are_one_table(run: Any, folder: Path, tmp_path: Path, form: str) -> None:
     many = pd.read_parquet(folder / "many.parquet")

@@ -71,6 +71,7 @@ def flat(done: Result) -> str:
 # -- show, load_evaluation and compare: what is named, and what is there ----------------------------------------------
 
 
+@pytest.mark.slow
 def test_show_takes_what_compare_takes(filled):
     uri, runs, _ = filled
     for reference in (
@@ -259,6 +260,7 @@ def test_a_gate_that_passes_for_want_of_data_says_so(filled):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tested", ["good", "fair"])
 @pytest.mark.parametrize(
     ("metric", "open_end", "way", "bound"),
@@ -335,6 +337,7 @@ def test_a_class_of_one_sample_is_flagged(tmp_path, monkeypatch):
     assert re.search(r"^ 1 +1 \(single\)", text, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_regrouping_is_not_said_to_be_progress(filled, tmp_path):
     uri, _, _ = filled
     (tmp_path / "g.json").write_text(
@@ -437,6 +440,7 @@ def evaluated(*more: str) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_command_evaluates_with_groups_ids_and_calibration_as_python_does(files):
     party = Grouping({"a": [0, 1], "b": [2]}, name="party", positive="b")
     with open("party.json", "w") as file:
@@ -469,6 +473,7 @@ def test_the_command_evaluates_with_groups_ids_and_calibration_as_python_does(fi
     )
 
 
+@pytest.mark.slow
 def test_the_folder_of_the_command_holds_the_rows_that_the_setting_allows(
     files, monkeypatch, tmp_path
 ):
@@ -486,6 +491,7 @@ def test_the_folder_of_the_command_holds_the_rows_that_the_setting_allows(
     assert not any("predictions" in path for path in done["output"])
 
 
+@pytest.mark.slow
 def test_the_command_logs_under_a_prefix(store, files):
     done = evaluated("--log", "--experiment", "e", "--prefix", "val/", "--row-ids", "id")
     run = store.get_run(done["run_id"])

@@ -48,6 +48,7 @@ def test_stated_shares(folder: Path, given: list[str]) -> None:
     assert "Warning: assumes that within each class" in printed.stdout
 
 
+@pytest.mark.slow
 def test_a_plan_of_two_runs_and_of_one(folder: Path) -> None:
     both = {name: Evaluation.load(folder / name) for name in ("run", "other")}
     resolution = compare(both, rank_by="multiclass/accuracy").resolution

@@ -154,6 +154,7 @@ def row(text: str, name: str) -> str:
 # -- compare ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_table_says_who_leads_and_who_is_behind(run: Any, store: Filled) -> None:
     text = ok(run("compare", *THREE)).stdout
     direct = cmtrack.compare([store.runs[name] for name in THREE], tracking_uri=store.uri)
@@ -181,6 +182,7 @@ def test_a_table_says_who_leads_and_who_is_behind(run: Any, store: Filled) -> No
     assert "[red]fair[/red]" in row(text, "fair")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [70, 80, 100, 120, 200])
 @pytest.mark.parametrize(
     "rank_by", [(), ("--rank-by", "binary/roc_auc", "--rank-by", "multiclass/accuracy")]
@@ -200,6 +202,7 @@ def test_a_narrow_terminal_gets_fewer_columns(
         assert hidden.startswith("p (of being the best)") == (width < 80)
 
 
+@pytest.mark.slow
 def test_what_is_not_ranked_is_listed_by_its_reason(run: Any) -> None:
     text = ok(run("compare", *ALL, "--require", "binary/recall >= 0.6")).stdout
     stopped, left = text.split("Failed a gate:")[1].split("Not ranked:")
@@ -212,6 +215,7 @@ def test_what_is_not_ranked_is_listed_by_its_reason(run: Any) -> None:
     assert "schema" in flat
 
 
+@pytest.mark.slow
 def test_runs_of_different_data_get_rankings_of_their_own(run: Any) -> None:
     text = ok(run("compare", "good", "poor", "elsewhere")).stdout
     headings = [
@@ -234,11 +238,13 @@ def test_runs_of_different_data_get_rankings_of_their_own(run: Any) -> None:
     assert "chosen" not in row(alone, "elsewhere")
 
 
+@pytest.mark.slow
 def test_a_run_without_predictions_is_compared_without_pairing(run: Any) -> None:
     text = ok(run("compare", "good", "counted")).stdout
     assert "Not compared row by row:" in text
 
 
+@pytest.mark.slow
 def test_a_pareto_front(run: Any) -> None:
     front = ok(
         run("compare", *THREE, "--rank-by", "binary/roc_auc", "--rank-by", "prevalence/bias")
@@ -247,6 +253,7 @@ def test_a_pareto_front(run: Any) -> None:
         assert part in front
 
 
+@pytest.mark.slow
 def test_ties_are_broken_by_the_rule(run: Any, store: Filled) -> None:
     asked = ("--confidence-level", "0.999", "--tie-breaker", "params.depth desc", "--margin", "1")
     text = ok(run("compare", "good", "[red]fair[/red]", *asked)).stdout
@@ -275,6 +282,7 @@ def test_json_and_csv_hold_the_comparison(run: Any, store: Filled, tmp_path: Pat
     assert list(frame["run_id"]) == [ranked.run_id for ranked in direct.runs]
 
 
+@pytest.mark.slow
 def test_another_grouping_of_a_file(run: Any, store: Filled) -> None:
     options = ("--grouping", "parity.yaml", "--positive", "even")
     text = ok(run("compare", *THREE, *options)).stdout
@@ -290,6 +298,7 @@ def test_another_grouping_of_a_file(run: Any, store: Filled) -> None:
     )
 
 
+@pytest.mark.slow
 def test_several_stores_are_one(run: Any, store: Filled, tmp_path: Path) -> None:
     second = filled(tmp_path, {"abroad": {"skill": 1.7}})
     text = ok(run("compare", *ALL, "--tracking-uri", second.uri)).stdout
@@ -444,6 +453,7 @@ def test_a_review_refuses_what_it_cannot_do(
 # -- regroup ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_regroup_writes_beside_what_is_there(run: Any, tmp_path: Path) -> None:
     own = filled(
         tmp_path, {"good": {"skill": 2.0}, "poor": {"skill": 0.2}, "old": {"predictions": False}}
@@ -557,6 +567,7 @@ def test_a_terminal_gets_text_and_a_summary_markdown(run: Any, tmp_path: Path, w
     assert "|---|---|---|" in summary
 
 
+@pytest.mark.slow
 def test_a_gate_names_the_review_of_its_run(run: Any, store: Filled) -> None:
     with tracking_store(store.uri):
         before = ok(run("gate", "good", "--against", "poor"), 0).stdout
@@ -573,6 +584,7 @@ def test_a_gate_knows_which_way_is_better(run: Any) -> None:
         ok(run("gate", "poor", "--against", "good", "--rank-by", metric), 1)
 
 
+@pytest.mark.slow
 def test_gates_are_judged_one_by_one(run: Any, store: Filled, tmp_path: Path) -> None:
     gates = ("--require", f"{MCC}.difference.low > 0", "--require", "multiclass/accuracy >= 0.99")
     asked = ("gate", "good", "--against", "poor", *gates, "--summary", "summary.md")
@@ -607,6 +619,7 @@ def test_a_gate_at_other_shares_does_not_speak_of_the_weights_that_make_them(
         assert "weight" not in text
 
 
+@pytest.mark.slow
 def test_a_gate_without_a_baseline_and_with_another_grouping(run: Any) -> None:
     ok(run("gate", "good", "--require", "multiclass/accuracy >= 0.5"), 0)
     ok(

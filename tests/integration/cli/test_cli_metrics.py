@@ -106,6 +106,7 @@ def refusal(done: Result) -> str:
     return done.stderr
 
 
+@pytest.mark.slow
 def test_a_ranking_by_a_metric_of_ones_own_has_its_direction_from_the_evaluations(run, store):
     done = data(run("compare", "fair", "good", "plain", "--rank-by", "custom/distance", "--json"))
     ranked = done["rankings"][0]["runs"]
@@ -119,6 +120,7 @@ def test_a_ranking_by_a_metric_of_ones_own_has_its_direction_from_the_evaluation
     assert "Not compared row by row" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["both", "by_name", "distance"])
 def test_rankings_in_the_shell_are_those_of_python_with_the_functions(run, store, name):
     uri, runs = store
@@ -150,6 +152,7 @@ def test_rankings_in_the_shell_are_those_of_python_with_the_functions(run, store
     )
 
 
+@pytest.mark.slow
 def test_gates_in_the_shell_are_those_of_python_with_the_functions(run, store):
     uri, runs = store
     with tracking_store(uri):
@@ -175,6 +178,7 @@ def test_gates_in_the_shell_are_those_of_python_with_the_functions(run, store):
     assert run("gate", "good", *OF_SEGMENTS, "--metrics", "own.py:both").exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -226,6 +230,7 @@ def test_a_file_that_gives_no_metrics_is_refused_with_the_reason(run, given, wor
         assert words in refusal(run(*command, "--metrics", given))
 
 
+@pytest.mark.slow
 def test_several_files_and_modules_are_taken_and_one_name_is_taken_once(run, tmp_path):
     (tmp_path / "a_module_of_the_tests.py").write_text(FILE)
     words = (
@@ -242,6 +247,7 @@ def test_several_files_and_modules_are_taken_and_one_name_is_taken_once(run, tmp
     assert "must have different names, got 'custom/distance' twice" in refusal(twice)
 
 
+@pytest.mark.slow
 def test_a_review_names_the_file_to_make_it_again(run, tmp_path):
     words = ("good", "fair", "--rank-by", "custom/distance", "--metrics", "own.py:both")
     assert (
@@ -274,6 +280,7 @@ def test_a_review_made_in_python_says_which_metrics_were_given(store, tmp_path):
 # -- the newest run ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_newest_run_is_the_last_finished_one_with_an_evaluation_and_is_named(run, store):
     _, runs = store
     require = ("--experiment", "runs", "--require", "multiclass/accuracy >= 0")

@@ -41,6 +41,7 @@ def test_nothing_waits(store, tmp_path):
     assert call("push") == (0, f"Nothing waits in {tmp_path}/cmtrack_spool.")
 
 
+@pytest.mark.slow
 def test_what_waits_is_listed_and_sent(waiting, store):
     code, text = call("spool")
     assert code == 0
@@ -73,6 +74,7 @@ def test_machines_get_json(waiting, store):
     assert sorted(entry["status"] for entry in json.loads(text)["entries"]) == ["kept", "sent"]
 
 
+@pytest.mark.slow
 def test_a_damaged_entry_and_inputs_are_named(waiting, store):
     with pytest.warns(EvaluationWarning, match="inputs are kept"):
         log_evaluation([0, 1], [0], run_id=waiting)

@@ -22,6 +22,7 @@ FRAMEWORKS = sorted(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_a_framework_that_is_not_installed_is_one_sentence_with_its_extra(name):
     hidden = [name, "pytorch_lightning"]

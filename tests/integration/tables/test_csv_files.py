@@ -63,6 +63,7 @@ def by_command(*files: Any, options: tuple[str, ...] = ("--y-pred", "z")) -> dic
     return data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_labels_are_the_same_from_every_door(case: str, tmp_path: Path) -> None:
     header, rows, labels, accuracy = CASES[case]
@@ -86,6 +87,7 @@ def test_a_kind_holds_for_all_files_of_a_folder(tmp_path: Path) -> None:
     assert evaluate_table(tmp_path, y_true="y", y_pred="z").labels == ("01", "1", "2")
 
 
+@pytest.mark.slow
 def test_a_text_after_many_numbers_is_a_class(tmp_path: Path) -> None:
     (tmp_path / "late.csv").write_text("y,z\n" + "1,1\n0,0\n" * 30_000 + "unknown,1\n")
     assert evaluate_table(tmp_path / "late.csv", y_true="y", y_pred="z").labels == (

@@ -16,7 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cmtrack import Grouping, evaluate, evaluate_table
+
+# Inside: how rows come to the kernel in batches, and what a worker sends back, is hidden from a user.
 from cmtrack.sources import Stream, batches, find_source
+
+# Inside: what such a kernel is made with.
 from cmtrack.statistics.counted_for import Counting
 from support.problems import random_problem
 from support.tables import ENGINES, as_table, assert_example_agrees, assert_same, ray_data
@@ -93,6 +97,7 @@ def test_any_batches_give_the_numbers_of_arrays(
     columns, arrays = CASES[case]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches.Work, "whole", lambda self, given: given)
+        # as if a table had more rows than are counted by each score
         patch.setattr("cmtrack.statistics.scores.EXACT_ROWS", exact)
         if case == "weights":
             arrays = arrays | {"sample_weight": FRAME["w"]}

@@ -26,7 +26,11 @@ from cmtrack import (
     log_evaluation,
 )
 from cmtrack.cli import main
+
+# Inside: sums of all segments but one stand behind each comparison with the rest; a user sees no sums.
 from cmtrack.statistics import collected
+
+# Inside: the last value of a capped column, which is no text and may not be taken for one.
 from cmtrack.statistics.segment_values import Others
 from support.problems import B20, D20, random_problem
 from support.tables import EVERY_SOURCE, as_table
@@ -182,6 +186,7 @@ def test_the_rest_of_a_segment_is_the_sum_of_all_others(case, size):
         counts.columns["x"].take([0]).rests()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [*CASES.values(), {"y_prob": True, "costs": Costs({(0, 1): 2.0})}],
@@ -241,13 +246,15 @@ def _gain(b: Any) -> Any:
     return (5 * b.tp - b.fp) / (b.tp + b.fp + b.fn)
 
 
+@pytest.mark.slow
 def test_segments_of_decision_values_and_of_many_blocks(monkeypatch):
     scores = np.log(PROB)
     plain = evaluate(TABLE["y"], y_score=scores, segments=TABLE[["region"]])
     assert plain.segments["region"]["north"].metrics["multiclass/top_2_accuracy"] > 0
     small = whole(CASES["groups"])
+    # as for tables of millions of rows
     monkeypatch.setattr("cmtrack.statistics.segmented._FEWEST_ROWS", 64)
-    monkeypatch.setattr("cmtrack.statistics.segmented._VALUES", 64)
+    monkeypatch.setattr("cmtrack.statistics.segmented._VALUES", 64)  # as above
     same_segments(whole(CASES["groups"]), small)
     many = {"x": np.arange(N) ** 2 % 97}
     weights = {"sample_weight": np.where(many["x"] == 3, 0.0, TABLE["w"])}
@@ -255,6 +262,7 @@ def test_segments_of_decision_values_and_of_many_blocks(monkeypatch):
         whole(CASES["groups"], many).statistics,
         whole(CASES["groups"], many, **weights).statistics,
     ]
+    # as if a segment column had thousands of values
     monkeypatch.setattr("cmtrack.statistics.segmented._AT_ONCE", 50)
     alone = [
         whole(CASES["groups"], many).statistics,
@@ -294,6 +302,7 @@ def test_values_of_any_kind_are_segments():
     assert Evaluation.from_data(json.loads(evaluation.to_json())) == evaluation
 
 
+@pytest.mark.slow
 def test_the_largest_segments_stay_and_a_note_says_so():
     codes = np.concatenate([np.repeat(np.arange(999), 3), np.arange(999, 1500)])
     y = np.arange(len(codes)) % 2
@@ -345,6 +354,7 @@ def check_source(table: Any) -> None:
     same_segments(found, whole(CASES["weighted labels"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", EVERY_SOURCE)
 def test_every_source_gives_the_same_segments(engine: str, tmp_path: Path) -> None:
     check_source(as_table(engine, TABLE, tmp_path))
@@ -412,6 +422,7 @@ def test_segments_are_ordered_by_the_values_that_are_shown():
     assert frame["value"].tolist() == [0.5, 0.7, 0.9]
 
 
+@pytest.mark.slow
 def test_metrics_of_a_table(recwarn):
     share = Metric("own/share", lambda counts: counts[0, 0] / counts.sum(), low=0, high=1)
     evaluation = whole(CASES["groups"], extra_metrics=[share])
@@ -454,6 +465,7 @@ def test_rows_that_belong_together_widen_intervals():
     assert known.segments["age"][1].n_clusters == plain.segments["age"].sizes[1]
 
 
+@pytest.mark.slow
 def test_segments_follow_regrouping_pricing_and_merging():
     other = Grouping({"a": [0, 1], "b": [2]})
     for evaluation in (whole(CASES["groups"]), replace(whole(CASES["groups"]), rows=None)):
@@ -479,6 +491,7 @@ def test_segments_follow_regrouping_pricing_and_merging():
         first + evaluate(TABLE["y"], y_prob=PROB)
 
 
+@pytest.mark.slow
 def test_files_hold_segments():
     for case in CASES.values():
         evaluation = whole(case)
@@ -582,6 +595,7 @@ def test_bad_segments(segments, says):
         evaluate(y, TABLE["call"].to_numpy(), segments=segments)
 
 
+@pytest.mark.slow
 def test_bad_segments_of_tables_and_batches():
     options: dict[str, Any] = {"y_true": "y", "y_pred": "call"}
     with pytest.raises(ValueError, match="segments must be a column of the table, got 'area'"):
@@ -701,6 +715,7 @@ def test_the_command_line_shows_segments(tmp_path):
     assert "has no column 'regoin'" in wrong.output
 
 
+@pytest.mark.slow
 def test_a_run_keeps_segments(store: Any) -> None:
     import mlflow
 
@@ -714,6 +729,7 @@ def test_a_run_keeps_segments(store: Any) -> None:
     assert found.regroup(TWO).segments["region"]["north"].metrics["binary/recall"] > 0
 
 
+@pytest.mark.slow
 def test_a_hook_with_rows_takes_segments(store: Any) -> None:
     import mlflow
     from sklearn.dummy import DummyClassifier

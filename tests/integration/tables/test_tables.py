@@ -12,7 +12,11 @@ import pytest
 
 from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.sources import open_source
+
+# Inside: a stream's batches are replaced, to see that no rows are asked for.
 from cmtrack.sources.duckdb import DuckDBStream
+
+# Inside: as above, for files.
 from cmtrack.sources.files import FileStream
 from cmtrack.statistics import grid_edges
 from support.problems import random_problem
@@ -145,6 +149,7 @@ def around(values: Any) -> Any:
 def test_scores_on_the_edges_of_the_grid(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # as if there were more rows than are counted by each score
     monkeypatch.setattr("cmtrack.statistics.scores.EXACT_ROWS", 100)
     extremes = [0.0, 5e-324, 1e-300, 1e-12, 6e-6, 1e-7, 1 - 1e-7, 1 - 1e-12, 1.0]
     scores = np.concatenate((around(_EDGES), around(np.arange(401) / 400), extremes))

@@ -28,6 +28,8 @@ pytest.importorskip("psutil")
 import psutil
 
 from cmtrack import Grouping, evaluate, evaluate_table
+
+# Inside: how many bytes a worker returns is seen where they are unpacked.
 from cmtrack.sources import source
 from support.clusters import (
     DaskCluster,
@@ -130,6 +132,7 @@ def assert_agrees(table: Any, case: str) -> None:
 @pytest.fixture
 def few_exact_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were more rows than are counted by each score."""
+    # a limit that no option sets
     monkeypatch.setattr("cmtrack.statistics.scores.EXACT_ROWS", 1000)
 
 

@@ -227,6 +227,7 @@ def test_empty_tables_and_single_classes(engine: str, tmp_path: Path) -> None:
         evaluate_table(held, y_true="y", y_prob="s", calibration=held[held["y"] == 1])
 
 
+@pytest.mark.slow
 def test_files_that_are_not_there_or_not_what_they_seem(tmp_path: Path) -> None:
     def refused(kind: type[Exception], table: Any, text: str) -> None:
         with pytest.raises(kind, match=text):
@@ -248,6 +249,7 @@ def test_files_that_are_not_there_or_not_what_they_seem(tmp_path: Path) -> None:
         evaluate_table(tmp_path / "late.csv", y_true="y", y_pred="t", sample_weight="w")
 
 
+@pytest.mark.slow
 def test_several_files_in_a_list(tmp_path: Path) -> None:
     FRAME[:100].to_parquet(tmp_path / "a.parquet")
     FRAME[100:].to_parquet(tmp_path / "b.pq")

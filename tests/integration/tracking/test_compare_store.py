@@ -60,6 +60,7 @@ def names(comparison):
     return [run.name for run in comparison.runs]
 
 
+@pytest.mark.slow
 def test_an_experiment_is_ranked_and_what_is_incomplete_is_named(world, uri):
     comparison = compare(experiment_names=["models"], rank_by=ACCURACY)
     assert names(comparison) == ["strong", "medium", "weak"]
@@ -99,6 +100,7 @@ def test_the_active_experiment_is_that_of_the_environment(uri, monkeypatch):
         compare(rank_by=ACCURACY)
 
 
+@pytest.mark.slow
 def test_runs_are_named_in_many_ways(world, uri):
     client, ids = mlflow.MlflowClient(), world[1]
     forms = [
@@ -115,6 +117,7 @@ def test_runs_are_named_in_many_ways(world, uri):
     assert len(compare([ids["weak"], ids["weak"]], rank_by=ACCURACY)) == 1
 
 
+@pytest.mark.slow
 def test_logged_models_and_registered_versions_stand_for_their_runs(tmp_path, world):
     with quiet(), tracking_store(sqlite_store(tmp_path / "models.db")):
         mlflow.create_experiment("m", artifact_location=(tmp_path / "a").as_uri())
@@ -191,6 +194,7 @@ def test_an_unreachable_server_is_said_at_once():
         compare(["0" * 32], tracking_uri="http://127.0.0.1:9")
 
 
+@pytest.mark.slow
 def test_damaged_and_newer_evaluations_are_left_out_and_named(tmp_path, world):
     with quiet(), tracking_store(sqlite_store(tmp_path / "d.db")):
         mlflow.create_experiment("d", artifact_location=(tmp_path / "a").as_uri())
@@ -243,6 +247,7 @@ def test_the_short_list_is_the_best_by_the_logged_value(uri):
     assert any(said.endswith("(limit): “weak”.") for said in verdict(comparison))
 
 
+@pytest.mark.slow
 def test_a_metric_that_was_not_logged_is_read_from_the_evaluations(world, uri):
     comparison = compare(experiment_names=["models"], rank_by="class/1/recall", limit=2)
     assert names(comparison) == ["strong", "medium"]
@@ -267,6 +272,7 @@ def test_at_most_so_many_runs_are_listed_the_best_first(uri):
     assert "holds more runs than the 2" in comparison.notes[0]
 
 
+@pytest.mark.slow
 def test_parameters_break_ties(world, uri):
     chosen = [world[1][name] for name in ("strong", "medium")]
     # at so high a level everything is tied
@@ -279,6 +285,7 @@ def test_parameters_break_ties(world, uri):
     assert compare(chosen, rank_by=ACCURACY, tie_breakers="params.depth").best.name == "strong"
 
 
+@pytest.mark.slow
 def test_another_grouping_for_runs_of_the_past(uri):
     grouping = Grouping({"one": [0, 1], "two": [2]}, name="two")
     comparison = compare(experiment_names=["models"], grouping=grouping)
@@ -291,6 +298,7 @@ def test_another_grouping_for_runs_of_the_past(uri):
     assert "binary/roc_auc" in comparison["strong"].evaluation.metrics  # the rows were kept
 
 
+@pytest.mark.slow
 def test_runs_of_two_stores_are_compared(tmp_path, world):
     with quiet(), tracking_store(sqlite_store(tmp_path / "second.db")) as second:
         mlflow.create_experiment("elsewhere", artifact_location=(tmp_path / "a").as_uri())
@@ -340,6 +348,7 @@ def test_the_cache_forgets_what_was_used_longest_ago(tmp_path, monkeypatch):
     assert [path.exists() for path in paths] == [False, False, True, True]
 
 
+@pytest.mark.slow
 def test_runs_of_the_same_rows_are_counted_in_the_store(uri, world, monkeypatch):
     ids = [world[1]["medium"], world[1]["weak"]]
     looks = compare(ids, rank_by=ACCURACY).looks

@@ -88,6 +88,7 @@ FIRST_SOURCE = [SOURCES[0], *(pytest.param(one, marks=pytest.mark.slow) for one 
 """How a source is read has a test of its own: one of them shows what follows of it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("register", SOURCES)
 def test_a_version_stands_for_the_evaluation_of_its_model(client, runs, register):
     # the open-source registry leaves the field empty
@@ -100,6 +101,7 @@ def test_a_version_stands_for_the_evaluation_of_its_model(client, runs, register
     assert comparison.best.runs[0].run.model_ids == (runs["model"],)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("register", FIRST_SOURCE)
 def test_the_evaluated_version_gets_the_alias(client, runs, register):
     register(client, runs)
@@ -114,6 +116,7 @@ def test_the_evaluated_version_gets_the_alias(client, runs, register):
     assert found.alias == "models:/party@listed (version 1)"
 
 
+@pytest.mark.slow
 def test_the_gate_judges_against_the_version_of_the_alias(client, runs):
     named_by_its_model(client, runs)
     command = [
@@ -130,6 +133,7 @@ def test_the_gate_judges_against_the_version_of_the_alias(client, runs):
     assert "against “evaluation (" in result.output
 
 
+@pytest.mark.slow
 def test_a_model_without_a_run_has_its_versions(client, runs):
     model = mlflow.create_external_model(name="hosted")
     with mlflow.start_run(run_name="hosted") as run:
@@ -140,6 +144,7 @@ def test_a_model_without_a_run_has_its_versions(client, runs):
     assert logged.alias == "models:/party@winner (version 1)"
 
 
+@pytest.mark.slow
 def test_a_version_of_another_model_of_the_run_gets_no_alias(client, runs):
     registered(client, "party", f"models:/{runs['checkpoint']}")
     comparison = compare([f"models:/{runs['model']}", runs["challenger"]], rank_by=ACCURACY)
@@ -147,6 +152,7 @@ def test_a_version_of_another_model_of_the_run_gets_no_alias(client, runs):
         comparison.log(alias="winner")
 
 
+@pytest.mark.slow
 def test_the_run_lists_the_model_that_it_evaluated(client, runs):
     inputs = client.get_run(runs["evaluation"]).inputs
     assert [model.model_id for model in inputs.model_inputs] == [runs["model"]]

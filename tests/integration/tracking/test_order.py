@@ -29,6 +29,7 @@ def refuse(*_: object, **__: object) -> None:
     raise ConnectionError("the tracking server does not answer")
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_waited_does_not_take_the_place_of_a_newer_one():
     run_id = mlflow.MlflowClient().create_run("1").info.run_id
     wait_in_the_spool(OLDER, run_id)
@@ -47,6 +48,7 @@ def test_an_evaluation_that_waited_does_not_take_the_place_of_a_newer_one():
     assert [one.status for one in push()] == ["kept"]
 
 
+@pytest.mark.slow
 def test_what_waited_does_not_take_the_place_of_an_evaluation_that_was_logged_once_more_meanwhile():
     client = mlflow.MlflowClient()
     run_id = client.create_run("1").info.run_id
@@ -67,6 +69,7 @@ def test_what_waited_does_not_take_the_place_of_an_evaluation_that_was_logged_on
     assert "cmtrack.logged_again" not in client.get_run(run_id).data.tags
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_is_logged_now_takes_the_place_of_one_whose_clock_was_ahead(monkeypatch):
     run_id = mlflow.MlflowClient().create_run("1").info.run_id
     real = time.time
@@ -133,6 +136,7 @@ def wait_in_the_spool(evaluation: Evaluation, run_id: str) -> None:
         log_evaluation(evaluation, run_id=run_id)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("another", ["a push", "a log"])
 def test_two_evaluations_that_are_sent_to_one_place_at_once_do_not_mix(another):
     client = mlflow.MlflowClient()

@@ -188,6 +188,7 @@ def test_one_bad_run_stops_no_other(store: Any) -> None:
     assert not any(k.startswith("parity_") for k in store.get_run(unfinished).data.metrics)
 
 
+@pytest.mark.slow
 def test_a_class_that_a_run_lacks_is_said(store: Any) -> None:
     run_id = log_run()
     wider = Grouping({"even": [0, 2, 4], "odd": [1, 3]}, "strict", name="parity")
@@ -196,6 +197,7 @@ def test_a_class_that_a_run_lacks_is_said(store: Any) -> None:
     assert "it lacks the classes 4 of the grouping" in done.warnings
 
 
+@pytest.mark.slow
 def test_damaged_predictions_cost_the_scores_only(store: Any) -> None:
     run_id = log_run()
     artifact(store, run_id, "cmtrack_predictions.parquet").write_bytes(b"no parquet")
@@ -247,6 +249,7 @@ def test_an_own_evaluation_under_the_prefix_has_its_own_rows(store: Any) -> None
     np.testing.assert_array_equal(rows.probabilities, p)
 
 
+@pytest.mark.slow
 def test_a_tag_leads_to_no_other_folder(store: Any, tmp_path: Path) -> None:
     run_id = log_run()
     regroup_runs(run_id, PARITY)
@@ -274,6 +277,7 @@ def test_another_evaluation_of_the_run_may_be_the_source(store: Any) -> None:
     assert loaded.rows.clusters is not None
 
 
+@pytest.mark.slow
 def test_a_dry_run_writes_nothing(store: Any) -> None:
     run_id = log_run()
     before = store.get_run(run_id)
@@ -289,6 +293,7 @@ def test_a_dry_run_writes_nothing(store: Any) -> None:
     assert told == [("one", 0, 1), ("done", 1, 1)]
 
 
+@pytest.mark.slow
 def test_a_wrong_reference_is_said_before_anything_is_written(store: Any) -> None:
     run_id = log_run()
     with pytest.raises(ValueError, match="there is no run 'nowhere'"):
@@ -298,6 +303,7 @@ def test_a_wrong_reference_is_said_before_anything_is_written(store: Any) -> Non
     assert not any(k.startswith("parity_") for k in store.get_run(run_id).data.metrics)
 
 
+@pytest.mark.slow
 def test_the_default_prefix_is_legal(store: Any) -> None:
     with mlflow.start_run() as run:
         log_evaluation([0, 1, 1], [0, 1, 0], figures=False, strict=True)

@@ -49,6 +49,7 @@ def everything(store, run_id):
     return run.data.tags, history, sorted(files), len(run.inputs.dataset_inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_the_same_evaluation_again_changes_nothing(store, first):
     run_id = store.create_run("1").info.run_id
@@ -62,6 +63,7 @@ def test_the_same_evaluation_again_changes_nothing(store, first):
     assert set(everything(store, run_id)[1]) > set(before[1])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_another_evaluation_replaces_the_first_with_a_warning(store, first, second):
     run_id = store.create_run("1").info.run_id
@@ -89,6 +91,7 @@ def test_another_evaluation_replaces_the_first_with_a_warning(store, first, seco
     assert set(history) - set(stale) - {"loss"} <= set(second.metrics)
 
 
+@pytest.mark.slow
 def test_tags_of_the_first_do_not_stay(store, first, second):
     run_id = store.create_run("1").info.run_id
     log_evaluation(first.regroup(GROUPING), run_id=run_id, strict=True)
@@ -102,6 +105,7 @@ def test_tags_of_the_first_do_not_stay(store, first, second):
         load_evaluation(run_id, rows=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_where_nothing_may_be_replaced_the_second_waits(store, first, second):
     run_id = store.create_run("1").info.run_id
@@ -121,6 +125,7 @@ def test_where_nothing_may_be_replaced_the_second_waits(store, first, second):
         log_evaluation(second, run_id=run_id, on_existing="keep")
 
 
+@pytest.mark.slow
 def test_steps_take_the_place_of_each_other_without_a_word(store, first, second):
     run_id = store.create_run("1").info.run_id
     with warnings.catch_warnings():
@@ -131,6 +136,7 @@ def test_steps_take_the_place_of_each_other_without_a_word(store, first, second)
     assert load_evaluation(run_id) == first
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_a_store_that_removes_no_files_says_so(store, first, second, monkeypatch):
     def refuse(*_: object) -> None:
@@ -154,6 +160,7 @@ def note(store, run_id):
     return store.get_run(run_id).data.tags["mlflow.note.content"]
 
 
+@pytest.mark.slow
 def test_each_evaluation_has_its_own_named_block(store, first, second):
     run_id = store.create_run("1").info.run_id
     log_evaluation(first, run_id=run_id, strict=True)
@@ -175,6 +182,7 @@ def test_each_evaluation_has_its_own_named_block(store, first, second):
     assert again.count("**Evaluation “train”**") == 1
 
 
+@pytest.mark.slow
 def test_a_persons_own_words_stay(store, first, second):
     run_id = store.create_run("1").info.run_id
     store.set_tag(run_id, "mlflow.note.content", "# My run\nwith | a table |\n")
@@ -204,6 +212,7 @@ def test_a_regrouped_evaluation_gets_a_block_of_its_own(store, first):
     assert compare([run.info.run_id], prefix="two_").best.run_id == run.info.run_id
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_the_first_lines_answer_and_lead_on(store, first):
     run_id = store.create_run("1").info.run_id
@@ -227,6 +236,7 @@ def test_the_first_lines_answer_and_lead_on(store, first):
     assert {"val_set_cmtrack_report.html", "val_set_cmtrack_reduced_two.png"} <= files
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_warnings_stand_before_the_picture(store):
     evaluation = evaluate(["a", "a", "b", "c"], ["a", "a", "a", "a"])
@@ -271,6 +281,7 @@ def failing_upload(name):
         yield
 
 
+@pytest.mark.slow
 def test_a_review_goes_before_the_others_and_after_a_persons_words(store, first):
     ids = [store.create_run("1", run_name=name).info.run_id for name in "ab"]
     for run_id in ids:
@@ -309,6 +320,7 @@ def test_a_block_of_an_earlier_version_is_replaced(store, second, before):
     assert text.count("**Evaluation**") == text.count("<!-- /cmtrack -->") == 1
 
 
+@pytest.mark.slow
 def test_an_evaluation_of_ones_own_is_not_taken_for_a_regrouped_one(store, first, second):
     with mlflow.start_run() as run:
         log_evaluation(first, strict=True)
@@ -352,6 +364,7 @@ def as_before(store, run_id, prefix=""):
     store.delete_tag(run_id, tag("digests", prefix))
 
 
+@pytest.mark.slow
 def test_digests_stand_in_one_tag_and_all_others_are_for_people(store, first):
     run_id = store.create_run("1").info.run_id
     log_evaluation(first, run_id=run_id, strict=True)
@@ -379,6 +392,7 @@ def test_a_damaged_tag_of_digests_says_nothing(text):
     assert digests({"cmtrack.digests": text, "cmtrack.evaluation_digest": "x"}) == {}
 
 
+@pytest.mark.slow
 def test_runs_with_the_tags_of_earlier_versions_are_read_as_before(store, first):
     ids = []
     for name in ("a", "b"):
@@ -418,6 +432,7 @@ def test_names_of_tags_are_shown_whole_by_mlflow(store, first):
     ] == []
 
 
+@pytest.mark.slow
 def test_tags_of_earlier_versions_go_when_an_evaluation_is_sent(store, first, second):
     run_id = store.create_run("1").info.run_id
     log_evaluation(first, run_id=run_id, strict=True)

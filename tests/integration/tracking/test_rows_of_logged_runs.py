@@ -31,6 +31,7 @@ def runs(store, undrawn):
     return made
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_the_evaluations_that_were_logged(runs):
     logged = compare([run_id for run_id, _ in runs.values()], rank_by="multiclass/accuracy")
     here = compare(
@@ -64,6 +65,7 @@ def printed(*arguments: str) -> dict:
     return json.loads(result.stdout)
 
 
+@pytest.mark.slow
 def test_the_command_line(runs, tmp_path):
     one, two, bare = (run_id for run_id, _ in runs.values())
     comparison = compare(dict(list(runs.values())[:2]), rank_by="multiclass/accuracy")

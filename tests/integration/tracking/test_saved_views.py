@@ -84,6 +84,7 @@ def as_if(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
 # -- the form ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_version_gets_the_form_that_it_reads(three, monkeypatch):
     comparison = compare()
     for version in (*EARLY, *LATE):
@@ -110,6 +111,7 @@ def test_a_version_of_a_server_is_not_trusted(text):
         cmtrack.untrusted.version(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("versions", [EARLY, LATE], ids=["early", "late"])
 def test_as_many_cards_are_taken_out_as_there_is_room_for(three, monkeypatch, versions):
     if versions is LATE and [int(part) for part in mlflow.__version__.split(".")[:2]] < [3, 16]:
@@ -186,6 +188,7 @@ def test_a_loss_is_ordered_from_the_least_and_named_runs_are_listed(three, monke
     assert {run.info.run_id for run in found} == set(ids)
 
 
+@pytest.mark.slow
 def test_what_it_cannot_show_is_said(three, tmp_path, monkeypatch):
     as_if(monkeypatch, "3.17.2")
     elsewhere = log(
@@ -221,6 +224,7 @@ def test_a_name_is_a_short_line(three, name):
 # -- the description --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_link_stands_first_and_a_persons_text_stays(three, monkeypatch):
     as_if(monkeypatch, "3.17.2")
     experiment = three.get_experiment_by_name("e").experiment_id
@@ -254,6 +258,7 @@ def test_a_description_without_room_stays(three, monkeypatch):
     assert tags_of(three, view)[NOTE] == "x" * 4_990
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_links(three):
     done = CliRunner().invoke(main, ["view", "--experiment", "e", "--name", "mine"])
     assert done.exit_code == 0, done.output

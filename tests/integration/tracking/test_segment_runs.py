@@ -46,6 +46,7 @@ def declared(seed: int, columns):
     return evaluate(ACTUAL, y_prob=scores(seed), labels=["no", "yes"], segments=(TABLE, columns))
 
 
+@pytest.mark.slow
 def test_segments_of_old_runs_are_those_that_would_have_been_declared(runs):
     columns = ["region", ("region", "age")]
     found = segment_runs(runs, TABLE, row_ids="id", segments=columns)
@@ -76,6 +77,7 @@ def files(run_id: str) -> set[str]:
     return {item.path for item in MlflowClient().list_artifacts(run_id)}
 
 
+@pytest.mark.slow
 def test_rows_are_found_by_the_index_in_whatever_order(runs):
     shuffled = pd.concat(
         [TABLE.sample(frac=1, random_state=0), TABLE.head(3).assign(id=["x", "y", "z"])]
@@ -90,17 +92,20 @@ def test_rows_are_found_by_the_index_in_whatever_order(runs):
     assert frames[0]["value"].tolist() == frames[1]["value"].tolist()
 
 
+@pytest.mark.slow
 def test_labels_match_rows_too(runs):
     (found,) = segment_runs(runs[0], TABLE, y_true="y", segments=["age"])
     assert found.segments["age"].values == declared(1, ["age"]).segments["age"].values
 
 
+@pytest.mark.slow
 def test_rows_by_place_alone_are_warned_of(runs):
     with pytest.warns(UserWarning, match="by their place alone"):
         (found,) = segment_runs(runs[0], TABLE, segments=["age"])
     assert len(found.segments["age"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [
@@ -149,6 +154,7 @@ def test_tables_that_do_not_match(runs, change, options, said):
         segment_runs(runs[:1], change(TABLE), segments=["age"], **options)
 
 
+@pytest.mark.slow
 def test_runs_without_rows_or_ids(runs):
     with mlflow.start_run(experiment_id=MlflowClient().get_run(runs[0]).info.experiment_id) as run:
         log_evaluation(ACTUAL, ACTUAL, predictions=False, strict=True)
@@ -161,6 +167,7 @@ def test_runs_without_rows_or_ids(runs):
     assert len(segment_runs(run.info.run_id, TABLE, segments=["age"], y_true="y")) == 1
 
 
+@pytest.mark.slow
 def test_the_table_is_logged_where_that_is_asked_for(runs):
     segment_runs(runs, TABLE, row_ids="id", segments=["region"], log=True)
     for run in runs:
@@ -178,6 +185,7 @@ def test_the_table_is_logged_where_that_is_asked_for(runs):
         assert paths == ["cmtrack_classes.json", "cmtrack_segments.json"]
 
 
+@pytest.mark.slow
 def test_columns_of_a_table_in_different_orders_are_refused(runs):
     columns = {"id": TABLE["id"], "region": TABLE["region"].sample(frac=1, random_state=0)}
     with pytest.raises(ValueError, match="in one order"):
@@ -193,6 +201,7 @@ def called(*arguments: str):
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_joins_and_searches(runs):
     TABLE.to_csv("t.csv", index=False)
     options = ["--table", "t.csv", "--row-ids", "id", "--by", "region", "--by", "age", "--json"]
@@ -213,6 +222,7 @@ def test_the_command_line_joins_and_searches(runs):
     assert out["worst"]["segments"][0]["segment"].startswith("region = south")
 
 
+@pytest.mark.slow
 def test_the_command_line_prints_tables(runs):
     TABLE.to_csv("t.csv", index=False)
     done = called(runs[0], "--table", "t.csv", "--row-ids", "id", "--by", "region", "--worst")
@@ -223,6 +233,7 @@ def test_the_command_line_prints_tables(runs):
     assert re.search(r"[1-9]\d* of \d+ searched segments (is|are) significantly worse", words)
 
 
+@pytest.mark.slow
 def test_the_command_line_shows_declared_segments_of_a_folder_and_of_a_run(runs, tmp_path):
     evaluation = declared(1, ["region"])
     evaluation.save(tmp_path / "kept")
@@ -249,6 +260,7 @@ def in_python(first, second, columns):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["table", "run and folder"])
 def test_the_command_line_compares_two_runs_by_segment(runs, way, tmp_path):
     TABLE.to_csv("t.csv", index=False)
@@ -294,6 +306,7 @@ def told(*arguments):
     return " ".join(printed.stdout.split()), json.loads(data.stdout)
 
 
+@pytest.mark.slow
 def test_runs_without_rows_say_why_they_are_not_paired(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for seed in (1, 2):
@@ -321,6 +334,7 @@ def test_better_overall_and_worse_for_some_is_said_where_it_holds(tmp_path, monk
         assert sentence in words
 
 
+@pytest.mark.slow
 def test_runs_that_cannot_be_compared_by_segment_stand_side_by_side(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     declared(1, ["region", "age"]).save("one")
@@ -364,6 +378,7 @@ def test_declared_columns_are_searched(by, tmp_path, monkeypatch):
     assert [one["segment"] for one in out["segments"]] == [one.text for one in wanted.segments]
 
 
+@pytest.mark.slow
 def test_a_search_that_cannot_be_prints_what_is_declared_and_leaves_columns_out(tmp_path):
     """Persons lie in one site, with a row without it, and in several ages."""
     site = np.where(np.arange(N) % 10 == 3, None, SITE)
@@ -409,6 +424,7 @@ def test_a_search_without_rows_is_refused(tmp_path):
     assert "(rows=True loads them)" in " ".join(done.output.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -462,6 +478,7 @@ def of_run(store, undrawn):
     return run.info.run_id
 
 
+@pytest.mark.slow
 def test_a_run_has_one_interval_of_a_segment(of_run, tmp_path):
     """Logged, loaded with and without rows, in the run's table, in a gate and on the command line."""
     wanted = of_persons().segments["site"].to_frame("binary/recall")
@@ -501,6 +518,7 @@ def logged_table(run_id: str):
     return [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
 
 
+@pytest.mark.slow
 def test_segments_without_the_rows_that_tell_their_intervals_say_so(tmp_path):
     of_persons().save(tmp_path, rows=False)
     loaded = Evaluation.load(tmp_path)
@@ -521,6 +539,7 @@ def test_segments_without_the_rows_that_tell_their_intervals_say_so(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["price", "threshold"])
 def test_costs_and_thresholds_know_which_rows_of_a_run_belong_together(of_run, command, tmp_path):
     costs = tmp_path / "costs.json"
@@ -533,6 +552,7 @@ def test_costs_and_thresholds_know_which_rows_of_a_run_belong_together(of_run, c
         assert out["intervals"]["cost/mean"] == pytest.approx(priced.intervals["cost/mean"])
 
 
+@pytest.mark.slow
 def test_a_gate_reads_a_run_that_was_logged_with_some_sections(store, undrawn):
     """Gates rank by the accuracy, which such a run did not log but can compute."""
     predicted = np.where(np.arange(N) % 10 == 0, "no", ACTUAL)

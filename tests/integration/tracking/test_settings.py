@@ -268,6 +268,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS, ids=[way.__name__ for way in WAYS])
 def test_every_way_to_log_keeps_the_setting(store, monkeypatch, tmp_path, way):
     experiment = store.get_experiment_by_name("e").experiment_id
@@ -297,6 +298,7 @@ def test_a_hook_keeps_the_setting(store, monkeypatch):
     assert FILE not in sent(store, run.info.run_id)
 
 
+@pytest.mark.slow
 def test_by_default_all_rows_go_and_the_log_says_so(store, caplog, tmp_path):
     with caplog.at_level(logging.INFO, "cmtrack"), mlflow.start_run() as run:
         log_evaluation(Y, y_prob=P, sample_weight=np.ones(150, int), groups=Y, strict=True)
@@ -340,6 +342,7 @@ def test_a_wish_that_there_is_not_leaves_no_rows_in_the_spool(store):
     assert not list(entry.path.rglob("*.parquet"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "rule"),
     [
@@ -448,6 +451,7 @@ def test_labels_of_a_failed_evaluation_are_kept_where_probabilities_may_not(
     assert list(map(str, found["y_true"])) == list(map(str, given))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["off", "labels"])
 def test_push_sends_no_more_rows_than_the_setting_allows(store, monkeypatch, tmp_path, setting):
     entry = spooled_entry()
@@ -467,6 +471,7 @@ def test_push_sends_no_more_rows_than_the_setting_allows(store, monkeypatch, tmp
         assert load_evaluation(pushed.run_id, rows=True).rows.source is None
 
 
+@pytest.mark.slow
 def test_push_without_a_setting_sends_all(store, tmp_path):
     spooled_entry()
     (pushed,) = push(experiment_name="e")
@@ -475,6 +480,7 @@ def test_push_without_a_setting_sends_all(store, tmp_path):
     assert lists_rows(store, pushed.run_id, tmp_path)
 
 
+@pytest.mark.slow
 def test_an_entry_that_was_narrowed_and_not_sent_is_whole(store, monkeypatch):
     def gone(*_, **__):
         raise ConnectionError("gone")
@@ -503,6 +509,7 @@ def pair(store):
     return ids
 
 
+@pytest.mark.slow
 def test_label_metrics_are_paired_and_score_metrics_say_why_not(store):
     ids = pair(store)
     by_label = compare(ids, rank_by="multiclass/accuracy")
@@ -518,6 +525,7 @@ def test_label_metrics_are_paired_and_score_metrics_say_why_not(store):
     assert both.mcnemar is not None
 
 
+@pytest.mark.slow
 def test_an_evaluation_loaded_without_probabilities_keeps_its_numbers_and_regroups(store):
     from cmtrack import Grouping
 
@@ -530,6 +538,7 @@ def test_an_evaluation_loaded_without_probabilities_keeps_its_numbers_and_regrou
     )
 
 
+@pytest.mark.slow
 def test_push_narrows_rows_to_those_that_labels_writes(store, monkeypatch, tmp_path):
     given = {"y_prob": P, "groups": Y, "segments": {"odd": Y % 2}}
     with pytest.warns(EvaluationWarning, match="was not logged"):
@@ -569,6 +578,7 @@ def test_save_is_the_callers_own_act_and_goes_by_its_own_rows(tmp_path, monkeypa
 # -- what the command line says ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_line_says_which_rows_went(store):
     import pandas as pd
 
@@ -629,6 +639,7 @@ def stored_ids(client, run_id, tmp_path):
     return [name for name in table.column_names if name.startswith("row_")], bare
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setting", "key", "predictions", "columns", "bare"),
     [
@@ -691,6 +702,7 @@ def test_rows_with_ids_of_another_evaluation_are_refused(project, monkeypatch):
         other.with_rows(file.read_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["off", "hashed", "on"])
 def test_push_takes_out_ids_that_may_not_be_sent(store, monkeypatch, tmp_path, setting):
     monkeypatch.setenv(ROW_IDS, "on")

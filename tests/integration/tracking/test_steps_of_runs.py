@@ -55,6 +55,7 @@ def wait_in_the_spool(evaluation: Evaluation, run_id: str, step: int | None) -> 
         log_evaluation(evaluation, run_id=run_id, step=step)
 
 
+@pytest.mark.slow
 def test_steps_in_ascending_order_replace_each_other_without_a_warning(run_id):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -63,6 +64,7 @@ def test_steps_in_ascending_order_replace_each_other_without_a_warning(run_id):
             assert_holds(run_id, evaluation)
 
 
+@pytest.mark.slow
 def test_a_lower_step_logs_only_its_metrics(run_id):
     log_evaluation(SECOND, run_id=run_id, step=2, strict=True)
     files = {item.path for item in mlflow.MlflowClient().list_artifacts(run_id)}
@@ -82,6 +84,7 @@ def test_a_lower_step_logs_only_its_metrics(run_id):
     assert {item.path for item in mlflow.MlflowClient().list_artifacts(run_id)} == files
 
 
+@pytest.mark.slow
 def test_a_resumed_training_takes_its_place_once_it_reaches_the_highest_step(run_id):
     log_evaluation(FIRST, run_id=run_id, step=-1, strict=True)
     log_evaluation(SECOND, run_id=run_id, step=2, strict=True)
@@ -94,6 +97,7 @@ def test_a_resumed_training_takes_its_place_once_it_reaches_the_highest_step(run
     assert_holds(run_id, FIRST)
 
 
+@pytest.mark.slow
 def test_an_evaluation_without_a_step_is_logged_at_the_highest_step(run_id):
     log_evaluation(FIRST, run_id=run_id, step=2, strict=True)
     with pytest.warns(EvaluationWarning, match="which is replaced"):
@@ -106,6 +110,7 @@ def test_an_evaluation_without_a_step_is_logged_at_the_highest_step(run_id):
     assert_holds(run_id, SECOND)
 
 
+@pytest.mark.slow
 def test_a_step_after_an_evaluation_without_one_takes_its_place(run_id):
     log_evaluation(FIRST, run_id=run_id, strict=True)
     assert "cmtrack.step" not in mlflow.get_run(run_id).data.tags
@@ -134,6 +139,7 @@ def test_a_run_of_an_earlier_version_has_no_tag_of_the_step(run_id):
     assert_holds(run_id, SECOND)
 
 
+@pytest.mark.slow
 def test_a_higher_step_that_waited_takes_the_place_of_a_lower_one(run_id):
     wait_in_the_spool(SECOND, run_id, 2)
     log_evaluation(FIRST, run_id=run_id, step=1, strict=True)
@@ -155,6 +161,7 @@ def gone(*_: object, **__: object) -> None:
     raise ConnectionError("gone")
 
 
+@pytest.mark.slow
 def test_a_higher_step_that_was_cut_off_is_named_until_it_is_pushed(run_id):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mlflow.MlflowClient, "log_inputs", gone)
@@ -168,6 +175,7 @@ def test_a_higher_step_that_was_cut_off_is_named_until_it_is_pushed(run_id):
     assert_holds(run_id, THIRD)
 
 
+@pytest.mark.slow
 def test_the_report_of_a_higher_step_is_made_although_a_lower_step_follows(run_id, monkeypatch):
     wait_between_reports(monkeypatch, 3600.0)
     for step, evaluation in ((1, FIRST), (3, THIRD)):

@@ -47,6 +47,7 @@ def logged(store, seven_classes):
     return store, run.info.run_id, result
 
 
+@pytest.mark.slow
 def test_a_run_gets_the_headline_metrics_only_and_stays_as_it_is(logged):
     client, run_id, result = logged
     run = client.get_run(run_id)
@@ -75,6 +76,7 @@ def test_a_prefix_without_a_separator_gets_one(store, prefix, start):
     assert load_evaluation(run.info.run_id, prefix=prefix) == evaluate([0, 1, 1], [0, 1, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("classes", "options", "most"), [(2, {}, 18), (4, {"grouping": HALVES}, 26)]
 )
@@ -126,6 +128,7 @@ def test_what_was_logged_loads_as_an_equal_evaluation(logged):
     assert loaded.intervals == result.evaluation.intervals
 
 
+@pytest.mark.slow
 def test_tags_say_what_was_judged(logged):
     client, run_id, result = logged
     tags = client.get_run(run_id).data.tags
@@ -137,6 +140,7 @@ def test_tags_say_what_was_judged(logged):
     assert "| multiclass/accuracy |" in tags["mlflow.note.content"]
 
 
+@pytest.mark.slow
 def test_the_evaluated_rows_are_a_dataset_input(logged):
     client, run_id, result = logged
     (given,) = client.get_run(run_id).inputs.dataset_inputs
@@ -170,6 +174,7 @@ def test_a_report_says_of_which_run_and_data_it_is(store):
     )
 
 
+@pytest.mark.slow
 def test_a_dataset_has_the_name_that_a_person_gives(store):
     y, weights = ["no", "yes", "yes"], [0.5, 2.0, 1.0]
     with mlflow.start_run() as run:
@@ -217,6 +222,7 @@ def test_an_evaluation_with_a_wrong_option_is_kept_as_it_came(store):
     assert type(evaluation).load(logged.path / "artifacts") == evaluation
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_the_image_for_the_charts_is_made_for_its_size(logged, tmp_path):
     client, run_id, _ = logged
@@ -232,6 +238,7 @@ def test_the_image_for_the_charts_is_made_for_its_size(logged, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_figures_say_which_run_and_data_they_are_of(store):
     evaluation = evaluate([0, 1, 1], [0, 1, 0])
@@ -248,6 +255,7 @@ def test_figures_say_which_run_and_data_they_are_of(store):
     assert first[1] != of_tree[1]  # a chart is too small for the data's name
 
 
+@pytest.mark.slow
 def test_the_class_table_has_the_label_first_and_is_a_table_to_mlflow(logged):
     client, run_id, result = logged
     table = mlflow.load_table("cmtrack_classes.json", run_ids=[run_id])
@@ -259,6 +267,7 @@ def test_the_class_table_has_the_label_first_and_is_a_table_to_mlflow(logged):
     assert {"path": "cmtrack_classes.json", "type": "table"} in listed
 
 
+@pytest.mark.slow
 def test_predictions_are_kept_row_by_row(logged, seven_classes, tmp_path):
     client, run_id, _ = logged
     y, p = seven_classes
@@ -279,6 +288,7 @@ def test_undefined_metrics_are_named_in_a_tag_and_not_logged(store):
     assert all(math.isfinite(value) for value in data.metrics.values())
 
 
+@pytest.mark.slow
 def test_steps_prefixes_and_choices(store, seven_classes):
     y, p = seven_classes
     with mlflow.start_run() as run:
@@ -301,6 +311,7 @@ def test_steps_prefixes_and_choices(store, seven_classes):
     assert load_evaluation(run_id, prefix="val/") == evaluate(y, y_prob=p)
 
 
+@pytest.mark.slow
 def test_every_metric_can_be_logged(store, seven_classes):
     y, p = seven_classes
     with mlflow.start_run() as run:
@@ -331,6 +342,7 @@ def test_metrics_are_linked_to_a_model_and_the_dataset(store, seven_classes):
     assert {m.dataset_digest for m in linked} == {result.evaluation.labels_digest}
 
 
+@pytest.mark.slow
 def test_an_unknown_model_costs_the_link_and_nothing_else(store, seven_classes):
     y, p = seven_classes
     with mlflow.start_run() as run, pytest.warns(EvaluationWarning, match="link to model 'm-none'"):
@@ -339,6 +351,7 @@ def test_an_unknown_model_costs_the_link_and_nothing_else(store, seven_classes):
     assert "multiclass/accuracy" in store.get_run(run.info.run_id).data.metrics
 
 
+@pytest.mark.slow
 def test_a_persons_description_is_left_alone(store, seven_classes):
     y, p = seven_classes
     with mlflow.start_run(description="my words") as run:
@@ -347,6 +360,7 @@ def test_a_persons_description_is_left_alone(store, seven_classes):
     assert text.startswith("my words\n\n**Evaluation**: On 400 samples")
 
 
+@pytest.mark.slow
 def test_a_run_that_has_ended_and_another_thread_need_the_run_id(store, seven_classes):
     y, p = seven_classes
     with mlflow.start_run() as run:
@@ -364,6 +378,7 @@ def test_a_run_that_has_ended_and_another_thread_need_the_run_id(store, seven_cl
     assert len(runs_of(store)) == 1
 
 
+@pytest.mark.slow
 def test_a_failed_run_stays_failed(store, seven_classes):
     y, p = seven_classes
     run = store.create_run(store.get_experiment_by_name("e").experiment_id)
@@ -383,6 +398,7 @@ def test_without_a_run_the_evaluation_is_kept_and_no_run_is_opened(store, seven_
     assert type(result.evaluation).load(result.path / "artifacts") == result.evaluation
 
 
+@pytest.mark.slow
 def test_a_deleted_run_is_not_written_to(store, seven_classes):
     y, p = seven_classes
     with mlflow.start_run() as run:
@@ -399,6 +415,7 @@ def manifest(result):
     return json.loads((result.path / "manifest.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_a_server_that_is_down_costs_seconds_and_nothing_is_lost(
     store, seven_classes, monkeypatch, tmp_path
 ):
@@ -442,6 +459,7 @@ def test_warnings_turned_into_errors_do_not_end_a_training(store, seven_classes,
     assert "no run is active" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_no_run_is_active_for_keeps_what_else_was_asked_for(
     store, seven_classes
 ):
@@ -471,6 +489,7 @@ def test_an_evaluation_that_no_run_is_active_for_keeps_what_else_was_asked_for(
     )
 
 
+@pytest.mark.slow
 def test_strict_raises_and_still_keeps(store, seven_classes, tmp_path):
     y, p = seven_classes
     with pytest.raises(ValueError, match="no run is active") as caught:
@@ -481,6 +500,7 @@ def test_strict_raises_and_still_keeps(store, seven_classes, tmp_path):
         log_evaluation(y, y_prob=p[:, :5], strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_a_figure_that_fails_takes_nothing_with_it(store, seven_classes, monkeypatch):
     label = Axes.set_xlabel
@@ -508,6 +528,7 @@ def test_a_figure_that_fails_takes_nothing_with_it(store, seven_classes, monkeyp
     } <= found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "text"),
     [
@@ -583,6 +604,7 @@ def test_figures_are_chosen(store, drawn):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("figures", "words"),
     [
@@ -597,6 +619,7 @@ def test_figures_that_are_none_are_told_and_the_evaluation_kept(store, drawn, fi
     assert logged.status == ("saved" if figures == "some" else "completed")
 
 
+@pytest.mark.slow
 def test_reports_of_steps_are_made_for_the_first_and_for_the_last_of_them(
     store, drawn, monkeypatch
 ):

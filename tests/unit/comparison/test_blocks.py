@@ -76,6 +76,7 @@ def test_folds_use_the_corrected_resampled_t():
     assert any("Nadeau" in note for note in notes)
 
 
+@pytest.mark.slow
 def test_a_given_ratio_of_test_to_training_rows_is_used():
     narrow, wide = (
         rank_models(table(HITS), ACCURACY, Blocks("params.fold", test_train_ratio=r))[0].models[2]
@@ -115,6 +116,7 @@ def test_metrics_that_are_better_small_keep_their_sign():
     assert ranking.models[-1].difference_low > 0
 
 
+@pytest.mark.slow
 def test_gates_are_of_the_mean_over_the_blocks():
     gates = [Gate.parse("multiclass/accuracy >= 0.8"), Gate.parse("multiclass/accuracy.low >= 0.5")]
     ranking, failed, _ = rank_models(
@@ -137,6 +139,7 @@ def test_gates_are_of_the_mean_over_the_blocks():
     assert len(failed) == 3
 
 
+@pytest.mark.slow
 def test_tie_breakers_choose_among_tied_models():
     runs = table(HITS)
     for run in runs:
@@ -222,6 +225,7 @@ def test_runs_of_one_block_on_other_rows_are_refused_by_name(kind):
         rank_models(runs, ACCURACY, Blocks(**SEEDS, kind=kind))
 
 
+@pytest.mark.slow
 def test_the_rows_tell_the_kind():
     same = of_seeds(lambda model, seed: (1, 800))
     ranking, _, _ = rank_models(same, ACCURACY, Blocks(**SEEDS))
@@ -429,6 +433,7 @@ def test_folds_of_equal_models_are_told_apart_no_more_often_than_the_level_says(
     assert wide == replace(corrected_resampled_t([-0.02, 0.05, 0.01, 0.03], 1 / 3), test_rows=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [True, False], ids=["folds", "seeds"])
 def test_the_interval_that_is_shown_agrees_with_the_p_that_decides(shift):
     rng = np.random.default_rng(3)

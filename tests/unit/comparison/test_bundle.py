@@ -106,6 +106,7 @@ def verify(path, *flags):
 # -- the record ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_record_says_by_whom_when_and_from_what(stored, world):
     data = stored.to_dict()["record"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", data["made"])
@@ -180,6 +181,7 @@ def test_other_stores_have_no_address(stored, uri):
 # -- bundles ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_comparison_gives_the_same_bytes(runs, tmp_path):
     comparison = compare(runs)
     first, second = (comparison.bundle(tmp_path / name).read_bytes() for name in ("a.zip", "b.zip"))
@@ -242,6 +244,7 @@ MADE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_every_number_of_a_bundle_is_recomputed(name, tmp_path):
     found = verify(MADE[name]().bundle(tmp_path / "review.zip"))
@@ -293,6 +296,7 @@ def test_models_over_repeated_runs_are_recomputed(store, tmp_path, by):
     assert "the rows" in found.not_recomputed[0]
 
 
+@pytest.mark.slow
 def test_without_rows_values_are_recomputed_and_differences_are_said_not_to_be(runs, tmp_path):
     comparison = compare(runs)
     with_rows, without = (
@@ -314,6 +318,7 @@ def test_without_rows_values_are_recomputed_and_differences_are_said_not_to_be(r
     assert "value, low and high[1] is 0.5" in verify(without).problems[0]
 
 
+@pytest.mark.slow
 def test_own_metrics_and_rows_segments_are_said_not_to_be_recomputed(tmp_path):
     cost = Metric("custom/own", lambda counts: counts[0, 0] / counts.sum(), better="lower")
     with warnings.catch_warnings():
@@ -334,6 +339,7 @@ def test_own_metrics_and_rows_segments_are_said_not_to_be_recomputed(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_rule_file_goes_along_byte_for_byte(runs, tmp_path):
     rule = tmp_path / "agreed.yaml"
     rule.write_text("# before anyone looked\nrank_by: multiclass/accuracy\nmargin: 0.02\n")
@@ -448,6 +454,7 @@ def test_a_changed_file_is_named(path, change, says):
     assert says in found.problems[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change", "says"),
     [
@@ -518,6 +525,7 @@ def test_a_number_that_is_not_computed_from_the_bundle_is_named(path, name, chan
     assert says in found.problems[0]
 
 
+@pytest.mark.slow
 def test_the_fresh_page_is_the_one_to_read(path):
     genuine = zipfile.ZipFile(path).read("review.html").decode()
     forged(path, "review.html", lambda page: page.replace("<body>", "<body>Take “weak”."))
@@ -547,12 +555,14 @@ def test_a_key_that_is_given_twice_is_a_change(path, name):
     assert f"each key once, got '{key}' twice" in found.problems[0]
 
 
+@pytest.mark.slow
 def test_no_pattern_reads_the_page_of_a_bundle(path):
     # quadratic time takes minutes
     forged(path, "review.html", lambda page: page + "1" * 200_000 + "<svg " * 20_000)
     assert verify(path).passed
 
 
+@pytest.mark.slow
 def test_a_page_of_another_version_is_not_verified_and_can_be_made_anew(path, tmp_path):
     genuine = zipfile.ZipFile(path).read("review.html")
 
@@ -670,6 +680,7 @@ def test_a_removed_value_of_an_option_ends_with_3(path, monkeypatch):
     assert found.removed == ["rule.yaml: rank_by: use a metric"]
 
 
+@pytest.mark.slow
 def test_a_removed_option_at_its_default_says_nothing(path, monkeypatch):
     monkeypatch.setitem(removed.INSTEAD, "compare(luck=)", "use seed=")
     genuine = zipfile.ZipFile(path).read("review.html").decode()
@@ -698,6 +709,7 @@ def test_an_unknown_key_of_an_older_version_is_a_change(path, number):
         assert "review.json holds 'approved', which no bundle has" in found.problems[0]
 
 
+@pytest.mark.slow
 def test_pvalues_without_the_rows_they_come_from_are_not_verified(path):
     def without_rows(files):
         files["review.html"] = files["review.md"] = b"weak is best"
@@ -833,6 +845,7 @@ def test_the_command_line_writes_and_verifies_bundles(world, tmp_path, monkeypat
     assert "--bundle must end in .zip, got 'review.tar'" in run.output
 
 
+@pytest.mark.slow
 def test_a_gate_by_a_rule_file(world, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ids = {name: run_id[:12] for name, run_id in world[1].items()}
@@ -871,6 +884,7 @@ def test_a_rule_that_is_none_or_is_contradicted_is_bad_input(command, world, tmp
 # -- short ids and the order of runs ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_beginning_of_an_id_names_a_run(world):
     uri, ids = world
     comparison = compare([run_id[:8] for run_id in ids.values()], tracking_uri=uri)
@@ -897,6 +911,7 @@ def test_a_beginning_that_several_ids_have_is_an_error_that_lists_them(store, tm
     assert all(f"0123abcd{run_id[8:]} ({name})" in str(error.value) for run_id, name in ids.items())
 
 
+@pytest.mark.slow
 def test_a_beginning_is_looked_for_in_the_experiments_that_are_named(world):
     uri, ids = world
     with quiet(), tracking_store(uri):

@@ -100,6 +100,7 @@ def test_the_other_order_is_what_was_made_in_it(name: str, with_rows: bool) -> N
     assert again.with_label_order(other.labels).with_label_order(expected.labels) == again
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_predictions_in_two_orders_do_not_differ(name: str) -> None:
     first, second = made(**CASES[name]), made(ORDER, **CASES[name])
@@ -120,6 +121,7 @@ def test_the_same_predictions_in_two_orders_do_not_differ(name: str) -> None:
     assert (accuracy.difference, accuracy.standard_error) == (0, 0)
 
 
+@pytest.mark.slow
 def test_one_run_in_another_order_stands_with_the_others() -> None:
     runs = {f"run {k}": made(skill=1 + k / 10, seed=k) for k in range(4)}
     expected = compare(runs, rank_by="multiclass/accuracy")
@@ -135,6 +137,7 @@ def test_one_run_in_another_order_stands_with_the_others() -> None:
         assert found.summary() == expected.summary()
 
 
+@pytest.mark.slow
 def test_the_order_of_most_runs_wins_and_of_as_many_the_sorted_one() -> None:
     one, other = tuple(LABELS), tuple(LABELS[ORDER])
     two_and_one = {"a": made(ORDER), "b": made(ORDER, seed=1), "c": made(seed=2)}
@@ -185,6 +188,7 @@ def test_two_classes_keep_their_positive_one() -> None:
     assert paired_differences(straight, turned)["binary/roc_auc"].standard_error == 0
 
 
+@pytest.mark.slow
 def test_a_metric_that_reads_the_order_says_so_and_others_stay() -> None:
     """Squared distance of the classes' places, an ordinal metric, means another thing in another order."""
 

@@ -75,6 +75,7 @@ def test_statistics_without_rows_are_paired_by_the_cells():
     assert 0 < losses.pvalue < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [None, np.arange(300) // 6])
 def test_the_difference_is_that_of_a_dummy_of_the_same_rows(groups):
     y, p = scored(300, 3, 2)
@@ -182,6 +183,7 @@ def priced_runs() -> dict[str, Evaluation]:
     return {"m1": evaluate(y, dearer, costs=costs), "m2": evaluate(y, dear, costs=costs)}
 
 
+@pytest.mark.slow
 def test_a_ranking_by_cost_says_first_that_a_constant_answer_is_cheaper(tmp_path):
     comparison = compare(priced_runs(), rank_by="cost/mean")
     (constant,) = comparison.ranking.constants
@@ -317,6 +319,7 @@ STRICT = Grouping(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "metric",
     [
@@ -363,6 +366,7 @@ def test_a_precision_of_1_is_that_of_the_rows_that_are_called(hits, shown):
     assert right.pvalue == pytest.approx(2 * norm.sf(math.sqrt(30)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "metric", ["multiclass/accuracy", "multiclass/f1_macro", "probability/log_loss"]
 )

@@ -196,6 +196,7 @@ def chosen(runs: dict[str, dict[str, str]], *rules: str, biases: tuple[float, ..
     return ranking.chosen.name
 
 
+@pytest.mark.slow
 def test_the_least_parameter_wins_and_numbers_are_not_texts():
     runs = {"a": {"depth": "10"}, "b": {"depth": "9"}, "c": {}}
     assert chosen(runs, "params.depth") == "b"
@@ -204,6 +205,7 @@ def test_the_least_parameter_wins_and_numbers_are_not_texts():
     assert chosen({"a": {"kind": "b"}, "b": {"kind": "c"}}, "params.kind desc") == "b"
 
 
+@pytest.mark.slow
 def test_metrics_know_their_direction():
     runs: dict[str, dict[str, str]] = {"a": {}, "b": {}}
     biases = (-0.08, 0.05)
@@ -213,6 +215,7 @@ def test_metrics_know_their_direction():
     assert TieBreaker.parse("multiclass/accuracy").descending
 
 
+@pytest.mark.slow
 def test_the_next_rule_decides_among_equals_and_else_the_order():
     runs = {
         "a": {"seconds": "3.0", "model": "x"},

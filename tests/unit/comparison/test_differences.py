@@ -57,6 +57,7 @@ def test_mcnemar_vector_and_reference():
         mcnemar(-1, 3)
 
 
+@pytest.mark.slow
 def test_discordant_rows_are_counted():
     y, p, q = two_models(0)
     first, second = evaluate(y, y_prob=p), evaluate(y, y_prob=q)
@@ -94,6 +95,7 @@ def test_models_do_not_differ_in_numbers_of_the_labels_alone():
         assert np.isnan([row.low, row.high]).all()
 
 
+@pytest.mark.slow
 def test_exchange_changes_signs_only():
     y, p, q = two_models(0)
     one = paired_differences(evaluate(y, y_prob=p), evaluate(y, y_prob=q))
@@ -140,6 +142,7 @@ def test_paired_errors_are_those_of_a_simulation_and_cover(simulated, metric):
     assert 0.95 - 3.9 * noise <= covered <= 0.95 + 2.75 * noise
 
 
+@pytest.mark.slow
 def test_unpaired_is_said():
     y, p, q = two_models(0)
     whole = evaluate(y, y_prob=p)
@@ -165,6 +168,7 @@ def test_unpaired_is_said():
         paired_differences(whole, other, groups=np.arange(400))
 
 
+@pytest.mark.slow
 def test_row_ids_tell_rows_of_equal_labels_apart():
     y, p, q = two_models(0)
     ids = [f"person {i}" for i in range(400)]
@@ -190,6 +194,7 @@ def test_row_ids_tell_rows_of_equal_labels_apart():
         evaluate([0, 1, 1], [0, 1, 0], row_ids=["a", "b"])
 
 
+@pytest.mark.slow
 def test_groups_widen_the_difference():
     y, p, q = two_models(0)
     y4, p4, q4 = (np.repeat(a, 4, axis=0) for a in (y, p, q))
@@ -226,6 +231,7 @@ def test_randomization_agrees_with_the_paired_error():
         randomization_test(first, replace(second, rows=None), "multiclass/accuracy")
 
 
+@pytest.mark.slow
 def test_runs_keep_their_rows_for_a_paired_comparison(store):
     y, p, q = two_models(0)
     ids = []

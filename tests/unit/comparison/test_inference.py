@@ -52,6 +52,7 @@ def test_the_largest_of_all_pairs_is_the_studentised_range():
         )
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-4, 4), min_size=2, max_size=8))
 def test_holm_is_that_of_statsmodels(values):
     multitest = pytest.importorskip("statsmodels.stats.multitest")
@@ -70,6 +71,7 @@ def test_where_runs_are_far_apart_nothing_is_shrunk():
     assert _infer(values, covariance)[2].probability_best[1] == pytest.approx(exact, abs=0.04)
 
 
+@pytest.mark.slow
 def test_the_posterior_of_the_spread_and_the_ranks_agree_with_deployment_tv_d14():
     values, covariance = np.array([0.850, 0.846, 0.858, 0.841]), 1e-4 * (0.5 + 0.5 * np.eye(4))
     spread = inference.spread(values, covariance)
@@ -91,6 +93,7 @@ def test_the_quantile_of_a_picked_run_agrees_with_deployment_tv_d14():
     assert of_any > of_best
 
 
+@pytest.mark.slow
 def test_runs_that_were_passed_over_count_as_independent_ones():
     independent = inference.error_draws(np.eye(3), 1_000_000)
     of_best, of_any = inference.reach_of_best(independent, np.ones(3), 0.95, others=7)
@@ -353,6 +356,7 @@ def test_nearest_to_zero_needs_both_signs():
         assert ranks.probability_best[0] == 1
 
 
+@pytest.mark.slow
 def test_nearest_to_zero_keeps_its_level_at_zero():
     rng = np.random.default_rng(2)
     covariance = 0.01 * (0.5 * np.eye(2) + 0.5)
@@ -366,6 +370,7 @@ def test_nearest_to_zero_keeps_its_level_at_zero():
     assert np.mean(np.array(found) < 0.05) <= 0.065
 
 
+@pytest.mark.slow
 @given(st.permutations(range(4)))
 def test_the_order_of_the_runs_does_not_matter(order):
     values = np.array([0.3, 0.1, 0.25, -0.4])
@@ -497,6 +502,7 @@ def test_optimism_as_in_the_vector() -> None:
     assert optimism(np.array([0.9]), np.eye(1)) == 0
 
 
+@pytest.mark.slow
 def test_optimism_is_what_choosing_among_equal_runs_is_worth() -> None:
     """Of 20 equal runs with independent errors the highest is 1.867 errors too high; corrected it is right."""
     rng = np.random.default_rng(0)

@@ -69,6 +69,7 @@ def test_texts_are_other_classes_and_the_sentence_says_that_only_the_kind_differ
     )
 
 
+@pytest.mark.slow
 def test_groups_costs_and_positive_classes_of_two_kinds_are_the_same_question():
     def grouped(kind):
         zero, one, two = np.arange(3).astype(kind).tolist()

@@ -63,6 +63,7 @@ def test_a_run_that_agrees_in_every_row_is_neither_worse_nor_known_to_be_equal()
     assert not judge(run(), run(), require=[f"{ACCURACY}.difference.low >= -0.001"]).passed
 
 
+@pytest.mark.slow
 def test_no_page_shows_an_interval_of_width_0(tmp_path):
     region = np.where(np.arange(N) % 4 < 2, "north", "south")
     sides = {}
@@ -103,6 +104,7 @@ def test_a_gate_and_a_review_of_two_runs_agree(metric, seed):
     assert (low, high) == pytest.approx((pair.low, pair.high), rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_an_area_of_few_positives_has_a_usable_interval():
     # with degrees of freedom from fourth moments some of these were wider than 1
     widths = []

@@ -45,6 +45,7 @@ def by_metric(differences: Any) -> dict[str, tuple[float, ...]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ids", [IDS, np.arange(N) * 7, np.arange(N).astype(object)])
 def test_differences_of_shuffled_rows_equal_those_of_rows_in_order(ids):
     first, second = (judged(prob, ids=ids, groups=PERSON) for prob in (FIRST, SECOND))
@@ -76,6 +77,7 @@ def test_rows_whose_classes_are_also_in_another_order_are_paired():
         assert by_metric(found)[name] == pytest.approx(by_metric(expected)[name], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_comparison_of_shuffled_rows_is_one_paired_ranking_with_the_same_numbers():
     runs = {}
     for name, order in (("in order", (IN_ORDER,) * 3), ("shuffled", (SHUFFLED, IN_ORDER, OTHER))):
@@ -123,6 +125,7 @@ def test_a_reordered_evaluation_keeps_its_numbers():
     assert moved.rows.probabilities[:, 1].tolist() == FIRST.tolist()
 
 
+@pytest.mark.slow
 def test_functions_of_two_evaluations_pair_rows_in_another_order():
     first, second, shuffled = judged(FIRST), judged(SECOND), judged(SECOND, SHUFFLED)
     expected, found = (break_even(first, other) for other in (second, shuffled))
@@ -207,6 +210,7 @@ def test_ids_that_repeat_or_that_only_one_side_has_hashed_are_not_paired(monkeyp
     assert paired_differences(hashed, other_key).reason.endswith("(their row ids differ)")
 
 
+@pytest.mark.slow
 def test_weights_of_the_same_ids_must_agree():
     weight = RNG.integers(1, 4, N)
     first = judged(FIRST, sample_weight=weight)
@@ -219,6 +223,7 @@ def test_weights_of_the_same_ids_must_agree():
     assert (other.paired, other.reason) == (False, "the sample weights differ")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn", "store")
 @pytest.mark.parametrize("setting", ["hashed", "on", "off"])
 def test_stored_runs_are_paired_if_their_ids_are_kept(setting, monkeypatch):

@@ -110,6 +110,7 @@ def test_equivalence_is_a_status_of_its_own() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_review_says_equivalent(tmp_path) -> None:
     page = (
         compare(PAIR, rank_by="multiclass/accuracy", equivalence=0.1)
@@ -119,6 +120,7 @@ def test_a_review_says_equivalent(tmp_path) -> None:
     assert "equivalent within 0.1" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"equivalence": 0.05}, {"equivalence": 0.2, "rank_by": "probability/log_loss"}]
 )
@@ -264,6 +266,7 @@ def two_models():
     return {"careful": evaluate(y, y_prob=careful), "eager": evaluate(y, y_prob=eager)}
 
 
+@pytest.mark.slow
 def test_runs_are_ranked_where_they_are_used() -> None:
     runs = two_models()
     here, rare = (
@@ -309,6 +312,7 @@ def test_the_head_of_a_review_says_at_which_shares(at, shares: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_gates_and_costs_are_those_there() -> None:
     runs = two_models()
     gated = compare(runs, rank_by="binary/recall", require="binary/precision >= 0.3", at=0.02)

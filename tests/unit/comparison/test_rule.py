@@ -54,6 +54,7 @@ def without_facts(data):
     return {name: value for name, value in data.items() if name not in ("how", "record")}
 
 
+@pytest.mark.slow
 def test_a_rule_is_the_arguments_that_it_holds(three, file):
     given = {
         "rank_by": "multiclass/accuracy",
@@ -72,6 +73,7 @@ def test_a_rule_is_the_arguments_that_it_holds(three, file):
     assert without_facts(again.to_dict()) == without_facts(by_file.to_dict())
 
 
+@pytest.mark.slow
 def test_the_digest_is_said_wherever_the_review_is_read(three, file):
     comparison = compare(three, rule=file)
     digest = hashlib.sha256(RULE.encode()).hexdigest()
@@ -197,6 +199,7 @@ def test_what_is_no_file_is_refused(three, rule, error, says):
         compare(three, rule=rule)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [

@@ -74,6 +74,7 @@ def test_batches_are_the_whole(n: int, cuts: list[int], grouped: bool, weighted:
     check_batches(n, cuts, weights_of(weighted, n), grouping=grouping)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", ["no", "whole", "fractions"])
 def test_more_rows_than_may_wait_are_the_whole(weighted: str) -> None:
     """At most 65,536 rows wait: here they are added up on the way, more than once and unevenly."""
@@ -83,6 +84,7 @@ def test_more_rows_than_may_wait_are_the_whole(weighted: str) -> None:
     check_batches(n, cuts, weights_of(weighted, n), sections=sections)
 
 
+@pytest.mark.slow
 def test_ranks_merge_after_a_pickle_and_stay_as_they_were() -> None:
     y, p = problem(900)
     ranks = [Accumulator(LABELS, grouping=PAIRS, positive="low") for _ in range(3)]

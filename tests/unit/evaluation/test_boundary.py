@@ -169,6 +169,7 @@ def test_another_normalize_is_refused(normalize: Any) -> None:
         evaluate(Y3, y_prob=EXACT, normalize=normalize)
 
 
+@pytest.mark.slow
 def test_the_warning_outlives_saving_merging_and_regrouping(tmp_path: Path) -> None:
     from cmtrack import Evaluation, Grouping
 

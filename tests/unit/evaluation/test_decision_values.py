@@ -41,6 +41,7 @@ NOT_OF_RANKING = (
 )
 
 
+@pytest.mark.slow
 def test_two_classes():
     found = evaluate(Y, y_score=D)
     assert found.metrics["binary/roc_auc"] == pytest.approx(roc_auc_score(Y, D), abs=1e-12)
@@ -127,6 +128,7 @@ def test_every_increasing_map_gives_the_same_predicted_classes(scale: Any) -> No
     assert moved.confusion_matrix == expected.confusion_matrix
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["as they are", "far from 0", "very near 0"])
 def test_many_decision_values_lose_only_their_last_bits_whatever_the_order_of_batches(
     scale: str,

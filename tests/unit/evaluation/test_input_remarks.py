@@ -152,6 +152,7 @@ def test_models_that_are_right_or_guess_are_rarely_suspected(
     assert alarms <= 1
 
 
+@pytest.mark.slow
 def test_the_warning_breaks_no_training_and_loses_no_evaluation(store: Any) -> None:
     import mlflow
 

@@ -298,6 +298,7 @@ def test_one_column_is_the_positive_class(form: Callable[[Any], Any]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_one_column_is_the_positive_group_of_two_classes() -> None:
     """Whether the call or the grouping names it."""
     named = Grouping({"x": [0], "y": [1]}, positive="x")
@@ -442,6 +443,7 @@ TEXTS = st.text(max_size=30) | st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_encoded_labels_are_legal_and_reversible(text: str) -> None:
     name = encode_label(text)
@@ -512,6 +514,7 @@ def test_merge_of_matrices_with_other_labels() -> None:
 # --- views -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_frames_and_representations(tmp_path: Path) -> None:
     grouping = Grouping({"low": [0, 1], "high": [2]}, "strict", name="cut")
     evaluation = evaluate(Y, y_prob=P, grouping=grouping)
@@ -598,6 +601,7 @@ def test_step_names_are_unique_in_a_chain() -> None:
     assert [step.name for step in chain.steps] == ["2_groups", "2_groups_2"]
 
 
+@pytest.mark.slow
 def test_an_estimate_of_prevalence_reads_as_words_in_a_notebook() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300)

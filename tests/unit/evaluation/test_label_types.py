@@ -51,6 +51,7 @@ def test_labels_of_other_types_are_their_texts(values: list[Any], texts: Any) ->
     assert grouped.labels == evaluation.labels
 
 
+@pytest.mark.slow
 def test_they_come_back_from_the_store(store: Any) -> None:
     import mlflow
 

@@ -37,6 +37,7 @@ def test_integer_pairs_are_counted_as_scikit_learn_does(dtype: Any, low: int, cl
     assert mixed == found
 
 
+@pytest.mark.slow
 @given(
     pairs=st.lists(st.tuples(st.integers(-5, 20), st.integers(-5, 20)), min_size=2, max_size=200),
     far=st.lists(st.integers(-3000, 3000), max_size=3),
@@ -126,6 +127,7 @@ def test_strings_are_numbered_alike(kind: str) -> None:
     assert found.counts.tolist() == expected.tolist()
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=6), min_size=2, max_size=120))
 @settings(max_examples=60, deadline=None)
 def test_fixed_width_strings(texts: list[str]) -> None:
@@ -282,6 +284,7 @@ def test_cells_are_those_of_a_search_in_the_edges() -> None:
     assert np.array_equal(cells.counts[0], np.bincount(place, minlength=len(edges) + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["no", "fractions"])
 def test_more_scores_than_are_counted_one_by_one_are_counted_by_cell(kind: str) -> None:
     n = EXACT_ROWS + 1

@@ -119,6 +119,7 @@ def lost_parts(evaluation: Evaluation) -> list[str]:
     return sorted(part.name for part in evaluation.lost)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [False, True])
 def test_scores_of_the_same_group_stay(given: bool) -> None:
     options: dict[str, Any] = {"calibration": (HELD_Y, HELD_P), "target": HELD_P} if given else {}
@@ -288,6 +289,7 @@ def test_the_note_goes_where_the_prevalence_goes() -> None:
     assert not any("cross-fitted" in note for note in lost.notes)
 
 
+@pytest.mark.slow
 def test_rows_that_belong_together_are_known_with_a_calibration_set() -> None:
     options: dict[str, Any] = {"groups": np.arange(240) // 3}
     first = cmtrack.evaluate(

@@ -58,6 +58,7 @@ def standings(runs: dict[str, Evaluation]) -> list[Any]:
     )
 
 
+@pytest.mark.slow
 def test_a_saved_pair_has_the_standings_that_it_had(tmp_path: Path) -> None:
     runs = pair()
     loaded = {}
@@ -149,6 +150,7 @@ def test_declared_columns_of_a_loaded_evaluation_are_searched(tmp_path: Path) ->
     assert ours.equals(theirs)
 
 
+@pytest.mark.slow
 def test_rows_of_an_earlier_version_have_no_segments_and_lose_none(tmp_path: Path) -> None:
     original = divided(sample_weight=np.random.default_rng(0).gamma(1, 1, 500))
     original.save(tmp_path)

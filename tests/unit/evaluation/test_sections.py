@@ -71,6 +71,7 @@ WITHOUT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("section", "options"), [*WITH_GROUPS, *WITHOUT])
 def test_every_view_is_made_of_any_section(section: str, options: dict[str, Any]) -> None:
     one = evaluate(Y, **options, sections=[section])
@@ -94,6 +95,7 @@ def table_of_classes(grouped: bool) -> pd.DataFrame:
     return evaluate(Y, **options).class_table()
 
 
+@pytest.mark.slow
 def test_what_was_left_out_is_computed_later() -> None:
     whole, one = evaluate(Y, **GROUPED), evaluate(Y, **GROUPED, sections=["class", "multiclass"])
     assert one.sections == ("multiclass", "class")  # in the catalog's order
@@ -169,6 +171,7 @@ def test_sections_that_are_none(sections: Any, error: type[Exception], message: 
             call()
 
 
+@pytest.mark.slow
 def test_every_way_to_an_evaluation_takes_sections(store: Any, tmp_path: Path) -> None:
     import mlflow
 

@@ -93,6 +93,7 @@ spans = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(spans, spans)
 def test_every_span_stands_once_and_partners_overlap(actual, predicted):
@@ -109,6 +110,7 @@ def test_every_span_stands_once_and_partners_overlap(actual, predicted):
                 assert not {(label, None), (None, other)} <= set(found)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(spans, spans, spans, spans)
 def test_spans_of_different_documents_never_match(actual, predicted, more_actual, more_predicted):
@@ -292,6 +294,7 @@ def test_the_paired_error_is_that_of_a_bootstrap_of_documents():
     assert evaluations[0].standard_errors["spans/f1_micro"] == pytest.approx(f1[0].std(), rel=0.06)
 
 
+@pytest.mark.slow
 def test_spans_are_logged_loaded_and_reported(store):
     import mlflow
 

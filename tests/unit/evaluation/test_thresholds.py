@@ -131,6 +131,7 @@ def priced_thresholds(y, s, miss, alarm):
     ], candidates
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.integers(0, 10)), min_size=4, max_size=40),
@@ -206,6 +207,7 @@ def test_the_least_cost_may_keep_a_bound():
     assert "least cost with precision ≥ 0.7" in bound.sentence()
 
 
+@pytest.mark.slow
 def test_mismatches_keep_their_cost_at_every_threshold():
     y, _, p = random_problem(1, skill=1.4)
     evaluation = evaluate(y, y_prob=p, grouping=TWO)
@@ -333,6 +335,7 @@ def test_the_honest_cost_is_that_of_a_loop_over_folds():
     assert (found.low, found.high) == pytest.approx(profile_interval(price, mean / factor))
 
 
+@pytest.mark.slow
 def test_the_honest_cost_of_clusters_is_that_of_a_loop_over_rows():
     y, s = drawn(n=150)
     clusters = np.arange(150) // 3
@@ -373,6 +376,7 @@ def test_honest_costs_are_dearer_and_apparent_ones_a_warning():
     assert found == evaluate(y, y_prob=s).threshold({(1, 0): 10, (0, 1): 1})  # the seed is fixed
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
 def test_neither_order_nor_repetition_of_rows_matters(seed, clustered):
@@ -398,6 +402,7 @@ def test_neither_order_nor_repetition_of_rows_matters(seed, clustered):
     assert weighted == repeated
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6))
 def test_with_a_calibration_set_the_evaluated_rows_are_priced_as_they_are(seed):
@@ -417,6 +422,7 @@ def test_with_a_calibration_set_the_evaluated_rows_are_priced_as_they_are(seed):
     assert "on the evaluated rows" in found.sentence()
 
 
+@pytest.mark.slow
 def test_a_calibration_set_judges_clusters_and_weights_as_prices_do():
     y, s = drawn(n=300)
     calibration = drawn(7, n=200)
@@ -536,6 +542,7 @@ def test_scores_by_cell_have_edges_for_thresholds():
     assert any("nearest edge of a cell" in text for text in moved.warnings)
 
 
+@pytest.mark.slow
 def test_extreme_models():
     y = np.repeat([0, 1], 50)
     perfect = evaluate(y, y_prob=np.where(y == 1, 0.95, 0.05)).threshold({(1, 0): 3, (0, 1): 1})
@@ -712,6 +719,7 @@ def test_what_people_see():
 # -- predictions by a threshold --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_threshold_makes_the_predictions():
     y, _, p = random_problem(1, skill=1.4)
     for threshold in (0.0, 0.37, 0.9, 1.0, math.inf):
@@ -738,6 +746,7 @@ def test_the_chosen_threshold_is_taken_as_it_is_and_reaches_what_it_showed():
     np.testing.assert_array_equal(first.rows.predicted == 0, s >= 0.8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_way_to_evaluate_decides_alike(tmp_path, weighted):
     import pandas as pd
@@ -768,6 +777,7 @@ def test_every_way_to_evaluate_decides_alike(tmp_path, weighted):
         assert other.metrics["binary/recall"] == pytest.approx(direct.metrics["binary/recall"])
 
 
+@pytest.mark.slow
 def test_a_decision_is_stored_compared_and_merged(tmp_path):
     y, s = drawn()
     for threshold in (0.3, math.inf):

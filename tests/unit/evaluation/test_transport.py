@@ -238,6 +238,7 @@ def test_the_reweighted_evaluation_has_views_and_a_threshold() -> None:
     assert there.metrics["prevalence/actual"] == pytest.approx(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["multiclass/accuracy", "binary/precision"])
 def test_a_figure_has_the_values_of_every_share(metric: str) -> None:
     there = TWO.at(0.1)
@@ -484,6 +485,7 @@ def test_a_missed_shift_moves_the_shares_of_several_classes() -> None:
     assert "would miss moves a share by up to" in estimate._repr_html_()
 
 
+@pytest.mark.slow
 def test_an_estimate_adds_its_error() -> None:
     there, stated = BINS.at(ESTIMATE), BINS.at(ESTIMATE.value)
     for name in ("binary/precision", "binary/f1", "probability/brier"):
@@ -648,6 +650,7 @@ def test_average_precision_has_its_own_interval_where_negatives_weigh_no_more(sh
     assert there.intervals[AP] == pytest.approx(plain)
 
 
+@pytest.mark.slow
 def test_intervals_of_average_precision_at_the_edges_hold_the_value() -> None:
     rng = np.random.default_rng(8)
     y, scores = two_normals(40, 40, rng)

@@ -171,6 +171,7 @@ def by_four(code: int) -> int:
     return code // 4
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(documents, st.sampled_from(MATCHINGS), st.booleans())
 def test_all_matchings_are_the_rules_document_by_document(pairs, matching, remove):
@@ -181,6 +182,7 @@ def test_all_matchings_are_the_rules_document_by_document(pairs, matching, remov
     assert found == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_large_families_and_many_siblings_take_the_other_path():
     rng = np.random.default_rng(3)
     wide = [set(rng.choice(3000, rng.integers(0, 40), replace=False).tolist()) for _ in range(120)]
@@ -369,6 +371,7 @@ def test_answers_have_wilson_intervals(example):
 # -- merging, order, storage -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(documents, st.data())
 def test_shards_of_documents_add_up_to_the_whole(pairs, data):

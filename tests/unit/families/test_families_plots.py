@@ -129,6 +129,7 @@ def test_many_siblings_are_put_together():
     assert figure.axes[0].get_yticklabels()[4].get_text() == "9 more siblings"
 
 
+@pytest.mark.slow
 def test_figures_that_apply_and_no_global_state():
     before = dict(matplotlib.rcParams)
     evaluation = evaluate_families(*generated(300), by_ten)

@@ -172,6 +172,7 @@ CORRELATIONS = ("spcc/ovr_fisher", "spcc/ovo_fisher", "spcc/ovr_min", "spcc/ovo_
 AREAS = tuple(f"multiclass/roc_auc_{how}" for how in ("ovr_macro", "ovr_weighted", "ovo_macro"))
 
 
+@pytest.mark.slow
 @pytest.mark.thin(8)
 @pytest.mark.parametrize("seed", range(25))
 def test_losing_a_class_never_improves_an_average_that_ranks(seed: int) -> None:
@@ -252,6 +253,7 @@ def test_values_within_rounding_of_an_end_are_the_end() -> None:
     assert wilson(1 - 1e-16, 50) == wilson(1.0, 50)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.integers(2, 5),

@@ -80,6 +80,7 @@ def test_each_pair_of_classes_counts_with_the_error_of_its_own_samples() -> None
     assert min(lows) == pytest.approx(low, abs=0.02)
 
 
+@pytest.mark.slow
 def test_groups_widen_the_interval_of_the_least() -> None:
     y, _, p = random_problem(4, 200, 3, 0.5)
     twice = np.repeat(np.arange(200), 5)
@@ -177,6 +178,7 @@ def test_the_bracket_holds_the_true_index(distance: float) -> None:
     assert hits >= 0.92 * repeats
 
 
+@pytest.mark.slow
 def test_densities_that_cross_twice_are_bracketed() -> None:
     hits = 0
     for seed in range(30):

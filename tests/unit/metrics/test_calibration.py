@@ -269,6 +269,7 @@ def test_scores_of_exactly_0_and_1():
     assert numbers(perfect, "error", "miscalibration", "log_miscalibration") == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_what_needs_independent_rows_says_so():
     y, s = scored(1)
     groups = evaluate(y, y_prob=s, groups=np.arange(len(y)) // 4)
@@ -586,6 +587,7 @@ def test_the_bins_of_the_ece_are_closed_above():
     assert curve.ece(2).value == near((abs(2 - 0.6) + 1) / 4)
 
 
+@pytest.mark.slow
 def test_the_figure_draws_the_band_that_is_asked_for():
     y, s = scored(0, 120)
     evaluation = evaluate(y, y_prob=s)

@@ -135,6 +135,7 @@ def test_curves_of_rows_that_belong_together_draw_no_labels():
     assert math.isnan(own.low)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made",
     [
@@ -224,6 +225,7 @@ def notes(figure: Any) -> list[str]:
     return [text.get_text() for ax in figure.axes for text in ax.texts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("k", "panels"), [(3, 4), (30, 13)])
 def test_each_class_has_a_panel_and_of_many_the_largest(k, panels):
     evaluation = of(k, 600)
@@ -244,6 +246,7 @@ def test_each_class_has_a_panel_and_of_many_the_largest(k, panels):
             assert -1 <= box.y0 <= box.y1 <= height + 1
 
 
+@pytest.mark.slow
 def test_a_panel_says_what_the_table_says():
     evaluation = of(wrong=1.8)
     figure = panels_of(evaluation)
@@ -275,6 +278,7 @@ def test_a_panel_says_what_the_table_says():
     assert len(titles(panels_of(evaluation.with_sections(["class"])))) == 4
 
 
+@pytest.mark.slow
 def test_small_scores_have_axes_of_their_own_and_one_score_is_a_point():
     rng = np.random.default_rng(5)
     p = rng.dirichlet((3, 5, 7), 20000)
@@ -290,6 +294,7 @@ def test_small_scores_have_axes_of_their_own_and_one_score_is_a_point():
             assert ax.lines[-1].get_marker() == "o"
 
 
+@pytest.mark.slow
 def test_classes_of_one_side_only_are_left_out_of_the_figure():
     y, p = problem(3)
     absent = evaluate(y, y_prob=np.column_stack((p, np.zeros(400))), labels=range(4))

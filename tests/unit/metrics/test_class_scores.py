@@ -218,6 +218,7 @@ def test_confidence_is_the_calibration_of_the_hits():
     )
 
 
+@pytest.mark.slow
 def test_mismatches_lower_the_hits_and_the_hit_probability():
     y, _, p = random_problem(5, 1500, 6)
     chain = Grouping({"a": [0, 1, 2], "b": [3, 4, 5]}, name="relaxed")
@@ -266,6 +267,7 @@ def test_calibrated_classes_are_not_refused_and_others_are():
     assert wrong["confidence/pvalue"] == pytest.approx(0.001)
 
 
+@pytest.mark.slow
 def test_the_test_has_its_size_on_cells_and_pooled_blocks():
     """Rounded scores beside the grid's edges: with the cells' centres 14 % of calibrated models were refused."""
     rng = np.random.default_rng(3)
@@ -313,6 +315,7 @@ def test_two_classes_and_many_have_no_tables():
     assert "confidence/error" in many.metrics
 
 
+@pytest.mark.slow
 def test_files_hold_them(tmp_path):
     y, _, p = random_problem(11, 3000, 5)
     evaluation = evaluate(
@@ -330,6 +333,7 @@ def test_files_hold_them(tmp_path):
     assert found.metrics == pytest.approx(evaluation.metrics, nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [None, "whole", "fractional"])
 def test_errors_of_averages_are_the_jackknifes(weighted: str | None) -> None:
     """Derivatives of scikit-learn's averages by each row's weight: Efron's infinitesimal jackknife.
@@ -381,6 +385,7 @@ def test_errors_of_averages_are_the_jackknifes(weighted: str | None) -> None:
     assert (np.array(bound) > 1.2 * expected).all()
 
 
+@pytest.mark.slow
 def test_errors_of_averages_by_rows_outlive_the_rows_but_not_a_merge() -> None:
     y, _, p = random_problem(3, 200, 4)
     names = [f"multiclass/{name}" for name in AVERAGES]

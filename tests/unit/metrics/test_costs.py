@@ -123,6 +123,7 @@ def test_the_vector_of_decisions_from_probabilities():
         assert standard_error(found.influence(name)) == pytest.approx(errors[name], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_decisions_need_the_probabilities(tmp_path):
     rows = evaluate(Y8, y_prob=P8)
     assert rows.price(COSTS8) == evaluate(Y8, y_prob=P8, costs=COSTS8)
@@ -265,6 +266,7 @@ def test_costs_of_groups_are_costs_of_classes():
     assert unsaid.matrix([0, 1, 2, 3], TV4_GROUPS)[0].tolist() == [0, 3, 5, 5]
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(st.integers(0, 9), min_size=9, max_size=9).filter(lambda cells: sum(cells) > 0),
@@ -413,6 +415,7 @@ def test_regrouping_keeps_costs_of_classes_and_drops_those_of_groups_that_are_go
     assert by_group.price({("low", "high"): 2}).notes == ()
 
 
+@pytest.mark.slow
 def test_the_bootstrap_of_tables_knows_costs(tv1):
     low, high = tv1.count_intervals("bootstrap", n_resamples=200)["cost/mean"]
     assert low < tv1.metrics["cost/mean"] < high
@@ -438,6 +441,7 @@ def test_runs_are_ranked_by_their_cost_and_those_priced_differently_stand_apart(
     assert len(together.rankings) == 1
 
 
+@pytest.mark.slow
 def test_a_comparison_prices_its_runs(tmp_path):
     y = random_labels(400, 3, 5)
     good, bad = random_guesses(y, 3, 0.8, 6), random_guesses(y, 3, 0.3, 7)

@@ -123,6 +123,7 @@ def test_it_has_them_beside_probabilities_of_many_classes(kind: str) -> None:
     assert {"custom/gain", "custom/largest_recall"} <= set(evaluation.intervals)
 
 
+@pytest.mark.slow
 def test_paired_differences_and_rankings_are_those_of_the_built_in_twin() -> None:
     first, second = evaluated(0.8), evaluated(0.7, seed=1)
     found = paired_differences(first, second)
@@ -153,6 +154,7 @@ def test_paired_differences_and_rankings_are_those_of_the_built_in_twin() -> Non
             np.testing.assert_allclose(mine, other, rtol=1e-7, atol=1e-9, err_msg=column)
 
 
+@pytest.mark.slow
 def test_gates_tie_breakers_and_the_report_know_it(tmp_path) -> None:
     runs = {"a": evaluated(0.9), "b": evaluated(0.5, seed=1)}
     limit = (runs["a"].metrics["custom/gain"] + runs["b"].metrics["custom/gain"]) / 2
@@ -249,6 +251,7 @@ def test_accumulators_and_tables_take_them() -> None:
         _ = parts[0] + other
 
 
+@pytest.mark.slow
 def test_regrouping_merging_and_the_bootstrap_compute_them_anew() -> None:
     evaluation = evaluated()
     other = evaluation.regroup(Grouping({"a": [0], "rest": [1, 2]}, name="other"))
@@ -396,6 +399,7 @@ def test_schema_1_without_them_is_what_was_written_before() -> None:
     assert logged_off(plain) == plain
 
 
+@pytest.mark.slow
 def test_runs_are_compared_by_it_where_the_function_is_not_known(tmp_path, monkeypatch) -> None:
     import mlflow
 
@@ -505,6 +509,7 @@ def test_two_meanings_of_one_name_are_refused_with_both(
     assert compare({"a": first, "b": titled}, rank_by="custom/score").best.name == "b"
 
 
+@pytest.mark.slow
 def test_stored_runs_mean_what_they_declare(tmp_path, monkeypatch) -> None:
     """The metric's direction comes from the runs that are compared, also for the short list and the gates."""
     import mlflow
@@ -565,6 +570,7 @@ def test_log_evaluation_takes_them(store: Any, form: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_scikit_learn_integration_takes_them(store: Any) -> None:
     import mlflow
     from sklearn.linear_model import LogisticRegression
@@ -606,6 +612,7 @@ def test_a_hook_takes_them(store: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_mlflow_evaluator_takes_them(store: Any) -> None:
     import mlflow
     import pandas as pd

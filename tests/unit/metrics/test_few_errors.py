@@ -90,6 +90,7 @@ def test_ordinary_intervals_stay_as_they_are() -> None:
         assert (low, high) == pytest.approx(plain, abs=0.05 * (plain[1] - plain[0]))
 
 
+@pytest.mark.slow
 def test_weights_merging_and_storing_give_the_same_intervals() -> None:
     y, p = near_perfect(np.random.default_rng(4), 90)
     times = np.random.default_rng(5).integers(1, 4, 90)

@@ -95,6 +95,7 @@ def _as_labels(seed):
     return y, p.argmax(axis=1)
 
 
+@pytest.mark.slow
 def test_clusters_of_copies_are_worth_one_row_each():
     y, p = problem(0, 200)
     once = evaluate(y, y_prob=p, grouping=CHAIN)
@@ -127,6 +128,7 @@ def test_clusters_of_copies_are_worth_one_row_each():
         assert high - low == pytest.approx(np.subtract(*once.intervals[name][::-1]), rel=0.06), name
 
 
+@pytest.mark.slow
 def test_clusters_survive_saving_and_merge_by_whole_clusters(tmp_path):
     y, p = problem(0)
     groups = np.arange(600) // 5

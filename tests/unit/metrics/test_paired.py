@@ -251,6 +251,7 @@ def accuracies(hits: np.ndarray, weights=None, clusters=None):
     return paired_differences(*sides, metrics=["multiclass/accuracy"])["multiclass/accuracy"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["log-normal", "1 to 50", "clusters"])
 def test_an_interval_holds_0_exactly_where_the_p_value_is_above_the_level(kind):
     rng, apart = np.random.default_rng(2), 0

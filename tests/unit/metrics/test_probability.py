@@ -180,6 +180,7 @@ def test_the_chain_rule_holds_and_influences_give_the_errors(seed):
             )
 
 
+@pytest.mark.slow
 def test_every_way_to_evaluate_gives_the_same_numbers(tmp_path):
     import pandas as pd
 
@@ -379,6 +380,7 @@ def said_of_log_loss(evaluation: Evaluation) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_the_sentence_on_the_log_loss_agrees_with_its_numbers():
     good = evaluate(Y, y_prob=P)
     low, high = good.intervals["probability/log_loss"]

@@ -136,6 +136,7 @@ def test_the_influence_is_the_derivative_by_a_rows_weight(metric: Any) -> None:
     assert found.standard_error == near(table.standard_error(AURC.influence_in(table)))
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(st.integers(0, 10_000))
 def test_the_area_is_that_of_repeated_rows_and_between_the_perfect_and_the_constant_order(

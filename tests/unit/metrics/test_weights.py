@@ -118,6 +118,7 @@ def check_columns(table: Any) -> None:
         same(found, evaluate(Y, y_prob=P, sample_weight=FRAME[column]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", EVERY_SOURCE)
 def test_the_type_of_a_column_decides_in_every_source(engine: str, tmp_path: Path) -> None:
     check_columns(as_table(engine, FRAME, tmp_path))
@@ -218,6 +219,7 @@ def test_files_of_before_say_what_their_numbers_took_weights_for(tmp_path: Path)
         Evaluation.from_data(damaged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "flags", "kind"),
     [

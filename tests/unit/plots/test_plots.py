@@ -97,6 +97,7 @@ def test_diagonal_is_framed_and_empty_class_is_hatched() -> None:
     assert any(t.startswith("Hatched: no samples of this class (1 of 3") for t in notes(figure))
 
 
+@pytest.mark.slow
 def test_rows_of_few_samples_are_pale() -> None:
     counts = np.array([[300, 20], [1, 0]])
     figure = plot_confusion_matrix(counts, ["many", "one"])
@@ -121,6 +122,7 @@ def test_rows_of_few_samples_are_pale() -> None:
     assert tick_names(figure)[7] == "7 (n=1)"
 
 
+@pytest.mark.slow
 def test_middle_sizes_show_the_share_only() -> None:
     counts = np.full((20, 20), 1) + 80 * np.eye(20, dtype=int)
     figure = plot_confusion_matrix(counts, range(20))
@@ -128,6 +130,7 @@ def test_middle_sizes_show_the_share_only() -> None:
     assert set(cell_texts(figure)) == {"1%", "81%"}
 
 
+@pytest.mark.slow
 def test_200_classes_have_no_text_per_cell_and_thinned_names() -> None:
     names = [f"class with a rather long name number {i:03d}" for i in range(200)]
     figure = plot_confusion_matrix(np.eye(200) + 0.01, names)
@@ -291,6 +294,7 @@ def test_spcc_of_an_evaluation_is_at_equal_shares_and_grey_where_there_are_few_s
     )
 
 
+@pytest.mark.slow
 def test_spcc_matrix_of_100_classes_and_out_of_range() -> None:
     assert cell_texts(plot_spcc_matrix(np.full((100, 100), 0.5), range(100))) == []
     with pytest.raises(ValueError, match=r"matrix must lie in \[-1, 1\], got 1.5"):
@@ -474,6 +478,7 @@ NPS_GROUPS = Grouping(
 )
 
 
+@pytest.mark.slow
 def test_evaluation_figures_of_everything() -> None:
     p = random_probabilities(Y, 4, 1.0)
     evaluation = evaluate(Y, y_prob=p, grouping=NPS_GROUPS, calibration=(Y, p))
@@ -508,6 +513,7 @@ def test_evaluation_figures_without_probabilities() -> None:
 # --- house rules ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_given_axes_are_drawn_into() -> None:
     figure = Figure(figsize=(9, 4))
     left, right = figure.subfigures(1, 2)[0].subplots(), figure.add_axes((0.6, 0.2, 0.3, 0.7))
@@ -521,6 +527,7 @@ def test_given_axes_are_drawn_into() -> None:
     assert cell_texts(small) == []  # they would not fit into its cells
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 40])
 def test_nothing_is_cut_off_and_cells_have_their_size(size: int) -> None:
     names = [f"class number {i} with quite a long name" for i in range(size)]
@@ -562,6 +569,7 @@ def test_import_leaves_pyplot_unloaded() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_figures_can_be_made_in_threads() -> None:
     sizes: list[int] = []
 
@@ -599,6 +607,7 @@ def test_names_that_are_equal_are_counted_from_1_as_in_the_tables() -> None:
     assert note not in notes(plot_confusion_matrix(30 * np.eye(2), ["b [1]", "c"]))
 
 
+@pytest.mark.slow
 def test_60_long_labels_stay_distinct_in_every_matrix() -> None:
     labels = [
         f"Department {i % 4} — Subcategory of products number {i} (international)"

@@ -55,6 +55,7 @@ def test_of_up_to_12_classes_the_order_is_that_of_the_labels() -> None:
     assert names == list("01234")
 
 
+@pytest.mark.slow
 def test_classes_that_are_confused_stand_beside_each_other() -> None:
     counts = np.diag(np.full(13, 40))
     own = np.array([1, 4, 6, 9, 12])
@@ -134,6 +135,7 @@ def separations(y: np.ndarray, p: np.ndarray) -> list[tuple[float, float]]:
     return [(correlation(*side), error(*side)) for side in least]
 
 
+@pytest.mark.slow
 def test_of_many_classes_the_pairs_that_are_separated_least() -> None:
     y, _, p = random_problem(1, n=900, k=14)
     evaluation = evaluate(y, y_prob=p)
@@ -167,6 +169,7 @@ def test_of_more_than_30_classes_there_are_no_curves() -> None:
     assert "class_curves" not in figures
 
 
+@pytest.mark.slow
 def test_curves_of_each_class_against_all_others() -> None:
     y, _, p = random_problem(3, n=500, k=4)
     evaluation = evaluate(y, y_prob=p)
@@ -186,6 +189,7 @@ def test_curves_of_each_class_against_all_others() -> None:
     assert len(as_svg(evaluate(y, y_prob=p).figures()["class_curves"])) < 60_000
 
 
+@pytest.mark.slow
 def test_curves_of_runs_by_class() -> None:
     y, _, p = random_problem(4, n=300, k=6)
     blurred = (p + 0.3) / (p + 0.3).sum(axis=1, keepdims=True)

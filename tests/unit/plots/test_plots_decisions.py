@@ -145,6 +145,7 @@ def drawn(evaluation: Any) -> set[str]:
     return names
 
 
+@pytest.mark.slow
 def test_figures_of_evaluations():
     for evaluation in (
         scored(),
@@ -167,6 +168,7 @@ def test_operating_points_that_ties_make_equal_are_drawn_once():
     assert len([text for text in legend_texts(figure) if "accepted" in text]) == 1
 
 
+@pytest.mark.slow
 def test_the_band_is_left_out_where_it_is_not_known():
     from cmtrack.evaluation import loads
 

@@ -48,6 +48,7 @@ def test_png_files_know_their_density() -> None:
     assert image.height / image.info["dpi"][1] == pytest.approx(height, abs=0.02)
 
 
+@pytest.mark.slow
 def test_figures_can_still_be_saved_in_other_ways() -> None:
     figure = plot_confusion_matrix(np.eye(12) + 1, range(12))
     for kind in ("png", "svg", "pdf"):

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from cmtrack import evaluate
-from cmtrack.plots import _text as fonts
+
+# Inside: which fonts are installed and what was looked up before is the machine's; a test must set both.
 from cmtrack.plots import _text as text
 from cmtrack.plots import as_png, as_svg_and_png, plot_confusion_matrix
 from cmtrack.plots.review import plot_ranking
@@ -24,14 +25,14 @@ RARE = "\u20dd\u1d81"  # in STIX, which comes with matplotlib, but not in DejaVu
 
 
 def forget() -> None:
-    for cached in (fonts.installed, fonts._is_known, fonts._glyphs, fonts._look_again):
+    for cached in (text.installed, text._is_known, text._glyphs, text._look_again):
         cached.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test as in a fresh process."""
-    monkeypatch.setattr(fonts, "_warned", False)
+    monkeypatch.setattr(text, "_warned", False)
     forget()
     yield
     forget()
@@ -41,10 +42,11 @@ def written(figure: Figure) -> list[Text]:
     return [t for t in figure.findobj(Text) if t.get_text()]
 
 
+@pytest.mark.slow
 def test_39_lines_of_warnings_are_one_that_names_the_label_and_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fonts, "FALLBACKS", ("DejaVu Sans",))  # a machine without a CJK font
+    monkeypatch.setattr(text, "FALLBACKS", ("DejaVu Sans",))  # a machine without a CJK font
     y, _, p = random_problem(0, k=3)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -58,7 +60,7 @@ def test_39_lines_of_warnings_are_one_that_names_the_label_and_the_remedy(
     assert names == [
         f"{name} [{i}]" for i, name in enumerate(sorted(CJK), start=1)
     ]  # boxes in an image, but no two alike
-    assert [fonts.boxed(name) for name in names] == ["□□□□□ [1]", "□□□□□ [2]", "□□□□□ [3]"]
+    assert [text.boxed(name) for name in names] == ["□□□□□ [1]", "□□□□□ [2]", "□□□□□ [3]"]
     svg, _ = as_svg_and_png(figures["confusion_matrix"])
     assert all(name in svg for name in names)  # a browser has fonts of its own
     assert "□" not in svg
@@ -73,14 +75,14 @@ def test_fonts_that_were_installed_since_are_found(monkeypatch: pytest.MonkeyPat
     old = [font for font in manager.fontManager.ttflist if "STIX" not in font.name]
     monkeypatch.setattr(manager.fontManager, "ttflist", old)  # as listed before
     monkeypatch.setattr(manager, "findSystemFonts", lambda: [stix, __file__])
-    monkeypatch.setattr(fonts, "FALLBACKS", ("STIXGeneral",))
+    monkeypatch.setattr(text, "FALLBACKS", ("STIXGeneral",))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert fonts.drawable(RARE) == RARE
+        assert text.drawable(RARE) == RARE
 
 
 def test_an_installed_font_draws_what_the_own_one_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fonts, "FALLBACKS", ("DejaVu Sans", "STIXGeneral"))
+    monkeypatch.setattr(text, "FALLBACKS", ("DejaVu Sans", "STIXGeneral"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure = plot_confusion_matrix(30 * np.eye(2), [f"a{RARE}", "plain"], title="Plain")
@@ -93,7 +95,7 @@ def test_an_installed_font_draws_what_the_own_one_lacks(monkeypatch: pytest.Monk
 
 
 def test_figures_of_several_panels_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fonts, "FALLBACKS", ("STIXGeneral",))
+    monkeypatch.setattr(text, "FALLBACKS", ("STIXGeneral",))
     values = np.array([0.8, 0.7])
     none = np.full((2, 2), np.nan)
     figure = plot_ranking(
@@ -131,19 +133,19 @@ def test_the_families_of_the_process_come_first_and_stay(monkeypatch: pytest.Mon
 def test_common_names_are_left_alone(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert fonts.drawable(name) == name
+        assert text.drawable(name) == name
 
 
 def test_no_font_at_all_is_a_box_and_one_warning() -> None:
     with pytest.warns(UserWarning, match="no installed font has all characters of") as caught:
-        shown = [fonts.drawable(f"{letter}{NOWHERE}") for letter in "ab"]
+        shown = [text.drawable(f"{letter}{NOWHERE}") for letter in "ab"]
     assert shown == ["a□", "b□"]
     assert len(caught) == 1
 
 
 def test_wide_characters_count_as_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fonts.columns("abc") == 3
-    assert fonts.columns("支持") == pytest.approx(10 / 3)
+    assert text.columns("abc") == 3
+    assert text.columns("支持") == pytest.approx(10 / 3)
     assert text.text_width("支持民主党", 10) == pytest.approx(5 * 10)  # an em each
     assert text.wrap("支持民主党支持", 6) == "支持民\n主党支\n持"
     monkeypatch.setattr(text, "boxed", str)
@@ -151,4 +153,4 @@ def test_wide_characters_count_as_wide(monkeypatch: pytest.MonkeyPatch) -> None:
         [f"支持民主党の候補者に投票した人の割合その{i}番" for i in range(3)], 20
     )
     assert len(set(short)) == 3
-    assert all(fonts.columns(name) <= 21 for name in short)
+    assert all(text.columns(name) <= 21 for name in short)

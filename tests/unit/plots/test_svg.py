@@ -84,6 +84,7 @@ def test_threads_draw_the_same():
     assert len(made) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "figure", [matrix, lambda: matrix(31), roc], ids=["matrix", "large matrix", "curve"]
 )
@@ -211,6 +212,7 @@ def test_lines_end_at_the_frame_and_areas_are_clipped():
     assert re.search(r'<clipPath id="f-0"><path d="M650 650H1950V1950H650z"', svg)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("k", "most"), [(2, 8_000), (11, 25_000), (31, 30_000)], ids=["2", "11", "31"]
 )

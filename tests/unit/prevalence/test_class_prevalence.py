@@ -15,7 +15,7 @@ from cmtrack.prevalence import BasePrevalence, ClassPrevalenceEstimate, Prevalen
 
 # the equations of moments by hand and of two classes: an estimate solves them after scalings that it fits itself
 from cmtrack.prevalence._cross_fitting import MomentMatch
-from cmtrack.prevalence.class_moments import ClassMoments
+from cmtrack.prevalence.class_moments import ClassMoments  # as above
 from cmtrack_integrations.sklearn import PrevalenceDisplay
 from support.problems import random_probabilities, random_problem, random_scores
 
@@ -53,6 +53,7 @@ def test_shares_are_near_the_truth_and_sum_to_one(problem, density):
     assert list(found.to_frame()["label"]) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_the_default_stacks_the_scalings(problem):
     y, held, _, target = problem
     auto = estimate_prevalence(target, calibration=(y, held))
@@ -159,6 +160,7 @@ def test_many_labelled_rows_find_rare_shares_with_scalings_that_are_wrong():
     assert np.abs(np.mean(errors, axis=0)).max() < 0.015  # maximum likelihood: .032
 
 
+@pytest.mark.slow
 def test_the_order_of_classes_and_of_rows_changes_nothing(problem):
     y, held, _, target = problem
     y, held = y[:400], held[:400]
@@ -193,6 +195,7 @@ def test_the_interval_covers_and_the_error_is_that_of_a_simulation():
     assert np.abs(np.mean(values, axis=0) - SHARES).max() < 0.006
 
 
+@pytest.mark.slow
 def test_realised_is_narrower_and_posteriors_add_up(problem):
     y, held, _, target = problem
     wide = estimate_prevalence(target, calibration=(y, held), positive=0)
@@ -208,6 +211,7 @@ def test_realised_is_narrower_and_posteriors_add_up(problem):
     assert wide.efficiency == pytest.approx(3000 * wide.implied_spcc**2)
 
 
+@pytest.mark.slow
 def test_labels_agree_with_the_count_or_the_posterior(problem):
     y, held, truth, target = problem
     found = estimate_prevalence(target, calibration=(y, held), positive=0)
@@ -219,6 +223,7 @@ def test_labels_agree_with_the_count_or_the_posterior(problem):
         found.labels(target, "best")
 
 
+@pytest.mark.slow
 def test_the_plan_names_what_to_label(problem):
     y, held, _, target = problem
     found = estimate_prevalence(target, calibration=(y, held), positive=0)
@@ -227,6 +232,7 @@ def test_the_plan_names_what_to_label(problem):
     assert min(plan.target, plan.positives, plan.negatives) > 0
 
 
+@pytest.mark.slow
 def test_names_and_frames_work_as_for_two(problem):
     y, held, _, target = problem
     names = np.array(["a", "b", "c", "d"])
@@ -240,6 +246,7 @@ def test_names_and_frames_work_as_for_two(problem):
     assert list(by_frame.by_class) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.slow
 def test_a_shift_of_more_than_the_shares_is_noticed(problem):
     y, held, _, target = problem
     changed = target**3
@@ -336,6 +343,7 @@ def test_an_evaluation_says_which_shares_its_scores_cannot_tell() -> None:
     assert evaluation.undefined["prevalence/1/calibrated"].startswith("not identified")
 
 
+@pytest.mark.slow
 def test_the_result_has_what_it_can_do_and_no_more(problem):
     y, held, _, target = problem
     found = estimate_prevalence(target, calibration=(y, held))
@@ -361,6 +369,7 @@ def test_the_result_has_what_it_can_do_and_no_more(problem):
     assert common <= set(dir(found)) & set(dir(two))
 
 
+@pytest.mark.slow
 def test_the_likelihood_is_drawn_for_two_classes(problem):
     y, held, _, target = problem
     with pytest.raises(ValueError, match=r"the likelihood needs two classes, got \[0, 1, 2, 3\]"):
@@ -415,6 +424,7 @@ def least_sum(unit: np.ndarray, values: np.ndarray, covariance: np.ndarray) -> f
     return float(minimize(upper, np.full(len(unit), 0.1), bounds=bounds, method="L-BFGS-B").fun)
 
 
+@pytest.mark.slow
 def test_numbers_by_class_have_intervals_in_the_frame_and_the_assumption_is_printed(problem):
     y, held, truth, target = problem
     found = estimate_prevalence(target, calibration=(y, held), positive=0)

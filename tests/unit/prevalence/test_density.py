@@ -122,6 +122,7 @@ def rare(seed: int, k: int = 25) -> tuple[Any, Any]:
     )
 
 
+@pytest.mark.slow
 def test_counts_of_rare_positives_are_as_sharp_as_the_estimate() -> None:
     """Twelve draws. One negative in 281 was imagined where none of 900 was seen: the error was twice the scatter."""
     found = [estimate_prevalence(target, calibration=held) for held, target in map(rare, range(12))]
@@ -221,6 +222,7 @@ def test_the_solid_curve_of_the_figure_crosses_the_cut_at_the_ends_of_the_interv
     assert list(lines["_interval"].get_xdata()) == [e.low, e.high]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", [None, "fractional"])
 def test_a_share_that_the_same_labels_tell_is_a_number_and_no_statement(weights: Any) -> None:
     y, s = labelled(3, 300, 500)
@@ -258,6 +260,7 @@ def test_a_share_that_the_same_labels_tell_is_a_number_and_no_statement(weights:
         )
 
 
+@pytest.mark.slow
 def test_the_assumption_is_named_beside_every_interval_and_no_p_value_speaks_for_it() -> None:
     y, s = labelled(3, 300, 500)
     fitting = cmtrack.estimate_prevalence(labelled(5)[1], calibration=(y, s))
@@ -402,6 +405,7 @@ def test_isotonic_and_bins_stand_maps_of_probabilities_too() -> None:
         assert ends(bent) == pytest.approx(ends(plain), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_same_answer_in_any_order_and_again() -> None:
     rng = np.random.default_rng(4)
     y, held = labelled()

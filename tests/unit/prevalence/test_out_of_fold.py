@@ -144,6 +144,7 @@ def test_fold_models_mend_a_learner_whose_fits_differ() -> None:
     assert mean[1] > 2 * mean[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interval", ["adjusted", "naive", "realised"])
 def test_one_target_is_warned_of_and_its_interval_covers_the_estimates_without_each_fold(
     interval: str,
@@ -167,6 +168,7 @@ def test_one_target_is_warned_of_and_its_interval_covers_the_estimates_without_e
         assert (exposed.low, exposed.high) != (plain.low, plain.high)
 
 
+@pytest.mark.slow
 def test_one_target_of_three_classes_is_warned_of_and_covered() -> None:
     y, held, folds, target = three()
     held = np.where((folds == 0)[:, None], held[:, [1, 0, 2]], held)
@@ -202,6 +204,7 @@ def check_exposed(
     return exposed
 
 
+@pytest.mark.slow
 def test_a_fold_that_holds_a_whole_class_is_not_left_out() -> None:
     y = np.repeat([0, 1], [40, 10])
     s, folds = np.linspace(0, 1, 50), np.repeat([0, 1, 2], [20, 20, 10])
@@ -213,6 +216,7 @@ def test_a_fold_that_holds_a_whole_class_is_not_left_out() -> None:
     assert numbers(inside.prevalence) == numbers(exposed)
 
 
+@pytest.mark.slow
 def test_of_many_folds_several_are_left_out_together() -> None:
     """Of 500 folds of one row each, ten neighbours at a time: 50 estimates."""
     y = np.arange(500) % 2
@@ -278,6 +282,7 @@ def test_evaluate_of_three_classes(how: str) -> None:
     assert back.warnings == found.warnings
 
 
+@pytest.mark.slow
 def test_sums_of_evaluations_keep_the_folds() -> None:
     y, s, folds, _ = two()
     parts = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 
 from cmtrack import evaluate, evaluate_families
@@ -10,6 +11,7 @@ from cmtrack.cli import main
 from support.problems import random_problem
 
 
+@pytest.mark.slow
 def test_a_card_has_the_words_of_the_report_the_intervals_the_data_and_the_segments(
     tmp_path, capsys
 ) -> None:

@@ -162,6 +162,7 @@ def no_ink(*_, **__):
     raise RuntimeError("no ink")
 
 
+@pytest.mark.slow
 def test_a_report_is_one_html_file_and_says_what_could_not_be_drawn(tmp_path, monkeypatch):
     evaluation = evaluate([0, 1, 1, 0] * 20, [0, 1, 0, 0] * 20)
     with pytest.raises(ValueError, match=r"must end in \.html, got 'report\.pdf'"):
@@ -174,6 +175,7 @@ def test_a_report_is_one_html_file_and_says_what_could_not_be_drawn(tmp_path, mo
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
+@pytest.mark.slow
 def test_a_figure_is_drawn_when_it_is_asked_for_and_once(monkeypatch):
     y = np.arange(80) % 2
     evaluation = evaluate(y, y_prob=np.clip(y * 0.4 + np.arange(80) / 160, 0, 1), positive=1)
@@ -194,6 +196,7 @@ def test_a_figure_is_drawn_when_it_is_asked_for_and_once(monkeypatch):
     assert repr(figures).startswith("<figures: confusion_matrix, roc, ")
 
 
+@pytest.mark.slow
 def test_a_figure_that_is_not_there_is_refused_with_the_names_that_are():
     figures = evaluate([0, 1, 1, 0], [0, 1, 0, 0]).figures()
     assert next(iter(figures)) == "confusion_matrix"

@@ -126,6 +126,7 @@ def test_the_word_is_of_the_numbers_and_stands_in_the_sentence(name):
     assert "“bad”" in found.sentence
 
 
+@pytest.mark.slow
 def test_a_mean_that_is_far_off_is_never_too_small_to_matter():
     """Of 18 rows each has a bin of its own, so that no error is seen, though the mean is off by 24 points."""
     found = 0
@@ -143,6 +144,7 @@ def test_a_mean_that_is_far_off_is_never_too_small_to_matter():
     assert found > 5
 
 
+@pytest.mark.slow
 def test_an_example_is_never_the_mean_that_the_next_sentence_calls_chance():
     """Below 40 rows there is one part of the rows, and its mean is that of all."""
     found = 0
@@ -160,6 +162,7 @@ def test_an_example_is_never_the_mean_that_the_next_sentence_calls_chance():
     assert found > 5
 
 
+@pytest.mark.slow
 def test_the_confidence_of_rows_that_belong_together_has_a_side():
     rows = of_three(TOO_SURE - 0.1, groups=np.arange(600) // 3)
     assert confidence(rows).word == "over-confident"
@@ -303,6 +306,7 @@ def reviewed():
     return compare(runs(), rank_by="probability/log_loss")
 
 
+@pytest.mark.slow
 def test_the_table_of_probabilities_says_what_the_reports_say():
     comparison = reviewed()
     table = probabilities(comparison)

@@ -70,6 +70,7 @@ def html(evaluation: Evaluation, drawn: dict[str, Picture]) -> str:
     return report_html(evaluation, drawn, title="BaseEvaluation", subtitle="on Tuesday")
 
 
+@pytest.mark.slow
 def test_the_page_is_well_formed_and_has_its_titles(html: str) -> None:
     page = Page(html)
     assert page.open == []
@@ -157,6 +158,7 @@ def test_warnings_are_prominent(evaluation: Evaluation) -> None:
     assert "Before you trust" not in report_html(evaluation, {})
 
 
+@pytest.mark.slow
 def test_html_in_labels_stays_text() -> None:
     bad, quote = "<script>alert(1)</script>", "a\"b'&<img src=x onerror=alert(1)>"
     y, _, p = random_problem(0, 120, 2)
@@ -190,6 +192,7 @@ def test_undefined_metrics_say_why() -> None:
     assert f"undefined: {reason}" in page
 
 
+@pytest.mark.slow
 def test_many_classes_stay_small() -> None:
     k = 520
     y = np.arange(4 * k) % k

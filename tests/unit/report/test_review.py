@@ -215,6 +215,7 @@ def test_one_run_has_nothing_beside_it():
     assert set(comparison.figures()) == {"metrics", "confusion_matrices", "reliability"}
 
 
+@pytest.mark.slow
 def test_runs_without_rows_are_said_to_be_unpaired(tmp_path):
     both = made({"A": 1.0, "B": 2.0})
     runs = {
@@ -497,6 +498,7 @@ def test_figures_and_a_parameter_that_varies(close):
     assert "roc" in compare(made({"A": 1.0, "B": 2.5}, grouping=two)).figures()
 
 
+@pytest.mark.slow
 def test_a_figure_that_fails_leaves_the_others(close, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("no ink")
@@ -516,6 +518,7 @@ def test_a_figure_that_fails_leaves_the_others(close, monkeypatch):
 # -- files ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_ending_says_what_is_written(close, tmp_path):
     page = close.report(tmp_path / "new" / "folder" / "review.html", title="Which one?")
     assert "<h1>Which one?</h1>" in page.read_text()
@@ -537,6 +540,7 @@ def test_a_review_that_fails_leaves_the_old_one(close, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["review.md"]
 
 
+@pytest.mark.slow
 def test_names_and_labels_are_text_and_nothing_else():
     y = random_labels(200, 2)
     labels = np.array([INJECTED, "a|b`c"])
@@ -563,6 +567,7 @@ def test_a_notebook_shows_the_opening_and_the_table_with_its_bars(close):
     assert text.count(".report(") == 1
 
 
+@pytest.mark.slow
 def test_the_page_refers_to_nothing_outside(close):
     page = html(close)
     for forbidden in ("http://", "https://", "localStorage", "<link", "@import", 'src="/', "url("):
@@ -587,6 +592,7 @@ def test_fifty_runs_stay_small():
     assert page.count('<td class="run"') >= 50
 
 
+@pytest.mark.slow
 def test_how_to_do_it_again_is_python_that_runs(store):
     y = random_labels(200, 3)
     grouping = Grouping({"zero": [0], "rest": [1, 2]}, positive="zero", name="zero")
@@ -614,6 +620,7 @@ def test_how_to_do_it_again_is_python_that_runs(store):
     assert all(run_id in context(compare(ids), None, {})["command"] for run_id in ids)
 
 
+@pytest.mark.slow
 def test_how_to_do_it_again_names_the_store_that_was_asked(store, clear):
     import mlflow
 
@@ -632,6 +639,7 @@ def test_how_to_do_it_again_names_the_store_that_was_asked(store, clear):
     assert "tracking_uri" not in context(clear, None, {})["python"]  # evaluations in memory
 
 
+@pytest.mark.slow
 def test_how_to_do_it_again_shows_no_password_of_the_store(store):
     y = np.random.default_rng(0).integers(0, 3, 100)
     log_runs(store, y, {"a": 0.5, "b": 2.0})
@@ -664,6 +672,7 @@ def tags(store, run_id):
     return store.get_run(run_id).data.tags
 
 
+@pytest.mark.slow
 def test_a_review_becomes_a_run_and_tags_the_others(store):
     import mlflow
 
@@ -757,6 +766,7 @@ def test_runs_and_models_say_what_a_review_decided(store):
     assert len(mlflow.search_runs([home])) == 2
 
 
+@pytest.mark.slow
 def test_a_review_removes_the_tag_that_earlier_versions_left(store):
     y = np.random.default_rng(0).integers(0, 3, 100)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
@@ -780,6 +790,7 @@ def test_a_review_removes_the_tag_that_earlier_versions_left(store):
         assert found["cmtrack.rank_by"] == "multiclass/accuracy"
 
 
+@pytest.mark.slow
 def test_a_review_is_with_its_runs_where_no_experiment_can_be_made(store):
     y = random_labels(100, 3)
     log_runs(store, y, {"a": 1.0, "b": 2.5})
@@ -790,6 +801,7 @@ def test_a_review_is_with_its_runs_where_no_experiment_can_be_made(store):
     assert len(compare(experiment_names=["e"])) == 2
 
 
+@pytest.mark.slow
 def test_a_review_goes_where_it_is_told(store):
     y = random_labels(100, 3)
     log_runs(store, y, {"a": 1.0, "b": 2.5})
@@ -802,6 +814,7 @@ def test_a_review_goes_where_it_is_told(store):
         compare(experiment_names=["e"]).log(experiment_name="reviews")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_logged_is_said_before_anything_is_written(store):
     y = random_labels(100, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
@@ -817,6 +830,7 @@ def test_what_cannot_be_logged_is_said_before_anything_is_written(store):
     assert "cmtrack.rank" not in tags(store, ids["a"])
 
 
+@pytest.mark.slow
 def test_a_review_whose_gates_stop_every_run_is_logged(store):
     y = random_labels(100, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
@@ -847,6 +861,7 @@ def test_a_review_shows_no_backslash_before_less_than(clear):
     assert "\\<" not in text
 
 
+@pytest.mark.slow
 def test_the_probability_of_being_the_best_is_in_the_data_and_on_no_page(close):
     """A reader would take it for the answer, which the page gives by tests."""
     ranking = close.rankings[0]
@@ -898,6 +913,7 @@ def test_an_alias_is_set_only_when_asked_for(store):
         comparison.log(alias="champion", registered_model="n")
 
 
+@pytest.mark.slow
 def test_an_alias_that_is_refused_is_said_in_plain_words(store):
     y = random_labels(100, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
@@ -917,6 +933,7 @@ def test_a_run_of_another_ranking_is_not_tagged_as_the_best(store):
     assert tags(store, ids["x"])["cmtrack.rank"] == "1 in ranking 2"
 
 
+@pytest.mark.slow
 def test_logged_models_get_the_tags_and_may_refuse_them(store):
     y = random_labels(200, 3)
     ids = log_runs(store, y, {"a": 1.0, "b": 2.5})
@@ -936,6 +953,7 @@ def test_logged_models_get_the_tags_and_may_refuse_them(store):
     assert found["cmtrack.review"] == logged.run_id
 
 
+@pytest.mark.slow
 def test_runs_of_two_stores_are_tagged_where_they_are(tmp_path, monkeypatch):
     import mlflow
 

@@ -58,6 +58,7 @@ def drawn(page, kind="ranking"):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shifts", [(2.0, 1.9, 1.2), (1.0,), (2.0, 1.8, 0.1, 0.0)], ids=["three", "alone", "outliers"]
 )

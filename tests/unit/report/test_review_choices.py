@@ -46,6 +46,7 @@ def page(comparison):
     return page_of(comparison)
 
 
+@pytest.mark.slow
 def test_every_other_headline_metric_ranks_as_compare_does(evaluations, comparison, page):
     tables = other_metrics(page)
     assert {"binary/recall", "probability/log_loss", "multiclass/matthews_corrcoef"} <= set(tables)
@@ -120,6 +121,7 @@ def test_a_curve_is_inside_its_axes_and_begins_and_ends_where_it_must(page):
 # -- other questions -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_python_of_every_question_runs(evaluations, comparison, page, capsys):
     shown = questions(page)
     assert list(shown) == [

@@ -164,6 +164,7 @@ def test_ranking_without_intervals_and_with_undefined_values() -> None:
     assert "No interval of the difference is known for 3" in said(figure)
 
 
+@pytest.mark.slow
 def test_ranking_shows_the_first_rows_and_says_so() -> None:
     figure = ranking(50, chosen=44, max_rows=30)
     left = figure.axes[0]
@@ -298,6 +299,7 @@ def test_matrices_share_one_scale_and_name_classes_once() -> None:
     assert sum(len(ax.child_axes) for ax in panels) == 1  # one colour bar
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "written"), [(2, True), (7, True), (60, False)])
 def test_matrices_write_counts_only_while_legible(size: int, written: bool) -> None:
     matrix = 30 * np.eye(size) + 1
@@ -341,6 +343,7 @@ def test_difference_is_blue_where_the_second_is_better() -> None:
     assert any(c.get_hatch() == "////" for c in ax.collections if isinstance(c, PatchCollection))
 
 
+@pytest.mark.slow
 def test_one_sample_is_pale_and_only_what_is_significant_is_saturated() -> None:
     """Breast cancer: two cells were in the deepest blue for one sample, with "0 of 4 significant"."""
     one = np.array([[0.009, -0.009], [0.0, 0.0]])
@@ -479,6 +482,7 @@ def test_rank_distribution_writes_what_is_probable() -> None:
     assert tick_names(ax, "x") == ["1", "2"]
 
 
+@pytest.mark.slow
 def test_rank_distribution_of_50_runs() -> None:
     figure = plot_rank_distribution([f"run {i}" for i in range(50)], np.full((50, 50), 0.02))
     assert texts(figure.axes[0]) == []
@@ -564,6 +568,7 @@ def every_figure(n: int, size: int) -> dict[str, Callable[[], Figure]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "size"), [(2, 2), (50, 60)])
 @pytest.mark.parametrize("name", list(every_figure(2, 2)))
 def test_nothing_is_cut_off_and_pyplot_knows_nothing(name: str, n: int, size: int) -> None:

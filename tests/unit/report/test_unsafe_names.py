@@ -111,6 +111,7 @@ def pages(compared, folder):
         yield ending, compared.report(folder / f"review.{ending}").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_no_file_for_people_holds_a_control_character(compared, tmp_path):
     for name, text in pages(compared, tmp_path):
         assert UNSAFE.search(text) is None, name
@@ -120,6 +121,7 @@ def test_no_file_for_people_holds_a_control_character(compared, tmp_path):
             assert BARE.search(re.sub("(?s)<pre>.*?</pre>|```.*?```", "", text)) is None, name
 
 
+@pytest.mark.slow
 def test_commands_to_copy_hold_no_invisible_marks(compared, tmp_path):
     page = compared.report(tmp_path / "r.html").read_text(encoding="utf-8")
     copied = re.findall("(?s)<pre>(.*?)</pre>", page)
@@ -270,6 +272,7 @@ def test_a_name_with_line_breaks_forges_no_line_of_a_gate(store):
     ]
 
 
+@pytest.mark.slow
 def test_the_spool_and_push_print_no_control_character(store, monkeypatch, tmp_path):
     monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
     with pytest.warns(EvaluationWarning):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 
 from cmtrack import compare, evaluate
@@ -73,6 +74,7 @@ def test_decision_values_have_no_warning_about_a_metric_that_another_warning_den
     assert not any(name.startswith("spcc/") and name != "spcc/d_b" for name in evaluation.metrics)
 
 
+@pytest.mark.slow
 def test_a_report_asks_for_a_count_only_where_it_is_not_known() -> None:
     rng = np.random.default_rng(1)
     y = rng.integers(0, 2, 600)

@@ -95,6 +95,7 @@ def test_rows_that_a_gate_of_one_percent_needs(broken: int, n: int) -> None:
     assert exact_ends(broken, n)[1] <= 0.01 < exact_ends(broken, n - 1)[1]
 
 
+@pytest.mark.slow
 @given(
     st.integers(1, 200).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
     st.sampled_from([0.8, 0.95, 0.999]),

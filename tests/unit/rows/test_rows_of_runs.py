@@ -79,6 +79,7 @@ def scored(seed: int = 0, n: int = 200, **options: object) -> Evaluation:
     return evaluate(y, y_prob=random_probabilities(y, 3, 1.5, seed), labels=[0, 1, 2], **options)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6))
 def test_selections_are_the_cells_of_the_matrix(seed: int) -> None:
@@ -230,6 +231,7 @@ def test_the_command_joins_a_table_to_the_rows_that_runs_share(
     assert [row["text"] for row in rows] == [f"text of {row['id']}" for row in rows]
 
 
+@pytest.mark.slow
 def test_missed_rows_and_pairs_of_runs_of_other_rows_are_joined_by_id() -> None:
     ids = np.array([f"r{k}" for k in range(200)])
     whole, y = scored(0, row_ids=ids), random_labels(200, 3, 7)
@@ -322,6 +324,7 @@ def test_flips_by_class_and_by_segment() -> None:
     )
 
 
+@pytest.mark.slow
 def test_missed_rows_are_ordered_by_the_number_of_runs_and_then_by_position() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 1500)

@@ -84,6 +84,7 @@ def comparison() -> Comparison:
     return compare(runs, rank_by="multiclass/accuracy")
 
 
+@pytest.mark.slow
 def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Comparison) -> None:
     shown = flips(comparison)
     assert shown is not None
@@ -121,6 +122,7 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     assert len(turned["broken"]["rows"]) == 10
 
 
+@pytest.mark.slow
 def test_rows_are_listed_where_they_may_be_and_ids_where_they_are_kept(
     comparison: Comparison, tmp_path: Path
 ) -> None:
@@ -144,6 +146,7 @@ def test_rows_are_listed_where_they_may_be_and_ids_where_they_are_kept(
     ]
 
 
+@pytest.mark.slow
 def test_no_id_stands_in_what_is_written_where_ids_are_off(tmp_path: Path) -> None:
     def run(skill: float, seed: int) -> Evaluation:
         codes = random_labels(N, 3, 7)
@@ -169,6 +172,7 @@ def test_no_id_stands_in_what_is_written_where_ids_are_off(tmp_path: Path) -> No
             assert "patient-" not in str(pd.read_parquet(io.BytesIO(content)).to_dict()), name
 
 
+@pytest.mark.slow
 def test_where_nothing_is_significant_a_sentence_stands_for_the_table() -> None:
     shown = flips(compare({"A": scored(1.0, 1), "B": scored(1.0, 2)}))
     assert shown["classes"] is None
@@ -178,6 +182,7 @@ def test_where_nothing_is_significant_a_sentence_stands_for_the_table() -> None:
     assert (same["classes"], same["broken"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_runs_that_are_not_paired_have_no_section(tmp_path: Path) -> None:
     runs = {}
     for k, name in enumerate("AB"):
@@ -219,6 +224,7 @@ def test_a_report_has_rows_only_where_they_are_given() -> None:
     assert row_tables(report_html(right, {}, rows=right)) == []
 
 
+@pytest.mark.slow
 def test_cells_of_matrices_open_their_rows() -> None:
     grouping = Grouping(
         {"low": [LABELS[0], "mid"], "mismatch>": ["high"]}, mode="strict", name="two"
@@ -241,6 +247,7 @@ def test_cells_of_matrices_open_their_rows() -> None:
     assert 'href="#rows' not in report_html(evaluation, pictures)
 
 
+@pytest.mark.slow
 def test_a_review_lists_rows_of_other_pairs_within_its_limit(comparison: Comparison) -> None:
     page = html(
         comparison, pictures=draw_pictures(comparison, figures=["confusion_matrices"], files=False)
@@ -287,6 +294,7 @@ def texts_of_rows() -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
 def test_a_page_shows_columns_of_a_table_where_its_author_asks(
     comparison: Comparison, tmp_path: Path
 ) -> None:
@@ -387,6 +395,7 @@ def test_what_is_refused_of_a_table(given: dict, words: str, tmp_path: Path) -> 
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("setting", "listed"), [("auto", True), ("off", False)])
 def test_the_report_of_a_run_lists_what_is_logged(
     setting: str, listed: bool, store: str, monkeypatch: pytest.MonkeyPatch

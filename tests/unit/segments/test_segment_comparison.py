@@ -20,7 +20,8 @@ from cmtrack.cli import main
 from cmtrack.comparison import CompareOptions, SegmentComparison, judge, paired_differences
 from cmtrack.evaluation import Gate
 from cmtrack.metrics import tango, wilson
-from cmtrack.metrics.intervals import normal_quantile
+
+# Inside: these sentences alone, of the many that a review has.
 from cmtrack.report.review.narrative import by_segment
 from cmtrack.segments import differences as of_two_samples
 from cmtrack.segments import qualitative_interaction, simultaneous_level
@@ -76,7 +77,7 @@ def test_paired_differences_by_segment_are_those_of_the_discordant_rows():
         assert pair.rows[k] == n
         assert pair.differences[k] == pytest.approx(gap, abs=1e-12)
         assert pair.errors[k] == pytest.approx(error, abs=1e-12)
-        z = normal_quantile(level)
+        z = norm.interval(level)[1]
         ends = -float(tango(c, b, n, z)), float(tango(b, c, n, z))
         assert (pair.low[k], pair.high[k]) == pytest.approx(ends, abs=1e-9)
     expected = qualitative_interaction(pair.differences, pair.errors)
@@ -184,6 +185,7 @@ def test_a_segment_where_all_rows_differ_alike_is_no_more_certain_than_its_rows(
 # -- the sentence ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_sentence_stands_wherever_the_review_is_read(tmp_path):
     comparison = by_region(two())
     pair = comparison.segments[0]
@@ -456,6 +458,7 @@ def test_gates_stop_runs_of_a_comparison():
 # -- stores ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_line_compares_by_segment(store, tmp_path):
     mlflow.set_experiment("regions")
     for name, evaluation in two().items():
@@ -483,6 +486,7 @@ def test_the_command_line_compares_by_segment(store, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_compare_prints_the_segments_and_names_what_does_not_fit(store, monkeypatch):
     mlflow.set_experiment("regions")
     for name, evaluation in two().items():
@@ -512,6 +516,7 @@ def logged(evaluations: dict[str, Evaluation], **given: Any) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("predictions", ["auto", "labels"])
 def test_runs_of_a_store_are_compared_by_segment_as_their_evaluations_are(store, predictions):
     evaluations = two(groups=np.arange(200) // 2)
@@ -524,6 +529,7 @@ def test_runs_of_a_store_are_compared_by_segment_as_their_evaluations_are(store,
     assert ours.interaction == theirs.interaction
 
 
+@pytest.mark.slow
 def test_runs_without_rows_are_compared_by_the_counts_of_their_segments(store):
     (pair,) = by_region(logged(two(), predictions=False)).segments
     assert not pair.paired
@@ -544,6 +550,7 @@ def test_runs_whose_rows_an_earlier_version_kept_are_compared_without_pairs(stor
     )
 
 
+@pytest.mark.slow
 def test_past_runs_joined_with_attributes_are_compared_row_by_row(store):
     actual, first, second, region = rows_of(CELLS, SIZES)
     runs = []

@@ -16,6 +16,8 @@ from scipy.stats import fisher_exact
 from cmtrack import evaluate, log_evaluation
 from cmtrack.plots import SegmentPanel, plot_segments
 from cmtrack.report import draw_figures, draw_pictures, report_html
+
+# Inside: sentence, table and bar of one segment are read together here; on a page they stand apart.
 from cmtrack.report.segments import MAX_ROWS, page_tables, segment_table, sentences, views
 from cmtrack.segments import differences, simultaneous_level
 
@@ -112,6 +114,7 @@ def test_few_samples_that_belong_together_are_not_called_worse():
     assert clustered.segments["part"].to_frame("binary/recall")["difference_high"].min() == 0
 
 
+@pytest.mark.slow
 def test_no_segment_is_worse_where_the_gap_may_be_0_and_two_segments_have_one_interval():
     """Sentence, gap, table and figure agree in 60 random reports of 2 to 6 segments."""
     rng = np.random.default_rng(3)
@@ -248,6 +251,7 @@ def test_the_report_is_in_the_order_of_the_values():
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_column_has_a_figure():
     y = [0, 1] * 50
     columns = {"size": ["s", "m"] * 50, "a/b": [1, 1, 2, 2] * 25}
@@ -286,6 +290,7 @@ def test_the_forest_draws_the_numbers():
     assert words[:3] == ["worse than the rest", "no difference to the rest shown", "all samples"]
 
 
+@pytest.mark.slow
 def test_the_forest_shows_40_rows_and_says_so():
     evaluation = by_hits(many())
     figure = draw_figures(evaluation)["segments_region"]
@@ -329,6 +334,7 @@ def listed(run_id: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("drawn")
 def test_a_run_gets_one_table_with_the_segment_first(run_id):
     evaluation = by_hits()
@@ -353,6 +359,7 @@ def test_a_run_gets_one_table_with_the_segment_first(run_id):
     assert [row["recall"] for row in segment_table(evaluation)] == table["recall"].tolist()
 
 
+@pytest.mark.slow
 def test_an_evaluation_without_segments_takes_the_table_away(run_id):
     log_evaluation(by_hits(), strict=True)
     with pytest.warns(UserWarning, match="which is replaced"):

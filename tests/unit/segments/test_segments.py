@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import fisher_exact
+from scipy.stats import fisher_exact, norm
+from scipy.stats import t as student
 
 import cmtrack
 from cmtrack import evaluate
 from cmtrack.metrics import wilson
-from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.segments import (
     Estimates,
     SegmentSearch,
@@ -32,7 +32,11 @@ from cmtrack.segments import (
     simultaneous_level,
     worst_segments,
 )
+
+# Inside: thousands of exact tests are compared with SciPy's; evaluations for them would take minutes.
 from cmtrack.segments.inference import FEW, _fisher
+
+# Inside: how two columns are crossed, before any row is counted.
 from cmtrack.statistics.segment_values import SegmentRows, value_texts
 
 N = np.array([6, 7, 5, 2])
@@ -50,7 +54,7 @@ def near(expected: Any) -> Any:
 
 
 def test_vector_26_intervals_that_hold_together():
-    assert normal_quantile(simultaneous_level(4)) == near(2.4909151310)
+    assert norm.interval(simultaneous_level(4))[1] == near(2.4909151310)
     assert SHARES.values.tolist() == near([5 / 6, 3 / 7, 1, 1 / 2])
     low, high = SHARES.intervals("wilson")
     assert low.tolist() == near([0.3487113572, 0.1212531756, 0.4462429746, 0.0651908360])
@@ -87,7 +91,7 @@ def test_fisher_equals_scipy():
 
 def test_vector_26_gap_and_ratio():
     found = disparity(SHARES)
-    assert normal_quantile(simultaneous_level(6)) == near(2.6310382845)
+    assert norm.interval(simultaneous_level(6))[1] == near(2.6310382845)
     assert (found.gap, found.ratio, found.pairs) == (near(4 / 7), near(3 / 7), 6)
     assert (found.gap_low, found.gap_high) == (0, near(0.9404100705))
     assert (found.lowest, found.highest) == (1, 2)
@@ -101,9 +105,9 @@ def test_clear_gaps_have_limits_above_0_and_ratios_below_1():
     assert 0.5 < found.ratio_low < found.ratio < found.ratio_high < 0.65
     others = Estimates(np.array([2.0, 1.0, 1.9]), np.array([0.05, 0.04, 0.05]))
     wald = disparity(others)
-    reach = normal_quantile(simultaneous_level(3)) * math.hypot(0.05, 0.04)
+    reach = norm.interval(simultaneous_level(3))[1] * math.hypot(0.05, 0.04)
     assert (wald.gap_low, wald.gap_high) == near((1 - reach, 1 + reach))
-    reach = normal_quantile(simultaneous_level(3)) * math.hypot(0.05 / 2, 0.04)
+    reach = norm.interval(simultaneous_level(3))[1] * math.hypot(0.05 / 2, 0.04)
     assert (wald.ratio_low, wald.ratio_high) == pytest.approx(
         (0.5 * math.exp(-reach), 0.5 * math.exp(reach)), abs=1e-12
     )
@@ -134,7 +138,7 @@ def test_segments_without_value_or_error():
     found = Estimates(np.array([0.5, math.nan, 0.7]), np.array([0.1, math.nan, 0.1]))
     low, high = found.intervals("wald")
     assert np.isnan([low[1], high[1]]).all()
-    assert high[0] - 0.5 == pytest.approx(0.1 * normal_quantile(math.sqrt(0.95)))
+    assert high[0] - 0.5 == pytest.approx(0.1 * norm.interval(math.sqrt(0.95))[1])
     assert disparity(found).pairs == 1
     without = disparity(Estimates(np.array([0.5, 1.0]), np.array([0.1, 0.0])))
     assert without.gap == 0.5
@@ -325,6 +329,7 @@ def by_name(found: SegmentSearch) -> dict[str, Any]:
     return {one.text: one for one in found.segments}
 
 
+@pytest.mark.slow
 def test_vector_28_exact():
     columns = columns_of_rows([0, 1, 3, 4], [0, 2, 3, 6, 8])
     options: dict[str, Any] = {"depth": 1, "min_rows": 4}
@@ -544,12 +549,12 @@ def test_two_models_by_clusters_that_cross_segments():
         assert one.z == pytest.approx(z, abs=2e-9)
         degrees = one.clusters - 1
         assert one.high - one.value == pytest.approx(
-            normal_quantile(found.level, degrees) * error, rel=1e-9
+            student.interval(found.level, degrees)[1] * error, rel=1e-9
         )
         outside_degrees = len(np.unique(person[~inside])) - 1
         reach = math.hypot(
-            normal_quantile(found.level, degrees) * error,
-            normal_quantile(found.level, outside_degrees) * rest_error,
+            student.interval(found.level, degrees)[1] * error,
+            student.interval(found.level, outside_degrees)[1] * rest_error,
         )
         assert one.difference_high - one.difference == pytest.approx(reach, rel=1e-9)
 
@@ -635,6 +640,7 @@ def test_p_values_are_the_same_for_the_same_seed_and_any_order_of_columns():
     assert {frozenset(one.where): one.p_adjusted for one in a.segments} == by_set
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 6], ids=["table", "rows"])
 def test_draws_of_two_values_have_the_law_of_permutations(columns: int) -> None:
     """Both ways to draw errors, the hypergeometric one of few cells and the one by rows, agree with general losses."""

@@ -63,6 +63,7 @@ def test_a_package_has_all_parts_under_its_prefix(tmp_path: Path) -> None:
     assert abs(package.timestamp - time.time() * 1000) < 600_000
 
 
+@pytest.mark.slow
 def test_the_matrix_of_two_groups_is_described_and_that_of_the_classes_is_for_the_charts(
     tmp_path: Path,
 ) -> None:
@@ -178,6 +179,7 @@ def test_metrics_of_a_segment_are_chosen_by_its_value(tmp_path: Path) -> None:
     assert "cmtrack_segments.json" in package.files
 
 
+@pytest.mark.slow
 def test_long_lists_of_undefined_metrics_and_of_classes_and_long_names_are_cut(
     tmp_path: Path,
 ) -> None:

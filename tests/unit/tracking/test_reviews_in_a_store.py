@@ -79,6 +79,7 @@ def tags_of(run_id: str) -> dict[str, str]:
 # -- reviews ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_review_is_a_run_and_its_runs_models_and_versions_are_tagged(ids: dict[str, str]) -> None:
     client = mlflow.MlflowClient()
     began = time.time() * 1000

@@ -290,6 +290,7 @@ def test_what_was_cut_off_is_cleared_and_is_no_other_evaluation(
     assert tags.get("cmtrack.stale_metrics") == (None if step is not None else "binary/f1")
 
 
+@pytest.mark.slow
 def test_tables_that_are_gone_are_listed_no_more(run_id: str) -> None:
     mine = {"path": "mine.json", "type": "table"}
     segments = {"path": "cmtrack_segments.json", "type": "table"}
