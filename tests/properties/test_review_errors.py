@@ -66,6 +66,7 @@ def test_of_equal_models_the_leaders_interval_holds_and_its_probability_is_modes
     assert np.mean([one["log score"] for one in data]) >= -2.1  # −2.46
 
 
+@pytest.mark.night
 def test_the_posterior_is_right_as_often_as_it_says():
     data = np.array(
         [one for spread in (0.3, 1.0, 3.0) for one in leader.claims(REVIEWS, 6, spread)],

@@ -205,6 +205,7 @@ def weighted_bootstrap() -> tuple[Any, dict[str, float]]:
     )
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     ("name", "scale"),
     [

@@ -30,6 +30,7 @@ RANKED_BY = {
 }
 
 
+@pytest.mark.night
 @pytest.mark.slow
 def test_the_commands_and_the_python_of_stored_runs_give_the_same_numbers(
     store, undrawn, tmp_path, capsys

@@ -514,6 +514,7 @@ def test_mlflow_validates_what_it_returns(store, frame):
 # -- failures ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(
     ("config", "text", "with_model"),
     [

@@ -181,6 +181,7 @@ def test_the_labels_are_read_first_where_nothing_names_them(
 # -- a worker is lost -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("which", ["at work", "done"])
 def test_a_worker_is_lost_in_the_middle(
     cluster: SparkCluster | DaskCluster, files: Path, which: str, monkeypatch: pytest.MonkeyPatch
@@ -298,6 +299,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("engine", ["dask", "spark"])
 def test_the_clusters_of_the_example_agree(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -158,6 +158,7 @@ def kills(service: Service, moment: Callable[[str, str], bool]) -> Callable[[str
     return fault
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("who", "moment"),
     [("server", image), ("cluster", first_upload)],

@@ -157,6 +157,7 @@ def test_classes_by_group_weights_and_metrics_of_ones_own():
     assert constant_answer(one, "prevalence/bias") is None
 
 
+@pytest.mark.thin(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("shares", "n"),
