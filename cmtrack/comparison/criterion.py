@@ -23,44 +23,18 @@ ALWAYS_DEFINED = "multiclass/accuracy"
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
 """The default metrics: the first of these that a run has; all ways of being right or wrong in one number."""
 
-_OF_LABELS = ("multiclass", "class", "confidence", "flips", "rough", "family", "spans")
-# probability/log_loss is of the labels, probability/<step>/log_loss of groups
-_OF_GROUPS = ("reduced", "probability")
-
-
-def reads(metric: str, catalog: Catalog = BUILT_IN) -> frozenset[str]:
-    """Options that a metric depends on: "grouping", "positive", "costs", or none.
-
-    Runs that differ in nothing else may be ranked together by it. A metric of a section that is not known here is
-    taken to depend on both.
-    """
-    section, *rest = metric.split("/")
-    if section == "cost":
-        return frozenset({"costs"})
-    if section in _OF_LABELS or (section == "probability" and len(rest) == 1):
-        return frozenset()
-    if section in _OF_GROUPS:
-        return frozenset({"grouping"})
-    of_classes = section == "spcc" and rest[:1] and rest[0].startswith(("ovr", "ovo"))
-    if of_classes or (section == "prevalence" and len(rest) > 1):
-        return frozenset()
-    if any(custom.name == metric and custom.of == "counts" for custom in catalog.own):
-        return frozenset()
-    return frozenset({"grouping", "positive"})
-
 
 def read_by(
     criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBreaker]
 ) -> frozenset[str]:
-    """Options that a criterion, gates and tie-breakers depend on: see :func:`reads`."""
+    """Options that a criterion, gates and tie-breakers depend on: see :meth:`Catalog.depends_on`."""
+    catalog = criterion.catalog
     names = [*criterion.metrics, *(gate.metric for gate in gates)]
     for rule in rules:
-        name = rule.name.removeprefix("metrics.")  # a logged metric may be one of the registry
-        try:
-            names.append(criterion.catalog.lookup(name).name and name)
-        except KeyError:
-            continue
-    return frozenset().union(*(reads(name, criterion.catalog) for name in names))
+        name = rule.name.removeprefix("metrics.")  # a logged metric may be one of the catalog
+        if catalog.has(name):
+            names.append(name)
+    return frozenset().union(*map(catalog.depends_on, names))
 
 
 @dataclass(frozen=True)

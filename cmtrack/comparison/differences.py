@@ -13,7 +13,6 @@ from scipy.special import ndtr, stdtr
 from cmtrack import notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import in_order_of, why_unpaired
-from cmtrack.comparison.criterion import reads
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import Catalog
@@ -238,7 +237,7 @@ def paired_differences(
     names = [name for name in ours if name in theirs] if metrics is None else list(metrics)
     # prices of two lists have no difference
     if dict(first.design).get("costs") != dict(second.design).get("costs"):
-        priced = [name for name in names if reads(name, first.catalog) == {"costs"}]
+        priced = [name for name in names if first.catalog.depends_on(name) == {"costs"}]
         if priced and metrics is not None:
             raise ValueError(
                 f"differences of {priced} need evaluations of the same costs: price() gives them"

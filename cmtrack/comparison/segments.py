@@ -17,7 +17,6 @@ import numpy as np
 from cmtrack import notebook
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import Traits, why_apart, why_unpaired
-from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.differences import Difference, paired, paired_differences, why_no_error
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import BUILT_IN
@@ -301,7 +300,8 @@ def _pairs(
     notes = []
     name, first = leader
     for other, second in others:
-        apart = why_apart(Traits.of(first), Traits.of(second), reads(metric, first.catalog))
+        options = first.catalog.depends_on(metric)
+        apart = why_apart(Traits.of(first), Traits.of(second), options)
         sample = (
             _sample(first, second, column, metric)
             if apart is None

@@ -15,7 +15,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from cmtrack.metrics.metric import Metric, Section
+from cmtrack.metrics.metric import OF_POSITIVE, Metric, Section
 from cmtrack.metrics.names import decode_label
 from cmtrack.names import quoted
 
@@ -161,6 +161,28 @@ class Catalog:
     def lookup(self, name: str) -> Metric:
         """The metric of a full name, as in :meth:`find`."""
         return self.find(name)[0]
+
+    def has(self, name: str) -> bool:
+        """True if a metric has this full name."""
+        try:
+            self.find(name)
+        except KeyError:
+            return False
+        return True
+
+    def depends_on(self, name: str) -> frozenset[str]:
+        """The options that a metric depends on: "grouping", "positive", "costs", or none.
+
+        Runs that differ in other options may be ranked together by it. A metric that is not known here may depend on
+        the positive group.
+        """
+        if not self.has(name):
+            return OF_POSITIVE
+        metric = self.lookup(name)
+        section = self.sections.of(metric)
+        if section is None:
+            return metric.depends_on
+        return metric.depends_on | section.depends_on
 
     def title(
         self,

@@ -75,7 +75,9 @@ class HitTable(ReliabilityTable):
         return score[-1], hit[-1]
 
 
-def _section(title: str, prefix: str, headline: bool) -> Section:
+def _section(
+    title: str, prefix: str, headline: bool, depends_on: frozenset[str] = frozenset()
+) -> Section:
     usual: dict[str, Any] = {"of": "confidence", "headline": False, "low": 0.0, "high": 1.0}
     return Section(
         "confidence",
@@ -140,10 +142,14 @@ def _section(title: str, prefix: str, headline: bool) -> Section:
                 **usual,
             ),
         ),
+        depends_on=depends_on,
     )
 
 
 CONFIDENCE = _section("Calibration of the confidence", "confidence/", True)
 CONFIDENCE_OF_STEP = _section(
-    "Calibration of the confidence in the groups: {step}", "confidence/<step>/", False
+    "Calibration of the confidence in the groups: {step}",
+    "confidence/<step>/",
+    False,
+    frozenset({"grouping"}),
 )

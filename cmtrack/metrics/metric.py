@@ -56,6 +56,23 @@ NEEDS = {
     "two runs": ("flips",),
 }
 """What metrics may be functions of, by the least data that this is computed from."""
+OF_POSITIVE = frozenset({"grouping", "positive"})
+"""Options that decide the positive group."""
+DEPENDS_ON = {
+    OF_POSITIVE: (
+        "binary",
+        "scores",
+        "reliability",
+        "moments",
+        "means",
+        "spread",
+        "calibrated",
+        "calibrated rows",
+    ),
+    frozenset({"grouping"}): ("losses within",),
+    frozenset({"costs"}): ("costs", "decisions"),
+}
+"""What metrics may be functions of, by the options of an evaluation that decide it; no option decides the others."""
 BETTER = {
     "higher": "higher is better",
     "lower": "lower is better",
@@ -197,6 +214,14 @@ class Metric:
         return self.name.split("/")[0]
 
     @property
+    def depends_on(self) -> frozenset[str]:
+        """Options that decide what it is a function of; its section may add some."""
+        for options, arguments in DEPENDS_ON.items():
+            if self.of in arguments:
+                return options
+        return frozenset()
+
+    @property
     def widest(self) -> float:
         """The largest difference of two values; for metrics best nearest to zero, of two distances from it."""
         return max(-self.low, self.high) if self.better == "nearest zero" else self.high - self.low
@@ -335,12 +360,16 @@ class Section:
         In the order in which they are shown.
     of_positive : bool
         Whether they are metrics of the positive group.
+    depends_on : frozenset of str
+        Options of an evaluation that all of them depend on, whatever they are functions of: "grouping" for the metrics
+        of each step.
     """
 
     name: str
     title: str
     metrics: tuple[Metric, ...]
     of_positive: bool = False
+    depends_on: frozenset[str] = frozenset()
 
     @property
     def page(self) -> str:

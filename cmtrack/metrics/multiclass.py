@@ -473,6 +473,7 @@ REDUCED = Section(
         ),
         *GROUPS,
     ),
+    depends_on=frozenset({"grouping"}),
 )
 
 SPANS = Section(

@@ -456,7 +456,9 @@ _KINDS: tuple[tuple[str, Any, str, str, str, dict[str, Any]], ...] = (
 )
 
 
-def _section(name: str, title: str, prefix: str, headline: bool) -> Section:
+def _section(
+    title: str, prefix: str, headline: bool, depends_on: frozenset[str] = frozenset()
+) -> Section:
     usual = {
         "better": "lower",
         "low": 0.0,
@@ -472,12 +474,12 @@ def _section(name: str, title: str, prefix: str, headline: bool) -> Section:
         made.append(
             Metric(f"{prefix}{kind}", function, of=of, source=source, formula=formula, **fields)
         )
-    return Section(name, title, tuple(made))
+    return Section("probability", title, tuple(made), depends_on=depends_on)
 
 
-PROBABILITY = _section("probability", "Probabilities of the classes", "probability/", True)
+PROBABILITY = _section("Probabilities of the classes", "probability/", True)
 PROBABILITY_OF_STEP = _section(
-    "probability", "Probabilities of the groups: {step}", "probability/<step>/", False
+    "Probabilities of the groups: {step}", "probability/<step>/", False, frozenset({"grouping"})
 )
 
 _TOP = "lowest index first among equal probabilities, as the arg-max"

@@ -23,7 +23,7 @@ from cmtrack.comparison.compare import (
     default_criterion,
     rules_of,
 )
-from cmtrack.comparison.criterion import Criterion, read_by, reads
+from cmtrack.comparison.criterion import Criterion, read_by
 from cmtrack.comparison.record import Record
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut, Listing, StoppedRun
@@ -504,7 +504,9 @@ def reduced(
 
     def holds(name: str) -> bool:
         """True if the logged value still holds under the changed options."""
-        return anew is not None or not ("at" in changes or reads(name, criterion.catalog) & changes)
+        return anew is not None or not (
+            "at" in changes or criterion.catalog.depends_on(name) & changes
+        )
 
     def distance(run: TrackedRun) -> float:
         value = logged(run, criterion.metrics[0])

@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.cell_changes import MAX_CLASSES
-from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.calibration import CalibrationCurve
@@ -175,7 +174,7 @@ def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
 
 def _scored(ranking: Ranking) -> list[tuple[int, str, Evaluation]]:
     """Place, name and evaluation of the runs with scores of the positive group, which is the same in all."""
-    if not alike(ranking, reads("binary/roc_auc")):
+    if not alike(ranking, ranking.criterion.catalog.depends_on("binary/roc_auc")):
         return []
     runs = [
         (place, run.name, evaluation) for place, (run, evaluation) in enumerate(of_classes(ranking))

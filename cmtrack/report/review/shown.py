@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable
 
 from cmtrack.comparison.cell_changes import CellChanges, cell_changes
-from cmtrack.comparison.criterion import reads
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.evaluation import Evaluation
 from cmtrack.report.probabilities import JUDGES
@@ -56,7 +55,7 @@ def finite(ranking: Ranking) -> dict[str, None]:
 
 def of_one_question(ranking: Ranking, names: Iterable[str]) -> list[str]:
     """The metrics that are of the same groups in all runs: those of different groups answer different questions."""
-    read = {name: reads(name, ranking.criterion.catalog) for name in names}
+    read = {name: ranking.criterion.catalog.depends_on(name) for name in names}
     same = {each: alike(ranking, each) for each in set(read.values())}
     return [name for name, each in read.items() if same[each]]
 
@@ -72,7 +71,9 @@ def headline(ranking: Ranking, most: int | None = MAX_METRICS) -> list[str]:
 def judged_section(ranking: Ranking) -> str:
     """The section that judges the probabilities of all runs: of the positive group, else of predictions; or none."""
     for section, judge in JUDGES.items():
-        one_question = section == "confidence" or alike(ranking, reads(f"{section}/error"))
-        if one_question and any(judge(evaluation) for _, evaluation in of_classes(ranking)):
+        options = ranking.criterion.catalog.depends_on(f"{section}/error")
+        if alike(ranking, options) and any(
+            judge(evaluation) for _, evaluation in of_classes(ranking)
+        ):
             return section
     return ""

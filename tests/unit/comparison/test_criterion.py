@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from cmtrack import Evaluation, evaluate
+from cmtrack import Evaluation, Grouping, Metric, evaluate
 from cmtrack.comparison import Blocks, Candidate, Criterion, Difference, TieBreaker, rank_models
 from cmtrack.evaluation import Gate
 from cmtrack.removed import RemovedFeature
@@ -68,6 +68,38 @@ def test_an_unknown_metric_gets_the_name_that_was_meant_first(unknown, meant):
 def test_wrong_criteria(rank_by, error, words):
     with pytest.raises(error, match=words):
         Criterion.of(rank_by)
+
+
+@pytest.mark.parametrize("option", ["grouping", "positive"])
+def test_a_metric_that_an_option_changes_depends_on_it(option):
+    y = np.arange(60) % 3
+    probabilities = np.random.default_rng(0).dirichlet(np.ones(3), 60) + np.eye(3)[y] / 3
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    halves = Grouping({"low": [0, 1], "high": [2]}, name="halves")
+    options = {"grouping": halves, "positive": "high", "costs": {(0, 1): 2, (2, 0): 5}}
+    other = {
+        "grouping": Grouping({"low": [0], "high": [1, 2]}, name="halves"),
+        "positive": "low",
+    }
+    first = evaluate(y, y_prob=probabilities, **options)
+    second = evaluate(y, y_prob=probabilities, **options | {option: other[option]})
+    changed = [
+        name for name, value in first.metrics.items() if second.metrics.get(name, value) != value
+    ]
+    assert len(changed) > 20
+    assert {name for name in changed if option not in first.catalog.depends_on(name)} == set()
+    assert first.catalog.depends_on("multiclass/accuracy") == set()
+    assert first.catalog.depends_on("cost/mean") == {"costs"}
+
+
+def test_a_custom_metric_of_all_classes_depends_on_no_option():
+    custom = [
+        Metric("custom/rows", lambda counts: counts.sum()),
+        Metric("custom/gain", lambda b: b.tp - b.fp, of="binary"),
+    ]
+    catalog = evaluate([0, 1, 1], [0, 1, 0], extra_metrics=custom).catalog
+    assert catalog.depends_on("custom/rows") == set()
+    assert catalog.depends_on("custom/gain") == {"grouping", "positive"}
 
 
 # -- gates -----------------------------------------------------------------------------------------------------------
