@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import re
 from collections import Counter
@@ -10,6 +12,7 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+from click.testing import CliRunner, Result
 
 from support.problems import random_problem
 
@@ -21,6 +24,12 @@ EXAMPLES = int(os.environ.get("CMTRACK_EXAMPLES", "0"))
 """Examples of each property, in place of its own number of them: a night has time for thousands, and for new ones."""
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") and not EXAMPLES else "desk")
 
+
+if (
+    "mix_stderr" in inspect.signature(CliRunner).parameters
+):  # click before 8.2 has one of the two at a time
+    CliRunner.__init__ = functools.partialmethod(CliRunner.__init__, mix_stderr=False)
+    Result.output = property(lambda result: result.stdout + result.stderr)
 
 ENGINE = re.compile("(?<![a-z])(spark|ray)(?![a-z])")
 

@@ -89,8 +89,7 @@ def as_table(engine: str, frame: pd.DataFrame, folder: Path) -> Any:
             "folder": folder,
         }[engine]
     if engine == "dask":
-        import dask.dataframe as dd
-
+        dd = pytest.importorskip("dask.dataframe")
         return dd.concat([dd.from_pandas(part, npartitions=1) for part in parts])
     table = pa.Table.from_pandas(frame, preserve_index=False)
     if engine == "pyarrow":

@@ -483,10 +483,10 @@ def test_repeated_splits_are_refused(data):
 
 def test_a_classifier_without_probabilities_is_cross_validated(data):
     x, y, _, _ = data
-    found = cross_validate_evaluation(LinearSVC(), x, y, cv=3)
+    found = cross_validate_evaluation(LinearSVC(random_state=0), x, y, cv=3)
     assert found.y_prob is None
     assert "LinearSVC has no predict_proba" in found.folds[0].warnings[0]
-    expected = cross_val_predict(LinearSVC(), x, y, cv=3, method="decision_function")
+    expected = cross_val_predict(LinearSVC(random_state=0), x, y, cv=3, method="decision_function")
     np.testing.assert_allclose(found.y_score, expected)
     whole = evaluate(y, found.y_pred, y_score=expected)
     assert found.evaluation.metrics == pytest.approx(whole.metrics, nan_ok=True)

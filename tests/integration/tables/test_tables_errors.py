@@ -262,8 +262,7 @@ def test_several_files_in_a_list(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["Int32", "Int64"])
 def test_missing_integers_of_dask_are_counted(kind: str) -> None:
-    import dask.dataframe as dd
-
+    dd = pytest.importorskip("dask.dataframe")
     frame = pd.DataFrame({"y": pd.array([1, None, 2, 1], dtype=kind), "t": [1, 2, 1, 1]})
     with pytest.raises(ValueError, match="y_true must not have missing labels, got 1 in 4 rows"):
         evaluate_table(dd.from_pandas(frame, npartitions=2), y_true="y", y_pred="t")

@@ -90,8 +90,9 @@ def test_numbers_are_those_without_the_absent_classes(weighted: bool) -> None:
         for numbers in (whole.metrics, whole.standard_errors)
     )
     assert len(metrics) > 3000
-    found = {name: sparse.metrics[name] for name in metrics}
-    assert found == pytest.approx(metrics, rel=1e-9, abs=1e-12, nan_ok=True)
+    for name, value in metrics.items():
+        rel = 1e-7 if name.endswith("calibrated") else 1e-9  # the former ends an iteration
+        assert sparse.metrics[name] == pytest.approx(value, rel=rel, abs=1e-12, nan_ok=True), name
     found = {name: sparse.standard_errors[name] for name in errors}
     assert found == pytest.approx(errors, rel=1e-9, nan_ok=True)
     assert sparse.spcc_matrix is not None
