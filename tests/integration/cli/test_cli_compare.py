@@ -543,9 +543,8 @@ def test_a_gate_passes_and_fails_by_its_exit_code(run: Any) -> None:
     failed = ok(run("gate", "poor", "--against", "good", width=200), 1)
     assert failed.stdout.startswith("Gate: failed\n“poor (")
     assert re.search(r"difference −0\..+ +fails", failed.stdout)
-    assert (
-        not failed.stderr.strip()
-    )  # Rich before 14 ends a bar that it does not draw with empty lines
+    # Rich before 14 ends a bar that it does not draw with empty lines
+    assert not failed.stderr.strip()
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
