@@ -6,7 +6,7 @@ Whoever uses one of these names gets an error that says so, for one version. A k
 - ``Comparison.deciding``: an attribute or a method of a class;
 - ``compare(rope=)`` or ``Evaluation.at(calibration=)``: an option of a function or a method;
 - ``Evaluation.at(scores)``: values that a method no longer takes;
-- ``compare(block_kind="datasets")``: a value of an option, and of the flag of that name;
+- ``compare(block_kind="datasets")`` or ``Evaluation.threshold(subject_to="METRIC.low >= number")``: a value of an option, and of the flag of that name;
 - ``compare(rank_by={metric: weight})``: another kind of value;
 - ``cmtrack rows --deciding``: a flag of a command;
 - ``cmtrack[server]`` and other names that cannot raise: they are only listed, in the changelog.
@@ -71,6 +71,10 @@ _TARGET_FILE = (
     "estimate the shares in Python by estimate_prevalence(scores, calibration=..., "
     "positive=...) and give Evaluation.at(estimate), or state them by --prevalence"
 )
+_LIMIT = (
+    "bound the metric itself, with a margin, such as 'binary/precision >= 0.93' for 0.9; Threshold.bounded "
+    "has its interval on rows that did not choose the threshold"
+)
 _DATA_SETS = (
     "compare the runs of each data set by themselves, and give scikit-posthocs a table of their"
     " values, with a row for each data set and a column for each model"
@@ -81,6 +85,7 @@ _ROPE = (
 )
 
 WEIGHTS = "compare(rank_by={metric: weight})"
+BOUND_OF_LIMIT = 'Evaluation.threshold(subject_to="METRIC.low >= number")'
 _ONE_METRIC = (
     "rank by one metric, or by a cost (costs=, --costs), and put gates on the others (require=,"
     " --require); several names without weights make a Pareto front"
@@ -110,6 +115,7 @@ INSTEAD: dict[str, str] = {
     "cmtrack.rows.expected_by_difficulty": _DIFFICULTY,
     "Evaluation.at(scores)": _TARGET,
     "Evaluation.at(calibration=)": _TARGET,
+    BOUND_OF_LIMIT: _LIMIT,
     "Transported.sensitivity": _SENSITIVITY,
     "cmtrack at --target": _TARGET_FILE,
     "cmtrack at --y-prob": _TARGET_FILE,

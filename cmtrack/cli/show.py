@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -108,7 +107,7 @@ def price_command(run: str, costs_file: Path, place: Place) -> Answer:
     help="Metric of the six counts to maximize, such as binary/recall.",
 )
 @click.option(
-    "--subject-to", metavar="BOUND", help="Bound to keep, such as 'binary/precision.low >= 0.9'."
+    "--subject-to", metavar="BOUND", help="Bound to keep, such as 'binary/precision >= 0.9'."
 )
 @click.option(
     "--calibration",
@@ -130,7 +129,7 @@ def threshold_command(
     the rows of RUN choose the threshold and judge it by cross-fitting.
     """
     with working() as step:
-        where, evaluation = held(step, run, place, needs_rows=_of_dependent)
+        where, evaluation = held(step, run, place, needs_rows=lambda _: False)
         other = None if calibration is None else held(step, calibration, place)[1]
         from cmtrack.cli.reading import read_file
         from cmtrack.comparison.comparability import of_classes
@@ -186,12 +185,11 @@ def held(
 
 
 def _of_dependent(evaluation: BaseEvaluation) -> bool:
-    """True if splits need the rows: they are clustered, or have fractional weights."""
+    """True if costs need the rows: they are clustered, or have sampling weights."""
     from cmtrack.evaluation import Evaluation
+    from cmtrack.evaluation.threshold import has_independent_rows
 
-    if not isinstance(evaluation, Evaluation):
-        return False
-    return evaluation.cluster_errors is not None or evaluation.statistics.squares is not None
+    return isinstance(evaluation, Evaluation) and not has_independent_rows(evaluation)
 
 
 def _print_costs(priced: Evaluation, by_class: list[dict[str, Any]]) -> None:
@@ -217,18 +215,16 @@ def _print_threshold(chosen: Threshold) -> None:
 
     console = terminal()
     console.print(plain(chosen.sentence()))
-    if not math.isnan(sum(chosen.held_out)):
-        table = new_table(
-            "Outcomes" if chosen.separate else "Outcomes, cross-fitted", "outcome", "samples"
-        )
-        names = (fmt.named(chosen.negative), fmt.named(chosen.positive))
-        for part, actual, called, more in _OUTCOMES:
-            n = getattr(chosen.held_out, part)
-            if n > 0 or not more:
-                table.add_row(
-                    plain(f"{names[actual]} called {names[called]}{more}"), fmt.count(round(n, 1))
-                )
-        console.print(table)
+    title = "Outcomes" if chosen.separate else "Outcomes, cross-fitted"
+    table = new_table(title, "outcome", "samples")
+    names = (fmt.named(chosen.negative), fmt.named(chosen.positive))
+    for part, actual, called, more in _OUTCOMES:
+        n = getattr(chosen.held_out, part)
+        if n > 0 or not more:
+            table.add_row(
+                plain(f"{names[actual]} called {names[called]}{more}"), fmt.count(round(n, 1))
+            )
+    console.print(table)
     print_warnings(console, chosen.warnings)
 
 

@@ -22,6 +22,7 @@ from cmtrack.comparison.differences import (
 )
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
+from cmtrack.evaluation.threshold import has_independent_rows
 from cmtrack.grouping import Label
 from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import holm, normal_quantile
@@ -485,7 +486,7 @@ def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) ->
     if (
         evaluation.rows is not None
         or constant.answer is None
-        or not _is_of_independent_rows(evaluation)
+        or not has_independent_rows(evaluation)
     ):
         return evaluation
     counts = evaluation.confusion_matrix.counts
@@ -496,11 +497,6 @@ def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) ->
     return evaluate_rows(cells, replace(evaluation.asking(sections=(metric,)), rows=None))
 
 
-def _is_of_independent_rows(evaluation: Evaluation) -> bool:
-    """True if the counts are numbers of independent rows: no sampling weights, and no clusters."""
-    return evaluation.statistics.squares is None and evaluation.cluster_errors is None
-
-
 def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArray | None:
     """The table of Fisher's exact test, which answers whether the metric differs from guessing; None without one.
 
@@ -508,7 +504,7 @@ def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArr
     counts must be whole and of independent rows. A paired difference would be far too certain with few rows of a class:
     if a run finds none of them, and so does the constant answer, their share seems to have no error.
     """
-    if not entry.association or not _is_of_independent_rows(evaluation):
+    if not entry.association or not has_independent_rows(evaluation):
         return None
     table = _two_by_two(evaluation, metric, entry)
     if table is None or np.any(table != np.rint(table)):

@@ -640,9 +640,8 @@ class Evaluation(BaseEvaluation):
         maximize : str, optional
             A metric of the six counts to maximize instead, such as ``"binary/recall"``.
         subject_to : str, optional
-            A bound that the threshold must keep, such as ``"binary/precision >= 0.9"``, or
-            ``"binary/precision.low >= 0.9"`` for the lower end of Wilson's interval: where its value is bounded, the
-            true precision is below the bound about half of the time.
+            A bound that the threshold must keep, such as ``"binary/precision >= 0.9"``. The true precision is below
+            the bound about half of the time: set a higher bound if it must be kept.
         calibration : (y, scores) or Evaluation, optional
             Labelled rows, in the forms of ``y_true`` and ``y_prob``, that choose the threshold; the evaluated rows
             judge it. By default the evaluated rows do both, by cross-fitting: each of five folds is judged by the
@@ -656,7 +655,8 @@ class Evaluation(BaseEvaluation):
         ------
         ValueError
             If there are no scores of two groups, one group has no rows, costs or metrics do not fit two groups, or no
-            threshold keeps the bound; the text gives the best that is reachable.
+            threshold keeps the bound; the text gives the best that is reachable. Also if the rows have sampling
+            weights or clusters: choose on rows without them, and judge by ``evaluate(..., threshold=chosen)``.
 
         Examples
         --------

@@ -16,10 +16,9 @@ from cmtrack.evaluation.input_remarks import scaled_rows_warning
 from cmtrack.evaluation.threshold_rules import (
     COST,
     FOLDS,
-    Dependence,
+    REPEATS,
     HeldOut,
     OutcomeCosts,
-    RowSplits,
     Rule,
     candidates,
     cross_fit,
@@ -33,7 +32,7 @@ from cmtrack.evaluation.threshold_rules import (
 from cmtrack.grouping import Costs, Label, as_costs
 from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.function import Fraction
-from cmtrack.metrics.influence import effective_clusters, standard_error
+from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.roc import ScoreTable, six_counts
 from cmtrack.names import quoted
@@ -41,7 +40,6 @@ from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.collected import accepted_within, group_scores, is_positive
 from cmtrack.statistics.inputs import FloatArray, align_rows
 from cmtrack.statistics.labels import encode_labels
-from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import as_probabilities
 
 if TYPE_CHECKING:
@@ -51,11 +49,6 @@ if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
 _FEW = 20
-_WEIGHTED = "the weights are fractions, and the rows to be split are not kept"
-_CLUSTERED = (
-    "which rows belong together is not known: they are split as if they were independent, so that the interval "
-    "may be too short"
-)
 
 
 @dataclass(frozen=True)
@@ -91,8 +84,9 @@ class Judged:
     def __str__(self) -> str:
         if math.isnan(self.value):
             return "undefined"
-        ends = f" [{self.low:.3g}, {self.high:.3g}]" if math.isfinite(self.low + self.high) else ""
-        return f"{self.value:.3g}{ends}"
+        if not math.isfinite(self.low + self.high):
+            return f"{self.value:.3g}"
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
     def to_dict(self) -> dict[str, float]:
         """Plain data."""
@@ -167,9 +161,8 @@ class Threshold:
         if self.subject_to is None:
             return None
         bound = Gate.parse(self.subject_to)
-        end = {"low": "the lower limit of ", "high": "the upper limit of "}.get(bound.end, "")
         sign = bound.operator.replace(">=", "≥").replace("<=", "≤")
-        return f"{end}{_title(bound.metric)} {sign} {bound.bound:g}", bound.bound
+        return f"{_title(bound.metric)} {sign} {bound.bound:g}", bound.bound
 
     @property
     def low(self) -> float:
@@ -207,43 +200,51 @@ class Threshold:
 
     def sentence(self) -> str:
         """The threshold and what it is worth, for people."""
-        name, judged = quoted(self.positive), self.objective
-        parts = [judged] if self.bounded is None else [judged, self.bounded]
-        if judged.name == COST:
-            aim, words = "least cost", "a decision costs"
-            if self.bound_in_words is not None:
-                words = "the cost is"
-        else:
-            aim, words = f"the largest {_title(judged.name)}", f"{_title(judged.name)} is"
-        aim += "" if self.bound_in_words is None else f" with {self.bound_in_words[0]}"
-        of = f"{self.value:.3g} is the threshold of {aim} for {name}"
+        aim, words = self._aim()
         if math.isinf(self.value):
-            of = f"0 rows should be called {name}, which gives {aim}"
-        chose = (
-            "The calibration set, which chose it, shows"
-            if self.separate
-            else "The rows that chose it show"
-        )
-        better = (
-            judged.apparent < judged.value
-            if judged.name == COST
-            else judged.apparent > judged.value
-        )
-        unlike = not math.isfinite(judged.value) or (
-            better and f"{judged.apparent:.3g}" != f"{judged.value:.3g}"
-        )
-        noun = (
-            "" if len(parts) == 1 else "cost " if judged.name == COST else f"{_title(judged.name)} "
-        )
-        seemed = f"{noun}{judged.apparent:.3g}" + (", which is too favourable" if unlike else "")
-        seemed += "".join(
-            f"{',' * unlike} and {_title(part.name)} {part.apparent:.3g}" for part in parts[1:]
-        )
-        if not math.isfinite(judged.value):
-            return f"{of}; its worth on other rows is not known. {chose} {seemed}."
-        shown = [f"{words} {judged}", *(f"{_title(part.name)} is {part}" for part in parts[1:])]
+            choice = f"0 rows should be called {quoted(self.positive)}, which gives {aim}"
+        else:
+            choice = f"{self.value:.3g} is the threshold of {aim} for {quoted(self.positive)}"
+        if not math.isfinite(self.objective.value):
+            return f"{choice}; its worth on other rows is not known. {self._apparent_numbers()}."
+        worth = f"{words} {self.objective}"
+        if self.bounded is not None:
+            worth += f" and {_title(self.bounded.name)} is {self.bounded}"
         judges = "on the evaluated rows" if self.separate else "on rows that did not choose it"
-        return f"{of}: {' and '.join(shown)} {judges}. {chose} {seemed}."
+        return f"{choice}: {worth} {judges}. {self._apparent_numbers()}."
+
+    def _aim(self) -> tuple[str, str]:
+        """The goal of the choice, and the words before the objective's number."""
+        if self.objective.name != COST:
+            aim = f"the largest {_title(self.objective.name)}"
+            words = f"{_title(self.objective.name)} is"
+        else:
+            aim = "least cost"
+            words = "a decision costs" if self.bounded is None else "the cost is"
+        if self.bound_in_words is not None:
+            aim += f" with {self.bound_in_words[0]}"
+        return aim, words
+
+    def _apparent_numbers(self) -> str:
+        """The numbers on the rows that chose the threshold, and whether they are too favourable."""
+        objective = self.objective
+        gain = objective.apparent - objective.value
+        if objective.name == COST:
+            gain = -gain
+        shown_alike = f"{objective.apparent:.3g}" == f"{objective.value:.3g}"
+        too_favourable = math.isnan(gain) or (gain > 0 and not shown_alike)
+        number = f"{objective.apparent:.3g}"
+        if self.bounded is not None:
+            noun = "cost" if objective.name == COST else _title(objective.name)
+            number = f"{noun} {number}"
+        if too_favourable:
+            number += ", which is too favourable"
+        if self.bounded is not None:
+            comma = "," if too_favourable else ""
+            number += f"{comma} and {_title(self.bounded.name)} {self.bounded.apparent:.3g}"
+        if self.separate:
+            return f"The calibration set, which chose it, shows {number}"
+        return f"The rows that chose it show {number}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: the threshold ("infinity" where no row should be positive), and what it is worth."""
@@ -278,6 +279,11 @@ class Threshold:
         return notebook.view(notebook.sentence(self.sentence()), notes=self.warnings)
 
 
+def has_independent_rows(evaluation: Evaluation) -> bool:
+    """True if the counts are numbers of independent rows: no sampling weights, and no clusters."""
+    return evaluation.statistics.squares is None and evaluation.cluster_errors is None
+
+
 def choose_threshold(
     evaluation: Evaluation,
     costs: Any,
@@ -286,71 +292,94 @@ def choose_threshold(
     calibration: Any,
 ) -> Threshold:
     """Choose and judge a threshold (see :meth:`cmtrack.Evaluation.threshold`)."""
-    table = _scores_of(evaluation)
-    rule, prices = _rule(evaluation, costs, maximize, subject_to)
-    chooser, notes = (
-        (table, []) if calibration is None else _calibration_scores(evaluation, calibration)
-    )
-    counts = chooser.scores.counts.astype(np.float64)
-    thresholds, six = thresholds_of(chooser.scores), six_counts(counts)
-    there, effective = candidates(counts), _kish(chooser)
-    place = int(rule.choose(thresholds, counts, effective))
+    _check_rows(evaluation)
+    scores = _scores_of(evaluation).scores
+    rule, outcome_costs = _rule(evaluation, costs, maximize, subject_to)
+    notes: list[str] = []
+    choosing = scores
+    if calibration is not None:
+        choosing, notes = _calibration_scores(evaluation, calibration)
+        if not scores.exact:
+            choosing = choosing.to_grid()  # so that the evaluated counts can judge its thresholds
+    counts = choosing.counts.astype(np.float64)
+    thresholds = thresholds_of(choosing)
+    place = int(rule.choose(thresholds, counts))
     if place < 0:
-        raise ValueError(_unreachable(rule, thresholds, six, there, effective))
-    value, chosen = float(thresholds[place]), six_at(counts, place)
-    notes = notes + _cautions(evaluation, rule, chooser)
-    splits = _row_splits(evaluation, table)
-    held: HeldOut | None
+        raise ValueError(_unreachable(rule, thresholds, counts))
+    notes = notes + _cautions(rule, choosing)
     if calibration is None:
-        held, more = _cross_fitted(evaluation, table, splits, thresholds, rule)
+        n_folds = min(FOLDS, int(counts.sum()))
+        held = cross_fit(split_counts(scores.counts, n_folds), thresholds, rule)
+        if held.folds_without and rule.bound is not None:
+            notes.append(
+                f"{held.folds_without} of {n_folds * REPEATS} folds are left out: the others have no threshold with "
+                f"{rule.bound.text}"
+            )
     else:
-        held, value, more = _at_once(table, splits, value)
-    level, design = evaluation.confidence_level, _dependence(evaluation, table, splits, held)
+        reached = int(np.searchsorted(thresholds_of(scores), thresholds[place]))
+        held = HeldOut(six_at(scores.counts.astype(np.float64), reached)[None])
     step = evaluation.scored
     assert step is not None  # there are scores
     assert step.positive is not None
+    chosen = six_at(counts, place)
+    level = evaluation.confidence_level
+    is_candidate = candidates(counts)
     return Threshold(
-        value=value,
-        objective=_judge(rule.objective, held, design, chosen, level, prices),
-        bounded=None
-        if rule.bound is None
-        else _judge(rule.bound.metric, held, design, chosen, level, prices),
+        value=float(thresholds[place]),
+        objective=_judge(rule.objective, held, chosen, level, outcome_costs),
+        bounded=None if rule.bound is None else _judge(rule.bound.metric, held, chosen, level),
         subject_to=None if rule.bound is None else rule.bound.text,
         positive=step.labels[step.positive],
         negative=step.labels[1 - step.positive],
         confidence_level=level,
         separate=calibration is not None,
-        costs=prices,
-        held_out=BinaryCounts(*(held.mean.tolist() if held is not None else [math.nan] * 6)),
-        warnings=tuple(notes + more),
-        thresholds=thresholds[there],
-        counts=BinaryCounts(*np.array(six)[:, there]),
+        costs=outcome_costs,
+        held_out=BinaryCounts(*held.mean.tolist()),
+        warnings=tuple(notes),
+        thresholds=thresholds[is_candidate],
+        counts=BinaryCounts(*np.array(six_counts(counts))[:, is_candidate]),
     )
 
 
 # -- choosing --------------------------------------------------------------------------------------------------
 
 
-def _scores_of(evaluation: Evaluation, what: str = "") -> ScoreTable:
-    """The scores of both groups."""
-    of = f" of the {what} set" if what else ""
+def _check_rows(evaluation: Evaluation) -> None:
+    """Refuse rows that count differently or belong together, and say what works."""
+    if has_independent_rows(evaluation):
+        return
+    if evaluation.statistics.squares is not None:
+        raise ValueError(
+            "a threshold cannot be chosen on rows with sampling weights: choose it on rows without weights, and "
+            "evaluate(..., threshold=chosen, costs=...) shows what it is worth on these"
+        )
+    raise ValueError(
+        "a threshold cannot be chosen on rows in clusters (groups=): choose it on one row of each cluster, and "
+        "evaluate(..., threshold=chosen, costs=...) shows what it is worth on these"
+    )
+
+
+def _scores_of(evaluation: Evaluation, name: str = "") -> ScoreTable:
+    """The scores of both groups; ``name`` is of the set of rows, empty for the evaluated rows."""
+    owner = f" of the {name} set" if name else ""
     table = evaluation._views.seen(ScoreTable)
     if table is None or evaluation.statistics.ranking_only:
         if evaluation.scored is None:
             raise ValueError(
-                f"a threshold needs two classes or a grouping step of two groups{of}, got {evaluation!r:.120}"
+                f"a threshold needs two classes or a grouping step of two groups{owner}, got {evaluation!r:.120}"
             )
         raise ValueError(
-            f"a threshold needs the probabilities of two groups{of} (y_prob), got {evaluation!r:.120}"
+            f"a threshold needs the probabilities of two groups{owner} (y_prob), got {evaluation!r:.120}"
         )
-    return _with_both(table, what)
+    return _with_both(table, name)
 
 
-def _with_both(table: ScoreTable, what: str) -> ScoreTable:
+def _with_both(table: ScoreTable, name: str) -> ScoreTable:
     if not table.has_both:
-        n, of = table.sides.tolist(), f" of the {what} set" if what else ""
+        positives, negatives = table.sides.tolist()
+        owner = f" of the {name} set" if name else ""
         raise ValueError(
-            f"a threshold needs rows of both groups{of}, got {n[0]:g} positive and {n[1]:g} negative ones"
+            f"a threshold needs rows of both groups{owner}, got {positives:g} positive and {negatives:g} negative ones"
         )
     return table
 
@@ -376,7 +405,7 @@ def _rule(
             if maximize is None:
                 raise
     metric = None if maximize is None else _metric(maximize)
-    rule = Rule(prices if metric is None else None, metric, bound, evaluation.confidence_level)
+    rule = Rule(prices if metric is None else None, metric, bound)
     rule.check()
     return rule, prices
 
@@ -391,78 +420,74 @@ def _metric(name: str) -> Any:
         ) from None
 
 
-def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreTable, list[str]]:
+def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreCounts, list[str]]:
     """The scores of the rows that choose the threshold, and warnings."""
     if isinstance(calibration, type(evaluation)):
         for name in ("labels", "grouping", "positive"):
-            ours, theirs = getattr(evaluation, name), getattr(calibration, name)
-            if ours != theirs:
+            expected = getattr(evaluation, name)
+            value = getattr(calibration, name)
+            if value != expected:
                 raise ValueError(
-                    f"the calibration set must have the same {name}, got {theirs!r:.80} for {ours!r:.80}"
+                    f"the calibration set must have the same {name}, got {value!r:.80} for {expected!r:.80}"
                 )
-        return _scores_of(calibration, "calibration"), []
+        _check_rows(calibration)
+        return _scores_of(calibration, "calibration").scores, []
     if not isinstance(calibration, (tuple, list)) or len(calibration) != 2:
         raise ValueError(
             f"calibration must be (y, scores) or an Evaluation, got {type(calibration).__name__}"
         )
-    step, order = evaluation.scored, evaluation.labels
+    step = evaluation.scored
     assert step is not None  # there are scores
+    order = evaluation.labels
     given = align_rows({"calibration y": calibration[0], "calibration scores": calibration[1]})
     actual = encode_labels({"calibration y": given["calibration y"]}, order)[1]["calibration y"]
     first = scores_first(order, step)
     read = as_probabilities(
         given["calibration scores"], order, len(actual), first, "calibration scores", "warn"
     )
-    scores = read.array
-    accepted, positive = accepted_within(actual, scores, step), is_positive(actual, step)
+    accepted = accepted_within(actual, read.array, step)
+    positive = is_positive(actual, step)
     channel = 2 * (1 - positive) + ~accepted
-    table = ScoreTable(ScoreCounts.from_scores(group_scores(scores, step), channel, 4))
+    table = ScoreTable(ScoreCounts.from_scores(group_scores(read.array, step), channel, 4))
     notes = [scaled_rows_warning(read.scaled_rows)] if read.scaled_rows else []
-    return _with_both(table, "calibration"), notes
+    return _with_both(table, "calibration").scores, notes
 
 
-def _unreachable(
-    rule: Rule, thresholds: FloatArray, six: BinaryCounts, there: Any, effective: float
-) -> str:
-    """The words where no threshold keeps the bound."""
-    assert rule.bound is not None  # without one there always is a threshold
-    read = np.where(there, rule.bounded(six, effective), np.nan)
-    end = f".{rule.bound.end}" if rule.bound.end else ""
-    text = f"no threshold has {rule.bound.text}: {rule.bound.metric}{end}"
-    if np.isnan(read).all():
+def _unreachable(rule: Rule, thresholds: FloatArray, counts: FloatArray) -> str:
+    """The words if no threshold keeps the bound."""
+    assert rule.bound is not None  # only a bound can leave no threshold
+    bounded = np.where(candidates(counts), rule.bounded(six_counts(counts)), np.nan)
+    text = f"no threshold has {rule.bound.text}: {rule.bound.metric}"
+    if np.isnan(bounded).all():
         return f"{text} is undefined at all of them"
-    place = int(np.nanargmax(read) if rule.bound.operator.startswith(">") else np.nanargmin(read))
-    most = "most" if rule.bound.operator.startswith(">") else "least"
-    return f"{text} is at {most} {read[place]:.6g}, at the threshold {thresholds[place]:.6g}"
+    if rule.bounds_from_below:
+        place = int(np.nanargmax(bounded))
+        most = "most"
+    else:
+        place = int(np.nanargmin(bounded))
+        most = "least"
+    return f"{text} is at {most} {bounded[place]:.6g}, at the threshold {thresholds[place]:.6g}"
 
 
-def _cautions(evaluation: Evaluation, rule: Rule, chooser: ScoreTable) -> list[str]:
+def _cautions(rule: Rule, choosing: ScoreCounts) -> list[str]:
     """Warnings that the rule and the rows that choose bring."""
     notes = []
-    fewest = float(chooser.effective_sides.min())
+    fewest = float(ScoreTable(choosing).sides.min())
     if fewest < _FEW:
         notes.append(
             f"{fewest:.3g} rows in the smaller group: with fewer than {_FEW} a threshold rests on chance"
         )
-    if not chooser.scores.exact:
+    if not choosing.exact:
         notes.append(
             "the scores are counted by cell: thresholds are the edges of cells, 1,600 of them"
         )
     bound = rule.bound
-    if bound is not None and not bound.end and isinstance(lookup(bound.metric).value, Fraction):
-        side, limit, end = (
-            ("below", "low", "lower")
-            if bound.operator.startswith(">")
-            else ("above", "high", "upper")
-        )
+    if bound is not None and isinstance(lookup(bound.metric).value, Fraction):
+        side = "below" if rule.bounds_from_below else "above"
+        margin = "higher" if rule.bounds_from_below else "lower"
         notes.append(
-            f"the true {_title(bound.metric)} of a threshold that is chosen so is {side} {bound.bound:g} about every "
-            f"second time: '{bound.metric}.{limit} {bound.operator} {bound.bound:g}' asks for the {end} end of its "
-            "interval"
-        )
-    elif bound is not None and bound.end and evaluation.n_clusters is not None:
-        notes.append(
-            "rows belong together, and the bound's interval is that of independent rows: it may be too short"
+            f"the true {_title(bound.metric)} at such a threshold is {side} {bound.bound:g} about half of the time: "
+            f"set a {margin} bound if it must be kept"
         )
     return notes
 
@@ -470,116 +495,29 @@ def _cautions(evaluation: Evaluation, rule: Rule, chooser: ScoreTable) -> list[s
 # -- judging ---------------------------------------------------------------------------------------------------
 
 
-def _kish(table: ScoreTable) -> float:
-    """Effective samples a unit of weight."""
-    return table.total / float(table.squares.sum())
-
-
-def _row_splits(evaluation: Evaluation, table: ScoreTable) -> RowSplits | None:
-    """The evaluated rows, if they are available and clustered or with fractional weights."""
-    rows = evaluation.rows
-    if (
-        not isinstance(rows, Predictions)
-        or rows.source is None
-        or (rows.clusters is None and not table.fractional)
-    ):
-        return None
-    place = evaluation._influence.locate(table)[1]
-    return RowSplits(place, thresholds_of(table.scores), rows.weights, rows.clusters)
-
-
-def _cross_fitted(
-    evaluation: Evaluation,
-    table: ScoreTable,
-    splits: RowSplits | None,
-    thresholds: FloatArray,
-    rule: Rule,
-) -> tuple[HeldOut | None, list[str]]:
-    """Outcomes of the rows that the folds judge, and warnings; None where rows cannot be split."""
-    effective, notes = _kish(table), []
-    if splits is None and table.fractional:
-        return None, [f"{_WEIGHTED}: what the threshold is worth on other rows is not known"]
-    if splits is not None and splits.n_folds < 2:
-        return None, [
-            "all rows belong together: what the threshold is worth on other rows is not known"
-        ]
-    if splits is None and evaluation.cluster_errors is not None:
-        notes.append(_CLUSTERED)
-    drawn = (
-        split_counts(table.scores.counts, min(FOLDS, int(table.total)))
-        if splits is None
-        else splits
-    )
-    held = cross_fit(drawn, thresholds, rule, effective)
-    without = int((held.places < 0).sum())
-    if without and rule.bound is not None:
-        notes.append(
-            f"{without} of {held.places.size} folds are left out: the others have no threshold with {rule.bound.text}"
-        )
-    return (held if held.mean.sum() > 0 else None), notes
-
-
-def _at_once(
-    table: ScoreTable, splits: RowSplits | None, value: float
-) -> tuple[HeldOut, float, list[str]]:
-    """The outcomes of the evaluated rows at a threshold, the nearest that their counts can judge, and warnings."""
-    edges, notes = thresholds_of(table.scores), []
-    at, taken = int(np.searchsorted(edges, value)), value
-    if not table.scores.exact and math.isfinite(value):
-        at = int(np.abs(edges[:-1] - value).argmin())
-        taken = float(edges[at])
-    if taken != value:
-        notes.append(
-            f"{value:.6g} was chosen; it is judged at {taken:.6g}, the nearest edge of a cell of scores"
-        )
-    if splits is not None:
-        splits.folds.append(np.zeros(len(splits.place), dtype=np.int64))
-    return (
-        HeldOut(six_at(table.scores.counts.astype(np.float64), at)[None], np.array([[at]])),
-        taken,
-        notes,
-    )
-
-
-def _dependence(
-    evaluation: Evaluation, table: ScoreTable, splits: RowSplits | None, held: HeldOut | None
-) -> Dependence:
-    """Effective sample size, and cluster-robust errors."""
-    if splits is None or splits.clusters is None or held is None:
-        return Dependence(_kish(table))
-    shares, weights, clusters = splits.outcomes(held.places), splits.weights, splits.clusters
-
-    def by_cluster(psi: FloatArray) -> tuple[float, float]:
-        rows = shares @ psi
-        return standard_error(rows, weights, clusters), effective_clusters(rows, weights, clusters)
-
-    return Dependence(_kish(table), by_cluster, evaluation.n_clusters)
-
-
 def _judge(
     name: str,
-    held: HeldOut | None,
-    design: Dependence,
+    held: HeldOut,
     chosen: FloatArray,
     level: float,
-    costs: OutcomeCosts | None,
+    costs: OutcomeCosts | None = None,
 ) -> Judged:
-    """A number on the rows that judge, and on those that chose."""
-    value, ends = math.nan, None
+    """A number on the rows that judge, and on those that chose; both are undefined without outcomes."""
+    value = math.nan
+    interval: Interval | None = None
+    has_outcomes = held.mean.sum() > 0
     if name == COST:
         assert costs is not None  # the rule is of costs
-        if held is not None:
-            value, ends = judged_cost(held, costs, level, design)
-        return Judged(name, value, *(ends or (math.nan, math.nan)), float(costs.of(chosen)))
-    metric = lookup(name)
-    if held is not None:
-        value, ends = judged_metric(held, metric, level, design)
-    return Judged(
-        name,
-        value,
-        *(ends or (math.nan, math.nan)),
-        float(values_of(metric, BinaryCounts(*chosen))),
-    )
+        apparent = float(costs.of(chosen))
+        if has_outcomes:
+            value, interval = judged_cost(held, costs, level)
+    else:
+        metric = lookup(name)
+        apparent = float(values_of(metric, BinaryCounts(*chosen)))
+        if has_outcomes:
+            value, interval = judged_metric(held, metric, level)
+    low, high = interval or (math.nan, math.nan)
+    return Judged(name, value, low, high, apparent)
 
 
 # -- words -----------------------------------------------------------------------------------------------------

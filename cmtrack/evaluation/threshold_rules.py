@@ -3,8 +3,8 @@
 A sample is called positive if its score reaches the threshold; inside the chosen group the most probable class is
 taken, so that mismatches keep their place. The cost, or the metric, of a threshold on the rows that chose it is too
 favourable. Here the rows are split into folds, each is judged by the threshold that the others choose, and the interval
-of the result is widened by what differs from split to split. Where samples are independent, a split of rows is a split
-of the counts at each score, drawn without replacement, so that no rows are needed.
+of the result is widened by what differs from split to split. The rows are independent, so a split of rows is a split of
+the counts at each score, drawn without replacement, and no rows are needed.
 
 Source: Elkan (2001) for the threshold that calibrated probabilities need.
 """
@@ -12,8 +12,8 @@ Source: Elkan (2001) for the threshold that calibrated probabilities need.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,23 +24,19 @@ from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.binary import SIX
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.costs import profile_of_mean
-from cmtrack.metrics.function import Fraction
-from cmtrack.metrics.intervals import (
-    Interval,
-    cluster_degrees,
-    normal_quantile,
-    on_scale,
-    wilson_ends,
-)
+from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import six_counts
 from cmtrack.names import quoted
+from cmtrack.removed import BOUND_OF_LIMIT, RemovedFeature, reason
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
-FOLDS, REPEATS, SEED = 5, 10, 16_3
+FOLDS = 5
+REPEATS = 10
+SEED = 16_3
 COST = "cost/mean"
 _EQUAL = 1e-12
 _MOST_DRAWN = 10**9  # samples that NumPy draws from without replacement
@@ -63,8 +59,8 @@ class OutcomeCosts:
     @classmethod
     def of_matrix(cls, costs: FloatArray, step: ComposedStep) -> OutcomeCosts:
         """Costs (K, K) of classes as those of the two groups."""
-        inside = step.in_positive
-        actual, predicted = inside[:, None], inside[None, :]
+        actual = step.in_positive[:, None]
+        predicted = step.in_positive[None, :]
         where = {
             "tp": actual & predicted & step.accept,
             "fn": actual & ~predicted,
@@ -89,49 +85,42 @@ class OutcomeCosts:
     def calibrated(self) -> float:
         """The threshold of least cost where scores are calibrated (Elkan 2001); NaN where one answer is always best."""
         tp, fn, _, fp, tn, _ = self.costs
-        alarm, miss = fp - tn, fn - tp
-        return alarm / (alarm + miss) if alarm >= 0 and miss >= 0 and alarm + miss > 0 else math.nan
+        alarm = fp - tn
+        miss = fn - tp
+        if alarm < 0 or miss < 0 or alarm + miss == 0:
+            return math.nan
+        return alarm / (alarm + miss)
 
     @property
     def support(self) -> FloatArray:
         """All values that a cost can take, ascending."""
-        return np.unique(
-            [cost for cost, there in zip(self.costs, self.possible, strict=True) if there]
-        )
+        return np.unique(np.array(self.costs)[list(self.possible)])
 
     def of(self, six: Any) -> Any:
         """Mean cost of six counts, numbers or arrays."""
         return sum(c * n for c, n in zip(self.costs, six, strict=True)) / sum(six)
-
-    def at_thresholds(self, counts: FloatArray) -> FloatArray:
-        """Mean cost at each threshold of counts (..., 4, U), shape (..., U + 1)."""
-        price = np.array(self.costs)[_OUTCOME]  # of each channel, not called and called
-        added = np.tensordot(price[:, 1] - price[:, 0], counts, axes=(0, -2))
-        out = np.zeros((*added.shape[:-1], added.shape[-1] + 1))
-        np.cumsum(added[..., ::-1], axis=-1, out=out[..., -2::-1])
-        channels = counts.sum(axis=-1)
-        return np.asarray(
-            (out + (channels @ price[:, 0])[..., None]) / channels.sum(axis=-1)[..., None]
-        )
 
 
 @dataclass(frozen=True)
 class Rule:
     """The rule by which a threshold is chosen: least cost or largest metric, and maybe a bound of another metric.
 
-    ``maximize``: a function of the six counts; exactly one of both.
-    ``confidence_level``: of the limit that a bound such as ``binary/precision.low >= 0.9`` means.
+    ``maximize``: a function of the six counts; exactly one of it and ``costs`` is given.
     """
 
     costs: OutcomeCosts | None
     maximize: Metric | None = None
     bound: Gate | None = None
-    confidence_level: float = 0.95
 
     @property
     def objective(self) -> str:
         """Name of the quantity that is minimised or maximised."""
         return COST if self.maximize is None else self.maximize.name
+
+    @property
+    def bounds_from_below(self) -> bool:
+        """True if the bounded metric must be large."""
+        return self.bound is not None and self.bound.operator.startswith(">")
 
     def check(self) -> None:
         """Validate the rule."""
@@ -151,33 +140,16 @@ class Rule:
                 f"subject_to must bound a share, which does not grow with the rows, got {self.bound.text!r}"
             )
         if self.bound.absolute or self.bound.difference or self.bound.column:
-            raise ValueError(
-                f"subject_to must bound a metric or its .low or .high, got {self.bound.text!r}"
-            )
-        if self.bound.end and not isinstance(metric.value, Fraction):
-            raise ValueError(
-                f"subject_to must bound .low and .high of shares only (Wilson's limits), got {self.bound.text!r}"
-            )
+            raise ValueError(f"subject_to must bound a metric, got {self.bound.text!r}")
+        if self.bound.end:
+            raise RemovedFeature(reason(BOUND_OF_LIMIT))
 
-    def bounded(self, six: BinaryCounts, effective: Any = 1.0) -> FloatArray:
-        """The bounded number at each threshold; NaN where it is undefined.
-
-        ``six``, BinaryCounts of ndarrays of shape (..., T).
-        ``effective``, float or ndarray of shape (..., 1): effective samples a unit of weight (Kish).
-        """
+    def bounded(self, six: BinaryCounts) -> FloatArray:
+        """The bounded metric at each threshold of six counts, arrays of shape (..., T); NaN where it is undefined."""
         assert self.bound is not None  # the caller's choice
-        metric: Any = lookup(self.bound.metric)
-        value = values_of(metric, six)
-        if not self.bound.end:
-            return value
-        inside: FloatArray = metric.value.denominator(six)
-        parts: Any = np.array(six)
-        n = effective * np.tensordot(inside, parts, axes=1)
-        with np.errstate(all="ignore"):
-            ends = wilson_ends(value, n, normal_quantile(self.confidence_level))
-        return np.asarray(np.clip(ends[self.bound.end == "high"], 0.0, 1.0))
+        return values_of(lookup(self.bound.metric), six)
 
-    def choose(self, thresholds: FloatArray, counts: FloatArray, effective: Any = 1.0) -> IntArray:
+    def choose(self, thresholds: FloatArray, counts: FloatArray) -> IntArray:
         """Places of the chosen thresholds, shape (...,); -1 where none keeps the bound.
 
         Of equal costs the one nearest to the threshold of calibrated scores is taken, of equal metrics the one that
@@ -185,32 +157,33 @@ class Rule:
 
         ``thresholds``, shape (U + 1,): see :func:`thresholds_of`.
         ``counts``, shape (..., 4, U): by channel and score; scores that no sample has are no candidates.
-        ``effective``, float or ndarray of shape (..., 1): as in :meth:`bounded`.
         """
         allowed = candidates(counts)
-        six = None if self.maximize is None and self.bound is None else six_counts(counts)
-        keys: list[tuple[Any, float]]
-        if self.costs is not None:
-            keys = [(-self.costs.at_thresholds(counts), _EQUAL * max(map(abs, self.costs.costs)))]
-            if not math.isnan(self.costs.calibrated):
-                keys.append((-np.abs(thresholds - self.costs.calibrated), _EQUAL))
-        else:
-            assert self.maximize is not None  # one of both is given
-            assert six is not None
-            keys = [(values_of(self.maximize, six), _EQUAL)]
-            allowed &= np.isfinite(keys[0][0])
+        six = six_counts(counts)
         if self.bound is not None:
-            assert six is not None
-            read = self.bounded(six, effective)
+            bounded = self.bounded(six)
             # an undefined value keeps no bound
-            allowed &= OPERATORS[self.bound.operator](read, self.bound.bound)
-            if self.maximize is not None:
-                keys.append((read if self.bound.operator.startswith(">") else -read, _EQUAL))
-        for key, near in keys:
-            ranked = np.where(allowed, key, -np.inf)
-            allowed &= ranked >= ranked.max(axis=-1, keepdims=True) - near
+            allowed &= OPERATORS[self.bound.operator](bounded, self.bound.bound)
+        if self.costs is not None:
+            largest_cost = max(map(abs, self.costs.costs))
+            allowed = _largest(-self.costs.of(six), allowed, _EQUAL * largest_cost)
+            if not math.isnan(self.costs.calibrated):
+                allowed = _largest(-np.abs(thresholds - self.costs.calibrated), allowed, _EQUAL)
+        if self.maximize is not None:
+            values = values_of(self.maximize, six)
+            allowed = _largest(values, allowed & np.isfinite(values), _EQUAL)
+            if self.bound is not None:
+                kept_best = bounded if self.bounds_from_below else -bounded
+                allowed = _largest(kept_best, allowed, _EQUAL)
         last = len(thresholds) - 1 - np.argmax(allowed[..., ::-1], axis=-1)
         return np.where(allowed.any(axis=-1), last, -1)
+
+
+def _largest(values: FloatArray, allowed: BoolArray, tolerance: float) -> BoolArray:
+    """The allowed places whose value is the largest of the allowed ones, or equal to it but for rounding."""
+    ranked = np.where(allowed, values, -np.inf)
+    largest = ranked.max(axis=-1, keepdims=True)
+    return np.asarray(allowed & (ranked >= largest - tolerance))
 
 
 def values_of(metric: Metric, six: BinaryCounts) -> FloatArray:
@@ -221,11 +194,11 @@ def values_of(metric: Metric, six: BinaryCounts) -> FloatArray:
     return np.where(np.isfinite(value), value, np.nan)
 
 
-def _check_six(metric: Metric, what: str) -> None:
+def _check_six(metric: Metric, option: str) -> None:
     if metric.section != "binary" or metric.of != "binary":
         names = ", ".join(names.name for names in SIX)
         raise ValueError(
-            f"{what} must be a metric of the six counts, got {metric.name!r}; they are {names}"
+            f"{option} must be a metric of the six counts, got {metric.name!r}; they are {names}"
         )
 
 
@@ -237,8 +210,9 @@ def thresholds_of(scores: ScoreCounts) -> FloatArray:
 
 def candidates(counts: Any) -> BoolArray:
     """Thresholds that are scores of samples, or infinity, of counts (..., 4, U); shape (..., U + 1)."""
-    held = counts.sum(axis=-2) > 0
-    return np.concatenate((held, np.ones((*held.shape[:-1], 1), dtype=np.bool_)), axis=-1)
+    has_samples = counts.sum(axis=-2) > 0
+    infinity = np.ones((*has_samples.shape[:-1], 1), dtype=np.bool_)
+    return np.concatenate((has_samples, infinity), axis=-1)
 
 
 # -- judging on rows that did not choose -----------------------------------------------------------------------
@@ -255,13 +229,14 @@ def split_counts(counts: Any, folds: int = FOLDS, repeats: int = REPEATS) -> Ite
     sides = [counts[side : side + 2].astype(np.int64).ravel() for side in (0, 2)]
     totals = [int(side.sum()) for side in sides]
     by_row = sum(totals) <= 4 * counts.size
-    rows = [np.repeat(np.arange(2 * size), side) for side in sides] if by_row else []
     for _ in range(repeats):
-        parts, taken = [], 0
-        for place, (side, total) in enumerate(zip(sides, totals, strict=True)):
+        parts = []
+        taken = 0
+        for side, total in zip(sides, totals, strict=True):
             if by_row:
                 fold = rng.permutation((np.arange(total) + taken) % folds)
-                dealt = np.bincount(fold * 2 * size + rows[place], minlength=2 * size * folds)
+                cell = np.repeat(np.arange(2 * size), side)
+                dealt = np.bincount(fold * 2 * size + cell, minlength=2 * size * folds)
             else:
                 sizes = (total + folds - 1 - (np.arange(folds) - taken) % folds) // folds
                 dealt = _drawn(rng, side, sizes)
@@ -274,83 +249,13 @@ def _drawn(rng: np.random.Generator, counts: IntArray, sizes: IntArray) -> IntAr
     """Counts (C,) dealt into parts of these sizes (V,), shape (V, C)."""
     if counts.sum() >= _MOST_DRAWN:  # so many that the parts' sizes need not be exact
         return rng.multinomial(counts, np.full(len(sizes), 1 / len(sizes))).T
-    remaining, out = counts.copy(), []
+    remaining = counts.copy()
+    parts = []
     for size in sizes[:-1]:
-        out.append(rng.multivariate_hypergeometric(remaining, size))
-        remaining = remaining - out[-1]
-    return np.array([*out, remaining])
-
-
-@dataclass(eq=False)
-class RowSplits:
-    """Splits of rows into folds, whole clusters together, the positives' weight alike in all folds.
-
-    The splits are the same whatever the order of the rows: clusters are put in an order by what they hold.
-
-    ``place``, shape (n,): the row's cell in counts of shape (4, U).
-    ``thresholds``, shape (U + 1,).
-    ``weights``, ``clusters``, shape (n,).
-    """
-
-    place: IntArray
-    thresholds: FloatArray
-    weights: FloatArray | IntArray | None = None
-    clusters: IntArray | None = None
-    folds: list[IntArray] = field(default_factory=list)
-    """Fold of each row, shape (n,), of each split so far."""
-
-    def __iter__(self) -> Iterator[FloatArray]:
-        rng = np.random.default_rng(SEED)
-        size = len(self.thresholds) - 1
-        weights = (
-            np.ones(len(self.place)) if self.weights is None else self.weights.astype(np.float64)
-        )
-        of_row = (
-            np.arange(len(self.place))
-            if self.clusters is None
-            else np.unique(self.clusters, return_inverse=True)[1]
-        )
-        channel, block = self.place // size, self.place % size
-        score = self.thresholds[block]
-        holds = [np.bincount(of_row, weights * (channel < 2))]
-        holds += [
-            np.bincount(of_row, weights * part)
-            for part in (1, score, score**2, channel, channel * score)
-        ]
-        order = np.lexsort(np.round(holds[::-1], 9))
-        n, folds = len(order), self.n_folds
-        for _ in range(REPEATS):
-            dealt = order[np.lexsort((rng.random(n), np.round(holds[0], 9)[order]))]
-            fold = np.empty(n, dtype=np.int64)
-            fold[dealt] = rng.permuted(
-                np.tile(np.arange(folds), (-(-n // folds), 1)), axis=1
-            ).ravel()[:n]
-            self.folds.append(fold[of_row])
-            counts = np.bincount(self.folds[-1] * 4 * size + self.place, weights, 4 * size * folds)
-            yield counts.reshape(folds, 4, size).astype(np.float64)
-
-    @property
-    def n_folds(self) -> int:
-        """Folds: five, or as many as there are clusters."""
-        return min(
-            FOLDS, len(self.place) if self.clusters is None else len(np.unique(self.clusters))
-        )
-
-    def outcomes(self, places: IntArray) -> FloatArray:
-        """Share of the splits in which each row has each outcome, shape (n, 6), by the place of each fold's threshold.
-
-        ``places``, shape (R, V): -1 where a fold has no threshold: its rows have no outcome then.
-        """
-        size = len(self.thresholds) - 1
-        channel, block = self.place // size, self.place % size
-        out = np.zeros((len(self.place), len(_OUTCOMES)))
-        row = np.arange(len(out))
-        for fold, chosen in zip(self.folds, places, strict=True):
-            of_fold = chosen[fold]
-            out[row, _OUTCOME[channel, (block >= of_fold).astype(np.int64)]] += (
-                of_fold >= 0
-            ) / len(places)
-        return out
+        part = rng.multivariate_hypergeometric(remaining, size)
+        parts.append(part)
+        remaining = remaining - part
+    return np.array([*parts, remaining])
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,11 +263,11 @@ class HeldOut:
     """Outcomes on rows that did not choose the threshold.
 
     ``counts``, shape (R, 6): of each repeat.
-    ``places``, shape (R, V): of the thresholds of the folds; -1 where none kept the bound.
+    ``folds_without``: number of folds, of all repeats, whose others have no threshold that keeps the bound.
     """
 
     counts: FloatArray
-    places: IntArray
+    folds_without: int = 0
 
     @property
     def mean(self) -> FloatArray:
@@ -370,108 +275,67 @@ class HeldOut:
         return np.asarray(self.counts.mean(axis=0))
 
 
-def cross_fit(splits: Any, thresholds: FloatArray, rule: Rule, effective: float = 1.0) -> HeldOut:
+def cross_fit(splits: Iterable[FloatArray], thresholds: FloatArray, rule: Rule) -> HeldOut:
     """Judge each fold by the threshold that the others choose.
 
-    The limit of an interval that a bound asks for is read as if the others were as many as all samples are: it would be
-    stricter with fewer, and the threshold another one.
-
-    ``splits``, iterable of ndarrays of shape (V, 4, U): a split each.
+    ``splits``, ndarrays of shape (V, 4, U): a split each.
     ``thresholds``, shape (U + 1,).
-    ``effective``: as in :meth:`Rule.bounded`.
     """
-    counts, places = [], []
-    for parts in splits:
-        everyone = parts.sum(axis=0)
-        others = everyone - parts
-        as_many = float(everyone.sum()) / others.sum(axis=(1, 2))
-        chosen = rule.choose(thresholds, others, effective * as_many[:, None])
-        counts.append(
-            sum(
-                (
-                    six_at(part, place)
-                    for part, place in zip(parts, chosen, strict=True)
-                    if place >= 0
-                ),
-                start=np.zeros(len(_OUTCOMES)),
-            )
-        )
-        places.append(chosen)
-    return HeldOut(np.array(counts), np.array(places))
+    repeats = []
+    folds_without = 0
+    for folds in splits:
+        places = rule.choose(thresholds, folds.sum(axis=0) - folds)
+        outcomes = np.zeros(len(_OUTCOMES))
+        for fold, place in zip(folds, places, strict=True):
+            if place >= 0:
+                outcomes += six_at(fold, place)
+            else:
+                folds_without += 1
+        repeats.append(outcomes)
+    return HeldOut(np.array(repeats), folds_without)
 
 
 def six_at(counts: Any, place: int) -> FloatArray:
     """The six counts (6,) of counts (4, U) at one threshold."""
-    called = counts[:, place:].sum(axis=1)
-    out = np.zeros(len(_OUTCOMES))
-    np.add.at(out, _OUTCOME.T, np.array([counts[:, :place].sum(axis=1), called]))
-    return out
+    below = counts[:, :place].sum(axis=1)
+    reached = counts[:, place:].sum(axis=1)
+    six = np.zeros(len(_OUTCOMES))
+    np.add.at(six, _OUTCOME.T, np.array([below, reached]))
+    return six
 
 
-@dataclass(frozen=True)
-class Dependence:
-    """Dependence between samples: clusters and weights.
+def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float) -> tuple[float, Interval]:
+    """The mean cost of held-out outcomes and its profile-likelihood interval.
 
-    ``effective``: effective samples a unit of weight (Kish); of clusters their number.
-    ``by_cluster``: from an influence (6,) of the outcomes to its standard error and effective number of clusters.
+    The interval's critical value is widened by one and the variance between the repeats over that of the mean.
     """
-
-    effective: float = 1.0
-    by_cluster: Any = None
-    n_clusters: int | None = None
-
-
-def judged_cost(
-    held: HeldOut, costs: OutcomeCosts, level: float, design: Dependence
-) -> tuple[float, Interval]:
-    """The mean cost of held-out outcomes and its interval.
-
-    The profile-likelihood interval of a mean cost, or Wald's from sums of clusters; its critical value is widened by
-    one and the variance between the repeats over that of the mean.
-    """
-    price, mean = np.array(costs.costs), held.mean
+    price = np.array(costs.costs)
+    mean = held.mean
     n = float(mean.sum())
     value = float(mean @ price) / n
-    spread = np.ptp(price[list(costs.possible)]) > 0
-    error, effective = (
-        design.by_cluster(price - value) if design.by_cluster else (math.nan, math.inf)
-    )
-    if error > 0:
-        wider = math.sqrt(_wider(costs.of(held.counts.T), error**2))
-        degrees = cluster_degrees(effective, design.n_clusters)
-        ends = on_scale(
-            "wald", value, error * wider, level, (min(costs.support), max(costs.support)), degrees
-        )
-        assert ends is not None  # the error is above 0
-        return value, ends
-    n *= design.effective if design.n_clusters is None else design.n_clusters / n
-    variance = (float(mean @ price**2) / float(mean.sum()) - value**2) / n if spread else 0.0
-    at = np.searchsorted(costs.support, price)
-    seen = np.array(costs.possible)
-    counts: FloatArray = np.bincount(at[seen], mean[seen], len(costs.support)).astype(np.float64)
-    counts *= n / float(mean.sum()) / _wider(costs.of(held.counts.T), variance)
+    variance = 0.0
+    if np.ptp(price[list(costs.possible)]) > 0:
+        variance = (float(mean @ price**2) / n - value**2) / n
+    possible = np.array(costs.possible)
+    place = np.searchsorted(costs.support, price[possible])
+    counts: FloatArray = np.bincount(place, mean[possible], len(costs.support)).astype(np.float64)
+    counts /= _wider(costs.of(held.counts.T), variance)
     low, high = profile_of_mean(costs.support, counts, level)
     return value, (min(low, value), max(high, value))
 
 
-def judged_metric(
-    held: HeldOut, metric: Metric, level: float, design: Dependence
-) -> tuple[float, Interval | None]:
+def judged_metric(held: HeldOut, metric: Metric, level: float) -> tuple[float, Interval | None]:
     """A metric of held-out outcomes and its interval, on the metric's own scale, widened as that of a cost."""
-    mean = held.mean
-    weight = SixCells(mean, mean / design.effective)
+    weight = SixCells(held.mean, held.mean)
     if not math.isfinite(metric.number(weight.argument())):
         return math.nan, None
-    psi = metric.influence_in(weight)
-    error, effective = math.nan, math.inf
-    if psi is not None and design.by_cluster:
-        error, effective = design.by_cluster(psi)
-    elif psi is not None:
-        error = weight.standard_error(psi)
+    influence = metric.influence_in(weight)
     clusters = Clusters()
-    if error > 0:
-        wider = error * math.sqrt(_wider(values_of(metric, BinaryCounts(*held.counts.T)), error**2))
-        clusters = Clusters({metric.name: wider}, design.n_clusters, {metric.name: effective})
+    if influence is not None:
+        error = weight.standard_error(influence)
+        if error > 0:
+            values = values_of(metric, BinaryCounts(*held.counts.T))
+            clusters = Clusters({metric.name: error * math.sqrt(_wider(values, error**2))})
     results = Results(level, clusters)
     results.put_metric(metric, weight)
     return results.metrics[metric.name], results.intervals.get(metric.name)
@@ -480,6 +344,6 @@ def judged_metric(
 def _wider(values: FloatArray, variance: float) -> float:
     """Factor of a critical value: 1 and the variance between repeats over that of the mean."""
     defined = values[np.isfinite(values)]
-    return (
-        1 + float(np.var(defined, ddof=1)) / variance if len(defined) > 1 and variance > 0 else 1.0
-    )
+    if len(defined) < 2 or variance <= 0:
+        return 1.0
+    return 1 + float(np.var(defined, ddof=1)) / variance

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cmtrack.removed import INSTEAD
+from cmtrack.removed import BOUND_OF_LIMIT, INSTEAD
 from support import ROOT
 
 PAGE = (ROOT / "docs" / "guide" / "from_0_2.md").read_text(encoding="utf-8")
@@ -15,6 +15,7 @@ BEFORE = {
     "Models over several data sets": 'compare(block_kind="datasets")',
     "Rows to check first": "Comparison.deciding",
     "Metrics where the shares are estimated": "Evaluation.at(scores)",
+    "A threshold whose precision is kept": BOUND_OF_LIMIT,
     "Which attributes are needed": "cmtrack.attribute_subsets",
     "Several metrics in one ranking": "compare(rank_by={metric: weight})",
 }

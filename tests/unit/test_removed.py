@@ -25,6 +25,7 @@ from cmtrack.removed import INSTEAD, RemovedFeature
 from cmtrack.rows import Missed
 from support import ROOT
 
+BOUND_OF_LIMIT = re.compile(re.escape(removed.BOUND_OF_LIMIT))
 WEIGHTS = re.compile(re.escape(removed.WEIGHTS))
 VALUE = re.compile(r'(\w+)\((\w+)="(\w+)"\)')
 OPTION = re.compile(r"(\w+)\((\w+)=\)")
@@ -54,6 +55,7 @@ def test_every_key_has_one_of_the_known_forms() -> None:
     forms = (
         METHOD_OPTION,
         METHOD_VALUE,
+        BOUND_OF_LIMIT,
         VALUE,
         WEIGHTS,
         OPTION,
@@ -140,6 +142,12 @@ def test_a_removed_option_of_a_method_says_what_to_use(key: str) -> None:
 def test_a_removed_value_of_a_method_says_what_to_use(key: str) -> None:
     with pytest.raises(RemovedFeature, match=re.escape(INSTEAD[key])):
         evaluate([0, 1], [0, 1]).at([0.2, 0.4, 0.9])
+
+
+def test_a_bound_on_a_limit_says_what_to_use() -> None:
+    evaluation = evaluate([0, 1, 1], y_prob=[0.2, 0.4, 0.9])
+    with pytest.raises(RemovedFeature, match=re.escape(INSTEAD[removed.BOUND_OF_LIMIT])):
+        evaluation.threshold(maximize="binary/recall", subject_to="binary/precision.low >= 0.9")
 
 
 @pytest.mark.parametrize("key", keys(FLAG))

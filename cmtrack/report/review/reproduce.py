@@ -14,6 +14,7 @@ from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run, run_id_of
 from cmtrack.comparison.spec import several
 from cmtrack.evaluation import Evaluation
+from cmtrack.evaluation.threshold import has_independent_rows
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.report.review.record import stores
 from cmtrack.report.review.shown import alike, of_classes
@@ -54,9 +55,10 @@ def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, 
 
     Gates and tie-breakers are left out. Without a command line, as for evaluations in memory, ``command`` is empty.
     """
-    if not isinstance(ranking.evaluation, Evaluation):
+    evaluation = ranking.evaluation
+    if not isinstance(evaluation, Evaluation):
         return []
-    changes = _changes(ranking, ranking.evaluation)
+    changes = _changes(ranking, evaluation)
     questions = []
     for title, changed in changes.items():
         arguments = _of_ranked(comparison, ranking)
@@ -72,7 +74,8 @@ def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, 
         questions.append(
             {"title": title, "command": command, "python": _python(arguments, comparison)}
         )
-    if ranking.evaluation.positive is not None and ranking.evaluation.statistics.scores is not None:
+    has_scores = evaluation.positive is not None and evaluation.statistics.scores is not None
+    if has_scores and has_independent_rows(evaluation):
         command = _threshold_command(comparison, ranking)
         python = each_run(comparison, ranking, _THRESHOLD)
         questions.append({"title": "Another threshold", "command": command, "python": python})

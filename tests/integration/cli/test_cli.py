@@ -283,7 +283,6 @@ def test_threshold_of_a_folder(run: Any, folder: Path, tmp_path: Path) -> None:
         frame["truth"],
         y_prob=frame[[f"p_{i}" for i in range(4)]].to_numpy(),
         grouping=cmtrack.Grouping.from_file(folder / "groups.yaml"),
-        groups=np.arange(200) // 2,
     )
     direct.save(tmp_path / "kept")
     costs = cmtrack.Costs.from_file(folder / "costs.yaml")
@@ -291,14 +290,13 @@ def test_threshold_of_a_folder(run: Any, folder: Path, tmp_path: Path) -> None:
     found = direct.threshold(costs)
     assert data["folder"] == "kept"
     assert data["threshold"] == found.value
-    # the rows' clusters were read
     assert data["metrics"]["cost/mean"] == pytest.approx(found.objective.to_dict())
     printed = ok(run("threshold", "kept", "--costs", "costs.yaml", width=300)).stdout
     assert found.sentence() in printed
     assert "“above” called “above”, wrong class" in printed
-    bounded = ("--maximize", "binary/recall", "--subject-to", "binary/precision.low >= 0.5")
+    bounded = ("--maximize", "binary/recall", "--subject-to", "binary/precision >= 0.5")
     data = json.loads(ok(run("threshold", "kept", *bounded, "--json")).stdout)
-    assert data["subject_to"] == "binary/precision.low >= 0.5"
+    assert data["subject_to"] == "binary/precision >= 0.5"
     assert set(data["metrics"]) == {"binary/recall", "binary/precision"}
     judged = json.loads(
         ok(run("threshold", "kept", *bounded, "--calibration", "kept", "--json")).stdout
@@ -336,8 +334,15 @@ def test_predictions_are_made_by_a_threshold(run: Any, folder: Path) -> None:
 def test_threshold_refuses_with_one_sentence(run: Any, tmp_path: Path) -> None:
     cmtrack.evaluate([0, 1, 1, 0], y_prob=[0.1, 0.7, 0.2, 0.4]).save(tmp_path / "kept")
     assert "needs costs, or a metric to maximize" in refused(run("threshold", "kept"))
-    bound = ("--maximize", "binary/recall", "--subject-to", "binary/precision.low >= 0.9")
-    assert "binary/precision.low is at most 0.20" in refused(run("threshold", "kept", *bound))
+    bound = ("--maximize", "binary/recall", "--subject-to", "binary/f1 >= 0.9")
+    assert "binary/f1 is at most 0.8" in refused(run("threshold", "kept", *bound))
+    limit = ("--maximize", "binary/recall", "--subject-to", "binary/precision.low >= 0.9")
+    assert "bound the metric itself, with a margin" in refused(run("threshold", "kept", *limit))
+    clustered = cmtrack.evaluate([0, 1, 1, 0], y_prob=[0.1, 0.7, 0.2, 0.4], groups=[0, 0, 1, 1])
+    clustered.save(tmp_path / "clustered")
+    assert "choose it on one row of each cluster" in refused(
+        run("threshold", "clustered", "--maximize", "binary/f1")
+    )
     assert "did you mean 'binary/recall'" in refused(
         run("threshold", "kept", "--maximize", "binary/recal")
     )

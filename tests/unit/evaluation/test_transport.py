@@ -228,13 +228,14 @@ def test_rows_that_belong_together_make_errors_wider() -> None:
     assert any("belong together" in text for text in replace(twice, rows=None).at(shares).warnings)
 
 
-def test_the_reweighted_evaluation_has_views_and_a_threshold() -> None:
+def test_the_reweighted_evaluation_has_views_but_chooses_no_threshold() -> None:
     evaluation = evaluate(Y > 1, y_prob=P[:, 2:].sum(axis=1))
     there, costs = evaluation.at(0.05).reweighted, Costs({(True, False): 5, (False, True): 1})
     assert there.metrics["binary/precision"] == pytest.approx(
         evaluation.at(0.05).metrics["binary/precision"]
     )
-    assert there.threshold(costs).value > evaluation.threshold(costs).value
+    with pytest.raises(ValueError, match="rows with sampling weights: choose it on rows without"):
+        there.threshold(costs)
     assert there.metrics["prevalence/actual"] == pytest.approx(0.05)
 
 
