@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -17,9 +17,6 @@ _REACH = 2.0
 """How many times as wide as the runs that matter a scale may be: one bad run does not flatten all others."""
 _WIDEST = 3.0
 """How many median half-widths of the runs that matter count of each interval: nor does one wide one."""
-
-Scale = tuple[int, tuple[str, str]]
-"""The place of a column, and the numbers at both ends of its scale."""
 
 
 @dataclass(frozen=True)
@@ -86,24 +83,23 @@ def bars(
 
 
 def draw_columns(
-    rows: Sequence[Sequence[Cell]], matter: Sequence[bool], with_zero: Collection[int] = ()
-) -> list[Scale]:
-    """Give each cell that has ends its drawing, and return the scale of each column that has one.
+    rows: Sequence[Mapping[str, Cell]], matter: Sequence[bool], with_zero: str = ""
+) -> dict[str, tuple[str, str]]:
+    """Give each cell that has ends its drawing, and return the numbers at both ends of each drawn column's scale.
 
+    ``rows``: the cells of each row by the key of their column.
     ``matter``: as of :func:`bars`.
-    ``with_zero``: the places of columns whose scale has 0 as a line.
+    ``with_zero``: the key of a column whose scale has 0 as a line.
     """
-    scales = []
-    for place, first in enumerate(rows[0]):
+    scales = {}
+    for key, first in rows[0].items():
         if "ends" not in first:
             continue
-        drawn = bars([row[place]["ends"] for row in rows], matter, place in with_zero)
+        drawn = bars([row[key]["ends"] for row in rows], matter, key == with_zero)
         for row, bar in zip(rows, drawn, strict=True):
-            row[place]["bar"] = bar
-        for bar in drawn:
+            row[key]["bar"] = bar
             if bar is not None:  # all of a column have one scale
-                scales.append((place, (fmt.number(bar.first), fmt.number(bar.last))))
-                break
+                scales[key] = (fmt.number(bar.first), fmt.number(bar.last))
     return scales
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cmtrack.names import distinct
@@ -13,6 +13,13 @@ NAME = 30
 """Characters of a name in a table of the page, which are what it does not share with the others."""
 FOLDED = 5
 """Ruled-out runs of a table that are seen at first."""
+
+RANK = "rank"
+RUN = "run"
+STATUS = "status"
+"""Keys of the columns that a ranking's table always has."""
+DIFFERENCE = "difference"
+"""Key of the column with the difference from the best other run, or from the leader."""
 
 Cell = dict[str, Any]
 Table = dict[str, Any]
@@ -40,6 +47,29 @@ def with_intervals(heads: Sequence[str], rows: Sequence[dict[str, Any]], **more:
         place for row in rows for place, one in enumerate(row["cells"]) if one["beside"] is not None
     }
     return {"heads": heads, "rows": rows, "with_interval": places} | more
+
+
+def ranking_table(
+    heads: Mapping[str, str],
+    rows: list[dict[str, Any]],
+    scales: Mapping[str, tuple[str, str]],
+    **more: Any,
+) -> Table:
+    """Return the table of a ranking, whose heads, cells and scales are found by a column's key."""
+    shorten_names([row["cells"][RUN] for row in rows])
+    return {
+        "heads": heads,
+        "rows": rows,
+        "numbers": [key for key in heads if key not in (RANK, RUN, STATUS)],
+        "with_interval": {
+            key
+            for row in rows
+            for key, shown in row["cells"].items()
+            if shown["beside"] is not None
+        },
+        "scales": scales,
+        "n_rest": fold(rows),
+    } | more
 
 
 def name_cell(name: str, run_id: str) -> Cell:

@@ -12,14 +12,15 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.bars import draw_columns
 from cmtrack.report.review.cells import (
+    RANK,
+    RUN,
+    STATUS,
     Table,
     cell,
-    fold,
     name_cell,
     p_cell,
-    shorten_names,
+    ranking_table,
     value_cell,
-    with_intervals,
 )
 from cmtrack.report.review.phrases import STANDINGS, Say, at_shares, how_many, say_of
 from cmtrack.report.review.shown import headline
@@ -84,27 +85,25 @@ def _table(name: str, ranking: Ranking, seed: int, say: Say, at: str) -> Table:
         status = "tied" if run.tied else "behind"
         if leads:
             status = "leads"
-        cells = [
-            cell(str(run.rank), run.rank),
-            name_cell(run.name, run.run_id),
-            cell(STANDINGS[status], [*STANDINGS].index(status)),
-            value_cell(run.value, (run.low, run.high)),
-            p_cell(run.p_set, leads),
-        ]
+        cells = {
+            RANK: cell(str(run.rank), run.rank),
+            RUN: name_cell(run.name, run.run_id),
+            STATUS: cell(STANDINGS[status], [*STANDINGS].index(status)),
+            name: value_cell(run.value, (run.low, run.high)),
+            "p": p_cell(run.p_set, leads),
+        }
         rows.append({"cells": cells, "status": status, "chosen": run.name == chosen, "rest": False})
-    shorten_names([row["cells"][1] for row in rows])
     catalog = ranking.criterion.catalog
     title = fmt.metric_title(name, ranking.evaluation.positive, catalog=catalog) + at
     brief = fmt.metric_title(name, brief=True, catalog=catalog) + at
     scales = draw_columns([row["cells"] for row in rows], [run.tied for run in runs])
-    return with_intervals(
-        ["#", "Run", "Status", fmt.capital(brief), "p"],
+    return ranking_table(
+        {RANK: "#", RUN: "Run", STATUS: "Status", name: fmt.capital(brief), "p": "p"},
         rows,
+        scales,
         metric=name,
         title=fmt.capital(title),
         sentence=_sentence(title, runs, ranking, say),
-        scales=scales,
-        n_rest=fold(rows),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +23,16 @@ from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
 from cmtrack.report.review.bars import draw_columns
 from cmtrack.report.review.cells import (
+    DIFFERENCE,
+    RANK,
+    RUN,
+    STATUS,
     Cell,
     Table,
     cell,
-    fold,
     name_cell,
     p_cell,
+    ranking_table,
     shorten_names,
     value_cell,
     with_intervals,
@@ -69,7 +73,6 @@ from cmtrack.untrusted import one_line
 if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
-_FROM_LEADER, _FROM_BEST = "From the leader", "From the best other run"
 _NOTHING = (math.nan, math.nan)
 MAX_CELLS = 12
 MAX_OTHERS = 3
@@ -338,13 +341,15 @@ def _reading(comparison: Comparison) -> str:
 
 def ranking_tables(comparison: Comparison) -> list[Table]:
     """The table of each ranking, with its name and how to read it."""
-    return [
-        table(ranking, at_shares(comparison))
-        | {"name": heading(comparison, place) if len(comparison.rankings) > 1 else "Ranking"}
-        | {"reading": _reading(comparison)}
-        | {"beside": beside_rows(comparison, ranking)}
-        for place, ranking in enumerate(comparison.rankings)
-    ]
+    at = at_shares(comparison)
+    tables = []
+    for place, ranking in enumerate(comparison.rankings):
+        shown = table(ranking, at)
+        shown["name"] = heading(comparison, place) if len(comparison.rankings) > 1 else "Ranking"
+        shown["reading"] = _reading(comparison)
+        shown["beside"] = beside_rows(comparison, ranking, shown["heads"])
+        tables.append(shown)
+    return tables
 
 
 def table(ranking: Ranking, at: str = "") -> Table:
@@ -354,23 +359,20 @@ def table(ranking: Ranking, at: str = "") -> Table:
     """
     columns = _columns(ranking, at)
     entries = ranking.standings
-    cells = [[make(entry) for _, make in columns] for entry in entries]
     rows: list[dict[str, Any]] = [
         {
-            "cells": row,
+            "cells": {key: make(entry) for key, (_, make) in columns.items()},
             "status": marked(standing(entry, ranking), entry.tied),
             "chosen": False,
             "rest": False,
         }
-        for row, entry in zip(cells, entries, strict=True)
+        for entry in entries
     ]
-    shorten_names([row[1] for row in cells])
-    heads = [head for head, _ in columns]
-    differences = [place for place, head in enumerate(heads) if head in (_FROM_BEST, _FROM_LEADER)]
-    scales = draw_columns(cells, [entry.tied for entry in entries], differences)
-    return with_intervals(
-        heads, rows, scales=scales, n_rest=fold(rows), behind=behind_words(ranking)
+    heads = {key: head for key, (head, _) in columns.items()}
+    scales = draw_columns(
+        [row["cells"] for row in rows], [entry.tied for entry in entries], DIFFERENCE
     )
+    return ranking_table(heads, rows, scales, behind=behind_words(ranking))
 
 
 def _title(comparison: Comparison) -> str:
@@ -380,40 +382,39 @@ def _title(comparison: Comparison) -> str:
     return f"{text}, {assumed[0].lower()}{assumed[1:]}" if assumed else text
 
 
-def _columns(ranking: Ranking, at: str) -> list[tuple[str, Callable[[Ranked], Cell]]]:
-    """Heads, and the cell of an entry."""
-    criterion, several = ranking.criterion, len(ranking.standings) > 1
-    titles = [
-        fmt.metric_title(name, brief=True, catalog=criterion.catalog) + at
+def _columns(ranking: Ranking, at: str) -> dict[str, tuple[str, Callable[[Ranked], Cell]]]:
+    """The head of each column and the cell of an entry, by the column's key; the key of a metric is its name."""
+    criterion = ranking.criterion
+    titles = {
+        name: fmt.metric_title(name, brief=True, catalog=criterion.catalog) + at
         for name in criterion.metrics
-    ]
-    columns: list[tuple[str, Callable[[Ranked], Cell]]] = [
-        ("#", lambda one: cell(str(one.rank), one.rank)),
-        (
+    }
+    columns: dict[str, tuple[str, Callable[[Ranked], Cell]]] = {
+        RANK: ("#", lambda one: cell(str(one.rank), one.rank)),
+        RUN: (
             fmt.capital(ranking.noun),
             lambda one: name_cell(one.name, "" if ranking.over else one.run_id),
         ),
-        ("Status", lambda one: _standing(one, ranking)),
-    ]
+        STATUS: ("Status", lambda one: _standing(one, ranking)),
+    }
     if ranking.over:
-        columns += [
-            (f"Mean {titles[0]}", lambda one: cell(fmt.number(one.value), one.value)),
-            ("sd", lambda one: cell(fmt.number(one.sd), one.sd)),
-            ("Runs", lambda one: cell(str(len(one.runs)), float(len(one.runs)))),
-        ]
+        (name,) = criterion.metrics
+        columns |= {
+            name: (f"Mean {titles[name]}", lambda one: cell(fmt.number(one.value), one.value)),
+            "sd": ("sd", lambda one: cell(fmt.number(one.sd), one.sd)),
+            "runs": ("Runs", lambda one: cell(str(len(one.runs)), float(len(one.runs)))),
+        }
     else:
-        columns += [
-            (fmt.capital(title), partial(_value, name=name, ranks=criterion.single))
-            for title, name in zip(titles, criterion.metrics, strict=True)
-        ]
-    if several and criterion.single:
-        columns.append(
-            (_FROM_LEADER if ranking.over else _FROM_BEST, lambda one: _difference(one, ranking))
-        )
-        leader = ranking.leader
-        columns.append(("p", lambda one: p_cell(one.p_set, one is leader)))
+        columns |= {
+            name: (fmt.capital(title), partial(_value, name=name, ranks=criterion.single))
+            for name, title in titles.items()
+        }
+    if len(ranking.standings) > 1 and criterion.single:
+        head = "From the leader" if ranking.over else "From the best other run"
+        columns[DIFFERENCE] = (head, lambda one: _difference(one, ranking))
+        columns["p"] = ("p", lambda one: p_cell(one.p_set, one is ranking.leader))
     if any(one.gates for one in ranking.standings):
-        columns.append(("Gates", _passed))
+        columns["gates"] = ("Gates", _passed)
     return columns
 
 
@@ -443,16 +444,14 @@ def _passed(one: Ranked) -> Cell:
     return cell(f"{passed} of {len(one.gates)}", float(passed))
 
 
-def beside_rows(comparison: Comparison, ranking: Ranking) -> list[dict[str, Any]]:
+def beside_rows(
+    comparison: Comparison, ranking: Ranking, heads: Iterable[str]
+) -> list[dict[str, Any]]:
     """The rows below those of the ranked runs: the constant answers, and runs without a value."""
-    heads = table(ranking)["heads"]
-    place = next((k for k, head in enumerate(heads) if head.startswith("Mean ")), 3)  # of models
     rows = []
     for one in beside(comparison, ranking):
-        cells = [cell("") for _ in heads]
-        cells[1:3] = name_cell(one.name, one.run_id), cell(one.standing)
-        metrics = ranking.criterion.metrics
-        cells[place : place + len(metrics)] = [cell(one.values.get(name, "")) for name in metrics]
+        cells = {key: cell(one.values.get(key, "")) for key in heads}
+        cells |= {RUN: name_cell(one.name, one.run_id), STATUS: cell(one.standing)}
         rows.append({"cells": cells, "status": "beside", "reason": one.reason})
     return rows
 

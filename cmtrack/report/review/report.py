@@ -16,6 +16,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.report.formatting import capital, markdown_table, split_json
 from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import drawn, render_page, write_text
+from cmtrack.report.review.cells import RANK, RUN, STATUS
 from cmtrack.report.review.data import to_dict
 from cmtrack.report.review.narrative import decision
 from cmtrack.report.review.page import choices, context, ranking_tables
@@ -177,13 +178,17 @@ def ranking_json(comparison: Comparison) -> str:
     rows = []
     for place, table in enumerate(tables, 1):
         for row in table["rows"]:
-            rank, name, standing, *others = row["cells"]
-            shown = {"run": name["title"], "standing": standing["text"], "rank": rank["sort"]}
+            cells = row["cells"]
+            shown = {
+                "run": cells[RUN]["title"],
+                "standing": cells[STATUS]["text"],
+                "rank": cells[RANK]["sort"],
+            }
             if len(tables) > 1:
                 shown["ranking"] = place
-            for head, cell in zip(table["heads"][3:], others, strict=True):
-                shown[head] = " ".join(filter(None, (cell["text"], cell["beside"])))
-            rows.append(shown | {"run_id": name["run_id"]})
+            for key in table["numbers"]:
+                shown[table["heads"][key]] = _text(cells[key])
+            rows.append(shown | {"run_id": cells[RUN]["run_id"]})
     return split_json(rows)
 
 
@@ -210,8 +215,12 @@ def _name(cell: Mapping[str, Any]) -> str:
     return _plain(cell["text"]) + (f" `{cell['id']}`" if cell["id"] else "")
 
 
+def _text(cell: Mapping[str, Any]) -> str:
+    return " ".join(filter(None, (cell["text"], cell["beside"])))
+
+
 def _shown(cell: Mapping[str, Any]) -> str:
-    return _plain(" ".join(filter(None, (cell["text"], cell["beside"]))))
+    return _plain(_text(cell))
 
 
 def _gate(cell: Mapping[str, Any]) -> str:
@@ -222,14 +231,14 @@ def _gate(cell: Mapping[str, Any]) -> str:
 def _ranking(table: Mapping[str, Any]) -> list[str]:
     body = []
     for row in [*table["rows"], *table["beside"]]:
-        rank, name, standing, *others = row["cells"]
+        cells = row["cells"]
         mark = "**" if row["status"] == "chosen" else ""
         body.append(
             [
-                rank["text"],
-                f"{mark}{_plain(name['text'])}{mark}",
-                standing["text"],
-                *map(_shown, others),
+                cells[RANK]["text"],
+                f"{mark}{_plain(cells[RUN]['text'])}{mark}",
+                cells[STATUS]["text"],
+                *(_shown(cells[key]) for key in table["numbers"]),
             ]
         )
-    return markdown_table(table["heads"], body)
+    return markdown_table([*table["heads"].values()], body)

@@ -248,7 +248,7 @@ def test_several_metrics_have_a_constant_answer_each():
     assert recall.unbeatable
     assert comparison.summary().count("which needs no model") == 2
     # no constant answer is set against a recall: it is 1 for whoever always answers “a”
-    assert "| always “a” | constant |  | 0.700 | 0.300 |  |" in markdown(comparison)
+    assert "| always “a” | constant | 0.700 | 0.300 |  |" in markdown(comparison)
 
 
 def test_a_gate_notes_that_the_run_is_no_better_than_a_constant_answer_and_passes_it():
