@@ -523,12 +523,13 @@ class Evaluation(BaseEvaluation):
     @property
     def spcc_matrix(self) -> FloatArray | None:
         """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or with two classes."""
-        if (
-            not self.has_section("spcc")
-            or (scores := self._views.seen(ClassScores, "class scores")) is None
-        ):
-            return None
-        return spcc_ovo(scores.moments)
+        scores = self._class_scores
+        return None if scores is None else spcc_ovo(scores.moments)
+
+    @property
+    def _class_scores(self) -> ClassScores | None:
+        """Samples as the correlations of all classes see them; None without probabilities or with two classes."""
+        return self._views.seen(ClassScores, "class scores") if self.has_section("spcc") else None
 
     @property
     def prevalence(self) -> PrevalenceEstimate | None:

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, on_scale
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.statistics.grid import grid_edges
-from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -235,81 +234,6 @@ def risk_coverage_of(
         error,
         on_scale("log", order.area, error, level, (0.0, 1.0)),
     )
-
-
-def risk_coverage(
-    confidence: npt.ArrayLike,
-    losses: npt.ArrayLike,
-    weights: npt.ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-) -> RiskCoverage:
-    """The curve of any losses.
-
-    Parameters
-    ----------
-    confidence, losses : array_like of shape (n,)
-        Losses are at least 0: 1 for a miss and 0 for a hit, or what a decision costs.
-    weights : array_like of shape (n,), optional
-        Whole numbers are numbers of equal rows, fractions sampling weights.
-    level : float, default 0.95
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, there are no rows, or a value is not finite, or a loss or weight is negative.
-
-    Notes
-    -----
-    The area is the integral of the risk, ``E[-loss ln(coverage)]``.
-
-    Examples
-    --------
-    >>> risk_coverage([0.9, 0.8, 0.8, 0.6], [0, 0, 1, 1]).risk
-    array([0.        , 0.33333333, 0.5       ])
-    """
-    kappa, lost = np.asarray(confidence, dtype=np.float64), np.asarray(losses, dtype=np.float64)
-    given = np.ones(len(kappa), dtype=np.int64) if weights is None else np.asarray(weights)
-    if kappa.ndim != 1 or not len(kappa) or not kappa.shape == lost.shape == given.shape:
-        raise ValueError(
-            "confidence, losses and weights must have one shape (n,) of at least one row, got "
-            f"{kappa.shape}, {lost.shape} and {given.shape}"
-        )
-    for name, values in (("confidence", kappa), ("losses", lost), ("weights", given)):
-        wrong = (
-            ~np.isfinite(values) if name == "confidence" else ~(np.isfinite(values) & (values >= 0))
-        )
-        if wrong.any():
-            rule = "finite" if name == "confidence" else "finite and not negative"
-            raise ValueError(
-                f"{name} must be {rule}, got {values[wrong][0]} at row {np.flatnonzero(wrong)[0]}"
-            )
-    if not given.any():
-        raise ValueError("a weight must be above 0, got only zeros")
-    w = given.astype(np.float64)
-    squares = w if given.dtype.kind == "i" else w**2
-    values, place = np.unique(-kappa, return_inverse=True)
-    order = Order(_sums(place, w), _sums(place, w * lost))
-    best, rank = np.unique(lost, return_inverse=True)
-    ideal = Order(_sums(rank, w), _sums(rank, w) * best)
-    psi = lost * order.pull[place] + order.moved[place]
-    error = math.sqrt(float(squares @ psi**2)) / order.total
-    size = np.cumsum(_sums(place, w)) ** 2 / np.cumsum(_sums(place, squares))
-    return RiskCoverage(
-        -values,
-        order.coverage,
-        order.risk,
-        order.mean,
-        size,
-        order.area,
-        max(order.area - ideal.area, 0.0),
-        error,
-        on_scale("log", order.area, error, level, (0.0, math.inf)),
-    )
-
-
-def _sums(place: IntArray, values: FloatArray) -> FloatArray:
-    return np.bincount(place, values).astype(np.float64)
 
 
 # -- handing rows to a person --------------------------------------------------------------------------

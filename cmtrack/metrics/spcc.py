@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from cmtrack.metrics.cells import ratio
 from cmtrack.metrics.function import Function
-from cmtrack.metrics.intervals import Interval, least_correlation, wilson
+from cmtrack.metrics.intervals import Interval, least_correlation, normal_quantile, wilson
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.moments import ScoreSamples, Sides, TwoClasses, quadratic_error
 from cmtrack.metrics.roc import ScoreTable
@@ -182,6 +182,49 @@ def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatA
             for sign, (n, _, v, third, fourth) in zip((1, -1), parts, strict=True)
         )
         return np.asarray(np.sqrt(squared))
+
+
+class PairCorrelations(NamedTuple):
+    """One-vs-one correlations at equal shares of the pairs of classes that are separated least, shape (P,) each.
+
+    ``first``, ``second``: numbers of the classes; the score is that of the first one.
+    ``low``, ``high``: of the intervals; NaN where the errors are not known.
+    ``n_pairs``: the pairs of enough samples, of which these are the first.
+    """
+
+    first: IntArray
+    second: IntArray
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    n_pairs: int
+
+
+def least_separated(
+    scores: ClassScores, least: float, most: int, level: float | None
+) -> PairCorrelations:
+    """Return the ``most`` least separated pairs of classes that have at least ``least`` effective samples each.
+
+    ``level``: of the intervals, which are those of independent rows without weights; None for none.
+    """
+    moments = scores.moments
+    sizes = np.nan_to_num(scores.sizes)
+    matrix = spcc_ovo(moments, equal_shares=True)
+    enough = np.minimum(sizes[:, None], sizes) >= least
+    values = np.where(enough & np.isfinite(matrix), matrix, np.inf)
+    np.fill_diagonal(values, np.inf)
+    values[values > values.T] = np.inf  # of the two scores the one that separates a pair less
+    n_pairs = int(np.isfinite(values).sum())
+    order = np.argsort(values, axis=None, kind="stable")[: min(most, n_pairs)]
+    first, second = np.unravel_index(order, values.shape)
+    value = matrix[first, second]
+    low = np.full(len(value), math.nan)
+    high = low
+    if level is not None:
+        reach = normal_quantile(level) * pair_errors(moments, first, second) / (1 - value**2)
+        low = np.tanh(np.arctanh(value) - reach)
+        high = np.tanh(np.arctanh(value) + reach)
+    return PairCorrelations(first, second, value, low, high, n_pairs)
 
 
 _MOST_TERMS = 20_000

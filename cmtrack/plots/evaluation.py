@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 from cmtrack.digits import p_text
 from cmtrack.evaluation.rows import ASIDE, CLASSES, OTHER, STEP
 from cmtrack.metrics.calibration import upper_bound
-from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.precision_recall import precision_recall
-from cmtrack.metrics.spcc import pair_errors, spcc_ovo
+from cmtrack.metrics.spcc import least_separated, spcc_ovo
 from cmtrack.prevalence import ClassPrevalenceEstimate
 from cmtrack.prevalence.fit import doubt
 from cmtrack.prevalence.results import ASSUMES
@@ -431,47 +430,29 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
 
     None without probabilities or with two classes.
     """
-    if evaluation.spcc_matrix is None:
+    scores = evaluation._class_scores
+    if scores is None:
         return None
-    moments, squares = evaluation.statistics.moments, evaluation.statistics.squares
-    if moments is None:
-        return None
-    sizes = moments.n.astype(float)
-    if squares is not None and squares.moments is not None:
-        sizes = np.divide(
-            sizes**2, squares.moments.n, out=np.zeros_like(sizes), where=squares.moments.n > 0
-        )
-    matrix, labels = spcc_ovo(moments, equal_shares=True), evaluation.confusion_matrix.labels
+    labels = evaluation.confusion_matrix.labels
     if len(labels) <= IN_GIVEN_ORDER:
         return plot_spcc_matrix(
-            matrix,
+            spcc_ovo(scores.moments, equal_shares=True),
             labels,
-            samples=sizes,
+            samples=np.nan_to_num(scores.sizes),
             equal_shares=True,
             title="One-vs-one sPCC at equal shares",
         )
-    enough = np.minimum(sizes[:, None], sizes) >= FEW
-    values = np.where(enough & np.isfinite(matrix), matrix, np.inf)
-    np.fill_diagonal(values, np.inf)
-    values[values > values.T] = np.inf  # of the two scores the one that separates a pair less
-    least = np.argsort(values, axis=None, kind="stable")[:_PAIRS]
-    first, other = np.unravel_index(least[np.isfinite(values.ravel()[least])], values.shape)
-    if not len(first):
+    level = evaluation.confidence_level
+    has_errors = evaluation.statistics.squares is None and evaluation.n_clusters is None
+    found = least_separated(scores, FEW, _PAIRS, level if has_errors else None)
+    if not found.n_pairs:
         return None
-    whole = squares is None and evaluation.n_clusters is None
-    errors = pair_errors(moments, first, other) if whole else np.full(len(first), np.nan)
-    r = matrix[first, other]
-    reach = normal_quantile(evaluation.confidence_level) * errors / (1 - r**2)
-    ends = np.tanh(np.arctanh(r) + np.array([[-1.0], [1.0]]) * reach)
-    pairs = [
-        PairSeparation(labels[c], labels[d], *numbers)
-        for c, d, *numbers in zip(first, other, r, *ends, strict=True)
-    ]
+    columns = zip(found.first, found.second, found.value, found.low, found.high, strict=True)
     return plot_spcc_pairs(
-        pairs,
+        [PairSeparation(labels[c], labels[d], *numbers) for c, d, *numbers in columns],
         names=labels,
-        level=evaluation.confidence_level,
-        n_pairs=int(np.isfinite(values).sum()),
+        level=level,
+        n_pairs=found.n_pairs,
         title="The pairs of classes with the lowest sPCC",
     )
 
