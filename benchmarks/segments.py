@@ -3,9 +3,9 @@
 Declared segments: rows fall into S segments, the largest four times the smallest, whose accuracies lie evenly between
 two values. Search: 3,000 rows, eight columns of four values drawn at random, so 480 segments of one or two columns, and
 errors at a rate of .15 that does not depend on them; "clusters" are 600 of five rows with columns and most of an
-error's chance in common; "weights" are log-normal; "costs" are exponential; "two models" have errors of their own. In
-the planted segment, about 188 rows, the rate is .28. Interaction: one true difference of 50 standard errors, others 0.
-Pairs: paired differences of two models' accuracies by segment. Sentences: what a report says of accuracy, recall and
+error's chance in common; "costs" are exponential; "difference" is of two models with errors of their own. In the planted
+segment, about 188 rows, the rate is .28. Interaction: one true difference of 50 standard errors, others 0. Pairs: paired
+differences of two models' accuracies by segment. Sentences: what a report says of accuracy, recall and
 precision by one column; in the worse segment 65 % of each class are right, elsewhere 85 %.
 
     python benchmarks/segments.py [--repeats 3000] [--reviews 1000] [--quick] [--only declared ...]
@@ -27,11 +27,9 @@ from cmtrack.segments import (
     Estimates,
     SegmentColumn,
     differences,
-    differing_segments,
     disparity,
     qualitative_interaction,
     search_columns,
-    shrink,
     simultaneous_level,
     worst_segments,
 )
@@ -45,7 +43,6 @@ PARTS = (
     "interaction",
     "pairs",
     "sentences",
-    "order",
     "speed",
     "counting",
 )
@@ -137,15 +134,14 @@ def review(kind: str, rng: np.random.Generator) -> Any:
     options: dict[str, Any] = {"n_permutations": PERMUTATIONS, "seed": int(rng.integers(1 << 31))}
     if kind == "costs":
         return worst_segments(columns, rng.exponential(size=ROWS), **options)
-    if kind == "two models":
-        first, second = rng.random((2, ROWS)) < RATE
-        return differing_segments(columns, first, second, **options)
+    if kind == "difference":
+        first, second = (rng.random((2, ROWS)) < RATE).astype(float)
+        return worst_segments(columns, first - second, **options)
     if kind == "clusters":
         together = rng.normal(0, 1.5, ROWS // 5).repeat(5)
         errors = rng.random(ROWS) < expit(together - 2.4)
         return worst_segments(columns, errors, clusters=np.arange(ROWS) // 5, **options)
-    weights = rng.lognormal(0, 0.7, ROWS) if kind == "weights" else None
-    return worst_segments(columns, rng.random(ROWS) < RATE, weights=weights, **options)
+    return worst_segments(columns, rng.random(ROWS) < RATE, **options)
 
 
 def false_alarms(kind: str, reviews: int) -> list[str]:
@@ -155,8 +151,7 @@ def false_alarms(kind: str, reviews: int) -> list[str]:
     for _ in range(reviews):
         one = review(kind, rng)
         found.append(bool(one.found()))
-        z = np.array([s.z for s in one.segments])
-        plain.append(bool((np.abs(z) > 1.96).any() if kind == "two models" else (z > 1.645).any()))
+        plain.append(any(s.z > 1.645 for s in one.segments))
         searched.append(one.searched)
     return [share(found), share(plain), f"{np.mean(searched):.0f}"]
 
@@ -233,27 +228,6 @@ def two_models(segments: int, rows: int, apart: float, repeats: int) -> list[str
     return [share(one) for one in (*covers, said["t"])]
 
 
-def order(repeats: int) -> list[str]:
-    """Mean squared error of shrunken and raw values; true value of the one listed as worst by either, of the worst."""
-    rng = np.random.default_rng(20)
-    n = np.round(np.geomspace(40, 2000, 20)).astype(int)
-    found: dict[str, list[float]] = {
-        name: [] for name in ("shrunk", "raw", "worst shrunk", "worst raw", "worst")
-    }
-    for _ in range(repeats):
-        truth = np.clip(rng.normal(0.8, 0.03, 20), 0, 1)
-        hits = rng.binomial(n, truth)
-        smooth = (hits + 1) / (n + 2)
-        values = hits / n
-        shrunk = shrink(values, np.sqrt(smooth * (1 - smooth) / n)).values
-        found["shrunk"].append(float(np.mean((shrunk - truth) ** 2)))
-        found["raw"].append(float(np.mean((values - truth) ** 2)))
-        found["worst shrunk"].append(float(truth[shrunk.argmin()]))
-        found["worst raw"].append(float(truth[values.argmin()]))
-        found["worst"].append(float(truth.min()))
-    return [mean(found[name], 5 if name in ("shrunk", "raw") else 4) for name in found]
-
-
 def speed() -> Iterator[list[str]]:
     """Processor seconds of searches of 100,000 rows, eight columns of five values, depth 2, 999 permutations."""
     rng = np.random.default_rng(21)
@@ -262,12 +236,7 @@ def speed() -> Iterator[list[str]]:
     errors = rng.random(n) < RATE
     searches: dict[str, Callable[[], Any]] = {
         "errors": lambda: worst_segments(columns, errors),
-        "errors, weights": lambda: worst_segments(columns, errors, weights=rng.random(n)),
         "costs": lambda: worst_segments(columns, rng.exponential(size=n)),
-        "two models": lambda: differing_segments(columns, errors, rng.random(n) < RATE),
-        "two models, 20,000 clusters": lambda: differing_segments(
-            columns, errors, rng.random(n) < RATE, clusters=rng.integers(0, 20_000, n)
-        ),
     }
     for name, search in searches.items():
         start = time.process_time()
@@ -331,7 +300,7 @@ def main() -> None:
                 row(str(segments), str(rows), f"{ends[0]:.2f} to {ends[1]:.2f}", *cells)
     if "search" in options.only:
         table("losses", "some segment found", "unadjusted", "searched")
-        for kind in ("errors", "costs", "weights", "clusters", "two models"):
+        for kind in ("errors", "costs", "clusters", "difference"):
             row(kind, *false_alarms(kind, reviews))
     if "planted" in options.only:
         table("found", "the first and found", "one outside found", "interval holds .28")
@@ -370,15 +339,6 @@ def main() -> None:
             for worse in (False, True):
                 cells = sentences(segments, rows, positives, repeats // 5, worse)
                 row(str(segments), str(rows), f"{positives:.1f}", "yes" if worse else "no", *cells)
-    if "order" in options.only:
-        table(
-            "squared error, shrunk",
-            "raw",
-            "true value of the worst listed, shrunk",
-            "raw",
-            "of the worst",
-        )
-        row(*order(repeats))
     if "speed" in options.only:
         table("losses", "searched", "seconds")
         for cells in speed():

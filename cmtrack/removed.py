@@ -83,6 +83,14 @@ _ROPE = (
     "the interval of the difference says how large it may be; equivalence= is for runs on the "
     "same rows"
 )
+_TWO_MODELS = (
+    "compare(..., segments=) has the paired differences of runs by segment, and worst_segments(columns, first - second)"
+    " finds segments where the difference of two models is unlike that of other rows"
+)
+_SHRINKAGE = (
+    "order_of_segments orders by values, and their simultaneous intervals show how sure they are; "
+    "combine_effects of statsmodels has the variance between segments"
+)
 
 WEIGHTS = "compare(rank_by={metric: weight})"
 BOUND_OF_LIMIT = 'Evaluation.threshold(subject_to="METRIC.low >= number")'
@@ -107,6 +115,9 @@ INSTEAD: dict[str, str] = {
     "Missed.expected": _DIFFICULTY,
     "Missed.excess": _DIFFICULTY,
     "Missed.by_class": _BY_CLASS,
+    "cmtrack.segments.differing_segments": _TWO_MODELS,
+    "cmtrack.segments.shrink": _SHRINKAGE,
+    "cmtrack.segments.Shrinkage": _SHRINKAGE,
     "cmtrack.rows.Deciding": _DECIDING,
     "cmtrack.rows.Corrected": _NOISE,
     "cmtrack.rows.corrected": _NOISE,

@@ -888,7 +888,8 @@ class Evaluation(BaseEvaluation):
         KeyError
             If there is no such metric.
         ValueError
-            If the rows are not here, the metric is no mean over rows, or no segment has enough rows.
+            If the rows are not here, the metric is no mean over rows, no segment has enough rows, or rows have sampling
+            weights.
 
         Examples
         --------

@@ -1,5 +1,8 @@
 """Segments of the rows: columns of categories, inference over several segments, search for the worst."""
 
+from typing import TYPE_CHECKING
+
+from cmtrack._lazy import found_in
 from cmtrack.segments.columns import (
     SegmentColumn,
     cut_at_quantiles,
@@ -11,18 +14,15 @@ from cmtrack.segments.inference import (
     Disparity,
     Estimates,
     Interaction,
-    Shrinkage,
     differences,
     disparity,
     order_of_segments,
     qualitative_interaction,
-    shrink,
     simultaneous_level,
 )
 from cmtrack.segments.search import (
     SearchedSegment,
     SegmentSearch,
-    differing_segments,
     worst_segments,
 )
 
@@ -34,16 +34,17 @@ __all__ = [
     "SearchedSegment",
     "SegmentColumn",
     "SegmentSearch",
-    "Shrinkage",
     "cut_at_quantiles",
     "differences",
-    "differing_segments",
     "disparity",
     "order_of_segments",
     "qualitative_interaction",
     "search_columns",
     "segment_columns",
-    "shrink",
     "simultaneous_level",
     "worst_segments",
 ]
+
+if not TYPE_CHECKING:  # a type checker would otherwise accept every name
+    # a removed name raises an error that says what to use instead
+    __getattr__ = found_in(__name__, {})

@@ -441,65 +441,6 @@ def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: 
 # -- order ---------------------------------------------------------------------------------------------
 
 
-class Shrinkage(NamedTuple):
-    """Values shrunken towards their common mean, the more the larger their errors.
-
-    Attributes
-    ----------
-    between : float
-        Variance of the true values between segments (tau squared); 0 where chance explains all differences.
-    mean : float
-        Their common mean.
-    values : ndarray of shape (S,)
-        NaN where a value or its error is.
-
-    Examples
-    --------
-    >>> from cmtrack.segments import shrink
-    >>> found = shrink([0.9, 0.8, 0.4], [0.02, 0.02, 0.2])
-    >>> round(found.between, 4), round(found.mean, 3), found.values.round(3).tolist()
-    (0.0061, 0.82, [0.895, 0.801, 0.764])
-    """
-
-    between: float
-    mean: float
-    values: FloatArray
-
-
-def shrink(values: Any, errors: Any) -> Shrinkage:
-    """Shrink the values of segments towards their mean (DerSimonian, Laird 1986).
-
-    Parameters
-    ----------
-    values, errors : array-like of shape (S,)
-        Errors of 0 count as unknown; values with such an error are left out.
-
-    Examples
-    --------
-    >>> from cmtrack.segments import shrink
-    >>> shrink([0.9, 0.8, 0.4], [0.02, 0.02, 0.2]).values.round(3).tolist()
-    [0.895, 0.801, 0.764]
-    """
-    g, se = np.asarray(values, dtype=np.float64), np.asarray(errors, dtype=np.float64)
-    if g.shape != se.shape or g.ndim != 1:
-        raise ValueError(
-            f"values and errors must have one entry per segment, got {g.shape} and {se.shape}"
-        )
-    usable = np.isfinite(g) & np.isfinite(se) & (se > 0)
-    out = np.full(len(g), math.nan)
-    if not usable.any():
-        return Shrinkage(math.nan, math.nan, out)
-    g, variance = g[usable], se[usable] ** 2
-    w = 1 / variance
-    spread = float(w @ (g - (w @ g) / w.sum()) ** 2)
-    scale = float(w.sum() - (w @ w) / w.sum())
-    between = max(0.0, (spread - (len(g) - 1)) / scale) if len(g) > 1 and scale > 0 else 0.0
-    weights = 1 / (variance + between)
-    mean = float(weights @ g / weights.sum())
-    out[usable] = mean + between / (between + variance) * (g - mean)
-    return Shrinkage(between, mean, out)
-
-
 def order_of_segments(estimates: Estimates, support: Any, better: str = "higher") -> IntArray:
     """Return the numbers of the segments from worst to best by their values, shape (S,).
 

@@ -555,6 +555,15 @@ def test_what_cannot_be_searched(metric, options, says):
         whole(CASES["groups"]).worst_segments(metric, **options)
 
 
+def test_a_search_of_sampling_weights_says_what_works():
+    weights = np.full(len(TABLE), 1.5)
+    evaluation = evaluate(
+        TABLE["y"], TABLE["call"], segments=TABLE[["region"]], sample_weight=weights
+    )
+    with pytest.raises(ValueError, match=r"for sampling weights, evaluation\.segments"):
+        evaluation.worst_segments()
+
+
 def test_a_search_needs_rows_and_columns():
     with pytest.raises(ValueError, match="needs the rows, which this evaluation does not have"):
         replace(whole({}), rows=None).worst_segments()

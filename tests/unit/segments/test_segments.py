@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact, norm
-from scipy.stats import t as student
 
 import cmtrack
 from cmtrack import evaluate
@@ -22,13 +21,11 @@ from cmtrack.segments import (
     SegmentSearch,
     cut_at_quantiles,
     differences,
-    differing_segments,
     disparity,
     order_of_segments,
     qualitative_interaction,
     search_columns,
     segment_columns,
-    shrink,
     simultaneous_level,
     worst_segments,
 )
@@ -159,27 +156,12 @@ def test_intervals_on_other_scales_hold_their_values(scale: str) -> None:
     assert (found.values < high).all()
 
 
-def test_vector_27_shrinkage():
-    meta = pytest.importorskip("statsmodels.stats.meta_analysis", exc_type=ImportError)
-    g, se = [0.70, 0.75, 0.62, 0.81, 0.77], [0.03, 0.02, 0.05, 0.04, 0.01]
-    found = shrink(g, se)
-    assert (found.between, found.mean) == near((0.0014658208, 0.7400851400))
-    assert found.values.tolist() == near(
-        [0.7152490950, 0.7478744240, 0.6957000544, 0.7735126176, 0.7680895093]
+def test_vector_27_order():
+    estimates = Estimates(
+        np.array([0.70, 0.75, 0.62, 0.81, 0.77]), np.array([0.03, 0.02, 0.05, 0.04, 0.01])
     )
-    assert found.between == pytest.approx(
-        meta.combine_effects(np.array(g), np.array(se) ** 2, method_re="dl").tau2, abs=1e-15
-    )
-    assert order_of_segments(Estimates(np.array(g), np.array(se)), np.ones(5)).tolist() == [
-        2,
-        0,
-        1,
-        4,
-        3,
-    ]
-    assert order_of_segments(
-        Estimates(np.array(g), np.array(se)), np.ones(5), "lower"
-    ).tolist() == [3, 4, 1, 0, 2]
+    assert order_of_segments(estimates, np.ones(5)).tolist() == [2, 0, 1, 4, 3]
+    assert order_of_segments(estimates, np.ones(5), "lower").tolist() == [3, 4, 1, 0, 2]
 
 
 def test_segments_are_in_the_order_of_their_values_and_unknown_ones_are_last():
@@ -189,9 +171,6 @@ def test_segments_are_in_the_order_of_their_values_and_unknown_ones_are_last():
     # the least value, though its error is large
     small = Estimates.of_shares([98, 984, 996], [102, 1000, 1000])
     assert order_of_segments(small, small.n).tolist() == [0, 1, 2]
-    alone = shrink([math.nan], [math.nan])
-    assert math.isnan(alone.mean)
-    assert shrink([0.5], [0.1]).values.tolist() == [0.5]
 
 
 def test_vector_27b_qualitative_interaction():
@@ -475,23 +454,6 @@ def test_whole_weights_are_repeated_rows(rows: list[tuple[int, int, int]]) -> No
         assert ours == pytest.approx(theirs, abs=1e-12, nan_ok=True)
 
 
-def test_sampling_weights_that_are_equal_change_nothing():
-    rng = np.random.default_rng(5)
-    columns = segment_columns({"a": rng.integers(0, 4, 500)}, 500)
-    x = (rng.random(500) < 0.3).astype(int)
-    plain = worst_segments(columns, x, min_rows=20, n_permutations=99)
-    scaled = worst_segments(columns, x, weights=np.full(500, 2.5), min_rows=20, n_permutations=99)
-    for a, b in zip(plain.segments, scaled.segments, strict=True):
-        assert (a.text, a.rows, a.value, a.low, a.high, a.z) == (
-            b.text,
-            b.rows,
-            near(b.value),
-            near(b.low),
-            near(b.high),
-            near(b.z),
-        )
-
-
 def clustered(nested: bool) -> tuple[Any, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(6)
     person = np.arange(900) // 3
@@ -519,46 +481,6 @@ def test_clusters_are_exchanged_whole():
         worst_segments(crossing, x, clusters=person, min_rows=30)
 
 
-def signs_by_hand(
-    d: np.ndarray, inside: np.ndarray, owner: np.ndarray
-) -> tuple[float, float, float]:
-    """z of a slice, and the standard errors of the means inside and outside."""
-    sums = np.bincount(owner, d * inside)
-    z = sums.sum() / math.sqrt(sums @ sums)
-    errors = []
-    for rows in (inside, ~inside):
-        psi = np.bincount(owner, (d - d[rows].mean()) * rows)
-        many = len(np.unique(owner[rows]))
-        errors.append(math.sqrt(psi @ psi * many / (many - 1)) / rows.sum())
-    return z, errors[0], errors[1]
-
-
-def test_two_models_by_clusters_that_cross_segments():
-    columns, x, person = clustered(False)
-    second = (np.random.default_rng(7).random(900) < 0.3).astype(float)
-    found = differing_segments(columns, x, second, clusters=person, min_rows=30, n_permutations=99)
-    for one in found.segments:
-        inside = np.ones(900, dtype=bool)
-        for column in columns:
-            inside &= np.isin(
-                np.array(column.texts)[column.codes], [v for c, v in one.where if c == column.name]
-            ) | (column.name not in dict(one.where))
-        z, error, rest_error = signs_by_hand(x - second, inside, person)
-        assert (one.rows, one.clusters) == (inside.sum(), len(np.unique(person[inside])))
-        assert one.value == near((x - second)[inside].mean())
-        assert one.z == pytest.approx(z, abs=2e-9)
-        degrees = one.clusters - 1
-        assert one.high - one.value == pytest.approx(
-            student.interval(found.level, degrees)[1] * error, rel=1e-9
-        )
-        outside_degrees = len(np.unique(person[~inside])) - 1
-        reach = math.hypot(
-            student.interval(found.level, degrees)[1] * error,
-            student.interval(found.level, outside_degrees)[1] * rest_error,
-        )
-        assert one.difference_high - one.difference == pytest.approx(reach, rel=1e-9)
-
-
 def test_a_missing_value_is_no_second_segment_of_a_cluster():
     """The search is that of the table in which a person's other rows give the value; persons without any stay apart."""
     rng = np.random.default_rng(4)
@@ -583,51 +505,12 @@ def test_a_missing_value_is_no_second_segment_of_a_cluster():
         worst_segments(moved, errors, **options)
 
 
-def test_signs_are_drawn_by_cluster():
-    """Four clusters in a segment, all with one sign: 2 of 16 draws are as large, and of 400 rows none would be."""
-    person = np.arange(400) // 100
-    columns = segment_columns({"a": np.tile([0, 1], 200)}, 400)
-    options: dict[str, Any] = {"depth": 1, "n_permutations": 1999}
-    found = differing_segments(columns, np.ones(400), np.zeros(400), clusters=person, **options)
-    assert [one.z for one in found.segments] == near([2, 2])
-    assert found.segments[0].p_adjusted == pytest.approx(2 / 16, abs=0.03)
-    alone = differing_segments(columns, np.ones(400), np.zeros(400), **options)
-    assert alone.segments[0].p_adjusted == 1 / 2000
-
-
-def test_two_models_find_where_one_is_worse_and_swap():
-    rng = np.random.default_rng(8)
-    region = rng.integers(0, 4, 2000)
-    columns = segment_columns({"region": region, "other": rng.integers(0, 4, 2000)}, 2000)
-    first = (rng.random(2000) < 0.2).astype(int)
-    second = (rng.random(2000) < np.where(region == 2, 0.4, 0.2)).astype(int)
-    found = differing_segments(columns, first, second, n_permutations=199)
-    assert found.segments[0].text == "region = 2"
-    assert found.segments[0].p_adjusted == 1 / 200
-    assert found.segments[0].value < 0
-    swapped = differing_segments(columns, second, first, n_permutations=199)
-    assert [(a.text, -a.z, a.p_adjusted) for a in found.segments] == [
-        (b.text, near(b.z), b.p_adjusted) for b in swapped.segments
-    ]
-
-
-def test_a_segment_where_two_models_agree_hides_no_other():
-    columns = segment_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
-    first, second = [1] * 300 + [0] * 100, [1] * 200 + [0] * 200
-    found = by_name(differing_segments(columns, first, second, n_permutations=99))
-    assert found["region = south"].p_adjusted == 1 / 100
-    assert found["region = north"].p_adjusted == 1
-    assert math.isnan(found["region = north"].z)
-
-
 def test_nothing_that_varies_is_no_error():
     columns = segment_columns({"a": np.arange(300) % 2}, 300)
     found = worst_segments(columns, np.zeros(300), n_permutations=9)
     assert [one.p_adjusted for one in found.segments] == [1, 1]
     assert all(math.isnan(one.z) for one in found.segments)
     assert found.notes == ("All 300 rows have the same value: no segment differs.",)
-    same = differing_segments(columns, np.arange(300) % 5, np.arange(300) % 5, n_permutations=9)
-    assert [one.p_adjusted for one in same.segments] == [1, 1]
 
 
 def test_p_values_are_the_same_for_the_same_seed_and_any_order_of_columns():
@@ -640,18 +523,15 @@ def test_p_values_are_the_same_for_the_same_seed_and_any_order_of_columns():
     assert {frozenset(one.where): one.p_adjusted for one in a.segments} == by_set
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("columns", [1, 6], ids=["table", "rows"])
-def test_draws_of_two_values_have_the_law_of_permutations(columns: int) -> None:
-    """Both ways to draw errors, the hypergeometric one of few cells and the one by rows, agree with general losses."""
-    rng = np.random.default_rng(10)
-    n = 4000
-    table = segment_columns({f"c{k}": rng.integers(0, 6, n) for k in range(columns)}, n)
-    x = (rng.random(n) < 0.3).astype(float)
-    two = worst_segments(table, x, n_permutations=1999)
-    general = worst_segments(table, x, weights=np.ones(n), n_permutations=1999)
-    p = np.array([[a.p_adjusted, by_name(general)[a.text].p_adjusted] for a in two.segments])
-    assert np.abs(p[:, 0] - p[:, 1]).max() < 4 * math.sqrt(2 * 0.25 / 2000)
+def test_a_search_of_differences_finds_where_one_of_two_models_is_worse():
+    rng = np.random.default_rng(8)
+    region = rng.integers(0, 4, 2000)
+    columns = segment_columns({"region": region, "other": rng.integers(0, 4, 2000)}, 2000)
+    first = (rng.random(2000) < np.where(region == 2, 0.4, 0.2)).astype(int)
+    second = (rng.random(2000) < 0.2).astype(int)
+    found = worst_segments(columns, first - second, n_permutations=199)
+    assert found.segments[0].text == "region = 2"
+    assert found.segments[0].p_adjusted == 1 / 200
 
 
 @pytest.mark.parametrize(
@@ -670,7 +550,14 @@ def test_draws_of_two_values_have_the_law_of_permutations(columns: int) -> None:
         ),
         ({"weights": np.zeros(30)}, "sample_weight must be above 0 in at least one row"),
         ({"clusters": np.zeros(29)}, "groups must have one entry per row, got 29 for 30 rows"),
-        ({"depth": 3}, "depth must be 1 or 2, got 3"),
+        (
+            {"depth": 3},
+            "depth must be 1 or 2, got 3: a search crosses at most two columns",
+        ),
+        (
+            {"weights": np.full(30, 2.5)},
+            "integer weights, which count equal rows; for sampling weights, evaluation.segments",
+        ),
         (
             {"min_rows": 16},
             "min_rows must be at most 15, got 16: that is the size of the largest of 2 segments",
