@@ -364,7 +364,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=60)
     parser.add_argument("--first", type=int, default=0, help="number of the first split, its seed")
     parser.add_argument("--tasks", default="", help="parts of task names")
-    parser.add_argument("--density", default="auto")
+    parser.add_argument("--density", choices=("auto", "bins"), default="auto")
     parser.add_argument("--cache", type=Path, help="folder for the peers' estimates")
     options = parser.parse_args()
     warnings.simplefilter("ignore")

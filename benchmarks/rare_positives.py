@@ -18,6 +18,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from cmtrack import PrevalenceEstimate, estimate_prevalence
+from cmtrack.prevalence import em_shares
 
 POSITIVES, NEGATIVES, SIZE = 140, 900, 5_000
 SHARES = (0.002, 0.003, 0.005, 0.01)
@@ -54,8 +55,8 @@ def emq(y: np.ndarray, scores: np.ndarray, target: np.ndarray) -> float:
     """Number of positives by EMQ after a logistic calibration."""
     at, wanted_at = (logit(np.clip(s, 1e-12, 1 - 1e-12))[:, None] for s in (scores, target))
     model = LogisticRegression(C=1e6).fit(at, y)
-    held, wanted = (model.predict_proba(x)[:, 1] for x in (at, wanted_at))
-    return estimate_prevalence(wanted, calibration=(y, held), density="raw", interval="naive").count
+    densities = model.predict_proba(wanted_at) / [np.mean(y == 0), np.mean(y == 1)]
+    return len(target) * float(em_shares(densities, np.ones(len(target)))[1])
 
 
 def resampled(
@@ -67,9 +68,7 @@ def resampled(
         held = np.concatenate(
             [rng.choice(own, len(own)) for own in (scores[y == 0], scores[y == 1])]
         )
-        e = estimate_prevalence(
-            rng.choice(target, len(target)), calibration=(y, held), interval="wald"
-        )
+        e = estimate_prevalence(rng.choice(target, len(target)), calibration=(y, held))
         e = e.refused or e
         counts.append(e.count)
     return np.quantile(counts, [0.025, 0.975])

@@ -92,6 +92,16 @@ _SHRINKAGE = (
     "combine_effects of statsmodels has the variance between segments"
 )
 
+_STACKED = (
+    'density="auto" stacks this model with others, weighted by their cross-validated log score'
+)
+_OF_POSTERIORS = (
+    'density="auto" takes any scores; em_shares(densities, weights) of cmtrack.prevalence gives '
+    "shares for densities that you know"
+)
+_OWN_SHARE = "count_low and count_high are the ends of the interval of the target's own number"
+_ADJUSTED = 'interval="adjusted" holds the true share as often, and includes the error of the labelled scores'
+
 WEIGHTS = "compare(rank_by={metric: weight})"
 BOUND_OF_LIMIT = 'Evaluation.threshold(subject_to="METRIC.low >= number")'
 _ONE_METRIC = (
@@ -140,6 +150,20 @@ INSTEAD: dict[str, str] = {
     'compare(block_kind="datasets")': _DATA_SETS,
     "compare(rope=)": _ROPE,
     WEIGHTS: _ONE_METRIC,
+    'estimate_prevalence(density="isotonic")': _STACKED,
+    'estimate_prevalence(density="kde_logit")': _STACKED,
+    'estimate_prevalence(density="beta")': _STACKED,
+    'estimate_prevalence(density="logistic")': _STACKED,
+    'estimate_prevalence(density="temperature")': _STACKED,
+    'estimate_prevalence(density="vector")': _STACKED,
+    'estimate_prevalence(density="matrix")': _STACKED,
+    'estimate_prevalence(density="raw")': _OF_POSTERIORS,
+    "estimate_prevalence(density=function)": _OF_POSTERIORS,
+    'estimate_prevalence(interval="realised")': _OWN_SHARE,
+    'estimate_prevalence(interval="wald")': _ADJUSTED,
+    'estimate_prevalence(interval="score")': _ADJUSTED,
+    'estimate_prevalence(interval="bootstrap")': _ADJUSTED,
+    "plot_prevalence_likelihood(interval=)": "every interval is now made from the curve",
     "Outcome.ON_FRONT": _FRONT,
     "Outcome.NOT_DOMINATED": _FRONT,
     "Outcome.DOMINATED": _FRONT,

@@ -596,7 +596,6 @@ def prevalence_figure(
         low=estimate.low,
         high=estimate.high,
         confidence_level=estimate.confidence_level,
-        interval=estimate.interval,
         actual=actual,
         references=references,
         caption=caption,

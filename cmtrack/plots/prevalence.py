@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 from scipy.special import chdtri
 
 from cmtrack.metrics.intervals import check_level
+from cmtrack.removed import refuse_removed
 
 from . import _text as text
 from .style import (
@@ -37,10 +38,10 @@ from .style import (
 )
 
 _REFERENCE_MARKS = (("s", YELLOW), ("^", PINK), ("v", GREEN), ("P", SKY), ("X", MUTED))
-_OF_THE_CURVE = ("adjusted", "realised", "naive")
 _FAR = 3.0  # interval widths beyond which a reference is only pointed at
 
 
+@refuse_removed
 def plot_prevalence_likelihood(
     prevalence: npt.ArrayLike,
     deviance: npt.ArrayLike,
@@ -51,7 +52,6 @@ def plot_prevalence_likelihood(
     confidence_level: float,
     inflation: float = 1.0,
     adjusted: npt.ArrayLike | None = None,
-    interval: str = "adjusted",
     actual: float | None = None,
     references: Mapping[str, float] | None = None,
     caption: str = "",
@@ -78,9 +78,6 @@ def plot_prevalence_likelihood(
         Total variance over the variance from sampling the target: the adjusted deviance is the deviance over it.
     adjusted : array_like of shape (P,), optional
         The adjusted deviance itself, where it is not the deviance over a constant. `inflation` is not read then.
-    interval : str, default "adjusted"
-        The interval's method. One that is not made of the curve ("wald", "score", "bootstrap") is named, as it ends
-        elsewhere.
     actual : float, optional
         Prevalence among the labels, where they are known.
     references : mapping of str to float, optional
@@ -121,8 +118,7 @@ def plot_prevalence_likelihood(
     cut = float(chdtri(1, 1 - confidence_level))
     level = text.percent_text(confidence_level)
     if math.isfinite(low) and math.isfinite(high):
-        method = "" if interval in _OF_THE_CURVE else f" ({interval})"
-        words = f"{level} interval{method}: {text.percent_text(low)} to {text.percent_text(high)}"
+        words = f"{level} interval: {text.percent_text(low)} to {text.percent_text(high)}"
         ax.axvspan(low, high, color=BLUE, alpha=0.14, linewidth=0, label=words)
         ax.plot(
             [low, high],

@@ -7,7 +7,7 @@ densities are. With density ratio r and sizes n, m1, m0 the h of least variance 
 
 generalised least squares over the cells: it discounts cells where any of the three samples is noisy. Known
 densities (m1, m0 large) give the likelihood score. An error of the ratio costs variance, not bias, so the
-ratio's own error does not enter the variance to first order, and one interval serves every density model.
+ratio's own error does not enter the variance to first order.
 Relatives: PACC (Bella et al. 2010), h = the posterior; method of moments, Hansen (1982). Stacks of densities: Smyth &
 Wolpert (1999); of posteriors, Wolpert (1992).
 
@@ -28,7 +28,7 @@ import numpy as np
 
 from cmtrack.metrics.intervals import Interval
 from cmtrack.prevalence.densities import MODELS, ScoreCells
-from cmtrack.prevalence.mixture import Mixture, Variance, deviance_limit
+from cmtrack.prevalence.mixture import Variance, deviance_limit
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 
 # -- folds: functions of the counts alone, the same for every order of the samples --------------------
@@ -79,9 +79,8 @@ def at_random(counts: FloatArray, folds: int) -> FloatArray:
     return out * np.divide(counts, whole, out=np.zeros(len(whole)), where=whole > 0)
 
 
-# -- density ratios: one model, or a stack weighted by cross-validated log score ----------------------
+# -- density ratios: a stack of models, weighted by cross-validated log score ----------------------
 
-MEMBERS = ("isotonic", "kde_logit", "beta", "logistic")
 FOLDS = 2
 _STEPS = 100
 
@@ -103,11 +102,10 @@ class FittedRatio:
 
 def fit_ratio(
     cells: ScoreCells,
-    members: tuple[str, ...] = MEMBERS,
     folding: Folding = in_turn,
     most: int = FOLDS,
 ) -> FittedRatio:
-    """Fit one density model, or a stack of several.
+    """Fit the stack of density models.
 
     A member's ratio r gives the probability r / (1 + r) of a positive among as many negatives. These
     probabilities are averaged. The weights maximise the log score of the labelled classes, both classes of
@@ -115,23 +113,23 @@ def fit_ratio(
     is added to each member, so that with few samples the average is close to the plain one.
     """
     place, positives, negatives = cells.place, cells.positives, cells.negatives
-    weights = dict.fromkeys(members, 1 / len(members))
     folds = int(min(most, positives.sum(), negatives.sum()))
     if folds < 2:
+        equal_weights = dict.fromkeys(MODELS, 1 / len(MODELS))
         return FittedRatio(
-            whole_ratio(cells, members)[None], positives[None], negatives[None], weights
+            whole_ratio(cells)[None], positives[None], negatives[None], equal_weights
         )
     held1, held0 = folding(positives, folds), folding(negatives, folds)
-    left = _members(place, positives - held1, negatives - held0, members)
-    if len(members) > 1:
-        weights = dict(zip(members, _weights(left, held1, held0).tolist(), strict=True))
-    mean = np.tensordot(np.array([*weights.values()]), left, 1)
-    return FittedRatio(_log_odds(mean), held1, held0, weights)
+    left = _members(place, positives - held1, negatives - held0)
+    weights = _weights(left, held1, held0)
+    mean = np.tensordot(weights, left, 1)
+    members = dict(zip(MODELS, weights.tolist(), strict=True))
+    return FittedRatio(_log_odds(mean), held1, held0, members)
 
 
-def whole_ratio(cells: ScoreCells, members: tuple[str, ...] = MEMBERS) -> FloatArray:
-    """Log density ratio of each cell from all labelled samples, members weighing the same."""
-    fits = _members(cells.place, cells.positives[None], cells.negatives[None], members)[:, 0]
+def whole_ratio(cells: ScoreCells) -> FloatArray:
+    """Log density ratio of each cell from all labelled samples, with members averaged equally."""
+    fits = _members(cells.place, cells.positives[None], cells.negatives[None])[:, 0]
     return _log_odds(fits.mean(axis=0))
 
 
@@ -139,9 +137,7 @@ def _log_odds(chance: FloatArray) -> FloatArray:
     return np.log(chance) - np.log1p(-chance)
 
 
-def _members(
-    place: FloatArray, positives: FloatArray, negatives: FloatArray, members: tuple[str, ...]
-) -> FloatArray:
+def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
     """Probabilities of each member (first axis), no more extreme than half a count among all would give.
 
     A high ratio is limited by the number of negatives, of which half a one could have such a score; a low one by that
@@ -149,8 +145,8 @@ def _members(
     """
     top, bottom = np.log(2 * negatives.sum(axis=1) + 1), np.log(2 * positives.sum(axis=1) + 1)
     fits = [
-        np.clip(MODELS[m](place, positives, negatives), -bottom[:, None], top[:, None])
-        for m in members
+        np.clip(model(place, positives, negatives), -bottom[:, None], top[:, None])
+        for model in MODELS.values()
     ]
     return 1 / (1 + np.exp(-np.stack(fits)))
 
@@ -186,7 +182,6 @@ def stacking_weights(own: FloatArray, mass: FloatArray) -> FloatArray:
 
 # -- the moment ---------------------------------------------------------------------------------------
 
-REPLICATES = 1000
 _CLIP = 30.0
 _POINTS = 161
 
@@ -317,18 +312,6 @@ class MomentMatch:
         information = float(((p - q)[mix > 0] ** 2 / mix[mix > 0]).sum())
         return Variance(target / slope**2, positives / slope**2, negatives / slope**2, information)
 
-    def _whole(
-        self, estimate: float, prevalence: FloatArray, kind: str, realised: bool
-    ) -> tuple[FloatArray, FloatArray]:
-        """Variance of the equation by kind of interval, and minus its slope."""
-        target, positives, negatives, slope = self.about(estimate, prevalence)
-        whole = target if kind == "naive" else target + positives + negatives
-        if realised:
-            whole = np.maximum(
-                whole - slope**2 * prevalence * (1 - prevalence) / self.sizes[0], 1e-3 * whole
-            )
-        return whole, slope
-
     def deviance(
         self, estimate: float, grid: FloatArray, kind: str = "adjusted", realised: bool = False
     ) -> FloatArray:
@@ -337,7 +320,11 @@ class MomentMatch:
         "naive" keeps the target's part of the variance only. ``realised`` leaves out pi(1-pi)/n.
         """
         points = np.union1d(grid, [estimate])
-        whole, slope = self._whole(estimate, points, kind, realised)
+        target, positives, negatives, slope = self.about(estimate, points)
+        whole = target if kind == "naive" else target + positives + negatives
+        if realised:
+            of_labels = slope**2 * points * (1 - points) / self.sizes[0]
+            whole = np.maximum(whole - of_labels, 1e-3 * whole)
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.where(whole > 0, slope * self.equation(points) / whole, 0.0)
         area = np.concatenate(([0.0], np.cumsum((rate[1:] + rate[:-1]) / 2 * np.diff(points))))
@@ -348,53 +335,16 @@ class MomentMatch:
     def interval(
         self, kind: str, estimate: float, confidence_level: float, realised: bool = False
     ) -> Interval:
-        """Ends of the adjusted, naive or score interval, of the population's or of the target's own share."""
-        if kind == "bootstrap":
-            return self.bootstrap(estimate, confidence_level, realised)
+        """Ends of the adjusted or naive interval, of the population's or of the target's own share."""
         limit = deviance_limit(confidence_level)
 
-        def outside(grid: FloatArray) -> FloatArray:
-            if kind != "score":
-                return self.deviance(estimate, grid, kind, realised)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = self.equation(grid) ** 2 / self._whole(estimate, grid, kind, realised)[0]
-            return np.where(np.isfinite(ratio), ratio, 0.0)
+        def deviance(grid: FloatArray) -> FloatArray:
+            return self.deviance(estimate, grid, kind, realised)
 
         reach = max(6 * float(np.sqrt(min(self.variance(estimate).total, 1.0))), 1e-6)
-        return _end(estimate, 0.0, reach, limit, outside), _end(
-            estimate, 1.0, reach, limit, outside
-        )
-
-    def bootstrap(
-        self, estimate: float, confidence_level: float, realised: bool = False
-    ) -> Interval:
-        """Percentiles over multinomial resamples of the three count vectors (fixed seed), with h as estimated.
-
-        ``realised`` resamples the target's positives and negatives apart, in the numbers that are estimated.
-        """
-        rng = np.random.default_rng(20230813)
-        h = self.weights(np.array([estimate]))[0]
-
-        def resampled(size: float, shares: FloatArray, values: FloatArray) -> FloatArray:
-            drawn = rng.multinomial(round(size), shares / shares.sum(), REPLICATES)
-            return drawn @ values / round(size)
-
-        used1, used0 = self.positives > 0, self.negatives > 0
-        whole = Mixture(*self.densities, self.target)
-        strata = whole.by_class(estimate) if realised else (self.target,)
-        parts = [(own, float(own.sum())) for own in strata]
-        target = sum(
-            part * resampled(self.sizes[0] * part, own, h.mean(axis=0))
-            for own, part in parts
-            if round(self.sizes[0] * part) > 0
-        )
-        above = resampled(self.sizes[1], self.positives[used1], h[used1])
-        below = resampled(self.sizes[2], self.negatives[used0], h[used0])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = np.where(above > below, (target - below) / (above - below), estimate)
-        level = [(1 - confidence_level) / 2, (1 + confidence_level) / 2]
-        low, high = np.quantile(np.clip(values, 0.0, 1.0), level)
-        return min(float(low), estimate), max(float(high), estimate)
+        low = _end(estimate, 0.0, reach, limit, deviance)
+        high = _end(estimate, 1.0, reach, limit, deviance)
+        return low, high
 
 
 def _moments(h: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -408,14 +358,14 @@ def _end(
     limit_at: float,
     reach: float,
     limit: float,
-    outside: Callable[[FloatArray], FloatArray],
+    deviance: Callable[[FloatArray], FloatArray],
 ) -> float:
     """First point between the estimate and 0 or 1 where the deviance passes the limit."""
     while True:
         edge = max(estimate - reach, 0.0) if limit_at == 0.0 else min(estimate + reach, 1.0)
         grid = np.linspace(estimate, edge, _POINTS)
         ascending = grid if edge >= estimate else grid[::-1]
-        values = outside(ascending)
+        values = deviance(ascending)
         values = values if edge >= estimate else values[::-1]
         beyond = np.flatnonzero(values > limit)
         if len(beyond):

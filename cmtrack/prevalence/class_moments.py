@@ -42,7 +42,6 @@ from cmtrack.prevalence.class_shares import ClassShares, inverse_information
 from cmtrack.prevalence.mixture import em_shares
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
-FORMS = ("vector", "matrix", "temperature")
 _SEED = 20230813
 _FOLDS = 5
 _MOST_CELLS = 5_000_000
@@ -85,15 +84,18 @@ class Scaling:
         return out
 
 
-def default_forms(labelled: FloatArray) -> tuple[str, ...]:
-    """The forms that are stacked, by the numbers of labelled samples (K,)."""
-    size = len(labelled)
-    forms: tuple[str, ...] = ("identity", "temperature")
-    return forms + ("vector",) * (size <= 50) + ("matrix",) * (size <= 20)
+def stacked_forms(n_classes: int) -> list[str]:
+    """Return the forms that are stacked; with many classes some have too many parameters."""
+    forms = ["identity", "temperature"]
+    if n_classes <= 50:
+        forms.append("vector")
+    if n_classes <= 20:
+        forms.append("matrix")
+    return forms
 
 
 def fit_scaling(
-    actual: IntArray, probabilities: FloatArray, forms: tuple[str, ...], folds: int = _FOLDS
+    actual: IntArray, probabilities: FloatArray, folds: int = _FOLDS
 ) -> tuple[Scaling, FloatArray]:
     """Fit recalibrations without each fold, and weigh them by the log score of the samples left out.
 
@@ -103,7 +105,6 @@ def fit_scaling(
         Class codes 0..K-1, each of them at least twice.
     probabilities : ndarray of shape (m, K)
         Held out or out of fold.
-    forms : tuple of "identity", "temperature", "vector", "matrix"
     folds : int
         At most; no more than the samples of the rarest class.
 
@@ -115,6 +116,7 @@ def fit_scaling(
     """
     counts = np.bincount(actual, minlength=probabilities.shape[1])
     prior = counts / len(actual)
+    forms = stacked_forms(len(counts))
     folds = int(min(folds, counts.min()))
     held = _folds(actual, probabilities, folds)
     features = np.log(np.maximum(probabilities, _FLOOR))
@@ -126,13 +128,10 @@ def fit_scaling(
         parameters.append(fitted)
         for place, form in enumerate(forms):
             left[place, out] = _balanced(form, features[out], fitted[form], prior)
-    weights = np.ones(1)
-    if len(forms) > 1:
-        mass = len(actual) / len(counts) / counts[actual]
-        weights = stacking_weights(left[:, np.arange(len(actual)), actual], mass)
-    return Scaling(
-        dict(zip(forms, weights.tolist(), strict=True)), parameters, prior
-    ), np.tensordot(weights, left, 1)
+    mass = len(actual) / len(counts) / counts[actual]
+    weights = stacking_weights(left[:, np.arange(len(actual)), actual], mass)
+    members = dict(zip(forms, weights.tolist(), strict=True))
+    return Scaling(members, parameters, prior), np.tensordot(weights, left, 1)
 
 
 def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
@@ -324,7 +323,6 @@ def scaled_shares(
     target: FloatArray,
     confidence_level: float = 0.95,
     weights: FloatArray | None = None,
-    interval: str = "adjusted",
 ) -> ClassShares:
     """Shares of the classes in a target (n, K), their covariance by source and their intervals.
 
@@ -344,7 +342,7 @@ def scaled_shares(
     by_class = np.diagonal(of_labelled, axis1=1, axis2=2)
     covariance = of_target + labelled_part
     return ClassShares.estimated(
-        shares, covariance, by_class, identified, confidence_level, moments.n, interval
+        shares, covariance, by_class, identified, confidence_level, moments.n
     )
 
 

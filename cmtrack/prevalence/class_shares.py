@@ -73,12 +73,10 @@ class ClassShares:
         identified: BoolArray,
         level: float,
         n: float,
-        interval: str = "adjusted",
     ) -> ClassShares:
         """Make shares of a target of n samples with their intervals; NaN where they are not identified.
 
-        ``interval`` is "adjusted" (see :func:`joint_ends`), "wald" (cut at 0 and 1), or "realised": the adjusted one of
-        the target's own shares, whose variance is less by share (1 - share) / n.
+        The variance of the target's own shares is less by share (1 - share) / n.
         """
         values = np.where(identified, values, math.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -87,8 +85,7 @@ class ClassShares:
                 variance > 0, np.maximum(1 - values * (1 - values) / n / variance, 1e-3), 1.0
             )
         reach = normal_quantile(level) * np.stack((np.ones(len(values)), np.sqrt(part)))
-        whole, realised = (joint_ends(values, covariance, one, interval != "wald") for one in reach)
-        low, high = realised if interval == "realised" else whole
+        (low, high), realised = (joint_ends(values, covariance, one) for one in reach)
         return cls(values, low, high, np.stack(realised), covariance, of_labelled, identified)
 
     def covering(self, others: Sequence[ClassShares]) -> ClassShares:
@@ -113,7 +110,7 @@ class ClassShares:
 
 
 def joint_ends(
-    values: FloatArray, covariance: FloatArray, reach: FloatArray, joint: bool = True
+    values: FloatArray, covariance: FloatArray, reach: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The lowest and the highest of each share (K,) within ``reach`` standard errors of the estimate.
 
@@ -121,12 +118,11 @@ def joint_ends(
     be larger only as far as the other can be smaller; Wald's interval of each reaches far beyond.
 
     ``reach``, shape (K,).
-    ``joint``: False: Wald's intervals, cut at 0 and 1.
     """
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     low, high = np.clip(values - reach * error, 0, 1), np.clip(values + reach * error, 0, 1)
     sure = np.flatnonzero(np.isfinite(values) & np.isfinite(error))
-    if not joint or not 2 < len(sure) <= _MOST_JOINT:
+    if not 2 < len(sure) <= _MOST_JOINT:
         return low, high
     at, spread = values[sure], covariance[np.ix_(sure, sure)]
     strength, directions = np.linalg.eigh(spread)
@@ -156,7 +152,6 @@ def class_shares(
     target: TopScoreCounts | None,
     confidence_level: float = 0.95,
     scales: tuple[float, float] = (1.0, 1.0),
-    interval: str = "adjusted",
 ) -> ClassShares:
     """Estimate the shares of all classes.
 
@@ -184,9 +179,7 @@ def class_shares(
     identified[present] = sure
     by_class = np.zeros((size, size))
     by_class[np.ix_(present, present)] = variances
-    return ClassShares.estimated(
-        values, covariance, by_class, identified, confidence_level, n, interval
-    )
+    return ClassShares.estimated(values, covariance, by_class, identified, confidence_level, n)
 
 
 def covariance_parts(

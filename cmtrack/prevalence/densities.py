@@ -146,7 +146,8 @@ def isotonic(place: FloatArray, positives: FloatArray, negatives: FloatArray) ->
     return np.stack([_pooled(a, c) for a, c in zip(positives, negatives, strict=True)])
 
 
-MODELS = {"kde_logit": kde_logit, "logistic": logistic, "beta": beta, "isotonic": isotonic}
+MODELS = {"isotonic": isotonic, "kde_logit": kde_logit, "beta": beta, "logistic": logistic}
+"""The models that are stacked, in the order of the stack."""
 
 
 def _kernel_density(place: FloatArray, counts: FloatArray) -> FloatArray:

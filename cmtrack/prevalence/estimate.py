@@ -8,23 +8,17 @@ import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import check_level
-from cmtrack.prevalence.densities import MODELS
-from cmtrack.prevalence.estimators import (
-    INTERVALS,
-    DensityRatio,
-    binned_estimate,
-    class_estimate,
-    modelled_estimate,
-    raw_estimate,
-)
+from cmtrack.prevalence.estimators import binned_estimate, class_estimate, modelled_estimate
 from cmtrack.prevalence.out_of_fold import Folds, calibration_parts
 from cmtrack.prevalence.results import ClassPrevalenceEstimate, PrevalenceEstimate
+from cmtrack.removed import RemovedFeature, reason
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, column_names, n_rows, to_float_array
 from cmtrack.statistics.labels import number_as_they_come
 from cmtrack.statistics.probabilities import as_probabilities
 
-DENSITIES = ("auto", "bins", *MODELS, "raw")
+DENSITIES = ("auto", "bins")
+INTERVALS = ("adjusted", "naive")
 
 
 def estimate_prevalence(
@@ -32,7 +26,7 @@ def estimate_prevalence(
     *,
     calibration: Any,
     positive: Label | None = None,
-    density: str | DensityRatio = "auto",
+    density: str = "auto",
     interval: str = "adjusted",
     confidence_level: float = 0.95,
 ) -> PrevalenceEstimate | ClassPrevalenceEstimate:
@@ -54,26 +48,21 @@ def estimate_prevalence(
         estimates without each fold; from 51 folds on, several are left out at a time.
     positive : label, optional
         The positive class; by default the last label in sorted order.
-    density : {"auto", "bins", "kde_logit", "logistic", "beta", "isotonic", "raw"} or function, default "auto"
-        Estimator of the ratio of the two classes' score densities. "auto": a stack of "isotonic", "kde_logit", "beta"
-        and "logistic", weighted by cross-validated log score of the labelled scores and cross-fitted in two ways, of
-        which the interval holds both; "bins" where there are no more distinct labelled scores than bins, which then
-        smear nothing. "bins": class-balanced quantile bins with half counts, by maximum likelihood. "raw": the scores
-        are taken for posteriors at the calibration set's prevalence (Saerens et al. 2002); badly wrong, without a sign
-        of it, where they are not. A function of the labelled negatives' and positives' scores returns a function that
-        gives the ratio f1 / f0 at scores.
-        All but "bins" and "raw" match a moment of the scores that the ratio makes efficient, so a wrong ratio
-        costs width, not bias. For K > 2: "auto" (a stack of the probabilities as they are, "temperature", up to 50
-        classes "vector" and up to 20 "matrix", weighted likewise), "vector" (slope and bias per class on
-        log-probabilities), "matrix" (all slopes), "temperature" (one slope), all of which match moments of the
-        posteriors, cross-fitted, and lean towards maximum likelihood as far as the two agree; "bins".
-    interval : "adjusted", "realised", "wald", "score", "bootstrap" or "naive"
-        "adjusted": profile likelihood widened for the error of the densities, of the prevalence that the target
-        was drawn from. "realised": the same for the target's own share. "naive" ignores the error of the
-        densities and covers far too seldom. ``count_low`` and ``count_high`` are of the target's own number of
-        positives by the same method. "raw" takes "naive" and "adjusted" only; K > 2
-        takes "adjusted" (of up to 30 classes joint: Wald's ends by shares none of which is below 0), "wald" and
-        "realised".
+    density : {"auto", "bins"}, default "auto"
+        How the scores of the classes are described. "auto", for two classes: a stack of four models of the ratio of the
+        two score densities (isotonic, kernel densities on the logit, beta and logistic), weighted by the cross-validated
+        log score of the labelled scores and cross-fitted in two ways, of which the interval holds both. It matches a
+        moment of the scores that the ratio makes efficient, so a wrong ratio costs width, not bias. If there are no more
+        distinct labelled scores than bins, "auto" takes "bins", which then lose nothing.
+        "auto", for K > 2: a stack of recalibrated probabilities (as they are, with one slope, up to 50 classes with a
+        slope per class, and up to 20 with all slopes), which matches moments of the posteriors, cross-fitted, and leans
+        towards maximum likelihood as far as the two agree.
+        "bins": class-balanced quantile bins with half counts, by maximum likelihood.
+    interval : {"adjusted", "naive"}, default "adjusted"
+        "adjusted": profile likelihood widened for the error of the densities, of the prevalence that the target was
+        drawn from. For K > 2 Wald's ends, for up to 30 classes by shares none of which is below 0. "naive", for two
+        classes only, ignores the error of the densities and covers far too seldom. ``count_low`` and ``count_high`` are
+        of the target's own number of positives by the same method.
     confidence_level : float, default 0.95
 
     Returns
@@ -118,9 +107,9 @@ def estimate_prevalence(
         "interval": interval,
         "confidence_level": confidence_level,
     }
+    _check_options(density, interval)
     two = len(labels) == 2
     if two:
-        _check_options(density, interval)
         actual = (actual == labels.index(positive)).astype(np.int64)
 
     def read(name: str, data: Any) -> FloatArray:
@@ -157,14 +146,10 @@ def estimate_prevalence(
             return class_estimate(
                 actual[rows], held[rows], target, labels, density=density, weights=each, **options
             )
-        if density == "raw":
-            return raw_estimate(counted(), float(actual[rows].mean()), **options)
         labelled = ScoreCounts.from_scores(held[rows], actual[rows], 2, exact=True)
         if density == "bins":
             return binned_estimate(labelled, counted(), **options)
-        return modelled_estimate(
-            labelled, target if weights is None else counted(), density=density, **options
-        )
+        return modelled_estimate(labelled, target if weights is None else counted(), **options)
 
     whole = estimate(slice(None))
     if folds is not None and sets is None:
@@ -173,15 +158,17 @@ def estimate_prevalence(
     return whole.unless_refused()
 
 
-def _check_options(density: Any, interval: str) -> None:
-    if not callable(density) and density not in DENSITIES:
-        raise ValueError(f"density must be a function or one of {DENSITIES}, got {density!r}")
-    if interval not in INTERVALS:
-        raise ValueError(f"interval must be one of {INTERVALS}, got {interval!r}")
-    if density == "raw" and interval not in ("naive", "adjusted"):
-        raise ValueError(
-            f"density='raw' knows the densities, so interval must be 'naive' or 'adjusted', got {interval!r}"
-        )
+def _check_options(density: Any, interval: Any) -> None:
+    """Raise unless both options are supported; for an option of 0.2 the error says what to use instead."""
+    if callable(density):
+        raise RemovedFeature(reason("estimate_prevalence(density=function)"))
+    for name, value, known in (("density", density, DENSITIES), ("interval", interval, INTERVALS)):
+        if value in known:
+            continue
+        removed = reason(f'estimate_prevalence({name}="{value}")')
+        if removed is not None:
+            raise RemovedFeature(removed)
+        raise ValueError(f"{name} must be one of {known}, got {value!r}")
 
 
 def _one_score(name: str, data: Any, labels: tuple[Label, ...], positive: Label) -> FloatArray:

@@ -1,15 +1,13 @@
-"""Prevalence estimators: by bins, by models of the density ratio, from posteriors, and of more than two classes.
+"""Prevalence estimators: by bins, by models of the density ratio, and of more than two classes.
 
 * :func:`binned_estimate`: maximum likelihood over class-balanced quantile bins.
-* :func:`modelled_estimate`: any model of the density ratio, cross-fitted, by matching a moment of the scores.
-* :func:`raw_estimate`: scores taken for posteriors.
+* :func:`modelled_estimate`: a stack of density ratios, cross-fitted, by matching a moment of the scores.
 * :func:`class_estimate`: shares of K classes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict
@@ -19,39 +17,26 @@ from scipy.special import chdtrc
 
 from cmtrack.digits import two_digits
 from cmtrack.grouping import Label
-from cmtrack.metrics.intervals import Interval, normal_quantile
+from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.quantile_bins import BinnedDensities, leave_one_out, n_bins, quantile_bins
 from cmtrack.prevalence._cross_fitting import (
     FOLDS,
-    MEMBERS,
-    REPLICATES,
-    FittedRatio,
-    Folding,
     MomentMatch,
     TwoFoldings,
     at_random,
     fit_ratio,
     in_turn,
 )
-from cmtrack.prevalence.class_moments import (
-    FORMS,
-    default_forms,
-    fit_scaling,
-    folds_for,
-    scaled_shares,
-)
+from cmtrack.prevalence.class_moments import fit_scaling, folds_for, scaled_shares
 from cmtrack.prevalence.class_shares import BinnedShares, class_shares
-from cmtrack.prevalence.densities import ScoreCells, score_cells
+from cmtrack.prevalence.densities import score_cells
 from cmtrack.prevalence.fit import doubt
-from cmtrack.prevalence.mixture import Mixture, Variance, profile_interval, score_interval, variance
+from cmtrack.prevalence.mixture import Mixture, Variance, profile_interval, variance
 from cmtrack.prevalence.results import ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.top_scores import TopScoreCounts
 
-CLASS_DENSITIES = ("auto", *FORMS, "bins")
-CLASS_INTERVALS = ("adjusted", "wald", "realised")
-INTERVALS = ("adjusted", "realised", "wald", "score", "bootstrap", "naive")
 _SAME_ROWS = "labelled scores and target are the same rows: the fit cannot be tested"
 _AT_END = (
     "the interval {ends} at {end}: a share of {end} is not excluded, and shares so near to {end} are estimated too "
@@ -59,10 +44,6 @@ _AT_END = (
 )
 _NOT_IDENTIFIED = "not identified: positives and negatives have the same scores"
 _RANDOM_FOLDS = 5
-
-RatioFunction = Callable[[FloatArray], FloatArray]
-DensityRatio = Callable[[FloatArray, FloatArray], RatioFunction]
-"""Of the labelled negatives' and the labelled positives' scores: a function of scores, the ratio f1 / f0 there."""
 
 
 class _Fit(TypedDict, total=False):
@@ -126,20 +107,11 @@ def binned_estimate(
         return make(**_not_identified())
     spread = variance(bands.p, bands.q, value, n, m1, m0)
     scaled = Mixture(mixture.p, mixture.q, mixture.w * (n / mixture.w.sum()))
-    of_bins = Mixture(bands.p, bands.q, scaled.w.reshape(2, -1).sum(axis=0) if same else scaled.w)
-
-    def between(method: str, realised: bool) -> Interval:
-        whole = spread.naive if method == "naive" else spread
-        total = whole.about_target(value, n) if realised else whole.total
-        if method == "wald":
-            return _wald(value, total, confidence_level)
-        if method == "score":
-            return score_interval(of_bins, value, m1, m0, confidence_level, realised)
-        if method == "bootstrap":
-            return _bootstrap(of_bins, bands, confidence_level, value if realised else None)
-        return profile_interval(scaled, value, total / spread.target, confidence_level)
-
-    ends, realised = _both(interval, between)
+    whole = spread.naive if interval == "naive" else spread
+    ends, realised = (
+        profile_interval(scaled, value, total / spread.target, confidence_level)
+        for total in (whole.total, whole.about_target(value, n))
+    )
     fit: _Fit = {} if same else fit_diagnostic(bands, binned * (n / binned.sum()), value, m1, m0)
     return make(
         value=value,
@@ -153,43 +125,6 @@ def binned_estimate(
         ),
         **fit,
     )
-
-
-def _both(interval: str, make: Callable[[str, bool], Interval]) -> tuple[Interval, Interval]:
-    """The asked interval, and that of the target's own share: "realised" is the adjusted one of this."""
-    realised = make("adjusted" if interval == "realised" else interval, True)
-    return (realised if interval == "realised" else make(interval, False)), realised
-
-
-def _bootstrap(
-    binned: Mixture, bands: BinnedDensities, level: float, share: float | None
-) -> Interval:
-    """Percentiles over multinomial resamples of the three count vectors (fixed seed).
-
-    With a share the target's positives and negatives are resampled apart: for an interval of the target's own share.
-    """
-    rng = np.random.default_rng(20230813)
-
-    def resample(counts: FloatArray) -> FloatArray:
-        return rng.multinomial(round(counts.sum()), counts / counts.sum(), REPLICATES).astype(
-            np.float64
-        )
-
-    def densities(counts: FloatArray) -> FloatArray:
-        drawn = resample(counts)
-        return (drawn + 0.5) / (drawn.sum(axis=1, keepdims=True) + len(counts) / 2)
-
-    p, q = densities(bands.positives), densities(bands.negatives)
-    strata = (binned.w,) if share is None else binned.by_class(share)
-    w = sum(resample(stratum) for stratum in strata if round(stratum.sum()) > 0)
-    low_end, high_end = np.zeros(REPLICATES), np.ones(REPLICATES)
-    for _ in range(45):  # the score falls in the prevalence: bisection on all replicates at once
-        values = (low_end + high_end) / 2
-        rising = (w * (p - q) / (values[:, None] * p + (1 - values[:, None]) * q)).sum(axis=1) > 0
-        low_end, high_end = np.where(rising, values, low_end), np.where(rising, high_end, values)
-    values = (low_end + high_end) / 2
-    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
 
 
 def _untested(fit: _Fit) -> dict[str, str]:
@@ -243,12 +178,11 @@ def modelled_estimate(
     target: FloatArray | ScoreCounts,
     *,
     positive: Label,
-    density: str | DensityRatio = "auto",
     interval: str = "adjusted",
     confidence_level: float = 0.95,
     effective: float | None = None,
 ) -> PrevalenceEstimate:
-    """Estimate with the ratio of "auto" (a stack), of one named model, or of a function.
+    """Estimate with a stack of density ratios, or by bins where each distinct labelled score can have its own.
 
     ``labelled``: negatives, positives, by distinct score.
     ``target``, shape (n,), or ScoreCounts with one channel: the target's scores.
@@ -256,7 +190,7 @@ def modelled_estimate(
     """
     if isinstance(target, ScoreCounts) and labelled.exact != target.exact:
         labelled, target = labelled.to_grid(), target.to_grid()
-    if density == "auto" and few_distinct(labelled):
+    if few_distinct(labelled):
         counts = (
             target
             if isinstance(target, ScoreCounts)
@@ -276,7 +210,6 @@ def modelled_estimate(
     counted = cells.count(target)
     total, m1, m0 = float(counted.sum()), cells.cells.m1, cells.cells.m0
     n = total if effective is None else effective
-    name = density if isinstance(density, str) else getattr(density, "__name__", "function")
     make = partial(
         PrevalenceEstimate,
         confidence_level=confidence_level,
@@ -284,17 +217,14 @@ def modelled_estimate(
         n_target=total,
         interval=interval,
         target_scores=target,
-        density=name,
+        density="auto",
     )
     if np.allclose(cells.positives / m1, cells.negatives / m0, rtol=0, atol=1e-12):
         mixture = Mixture(cells.cells.p, cells.cells.q, counted)
         return make(mixture=mixture, densities=cells.cells, **_not_identified())
     matches = []
     for folding, folds in ((in_turn, FOLDS), (at_random, _RANDOM_FOLDS)):
-        if isinstance(density, str):
-            fitted = fit_ratio(cells, MEMBERS if density == "auto" else (density,), folding, folds)
-        else:
-            fitted = _of_function(density, labelled, cells, folding, folds)
+        fitted = fit_ratio(cells, folding, folds)
         shares = (fitted.positives / m1, fitted.negatives / m0)
         matches.append(
             (fitted.members, MomentMatch(fitted.left, counted / total, *shares, (n, m1, m0)))
@@ -302,20 +232,11 @@ def modelled_estimate(
     match = TwoFoldings(*(found for _, found in matches))
     value = match.solve()
     spread = match.variance(value)
-    if not math.isfinite(spread.total):
-        ends = realised = (0.0, 1.0)
-    else:
-
-        def between(method: str, realised: bool) -> Interval:
-            if method == "wald":
-                return _wald(
-                    value,
-                    spread.about_target(value, n) if realised else spread.total,
-                    confidence_level,
-                )
-            return match.interval(method, confidence_level, realised)
-
-        ends, realised = _both(interval, between)
+    ends: Interval = (0.0, 1.0)
+    realised = ends
+    if math.isfinite(spread.total):
+        ends = match.interval(interval, confidence_level)
+        realised = match.interval(interval, confidence_level, realised=True)
     p, q = match.densities
     ranks = ScoreCounts(
         np.arange(len(p), dtype=np.float64),
@@ -350,94 +271,6 @@ def few_distinct(labelled: ScoreCounts) -> bool:
     )
 
 
-def _of_function(
-    density: DensityRatio, labelled: ScoreCounts, cells: ScoreCells, folding: Folding, most: int
-) -> FittedRatio:
-    """Ratios by a user's function, fitted without each fold of labelled scores."""
-    negatives, positives = labelled.counts.astype(np.float64)
-    at = 1 / (1 + np.exp(-cells.place)) if cells.cells.unit else cells.cells.centres
-
-    def log_ratio(without0: FloatArray, without1: FloatArray) -> FloatArray:
-        samples = [
-            np.repeat(labelled.values, np.rint(c).astype(np.int64)) for c in (without0, without1)
-        ]
-        ratio = np.asarray(density(samples[0], samples[1])(at), dtype=np.float64)
-        if ratio.shape != at.shape or not (ratio >= 0).all():
-            raise ValueError(
-                "density must be a function of (negatives' scores, positives' scores) that returns a function of "
-                f"scores with one ratio >= 0 for each, got {ratio.shape} for {at.shape}"
-            )
-        with np.errstate(divide="ignore"):
-            out: FloatArray = np.log(ratio)
-        return out
-
-    folds = int(min(most, positives.sum(), negatives.sum()))
-    members = {"function": 1.0}
-    if folds < 2:
-        return FittedRatio(
-            log_ratio(negatives, positives)[None],
-            cells.positives[None],
-            cells.negatives[None],
-            members,
-        )
-    held1, held0 = folding(positives, folds), folding(negatives, folds)
-    left = np.stack(
-        [
-            log_ratio(negatives - out0, positives - out1)
-            for out0, out1 in zip(held0, held1, strict=True)
-        ]
-    )
-    index = cells.cells.bin_of(labelled.values)
-    size = len(cells.place)
-    by_cell = [np.zeros((folds, size)), np.zeros((folds, size))]
-    for own, held in zip(by_cell, (held1, held0), strict=True):
-        for out, row in zip(own, held, strict=True):
-            out += np.bincount(index, row, size)
-    return FittedRatio(left, by_cell[0], by_cell[1], members)
-
-
-def raw_estimate(
-    target: ScoreCounts, trained: float, *, positive: Label, interval: str, confidence_level: float
-) -> PrevalenceEstimate:
-    """Estimate with scores taken for posteriors at the prevalence ``trained`` (Saerens et al. 2002).
-
-    ``target``: of scores in [0, 1].
-    """
-    s, n = target.values, float(target.counts.sum())
-    if s[0] < 0 or s[-1] > 1:
-        raise ValueError(f"density='raw' needs scores in [0, 1], got {s[0]} to {s[-1]}")
-    mixture = Mixture(s / trained, (1 - s) / (1 - trained), target.counts[0].astype(np.float64))
-    value = mixture.maximise()
-    ends: Interval = (math.nan, math.nan)
-    realised, spread = ends, Variance(math.nan, 0.0, 0.0, math.nan)
-    if not math.isnan(value):
-        gap = (mixture.p - mixture.q) / mixture.mix(value)
-        information = float(mixture.w @ gap**2) / n
-        spread = Variance(1 / (n * information), 0.0, 0.0, information)
-        ends, realised = (
-            profile_interval(mixture, value, total / spread.target, confidence_level)
-            for total in (spread.total, spread.about_target(value, n))
-        )
-    return PrevalenceEstimate(
-        value,
-        *ends,
-        confidence_level=confidence_level,
-        positive=positive,
-        n_target=n,
-        variance=spread,
-        interval=interval,
-        mixture=mixture,
-        densities=None,
-        target_scores=target,
-        density="raw",
-        realised=realised,
-        undefined={"fit_pvalue": "densities are taken as known: the fit cannot be tested"},
-        warnings=(
-            "density='raw' holds only for scores that are calibrated at the calibration set's prevalence",
-        ),
-    )
-
-
 def class_estimate(
     actual: IntArray,
     held: FloatArray,
@@ -445,7 +278,7 @@ def class_estimate(
     labels: tuple[Label, ...],
     *,
     positive: Label,
-    density: Any,
+    density: str,
     interval: str,
     confidence_level: float,
     weights: FloatArray | None = None,
@@ -454,14 +287,8 @@ def class_estimate(
 
     With weights (n,) the target's rows count for as many samples as these sum to.
     """
-    if density not in CLASS_DENSITIES:
-        raise ValueError(
-            f"for more than two classes density must be one of {CLASS_DENSITIES}, got {density!r}"
-        )
-    if interval not in CLASS_INTERVALS:
-        raise ValueError(
-            f"for more than two classes interval must be one of {CLASS_INTERVALS}, got {interval!r}"
-        )
+    if interval != "adjusted":
+        raise ValueError(f"for more than two classes interval must be 'adjusted', got {interval!r}")
     size, n = len(labels), float(len(target) if weights is None else weights.sum())
     labelled = np.bincount(actual, minlength=size).astype(np.float64)
     if labelled.min() < 2:
@@ -473,13 +300,10 @@ def class_estimate(
     wanted = TopScoreCounts.from_scores(np.zeros(len(target), dtype=np.int64), target, 1, weights)
     scaling = None
     if density == "bins":
-        shares = class_shares(tops, wanted, confidence_level, interval=interval)
+        shares = class_shares(tops, wanted, confidence_level)
     else:
-        forms = default_forms(labelled) if density == "auto" else (density,)
-        scaling, ratios = fit_scaling(actual, held, forms, folds_for(target))
-        shares = scaled_shares(
-            scaling, (actual, ratios), target, confidence_level, weights, interval
-        )
+        scaling, ratios = fit_scaling(actual, held, folds_for(target))
+        shares = scaled_shares(scaling, (actual, ratios), target, confidence_level, weights)
     k = labels.index(positive)
     own, every = float(shares.of_labelled[k, k]), float(shares.of_labelled[:, k].sum())
     total = float(shares.covariance[k, k])
@@ -532,12 +356,6 @@ def class_estimate(
         target_weights=weights,
         binned=binned,
     )
-
-
-def _wald(value: float, total: float, confidence_level: float) -> Interval:
-    """Wald interval cut at 0 and 1, by the total variance."""
-    reach = normal_quantile(confidence_level) * math.sqrt(total)
-    return max(0.0, value - reach), min(1.0, value + reach)
 
 
 def _not_identified() -> dict[str, Any]:

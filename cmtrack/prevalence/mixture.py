@@ -157,31 +157,6 @@ def profile_interval(
     return _edge(estimate, 0.0, outside), _edge(estimate, 1.0, outside)
 
 
-def score_interval(
-    mixture: Mixture,
-    estimate: float,
-    m1: float,
-    m0: float,
-    confidence_level: float,
-    realised: bool = False,
-) -> tuple[float, float]:
-    """Invert the score test, the labelled scores' error taken at each candidate.
-
-    ``realised``: for the target's own share.
-    """
-    p, q, n = mixture.p, mixture.q, float(mixture.w.sum())
-    limit = deviance_limit(confidence_level)
-
-    def outside(prevalence: float) -> bool:
-        mix = mixture.mix(prevalence)
-        u = float(mixture.w @ ((p - q) / mix)) / n
-        v = variance(p, q, prevalence, n, m1, m0)
-        total = v.about_target(prevalence, n) if realised else v.total
-        return u * u > limit * total * v.information**2
-
-    return _edge(estimate, 0.0, outside), _edge(estimate, 1.0, outside)
-
-
 def deviance_limit(confidence_level: float) -> float:
     """Chi-square quantile with one degree of freedom; 3.841458820694124 at 0.95."""
     return float(chdtri(1, 1 - confidence_level))

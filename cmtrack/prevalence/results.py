@@ -132,7 +132,7 @@ class Likelihood(NamedTuple):
     prevalence : ndarray of shape (P,)
     adjusted : ndarray of shape (P,)
         By the variance that the estimate's interval takes: with the error of the labelled scores, but for
-        ``interval="naive"``; about the target's own share for ``interval="realised"``.
+        ``interval="naive"``.
     naive : ndarray of shape (P,)
         With the densities taken as known.
     """
@@ -390,14 +390,13 @@ class PrevalenceEstimate(BasePrevalence):
     ----------
     mixture : Mixture
         The target's scores with the densities of both classes.
-    densities : BinnedDensities or None
-        None where the densities are taken as known.
+    densities : BinnedDensities
+        Densities of the labelled scores by class.
     target_scores : ScoreCounts or ndarray of shape (n,)
     members : dict of str to float
         With ``density="auto"``: the weight of each stacked model.
     deviance : callable, optional
-        Quasi-deviance by a grid of prevalences, a kind, and whether of the target's own share, where there is no
-        likelihood.
+        Quasi-deviance by a grid of prevalences and the interval's method, where there is no likelihood.
     fit_contributions : tuple of (int, float)
         The bins that fit worst, with their parts of the statistic.
 
@@ -413,22 +412,22 @@ class PrevalenceEstimate(BasePrevalence):
     """
 
     mixture: Mixture = field(repr=False)
-    densities: BinnedDensities | None = field(repr=False)
+    densities: BinnedDensities = field(repr=False)
     target_scores: ScoreCounts | FloatArray = field(repr=False)
     _: KW_ONLY
     members: dict[str, float] = field(default_factory=dict)
-    deviance: Callable[[FloatArray, str, bool], FloatArray] | None = field(default=None, repr=False)
+    deviance: Callable[[FloatArray, str], FloatArray] | None = field(default=None, repr=False)
     fit_contributions: tuple[tuple[int, float], ...] = ()
 
     @property
     def n_positives(self) -> float:
         """Labelled positives."""
-        return self.densities.m1 if self.densities else math.nan
+        return self.densities.m1
 
     @property
     def n_negatives(self) -> float:
         """Labelled negatives."""
-        return self.densities.m0 if self.densities else math.nan
+        return self.densities.m0
 
     @cached_property
     def target(self) -> ScoreCounts:
@@ -456,9 +455,9 @@ class PrevalenceEstimate(BasePrevalence):
         The scores of both classes are tilted, their densities multiplied by exp(d s), s the score's logit in standard
         deviations, by the smallest d, down and up, that the test sees in half of all cases (at most 5).
         """
-        own = self.densities
-        if own is None or math.isnan(self.fit_pvalue):
+        if math.isnan(self.fit_pvalue):
             return math.nan
+        own = self.densities
         counts, places = (
             np.stack((own.negatives, own.positives)),
             np.arange(len(own.p), dtype=np.float64),
@@ -487,9 +486,8 @@ class PrevalenceEstimate(BasePrevalence):
     def likelihood(self, n_points: int = 401) -> Likelihood:
         """The deviance 2 (l_max - l) on a grid of prevalences around the estimate, adjusted and naive.
 
-        The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high` where the interval is made
-        from a likelihood (``interval="adjusted"``, ``"realised"`` or ``"naive"``) and not widened to estimates without
-        one fold. Without an estimate the likelihood is flat: deviance 0 everywhere.
+        The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high`, unless the interval is
+        widened to estimates without one fold. Without an estimate the likelihood is flat: deviance 0 everywhere.
         """
         if math.isnan(self.value):
             return Likelihood(
@@ -499,14 +497,13 @@ class PrevalenceEstimate(BasePrevalence):
         low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
         grid = np.union1d(np.linspace(low, high, n_points), [self.value])
         if self.deviance is not None:
-            kind = "naive" if self.interval == "naive" else "adjusted"
-            solid = self.deviance(grid, kind, self.interval == "realised")
-            return Likelihood(grid, solid, self.deviance(grid, "naive", False))
+            return Likelihood(
+                grid, self.deviance(grid, self.interval), self.deviance(grid, "naive")
+            )
         top = self.mixture.log_likelihood(self.value)
         gaps = np.array([top - self.mixture.log_likelihood(float(x)) for x in grid])
         naive = 2 * gaps * (self._effective / float(self.mixture.w.sum()))
-        realised = self.variance.about_target(self.value, self._effective) / self.variance.target
-        inflation = {"naive": 1.0, "realised": realised}.get(self.interval, self.inflation)
+        inflation = 1.0 if self.interval == "naive" else self.inflation
         return Likelihood(grid, naive / inflation if math.isfinite(inflation) else naive, naive)
 
     @property
@@ -542,7 +539,7 @@ class PrevalenceEstimate(BasePrevalence):
         array = np.asarray(scores, dtype=np.float64)
         if method not in ("interpolated", "bins"):
             raise ValueError(f"method must be 'interpolated' or 'bins', got {method!r}")
-        if self.densities is None or math.isnan(self.value) or self.value in (0.0, 1.0):
+        if math.isnan(self.value) or self.value in (0.0, 1.0):
             return np.full(array.shape, self.value)
         prior = math.log(self.value / (1 - self.value))
         log_ratio = np.log(self.densities.p / self.densities.q)
@@ -653,7 +650,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
     >>> rng = np.random.default_rng(0)
     >>> probabilities = rng.dirichlet([1, 1, 1], 600)
     >>> y = (rng.random(600)[:, None] > probabilities.cumsum(axis=1)).sum(axis=1)
-    >>> estimate = estimate_prevalence(probabilities, calibration=(y, probabilities), density="temperature")
+    >>> estimate = estimate_prevalence(probabilities, calibration=(y, probabilities))
     >>> value, low, high = estimate.by_class[0]
     >>> estimate.classes, low < value < high
     ((0, 1, 2), True)
@@ -758,7 +755,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
         """
         if self.scaling is None:
             raise ValueError(
-                "posterior needs a model, such as that of density='vector', got density='bins'"
+                "posterior needs recalibrated probabilities: use density='auto', got density='bins'"
             )
         weighted = self.scaling.ratios(np.asarray(scores, dtype=np.float64)) * self._factors
         return weighted / weighted.sum(axis=1, keepdims=True)

@@ -92,10 +92,13 @@ def test_coverage_of_the_mean_score() -> None:
     assert 0.91 <= covered <= 0.99
 
 
-@pytest.mark.thin(2)
-@pytest.mark.parametrize(("interval", "low", "high"), [
-    ("adjusted", 0.91, 0.995), ("score", 0.91, 0.995), ("wald", 0.91, 0.995), ("naive", 0.3, 0.88),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("interval", "low", "high"),
+    [
+        ("adjusted", 0.91, 0.995),
+        ("naive", 0.3, 0.88),
+    ],
+)
 def test_coverage_of_the_calibrated_prevalence(interval: str, low: float, high: float) -> None:
     """Prevalence .1 in a target of 4,000, densities of 300 + 300 labelled scores; the naive one must fail."""
     rng = np.random.default_rng(3)

@@ -26,7 +26,7 @@ from correlation.data import (
     normal,
     three_normals,
 )
-from correlation.explanations import equal_bins
+from correlation.explanations import by_equal_bins
 from correlation.machines import Machine, machines, network, scored
 from correlation.trials import Judged, Trials, judge
 from support.reproductions import FastRun, run_fast
@@ -262,9 +262,10 @@ def test_coarse_bins_lose_what_the_default_keeps() -> None:
     rng = np.random.default_rng(8)
     y = np.repeat([0, 1], [900, 100])
     scores = 0.45 + 0.01 * rng.normal(2.0 * y).clip(-4, 4)  # all in the bin from .4 to .5
-    for density, spread in ((equal_bins(), False), ("auto", True)):
-        estimate = estimate_prevalence(scores, calibration=(y, scores), density=density)
-        assert bool(np.ptp(estimate.posterior(scores)) > 0.5) is spread
+    _, coarse = by_equal_bins(scores, y, scores)
+    assert np.ptp(coarse) == 0
+    estimate = estimate_prevalence(scores, calibration=(y, scores))
+    assert np.ptp(estimate.posterior(scores)) > 0.5
 
 
 def test_network_is_that_of_the_source() -> None:

@@ -18,6 +18,7 @@ BEFORE = {
     "A threshold whose precision is kept": BOUND_OF_LIMIT,
     "Which attributes are needed": "cmtrack.attribute_subsets",
     "Several metrics in one ranking": "compare(rank_by={metric: weight})",
+    "Options of a prevalence estimate": 'estimate_prevalence(density="beta")',
 }
 """Sections with a script that uses a removed name, and the first of these names."""
 

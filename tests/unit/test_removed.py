@@ -7,6 +7,7 @@ import re
 from enum import Enum
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -15,12 +16,14 @@ from cmtrack import (
     GranuleTable,
     Transported,
     compare,
+    estimate_prevalence,
     evaluate,
     log_evaluation,
     removed,
 )
 from cmtrack.cli import main
 from cmtrack.comparison import Outcome, Ranked, Rule, judge
+from cmtrack.plots import plot_prevalence_likelihood
 from cmtrack.removed import INSTEAD, RemovedFeature
 from cmtrack.rows import Missed
 from support import ROOT
@@ -30,12 +33,19 @@ WEIGHTS = re.compile(re.escape(removed.WEIGHTS))
 VALUE = re.compile(r'(\w+)\((\w+)="(\w+)"\)')
 OPTION = re.compile(r"(\w+)\((\w+)=\)")
 METHOD_OPTION = re.compile(r"([A-Z]\w+)\.(\w+)\((\w+)=\)")
+DENSITY_FUNCTION = re.compile(r"estimate_prevalence\(density=function\)")
 METHOD_VALUE = re.compile(r"Evaluation\.at\(scores\)")
 FLAG = re.compile(r"cmtrack (\w+) (--[\w-]+)")
 ATTRIBUTE = re.compile(r"([A-Z]\w+)\.(\w+)")
 MODULE_NAME = re.compile(r"(cmtrack(?:\.[a-z]+)?)\.(\w+)")
 ONLY_LISTED = re.compile(r"cmtrack\[\w+\]|cmtrack_integrations\.\w+|mlflow\.app .*|[A-Z_]+")
-FUNCTIONS = {"compare": compare, "evaluate": evaluate, "log_evaluation": log_evaluation}
+FUNCTIONS = {
+    "compare": compare,
+    "estimate_prevalence": estimate_prevalence,
+    "evaluate": evaluate,
+    "log_evaluation": log_evaluation,
+    "plot_prevalence_likelihood": plot_prevalence_likelihood,
+}
 ARGUMENTS = {"compare": ({"a": evaluate([0, 1], [0, 1])},)}
 CLASSES = {
     "GranuleTable": GranuleTable,
@@ -57,6 +67,7 @@ def test_every_key_has_one_of_the_known_forms() -> None:
         METHOD_VALUE,
         BOUND_OF_LIMIT,
         VALUE,
+        DENSITY_FUNCTION,
         WEIGHTS,
         OPTION,
         FLAG,
@@ -117,7 +128,27 @@ def test_a_check_against_a_baseline_is_of_one_metric() -> None:
     assert judge(run, run, rank_by=["multiclass/accuracy"]).passed
 
 
-@pytest.mark.parametrize("key", keys(VALUE))
+PREVALENCE_VALUES = [key for key in keys(VALUE) if key.startswith("estimate_prevalence(")]
+LABELLED = {2: ([0, 1], [0.2, 0.8]), 3: ([0, 1, 2] * 2, [*np.eye(3), *np.eye(3)])}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("key", PREVALENCE_VALUES)
+def test_a_removed_density_or_interval_says_what_to_use(key: str, n_classes: int) -> None:
+    function, option, value = VALUE.fullmatch(key).groups()  # type: ignore[union-attr]
+    calibration = LABELLED[n_classes]
+    with pytest.raises(RemovedFeature, match=re.escape(f"{key}: {INSTEAD[key]}")):
+        FUNCTIONS[function](calibration[1], calibration=calibration, **{option: value})
+
+
+def test_a_density_function_says_what_to_use() -> None:
+    (key,) = keys(DENSITY_FUNCTION)
+    options: Any = {"calibration": LABELLED[2], "density": lambda negatives, positives: None}
+    with pytest.raises(RemovedFeature, match=re.escape(f"{key}: {INSTEAD[key]}")):
+        estimate_prevalence([0.5], **options)
+
+
+@pytest.mark.parametrize("key", [key for key in keys(VALUE) if key not in PREVALENCE_VALUES])
 def test_a_removed_value_says_what_to_use(key: str) -> None:
     function, option, value = VALUE.fullmatch(key).groups()  # type: ignore[union-attr]
     with pytest.raises(RemovedFeature, match=re.escape(INSTEAD[key])):

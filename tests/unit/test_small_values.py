@@ -253,9 +253,7 @@ def three() -> tuple[ClassPrevalenceEstimate, ClassPrevalenceEstimate]:
     p = rng.dirichlet([1, 1, 1], 600)
     y = (rng.random(600)[:, None] > p.cumsum(axis=1)).sum(axis=1)
     halves = ((y[:n], p[:n]) for n in (600, 300))
-    whole, half = (
-        estimate_prevalence(p, calibration=labelled, density="temperature") for labelled in halves
-    )
+    whole, half = (estimate_prevalence(p, calibration=labelled) for labelled in halves)
     return whole, half
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 
 from cmtrack import estimate_prevalence, evaluate
+from cmtrack.prevalence.mixture import Mixture
 from correlation import binary, modes
 from correlation import published as known
-from correlation.data import SIZES, FloatArray, Problem, non_normal
+from correlation.data import SIZES, FloatArray, IntArray, Problem, non_normal
 from correlation.limits import from_counts, table_behind
 from correlation.machines import UPDATES, fitted, platt_svm, probabilities
 from correlation.trials import CALIBRATED, METRICS, Judged, Trials, judged
 from study import Study
-
-DensityRatio = Callable[[FloatArray, FloatArray], Callable[[FloatArray], FloatArray]]
 
 STUCK = 0.02
 """A bias that a trained machine does not have by chance in the source's numbers of rows."""
@@ -124,15 +121,11 @@ def coarse_bins(networks: list[Judged]) -> str:
     """What a calibration with ten equal bins over [0, 1] makes of scores that all lie close together."""
     constant, at_zero = 0, []
     for one in networks:
-        estimate = estimate_prevalence(
-            one.scored.test, calibration=one.scored.labelled, density=equal_bins()
-        )
-        estimate = estimate.refused or estimate  # the source's method does not test the fit
-        posterior = estimate.posterior(one.scored.test)
+        share, posterior = by_equal_bins(one.scored.test, *one.scored.labelled)
         if np.ptp(posterior) > 0:
             continue
         constant += 1
-        if estimate.value == 0:
+        if share == 0:
             at_zero.append(evaluate(one.y, y_prob=posterior).metrics)
     text = (
         f"How a calibration can make one constant of a network that ranks the rows well: with ten bins of equal width "
@@ -148,16 +141,20 @@ def coarse_bins(networks: list[Judged]) -> str:
     return text
 
 
-def equal_bins(n: int = 10) -> DensityRatio:
-    """Density ratio by bins of equal width over [0, 1], for ``estimate_prevalence(density=...)``."""
-
-    def fit(negatives: FloatArray, positives: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        edges = np.linspace(0.0, 1.0, n + 1)
-        p, q = (np.histogram(scores, edges)[0] + 0.5 for scores in (positives, negatives))
-        ratio = (p / p.sum()) / (q / q.sum())
-        return lambda scores: ratio[np.clip((np.asarray(scores) * n).astype(np.intp), 0, n - 1)]
-
-    return fit
+def by_equal_bins(
+    test: FloatArray, y: IntArray, labelled: FloatArray, n_bins: int = 10
+) -> tuple[float, FloatArray]:
+    """Estimate the share of positives and their probabilities by bins of equal width over [0, 1]."""
+    edges = np.linspace(0.0, 1.0, n_bins + 1)
+    densities = []
+    for label in (0, 1):
+        counts = np.histogram(labelled[y == label], edges)[0] + 0.5
+        densities.append(counts / counts.sum())
+    negatives, positives = densities
+    bins = np.clip((test * n_bins).astype(np.int64), 0, n_bins - 1)
+    mixture = Mixture(positives, negatives, np.bincount(bins, minlength=n_bins).astype(np.float64))
+    share = mixture.maximise()
+    return share, (share * positives / mixture.mix(share))[bins]
 
 
 def areas_that_must_agree(study: Study, trials: Trials) -> None:
@@ -305,10 +302,7 @@ def images_that_differ(study: Study, trials: Trials, published: pd.DataFrame) ->
     of_training = (
         "undefined" if on_training is None else f"{on_training.metrics[METRICS['sPCC']]:.4f}"
     )
-    estimate = estimate_prevalence(
-        forest.scored.test, calibration=forest.scored.labelled, positive=1, density=equal_bins()
-    )
-    bins = (estimate.refused or estimate).posterior(forest.scored.test)
+    _, bins = by_equal_bins(forest.scored.test, *forest.scored.labelled)
     binned, name = evaluate(forest.y, y_prob=bins).metrics[METRICS["AUROC"]], "RFC" + CALIBRATED
     hits, biases = trials.values["Accuracy", "NN"], trials.values["Bias", "NN"]
     study.text(

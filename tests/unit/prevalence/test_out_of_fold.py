@@ -54,7 +54,7 @@ def numbers(e: Any) -> tuple[Any, ...]:
     return e.value, e.low, e.high, e.count, *e.realised, e.n_target, e.fit_pvalue, e.variance
 
 
-@pytest.mark.parametrize("density", ["auto", "bins", "beta", "raw"])
+@pytest.mark.parametrize("density", ["auto", "bins"])
 @pytest.mark.parametrize("form", ["list", "array", "classes", "frames"])
 def test_fold_models_that_are_one_model_give_the_very_estimate_of_one_target(
     density: str, form: str
@@ -73,7 +73,7 @@ def test_fold_models_that_are_one_model_give_the_very_estimate_of_one_target(
     assert mixed.warnings == plain.warnings
 
 
-@pytest.mark.parametrize("density", ["auto", "bins", "temperature"])
+@pytest.mark.parametrize("density", ["auto", "bins"])
 def test_fold_models_that_are_one_model_of_three_classes(density: str) -> None:
     y, held, folds, target = three()
     plain = estimate_prevalence(target, calibration=(y, held), density=density)
@@ -145,7 +145,7 @@ def test_fold_models_mend_a_learner_whose_fits_differ() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("interval", ["adjusted", "naive", "realised"])
+@pytest.mark.parametrize("interval", ["adjusted", "naive"])
 def test_one_target_is_warned_of_and_its_interval_covers_the_estimates_without_each_fold(
     interval: str,
 ) -> None:
