@@ -22,7 +22,6 @@ from cmtrack.metrics.own import Kept
 from cmtrack.metrics.own import from_data as own_from_data
 from cmtrack.statistics import LabelDigest, ScoreMoments
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes, count_pairs
 from cmtrack.statistics.decision_cells import given_to_old
 from cmtrack.statistics.inputs import (
@@ -37,15 +36,11 @@ from cmtrack.statistics.labels import encode_row_ids
 from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.statistics.probabilities import DECISIONS, as_probabilities
 from cmtrack.statistics.segment_values import SegmentRows
-from cmtrack.statistics.segmented import count_segments
 from cmtrack.statistics.spans import OTHER_DOCUMENTS, SpanRows
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
-
-_ROUNDING = 1e-6
-"""Share by which sums that should be equal may differ."""
 
 _LABELS_HASHED, _BY_VALUE = "labels_hashed", "by value"
 """Entry of evaluations whose labels are booleans or whole floats. Files of cmtrack 0.2 do not have it."""
@@ -89,12 +84,16 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
         name: Kept(math.nan, None, None, spec.confidence_level, str(reason))
         for name, reason in reasons.items()
     }
-    statistics = _read(data["statistics"], labels)
+    statistics = Statistics.from_plain(data["statistics"], labels)
     if spec.none is not None and spec.none not in labels:
         raise ValueError(
             f"the class that stands for no span must be a label, got {spec.none!r:.40}"
         )
     _check_whole(statistics)
+    for sums in (statistics, statistics.squares):
+        if sums is not None and not statistics.ranking_only:
+            _check_probable("moments", sums.moments, float(sums.matrix.total))
+            _check_probable("score_moments", sums.score_moments, float(sums.matrix.total))
     weights_are = spec.weights_are
     if weights_are is None:
         weights_are = _weights_of_old(statistics, spec.none)
@@ -162,54 +161,6 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
 # -- statistics ----------------------------------------------------------------------------------------------
 
 
-def _read(data: dict[str, Any], labels: tuple[Any, ...]) -> Statistics:
-    statistics = Statistics.from_plain(data, labels)
-    for one in (statistics.squares, statistics):
-        if one is not None:
-            _check_segments(one)
-            _check_together(one)
-    return statistics
-
-
-def _check_segments(statistics: Statistics) -> None:
-    """Refuse segments of a column that are not all rows."""
-    size = len(statistics.matrix.labels)
-    for column, counts in statistics.segments.columns.items() if statistics.segments else ():
-        total = counts.matrix.reshape(-1, size, size).sum(axis=0)
-        if not np.allclose(total, statistics.matrix.counts, rtol=1e-9, atol=0):
-            raise ValueError(f"the segments of {column!r:.80} must sum to all rows")
-
-
-_SPARSE = ("tops", "ranks")
-
-
-def _check_together(statistics: Statistics) -> None:
-    """Refuse statistics that cannot be of the same rows."""
-    total, squares = float(statistics.matrix.total), statistics.squares
-    parts = _counts_of(statistics)
-    for name, counts in parts.items():
-        if abs(float(counts.sum()) - total) > total * _ROUNDING:
-            raise ValueError(f"{name} must be of {total:g} rows, got {float(counts.sum()):g}")
-    if squares is not None:
-        whole, rows = float(squares.matrix.total), statistics.digest.rows
-        if not total**2 / max(rows, 1) * (1 - _ROUNDING) <= whole <= total**2 * (1 + _ROUNDING):
-            raise ValueError(
-                f"the squares of {rows} weights of sum {total:g} cannot have the sum {whole:g}"
-            )
-        for name, counts in _counts_of(squares).items():
-            sums = parts.get(name, counts)
-            if name in _SPARSE and name in parts:
-                tables = [getattr(one, name).table for one in (statistics, squares)]
-                places = np.union1d(*(table.places for table in tables))
-                sums, counts = (table.at(places) for table in tables)
-            least, most = sums**2 / max(rows, 1) * (1 - _ROUNDING), sums**2 * (1 + _ROUNDING)
-            if sums.shape == counts.shape and not ((least <= counts) & (counts <= most)).all():
-                raise ValueError(f"the squared weights of {name} cannot go with its weights")
-    if not statistics.ranking_only:
-        for name in ("moments", "score_moments"):
-            _check_probable(name, getattr(statistics, name), total)
-
-
 def _check_whole(statistics: Statistics) -> None:
     """Refuse fractions and numbers beyond 2**63 where rows were counted, or repeated rows."""
     parts = (
@@ -243,7 +194,9 @@ def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
         if (part := getattr(statistics, name)) is not None
     }
     counts |= {
-        name: part.table.sums for name in _SPARSE if (part := getattr(statistics, name)) is not None
+        name: part.table.sums
+        for name in ("tops", "ranks")
+        if (part := getattr(statistics, name)) is not None
     }
     for name in ("hits", "class_scores"):
         tables = getattr(getattr(statistics, name), "tables", ())
@@ -419,9 +372,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     )
     if not spans:
         named = {name: optional[f"{_SEGMENT}{name}"] for name in segments}
-        return replace(
-            rows, segments=_segments(named, rows, evaluation), ids=_ids(table, evaluation)
-        )
+        return replace(rows, segments=_segments(named, evaluation), ids=_ids(table, evaluation))
     size = evaluation.statistics.digest.rows + OTHER_DOCUMENTS
     if clusters is None or int(clusters.max(initial=0)) >= size:
         raise ValueError(
@@ -468,7 +419,7 @@ def _codes_below(size: int, column: npt.NDArray[Any], kinds: str, words: str) ->
 
 
 def _segments(
-    columns: dict[str, npt.NDArray[Any] | None], rows: Predictions, evaluation: Evaluation
+    columns: dict[str, npt.NDArray[Any] | None], evaluation: Evaluation
 ) -> tuple[SegmentRows, ...]:
     """The segment of each row by each column; none of files of earlier versions, which do not hold them."""
     counted = evaluation.statistics.segments
@@ -485,18 +436,6 @@ def _segments(
         columns_read.append(
             SegmentRows(name, values, _codes_below(len(values), column, "iu", words))
         )
-    counting = Counting(rows.labels)
-    recounted = count_segments(
-        counting, rows.actual_codes, rows.predicted_codes, columns_read, None, rows.weights
-    )
-    for name, kept in counted.columns.items():
-        same = np.array_equal(recounted.columns[name].rows, kept.rows)
-        if not (
-            same and np.allclose(recounted.columns[name].matrix, kept.matrix, rtol=1e-9, atol=1e-9)
-        ):
-            raise ValueError(
-                f"the predictions must give the evaluation's counts by {name!r:.80}: rows stand elsewhere"
-            )
     return tuple(columns_read)
 
 

@@ -23,6 +23,8 @@ MAX_BLOCKS = 4096
 """Distinct scores that the test draws labels of; more are pooled to the cells of the grid, with their means."""
 RUNS = 256
 """Runs of equal variance that cells are pooled to."""
+_MOST_ROWS = 2.0**53
+"""Effective rows at most. A changed file may hold squares that no weights have."""
 _SEED = 14
 _AT_ONCE = 64  # blocks
 # variance of a block from which its positives are drawn as rounded normal numbers, which is quicker
@@ -224,7 +226,7 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
     """
     s, weight = blocks.scores, blocks.negative + blocks.positive / ratio
     squares = blocks.squares_negative + blocks.squares_positive / ratio**2
-    rows = np.maximum(np.rint((weight**2 / squares).round(_DIGITS)), 1).astype(np.int64)
+    rows = np.rint((weight**2 / squares).round(_DIGITS)).clip(1, _MOST_ROWS).astype(np.int64)
     jump = weight / rows * (s + ratio * (1 - s))
     chance, least, seen = weight * s / (rows * jump), weight * s, blocks.positive - blocks.total * s
     sums = _Sums(s, weight**2 / rows * ratio * s * (1 - s), 1 + draws)
@@ -245,6 +247,7 @@ def _ratio_of_weights(blocks: Blocks) -> float:
     sides = np.stack((blocks.positive, blocks.negative))
     squares = np.stack((blocks.squares_positive, blocks.squares_negative))
     rows = np.divide(sides**2, squares, out=np.zeros_like(sides), where=squares > 0)
+    rows = np.minimum(rows, _MOST_ROWS)
     variance = blocks.total * blocks.scores * (1 - blocks.scores)
     strata = int(np.clip(rows.sum().round(_DIGITS) // 10, 1, 10))
     middle = (np.cumsum(variance) - variance / 2) / variance.sum()

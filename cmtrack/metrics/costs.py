@@ -241,7 +241,7 @@ def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArra
     flat = np.full(len(places), math.inf)
     left = np.where(seen[:, -1], -1.0, -excess(np.where(seen[:, -1], 0.0, flat)))
     at_end = left >= 0  # the end without counts takes a share
-    part = np.exp(-left / (2 * total))
+    part = np.exp(-np.maximum(left, 0.0) / (2 * total))
     means[at_end] = (
         part * (np.exp(logarithms(np.where(at_end, flat, 0.0))) * places).sum(axis=1) + 1 - part
     )[at_end]

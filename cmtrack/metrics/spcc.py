@@ -726,6 +726,7 @@ def _cross_fitted(sides: FloatArray, squares: FloatArray) -> tuple[float, float]
         few = _summed(sides, cell)
         sides, squares = few, few if squares is sides else _summed(squares, cell)
     rows = sides if squares is sides else np.ceil(ratio(sides**2, squares, 0.0) - 1e-9)
+    rows = np.minimum(rows, 2.0**53)  # a changed file may hold squares that no weights have
     drawn = np.random.default_rng(0).binomial(rows.astype(np.int64), 0.5, (_SPLITS, *rows.shape))
     half = drawn * ratio(sides, rows, 0.0)
     halves = np.stack((half, sides - half), axis=1)  # (splits, 2, sides, U)
