@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cmtrack.removed import reason
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property(functools.cached_property):
+        """A property that is computed once, without the lock of Python 3.11.
+
+        That lock is one for all objects of a class. A worker that is forked while another thread computes the property
+        inherits it, and would wait for ever.
+        """
+
+        def __get__(self, instance: Any, owner: type | None = None) -> Any:
+            if instance is None:
+                return self
+            values = instance.__dict__
+            if self.attrname not in values:
+                values[self.attrname] = self.func(instance)
+            return values[self.attrname]
 
 
 def lazy(package: str, init: str) -> tuple[Callable[[str], Any], list[str]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cmtrack import untrusted
+from cmtrack._lazy import cached_property
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import Blocks, rank_models
 from cmtrack.comparison.comparability import (

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr
 
+from cmtrack._lazy import cached_property
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
 from cmtrack.comparison.comparability import Traits, split, unpaired_among

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from cmtrack._lazy import cached_property
 from cmtrack.comparison import rows
 from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.criterion import Criterion

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from cmtrack import untrusted
+from cmtrack._lazy import cached_property
 from cmtrack.comparison.run import run_id_of
 from cmtrack.comparison.spec import CompareSpec, several
 from cmtrack.grouping import Costs, Grouping

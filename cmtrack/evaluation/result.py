@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack import archive
+from cmtrack._lazy import cached_property
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import _decisions, _regrouping, row_facts, storage
 from cmtrack.evaluation._regrouping import Lost

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cmtrack import notebook
+from cmtrack._lazy import cached_property
 from cmtrack.evaluation.compute import compute_single
 from cmtrack.metrics.intervals import cluster_degrees
 from cmtrack.metrics.metric import Metric

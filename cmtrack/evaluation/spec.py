@@ -10,9 +10,9 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from cmtrack._lazy import cached_property
 from cmtrack.options import Question, entry, late, takes
 
 if TYPE_CHECKING:

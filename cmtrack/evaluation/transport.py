@@ -14,13 +14,13 @@ import math
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import chdtrc
 
 from cmtrack import notebook
+from cmtrack._lazy import cached_property
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import Label
 from cmtrack.metrics.influence import Influence, centred, standard_error

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from cmtrack._lazy import cached_property
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.digest import label_hashes

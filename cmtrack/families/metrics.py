@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from cmtrack._lazy import cached_property
 from cmtrack.families.counts import (
     ACTUAL,
     HITS,

@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack import archive
+from cmtrack._lazy import cached_property
 from cmtrack.archive import checked_table, write_table
 from cmtrack.base import BaseEvaluation
 from cmtrack.families import metrics as metrics_of

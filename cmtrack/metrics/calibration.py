@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack._lazy import cached_property
 from cmtrack.grouping import Label
 from cmtrack.metrics import _calibration as blockwise
 from cmtrack.metrics._calibration import (

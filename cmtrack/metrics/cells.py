@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cmtrack._lazy import cached_property
 from cmtrack.metrics.samples import Samples, Weighted
 from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix
 from cmtrack.statistics.collected import is_positive

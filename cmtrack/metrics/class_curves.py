@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cmtrack._lazy import cached_property
 from cmtrack.digits import p_text
 from cmtrack.grouping import Label
 from cmtrack.metrics._calibration import DRAWS

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
+from cmtrack._lazy import cached_property
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, normal_quantile, on_scale
 from cmtrack.metrics.metric import Metric, Section

@@ -19,13 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import bdtr, ndtr, ndtri, stdtr, stdtrit
 
+from cmtrack._lazy import cached_property
 from cmtrack.metrics.influence import covariance, degrees_of_pairs
 from cmtrack.metrics.intervals import tango
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray

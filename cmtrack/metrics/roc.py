@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from cmtrack._lazy import cached_property
 from cmtrack.grouping import Label
 from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric

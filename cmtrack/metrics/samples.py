@@ -12,12 +12,12 @@ import math
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack._lazy import cached_property
 from cmtrack.metrics.intervals import ROUNDING
 from cmtrack.statistics.inputs import FloatArray, IntArray
 

@@ -10,12 +10,12 @@ total variance in the numerator. A bias lies in [-pi, 1-pi], so the 2.8372 of Ta
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
+from cmtrack._lazy import cached_property
 from cmtrack.metrics.cells import ratio
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, least_correlation, normal_quantile, wilson

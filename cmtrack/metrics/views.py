@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from functools import cached_property
 from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
 
+from cmtrack._lazy import cached_property
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.metrics.cells import Cells, Table
 from cmtrack.metrics.metric import Metric, Section

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from cmtrack._lazy import cached_property
 from cmtrack.metrics.intervals import Interval
 from cmtrack.prevalence.densities import MODELS, ScoreCells
 from cmtrack.prevalence.mixture import Variance, deviance_limit

@@ -31,12 +31,12 @@ unbiased with a possibly biased estimate. The covariance stated is V.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize, nnls
 from scipy.special import log_softmax, logsumexp
 
+from cmtrack._lazy import cached_property
 from cmtrack.prevalence._cross_fitting import stacking_weights
 from cmtrack.prevalence.class_shares import ClassShares, inverse_information
 from cmtrack.prevalence.mixture import em_shares

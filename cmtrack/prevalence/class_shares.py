@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq, nnls
 from scipy.sparse import csr_array
 from scipy.special import chdtrc, chdtri, chndtr
 
+from cmtrack._lazy import cached_property
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.quantile_bins import smoothed
 from cmtrack.prevalence.fit import DOUBTFUL

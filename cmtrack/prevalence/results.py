@@ -12,7 +12,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from cmtrack import notebook
+from cmtrack._lazy import cached_property
 from cmtrack.digits import level, percent_with_interval
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import normal_quantile

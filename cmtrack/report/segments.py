@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from cmtrack._lazy import cached_property
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.segments import DEFAULT_METRICS, SegmentTable
 from cmtrack.metrics.metric import Metric

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from cmtrack._lazy import cached_property
 from cmtrack.sources.source import Stream
 
 _ROWS = 1 << 16

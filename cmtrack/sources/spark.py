@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from cmtrack._lazy import cached_property
 from cmtrack.sources.batches import Work, packed_sum
 from cmtrack.sources.source import Cluster
 

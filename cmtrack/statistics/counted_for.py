@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from cmtrack._lazy import cached_property
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.actual_class import in_order
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray

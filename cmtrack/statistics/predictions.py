@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack._lazy import cached_property
 from cmtrack.grouping import Label
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack._lazy import cached_property
 from cmtrack.grouping import Label
 from cmtrack.statistics.counting import blocks
 from cmtrack.statistics.decision_cells import LARGEST

@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 from cmtrack.tracking import spool
 from cmtrack.tracking.package import Package
-from cmtrack.tracking.parallel import forks_wait, in_forked_workers
+from cmtrack.tracking.parallel import in_forked_workers
 from cmtrack.tracking.send import MixedUp, Sent, client_for, import_what_reaches, send
 
 if TYPE_CHECKING:
@@ -114,28 +114,24 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
             if _sending.get(package.folder) is taken_over:
                 del _sending[package.folder]
 
-    # the first time, which imports much
-    with forks_wait(once=f"sending to {package.tracking_uri}"):
-        try:
-            sent = within_patience(as_the_only_one)
-        except (ConnectionError, BusyEntry) as error:
-            if isinstance(error, NoAnswer):
-                late.set()
-            # After a failure the place is busy because the earlier sender still waits for the store.
-            if not isinstance(error, BusyEntry) or silences.has_failed(package.tracking_uri):
-                silences.add(package.tracking_uri)
-            raise
-        silences.end(package.tracking_uri)
-        return sent
+    try:
+        sent = within_patience(as_the_only_one)
+    except (ConnectionError, BusyEntry) as error:
+        if isinstance(error, NoAnswer):
+            late.set()
+        # After a failure the place is busy because the earlier sender still waits for the store.
+        if not isinstance(error, BusyEntry) or silences.has_failed(package.tracking_uri):
+            silences.add(package.tracking_uri)
+        raise
+    silences.end(package.tracking_uri)
+    return sent
 
 
 def _import_before_the_clock_starts() -> None:
     """Import what reaches the store: on a busy machine the first import alone may take as long as the patience."""
     from mlflow import get_tracking_uri
 
-    uri = get_tracking_uri()
-    with forks_wait(f"importing for {uri}", imports=True):
-        import_what_reaches(uri)
+    import_what_reaches(get_tracking_uri())
 
 
 class Silences:

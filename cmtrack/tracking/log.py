@@ -26,7 +26,6 @@ from cmtrack.tracking.deliver import deliver, within_patience
 from cmtrack.tracking.manifest import whole_number
 from cmtrack.tracking.names import prefix_to_log
 from cmtrack.tracking.package import Destination, Figures, Package, build, checked_figures
-from cmtrack.tracking.parallel import forks_wait
 from cmtrack.tracking.send import client_for
 from cmtrack.tracking.store import create_run, end_run, made_runs
 
@@ -179,42 +178,39 @@ def log_evaluation(
     found: Sequence[UserWarning] = ()
     problem: Exception | None = None
     try:
-        with forks_wait():
-            y_prob = probabilities_of(y_prob, options)
-            scores = (
-                {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}
-            )
-            given = {
-                "y_true": evaluation_or_y_true,
-                "y_pred": y_pred,
-                **scores,
-                "sample_weight": sample_weight,
-            }
-            Spec.check_names(options, log_evaluation)
-            if isinstance(evaluation_or_y_true, BaseEvaluation):
-                if y_pred is not None or y_prob is not None or y_score is not None:
-                    raise ValueError(
-                        "y_pred, y_prob and y_score need labels, got an Evaluation beside them"
-                    )
-                evaluation = evaluation_or_y_true.with_metrics(options.get("extra_metrics", ()))
-                if options.get("headline"):
-                    evaluation = evaluation.asking(headline=check_headline(options["headline"]))
-            else:
-                evaluation, found = evaluated(
-                    evaluation_or_y_true,
-                    y_pred,
-                    y_prob=y_prob,
-                    y_score=y_score,
-                    labels=labels,
-                    calibration=calibration,
-                    target=target,
-                    sample_weight=sample_weight,
-                    groups=groups,
-                    row_ids=row_ids,
-                    segments=segments,
-                    options=options,
+        y_prob = probabilities_of(y_prob, options)
+        scores = {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}
+        given = {
+            "y_true": evaluation_or_y_true,
+            "y_pred": y_pred,
+            **scores,
+            "sample_weight": sample_weight,
+        }
+        Spec.check_names(options, log_evaluation)
+        if isinstance(evaluation_or_y_true, BaseEvaluation):
+            if y_pred is not None or y_prob is not None or y_score is not None:
+                raise ValueError(
+                    "y_pred, y_prob and y_score need labels, got an Evaluation beside them"
                 )
-            evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
+            evaluation = evaluation_or_y_true.with_metrics(options.get("extra_metrics", ()))
+            if options.get("headline"):
+                evaluation = evaluation.asking(headline=check_headline(options["headline"]))
+        else:
+            evaluation, found = evaluated(
+                evaluation_or_y_true,
+                y_pred,
+                y_prob=y_prob,
+                y_score=y_score,
+                labels=labels,
+                calibration=calibration,
+                target=target,
+                sample_weight=sample_weight,
+                groups=groups,
+                row_ids=row_ids,
+                segments=segments,
+                options=options,
+            )
+        evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     except Exception as error:
         if is_of_a_signal_handler(error):
             raise
@@ -223,59 +219,58 @@ def log_evaluation(
         evaluation, problem = evaluation_or_y_true, error  # kept as it came
     for warning in found:
         tell(str(warning), stacklevel=3, category=type(warning))
-    with forks_wait():
-        try:
-            if problem is not None:
-                raise problem
-            from mlflow import get_active_model_id, get_tracking_uri
+    try:
+        if problem is not None:
+            raise problem
+        from mlflow import get_active_model_id, get_tracking_uri
 
-            if on_existing not in ("replace", "error"):
-                raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
-            chosen = chosen_run(run_id)
-            wanted = Destination(
-                chosen,
-                prefix_to_log(prefix),
-                _checked_step(step),
-                _checked_id(get_active_model_id() if model_id is None else model_id, "model_id"),
-                get_tracking_uri(),
-                on_existing,
-                metrics,
-                predictions,
-                checked_name(dataset),
-                name_of_run(chosen),
-                checked_figures(figures),
-            )
-        except Exception as error:
-            if is_of_a_signal_handler(error):
-                raise
-            asked = Destination(
-                run_id,
-                prefix,
-                step,
-                on_existing=on_existing,
-                metrics=metrics,
-                predictions=predictions,
-            )
-            wanted, problem = _where_right(asked, dataset, figures), error
-        place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
-        in_time = (
-            steps.is_due(place, wanted.step)
-            or wanted.step is None
-            or wanted.figures not in ("auto", True)
+        if on_existing not in ("replace", "error"):
+            raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
+        chosen = chosen_run(run_id)
+        wanted = Destination(
+            chosen,
+            prefix_to_log(prefix),
+            _checked_step(step),
+            _checked_id(get_active_model_id() if model_id is None else model_id, "model_id"),
+            get_tracking_uri(),
+            on_existing,
+            metrics,
+            predictions,
+            checked_name(dataset),
+            name_of_run(chosen),
+            checked_figures(figures),
         )
+    except Exception as error:
+        if is_of_a_signal_handler(error):
+            raise
+        asked = Destination(
+            run_id,
+            prefix,
+            step,
+            on_existing=on_existing,
+            metrics=metrics,
+            predictions=predictions,
+        )
+        wanted, problem = _where_right(asked, dataset, figures), error
+    place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
+    in_time = (
+        steps.is_due(place, wanted.step)
+        or wanted.step is None
+        or wanted.figures not in ("auto", True)
+    )
+    try:
+        package = spooled(evaluation, wanted, report=in_time)
+    except (
+        Exception
+    ) as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
+        if is_of_a_signal_handler(error):
+            raise
+        problem = problem or error
         try:
-            package = spooled(evaluation, wanted, report=in_time)
-        except (
-            Exception
-        ) as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
-            if is_of_a_signal_handler(error):
-                raise
-            problem = problem or error
-            try:
-                plain = replace(wanted, metrics="headline", predictions=settings.safe(predictions))
-                package = spooled(evaluation, plain)
-            except Exception as second:
-                return _lost(problem, text_of(second), evaluation, run_id, strict, given)
+            plain = replace(wanted, metrics="headline", predictions=settings.safe(predictions))
+            package = spooled(evaluation, plain)
+        except Exception as second:
+            return _lost(problem, text_of(second), evaluation, run_id, strict, given)
     try:
         if problem is not None:
             raise problem

@@ -31,7 +31,6 @@ from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.description import description
-from cmtrack.tracking.parallel import forks_wait
 from cmtrack.tracking.spool import ARTIFACTS, CHARTS, MANIFEST, write_private
 
 if TYPE_CHECKING:
@@ -181,7 +180,6 @@ class Package(Placed):
         return replace(self, tags=names.with_digests(self.tags, self.prefix, changed))
 
 
-@forks_wait()
 def build(
     evaluation: BaseEvaluation,
     write: Callable[[str, bytes], object],
@@ -326,8 +324,7 @@ def _draw(
     about: dict[str, Any],
     figures: Figures,
 ) -> None:
-    with forks_wait("what draws", imports=True):
-        from cmtrack.report.figures import About, draw_pictures
+    from cmtrack.report.figures import About, draw_pictures
 
     wanted = "auto" if figures is True else figures or ()
     pictures |= draw_pictures(evaluation, problems, figures=wanted, about=About(**about))

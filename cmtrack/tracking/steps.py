@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from cmtrack.tracking._warn import first_line, tell
-from cmtrack.tracking.parallel import forks_wait, in_forked_workers, watch_forks
+from cmtrack.tracking.parallel import in_forked_workers, watch_forks
 
 QUIET = 10.0
 """Seconds between two reports of one place, and without a further step after which that of the last one is made."""
@@ -73,19 +73,18 @@ def _forget(place: Place) -> None:
 
 
 def _make(place: Place) -> None:
-    with _at_work, forks_wait():
+    with _at_work:
         waiting = _waiting.pop(place, None)
-        if waiting is None:
-            return
-        make, timer, _ = waiting
-        timer.cancel()
-        try:
-            make()
-        except Exception as error:  # the step itself is in the run
-            tell(
-                f"the report of the last step in run {place[1]} was not logged: {first_line(error)}"
-            )
-        _made[place] = time.monotonic()
+    if waiting is None:
+        return
+    # No lock is held while the report is drawn: the next step does not wait, nor can a forked worker inherit it.
+    make, timer, _ = waiting
+    timer.cancel()
+    try:
+        make()
+    except Exception as error:  # the step itself is in the run
+        tell(f"the report of the last step in run {place[1]} was not logged: {first_line(error)}")
+    _made[place] = time.monotonic()
 
 
 @functools.cache
