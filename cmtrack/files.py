@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 PARTIAL = ".partial"
 """End of the name of a file that is being written, or whose writer ended."""
@@ -52,31 +52,6 @@ def write_whole(
             with contextlib.suppress(OSError):
                 partial.unlink()
         raise
-
-
-class _Named(str):
-    """A path that ends, for whoever asks for its last part, in another name."""
-
-    __slots__ = ("name",)
-    name: str
-
-    def __getitem__(self, part: Any) -> str:
-        return self.name
-
-
-@contextlib.contextmanager
-def in_memory(name: str, content: bytes) -> Iterator[str]:
-    """A file of this name that no folder holds, for as long as the block lasts: Linux has such files."""
-    handle = os.memfd_create(name)
-    try:
-        os.fchmod(handle, 0o600)
-        with open(handle, "wb", closefd=False) as file:
-            file.write(content)
-        path = _Named(f"/proc/self/fd/{handle}")
-        path.name = name
-        yield path
-    finally:
-        os.close(handle)
 
 
 def make_folder(folder: Path, mode: int) -> None:

@@ -324,9 +324,9 @@ def spooled(
         folder = draft.settle()
     note(sentence)
     if draft.refusals:
-        instead = "it is in memory" if folder is None else f"written instead to {folder.parent}"
+        instead = "none is kept" if folder is None else f"written instead to {folder.parent}"
         tell(f"the local copy could not be written to {'; '.join(draft.refusals)}; {instead}")
-    return replace(package, folder=folder, content=draft.content if folder is None else {})
+    return replace(package, folder=folder)
 
 
 def _log_report(evaluation: BaseEvaluation, wanted: Destination, timestamp: int) -> None:
@@ -422,7 +422,9 @@ def not_sent(
 ) -> LoggedEvaluation:
     """Warn, or raise if `strict`, that the evaluation was only spooled."""
     if package.folder is None:
-        return _lost(error, "no place on this machine could be written", evaluation, run_id, strict)
+        return _lost(
+            error, "no folder on this machine could be written", evaluation, run_id, strict
+        )
     reason = _told(error, _kept(package), strict)
     return LoggedEvaluation(evaluation, run_id, "saved", package.folder, reason)
 
@@ -439,7 +441,7 @@ def _told(error: Exception, kept: str, strict: bool) -> str:
 
 def _kept(package: Package) -> str:
     if package.folder is None:
-        return "the evaluation is in memory only"
+        return "no copy of the evaluation was saved"
     where = "" if package.run_id else " --experiment NAME"  # in which it gets a run
     return f"the evaluation is kept in {package.folder}; `cmtrack push{where}` sends it"
 

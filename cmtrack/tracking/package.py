@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 from cmtrack import schemas, untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
-from cmtrack.files import PARTIAL, in_memory, write_whole
+from cmtrack.files import PARTIAL, write_whole
 from cmtrack.names import quoted
 from cmtrack.report.formatting import BETWEEN
 from cmtrack.report.views import report_html, segments_json, table_json
@@ -94,8 +92,7 @@ class Destination(Placed):
 class Package(Placed):
     """A folder that is ready to be sent to a run.
 
-    ``folder``: None where no place on this machine could be written.
-    ``content``: then its files, by their names in such a folder.
+    ``folder``: None where no place on this machine could be written: then only its metrics and tags can be sent.
     ``metrics``: finite values by the name that MLflow gets.
     ``images``: file in ``charts/`` by image key; earlier versions had them in ``artifacts/``.
     ``table``: file in ``artifacts/`` that the artifact view shows as a table.
@@ -117,7 +114,6 @@ class Package(Placed):
     description: str
     timestamp: int
     problems: tuple[str, ...] = ()
-    content: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @property
     def files(self) -> list[str]:
@@ -126,15 +122,9 @@ class Package(Placed):
         Rows whose digest is not among the tags are none of them, nor is what a process that was killed left half
         written.
         """
-        if self.folder is not None:
-            sizes = {path.name: path.stat().st_size for path in (self.folder / ARTIFACTS).iterdir()}
-        else:
-            held = self.content.items() if hasattr(os, "memfd_create") else ()
-            sizes = {
-                name.removeprefix(f"{ARTIFACTS}/"): len(data)
-                for name, data in held
-                if name.startswith(ARTIFACTS)
-            }
+        if self.folder is None:
+            return []
+        sizes = {path.name: path.stat().st_size for path in (self.folder / ARTIFACTS).iterdir()}
         first, rows = (
             names.file_name(name, self.prefix)
             for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE)
@@ -148,19 +138,16 @@ class Package(Placed):
         )
         return sorted(out, key=lambda name: (name != first, sizes[name], name))
 
-    @contextmanager
-    def path_of(self, name: str) -> Iterator[str]:
-        """A path under which a file to upload has its name."""
-        if self.folder is not None:
-            yield str(self.folder / ARTIFACTS / name)
-        else:
-            with in_memory(name, self.content[f"{ARTIFACTS}/{name}"]) as path:
-                yield path
+    def path_of(self, name: str) -> Path:
+        """The path of a file to upload; ValueError if no folder could be written."""
+        if self.folder is None:
+            raise ValueError(f"a package without a folder has no files, such as {name!r:.80}")
+        return self.folder / ARTIFACTS / name
 
     def image(self, file: str) -> bytes | None:
         """An image for the charts; packages of earlier versions have it among their artifacts."""
         if self.folder is None:
-            return self.content.get(f"{CHARTS}/{file}")
+            return None
         paths = (
             path for part in (CHARTS, ARTIFACTS) if (path := self.folder / part / file).is_file()
         )
@@ -303,9 +290,7 @@ def rewrite(package: Package, files: Mapping[str, bytes] = MappingProxyType({}))
 
 
 def _manifest(package: Package) -> bytes:
-    plain = {
-        name: value for name, value in vars(package).items() if name not in ("folder", "content")
-    }
+    plain = {name: value for name, value in vars(package).items() if name != "folder"}
     return json.dumps(
         {"schema": schemas.MANIFEST.newest, **plain}, ensure_ascii=False, indent=1
     ).encode("utf-8")

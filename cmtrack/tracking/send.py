@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
-import os
 import random
 import re
 import time
@@ -131,7 +130,7 @@ def send(
     refused = (
         _refusal(lambda: _upload(client, package, files[0]))
         if files
-        else "no place could be written"
+        else "no folder could be written"
     )
     answered()
     _log_metrics(client, run_id, metrics, answered)
@@ -199,8 +198,7 @@ def _read_back(
     for name in sent:
         if name not in sizes:
             raise NotThere(f"the store has accepted {name}, and does not hold it")
-        with package.path_of(name) as path:
-            size = os.path.getsize(path)
+        size = package.path_of(name).stat().st_size
         if sizes[name] is not None and sizes[name] != size:
             raise MixedUp(
                 f"the store has accepted {name}, and holds {sizes[name]:,} bytes in place of {size:,}"
@@ -524,20 +522,14 @@ def _optional(
         if reason:
             yield name, reason
         answered()
-    try:
-        reason = _refusal(lambda: _log_images(client, run, package, late()))
-    except OSError as error:  # MLflow makes temporary files of it, for which there may be no place
-        if package.folder is not None:
-            raise
-        reason = str(error)
+    reason = _refusal(lambda: _log_images(client, run, package, late()))
     if reason:
         yield "the image of the chart view", reason
     answered()
 
 
 def _upload(client: MlflowClient, package: Package, name: str) -> None:
-    with package.path_of(name) as path:
-        client.log_artifact(str(package.run_id), path)
+    client.log_artifact(str(package.run_id), str(package.path_of(name)))
 
 
 def _refusal(upload: Callable[[], object], asked: Callable[[], object] | None = None) -> str:

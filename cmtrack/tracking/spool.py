@@ -3,7 +3,7 @@
 Every evaluation passes through here on its way to the store and is removed when it has arrived: what is left is what
 did not. An entry is written under a hidden name and renamed when it is whole. Its writer holds a lock that the kernel
 releases, so an entry whose writer was killed, in whatever container, is known from one that is being written. A place
-that refuses a write is left for the next one: the working folder, the user's data folder, the temporary folder, memory.
+that refuses a write is left for the next one: the working folder, the user's data folder, the temporary folder, shared memory.
 """
 
 from __future__ import annotations
@@ -150,8 +150,8 @@ def _places() -> Iterator[Path]:
 class Draft:
     """An entry that is being written.
 
-    What is written is held in memory, too: a place that refuses a write, such as a full disk, is left with all files
-    for the next one. Where no place is left, ``folder`` is None and nothing more is written.
+    Its files are also held in memory: if a place refuses a write, such as a full disk, all of them move to the next
+    one. If no place is left, ``folder`` is None and nothing more is written.
 
     ``content``: the files by their names.
     ``refusals``: places that refused, with the reason.

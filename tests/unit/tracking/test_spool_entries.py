@@ -569,7 +569,7 @@ def test_a_place_that_refuses_is_left_for_the_user_s_own(
     assert str(logged.path) in [one["path"] for one in listed]
 
 
-def test_with_no_place_at_all_it_is_sent_from_memory_or_said_to_be_lost(
+def test_with_no_place_at_all_the_metrics_are_sent_and_it_is_said_that_no_copy_is_kept(
     without_places: Path, client: mlflow.MlflowClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any, **__: Any) -> str:
@@ -578,14 +578,15 @@ def test_with_no_place_at_all_it_is_sent_from_memory_or_said_to_be_lost(
     monkeypatch.setattr(tempfile, "mkdtemp", full)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)  # temporary spools are another's
     run_id = new_run(client)
-    with pytest.warns(EvaluationWarning, match=r"could not be written to .*; it is in memory$"):
-        logged = log_evaluation(EVALUATION, run_id=run_id, figures=False)
-    assert (logged.status, logged.path) == ("completed", None)
-    assert load_evaluation(run_id, rows=True) == EVALUATION
-    with pytest.warns(EvaluationWarning) as warned:
-        logged = log_evaluation(EVALUATION, run_id="0" * 32, figures=False)
-    assert "no place on this machine could be written" in str(warned[-1].message)
-    assert (logged.status, logged.path) == ("failed", None)
+    for meant_for in (run_id, "0" * 32):
+        with pytest.warns(EvaluationWarning) as warned:
+            logged = log_evaluation(EVALUATION, run_id=meant_for, figures=False)
+        assert str(warned[0].message).endswith("; none is kept")
+        assert "no folder on this machine could be written" in str(warned[-1].message)
+        assert (logged.status, logged.path) == ("failed", None)
+    run = client.get_run(run_id)
+    assert run.data.metrics["multiclass/accuracy"] == EVALUATION.metrics["multiclass/accuracy"]
+    assert run.data.tags["cmtrack.status"] == "metrics only"
 
 
 @pytest.mark.parametrize(("method", "kept"), [("to_json", False), ("write_rows", True)])
