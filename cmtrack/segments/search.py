@@ -365,7 +365,7 @@ def _searched_rows(values: Any, where: Any, weights: Any, n_rows: int) -> IntArr
     total = int(checked[mask].sum())
     if total > MAX_UNITS:
         raise ValueError(f"weights must stand for at most {MAX_UNITS:,} rows, got {total:,}")
-    return np.repeat(rows, checked[mask])
+    return np.repeat(rows, checked[mask].astype(np.int64))
 
 
 def _mask(where: Any, n: int) -> BoolArray:
@@ -416,7 +416,9 @@ def _units(
                 f"{filled:,} rows without a value of {column.name!r} are searched with their cluster's."
             )
     sizes = np.bincount(cluster).astype(np.float64)
-    return _Units(by_cluster, sizes, np.bincount(cluster, deviations), True, tuple(notes))
+    return _Units(
+        by_cluster, sizes, np.bincount(cluster, deviations).astype(np.float64), True, tuple(notes)
+    )
 
 
 def _segment_of_clusters(
