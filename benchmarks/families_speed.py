@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 
 import numpy as np
-import scipy.sparse as sp
+import pandas as pd
 
 from cmtrack import evaluate_families
 from cmtrack.families.counts import MATCHINGS
@@ -22,8 +22,8 @@ from cmtrack.families.counts import MATCHINGS
 
 def generate(
     documents: int, codes: int, labels: float, seed: int = 0
-) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Actual and predicted indicator matrices: codes of very different frequency, in families of ten.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Long frames of actual and predicted codes: codes of very different frequency, in families of ten.
 
     Of the actual codes three quarters are found, an eighth are taken for a sibling, an eighth are missed or taken for
     any other code.
@@ -46,28 +46,24 @@ def generate(
     )
     predicted[other] = rng.integers(0, codes, other.sum())
     return (
-        _indicators(document, code, documents, codes),
-        _indicators(document[~missed], predicted[~missed], documents, codes),
+        pd.DataFrame({"document": document, "code": code}).drop_duplicates(),
+        pd.DataFrame({"document": document[~missed], "code": predicted[~missed]}).drop_duplicates(),
     )
 
 
-def _indicators(
-    document: np.ndarray, code: np.ndarray, documents: int, codes: int
-) -> sp.csr_matrix:
-    matrix = sp.csr_matrix(
-        (np.ones(len(document), np.int8), (document, code)), shape=(documents, codes)
-    )
-    matrix.data[:] = 1
-    return matrix
+def sets(frame: pd.DataFrame, documents: int) -> list[set[int]]:
+    """The codes of the first documents."""
+    by_document: list[set[int]] = [set() for _ in range(documents)]
+    for document, code in frame[frame["document"] < documents].itertuples(index=False):
+        by_document[document].add(code)
+    return by_document
 
 
-def loop(actual: sp.csr_matrix, predicted: sp.csr_matrix) -> dict[tuple[int, int], list[float]]:
+def loop(actual: list[set[int]], predicted: list[set[int]]) -> dict[tuple[int, int], list[float]]:
     """The same counts as one would write them: document by document, with sets."""
     cells: defaultdict[tuple[int, int], list[float]] = defaultdict(lambda: [0.0] * 4)
     tallies = []
-    for row in range(actual.shape[0]):
-        held = set(actual.indices[actual.indptr[row] : actual.indptr[row + 1]].tolist())
-        called = set(predicted.indices[predicted.indptr[row] : predicted.indptr[row + 1]].tolist())
+    for held, called in zip(actual, predicted, strict=True):
         matched = held & called
         left, missing = defaultdict(list), defaultdict(list)
         for x in called - matched:
@@ -122,16 +118,19 @@ def main() -> None:
     families = {code: code // 10 for code in range(options.codes)}
     before = peak()
     start = time.process_time()
-    evaluation = evaluate_families(actual, predicted, families, codes=range(options.codes))
+    evaluation = evaluate_families(
+        actual, predicted, families, codes=range(options.codes), documents=range(options.documents)
+    )
     counted = time.process_time() - start
     start = time.process_time()
     metrics = evaluation.metrics
     computed = time.process_time() - start
     part = min(options.looped, options.documents)
+    first, second = sets(actual, part), sets(predicted, part)
     start = time.process_time()
-    cells = loop(actual[:part], predicted[:part])
+    cells = loop(first, second)
     looped = (time.process_time() - start) * options.documents / part
-    small = evaluate_families(actual[:part], predicted[:part], families, codes=range(options.codes))
+    small = evaluate_families(first, second, families, codes=range(options.codes))
     pairs = small.statistics.pairs.masses[:, MATCHINGS.index("product")].sum()
     assert pairs == sum(n[0] for (y, x), n in cells.items() if x != y and min(x, y) >= 0), (
         "the loop counts otherwise"
@@ -141,7 +140,7 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|")
     print(
-        f"| {options.documents:,} | {actual.nnz + predicted.nnz:,} | {counted:.2f} "
+        f"| {options.documents:,} | {len(actual) + len(predicted):,} | {counted:.2f} "
         f"| {computed:.2f} ({len(metrics):,} of them) | "
         f"{looped / counted:.1f} | {peak():.2f} GiB, {before:.2f} of it the input |"
     )

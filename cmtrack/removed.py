@@ -101,6 +101,11 @@ _OF_POSTERIORS = (
 )
 _OWN_SHARE = "count_low and count_high are the ends of the interval of the target's own number"
 _ADJUSTED = 'interval="adjusted" holds the true share as often, and includes the error of the labelled scores'
+MATRIX = "evaluate_families(indicator matrix)"
+_MATRIX = (
+    "give lists of sets, such as MultiLabelBinarizer(classes=codes).fit([codes])"
+    ".inverse_transform(matrix), or long frames"
+)
 
 WEIGHTS = "compare(rank_by={metric: weight})"
 BOUND_OF_LIMIT = 'Evaluation.threshold(subject_to="METRIC.low >= number")'
@@ -128,6 +133,7 @@ INSTEAD: dict[str, str] = {
     "cmtrack.segments.differing_segments": _TWO_MODELS,
     "cmtrack.segments.shrink": _SHRINKAGE,
     "cmtrack.segments.Shrinkage": _SHRINKAGE,
+    MATRIX: _MATRIX,
     "cmtrack.rows.Deciding": _DECIDING,
     "cmtrack.rows.Corrected": _NOISE,
     "cmtrack.rows.corrected": _NOISE,

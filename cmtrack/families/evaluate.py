@@ -40,12 +40,11 @@ def evaluate_families(
         The documents' actual and predicted codes, both in one of these forms:
 
         * iterables with a set (list, array) of codes for each document; a set may be empty;
-        * indicator matrices of shape (documents, codes), SciPy sparse or dense, whose columns ``codes`` names;
         * long frames (pandas, polars) with a row for each code of a document; ``columns`` names their columns, and
           ``documents`` says which documents there are.
-    families : mapping, callable, Prefix or Tree
-        ``{code: family}``, a function of the code, ``Prefix(separator=".")``, ``Prefix(length=3)``, or
-        ``Tree({child: parent}, level=1)``.
+    families : mapping or callable
+        ``{code: family}``, or a callable that gives the family of a code: ``Prefix(separator=".")``,
+        ``Prefix(length=3)``, ``Tree({child: parent}, level=1)``, or a function.
     matching : "product", "row", "column" or "balanced"
         What a pair of unmatched codes counts in :meth:`FamilyEvaluation.matrix`, where a document has a predicted and b
         actual ones left in a family: 1, 1/b, 1/a, or 1/max(a, b) with the rest out of family. All four are kept, this
@@ -54,7 +53,7 @@ def evaluate_families(
         If False, matrices hold the plain co-occurrence within families: codes on both sides are partners too. Metrics
         and distributions are not affected.
     codes : sequence, optional
-        All codes in order; for matrices, of the columns. By default those seen, sorted.
+        All codes in order. By default those seen, sorted.
     unassigned : label, optional
         The family of codes that ``families`` puts into none. Without it such a code is an error.
     columns : (str, str), default ("document", "code")
@@ -162,7 +161,9 @@ def _evaluate(
     if not is_long:  # the index of a long frame names its rows, which are no documents
         aligned = align_rows({"y_true_sets": y_true, "y_pred_sets": y_pred, "row_ids": row_ids})
         y_true, y_pred, row_ids = aligned.values()
-    given = read_sets(y_true, y_pred, codes=codes, columns=columns, documents=documents)
+    given = read_sets(
+        y_true, y_pred, may_be_empty=codes is not None, columns=columns, documents=documents
+    )
     if row_ids is not None and documents is not None:
         raise ValueError(
             "row_ids must be given without documents, got both: documents names the documents already"

@@ -1,7 +1,7 @@
 """Codes and their families, and the label sets that documents have of them.
 
-A family is given by a mapping, a function, a prefix, or one level of a tree. Label sets come as lists of sets,
-indicator matrices or long frames, and become numbers once.
+A family is given by a mapping or by a callable, such as a :class:`Prefix` or one level of a :class:`Tree`. Label sets
+come as lists of sets or as long frames, and become numbers once.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from cmtrack._lazy import cached_property
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
+from cmtrack.removed import MATRIX, RemovedFeature, reason
 from cmtrack.statistics.digest import label_hashes
 from cmtrack.statistics.inputs import FloatArray, IntArray, listed
 from cmtrack.statistics.labels import encode_values
@@ -119,8 +120,13 @@ class Tree:
         path = tuple(reversed(up))
         return path[1:] if root is not None and len(path) > 1 and path[0] == root else path
 
+    def __call__(self, code: Label) -> Label | None:
+        """The family of a code; None where it is not in the tree."""
+        path = self.path(code)
+        return None if path is None else path[min(self.level, len(path) - 1)]
 
-Rule: TypeAlias = "Mapping[Label, Label] | Callable[[Any], Label] | Tree"
+
+Rule: TypeAlias = Mapping[Label, Label] | Callable[[Any], Label | None]
 
 
 @dataclass(frozen=True)
@@ -225,36 +231,42 @@ def assign(
         in the order of their first code. Else both are sorted.
     ``unassigned``: the family of codes that have none.
     """
-    codes = list(codes)
-    if isinstance(rule, Tree):
-        path_of = {code: rule.path(code) for code in codes}
-    elif isinstance(rule, Mapping):
-        family = {plain(code): plain(name) for code, name in rule.items()}
-        path_of = {code: (family[code], code) if code in family else None for code in codes}
-    elif callable(rule):
-        named = {code: plain(rule(code)) for code in codes}
-        path_of = {code: None if name is None else (name, code) for code, name in named.items()}
-    else:
-        raise TypeError(
-            f"families must be a mapping of code to family, a function, a Prefix or a Tree, got {rule!r:.60}"
-        )
-    lacking = [code for code, path in path_of.items() if path is None]
+    family_of = _family_of(rule)
+    paths: list[Path] = []
+    lacking: list[Label] = []
+    for code in codes:
+        if isinstance(rule, Tree):  # the nodes above a family count in the hierarchical measures
+            path = rule.path(code)
+        else:
+            family = plain(family_of(code))
+            path = None if family is None else (family, code)
+        if path is None:
+            lacking.append(code)
+        paths.append(path or (unassigned, code))
     if lacking and unassigned is None:
         raise ValueError(
             f"each code must have a family, {len(lacking)} have none: {listed(lacking)}; unassigned= names one for them"
         )
-    paths = [path or (unassigned, code) for code, path in path_of.items()]
-    out = Families(
-        tuple(_in_order_of_appearance(paths) if chosen else _sorted(paths)),
-        rule.level if isinstance(rule, Tree) else 0,
-        chosen,
-    )
+    ordered = _in_order_of_appearance(paths) if chosen else _sorted(paths)
+    level = rule.level if isinstance(rule, Tree) else 0
+    out = Families(tuple(ordered), level, chosen)
     for kind, names in (("codes", out.codes), ("families", out.names)):
         texts = Counter(map(str, names))
         if len(texts) != len(names):
             alike = [name for name in names if texts[str(name)] > 1][:6]
             raise ValueError(f"{kind} must differ as texts, for metric names, got {alike}")
     return out
+
+
+def _family_of(rule: Rule) -> Callable[[Any], Label | None]:
+    """Return the family of a code as a function; None where a mapping has no family for it."""
+    if isinstance(rule, Mapping):
+        return {plain(code): plain(family) for code, family in rule.items()}.get
+    if callable(rule):
+        return rule
+    raise TypeError(
+        f"families must be a mapping of code to family, or a callable such as Prefix or Tree, got {rule!r:.60}"
+    )
 
 
 def _sorted(paths: Iterable[Path]) -> list[Path]:
@@ -381,89 +393,44 @@ def read_sets(
     y_true_sets: Any,
     y_pred_sets: Any,
     *,
-    codes: Sequence[Label] | None = None,
+    may_be_empty: bool = False,
     columns: tuple[str, str] = ("document", "code"),
     documents: Any = None,
 ) -> Given:
     """Read the label sets of both sides.
 
-    ``y_true_sets``, ``y_pred_sets``: both of one form: iterables of sets of codes; indicator matrices (SciPy sparse or
-        dense) of shape (n, L); or long frames (pandas, polars) with a row for each document and code.
-    ``codes``: the codes of an indicator matrix' columns; by default their numbers.
+    ``y_true_sets``, ``y_pred_sets``: both of one form: iterables of sets of codes, or long frames (pandas, polars) with
+        a row for each document and code.
+    ``may_be_empty``: whether all documents may be without a code.
     ``columns``, (str, str): the frames' columns of documents and codes.
     ``documents``, array-like of shape (n,): of frames: all documents, also those without a code.
     """
-    kinds = tuple(map(_kind, (y_true_sets, y_pred_sets)))
-    if kinds[0] != kinds[1]:
+    for side in (y_true_sets, y_pred_sets):
+        if hasattr(side, "tocsr") or (isinstance(side, np.ndarray) and side.ndim == 2):
+            raise RemovedFeature(reason(MATRIX))
+    are_frames = [hasattr(side, "columns") for side in (y_true_sets, y_pred_sets)]
+    if are_frames[0] != are_frames[1]:
         raise ValueError(
-            f"y_true_sets and y_pred_sets must be of one form, got a {kinds[0]} and a {kinds[1]}"
+            "y_true_sets and y_pred_sets must both be long frames, or both list a set of codes per document"
         )
-    if documents is not None and kinds[0] != "long frame":
-        raise ValueError(
-            f"documents needs long frames, got a {kinds[0]}, whose rows or sets are the documents"
-        )
-    if kinds[0] == "matrix":
-        given = _from_matrices(y_true_sets, y_pred_sets, codes)
-    elif kinds[0] == "long frame":
+    if are_frames[0]:
         given = _from_frames(y_true_sets, y_pred_sets, columns, documents)
-    else:
+    elif documents is None:
         given = _from_lists(y_true_sets, y_pred_sets)
+    else:
+        raise ValueError("documents needs long frames; row_ids names the documents of lists")
     if given.actual.size != given.predicted.size:
-        sizes = given.actual.size, given.predicted.size
         raise ValueError(
-            f"y_true_sets and y_pred_sets must have the same documents, got {sizes[0]} and {sizes[1]}"
+            "y_true_sets and y_pred_sets must have the same documents, got "
+            f"{given.actual.size} and {given.predicted.size}"
         )
     if not given.actual.size:
         raise ValueError("there must be at least one document, got none")
-    if codes is None and not len(given.actual.code) and not len(given.predicted.code):
+    if not (may_be_empty or len(given.actual.code) or len(given.predicted.code)):
         raise ValueError(
             f"at least one document must have a code, got {given.actual.size} empty documents; codes= declares codes"
         )
     return given
-
-
-def _kind(data: Any) -> str:
-    if hasattr(data, "tocsr") or (isinstance(data, np.ndarray) and data.ndim == 2):
-        return "matrix"
-    if hasattr(data, "columns"):
-        return "long frame"
-    return "sequence of sets"
-
-
-def _from_matrices(y_true: Any, y_pred: Any, codes: Sequence[Label] | None) -> Given:
-    import scipy.sparse as sp
-
-    sides, width = [], None
-    for name, data in zip(_NAMES, (y_true, y_pred), strict=True):
-        if not hasattr(data, "tocsr") and data.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{name} must be an indicator matrix of 0 and 1, got an array of {data.dtype}"
-            )
-        matrix = data.tocsr() if hasattr(data, "tocsr") else sp.csr_matrix(data)
-        values = matrix.data
-        wrong = values[(values != 0) & (values != 1)]
-        if len(wrong):
-            raise ValueError(f"{name} must be an indicator matrix of 0 and 1, got {wrong[0]!r}")
-        if not values.all():
-            matrix = matrix.copy()
-            matrix.eliminate_zeros()
-        if width is not None and matrix.shape[1] != width:
-            raise ValueError(
-                f"both matrices must have a column per code, got {width} and {matrix.shape[1]} columns"
-            )
-        width = int(matrix.shape[1])
-        document = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        sides.append(
-            LabelSets.of(document, matrix.indices.astype(np.int64), matrix.shape[0], max(width, 1))
-        )
-    names: list[Label] = (
-        list(range(width or 0)) if codes is None else [plain(code) for code in codes]
-    )
-    if len(names) != width:
-        raise ValueError(
-            f"codes must name the {width} columns of the matrices, got {len(names)} codes"
-        )
-    return Given(names, sides[0], sides[1])
 
 
 def _from_lists(y_true: Any, y_pred: Any) -> Given:

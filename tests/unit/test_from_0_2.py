@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
-from cmtrack.removed import BOUND_OF_LIMIT, INSTEAD
+from cmtrack.removed import BOUND_OF_LIMIT, INSTEAD, MATRIX
 from support import ROOT
 
 PAGE = (ROOT / "docs" / "guide" / "from_0_2.md").read_text(encoding="utf-8")
@@ -19,6 +20,8 @@ BEFORE = {
     "Which attributes are needed": "cmtrack.attribute_subsets",
     "Several metrics in one ranking": "compare(rank_by={metric: weight})",
     "Options of a prevalence estimate": 'estimate_prevalence(density="beta")',
+    "A search for segments": "cmtrack.segments.differing_segments",
+    "Indicator matrices of codes": MATRIX,
 }
 """Sections with a script that uses a removed name, and the first of these names."""
 
@@ -30,6 +33,7 @@ def data() -> dict[str, Any]:
     (messages,) = [cell for cell in cells if "def messages" in cell]
     space: dict[str, Any] = {"table": {"sky": ["sun", "rain"]}, "decision": ["out", "in"]}
     exec(re.sub(r"^:.*\n", "", messages, flags=re.MULTILINE), space)
+    space |= {"codes": ["364.0"], "actual": np.eye(1), "predicted": np.eye(1)}
     return space
 
 

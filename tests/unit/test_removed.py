@@ -35,6 +35,7 @@ OPTION = re.compile(r"(\w+)\((\w+)=\)")
 METHOD_OPTION = re.compile(r"([A-Z]\w+)\.(\w+)\((\w+)=\)")
 DENSITY_FUNCTION = re.compile(r"estimate_prevalence\(density=function\)")
 METHOD_VALUE = re.compile(r"Evaluation\.at\(scores\)")
+MATRIX = re.compile(re.escape(removed.MATRIX))
 FLAG = re.compile(r"cmtrack (\w+) (--[\w-]+)")
 ATTRIBUTE = re.compile(r"([A-Z]\w+)\.(\w+)")
 MODULE_NAME = re.compile(r"(cmtrack(?:\.[a-z]+)?)\.(\w+)")
@@ -65,6 +66,7 @@ def test_every_key_has_one_of_the_known_forms() -> None:
     forms = (
         METHOD_OPTION,
         METHOD_VALUE,
+        MATRIX,
         BOUND_OF_LIMIT,
         VALUE,
         DENSITY_FUNCTION,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
 
 from cmtrack import FamilyEvaluation, Prefix, evaluate_families
 from discharge_codes.laws import Bools, FamilyLaw, all_codes, draw_actual, draw_predicted
@@ -16,9 +15,11 @@ from discharge_codes.truth import OUTSIDE, true_answers, true_metrics
 def evaluated(laws: Sequence[FamilyLaw], actual: Bools, predicted: Bools) -> FamilyEvaluation:
     """The product's evaluation of drawn codes."""
     codes = list(all_codes(laws))
-    return evaluate_families(
-        csr_array(actual), csr_array(predicted), Prefix(separator="."), codes=codes
+    actual_sets, predicted_sets = (
+        [[codes[k] for k in np.flatnonzero(document)] for document in side]
+        for side in (actual, predicted)
     )
+    return evaluate_families(actual_sets, predicted_sets, Prefix(separator="."), codes=codes)
 
 
 def simulated(
