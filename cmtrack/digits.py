@@ -1,8 +1,13 @@
-"""Numbers as people read them."""
+"""Numbers as people read them: on pages, in figures, in messages and on the command line.
+
+Every number is rounded here, by one rule: the shortest decimal that stands for it, half to even. A format
+specification rounds the float instead, and shows 0.8115 as 0.811 and as 81.2 %.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
@@ -18,19 +23,33 @@ def minus(text: str) -> str:
     return text.replace("-", "−")
 
 
-def _fixed(value: float, places: int, times_ten: int = 0) -> str:
+def fixed(value: float, places: int, times_ten: int = 0, *, sign: bool = False) -> str:
     """Return a number with fixed decimals and a typographic minus; never "−0".
 
-    The shortest decimal that stands for the number is rounded, half to even, so that 0.8115 is 0.812 and 81.2 %. The
-    float next to 0.8115 is below it, and a hundred times it above 81.15: rounding these gave 0.811 and 81.2 %.
-
     ``times_ten``: powers of ten by which the number is multiplied: 2 for percent.
+    ``sign``: whether a positive number has a plus; one that is rounded to 0 then keeps its sign.
     """
     if not math.isfinite(value):
         return minus(f"{value:.{places}f}")
-    shifted = Decimal(repr(float(value))).scaleb(times_ten, _EXACT)
-    text = f"{shifted.quantize(Decimal(1).scaleb(-places), context=_EXACT):f}"
+    unit = Decimal(1).scaleb(-places)
+    text = f"{_shifted(value, times_ten).quantize(unit, context=_EXACT):f}"
+    if sign and value:
+        return minus(text) if text.startswith("-") else f"+{text}"
     return minus(text) if text.strip("-0.") else text.lstrip("-")
+
+
+def significant(value: float, digits: int = 3, times_ten: int = 0) -> str:
+    """Return a number with at most this many significant digits, without zeros at its end: "0.812", "20", "1,300"."""
+    if not math.isfinite(value):
+        return minus(f"{value:g}")
+    shifted = _shifted(value, times_ten)
+    rounded = Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(shifted)
+    return minus(f"{float(rounded):,.10g}")
+
+
+def _shifted(value: float, times_ten: int) -> Decimal:
+    """The shortest decimal that stands for a number, times a power of ten."""
+    return Decimal(repr(float(value))).scaleb(times_ten, _EXACT)
 
 
 def number(value: float, ends: Interval | None = None) -> str:
@@ -43,7 +62,7 @@ def number(value: float, ends: Interval | None = None) -> str:
         return minus(f"{value:,.0f}")
     if 0 < abs(value) <= 5e-4:
         return minus(f"{value:.2g}")
-    return _fixed(value, _places(value, ends))
+    return fixed(value, _places(value, ends))
 
 
 def count(value: float) -> str:
@@ -71,7 +90,7 @@ def _end(end: float, places: int) -> str:
     """An end of an interval; one that is not 0 is not printed as 0."""
     if end and 1e-9 < abs(end) < 0.5 * 10**-places:
         places = -math.floor(math.log10(abs(end)))
-    return _fixed(end, places)
+    return fixed(end, places)
 
 
 def with_interval(value: float, ends: Interval | None) -> str:
@@ -83,7 +102,7 @@ def named_value(name: str, value: float, low: float, high: float) -> str:
     """``recall 0.712 [0.653, 0.766]`` for a cell of MLflow's tables."""
     if not math.isfinite(value):
         return f"{name} undefined"
-    shown, first, last = (_fixed(part, 3) for part in (value, low, high))
+    shown, first, last = (fixed(part, 3) for part in (value, low, high))
     return f"{name} {shown} [{first}, {last}]" if math.isfinite(low + high) else f"{name} {shown}"
 
 
@@ -95,8 +114,8 @@ def percent(share: float) -> str:
     if 0 < edge < 5e-6:
         return "< 0.001 %" if share < 0.5 else "> 99.999 %"
     if edge == 0:
-        return f"{_fixed(share, 0, 2)} %"
-    return f"{_fixed(share, 3 if 0 < edge < 0.001 else 1, 2)} %"
+        return f"{fixed(share, 0, 2)} %"
+    return f"{fixed(share, 3 if 0 < edge < 0.001 else 1, 2)} %"
 
 
 def percent_with_interval(share: float, ends: Interval | None) -> str:
@@ -104,7 +123,7 @@ def percent_with_interval(share: float, ends: Interval | None) -> str:
     if ends is None or not all(map(math.isfinite, (share, *ends))):
         return percent(share)
     places = max(1, _places(share, ends) - 2)
-    shown, low, high = (_fixed(part, places, 2) for part in (share, *ends))
+    shown, low, high = (fixed(part, places, 2) for part in (share, *ends))
     return f"{shown} % [{low}, {high}]"
 
 
@@ -112,10 +131,10 @@ def points(difference: float, ends: Interval | None) -> str:
     """A difference of shares: ``3.7 percentage points [1.2, 6.2]``; an end reads as 0 only where 0 is inside."""
     places = max(1, _places(difference, ends) - 2)
     if ends is None or not all(map(math.isfinite, ends)):
-        return f"{_fixed(difference, places, 2)} percentage points"
+        return f"{fixed(difference, places, 2)} percentage points"
     while ends[0] * ends[1] > 0 and places < 5 and not round(100 * min(map(abs, ends)), places):
         places += 1
-    shown, low, high = (_fixed(part, places, 2) for part in (difference, *ends))
+    shown, low, high = (fixed(part, places, 2) for part in (difference, *ends))
     return f"{shown} percentage points [{low}, {high}]"
 
 
@@ -168,7 +187,7 @@ def p_equals(value: float) -> str:
 
 def two_places(value: float) -> str:
     """A number with two decimals."""
-    return _fixed(value, 2)
+    return fixed(value, 2)
 
 
 def two_places_interval(ends: Interval) -> str:
@@ -183,6 +202,50 @@ def rounded(value: float) -> float | None:
     return round(float(value), 6) if math.isfinite(value) else None
 
 
-def two_digits(value: float) -> str:
-    """Return a weight, or an effective number of rows, in two significant digits: "38", "1.2", "1,300"."""
-    return f"{float(f'{value:.2g}'):,.10g}"
+def short_percent(share: float) -> str:
+    """A share in per cent with three significant digits: "81.2 %", "0.0123 %", "20 %"."""
+    return f"{significant(share, 3, 2)} %"
+
+
+def short_count(value: float) -> str:
+    """A count or a sum of weights in at most seven characters: 273, 12,345, 1.24M, 3.5."""
+    if value >= 999_500:
+        for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+            if value >= 0.9995 * unit:
+                return f"{significant(value / unit)}{name}"
+    if value >= 1000 or float(value).is_integer():
+        return f"{value:,.0f}"
+    return significant(value)
+
+
+def whole_percent(share: float) -> str:
+    """A share in whole per cent for a cell of a figure; 0 and 100 only if exact, nothing for NaN."""
+    if not math.isfinite(share):
+        return ""
+    if 0 < share < 0.005:
+        return "<1%"
+    if 0.995 <= share < 1:
+        return ">99%"
+    return f"{fixed(share, 0, 2)}%"
+
+
+def figure_percent(share: float) -> str:
+    """A share in per cent with three significant digits for a figure, or the word for NaN."""
+    if not math.isfinite(share):
+        return "undefined"
+    return f"{significant(share, 3, 2)}%"
+
+
+def places_apart(values: Sequence[float]) -> int:
+    """Decimals that tell values of a column apart: three for shares, more if they are close, fewer for large ones."""
+    finite = [float(value) for value in values if math.isfinite(value)]
+    if not finite:
+        return 3
+    largest = max(map(abs, finite))
+    spread = max(finite) - min(finite)
+    least = 3
+    if largest > 1:
+        least = max(0, 3 - math.ceil(math.log10(largest)))
+    if spread == 0:
+        return least
+    return min(max(1 + math.ceil(-math.log10(spread)), least), 5)

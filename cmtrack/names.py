@@ -31,6 +31,14 @@ def some_of(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
+def join_names(names: Sequence[str], most: int = 3) -> str:
+    """Return "a, b and c"; of more than ``most`` + 1 names the first ``most``, and how many more there are."""
+    if len(names) > most + 1:
+        return some_of(names, most)
+    *first, last = names or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def elide(text: str, width: int) -> str:
     """`text` in at most `width` characters, cut in the middle."""
     if len(text) <= width:

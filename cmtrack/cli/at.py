@@ -13,6 +13,7 @@ from cmtrack.cli.flags import Answer, Place, asking, of_compare, of_stored
 from cmtrack.cli.frame import bad_input, echo, plain, terminal, working
 from cmtrack.cli.group import main
 from cmtrack.cli.show import held
+from cmtrack.digits import short_percent, significant
 
 if TYPE_CHECKING:
     from cmtrack.evaluation.transport import Transported
@@ -58,7 +59,7 @@ def _print(found: Transported) -> None:
     console, frame, shares = terminal(), found.to_frame(), found.by_name
     headline, several = set(found.evaluation.headline), len(shares) > 2
     where = ", ".join(
-        f"{name} {100 * share:.3g} %" for name, share in list(shares.items())[:_MOST_SHARES]
+        f"{name} {short_percent(share)}" for name, share in list(shares.items())[:_MOST_SHARES]
     )
     title = f"Where the shares are: {where}{', …' if len(shares) > _MOST_SHARES else ''}"
     names = ["metric", "here", "there", "low", "high"]
@@ -113,7 +114,7 @@ def plan_command(runs: Sequence[str], difference: float, metric: str, place: Pla
     shows, more = f"rows show a difference of {difference:g} in {metric}", "no more than there are"
     if len(sides) == 2:
         more = f"{low - n:,.0f} more than there are" if low > n else more
-        sentence = f"{low:,} {shows}, {more}; these {n:,.0f} show {smallest:.3g}."
+        sentence = f"{low:,} {shows}, {more}; these {n:,.0f} show {significant(smallest)}."
     else:
         alike = "the fewer, the more another model errs where this one does"
         sentence = f"{low:,} to {high:,} {shows}: {alike}. There are {n:,.0f}."

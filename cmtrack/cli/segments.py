@@ -20,6 +20,7 @@ from cmtrack.cli.frame import (
     working,
 )
 from cmtrack.cli.group import main
+from cmtrack.digits import significant
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -361,7 +362,7 @@ def _print_worst(console: Console, searched: Any) -> None:
     worst = searched.found(level)
     are = "is" if len(worst) == 1 else "are"
     head = f"{len(worst)} of {searched.searched:,} searched segments {are} significantly worse"
-    test = f"one-sided test over all that were searched, p at most {level:.3g}"
+    test = f"one-sided test over all that were searched, p at most {significant(level)}"
     table = new_table(f"{head} ({test})", "segment", "rows", "value", "adjusted p")
     for one in searched.segments[:_SHOWN]:
         table.add_row(

@@ -34,6 +34,7 @@ from cmtrack.comparison.run import Candidate, LeftOut, Listing, Run, StoppedRun
 from cmtrack.comparison.segments import SegmentComparison, by_segment, judged_by_segment
 from cmtrack.comparison.spec import CompareSpec, several
 from cmtrack.comparison.tie_breakers import TieBreaker, check_there
+from cmtrack.digits import short_percent
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import OPEN
 from cmtrack.evaluation.gates import Gate, GateResult, check_known
@@ -385,7 +386,7 @@ def _stopped_beside(
 def shares_in_words(shares: Any, positive: Any = None) -> str:
     """The shares that runs are judged at: "2 % of “spam”"; "2 % positives" where the positive class has no name."""
     named = {positive: shares} if isinstance(shares, float) else shares
-    parts = {name: f"{100 * share:.3g} %" for name, share in named.items()}
+    parts = {name: short_percent(share) for name, share in named.items()}
     return ", ".join(
         f"{part} positives" if n is None else f"{part} of {quoted(n)}" for n, part in parts.items()
     )
@@ -424,7 +425,7 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
         if metric != "calibration/intercept" or not share > 0:
             return ""
         return (
-            f"{metric} leaves out the {100 * share:.3g} % of its rows whose score is exactly 0 or 1; "
+            f"{metric} leaves out the {short_percent(share)} of its rows whose score is exactly 0 or 1; "
             "rank by calibration/error instead"
         )
     reason = evaluation.undefined.get(metric, "no reason is known")

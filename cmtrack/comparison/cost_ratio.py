@@ -16,6 +16,7 @@ from cmtrack.comparison.comparability import (
     in_order_of,
     why_unpaired,
 )
+from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.influence import covariance, effective_clusters
 from cmtrack.metrics.intervals import Interval, check_level, cluster_degrees, normal_quantile
@@ -96,11 +97,15 @@ class BreakEven:
         if self.kind == "interval" and math.isfinite(self.value):
             above, below = names[::-1] if self.misses > 0 else names
             low, high = self.pieces[0]
-            ends = f"{self.value:.3g} [{low:.3g}, {high:.3g}]"
+            ends = f"{significant(self.value)} [{significant(low)}, {significant(high)}]"
             return f"{above} is cheaper than {below} wherever a miss costs more than {ends} false alarms."
         if self.told_apart == ((0.0, math.inf),):
             return f"{self._cheaper(self.told_apart[0], names)} whatever a miss costs."
-        estimate = f" (estimated break-even: {self.value:.3g})" if math.isfinite(self.value) else ""
+        estimate = (
+            f" (estimated break-even: {significant(self.value)})"
+            if math.isfinite(self.value)
+            else ""
+        )
         if not self.told_apart:
             return f"{names[0]} is not shown to be cheaper or dearer than {names[1]} at any cost of a miss{estimate}."
         clauses = [
@@ -118,8 +123,12 @@ class BreakEven:
 
 def _between(low: float, high: float) -> str:
     if low == 0:
-        return f"less than {high:.3g}"
-    return f"more than {low:.3g}" if math.isinf(high) else f"{low:.3g} to {high:.3g}"
+        return f"less than {significant(high)}"
+    return (
+        f"more than {significant(low)}"
+        if math.isinf(high)
+        else f"{significant(low)} to {significant(high)}"
+    )
 
 
 def why_no_break_even(first: Evaluation, second: Evaluation) -> str:

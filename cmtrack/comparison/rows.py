@@ -26,7 +26,7 @@ from cmtrack.evaluation.gates import Gate, GateResult
 from cmtrack.evaluation.rows import TOTAL, certainty, frame_of, right_rows, rows_of, steps_of
 from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.names import near
-from cmtrack.names import quoted
+from cmtrack.names import join_names, quoted
 from cmtrack.rows import Flips, Missed
 from cmtrack.rows.flips import rows_needed
 from cmtrack.statistics.inputs import BoolArray, IntArray
@@ -119,7 +119,9 @@ def _by_id(runs: dict[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | N
         f"{len(side) - len(shared):,}{' rows' if not k else ''} of {name}{' only' if len(names) == 2 else ''}"
         for k, (side, name) in enumerate(zip(sides, names, strict=True))
     )
-    many = f"{', '.join(names[:-1])} and {names[-1]} are compared in {int(same.sum()):,} rows of the same ids"
+    many = (
+        f"{join_names(names, len(names))} are compared in {int(same.sum()):,} rows of the same ids"
+    )
     sentence = (
         f"{many}, whose places count; left out are {alone}, and {int((~same).sum()):,} relabelled"
     )

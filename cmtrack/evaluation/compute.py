@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.digits import two_digits
+from cmtrack.digits import fixed, short_percent, significant
 from cmtrack.evaluation.catalog import OF_CLASSES
 from cmtrack.evaluation.input_remarks import (
     padding,
@@ -35,7 +35,7 @@ from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.roc import RocCurve, ScoreTable, sweep
 from cmtrack.metrics.spcc import ClassScores, Fisher, is_constant
 from cmtrack.metrics.views import EvaluationViews
-from cmtrack.names import quoted, some_of
+from cmtrack.names import join_names, quoted
 from cmtrack.prevalence.metrics import Estimated, EstimatedShares
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import ConfusionMatrix
@@ -292,7 +292,9 @@ def _warnings(
     if squares is not None:
         few_rows = f"fewer than {limit} effective rows (Kish's, of the weights)"
     rare = [
-        f"{quoted(label)} (n = {two_digits(total)})" for label, total in used if 0 < total < limit
+        f"{quoted(label)} (n = {significant(total, 2)})"
+        for label, total in used
+        if 0 < total < limit
     ]
     out += _never(labels, views.table, f"multiclass/{PASSED_OVER}", f"{COUNTED} count")
     for (one, _), (table, *_) in zip(views.matrices, views.reduced.values(), strict=True):
@@ -301,14 +303,14 @@ def _warnings(
     if absent:
         these, them = ("these classes", "them") if len(absent) > 1 else ("this class", "it")
         out.append(
-            f"no rows of {_list(absent)}: ratios of {these} are undefined, and averages leave {them} out"
+            f"no rows of {join_names(absent, 8)}: ratios of {these} are undefined, and averages leave {them} out"
         )
     if rare:
         out.append(_few("class", "classes", rare, few_rows))
     for one, square in views.matrices:
         sizes = _effective(one, square, attrgetter("actual"))
         few = [
-            f"{quoted(g)} (n = {two_digits(t)})"
+            f"{quoted(g)} (n = {significant(t, 2)})"
             for g, t in zip(one.labels, sizes, strict=True)
             if 0 < t < limit
         ]
@@ -333,7 +335,7 @@ def _warnings(
             )
     if "spcc/d_b" in results.one_sided:
         low, high = results.one_sided["spcc/d_b"]
-        most = f"at most {high:.2f}, and " if math.isfinite(high) else ""
+        most = f"at most {fixed(high, 2)}, and " if math.isfinite(high) else ""
         out.append(_NEAR_ZERO.format(most) if low <= 0 else _AT_LEAST.format(low))
     if roc is not None and roc.auc_error_bound > 0:
         out.append(
@@ -360,7 +362,7 @@ def _warnings(
         share = reliability.without_logit
         if share > 0 and "calibration/slope" not in results.undefined:
             out.append(
-                f"{100 * share:.3g} % of the rows have a score of exactly 0 or 1, which has no logit: "
+                f"{short_percent(share)} of the rows have a score of exactly 0 or 1, which has no logit: "
                 "calibration/slope and calibration/intercept leave them out"
             )
     if "probability/log_loss" in results.undefined:
@@ -406,7 +408,7 @@ def _constant_scores(scores: ClassScores, labels: Sequence[Label]) -> list[str]:
     out = []
     constant = Fisher("ovr").constant(scores)
     if constant.any():
-        names = _list([quoted(labels[k]) for k in np.flatnonzero(constant).tolist()])
+        names = join_names([quoted(labels[k]) for k in np.flatnonzero(constant).tolist()], 8)
         several = np.count_nonzero(constant) > 1
         subject = (
             f"the scores of {names} never vary" if several else f"the score of {names} never varies"
@@ -492,10 +494,10 @@ def _few_errors(wrong: float, names: Collection[str], weighted: bool) -> list[st
     if wrong == 0:
         few = "No errors"
     elif weighted:
-        few = f"Only {wrong:.2g} effective rows are errors"
+        few = f"Only {significant(wrong, 2)} effective rows are errors"
     else:
         few = f"Only {wrong:.0f} error{'' if wrong == 1 else 's'}"
-    return [f"{few}: the intervals of {_list(named, len(named))} are approximate"]
+    return [f"{few}: the intervals of {join_names(named, len(named))} are approximate"]
 
 
 def _effective(counts: Any, squares: Any, of: Callable[[Any], Any]) -> Any:
@@ -509,20 +511,16 @@ def _never(labels: Sequence[Label], table: Table, averages: str, counted: str) -
     they, are, them = ("they have", "are", "them") if len(names) > 1 else ("it has", "is", "it")
     words = f"{averages} leave {them} out, {counted} {them} as 0"
     return (
-        [f"{_list(names)} {are} never predicted, so {they} no precision: {words}"] if names else []
+        [f"{join_names(names, 8)} {are} never predicted, so {they} no precision: {words}"]
+        if names
+        else []
     )
 
 
 def _few(one: str, several: str, names: Sequence[str], few_rows: str) -> str:
     if len(names) == 1:
         return f"{one} {names[0]} has {few_rows}: its intervals are approximate"
-    return f"{several} {_list(names)} have {few_rows}: their intervals are approximate"
-
-
-def _list(names: Sequence[str], most: int = 8) -> str:
-    if len(names) > most:
-        return some_of(names, most)
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+    return f"{several} {join_names(names, 8)} have {few_rows}: their intervals are approximate"
 
 
 # -- bootstrap of counts: multinomial tables instead of resampled rows --------------------------------

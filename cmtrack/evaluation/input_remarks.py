@@ -15,8 +15,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import bdtr, entr, gammaln, ndtri
 
+from cmtrack.digits import short_percent, significant
 from cmtrack.grouping import Label
-from cmtrack.names import quoted, some_of
+from cmtrack.names import join_names, quoted
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.class_scores import ClassScoreCounts
 from cmtrack.statistics.collected import Statistics
@@ -103,7 +104,7 @@ def swapped_classes(matrix: ConfusionMatrix, squares: Counts | None) -> str:
     names = [f"{quoted(matrix.labels[j])} meant {quoted(matrix.labels[i])}" for i, j in named]
     binary = "; one column of y_prob is of the positive class" if len(counts) == 2 else ""
     return (
-        f"the accuracy is {now:.3g} %, and would be {then:.3g} % if the prediction {_list(names)}: labels= must have "
+        f"the accuracy is {significant(now)} %, and would be {significant(then)} % if the prediction {join_names(names, 8)}: labels= must have "
         f"the order of the columns of y_prob (model.classes_), and y_pred the same codes as y_true{binary}"
     )
 
@@ -201,7 +202,7 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
         return ""
     shares = [100 * float(np.mean(codes == truth)) for codes in (answered, probable)]
     return (
-        f"y_pred is right in {shares[0]:.3g} % of the rows, and the most probable class in {shares[1]:.3g} %: the "
+        f"y_pred is right in {significant(shares[0])} % of the rows, and the most probable class in {significant(shares[1])} %: the "
         "columns of the probabilities must be in the order of labels= (model.classes_)"
     )
 
@@ -272,7 +273,7 @@ def saturated_scores(scores: ScoreCounts) -> str:
         shares = _shares_at(sides, end)
         if len(shares) and shares.min() > 0.5:
             return (
-                f"{100 * shares[0]:.3g} % of the positives and {100 * shares[1]:.3g} % of the negatives have the score "
+                f"{short_percent(shares[0])} of the positives and {short_percent(shares[1])} of the negatives have the score "
                 f"{_near(scores, end)}, and are tied: {_SATURATED}, or the difference of the logarithms of two columns "
                 "of y_prob"
             )
@@ -288,10 +289,10 @@ def saturated_classes(scores: ClassScoreCounts, labels: Sequence[Label]) -> str:
             continue
         if scores.by_actual_class:
             first, second = shared[:2]
-            whose = f"{100 * shares[first]:.3g} % of the rows of {quoted(labels[first])} and "
-            whose += f"{100 * shares[second]:.3g} % of {quoted(labels[second])}"
+            whose = f"{short_percent(shares[first])} of the rows of {quoted(labels[first])} and "
+            whose += f"{short_percent(shares[second])} of {quoted(labels[second])}"
         else:
-            whose = f"{100 * shares[0]:.3g} % of the rows of {quoted(labels[k])} and {100 * shares[1]:.3g} % of others"
+            whose = f"{short_percent(shares[0])} of the rows of {quoted(labels[k])} and {short_percent(shares[1])} of others"
         return f"{whose} have for {quoted(labels[k])} the probability {_near(table, 1.0)}, and are tied: {_SATURATED}"
     return ""
 
@@ -354,9 +355,3 @@ def _are_below(labels: Sequence[Label], most: int) -> bool:
     """True if all labels but that of a void pixel are numbers from 0 to this."""
     others = [label for label in labels if label != _VOID]
     return all(not isinstance(label, (bool, str)) and 0 <= label <= most for label in others)  # type: ignore[operator]
-
-
-def _list(names: Sequence[str], most: int = 8) -> str:
-    if len(names) > most:
-        return some_of(names, most)
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cmtrack._lazy import cached_property
-from cmtrack.digits import p_text
+from cmtrack.digits import fixed, p_text, significant
 from cmtrack.grouping import Label
 from cmtrack.metrics._calibration import DRAWS
 from cmtrack.metrics.calibration import (
@@ -32,7 +32,7 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.precision_recall import PRECISION
 from cmtrack.metrics.roc import AREA, place_of, with_channels
 from cmtrack.metrics.samples import Samples
-from cmtrack.names import elide, quoted
+from cmtrack.names import elide, join_names, quoted
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.class_scores import ClassScoreCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
@@ -293,21 +293,18 @@ class ClassCalibration:
             * bool(few)
         )
         if not wrong and self.least > 1 - self.level + 1e-12:
-            at_least = f"with {tested} tests it is at least {self.least:.3g}"
-            return f"No p-value by Holm can be as small as {1 - self.level:.3g}: {at_least}."
+            at_least = f"with {tested} tests it is at least {significant(self.least)}"
+            return (
+                f"No p-value by Holm can be as small as {significant(1 - self.level)}: {at_least}."
+            )
         if not wrong:
-            return f"0 of {among} show signs of miscalibration (least p by Holm {self.pvalue:.3f}){rare}."
+            return f"0 of {among} show signs of miscalibration (least p by Holm {fixed(self.pvalue, 3)}){rare}."
         named = [
             f"{quoted(elide(one_line(one.label), 60))} (p {self._p(one.pvalue_holm)})"
-            for one in wrong[:3]
+            for one in wrong
         ]
-        if len(wrong) > 1:
-            last = f"{len(wrong) - 3} more" if len(wrong) > 3 else named.pop()
-            named = [f"{', '.join(named)} and {last}"]
         show = "shows" if len(wrong) == 1 else "show"
-        return (
-            f"{len(wrong)} of {among} {show} signs of miscalibration: {named[0]}, p by Holm{rare}."
-        )
+        return f"{len(wrong)} of {among} {show} signs of miscalibration: {join_names(named)}, p by Holm{rare}."
 
     def _p(self, value: float) -> str:
         shown = p_text(value, self.least)

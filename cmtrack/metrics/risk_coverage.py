@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cmtrack.digits import short_percent, significant
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, on_scale
 from cmtrack.metrics.roc import ScoreTable
@@ -289,16 +290,20 @@ class Rejection:
     def sentence(self) -> str:
         """The outcome in words."""
         given = self.rejected_hits + self.rejected_misses
-        ends = "" if math.isnan(self.low) else f" [{100 * self.low:.3g}, {100 * self.high:.3g}]"
+        ends = (
+            ""
+            if math.isnan(self.low)
+            else f" [{significant(self.low, 3, 2)}, {significant(self.high, 3, 2)}]"
+        )
         if not given:
-            tied = f"the rows of the lowest confidence, {self.threshold:.3g}, are more than {100 * self.share:.3g} %"
+            tied = f"the rows of the lowest confidence, {significant(self.threshold)}, are more than {short_percent(self.share)}"
             why = "" if self.share == 0 else f": {tied}, and are not told apart"
-            return f"No row is handed over{why}. {100 * self.risk:.3g} %{ends} of all answers are wrong."
+            return f"No row is handed over{why}. {short_percent(self.risk)}{ends} of all answers are wrong."
         return (
-            f"{100 * self.accepted:.3g} % of the answers are accepted, those with a confidence of at least "
-            f"{self.threshold:.3g}: {100 * self.risk:.3g} %{ends} of them are wrong, of all answers "
-            f"{100 * self.total_risk:.3g} %. {100 * (1 - self.accepted):.3g} % of the rows are handed over; of their "
-            f"answers {100 * self.rejected_misses / given:.3g} % are wrong."
+            f"{short_percent(self.accepted)} of the answers are accepted, those with a confidence of at least "
+            f"{significant(self.threshold)}: {short_percent(self.risk)}{ends} of them are wrong, of all answers "
+            f"{short_percent(self.total_risk)}. {short_percent(1 - self.accepted)} of the rows are handed over; of their "
+            f"answers {short_percent(self.rejected_misses / given)} are wrong."
         )
 
 

@@ -15,6 +15,7 @@ from matplotlib.colors import Colormap, Normalize, PowerNorm
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
+from cmtrack import digits
 from cmtrack.untrusted import one_line
 
 from . import _text as text
@@ -139,7 +140,8 @@ def with_totals(names: Sequence[str], totals: FloatArray, cell: Cell) -> list[st
     """The names of rows with the numbers of their samples."""
     ends = ["\n" if columns(name) > 14 and cell.holds_text else " " for name in names]
     return [
-        f"{k}{end}(n={text.count_text(n)})" for k, end, n in zip(names, ends, totals, strict=True)
+        f"{k}{end}(n={digits.short_count(n)})"
+        for k, end, n in zip(names, ends, totals, strict=True)
     ]
 
 
@@ -180,9 +182,9 @@ def cell_texts(counts: FloatArray, shares: FloatArray, cell: Cell) -> Callable[[
         if counts[i, j] == 0:
             return "" if np.isnan(shares[i, j]) else "0"
         if np.isnan(shares[i, j]):
-            return text.count_text(counts[i, j])
-        share = text.share_text(float(shares[i, j]))
-        return f"{text.count_text(counts[i, j])}\n{share}" if cell.holds_two_lines else share
+            return digits.short_count(counts[i, j])
+        share = digits.whole_percent(float(shares[i, j]))
+        return f"{digits.short_count(counts[i, j])}\n{share}" if cell.holds_two_lines else share
 
     return content
 

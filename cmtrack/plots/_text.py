@@ -87,41 +87,6 @@ def tick_step(cell: float, size: float) -> int:
     return least if least <= 2 else next((s for s in (5, 10, 20, 25, 50, 100) if s >= least), least)
 
 
-def count_text(value: float) -> str:
-    """A count or a sum of weights in at most seven characters: 273, 12,345, 1.24M, 3.5."""
-    if value >= 999_500:
-        for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-            if value >= 0.9995 * unit:
-                return f"{value / unit:.3g}{name}"
-    if value == round(value):
-        return f"{round(value):,}"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-def share_text(share: float) -> str:
-    """A share in whole per cent; 0 and 100 only if exact."""
-    if not math.isfinite(share):
-        return ""
-    if 0 < share < 0.005:
-        return "<1%"
-    if 0.995 <= share < 1:
-        return ">99%"
-    return f"{100 * share:.0f}%"
-
-
-def percent_text(share: float) -> str:
-    """A share in per cent with three significant digits, for values that may be very small."""
-    if not math.isfinite(share):
-        return "undefined"
-    return f"{float(f'{100 * share:.3g}'):.6g}%"
-
-
-def number_text(value: float) -> str:
-    """A metric with three decimals, or the word for NaN."""
-    # adding 0.0 keeps "-0.000" away
-    return f"{round(value, 3) + 0.0:.3f}" if math.isfinite(value) else "undefined"
-
-
 def ordinal(n: int) -> str:
     """1 -> 1st, 2 -> 2nd, ..."""
     suffix = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")

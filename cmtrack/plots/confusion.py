@@ -12,6 +12,8 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from cmtrack import digits
+
 from . import _heatmap as heat
 from . import _text as text
 from ._text import use_fallbacks
@@ -170,7 +172,7 @@ def plot_reduced_matrix(
     image = heat.draw_with_aside(
         ax,
         drawn,
-        lambda i, j: texts(i, j) if i < size else text.count_text(aside[j]),
+        lambda i, j: texts(i, j) if i < size else digits.short_count(aside[j]),
         cell,
         Normalize(0.0, 1.0),
         heat.row_strength(pale),
@@ -274,7 +276,9 @@ def plot_confusion_chart(
 
 def chart_words(step: str, metric: str, value: float) -> str:
     """The rest of a chart's title: a step and one metric."""
-    return " · ".join(filter(None, (step, "" if math.isnan(value) else f"{metric} {value:.2f}")))
+    return " · ".join(
+        filter(None, (step, "" if math.isnan(value) else f"{metric} {digits.fixed(value, 2)}"))
+    )
 
 
 def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> None:

@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from . import _text as text
+from cmtrack import digits
+
 from .roc import ceiling_words, mark_operating_point, of_positive
 from .style import (
     BLUE,
@@ -116,11 +117,11 @@ def _odds_text(threshold: float, place: object = None) -> str:
         return f"{100 * threshold:g}%"
     odds = threshold / (1 - threshold)
     pair = f"1:{_short(1 / odds)}" if odds <= 1 else f"{_short(odds)}:1"
-    return f"{float(f'{100 * threshold:.3g}'):g}%\n{pair}"
+    return f"{digits.figure_percent(threshold)}\n{pair}"
 
 
 def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 99.5 else f"{float(f'{number:.2g}'):g}"
+    return f"{number:,.0f}" if number >= 99.5 else digits.significant(number, 2)
 
 
 def plot_gains(
@@ -170,7 +171,9 @@ def plot_gains(
     best = min(ceiling * prevalence, 1.0)
     share = min(0.1, 10.0 ** math.ceil(math.log10(prevalence))) if prevalence > 0 else 0.1
     lift = float(np.interp(share, x, y)) / share
-    words = f"by the score: lift {lift:.3g} at {text.percent_text(share)} called"
+    words = (
+        f"by the score: lift {digits.significant(lift)} at {digits.figure_percent(share)} called"
+    )
     ax.plot(
         grid, np.interp(grid, x, y), color=BLUE, linewidth=1.8, zorder=3, clip_on=False, label=words
     )
@@ -186,7 +189,7 @@ def plot_gains(
         linewidth=1.2,
         linestyle="--",
         zorder=2,
-        label=f"perfect order: {text.percent_text(ceiling)} found at {text.percent_text(best)} called",
+        label=f"perfect order: {digits.figure_percent(ceiling)} found at {digits.figure_percent(best)} called",
     )
     ax.plot(
         ends,
@@ -194,7 +197,7 @@ def plot_gains(
         color=MUTED,
         linewidth=1.0,
         linestyle=":",
-        label="chance: lift " + f"{ceiling:.3g}",
+        label="chance: lift " + digits.significant(ceiling),
     )
     if ceiling < 1:
         ax.axhline(
@@ -207,7 +210,7 @@ def plot_gains(
     if operating_point is not None and all(map(math.isfinite, operating_point)):
         place = max(operating_point[0], least), operating_point[1]  # no logarithm of 0
         mark_operating_point(
-            ax, place, ("called", "found"), tuple(map(text.percent_text, operating_point))
+            ax, place, ("called", "found"), tuple(map(digits.figure_percent, operating_point))
         )
     unit_square(
         ax,
@@ -219,7 +222,9 @@ def plot_gains(
         ax.set_aspect("auto")
         ax.set_xscale("log")
         ax.set_xlim(least, 1.0)
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, place: text.percent_text(value)))
+        ax.xaxis.set_major_formatter(
+            FuncFormatter(lambda value, place: digits.figure_percent(value))
+        )
     legend_below(ax)
     return page.finish()
 
@@ -281,7 +286,11 @@ def plot_risk_coverage(
     lost = np.interp(grid, np.append(0.0, a), np.append(0.0, a * r))
     wrong, total = lost / grid, float(r[-1])
     sure = grid >= min(few, 1.0)
-    ends = "" if interval is None else f" (interval {interval[0]:.3g} to {interval[1]:.3g})"
+    ends = (
+        ""
+        if interval is None
+        else f" (interval {digits.significant(interval[0])} to {digits.significant(interval[1])})"
+    )
     ax.plot(
         grid[sure],
         wrong[sure],
@@ -289,7 +298,7 @@ def plot_risk_coverage(
         linewidth=1.8,
         zorder=3,
         clip_on=False,
-        label=f"most confident first: AURC {aurc:.3g}{ends}",
+        label=f"most confident first: AURC {digits.significant(aurc)}{ends}",
     )
     ax.plot(grid[~sure], wrong[~sure], color=BLUE, linewidth=1.4, alpha=0.35, zorder=2)
     ideal = np.maximum(grid - (1 - total), 0.0) / grid
@@ -307,12 +316,12 @@ def plot_risk_coverage(
         color=MUTED,
         linewidth=1.0,
         linestyle=":",
-        label=f"no order: {text.percent_text(total)} wrong",
+        label=f"no order: {digits.figure_percent(total)} wrong",
     )
     for place, point in enumerate(points):
         label = (
-            f"{text.percent_text(point.coverage)} accepted: {text.percent_text(point.risk)} wrong (confidence from "
-            f"{point.confidence:.3g})"
+            f"{digits.figure_percent(point.coverage)} accepted: {digits.figure_percent(point.risk)} wrong (confidence from "
+            f"{digits.significant(point.confidence)})"
         )
         ax.errorbar(
             [point.coverage],

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cmtrack import digits
 from cmtrack.digits import p_text
 from cmtrack.evaluation.rows import ASIDE, CLASSES, OTHER, STEP
 from cmtrack.metrics.calibration import upper_bound
@@ -243,7 +244,7 @@ def draw_reliability(
         level=level,
         error=f"{below} ({100 * level:g} %)"
         if below
-        else text.number_text(error) + interval_words(interval),
+        else digits.number(error) + interval_words(interval),
         names=(negative, curve.positive),
         title=title,
         ax=ax,
@@ -283,7 +284,7 @@ def class_curves_figure(evaluation: Evaluation) -> Figure | None:
         return None
     lines = []
     for label, metric in drawn:
-        area = text.number_text(evaluation.metrics[metric]) + interval_words(
+        area = digits.number(evaluation.metrics[metric]) + interval_words(
             evaluation.intervals.get(metric)
         )
         name = short[evaluation.labels.index(label)]
@@ -349,7 +350,7 @@ def _panel(
     p = "" if math.isnan(pvalue) else f", p {shown}"
     size, error_shown = (
         float(blocks.positive.sum()),
-        upper_bound(error, ends) or text.number_text(error),
+        upper_bound(error, ends) or digits.number(error),
     )
     return ReliabilityPanel(
         name,
@@ -358,7 +359,7 @@ def _panel(
         blocks.positive,
         blocks.negative,
         band=curve.band(level) if curve.has_band else None,
-        note=f"n={text.count_text(size)}, error {error_shown}{p}",
+        note=f"n={digits.short_count(size)}, error {error_shown}{p}",
         marked=pvalue <= 1 - level + 1e-12,
     )
 
@@ -586,7 +587,7 @@ def prevalence_figure(
     else:
         caption = f"{caption} This {ASSUMES}.".lstrip()
     if doubt(estimate.fit_pvalue):
-        caption += f" They may not be (p = {estimate.fit_pvalue:.2g}): do not trust the estimate."
+        caption += f" They may not be (p = {digits.significant(estimate.fit_pvalue, 2)}): do not trust the estimate."
     curves = estimate.likelihood()
     return plot_prevalence_likelihood(
         curves.prevalence,

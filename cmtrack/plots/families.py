@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
+from cmtrack import digits
 from cmtrack.families.metrics import FEW, family_tallies
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import elide
@@ -365,7 +366,7 @@ def _bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], rows: int) 
             ax.text(
                 end + 0.015,
                 place,
-                text.share_text(share),
+                digits.whole_percent(share),
                 va="center",
                 fontsize=SMALL_SIZE,
                 color=INK,
@@ -505,8 +506,8 @@ def _panel_of(evaluation: FamilyEvaluation, family: Label) -> FamilyPanel:
     outside = len(shares.codes)
     cells = np.ix_([*some, outside], [*some, outside])
     metrics, prefix = evaluation.metrics, f"family/{encode_label(family)}"
-    confused = text.share_text(metrics[f"{prefix}/confusion_share"])
-    n = text.count_text(metrics[f"{prefix}/support"])
+    confused = digits.whole_percent(metrics[f"{prefix}/confusion_share"])
+    n = digits.short_count(metrics[f"{prefix}/support"])
     more = f", {len(some)} of {outside} codes" if len(some) < outside else ""
     return FamilyPanel(
         _shown(family),

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from . import _text as text
+from cmtrack import digits
+
 from .roc import ceiling_words, interval_words, mark_operating_point, of_positive
 from .style import (
     BLUE,
@@ -79,7 +80,7 @@ def plot_precision_recall(
         linewidth=1.8,
         zorder=3,
         clip_on=False,
-        label=f"average precision {text.number_text(average_precision)}{interval_words(interval)}",
+        label=f"average precision {digits.number(average_precision)}{interval_words(interval)}",
     )
     ax.plot(
         [0, top],
@@ -87,7 +88,7 @@ def plot_precision_recall(
         color=MUTED,
         linewidth=1.0,
         linestyle=":",
-        label=f"chance: average precision {text.number_text(top * top * prevalence)}",
+        label=f"chance: average precision {digits.number(top * top * prevalence)}",
     )
     if top < 1:
         ax.axvline(top, color=INK, linewidth=1.0, linestyle="--", label=ceiling_words(top))

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 from scipy.special import chdtri
 
+from cmtrack import digits
 from cmtrack.metrics.intervals import check_level
 from cmtrack.removed import refuse_removed
 
@@ -116,9 +117,9 @@ def plot_prevalence_likelihood(
     page, ax = curve_sheet(ax, (5.8, 3.6))
 
     cut = float(chdtri(1, 1 - confidence_level))
-    level = text.percent_text(confidence_level)
+    level = digits.figure_percent(confidence_level)
     if math.isfinite(low) and math.isfinite(high):
-        words = f"{level} interval: {text.percent_text(low)} to {text.percent_text(high)}"
+        words = f"{level} interval: {digits.figure_percent(low)} to {digits.figure_percent(high)}"
         ax.axvspan(low, high, color=BLUE, alpha=0.14, linewidth=0, label=words)
         ax.plot(
             [low, high],
@@ -148,7 +149,11 @@ def plot_prevalence_likelihood(
         x[keep], solid[keep], color=BLUE, linewidth=2.0, label=fold(curve, extent_points(ax)[0])
     )
     ax.axhline(
-        cut, color=MUTED, linewidth=0.9, linestyle=":", label=f"cut at χ² quantile {cut:.2f}"
+        cut,
+        color=MUTED,
+        linewidth=0.9,
+        linestyle=":",
+        label=f"cut at χ² quantile {digits.fixed(cut, 2)}",
     )
     top = 2.6 * cut
     if math.isfinite(value):
@@ -160,7 +165,7 @@ def plot_prevalence_likelihood(
             color=BLUE,
             markeredgecolor="white",
             linestyle="none",
-            label=f"estimate: {text.percent_text(value)}",
+            label=f"estimate: {digits.figure_percent(value)}",
             clip_on=False,
             zorder=5,
         )
@@ -267,7 +272,7 @@ def plot_at_prevalence(
         )
     if band is not None:
         low, high = np.asarray(band, dtype=np.float64)
-        words = f"interval at each share ({text.percent_text(level)})"
+        words = f"interval at each share ({digits.figure_percent(level)})"
         ax.fill_between(x, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
         drawn += [low, high]
     ax.plot(x, y, color=BLUE, linewidth=1.8, zorder=3, label=text.verbatim(metric))
@@ -276,7 +281,7 @@ def plot_at_prevalence(
         (target, "target", ORANGE, "-"),
     ):
         if share is not None and math.isfinite(share):
-            words = f"{name}: {text.percent_text(share)}"
+            words = f"{name}: {digits.figure_percent(share)}"
             ax.axvline(share, color=colour, linewidth=1.2, linestyle=style, zorder=2, label=words)
     finite = np.concatenate(drawn)[np.isfinite(np.concatenate(drawn))]
     margin = 0.04 * (np.ptp(finite) or 1.0)
@@ -314,7 +319,7 @@ def _place(share: float, left: float, right: float) -> tuple[float, str, str]:
 
 def _mark_actual(ax: Axes, actual: float, left: float, right: float) -> None:
     where, arrow, hint = _place(actual, left, right)
-    label = f"actual: {text.percent_text(actual)}{hint}"
+    label = f"actual: {digits.figure_percent(actual)}{hint}"
     if arrow:
         ax.plot(
             [where],
@@ -350,5 +355,5 @@ def _mark_references(ax: Axes, marks: Mapping[str, float], left: float, right: f
             linestyle="none",
             clip_on=False,
             zorder=4,
-            label=f"{text.verbatim(name)}: {text.percent_text(share)}{hint}",
+            label=f"{text.verbatim(name)}: {digits.figure_percent(share)}{hint}",
         )

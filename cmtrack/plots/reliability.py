@@ -15,6 +15,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from scipy.special import expit, logit
 
+from cmtrack import digits
+
 from . import _text as text
 from .scores import draw_panel, histogram, use_log_counts
 from .style import (
@@ -230,7 +232,7 @@ def plot_reliability_panels(
         top.set_ylim(0, reach if near else 1)
         for axis in (top.xaxis, bottom.xaxis, top.yaxis):
             axis.set_major_locator(MaxNLocator(3, steps=[1, 2.5, 5, 10]))
-            axis.set_major_formatter(lambda share, _: f"{100 * share:.3g}%")
+            axis.set_major_formatter(lambda share, _: digits.figure_percent(share))
         for ax in (top, bottom):
             ax.set_xlim(0, reach)
             ax.tick_params(
@@ -373,7 +375,7 @@ def _draw_steps(
         if at - written < _ROOM:
             continue
         written = at
-        words = f"n={text.count_text(float(n[step].sum()))}"
+        words = f"n={digits.short_count(float(n[step].sum()))}"
         write_beside(
             ax, words, (middle, top), (0, 2), ha="center", va="bottom", size=TINY_SIZE, colour=MUTED
         )
@@ -427,7 +429,7 @@ class _Scale:
                 logit_axis(
                     axis,
                     [tick for tick in _TICKS if self.low <= tick <= self.top],
-                    text.percent_text,
+                    digits.figure_percent,
                 )
             else:
                 axis.set_major_formatter(PercentFormatter(1.0, decimals=0))

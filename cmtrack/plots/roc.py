@@ -8,6 +8,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cmtrack import digits
+
 from . import _text as text
 from .style import (
     BLUE,
@@ -84,9 +86,9 @@ def plot_roc(
     x, y = of_one_shape(0, fpr=fpr, tpr=tpr)
     page, ax = curve_sheet(ax, (4.7, 4.7))
     top = ceiling if math.isfinite(ceiling) else 1.0
-    words = f"AUC {text.number_text(auc)}{interval_words(auc_interval)}"
+    words = f"AUC {digits.number(auc)}{interval_words(auc_interval)}"
     if normalized_auc is not None and top < 1:
-        words += f"\nnormalised AUC {text.number_text(normalized_auc)} (AUC / ceiling)"
+        words += f"\nnormalised AUC {digits.number(normalized_auc)} (AUC / ceiling)"
     ax.plot(
         x,
         y,
@@ -104,7 +106,7 @@ def plot_roc(
         color=MUTED,
         linewidth=1.0,
         linestyle=":",
-        label=f"chance: AUC {text.number_text(top / 2)}",
+        label=f"chance: AUC {digits.number(top / 2)}",
     )
     if top < 1:
         ax.axhline(top, color=INK, linewidth=1.0, linestyle="--")
@@ -124,7 +126,7 @@ def mark_operating_point(
     """Mark the operating point of the predicted labels, with its coordinates or another text in the legend."""
     rates = [
         f"{name} {rate}"
-        for name, rate in zip(names, shown or map(text.number_text, point), strict=True)
+        for name, rate in zip(names, shown or map(digits.number, point), strict=True)
     ]
     words = f"predicted labels: {', '.join(rates)}"
     ax.plot(
@@ -144,12 +146,14 @@ def interval_words(interval: tuple[float, float] | None) -> str:
     """The interval of an area, after its value in the legend."""
     if interval is None or not all(map(math.isfinite, interval)):
         return ""
-    return f" (interval {interval[0]:.3f} to {interval[1]:.3f})"
+    return f" (interval {digits.fixed(interval[0], 3)} to {digits.fixed(interval[1], 3)})"
 
 
 def ceiling_words(ceiling: float) -> str:
     """The words for the largest recall that any threshold reaches."""
-    return f"ceiling c = {ceiling:.3f} (positives whose class within the group is right)"
+    return (
+        f"ceiling c = {digits.fixed(ceiling, 3)} (positives whose class within the group is right)"
+    )
 
 
 def of_positive(positive: object | None) -> str:

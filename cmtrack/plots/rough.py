@@ -15,6 +15,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
+from cmtrack import digits
+
 from . import _heatmap as heat
 from . import _text as text
 from .style import (
@@ -103,7 +105,7 @@ def plot_rough_approximations(
         xlim=(0, 1.03 * max(float(outer.max()), float(counts.max()), 1e-9)), ylim=(size - 0.5, -0.5)
     )
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text.count_text(value)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: digits.short_count(value)))
     step = text.tick_step(row, font)
     names = text.short_names(labels, 30)
     ax.set_yticks(places[::step], names[::step], fontsize=font, color=INK)
@@ -117,7 +119,9 @@ def plot_rough_approximations(
             "color": INK,
         }
         for place, numbers in enumerate(zip(inner, counts, outer, strict=True)):
-            ax.text(1.0, place, " | ".join(map(text.count_text, numbers)), transform=beside, **look)
+            ax.text(
+                1.0, place, " | ".join(map(digits.short_count, numbers)), transform=beside, **look
+            )
     name_axes(ax, "samples", f"class{heat.thinned(step)}", title)
     _explain(ax, condition, step == 1, heat.notes(names))
     return page.finish()

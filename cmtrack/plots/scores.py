@@ -13,6 +13,8 @@ from matplotlib.legend import Legend
 from matplotlib.patches import Patch, StepPatch
 from matplotlib.ticker import LogLocator, NullLocator, PercentFormatter
 
+from cmtrack import digits
+
 from . import _text as text
 from .style import (
     BLUE,
@@ -198,7 +200,7 @@ def use_log_counts(ax: Axes, histograms: FloatArray, *, low_axis: bool = False) 
 
 
 def _count_tick(value: float, _: object) -> str:
-    return text.count_text(value)
+    return digits.short_count(value)
 
 
 def _shared_legend(
@@ -210,7 +212,7 @@ def _shared_legend(
             edgecolor=colour,
             linewidth=1.3,
             linestyle=_dashes(row, colours),
-            label=f"{name} (n={text.count_text(total)})",
+            label=f"{name} (n={digits.short_count(total)})",
         )
         for row, (name, total, colour) in enumerate(
             zip(text.short_names(names, 48), totals, colours, strict=True)

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from cmtrack import digits
 from cmtrack.metrics.intervals import check_level
 
 from . import _text as text
@@ -125,13 +126,13 @@ def plot_segments(
         seen |= _draw(ax, panel, n_segments, n)
     short = text.short_names(names, 34)
     rows = [
-        f"{name}  ({text.count_text(size)})"
+        f"{name}  ({digits.short_count(size)})"
         for name, size in zip(short[:n], counts[:n].tolist(), strict=True)
     ]
     axes[0].set_yticks(range(n), rows, fontsize=SMALL_SIZE, color=INK)
     if title is not None:
         axes[0].set_title(text.verbatim(title), fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
-    level = text.percent_text(confidence_level)
+    level = digits.figure_percent(confidence_level)
     lines = [f"{level} intervals hold for all segments together. In brackets: samples."]
     if n_segments > n:
         lines.append(f"{n} of {n_segments:,} segments are shown{order and f', {order}'}.")

@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from cmtrack import digits
+
 from . import _heatmap as heat
 from . import _text as text
 from .style import (
@@ -210,5 +212,5 @@ def plot_spcc_pairs(
 def _entry(value: float, cell: heat.Cell) -> str:
     if np.isnan(value):
         return ""
-    shown = f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # adding 0.0 keeps "−0.00" away
+    shown = digits.fixed(value, 2)
     return shown if cell.holds_two_lines else shown.replace("0.", ".", 1)

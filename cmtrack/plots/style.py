@@ -30,7 +30,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from matplotlib.transforms import ScaledTranslation
 from PIL import Image, ImageChops
 
-from cmtrack.names import elide
+from cmtrack.names import elide, join_names
 from cmtrack.untrusted import one_line
 
 from ._text import boxed, columns, drawable, families_for, use_fallbacks
@@ -135,8 +135,8 @@ def of_one_shape(least: int = 1, /, **arrays: npt.ArrayLike) -> list[FloatArray]
         or len(values[0]) < least
         or any(array.shape != values[0].shape for array in values)
     ):
-        shapes = (str(array.shape) for array in values)
-        names, got = (" and ".join(", ".join(part).rsplit(", ", 1)) for part in (arrays, shapes))
+        names = join_names([*arrays], len(arrays))
+        got = join_names([str(array.shape) for array in values], len(arrays))
         raise ValueError(f"{names} must have one shape (n_points,), got {got}")
     return values
 

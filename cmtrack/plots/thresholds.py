@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 from scipy.special import expit, logit
 
+from cmtrack import digits
 from cmtrack.evaluation.catalog import lookup
 from cmtrack.evaluation.threshold_rules import COST, values_of
 
@@ -108,7 +109,7 @@ def plot_thresholds(
     panels = [figure.add_subplot(2, 1, k + 1) for k in range(n_panels)]
     for ax in panels:
         open_axes(ax)
-        at = "no row" if math.isinf(value) else f"{value:.3g}"
+        at = "no row" if math.isinf(value) else digits.significant(value)
         ax.axvline(
             chosen,
             color=INK,
@@ -130,7 +131,7 @@ def plot_thresholds(
                 color=MUTED,
                 linewidth=1.0,
                 linestyle=":",
-                label=f"of least cost if the scores were calibrated: {calibrated:.3g}",
+                label=f"of least cost if the scores were calibrated: {digits.significant(calibrated)}",
             )
         _draw_judged(panels[0], chosen, "cost", dots.get("cost"), ORANGE)
         name_axes(panels[0], "", _COST, None)
@@ -227,7 +228,7 @@ def _draw_judged(
         return
     at, low, high = judged
     whole = math.isfinite(low + high)
-    words = f"{name} on rows that did not choose the threshold: {at:.3g}"
+    words = f"{name} on rows that did not choose the threshold: {digits.significant(at)}"
     ax.errorbar(
         [x],
         [at],
@@ -241,7 +242,10 @@ def _draw_judged(
         linestyle="none",
         zorder=4,
         clip_on=False,
-        label=fold(words + (f" [{low:.3g}, {high:.3g}]" if whole else ""), _WIDE),
+        label=fold(
+            words + (f" [{digits.significant(low)}, {digits.significant(high)}]" if whole else ""),
+            _WIDE,
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 import numpy as np
 from scipy.special import chdtrc
 
-from cmtrack.digits import two_digits
+from cmtrack.digits import significant
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.quantile_bins import BinnedDensities, leave_one_out, n_bins, quantile_bins
@@ -160,7 +160,7 @@ def warnings_of(
     if spread.total > 1 / 12 or distance < math.sqrt(len(bands.p) / min(bands.m1, bands.m0)):
         out.append("the prevalence is weakly identified: the scores hardly separate the classes")
     if min(bands.m1, bands.m0) < 20:
-        fewest = two_digits(min(bands.m1, bands.m0))
+        fewest = significant(min(bands.m1, bands.m0), 2)
         out.append(
             f"only {fewest} labelled scores of one class (< 20): the interval is approximate"
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.digits import count as count
+from cmtrack.digits import fixed as fixed
 from cmtrack.digits import in_words as in_words
 from cmtrack.digits import interval as interval
 from cmtrack.digits import level as level
@@ -34,6 +35,7 @@ from cmtrack.metrics.calibration import upper_bound
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
+from cmtrack.names import join_names as join_names
 from cmtrack.names import quoted, some_of
 from cmtrack.untrusted import for_page, one_line
 
@@ -57,15 +59,6 @@ def by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for name, reason in pairs:
         names.setdefault(reason, []).append(name)
     return dict(sorted(names.items(), key=lambda item: -len(item[1])))
-
-
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """``“a”, “b” and “c”``, of many names the first ``most`` and how many more there are."""
-    if len(names) > most + 1:
-        return some_of(names, most)
-    return (
-        names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
-    )
 
 
 def in_row(names: Iterable[object], most: int) -> str:

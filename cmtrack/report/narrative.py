@@ -9,7 +9,7 @@ import numpy as np
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import constant_answer
-from cmtrack.digits import two_digits
+from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.names import encode_label
@@ -20,8 +20,8 @@ from cmtrack.report.constant import p_of
 from cmtrack.report.formatting import (
     count,
     counted,
+    join_names,
     level,
-    listed,
     missing_with_reason,
     named,
     number,
@@ -209,11 +209,13 @@ def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:
     if len(labels) == 1:
         support = evaluation.metrics[f"class/{encode_label(labels[0])}/support"]
         size = (
-            f", weight {two_digits(support)}"
+            f", weight {significant(support, 2)}"
             if evaluation.weights_are == "sampling"
             else f", n = {count(support)}"
         )
-    return f"{listed([named(label) for label in labels])} (F1 {number(f1) if f1 else '0'}{size})"
+    return (
+        f"{join_names([named(label) for label in labels])} (F1 {number(f1) if f1 else '0'}{size})"
+    )
 
 
 def _confusion(evaluation: Evaluation) -> list[str]:
@@ -232,7 +234,7 @@ def _confusion(evaluation: Evaluation) -> list[str]:
     if evaluation.weights_are == "sampling":
         return [
             f"Most frequent confusion: {named(actual)} was predicted as {named(predicted)}, "
-            f"with weight {two_digits(n)} ({percent(share)} of the class)."
+            f"with weight {significant(n, 2)} ({percent(share)} of the class)."
         ]
     return [
         f"Most frequent confusion: {counted(n, 'sample')} of class {named(actual)} {'was' if n == 1 else 'were'} "
@@ -245,7 +247,7 @@ def _steps(evaluation: Evaluation) -> list[str]:
     for step in evaluation.reduced:
         prefix = f"reduced/{encode_label(step.name)}"
         rate = evaluation.metrics[f"{prefix}/mismatch_rate"]
-        groups = listed([named(g, 30) for g in step.labels], 6)
+        groups = join_names([named(g, 30) for g in step.labels], 6)
         right = shown(evaluation, f"{prefix}/accuracy", percent_with_interval)
         text = f"Grouped by {named(step.name)} ({groups}), {right} are correct"
         if rate > 0:
@@ -402,6 +404,6 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
         much = f"{100 * estimate.shares[top]:.0f} %"
         text += f". {part} of the uncertainty ({much}) comes from {source} would narrow the interval most"
     if math.isfinite(estimate.missed_move):
-        most = f"{100 * estimate.missed_move:.2g} percentage points"
+        most = f"{significant(estimate.missed_move, 2, 2)} percentage points"
         text += f". A shift that the test of the fit would miss moves it by up to {most}"
     return [text + "."]

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
+from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.rows import certainty, right_rows
 from cmtrack.metrics.calibration import FEW_OF_A_GROUP, CalibrationCurve, upper_bound
@@ -232,7 +233,7 @@ def _margin(curve: CalibrationCurve, margin: float) -> float:
 
 
 def _points(margin: float) -> str:
-    return f"{100 * margin:.2g} percentage point{'' if margin == 0.01 else 's'}"
+    return f"{significant(margin, 2, 2)} percentage point{'' if margin == 0.01 else 's'}"
 
 
 # -- words --------------------------------------------------------------------------------------------------------

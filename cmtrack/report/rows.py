@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cmtrack.base import BaseEvaluation
+from cmtrack.digits import fixed
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.rows import (
     ASIDE,
@@ -107,7 +108,7 @@ def rows_table(
 def _text(value: Any, probability: bool = False, most: int = _TEXT) -> str:
     if is_missing(value):
         return ""
-    return f"{value:.3f}" if probability else fmt.short(value, most)
+    return fixed(value, 3) if probability else fmt.short(value, most)
 
 
 def shows_ids(rows: Predictions) -> bool:

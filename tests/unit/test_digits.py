@@ -2,9 +2,12 @@
 
 import math
 import random
+import re
 
+import numpy as np
 import pytest
 
+from cmtrack import compare, evaluate
 from cmtrack.digits import (
     interval,
     number,
@@ -12,10 +15,13 @@ from cmtrack.digits import (
     percent,
     percent_with_interval,
     points,
+    significant,
     two_places,
     two_places_interval,
     with_interval,
 )
+from cmtrack.names import join_names
+from cmtrack.plots import as_svg
 
 
 def test_a_share_has_the_same_digits_as_a_number_and_in_percent() -> None:
@@ -104,3 +110,40 @@ def test_intervals_for_people() -> None:
 )
 def test_the_least_p_of_the_draws_is_not_an_equality(p: float, shown: str) -> None:
     assert p_equals(p) == shown
+
+
+def test_a_page_shows_a_share_in_one_way(tmp_path) -> None:
+    """Accuracy and area are 0.8115; the float next to it is smaller, which would be rounded to 0.811 and 81.2 %."""
+    y = np.repeat([0, 1], 4_000)
+    predicted = np.concatenate([np.arange(4_000) < 754, np.arange(4_000) >= 754]).astype(int)
+    evaluation = evaluate(y, y_prob=np.where(predicted, 0.9, 0.1))
+    assert evaluation.metrics["multiclass/accuracy"] == 0.8115
+    assert evaluation.metrics["binary/roc_auc"] == pytest.approx(0.8115, abs=1e-12)
+    page = evaluation.report(tmp_path / "page.html").read_text()
+    figure = as_svg(evaluation.figures()["roc"])
+    runs = {"a": evaluation, "b": evaluate(y, predicted)}
+    review = compare(runs, rank_by="multiclass/accuracy").report(tmp_path / "review.md")
+    texts = [page, figure, review.read_text()]
+    assert all("0.812" in text for text in texts)
+    assert not any(re.search(r"0\.811(?!\d)|81\.1 ?%", text) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.8115, "0.812"), (20.0, "20"), (1234.5, "1,230"), (-0.5, "−0.5"), (1.2e-5, "1.2e−05")],
+)
+def test_significant_digits(value: float, text: str) -> None:
+    assert significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ([], ""),
+        (["a"], "a"),
+        (["a", "b", "c", "d"], "a, b, c and d"),
+        (["a", "b", "c", "d", "e"], "a, b, c and 2 more"),
+    ],
+)
+def test_names_in_a_sentence(names: list[str], text: str) -> None:
+    assert join_names(names, 3) == text

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, FuncNorm, Normalize
 from matplotlib.figure import Figure
 
+from cmtrack import digits
 from cmtrack.names import quoted
 from cmtrack.plots import _heatmap as heat
 from cmtrack.plots import _text as text
@@ -30,7 +31,7 @@ from cmtrack.plots.style import (
     write_beside,
 )
 
-from ._layout import BoolArray, caption_under, left_out, number
+from ._layout import BoolArray, caption_under, left_out
 
 # inches between matrices; above each row of them there is room for three lines of a name
 _ACROSS = 0.22
@@ -78,12 +79,12 @@ def plot_matrices(
     totals = [values.sum(axis=1) for values in counts]
     alike = all(np.allclose(total, totals[0]) for total in totals)
     row_names = (
-        [f"{k} (n={text.count_text(t)})" for k, t in zip(names, totals[0], strict=True)]
+        [f"{k} (n={digits.short_count(t)})" for k, t in zip(names, totals[0], strict=True)]
         if alike
         else names
     )
     longest = max(
-        text.text_width(text.count_text(value), _font(cell))
+        text.text_width(digits.short_count(value), _font(cell))
         for values in counts
         for value in values.flat
     )
@@ -141,9 +142,9 @@ def _content(counts: FloatArray, shares: FloatArray, cell: heat.Cell) -> Callabl
     def content(i: int, j: int) -> str:
         if np.isnan(shares[i, j]):
             return ""
-        count = text.count_text(counts[i, j])
+        count = digits.short_count(counts[i, j])
         two = cell.holds_two_lines and counts[i, j] > 0
-        return f"{count}\n{text.share_text(float(shares[i, j]))}" if two else count
+        return f"{count}\n{digits.whole_percent(float(shares[i, j]))}" if two else count
 
     return content
 
@@ -292,10 +293,10 @@ def _change_text(values: FloatArray, samples: FloatArray | None) -> Callable[[in
         if values[i, j] == 0:
             return "0"
         points = 100 * values[i, j]
-        shown = number(points, 1 if abs(points) < 99.95 else 0, sign=True)
+        shown = digits.fixed(points, 1 if abs(points) < 99.95 else 0, sign=True)
         if samples is None:
             return shown
-        count = text.count_text(abs(samples[i, j]))
+        count = digits.short_count(abs(samples[i, j]))
         return f"{shown}\n({'−' if samples[i, j] < 0 else '+' if samples[i, j] > 0 else ''}{count})"
 
     return content
@@ -304,7 +305,7 @@ def _change_text(values: FloatArray, samples: FloatArray | None) -> Callable[[in
 def _bar_ticks(top: float) -> dict[float, str]:
     step = next(s for s in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5) if top / s <= 4.5)
     marks = [step * k for k in range(1, int(top / step + 1e-9) + 1)]
-    names = {mark: f"{100 * mark:.3g}" for mark in marks}
+    names = {mark: digits.significant(mark, 3, 2) for mark in marks}
     return {-mark: name for mark, name in reversed(names.items())} | {0.0: "0"} | names
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,13 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
+from cmtrack import digits
 from cmtrack.metrics.metric import BETTER
 from cmtrack.names import MAY_BE_BEST
 from cmtrack.plots import _heatmap as heat
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import EMPTY, INK, SMALL_SIZE, TITLE_SIZE, FloatArray, extent_points, sheet
 
-from ._layout import BoolArray, caption_under, decimals, number
+from ._layout import BoolArray, caption_under
 
 _WIDTH, _HEIGHT = 0.72, 0.25  # inches of a cell
 _LARGEST = 16.0  # standard errors behind the best, from which on the colour is the deepest
@@ -61,8 +63,8 @@ def plot_metric_heatmap(
     )
     position = column_tones(table, better, spread)
     image = heat.draw_image(ax, position, _tone_map(), Normalize(0.0, 1.0), aspect="auto")
-    places = [decimals(table[:, j]) for j in range(n_metrics)]
-    heat.write_cells(ax, image, position, lambda i, j: number(table[i, j], places[j]), SMALL_SIZE)
+    places = [digits.places_apart(table[:, j].tolist()) for j in range(n_metrics)]
+    heat.write_cells(ax, image, position, lambda i, j: _number(table[i, j], places[j]), SMALL_SIZE)
     ax.set_xticks(np.arange(n_metrics + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(n_runs + 1) - 0.5, minor=True)
     ax.grid(True, which="minor", color="white", linewidth=1.5)
@@ -153,3 +155,7 @@ def _explanations(
     if undefined:
         lines.append(f"Grey, –: undefined ({undefined} of {values.size}).")
     return lines
+
+
+def _number(value: float, places: int) -> str:
+    return digits.fixed(value, places) if math.isfinite(value) else "–"

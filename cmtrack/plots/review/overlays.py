@@ -11,6 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cmtrack import digits
 from cmtrack.metrics.calibration import upper_bound
 from cmtrack.plots import _text as text
 from cmtrack.plots.precision_recall import steps
@@ -242,7 +243,9 @@ class _Runs:
         """The number of a curve with its interval."""
         value, limits = self.areas[i], self.limits[i]
         whole = math.isfinite(value) and np.isfinite(limits).all()
-        return text.number_text(value) + (f" ({limits[0]:.3f} to {limits[1]:.3f})" if whole else "")
+        return digits.number(value) + (
+            f" ({digits.fixed(limits[0], 3)} to {digits.fixed(limits[1], 3)})" if whole else ""
+        )
 
     def draw(
         self,
@@ -286,6 +289,6 @@ class _Runs:
 def _ceiling_text(ceiling: float, normalized: float | None = None) -> str:
     if not ceiling < 1:
         return ""
-    return f", ceiling {ceiling:.3f}" + (
-        "" if normalized is None else f", normalised {text.number_text(normalized)}"
+    return f", ceiling {digits.fixed(ceiling, 3)}" + (
+        "" if normalized is None else f", normalised {digits.number(normalized)}"
     )

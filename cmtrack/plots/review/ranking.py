@@ -15,6 +15,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
+from cmtrack import digits
 from cmtrack.metrics.metric import BETTER
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, SELECTED, quoted
 from cmtrack.plots import _text as text
@@ -34,7 +35,7 @@ from cmtrack.plots.style import (
     open_axes,
 )
 
-from ._layout import BoolArray, caption_under, decimals, left_out, number
+from ._layout import BoolArray, caption_under, left_out
 
 _ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
 _WORSE = {
@@ -96,7 +97,7 @@ def plot_ranking(
     right.sharey(left)
     star = chosen if chosen is not None and chosen < n else None
     metric = text.brief(metric_title, 44)
-    level = text.percent_text(confidence_level)
+    level = digits.figure_percent(confidence_level)
 
     beyond = [
         _draw_panel(
@@ -308,11 +309,11 @@ def _draw_panel(
 
 def _numbers(centres: FloatArray, limits: FloatArray, *, sign: bool) -> list[str]:
     """The texts next to the rows: each value with its interval."""
-    places = decimals(centres)
+    places = digits.places_apart(centres.tolist())
     texts = []
     for centre, (low, high) in zip(centres, limits, strict=True):
-        words = number(centre, places, sign=sign) if np.isfinite(centre) else "undefined"
+        words = digits.fixed(centre, places, sign=sign) if np.isfinite(centre) else "undefined"
         if np.isfinite([centre, low, high]).all():
-            words += f" ({number(low, places, sign=sign)} to {number(high, places, sign=sign)})"
+            words += f" ({digits.fixed(low, places, sign=sign)} to {digits.fixed(high, places, sign=sign)})"
         texts.append(words)
     return texts

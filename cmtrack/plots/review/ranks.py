@@ -9,6 +9,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cmtrack import digits
 from cmtrack.plots import _heatmap as heat
 from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
@@ -60,4 +61,4 @@ def plot_rank_distribution(
 
 
 def _entry(share: float) -> str:
-    return text.share_text(share) if share >= 0.01 else ""
+    return digits.whole_percent(share) if share >= 0.01 else ""

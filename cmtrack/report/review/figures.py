@@ -14,6 +14,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.cell_changes import MAX_CLASSES
 from cmtrack.comparison.ranking import Ranked, Ranking
+from cmtrack.digits import fixed
 from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.intervals import normal_quantile
@@ -220,7 +221,7 @@ def class_curves_figure(ranking: Ranking) -> Figure | None:
     rows = []
     for label, metric in hardest_classes(runs[0][1], _CLASSES):
         areas = [e.metrics[metric] for _, e in runs]
-        name = f"{quoted(label)}: AUC {min(areas):.3f} to {max(areas):.3f}"
+        name = f"{quoted(label)}: AUC {fixed(min(areas), 3)} to {fixed(max(areas), 3)}"
         rows.append((name, [class_curve(e, label, short[i], i) for i, (_, e) in enumerate(runs)]))
     return plot_class_curves(rows) if rows else None
 

@@ -58,7 +58,7 @@ def lead(comparison: Comparison) -> str:
     tied = f", {maybe(ranking)}" if len(ranking.tied) > 1 else ""
     if comparison.criterion.pareto:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
-        text = f"{fmt.listed(front)} on the Pareto front"
+        text = f"{fmt.join_names(front)} on the Pareto front"
     else:
         title = fmt.metric_title(
             comparison.criterion.metrics[0], brief=True, catalog=comparison.criterion.catalog
@@ -180,7 +180,7 @@ def _headline(comparison: Comparison, ranking: Ranking, say: Say) -> str:
     those = maybe(ranking) if ties == len(ranking.standings) else some
     leads = f"{chosen} {_leads(ranking)}"
     if _shared(ranking):
-        leads = f"{fmt.listed([say(one.name) for one in ranking.standings if one.rank == 1])} lead with the same value"
+        leads = f"{fmt.join_names([say(one.name) for one in ranking.standings if one.rank == 1])} lead with the same value"
     if all(math.isnan(run.p_set) for run in ranking.tied if run is not ranking.leader):
         return f"{fmt.capital(those)}: no difference between them could be tested. {leads}."
     return f"{fmt.capital(those)}; {rows} cannot tell them apart. {leads}."
@@ -279,12 +279,14 @@ def _others(ranking: Ranking, say: Say) -> list[str]:
         ]
     elif unsure:
         lines = [
-            f"Not tested, as no error is known: {fmt.listed([say(run.name) for run in unsure])}."
+            f"Not tested, as no error is known: {fmt.join_names([say(run.name) for run in unsure])}."
         ]
     if behind and len(ranking.tied) > 1:
         verb = f"is {behind_words(ranking)}" if len(behind) == 1 else f"are {behind_words(ranking)}"
         lines.append(
-            f"Only {fmt.listed(behind)} {verb}." if len(behind) < 4 else f"{len(behind)} {verb}."
+            f"Only {fmt.join_names(behind)} {verb}."
+            if len(behind) < 4
+            else f"{len(behind)} {verb}."
         )
     return lines
 
@@ -302,7 +304,7 @@ def equivalents(ranking: Ranking, say: Say) -> list[str]:
     names = [say(run.name) for run in ranking.runs if math.isfinite(run.equivalent_within)]
     if not names or ranking.equivalence is None:
         return []
-    who = f"{fmt.listed(names)} {'is' if len(names) == 1 else 'are'} shown to differ"
+    who = f"{fmt.join_names(names)} {'is' if len(names) == 1 else 'are'} shown to differ"
     return [
         f"Equivalent within {ranking.equivalence:g}: {who} by less from {say(ranking.leader.name)}."
     ]
@@ -330,19 +332,19 @@ def rows_more(comparison: Comparison, say: Say) -> list[str]:
         *(one.replace(" rows ", " ") for one in others),
     ]
     seen = "difference is the one" if len(words) == 1 else "differences are those"
-    return [f"{fmt.capital(fmt.listed(rows))}, if the true {seen} seen here."]
+    return [f"{fmt.capital(fmt.join_names(rows))}, if the true {seen} seen here."]
 
 
 def _front(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     criterion, positive = ranking.criterion, ranking.evaluation.positive
     front = [run for run in ranking.runs if run.rank == 1]
     off = [say(run.name) for run in ranking.runs if not run.tied]
-    titles = fmt.listed(
+    titles = fmt.join_names(
         [fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics],
         6,
     )
     values = [", ".join(map(fmt.number, (run.values or {}).values())) for run in front]
-    shown = fmt.listed(
+    shown = fmt.join_names(
         [f"{say(run.name)} ({text})" for run, text in zip(front, values, strict=True)], 4
     )
     if len(ranking.runs) == 1:
@@ -352,7 +354,7 @@ def _front(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
     if off:
         be = "is" if len(off) == 1 else "are"
         why = "another run is at least as good in every metric and better in one"
-        sentences.append(f"{fmt.listed(off)} {be} dominated: {why}.")
+        sentences.append(f"{fmt.join_names(off)} {be} dominated: {why}.")
     sentences.append("The front follows from the values alone. Differences are not tested.")
     return [" ".join(sentences)]
 
@@ -412,7 +414,7 @@ def segment_sentence(
             f"difference {fmt.signed(float(pair.differences[k]), ends)}{f', {p}' if alone else ''}"
         )
         shown.append(f"{quoted(pair.segments[k])}{of} ({gap})")
-    listed = fmt.listed(shown, MAX_SEGMENTS) + ("" if alone else f"; {p}")
+    listed = fmt.join_names(shown, MAX_SEGMENTS) + ("" if alone else f"; {p}")
     overall = f"overall than {say(pair.second)}{' (not significantly)' if unsure else ''}"
     return f"{by}{say(pair.first)} is {first} {overall}, but {then} for {listed}."
 
@@ -428,7 +430,7 @@ def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
         return ""
     return (
         f"Whether {say(pairs[0].first)} is better in some segments and worse in others (test of Gail and Simon 1985"
-        f"{', adjusted by Holm' if len(tests) > 1 else ''}): {fmt.listed(tests, len(tests))}."
+        f"{', adjusted by Holm' if len(tests) > 1 else ''}): {fmt.join_names(tests, len(tests))}."
     )
 
 
@@ -439,7 +441,7 @@ def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
         "segments and runs of this table."
     )
     for reason in dict.fromkeys(pair.reason for pair in pairs if pair.reason):
-        names = fmt.listed(
+        names = fmt.join_names(
             list(dict.fromkeys(say(pair.second) for pair in pairs if pair.reason == reason))
         )
         reading += f" Not compared row by row with {names}: {reason}. The intervals are wider than they need be."
@@ -488,7 +490,7 @@ def _other(comparison: Comparison, place: int, say: Say) -> str:
         tied = f"; {maybe(ranking)}"
     if ranking.criterion.pareto:
         front = [say(run.name) for run in ranking.runs if run.rank == 1]
-        result = f"{fmt.listed(front)} on the Pareto front"
+        result = f"{fmt.join_names(front)} on the Pareto front"
     else:
         value = f" with {_value(first)}"
         result = (
@@ -536,7 +538,7 @@ def stopped(comparison: Comparison, say: Say) -> list[str]:
         elif failing:
             texts = [f"{say(name)} ({result.found})" for name, result in failing]
             sentences.append(
-                f"{len(failing)} {comparison.noun}s fail the gate {gate.text}: {fmt.listed(texts, 2)}."
+                f"{len(failing)} {comparison.noun}s fail the gate {gate.text}: {fmt.join_names(texts, 2)}."
             )
     return sentences
 
@@ -549,7 +551,7 @@ def left_out(comparison: Comparison, say: Say) -> list[str]:
             (say(one.run.name), _reason(one)) for one in comparison.left_out if one.last == last
         )
         sentences += [
-            f"{head}: {fmt.listed(names, 4)} ({reason})." for reason, names in reasons.items()
+            f"{head}: {fmt.join_names(names, 4)} ({reason})." for reason, names in reasons.items()
         ]
     return sentences
 
@@ -566,7 +568,7 @@ def passed_over(comparison: Comparison, say: Say) -> list[str]:
     """Runs behind the end of the short list."""
     if not comparison.passed_over:
         return []
-    names = fmt.listed([say(run.name) for run in comparison.passed_over])
+    names = fmt.join_names([say(run.name) for run in comparison.passed_over])
     return [f"Not read, because their logged values are worse (limit): {names}."]
 
 
@@ -578,7 +580,7 @@ def unpaired(ranking: Ranking, say: Say) -> list[str]:
     if sum(map(len, reasons.values())) == len(ranking.runs) and len(reasons) == 1:
         who = f"all runs ({next(iter(reasons))})"
     else:
-        who = "; ".join(f"{fmt.listed(names)} ({reason})" for reason, names in reasons.items())
+        who = "; ".join(f"{fmt.join_names(names)} ({reason})" for reason, names in reasons.items())
     if not any(math.isfinite(run.low) for run in ranking.runs if run.unpaired):
         return [f"Not compared row by row: {who}."]
     return [
@@ -644,7 +646,9 @@ def positives(comparison: Comparison, say: Say) -> list[str]:
     )
     if len(by_group) < 2:
         return []
-    groups = "; ".join(f"{positive} in {fmt.listed(names)}" for positive, names in by_group.items())
+    groups = "; ".join(
+        f"{positive} in {fmt.join_names(names)}" for positive, names in by_group.items()
+    )
     return [
         f"The runs have different positive groups: {groups}. Their metrics binary/… answer different questions and "
         "must not be compared, here or in MLflow's charts."
@@ -656,7 +660,7 @@ def identical(comparison: Comparison, say: Say) -> list[str]:
     sentences = []
     for ranking in () if comparison.repeated else comparison.rankings:
         groups = ([say(run.name) for run in group] for group in _identical(ranking.runs))
-        sentences += [f"{fmt.listed(names)} have identical predictions." for names in groups]
+        sentences += [f"{fmt.join_names(names)} have identical predictions." for names in groups]
     return sentences
 
 

@@ -118,7 +118,7 @@ def _sentence(title: str, runs: Sequence[Ranked], ranking: Ranking, say: Say) ->
     else:
         has = "has" if len(first) == 1 else "have"
         sentences = [
-            f"{fmt.listed([say(run.name) for run in first])} {has} the best {title}: {value}."
+            f"{fmt.join_names([say(run.name) for run in first])} {has} the best {title}: {value}."
         ]
         if chosen in first:
             sentences.append(f"{name} is one of them.")

@@ -13,6 +13,7 @@ from cmtrack.comparison.cell_changes import CellChanges
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.segments import SegmentDifferences
+from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import GateResult
 from cmtrack.names import MAY_BE_BEST, SELECTED, quoted, some_of
@@ -508,7 +509,7 @@ def probabilities(ranking: Ranking | None) -> Table | None:
         )
         reading += (
             f" Log loss and Brier score are of all classes. The others judge {subject}. Where p is at most "
-            f"{1 - ranking.confidence_level:.3g} there are signs of miscalibration; it is claimed where the curve "
+            f"{significant(1 - ranking.confidence_level)} there are signs of miscalibration; it is claimed where the curve "
             "leaves its band, too, or both parts of the test find it."
         )
     if len(judged) > len(shown):
@@ -699,11 +700,11 @@ def _one(changes: CellChanges, at: tuple[int, int]) -> str:
 def _confusion(changes: CellChanges, at: tuple[int, int], clear: bool) -> dict[str, Any]:
     i, j = at
     gain = float(changes.gains()[at])
-    points = 100 * float(changes.difference[at])
+    difference = float(changes.difference[at])
     return {
         "actual": one_line(changes.labels[i]),
         "predicted": "correct" if i == j else one_line(changes.labels[j]),
-        "points": cell(fmt.minus(f"{points:+.1f}"), points),
+        "points": cell(fmt.fixed(difference, 1, 2, sign=True), 100 * difference),
         "counts": cell(fmt.minus(f"{changes.counts[at]:+g}"), float(changes.counts[at])),
         "only_chosen": cell(_number(changes.only_second[at]), float(changes.only_second[at])),
         "only_rival": cell(_number(changes.only_first[at]), float(changes.only_first[at])),

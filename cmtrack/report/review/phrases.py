@@ -20,6 +20,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.spec import several
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, place_of
+from cmtrack.digits import short_percent, significant
 from cmtrack.evaluation.catalog import OPEN
 from cmtrack.grouping import Label
 from cmtrack.metrics.metric import BETTER
@@ -68,7 +69,7 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
         fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics
     ]
     if criterion.pareto:
-        return f"{fmt.listed(titles, 6)} side by side (Pareto front)"
+        return f"{fmt.join_names(titles, 6)} side by side (Pareto front)"
     return titles[0]
 
 
@@ -125,10 +126,10 @@ def marked(status: str, tied: bool) -> str:
 def explained(level: float, noun: str = "run") -> str:
     """The meaning of "may be the best" and "ruled out", of runs or of models."""
     if noun == "model":
-        test = f"p, adjusted for all pairs of models, is at most {1 - level:.3g}"
+        test = f"p, adjusted for all pairs of models, is at most {significant(1 - level)}"
         return f"A model is {RULED_OUT} where {test}; all others {MAY_BE_BEST}."
     return (
-        f"A run is {RULED_OUT} where p, of being the best, is at most {1 - level:.3g}: then its interval from the best "
+        f"A run is {RULED_OUT} where p, of being the best, is at most {significant(1 - level)}: then its interval from the best "
         f"other run ends at exactly 0. All others {MAY_BE_BEST}. The best run is ruled out in at most "
         f"{fmt.level(1 - level)} of reviews. If several runs are equally good, this holds for each of them, and one or "
         "another of them is ruled out more often."
@@ -184,7 +185,7 @@ def selection_words(comparison: Comparison) -> list[str]:
     ):
         return []
     end = "highest" if comparison.criterion.direction == "higher" else "lowest"
-    part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
+    part = np.format_float_positional(float(significant(looks.optimism, 2)), trim="-")
     return [f"About {part} of it is selection: the {end} of {looks.among}."]
 
 
@@ -198,10 +199,10 @@ def assumed_shares(comparison: Comparison) -> str:
         return ""
     named = {shared_positive(comparison): shares} if isinstance(shares, float) else shares
     parts = [
-        f"{100 * share:.3g} % of the rows were {'positive' if name is None else quoted(name)}"
+        f"{short_percent(share)} of the rows were {'positive' if name is None else quoted(name)}"
         for name, share in named.items()
     ]
-    return f"If {fmt.listed(parts, 8)}"
+    return f"If {fmt.join_names(parts, 8)}"
 
 
 def judged_at(comparison: Comparison) -> str:
@@ -219,7 +220,7 @@ def at_shares(comparison: Comparison) -> str:
     shares = comparison.how.get("at")
     if shares is None:
         return ""
-    return f" at {100 * shares:.3g} %" if isinstance(shares, float) else " at other shares"
+    return f" at {short_percent(shares)}" if isinstance(shares, float) else " at other shares"
 
 
 def counts_rows(evaluation: BaseEvaluation) -> bool:
@@ -239,7 +240,7 @@ def samples(comparison: Comparison, evaluation: BaseEvaluation) -> str:
 def about_rows(more: float, rows: float) -> str:
     """A number of rows in two digits: "about 1,400 rows"; very many by how many times these they are."""
     return (
-        f"about {float(f'{more:.2g}'):,.0f} rows"
+        f"about {significant(more, 2)} rows"
         if more < _MANY * rows
         else f"over {_MANY:,} times these rows"
     )
@@ -312,7 +313,7 @@ def tie_sentence(
     them = (
         f"The tie-breaker {asked[0]} does"
         if len(asked) == 1
-        else f"The tie-breakers {fmt.listed(asked, 6)} do"
+        else f"The tie-breakers {fmt.join_names(asked, 6)} do"
     )
     parsed = [TieBreaker.parse(rule, OPEN) for rule in asked]
     none = all(rule.value(run, metrics) is None for rule in parsed for _, run, metrics in near)
@@ -342,14 +343,12 @@ def _by_rule(
 
     sentence = f"Among the {len(near)} {noun}s {where}, the {rule_title(rule)} decides: {shown(decision.place)}"
     if worse:
-        sentence += f" before {fmt.listed([shown(place) for place in worse], 2)}"
+        sentence += f" before {fmt.join_names([shown(place) for place in worse], 2)}"
     sentence += "."
     if earlier:
-        sentence += f" An earlier tie-breaker dropped {fmt.listed([say(near[place][0]) for place in earlier])}."
+        sentence += f" An earlier tie-breaker dropped {fmt.join_names([say(near[place][0]) for place in earlier])}."
     if same:
         has = "has" if len(same) == 1 else "have"
-        sentence += (
-            f" {fmt.listed([say(near[place][0]) for place in same])} {has} the same value, so that "
-        )
+        sentence += f" {fmt.join_names([say(near[place][0]) for place in same])} {has} the same value, so that "
         sentence += f"{say(near[decision.place][0])} is chosen for its score."
     return sentence

@@ -14,6 +14,7 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.spec import several
+from cmtrack.digits import significant
 from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.phrases import criterion_title, direction, near_words, shared_positive
@@ -115,7 +116,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
     grouping = how.get("grouping") or (None if evaluation is None else evaluation.grouping)
     return [
         _line("Made", f"{record.made} UTC{by}" if record.made else ""),
-        _line("Tracking store", fmt.listed(stores(runs), 6)),
+        _line("Tracking store", fmt.join_names(stores(runs), 6)),
         *_experiments(comparison, runs),
         *(_line("Data", text) for text in _data(comparison)),
         _line(
@@ -146,7 +147,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
 def decides(comparison: Comparison) -> str:
     """The rule by which a run, or a model, is chosen."""
     noun = comparison.noun
-    alpha = f"{1 - comparison.confidence_level:.3g}"
+    alpha = significant(1 - comparison.confidence_level)
     test = (
         "the difference from the leader, adjusted for all pairs,"
         if noun == "model"
@@ -193,7 +194,7 @@ def _data(comparison: Comparison) -> list[str]:
         ]
         datasets = dict.fromkeys(one for run in runs for one in run.run.datasets)
         matching = [one for one in datasets if one[1] == evaluation.labels_digest] or list(datasets)
-        named = fmt.listed([f"{quoted(name)} (digest {digest})" for name, digest in matching])
+        named = fmt.join_names([f"{quoted(name)} (digest {digest})" for name, digest in matching])
         rows = fmt.counted(evaluation.statistics.digest.rows, "row")
         out.append(f"{named or f'digest of the labels {evaluation.labels_digest}'}, {rows}")
     out = list(dict.fromkeys(out))
@@ -304,5 +305,5 @@ def _size(n: int) -> str:
         return ""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if n >= size:
-            return f"{n / size:.3g} {unit}"
+            return f"{significant(n / size)} {unit}"
     return f"{n} B"
