@@ -185,7 +185,7 @@ def selection_words(comparison: Comparison) -> list[str]:
     ):
         return []
     end = "highest" if comparison.criterion.direction == "higher" else "lowest"
-    part = np.format_float_positional(float(significant(looks.optimism, 2)), trim="-")
+    part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
     return [f"About {part} of it is selection: the {end} of {looks.among}."]
 
 
