@@ -75,6 +75,15 @@ _LIMIT = (
     "bound the metric itself, with a margin, such as 'binary/precision >= 0.93' for 0.9; Threshold.bounded "
     "has its interval on rows that did not choose the threshold"
 )
+_ONE_BAND = (
+    "CalibrationCurve.band() has the one band of the curve, in which a calibrated score stays; calibration/error "
+    "and calibration/slope have intervals"
+)
+_MISCALIBRATION = (
+    "CalibrationCurve.ece() has a calibration error with the value that a calibrated score shows by chance, and "
+    "calibration/pvalue is the test"
+)
+_NO_BAND = "CalibrationCurve.no_band says why the curve has no band, and is empty otherwise"
 _DATA_SETS = (
     "compare the runs of each data set by themselves, and give scikit-posthocs a table of their"
     " values, with a row for each data set and a column for each model"
@@ -143,6 +152,16 @@ INSTEAD: dict[str, str] = {
     "Evaluation.at(scores)": _TARGET,
     "Evaluation.at(calibration=)": _TARGET,
     BOUND_OF_LIMIT: _LIMIT,
+    "CalibrationCurve.confidence_band": _ONE_BAND,
+    "CalibrationCurve.no_confidence_band": _ONE_BAND,
+    "CalibrationCurve.expected_miscalibration": _MISCALIBRATION,
+    "CalibrationCurve.large_logit": "calibration/slope and calibration/intercept are of one fit, with intervals",
+    "CalibrationCurve.on_grid": "CalibrationCurve.drawn has at most 1,600 scores, by their means",
+    "CalibrationCurve.has_band": _NO_BAND,
+    "CalibrationCurve.no_draws": _NO_BAND,
+    'reliability_figure(band="confidence")': _ONE_BAND,
+    "plot_reliability(band_of=)": _ONE_BAND,
+    "plot_reliability(around=)": _ONE_BAND,
     "Transported.sensitivity": _SENSITIVITY,
     "cmtrack at --target": _TARGET_FILE,
     "cmtrack at --y-prob": _TARGET_FILE,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
-from scipy.special import betaincinv, expit, log_expit, logit, xlog1py, xlogy
+from scipy.special import expit, log_expit, logit, xlog1py, xlogy
 
 from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -224,11 +224,14 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
     (Prentice and Pyke 1979). A block's rows are as many, of one weight, as have its sums of weights and nearly its sum
     of squares.
     """
-    s, weight = blocks.scores, blocks.negative + blocks.positive / ratio
+    s = blocks.scores
+    weight = blocks.negative + blocks.positive / ratio
     squares = blocks.squares_negative + blocks.squares_positive / ratio**2
     rows = np.rint((weight**2 / squares).round(_DIGITS)).clip(1, _MOST_ROWS).astype(np.int64)
     jump = weight / rows * (s + ratio * (1 - s))
-    chance, least, seen = weight * s / (rows * jump), weight * s, blocks.positive - blocks.total * s
+    least = weight * s
+    chance = least / (rows * jump)
+    seen = blocks.positive - blocks.total * s
     sums = _Sums(s, weight**2 / rows * ratio * s * (1 - s), 1 + draws)
     rng = np.random.default_rng(_SEED)
     for start in range(0, len(s), _AT_ONCE):
@@ -252,13 +255,11 @@ def _ratio_of_weights(blocks: Blocks) -> float:
     strata = int(np.clip(rows.sum().round(_DIGITS) // 10, 1, 10))
     middle = (np.cumsum(variance) - variance / 2) / variance.sum()
     place = np.floor((strata * middle).round(_DIGITS)).astype(np.int64)
-    (positive, negative), (ups, downs) = (
-        [np.bincount(place, own, strata) for own in part] for part in (sides, rows)
-    )
-    above, below = (
-        float(own @ (other / np.maximum(ups + downs, 1e-300)))
-        for own, other in ((positive, downs), (negative, ups))
-    )
+    positive, negative = [np.bincount(place, side, strata) for side in sides]
+    positive_rows, negative_rows = [np.bincount(place, side, strata) for side in rows]
+    all_rows = np.maximum(positive_rows + negative_rows, 1e-300)
+    above = float(positive @ (negative_rows / all_rows))
+    below = float(negative @ (positive_rows / all_rows))
     return above / below if above > 0 and below > 0 else 1.0
 
 
@@ -273,7 +274,8 @@ def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
     observed = blocks.positive - blocks.total * s
     drawn = np.random.default_rng(_SEED).standard_normal((draws, len(s))) * np.sqrt(variance)
     together = np.vstack((observed, drawn))
-    ends, total = together.sum(axis=1), max(float(variance.sum()), 1e-300)
+    ends = together.sum(axis=1)
+    total = max(float(variance.sum()), 1e-300)
     x = logit(s)
     x -= float(variance @ x) / total
     information = float(variance @ x**2)
@@ -310,12 +312,17 @@ def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
 
 def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
     """The test from both statistics, each of the data and of every draw after them; rounded, so that ties are ties."""
-    kuiper, cox = kuiper.round(_DIGITS), cox.round(_DIGITS)
-    each = np.stack([_pvalues(kuiper), _pvalues(cox)])
-    least_of_both = each.min(axis=0)
-    combined = float((least_of_both <= least_of_both[0]).mean())
+    kuiper = kuiper.round(_DIGITS)
+    cox = cox.round(_DIGITS)
+    kuiper_pvalues = _pvalues(kuiper)
+    cox_pvalues = _pvalues(cox)
+    least_of_both = np.minimum(kuiper_pvalues, cox_pvalues)
     return CalibrationTest(
-        float(kuiper[0]), float(cox[0]), float(each[0, 0]), float(each[1, 0]), combined
+        float(kuiper[0]),
+        float(cox[0]),
+        float(kuiper_pvalues[0]),
+        float(cox_pvalues[0]),
+        float((least_of_both <= least_of_both[0]).mean()),
     )
 
 
@@ -442,37 +449,37 @@ class CoxFit(NamedTuple):
     influence_intercept: FloatArray
 
 
-def cox_fit(blocks: Blocks, slope: float | None = None) -> CoxFit | None:
-    """Fit intercept and slope, or the intercept at a given slope; None where no finite ones fit best.
+def cox_fit(blocks: Blocks) -> CoxFit | None:
+    """Fit intercept and slope; None where no finite ones fit best.
 
     Rows with a score of exactly 0 or 1 have no logit, and are left out.
     """
     inner = (blocks.scores > 0) & (blocks.scores < 1)
-    s, positive, negative = blocks.scores[inner], blocks.positive[inner], blocks.negative[inner]
-    ups, downs = s[positive > 0], s[negative > 0]
-    if not (len(ups) and len(downs)) or (
-        slope is None and (ups[0] >= downs[-1] or downs[0] >= ups[-1])
-    ):
+    s = blocks.scores[inner]
+    positive = blocks.positive[inner]
+    negative = blocks.negative[inner]
+    ups = s[positive > 0]
+    downs = s[negative > 0]
+    if not (len(ups) and len(downs)) or ups[0] >= downs[-1] or downs[0] >= ups[-1]:
         return None
-    total, x = positive + negative, logit(s)
+    total = positive + negative
+    x = logit(s)
     centre = float(total @ x) / float(total.sum())
     scale = math.sqrt(float(total @ (x - centre) ** 2) / float(total.sum())) or 1.0
     z = (x - centre) / scale
-    design = np.stack((np.ones_like(z), z)) if slope is None else np.ones((1, len(z)))
-    offset = np.zeros_like(z) if slope is None else slope * x
+    design = np.stack((np.ones_like(z), z))
     share = float(positive.sum() / total.sum())
-    beta = np.zeros(len(design))
-    beta[0] = math.log(share / (1 - share)) - (0.0 if slope is None else slope * centre)
+    beta = np.array([math.log(share / (1 - share)), 0.0])
 
     def along(beta: FloatArray) -> FloatArray:
         return np.asarray(np.einsum("k,ku->u", beta, design))
 
     def likelihood(beta: FloatArray) -> float:
-        eta = offset + along(beta)
+        eta = along(beta)
         return float(positive @ log_expit(eta) + negative @ log_expit(-eta))
 
     for _ in range(_STEPS):
-        q = expit(offset + along(beta))
+        q = expit(along(beta))
         hessian = np.einsum("ku,lu->kl", design * (total * q * (1 - q)), design)
         try:
             step = np.linalg.solve(hessian, np.einsum("ku,u->k", design, positive - total * q))
@@ -487,30 +494,23 @@ def cox_fit(blocks: Blocks, slope: float | None = None) -> CoxFit | None:
         beta = beta + step
     else:
         return None
-    q = expit(offset + along(beta))
+    q = expit(along(beta))
     pull = np.zeros((len(design), 2, len(blocks.scores)))
     moved = np.einsum("kl,lu->ku", np.linalg.inv(hessian) * float(blocks.total.sum()), design)
-    pull[:, 0, inner], pull[:, 1, inner] = moved * (1 - q), moved * -q
-    if slope is not None:
-        return CoxFit(slope, float(beta[0]), np.zeros_like(pull[0]), pull[0])
-    own = float(beta[1]) / scale
+    pull[:, 0, inner] = moved * (1 - q)
+    pull[:, 1, inner] = moved * -q
+    slope = float(beta[1]) / scale
     return CoxFit(
-        own, float(beta[0]) - own * centre, pull[1] / scale, pull[0] - pull[1] * centre / scale
+        slope,
+        float(beta[0]) - slope * centre,
+        pull[1] / scale,
+        pull[0] - pull[1] * centre / scale,
     )
 
 
 # -- what a calibrated model shows ----------------------------------------------------------------------
 
 REFITS = 499
-
-
-def expected_miscalibration(blocks: Blocks, log: bool = False) -> float:
-    """Mean miscalibration of :data:`REFITS` drawn sets of labels, whose scores are calibrated."""
-    total, values = blocks.total, []
-    for positive in _drawn_labels(blocks):
-        labels = Blocks(blocks.scores, positive, total - positive, positive, total - positive)
-        values.append(decompose(labels, isotonic(labels), log).miscalibration)
-    return float(np.mean(values))
 
 
 def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
@@ -534,37 +534,6 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
     worst = np.maximum(above, below, out=above).max(axis=1)
     reach = float(np.sort(worst)[min(math.ceil(level * (REFITS + 1)), REFITS) - 1])
     return np.clip(mean - reach * down, 0.0, 1.0), np.clip(mean + reach * up, 0.0, 1.0)
-
-
-def honest_band(
-    blocks: Blocks, level: float = 0.95, bins: int | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Simultaneous band of the share of positives at each score, both of shape (U,): it is taken not to fall.
-
-    Limits of Clopper and Pearson of every run of consecutive bins hold for its lowest score, from above, and for its
-    highest, from below (Dimitriadis, Dümbgen, Henzi, Puke and Ziegel 2023).
-    """
-    total = blocks.total
-    if bins is None:
-        bins = min(40, max(1, int(total.sum()) // 10))
-    number = np.unique(_bins_of_equal_mass(blocks, bins), return_inverse=True)[1]
-    sides = [
-        np.append(0.0, np.cumsum(np.bincount(number, part))) for part in (blocks.positive, total)
-    ]
-    # of the run from a row to a column
-    positive, size = (part[None, 1:] - part[:-1, None] for part in sides)
-    held = len(size)
-    share = (1 - level) / (held * (held + 1))
-    runs = np.triu(np.ones((held, held), dtype=np.bool_))
-    upper, lower = np.ones((held, held)), np.zeros((held, held))
-    inner = runs & (positive < size)
-    upper[inner] = betaincinv(positive[inner] + 1, (size - positive)[inner], 1 - share)
-    inner = runs & (positive > 0)
-    lower[inner] = betaincinv(positive[inner], (size - positive)[inner] + 1, share)
-    high = np.append(np.minimum.accumulate(upper.min(axis=1)[::-1])[::-1], 1.0)
-    low = np.append(0.0, np.maximum.accumulate(lower.max(axis=0)))
-    first, last = np.diff(number, prepend=-1) > 0, np.diff(number, append=held) > 0
-    return low[number + last], high[number + ~first]
 
 
 def _drawn_labels(blocks: Blocks) -> FloatArray:

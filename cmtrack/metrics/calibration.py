@@ -31,6 +31,7 @@ from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, check_level, normal_quantile
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.roc import ScoreTable
+from cmtrack.removed import RemovedAttributes
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.grid import CELLS
 from cmtrack.statistics.inputs import FloatArray
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 FEW_OF_A_GROUP = 20
 """Samples of either side, below which the test sees gross faults only."""
-_CLUSTERED = "rows belong together, and their labels are not independent"
+_CLUSTERED = "rows are in clusters, and labels are drawn for independent rows"
 
 
 class ReliabilityTable(ScoreTable):
@@ -126,19 +127,18 @@ class ReliabilityTable(ScoreTable):
     @property
     def no_test(self) -> str:
         """The reason why there is no test; empty where there is one."""
-        why = (
+        if self.has_means:
+            return ""
+        return (
             "scores are counted on a grid: with its cells' centres the test would reject too often"
         )
-        return "" if self.has_means else why
 
     @property
-    def no_draws(self) -> str:
-        """The reason why no labels are drawn with the scores for probabilities; empty where they are."""
-        return (
-            "weights are fractions: labels are not drawn for parts of rows"
-            if self.fractional
-            else self.no_test
-        )
+    def no_band(self) -> str:
+        """The reason why there is no band; empty where there is one."""
+        if self.fractional:
+            return "rows have sampling weights, and labels are drawn for whole rows"
+        return self.no_test
 
     @property
     def has_means(self) -> bool:
@@ -154,10 +154,8 @@ class ReliabilityTable(ScoreTable):
     @cached_property
     def drawn(self) -> ReliabilityTable:
         """As fine as figures show scores: by cell of the grid, where there are more of them."""
-        return self if len(self.held) <= CELLS else self.on_grid()
-
-    def on_grid(self) -> ReliabilityTable:
-        """The same scores counted by cell of the grid."""
+        if len(self.held) <= CELLS:
+            return self
         squares = None if self.squared_scores is None else self.squared_scores.to_grid()
         return ReliabilityTable(self.scores.to_grid(), squares, self.level)
 
@@ -172,7 +170,7 @@ class ReliabilityTable(ScoreTable):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationCurve:
+class CalibrationCurve(RemovedAttributes):
     """The reliability curve of a score: the isotonic regression of the labels on it, without bins.
 
     Attributes
@@ -223,15 +221,15 @@ class CalibrationCurve:
     def test(self) -> CalibrationTest | None:
         """The test of calibration with its two parts, for independent rows.
 
-        None where rows belong together (the metric ``calibration/pvalue`` has theirs), and for scores on a grid whose
-        means are not known.
+        None where rows have clusters (the metric ``calibration/pvalue`` has their test), and for scores on a grid
+        whose means are not known.
         """
         return None if self.clustered else self.table.test
 
     @property
-    def no_draws(self) -> str:
-        """The reason why no labels are drawn, as a consistency band needs them; empty where they are."""
-        return _CLUSTERED if self.clustered else self.table.no_draws
+    def no_band(self) -> str:
+        """The reason why there is no band; empty where there is one."""
+        return _CLUSTERED if self.clustered else self.table.no_band
 
     def error(self, bins: int = 15) -> DebiasedError:
         """The debiased calibration error over bins of equal mass.
@@ -248,7 +246,7 @@ class CalibrationCurve:
     def ece(self, bins: int = 15) -> BinnedError:
         """The expected calibration error over bins of equal width, and what a calibrated score would show.
 
-        Judge by :meth:`error`: this one is above 0 for calibrated scores, too. Without draws (see :attr:`no_draws`) its
+        Judge by :meth:`error`: this one is above 0 for calibrated scores, too. Without a band (see :attr:`no_band`) its
         expectation is NaN.
 
         Raises
@@ -258,46 +256,22 @@ class CalibrationCurve:
         """
         if bins < 1:
             raise ValueError(f"bins must be at least 1, got {bins!r}")
-        return blockwise.binned_error(self.table.blocks, bins, draw=not self.no_draws)
-
-    @property
-    def large_logit(self) -> float:
-        """Intercept of Cox's fit with the slope 1: 0 where scores are right on the whole; NaN without a fit."""
-        fit = blockwise.cox_fit(self.table.blocks, slope=1.0)
-        return math.nan if fit is None else fit.intercept
-
-    def expected_miscalibration(self, log: bool = False) -> float:
-        """The mean miscalibration of labels that are drawn with these scores: what a calibrated model shows.
-
-        Raises
-        ------
-        ValueError
-            If there is no test, or there are more than 4,096 distinct scores (:meth:`on_grid` has fewer).
-        """
-        return blockwise.expected_miscalibration(self._to_draw("an expected miscalibration"), log)
-
-    def on_grid(self) -> CalibrationCurve:
-        """The curve with scores counted by cell of the grid: at most 1,600, by their means."""
-        return replace(self, table=self.table.on_grid())
+        return blockwise.binned_error(self.table.blocks, bins, draw=not self.no_band)
 
     @property
     def drawn(self) -> CalibrationCurve:
-        """The curve as figures show it: by cell where it has a band and more than 1,600 scores."""
-        return self if self.no_draws else replace(self, table=self.table.drawn)
+        """The curve as figures show it: by cell of the grid, with their means, where it has more than 1,600 scores."""
+        return replace(self, table=self.table.drawn)
 
     @property
     def leaves_band(self) -> bool | None:
         """True if the curve, as figures show it, leaves its band somewhere; None where there is no band."""
-        if not self.drawn.has_band:
+        if self.no_band:
             return None
-        shown = self.drawn
-        low, high = shown.band(self.table.level)
-        return bool(((shown.recalibrated < low - 1e-9) | (shown.recalibrated > high + 1e-9)).any())
-
-    @property
-    def has_band(self) -> bool:
-        """True where :meth:`band` is there."""
-        return not self.no_draws and len(self.scores) <= blockwise.MAX_BLOCKS
+        table = self.table.drawn
+        low, high = table.band
+        is_outside = (table.recalibrated < low - 1e-9) | (table.recalibrated > high + 1e-9)
+        return bool(is_outside.any())
 
     def band(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Simultaneous consistency band: where the curve of a calibrated score stays, low and high of shape (U,).
@@ -305,72 +279,19 @@ class CalibrationCurve:
         Raises
         ------
         ValueError
-            If there is no test, or there are more than 4,096 distinct scores (:meth:`on_grid` has fewer).
+            If rows have sampling weights or clusters, or there are more than 4,096 distinct scores (:attr:`drawn` has
+            fewer).
         """
-        blocks = self._to_draw("a consistency band")
-        return (
-            self.table.band
-            if level == self.table.level
-            else blockwise.consistency_band(blocks, check_level(level))
-        )
-
-    @property
-    def no_confidence_band(self) -> str:
-        """The reason why there is no confidence band; empty where there is one."""
-        if self.clustered:
-            return _CLUSTERED
-        return (
-            "weights are fractions, which have no binomial limits" if self.table.fractional else ""
-        )
-
-    def confidence_band(
-        self, level: float = 0.95, bins: int | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Simultaneous band for the share of positives at each score, low and high of shape (U,).
-
-        It assumes only that this share does not fall from one score to the next, and is wider than :meth:`band`.
-        Between two scores the low end of the first and the high end of the second hold.
-
-        Parameters
-        ----------
-        level : float, default 0.95
-        bins : int, optional
-            Of equal mass, by default one for ten rows, at most 40.
-
-        Raises
-        ------
-        ValueError
-            If weights are fractions, rows belong together, or ``bins`` is not positive.
-
-        Notes
-        -----
-        Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023, Biometrika).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from cmtrack import evaluate
-        >>> rng = np.random.default_rng(0)
-        >>> scores = rng.random(1_000)
-        >>> low, high = evaluate(rng.random(1_000) < scores, y_prob=scores).calibration.confidence_band()
-        >>> low.shape, bool((low <= high).all())
-        ((1000,), True)
-        """
-        if self.no_confidence_band:
-            raise ValueError(f"there is no confidence band: {self.no_confidence_band}")
-        if bins is not None and bins < 1:
-            raise ValueError(f"bins must be at least 1, got {bins!r}")
-        return blockwise.honest_band(self.table.blocks, check_level(level), bins)
-
-    def _to_draw(self, what: str) -> Blocks:
-        if self.no_draws:
-            raise ValueError(f"there is no {what.split(' ', 1)[1]}: {self.no_draws}")
-        most, distinct = blockwise.MAX_BLOCKS, len(self.scores)
-        if distinct > most:
+        if self.no_band:
+            raise ValueError(f"there is no consistency band: {self.no_band}")
+        if len(self.scores) > blockwise.MAX_BLOCKS:
             raise ValueError(
-                f"{what} needs at most {most} distinct scores, got {distinct}: on_grid() has fewer"
+                f"a consistency band needs at most {blockwise.MAX_BLOCKS} distinct scores, got {len(self.scores)}: "
+                "CalibrationCurve.drawn has fewer"
             )
-        return self.table.blocks
+        if level == self.table.level:
+            return self.table.band
+        return blockwise.consistency_band(self.table.blocks, check_level(level))
 
     def to_frame(self) -> pd.DataFrame:
         """One row per score."""

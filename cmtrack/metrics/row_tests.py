@@ -52,16 +52,18 @@ def row_pvalues(
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights.astype(np.float64)
     pvalues = {}
     for name, score, event, table in _asked(rows, views):
-        there = weights > 0
         if only and name not in only:
             continue
-        if not event[there].any() or event[there].all():
+        weighted_events = event[weights > 0]
+        if not weighted_events.any() or weighted_events.all():
             continue
-        by_signs, by_labels = sign_test(score, event, weights, clusters), table.test
-        if by_signs is not None:
-            pvalues[name] = (
-                by_signs.pvalue if by_labels is None else max(by_signs.pvalue, by_labels.pvalue)
-            )
+        by_signs = sign_test(score, event, weights, clusters)
+        if by_signs is None:
+            continue
+        pvalues[name] = by_signs.pvalue
+        by_labels = table.test
+        if by_labels is not None:
+            pvalues[name] = max(by_signs.pvalue, by_labels.pvalue)
     return pvalues
 
 
@@ -101,18 +103,18 @@ def sign_test(
         return refused(DRAWS)
     if not inner.any():
         return None
-    score, difference = score[inner], weights[inner] * (event[inner] - score[inner])
+    score = score[inner]
+    difference = weights[inner] * (event[inner] - score)
     block = _runs(score, weights[inner])
     x = logit(score)
     x -= float(x @ np.abs(difference)) / max(float(np.abs(difference).sum()), 1e-300)
     number = clusters[inner]
     n_clusters = 1 + int(number.max())
-    rng, signed = np.random.default_rng(_SEED), np.zeros((DRAWS, _BLOCKS + 1))
-    total, covariance, spread = (
-        np.zeros(_BLOCKS + 1),
-        np.zeros((_BLOCKS + 1, _BLOCKS + 1)),
-        np.zeros((2, 2)),
-    )
+    rng = np.random.default_rng(_SEED)
+    signed = np.zeros((DRAWS, _BLOCKS + 1))
+    total = np.zeros(_BLOCKS + 1)
+    covariance = np.zeros((_BLOCKS + 1, _BLOCKS + 1))
+    spread = np.zeros((2, 2))
     for sums in _by_cluster(number, n_clusters, block, difference, difference * x):
         total += sums.sum(axis=0)
         both = np.stack((sums[:, :-1].sum(axis=1), sums[:, -1]))
@@ -149,7 +151,8 @@ def _by_cluster(
     starts = np.arange(0, n_clusters, _AT_ONCE)
     bounds = np.searchsorted(number[order], np.append(starts, n_clusters))
     for first, start, stop in zip(starts.tolist(), bounds[:-1], bounds[1:], strict=True):
-        mine, size = order[start:stop], min(_AT_ONCE, n_clusters - first)
+        mine = order[start:stop]
+        size = min(_AT_ONCE, n_clusters - first)
         cluster = number[mine] - first
         sums = np.empty((size, _BLOCKS + 1))
         sums[:, :-1] = np.bincount(

@@ -20,6 +20,7 @@ from cmtrack.metrics.spcc import least_separated, spcc_ovo
 from cmtrack.prevalence import ClassPrevalenceEstimate
 from cmtrack.prevalence.fit import doubt
 from cmtrack.prevalence.results import ASSUMES
+from cmtrack.removed import RemovedFeature, reason
 
 from . import _text as text
 from ._heatmap import FEW, name_cells
@@ -29,7 +30,7 @@ from .decisions import Point, plot_decision_curve, plot_gains, plot_risk_coverag
 from .order import IN_GIVEN_ORDER, WHOLE_UP_TO, in_order, with_others
 from .precision_recall import plot_precision_recall
 from .prevalence import plot_at_prevalence, plot_prevalence_likelihood
-from .reliability import MOST_STEPS, ReliabilityPanel, plot_reliability, plot_reliability_panels
+from .reliability import ReliabilityPanel, plot_reliability, plot_reliability_panels
 from .roc import interval_words, plot_roc
 from .scores import plot_score_histogram
 from .spcc import PairSeparation, plot_spcc_matrix, plot_spcc_pairs
@@ -179,9 +180,9 @@ def reliability_figure(
     Parameters
     ----------
     evaluation : Evaluation
-    band : "consistency", "confidence" or None
-        Where the curve of a calibrated score stays, where the true curve lies, or none. A band that the data do not
-        allow is left out: both need whole weights and rows that do not belong together.
+    band : "consistency" or None
+        Where the curve of a calibrated score stays, or none. The band is left out for rows with sampling weights or
+        clusters.
 
     Raises
     ------
@@ -197,8 +198,10 @@ def reliability_figure(
     >>> scores = rng.random(500)
     >>> reliability_figure(evaluate(rng.random(500) < scores, y_prob=scores)).savefig("reliability.png")
     """
-    if band not in ("consistency", "confidence", None):
-        raise ValueError(f"band must be 'consistency', 'confidence' or None, got {band!r}")
+    if band == "confidence":
+        raise RemovedFeature(reason('reliability_figure(band="confidence")'))
+    if band not in ("consistency", None):
+        raise ValueError(f"band must be 'consistency' or None, got {band!r}")
     curve = evaluation.calibration
     if (
         curve is None
@@ -210,7 +213,9 @@ def reliability_figure(
     if not (blocks.positive.any() and blocks.negative.any()):
         return None
     ends = evaluation.intervals.get("calibration/error")
-    return draw_reliability(curve, ends, evaluation.negative, title="Reliability", band=band)
+    return draw_reliability(
+        curve, ends, evaluation.negative, title="Reliability", with_band=band is not None
+    )
 
 
 def draw_reliability(
@@ -219,32 +224,26 @@ def draw_reliability(
     negative: object = "the rest",
     title: str | None = None,
     ax: Axes | None = None,
-    band: str | None = "consistency",
+    with_band: bool = True,
 ) -> Figure:
     """Reliability from the computed curve; with `ax` without the histogram of scores."""
     error = curve.table.error.value
+    level = curve.table.level
     below = upper_bound(error, interval)
-    around = ends = None
-    if band == "consistency":
-        curve = curve.drawn
-        if not curve.no_confidence_band and len(np.unique(curve.recalibrated)) <= MOST_STEPS:
-            around = curve.confidence_band(curve.table.level)
-        ends = curve.band(curve.table.level) if curve.has_band else None
-    elif band == "confidence" and not curve.no_confidence_band:
-        ends = curve.confidence_band(curve.table.level)
-    blocks, level = curve.table.blocks, curve.table.level
+    if below:
+        shown_error = f"{below} ({100 * level:g} %)"
+    else:
+        shown_error = digits.number(error) + interval_words(interval)
+    curve = curve.drawn
+    blocks = curve.table.blocks
     return plot_reliability(
         curve.scores,
         curve.recalibrated,
         blocks.positive,
         blocks.negative,
-        band=ends,
-        band_of=band or "consistency",
-        around=around,
+        band=curve.band(level) if with_band and not curve.no_band else None,
         level=level,
-        error=f"{below} ({100 * level:g} %)"
-        if below
-        else digits.number(error) + interval_words(interval),
+        error=shown_error,
         names=(negative, curve.positive),
         title=title,
         ax=ax,
@@ -358,7 +357,7 @@ def _panel(
         curve.recalibrated,
         blocks.positive,
         blocks.negative,
-        band=curve.band(level) if curve.has_band else None,
+        band=None if curve.no_band else curve.band(level),
         note=f"n={digits.short_count(size)}, error {error_shown}{p}",
         marked=pvalue <= 1 - level + 1e-12,
     )

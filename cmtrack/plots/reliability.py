@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from scipy.special import expit, logit
 
 from cmtrack import digits
+from cmtrack.removed import refuse_removed
 
 from . import _text as text
 from .scores import draw_panel, histogram, use_log_counts
@@ -44,11 +45,9 @@ from .style import (
 Band: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 """Lower and upper ends, both of shape (U,)."""
 _BINS, _SMALL_BINS = 40, 20
-MOST_STEPS = 12
-"""Steps of a curve up to which each has its confidence bar, and its size where there is room."""
-_ROOM = 0.09
 
 
+@refuse_removed
 def plot_reliability(
     scores: npt.ArrayLike,
     recalibrated: npt.ArrayLike,
@@ -56,8 +55,6 @@ def plot_reliability(
     negative: npt.ArrayLike,
     *,
     band: Band | None = None,
-    band_of: str = "consistency",
-    around: Band | None = None,
     level: float = 0.95,
     error: str = "",
     names: tuple[object, object] = ("negative", "positive"),
@@ -77,12 +74,7 @@ def plot_reliability(
     positive, negative : array_like of shape (U,)
         Samples, or weight, of each score.
     band : (array_like, array_like) of shape (U,), optional
-        Simultaneous band at each score.
-    band_of : "consistency" or "confidence"
-        The curve that lies in it: that of a calibrated score, or the true one. Between two scores a confidence band
-        reaches from the low end of the first to the high end of the second.
-    around : (array_like, array_like) of shape (U,), optional
-        Simultaneous confidence band, drawn as a bar on each step of the curve, with the number of its samples.
+        Simultaneous band at each score, in which the curve of a calibrated score stays.
     level : float, default 0.95
         Of the band.
     error : str
@@ -96,7 +88,7 @@ def plot_reliability(
     Raises
     ------
     ValueError
-        If the arrays are not one-dimensional and of equal length, or `band_of` is another word.
+        If the arrays are not one-dimensional and of equal length.
 
     Examples
     --------
@@ -104,8 +96,6 @@ def plot_reliability(
     >>> figure = plot_reliability([0.1, 0.4, 0.8], [0.05, 0.5, 0.7], [5, 50, 70], [95, 50, 30])
     >>> figure.savefig("reliability.png")
     """
-    if band_of not in ("consistency", "confidence"):
-        raise ValueError(f"band_of must be 'consistency' or 'confidence', got {band_of!r}")
     x, y, above, below = of_one_shape(
         0, scores=scores, recalibrated=recalibrated, positive=positive, negative=negative
     )
@@ -114,15 +104,13 @@ def plot_reliability(
     scale = _Scale.of(x, y, n)
     if ax is not None:
         page, ax = sheet(ax, (4.7, 4.7))
-        _draw_curve(ax, x, y, band, band_of, level, error, scale)
+        _draw_curve(ax, x, y, band, level, error, scale)
         name_axes(ax, on_score, "observed share", title)
         legend_below(ax)
         return page.finish()
     figure = new_figure((4.9, 6.3))
     top, bottom = figure.add_subplot(211), figure.add_subplot(212)
-    _draw_curve(top, x, y, band, band_of, level, error, scale)
-    if around is not None:
-        _draw_steps(top, x, y, n, around, level, scale)
+    _draw_curve(top, x, y, band, level, error, scale)
     heights, edges = histogram(scale.places(x), weights, _BINS)
     draw_panel(bottom, heights, scale.values(edges), [BLUE, ORANGE], weights.sum(axis=1))
     use_log_counts(bottom, heights)
@@ -225,7 +213,7 @@ def plot_reliability_panels(
         top, bottom = pairs[place]
         first, last = place % columns == 0, place >= (rows - 1) * columns
         x, y = (np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.recalibrated))
-        _draw_curve(top, x, y, panel.band, "consistency", level, "", _Scale(reach_of(float(x[-1]))))
+        _draw_curve(top, x, y, panel.band, level, "", _Scale(reach_of(float(x[-1]))))
         draw_panel(bottom, heights, np.linspace(0, reach, _SMALL_BINS + 1), [BLUE, ORANGE], totals)
         use_log_counts(bottom, every, low_axis=True)
         near = reach < max(reaches)
@@ -287,7 +275,6 @@ def _draw_curve(
     x: FloatArray,
     y: FloatArray,
     band: Band | None,
-    band_of: str,
     level: float,
     error: str,
     scale: _Scale,
@@ -297,26 +284,10 @@ def _draw_curve(
     x, y = scale.inside(x), scale.inside(y)
     if band is not None:
         low, high = (scale.inside(np.asarray(end, dtype=np.float64)) for end in band)
-        where: dict[str, Any] = {"x": x, "y1": low, "y2": high, "step": "mid"}
-        if band_of == "confidence":
-            first, last = scale.inside(np.array([0.0, 1.0]))
-            ends = np.concatenate(([first], np.repeat(x, 2), [last]))
-            where = {
-                "x": ends,
-                "y1": np.repeat(np.append(first, low), 2),
-                "y2": np.repeat(np.append(high, last), 2),
-            }
-        words = (
-            "where the true curve lies"
-            if band_of == "confidence"
-            else "a perfectly calibrated model"
+        label = f"{100 * level:g} % band of a perfectly calibrated model"
+        ax.fill_between(
+            x, low, high, step="mid", color=SKY, alpha=0.35, linewidth=0, zorder=1, label=label
         )
-        label = (
-            f"{100 * level:g} % band of {words}"
-            if band_of == "consistency"
-            else f"{words} ({100 * level:g} %)"
-        )
-        ax.fill_between(**where, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=label)
         if len(x) == 1:
             ax.vlines(x, low, high, color=SKY, alpha=0.35, linewidth=6, zorder=1)
     ends = scale.inside(np.array([0.0, 1.0]))
@@ -341,44 +312,6 @@ def _draw_curve(
         **alone,
         label=fold("observed share" + (f"; calibration error {error}" if error else ""), 300),
     )
-
-
-def _draw_steps(
-    ax: Axes, x: FloatArray, y: FloatArray, n: FloatArray, around: Band, level: float, scale: _Scale
-) -> None:
-    """Confidence bars and sizes of the steps of a curve."""
-    low, high = (np.asarray(end, dtype=np.float64) for end in around)
-    if (low > high).any():
-        return  # no rising curve fits
-    label = f"where the true curve lies ({100 * level:g} %); n: samples of the step"
-    written = -1.0
-    for step in np.split(np.arange(len(x)), np.flatnonzero(np.diff(y)) + 1):
-        middle = (
-            float(np.average(x[step], weights=n[step])) if n[step].sum() else float(x[step].mean())
-        )
-        place = step[int(np.abs(x[step] - middle).argmin())]
-        middle, bottom, at, top = scale.inside(
-            np.array([middle, low[place], y[place], high[place]])
-        )
-        ax.errorbar(
-            [middle],
-            [at],
-            yerr=np.maximum([[at - bottom], [top - at]], 0.0),
-            color=BLUE,
-            linewidth=1.0,
-            capsize=2.5,
-            zorder=2,
-            linestyle="none",
-            label=label,
-        )
-        label, at = "_more", float(scale.places(np.array(middle)))
-        if at - written < _ROOM:
-            continue
-        written = at
-        words = f"n={digits.short_count(float(n[step].sum()))}"
-        write_beside(
-            ax, words, (middle, top), (0, 2), ha="center", va="bottom", size=TINY_SIZE, colour=MUTED
-        )
 
 
 _RARE = 0.05

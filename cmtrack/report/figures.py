@@ -177,8 +177,8 @@ CLASSES = (
         "Reliability",
         "How often each score comes true. On the dotted line a score of 30 % is right in 30 % of the samples; below it "
         "the score is too high, above it too low. A curve that leaves the band shows more than chance explains; "
-        "one that stays in it may still show signs of miscalibration, by the test. Bars on a curve of few steps say "
-        "where the true one lies. Below: how often each score occurs; where scores are rare, on a scale of odds.",
+        "one that stays in it may still show signs of miscalibration, by the test. Below: how often each score occurs; "
+        "where scores are rare, on a scale of odds.",
         of_classes.reliability_figure,
         section="probabilities",
     ),

@@ -115,8 +115,8 @@ def contradictions(evaluation: Evaluation) -> list[str]:
 
 def outside(curve: Any) -> bool | None:
     """Whether the curve that is drawn leaves the band that is drawn; None without a band."""
-    shown = curve.on_grid() if len(curve.scores) > 1600 and not curve.no_draws else curve
-    if not shown.has_band:
+    shown = curve.drawn
+    if shown.no_band:
         return None
     low, high = shown.band(curve.table.level)
     return bool(((shown.recalibrated < low - 1e-9) | (shown.recalibrated > high + 1e-9)).any())

@@ -17,6 +17,7 @@ BEFORE = {
     "Rows to check first": "Comparison.deciding",
     "Metrics where the shares are estimated": "Evaluation.at(scores)",
     "A threshold whose precision is kept": BOUND_OF_LIMIT,
+    "The other band": "CalibrationCurve.confidence_band",
     "Which attributes are needed": "cmtrack.attribute_subsets",
     "Several metrics in one ranking": "compare(rank_by={metric: weight})",
     "Options of a prevalence estimate": 'estimate_prevalence(density="beta")',

@@ -23,14 +23,15 @@ from cmtrack import (
 )
 from cmtrack.cli import main
 from cmtrack.comparison import Outcome, Ranked, Rule, judge
-from cmtrack.plots import plot_prevalence_likelihood
+from cmtrack.plots import plot_prevalence_likelihood, plot_reliability, reliability_figure
 from cmtrack.removed import INSTEAD, RemovedFeature
 from cmtrack.rows import Missed
 from support import ROOT
 
 BOUND_OF_LIMIT = re.compile(re.escape(removed.BOUND_OF_LIMIT))
 WEIGHTS = re.compile(re.escape(removed.WEIGHTS))
-VALUE = re.compile(r'(\w+)\((\w+)="(\w+)"\)')
+VALUE = re.compile(r'(?!reliability_figure)(\w+)\((\w+)="(\w+)"\)')
+BAND = re.compile(r'reliability_figure\(band="confidence"\)')
 OPTION = re.compile(r"(\w+)\((\w+)=\)")
 METHOD_OPTION = re.compile(r"([A-Z]\w+)\.(\w+)\((\w+)=\)")
 DENSITY_FUNCTION = re.compile(r"estimate_prevalence\(density=function\)")
@@ -46,9 +47,14 @@ FUNCTIONS = {
     "evaluate": evaluate,
     "log_evaluation": log_evaluation,
     "plot_prevalence_likelihood": plot_prevalence_likelihood,
+    "plot_reliability": plot_reliability,
 }
-ARGUMENTS = {"compare": ({"a": evaluate([0, 1], [0, 1])},)}
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "compare": ({"a": evaluate([0, 1], [0, 1])},),
+    "plot_reliability": ([0.1, 0.4], [0.05, 0.5], [5, 50], [95, 50]),
+}
 CLASSES = {
+    "CalibrationCurve": type(evaluate([0, 1], y_prob=[0.2, 0.7]).calibration),
     "GranuleTable": GranuleTable,
     "Comparison": Comparison,
     "Missed": Missed,
@@ -68,6 +74,7 @@ def test_every_key_has_one_of_the_known_forms() -> None:
         METHOD_VALUE,
         MATRIX,
         BOUND_OF_LIMIT,
+        BAND,
         VALUE,
         DENSITY_FUNCTION,
         WEIGHTS,
@@ -175,6 +182,13 @@ def test_a_removed_option_of_a_method_says_what_to_use(key: str) -> None:
 def test_a_removed_value_of_a_method_says_what_to_use(key: str) -> None:
     with pytest.raises(RemovedFeature, match=re.escape(INSTEAD[key])):
         evaluate([0, 1], [0, 1]).at([0.2, 0.4, 0.9])
+
+
+def test_the_other_band_says_what_to_use() -> None:
+    with pytest.raises(
+        RemovedFeature, match=re.escape(INSTEAD['reliability_figure(band="confidence")'])
+    ):
+        reliability_figure(evaluate([0, 1, 1], y_prob=[0.2, 0.4, 0.9]), band="confidence")
 
 
 def test_a_bound_on_a_limit_says_what_to_use() -> None:

@@ -206,7 +206,7 @@ def test_a_calibration_curve() -> None:
     rng = np.random.default_rng(0)
     scores = rng.random(5_000)
     many = evaluate(rng.random(5_000) < scores, y_prob=scores).calibration
-    assert (len(many.scores), len(many.on_grid().scores) <= 1600) == (5000, True)
+    assert (len(many.scores), len(many.drawn.scores) <= 1600) == (5000, True)
 
 
 def test_calibration_of_classes() -> None:

@@ -129,7 +129,7 @@ def test_curves_of_rows_that_belong_together_draw_no_labels():
     for curve in (evaluation.calibration_of(2), evaluation.confidence_calibration):
         assert curve is not None
         assert curve.test is None
-        assert not curve.has_band
+        assert curve.leaves_band is None
     own = evaluation.class_calibration().classes[2]
     assert own.pvalue == evaluation.metrics["class/2/calibration_pvalue"]
     assert math.isnan(own.low)
