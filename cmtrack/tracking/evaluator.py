@@ -40,7 +40,6 @@ _OF_THE_RUN = {
     "dataset": None,
     "figures": "auto",
 }
-_MAX_TAG = 4000
 
 
 def evaluate_dataset(
@@ -274,9 +273,8 @@ def _metrics(
     values = names.chosen_metrics(logged.evaluation, chosen)
     undefined = [name for name, value in values.items() if not math.isfinite(value)]
     if with_tag and undefined and logged.status == "completed":
-        MlflowClient().set_tag(
-            logged.run_id, names.tag("undefined", prefix), ", ".join(undefined)[:_MAX_TAG]
-        )
+        text = names.tag_text(", ".join(undefined))
+        MlflowClient().set_tag(logged.run_id, names.tag("undefined", prefix), text)
     return {
         (prefix + name)[: names.MAX_NAME]: value
         for name, value in values.items()

@@ -41,8 +41,15 @@ IMAGE_KEY = "cmtrack/confusion_matrix"
 MAX_NAME = 250
 MAX_PREFIX = 150
 """Characters of a prefix: MLflow takes 250 for a tag, and a file system as many bytes for a file's name."""
+MAX_TAG = 4000
+"""Characters of a tag's text, and of a review's parameter: every store takes 5,000."""
 
 _LEGAL_PREFIX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_ ./-]*")
+
+
+def tag_text(text: str) -> str:
+    """A text that fits into a tag; an ellipsis stands for what is left out."""
+    return text if len(text) <= MAX_TAG else text[: MAX_TAG - 1] + "…"
 
 
 def check_prefix(prefix: str) -> str:

@@ -34,7 +34,6 @@ from cmtrack.tracking.spool import ARTIFACTS, CHARTS, MANIFEST, write_private
 if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
-_MAX_TAG = 4000
 Figures: TypeAlias = str | bool | Sequence[str]
 
 
@@ -339,7 +338,7 @@ def _tags(
         "labels": evaluation.labels_digest,
         "row_ids": None if ids is None else str(ids),
     }
-    readable = {names.tag(name, prefix): _cut(text) for name, text in tags.items()}
+    readable = {names.tag(name, prefix): names.tag_text(text) for name, text in tags.items()}
     return names.with_digests(readable, prefix, entries | digests(written, prefix))
 
 
@@ -354,7 +353,3 @@ def digests(written: dict[str, bytes], prefix: str) -> dict[str, str]:
             if prefix and name == names.PREDICTIONS_FILE:
                 entries[names.ROWS_FILE] = file
     return entries
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_TAG else text[: _MAX_TAG - 1] + "…"

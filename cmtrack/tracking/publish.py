@@ -23,7 +23,7 @@ from cmtrack.report.review.reproduce import given
 from cmtrack.tracking._warn import first_line, mlflow_errors_as
 from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
-from cmtrack.tracking.names import KIND_TAG, REVIEW, former_tag, tag
+from cmtrack.tracking.names import KIND_TAG, REVIEW, former_tag, tag, tag_text
 from cmtrack.tracking.runs import client_for, from_entity, version_for, versions_of
 from cmtrack.tracking.settings import lists_rows
 from cmtrack.tracking.store import end_run, experiment_named
@@ -40,7 +40,6 @@ STOPPED = "stopped by a gate"
 REVIEWS = ": reviews"
 """End of the name of an experiment that holds the reviews of another."""
 _LABEL = "(review)"
-_MAX_TAG = 4000
 # reviews of earlier versions left it, and each review replaces the one before
 _FORMER = former_tag("criterion", "")
 
@@ -207,7 +206,7 @@ def _review_tags(comparison: Comparison) -> dict[str, str]:
     }
     if comparison.gates:
         tags[tag("gates")] = "; ".join(gate.text for gate in comparison.gates)
-    return {name: text[:_MAX_TAG] for name, text in tags.items()}
+    return {name: tag_text(text) for name, text in tags.items()}
 
 
 def _numbers_and_question(comparison: Comparison) -> tuple[list[Metric], list[Param]]:
@@ -235,7 +234,7 @@ def _numbers_and_question(comparison: Comparison) -> tuple[list[Metric], list[Pa
     return (
         [Metric(f"review/{key}", value, now, 0) for key, value in numbers.items()],
         [
-            Param(key, str(value)[:_MAX_TAG])
+            Param(key, tag_text(str(value)))
             for key, value in sorted(asked.items())
             if key in named and value
         ],
@@ -269,10 +268,10 @@ def _upload(
             (folder / picture.file).write_bytes(picture.content)
         client.log_artifacts(run_id, scratch)
     # without the tag mlflow.loggedArtifacts: the evaluation view would open on this table, empty for every other run
-    client.set_tag(run_id, NOTE, _cut(text))
+    client.set_tag(run_id, NOTE, _whole_lines(text))
 
 
-def _cut(text: str) -> str:
+def _whole_lines(text: str) -> str:
     """At most 8,000 characters, ending with a whole line."""
     if len(text) <= MAX_NOTE:
         return text
@@ -296,7 +295,7 @@ class _Said:
 
     def tags(self, standing: str) -> dict[str, str]:
         """Tags of a run, a logged model or a model version."""
-        criterion = str(self.comparison.criterion)[:_MAX_TAG]
+        criterion = tag_text(str(self.comparison.criterion))
         return {tag("rank"): standing, tag("review"): self.review, tag("criterion"): criterion}
 
     def described(self, note: str | None, standing: str) -> str:

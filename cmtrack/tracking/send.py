@@ -150,7 +150,7 @@ def send(
     rows_are_out = names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out
     tags = dict(package.with_rows(None).tags if rows_are_out else package.tags)
     if left_out:
-        tags[names.tag(LEFT_OUT, package.prefix)] = _named(left_out)[:4000]
+        tags[names.tag(LEFT_OUT, package.prefix)] = names.tag_text(_named(left_out))
         problems += (f"refused by the store: {_named(left_out)}",)
     if package.step is not None or step:
         tags[names.tag(STEP, package.prefix)] = str(step)
@@ -163,7 +163,7 @@ def send(
         problems += untouched
     stale = stale_metrics(run, package) if there or cut_off else []
     if stale:
-        tags[names.tag(STALE, package.prefix)] = ", ".join(stale)[:4000]
+        tags[names.tag(STALE, package.prefix)] = names.tag_text(", ".join(stale))
     problems += _close(client, run, package, tags, [name for name in files if name not in left_out])
     answered()
     for name in old_tags(run, package, tags):
