@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
@@ -72,44 +72,55 @@ class Blocks:
         ValueError if some blocks hold the same rows and others do not, if the rows contradict the kind, or if the
         blocks are neither seeds nor folds, as several data sets are.
         """
-        by_rows: dict[object, list[str]] = {}
+        sharing: dict[object, list[str]] = {}
         for block, one in evaluations.items():
-            by_rows.setdefault(rows_by_digests(one), []).append(block)
-        held = [one.statistics for one in evaluations.values()]
-        by_name = _FOLD.search(self.by) is not None
-        # equal digests of rows in no order, or of folds that are sorted by class, need not be of the same rows
-        sure = all(one.row_ids is not None or (one.digest.ordered and not by_name) for one in held)
-        if len(by_rows) == len(held):
-            kind_of_rows = (
-                "folds" if by_name or _in_equal_parts(list(evaluations.values())) else "data sets"
-            )
-        elif len(by_rows) == 1 and (sure or not by_name or all(one.digest.ordered for one in held)):
-            kind_of_rows = "seeds"
-        else:
-            kind_of_rows = "" if sure or not by_name else "folds"
-        if self.kind == "auto" and kind_of_rows == "data sets":
-            raise RemovedFeature(
-                f"each block of {self.by} has its own rows. Give block_kind='folds' if the blocks are folds of one data "
-                f"set. cmtrack 0.3 does not rank models over several data sets: {INSTEAD[_DATA_SETS]}"
-            )
-        if self.kind == "auto" and kind_of_rows:
-            return kind_of_rows
-        shown = "; ".join(f"{self.by} {some_of(blocks, 8)}" for blocks in by_rows.values())
-        if self.kind == "auto":
-            raise ValueError(
-                "blocks must hold the same rows, as seeds do, or rows of their own, as folds do; the same rows are "
-                f"in: {shown}"
-            )
-        if self.kind == "seeds" and len(by_rows) > 1:
+            sharing.setdefault(rows_by_digests(one), []).append(block)
+        all_same = len(sharing) == 1
+        all_different = len(sharing) == len(evaluations)
+        shown = "; ".join(f"{self.by} {some_of(blocks, 8)}" for blocks in sharing.values())
+        same_digest_means_same_rows = self._digests_tell_rows(evaluations.values())
+        if self.kind == "seeds" and not all_same:
             raise ValueError(
                 f"block_kind='seeds' needs the same rows in all blocks; the same rows are in: {shown}"
             )
-        if len(by_rows) < len(held) and self.kind == "folds" and sure:
+        if self.kind == "folds" and not all_different and same_digest_means_same_rows:
             raise ValueError(
-                f"block_kind={self.kind!r} needs rows of their own in all blocks (row_ids= tells rows of the same "
-                f"labels apart); the same rows are in: {shown}"
+                "block_kind='folds' needs rows of their own in all blocks (row_ids= tells rows of the same labels "
+                f"apart); the same rows are in: {shown}"
             )
-        return self.kind
+        if self.kind != "auto":
+            return self.kind
+        if all_different:
+            return self._of_rows_of_their_own(list(evaluations.values()))
+        in_order = all(one.statistics.digest.ordered for one in evaluations.values())
+        if all_same and (same_digest_means_same_rows or in_order or not self._are_named_folds):
+            return "seeds"
+        if self._are_named_folds and not same_digest_means_same_rows:
+            return "folds"
+        raise ValueError(
+            "blocks must hold the same rows, as seeds do, or rows of their own, as folds do; the same rows are "
+            f"in: {shown}"
+        )
+
+    @property
+    def _are_named_folds(self) -> bool:
+        return _FOLD.search(self.by) is not None
+
+    def _digests_tell_rows(self, evaluations: Iterable[BaseEvaluation]) -> bool:
+        """Whether equal digests mean the same rows. Without ids they need not if rows have no order or folds are sorted."""
+        held = [one.statistics for one in evaluations]
+        return all(
+            one.row_ids is not None or (one.digest.ordered and not self._are_named_folds)
+            for one in held
+        )
+
+    def _of_rows_of_their_own(self, evaluations: list[BaseEvaluation]) -> str:
+        if self._are_named_folds or _in_equal_parts(evaluations):
+            return "folds"
+        raise RemovedFeature(
+            f"each block of {self.by} has its own rows. Give block_kind='folds' if the blocks are folds of one data "
+            f"set. cmtrack 0.3 does not rank models over several data sets: {INSTEAD[_DATA_SETS]}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

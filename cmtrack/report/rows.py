@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -142,43 +142,43 @@ def behind_confusions(
     """
     if not isinstance(evaluation, Evaluation) or not isinstance(evaluation.rows, Predictions):
         return None
-    matrices = [_cells(evaluation, evaluation.rows, None, CLASSES)]
-    if all(cell.right for cell in matrices[0]):
+    rows = evaluation.rows
+    of_classes = _cells(evaluation, rows, None, CLASSES)
+    wrong = [cell for cell in of_classes if not cell.right]
+    if not wrong:
         return None
-    for place, step in enumerate(evaluation.reduced):
-        matrices.append(_cells(evaluation, evaluation.rows, step.name, f"{STEP}{place}"))
-    turns = sorted(
-        (cell.right and not place, k, place)
-        for place, cells in enumerate(matrices)
-        for k, cell in enumerate(cells)
-    )
-    listed = [
-        matrices[place][k]
-        for _, k, place in sorted(turns[:most], key=lambda turn: (turn[2], turn[1]))
-    ]
-    tables = [(cell, _behind(evaluation, evaluation.rows, cell, joined)) for cell in listed]
-    confusions = [table for cell, table in tables if cell.step is None and not cell.right]
-    scored, total = has_probabilities(evaluation.rows), sum(not cell.right for cell in matrices[0])
-    reading = f"{'The surest rows first. ' if scored else ''}{NUMBERED}"
-    if total > len(confusions):
-        reading += f" The {len(confusions)} most frequent of {total:,} confusions."
-    heads = {f"Grouped: {step.name}": step.name for step in evaluation.reduced} | {"Right": None}
-    others = [
-        (
-            head,
-            [
-                table
-                for cell, table in tables
-                if cell.step == step and (step is not None or cell.right)
-            ],
-        )
-        for head, step in heads.items()
-    ]
+    of_steps = {
+        step.name: _cells(evaluation, rows, step.name, f"{STEP}{place}")
+        for place, step in enumerate(evaluation.reduced)
+    }
+    listed = _taken_in_turn([of_classes, *of_steps.values()], most)
+
+    def tables(cells: Iterable[_Cell]) -> list[dict[str, Any]]:
+        return [_behind(evaluation, rows, cell, joined) for cell in cells if cell in listed]
+
+    confusions = tables(wrong)
+    others = [(f"Grouped: {name}", tables(cells)) for name, cells in of_steps.items()]
+    others.append(("Right", tables(cell for cell in of_classes if cell.right)))
+    reading = NUMBERED
+    if has_probabilities(rows):
+        reading = f"The surest rows first. {reading}"
+    if len(wrong) > len(confusions):
+        reading += f" The {len(confusions)} most frequent of {len(wrong):,} confusions."
     return {
         "reading": reading,
         "cells": confusions,
         "others": [(head, cells) for head, cells in others if cells],
     }
+
+
+def _taken_in_turn(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]:
+    """The first cell of each matrix, then the second of each, and so on; right cells of the first matrix come last."""
+    turns = [
+        (cell.right and place == 0, turn, place)
+        for place, cells in enumerate(matrices)
+        for turn, cell in enumerate(cells)
+    ]
+    return {matrices[place][turn] for _, turn, place in sorted(turns)[:most]}
 
 
 def opened(behind: Mapping[str, Any] | None) -> dict[str, str]:
