@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,18 +174,6 @@ def test_segments_that_an_evaluation_does_not_have_are_not_read(tmp_path: Path) 
     assert evaluation.with_rows((tmp_path / NAME).read_bytes()).rows.segments == ()
 
 
-def moved(table: pa.Table, *, alike: bool) -> pa.Table:
-    """Two rows of one actual class in each other's segment, or one row alone."""
-    codes, actual = (table[name].to_numpy().copy() for name in ("segment/region", "y_true"))
-    hit = actual == table["y_pred"].to_numpy()
-    first = np.flatnonzero((codes == 0) & (actual == "0") & hit)[0]
-    second = np.flatnonzero((codes == 1) & (actual == "0") & ~hit)[0]
-    codes[first] = 1
-    if alike:
-        codes[second] = 0
-    return with_column("segment/region", pa.array(codes))(table)
-
-
 DAMAGED_SEGMENTS: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
     "out of range": (
         with_codes(lambda codes: np.where(codes == 2, 3, codes)),
@@ -211,8 +198,6 @@ DAMAGED_SEGMENTS: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
         lambda table: table.append_column("segment/region", table["segment/id"]),
         "are damaged",
     ),
-    "other sizes": (partial(moved, alike=False), "counts by 'region'"),
-    "other cells": (partial(moved, alike=True), "counts by 'region'"),
     "one of three": (
         lambda table: table.drop_columns(["segment/id"]),
         "must have the segments by 'id'",
