@@ -540,16 +540,20 @@ def test_segments_without_the_rows_that_tell_their_intervals_say_so(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["price", "threshold"])
-def test_costs_and_thresholds_know_which_rows_of_a_run_belong_together(of_run, command, tmp_path):
-    costs = tmp_path / "costs.json"
-    costs.write_text(json.dumps({"costs": [["yes", "no", 5], ["no", "yes", 1]]}))
-    done = CliRunner().invoke(main, [command, of_run, "--costs", str(costs), "--json"])
-    out = json.loads(done.stdout)
-    assert not [text for text in out.get("notes", out.get("warnings")) if "belong together" in text]
-    if command == "price":
-        priced = of_persons().price({("yes", "no"): 5, ("no", "yes"): 1})
-        assert out["intervals"]["cost/mean"] == pytest.approx(priced.intervals["cost/mean"])
+def test_costs_know_which_rows_of_a_run_belong_together_and_a_threshold_asks_for_others(
+    of_run, tmp_path
+):
+    file = tmp_path / "costs.json"
+    file.write_text(json.dumps({"costs": [["yes", "no", 5], ["no", "yes", 1]]}))
+    out = json.loads(
+        CliRunner().invoke(main, ["price", of_run, "--costs", str(file), "--json"]).stdout
+    )
+    assert not [text for text in out["notes"] if "belong together" in text]
+    priced = of_persons().price({("yes", "no"): 5, ("no", "yes"): 1})
+    assert out["intervals"]["cost/mean"] == pytest.approx(priced.intervals["cost/mean"])
+    refused = CliRunner().invoke(main, ["threshold", of_run, "--costs", str(file), "--json"])
+    assert refused.exit_code == 2
+    assert "cannot be chosen on rows in clusters" in " ".join(refused.stderr.split())
 
 
 @pytest.mark.slow
