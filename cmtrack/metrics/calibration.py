@@ -246,7 +246,7 @@ class CalibrationCurve(RemovedAttributes):
     def ece(self, bins: int = 15) -> BinnedError:
         """The expected calibration error over bins of equal width, and what a calibrated score would show.
 
-        Judge by :meth:`error`: this one is above 0 for calibrated scores, too. Without a band (see :attr:`no_band`) its
+        Judge by :meth:`error`: this one is above 0 for calibrated scores as well. Without a band (see :attr:`no_band`) its
         expectation is NaN.
 
         Raises

@@ -466,7 +466,7 @@ def _slices(columns: Sequence[SegmentColumn], units: _Units, options: _Options) 
     n_units = len(units.rows)
     n_rows = int(units.rows.sum())
     ones = np.ones(n_units)
-    starts = np.arange(n_units + 1)  # each unit lies in exactly one cell
+    starts = np.arange(n_units + 1)  # each unit is in exactly one cell
     where: list[tuple[tuple[str, str], ...]] = []
     sizes: list[IntArray] = []
     members = []

@@ -260,9 +260,7 @@ def log_evaluation(
     )
     try:
         package = spooled(evaluation, wanted, report=in_time)
-    except (
-        Exception
-    ) as error:  # what was asked for cannot be made: the evaluation itself is kept all the same
+    except Exception as error:  # a file cannot be made: the evaluation itself is kept
         if is_of_a_signal_handler(error):
             raise
         problem = problem or error

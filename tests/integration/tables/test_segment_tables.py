@@ -30,7 +30,7 @@ from cmtrack.cli import main
 # Inside: sums of all segments but one stand behind each comparison with the rest; a user sees no sums.
 from cmtrack.statistics import collected
 
-# Inside: the last value of a capped column, which is no text and may not be taken for one.
+# Inside: the last value of a capped column, which must stay distinct from every text.
 from cmtrack.statistics.segment_values import Others
 from support.problems import B20, D20, random_problem
 from support.tables import EVERY_SOURCE, as_table

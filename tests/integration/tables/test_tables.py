@@ -13,7 +13,7 @@ import pytest
 from cmtrack import Grouping, evaluate, evaluate_table
 from cmtrack.sources import open_source
 
-# Inside: a stream's batches are replaced, to see that no rows are asked for.
+# Inside: a stream's batches are replaced, to see that no rows are read.
 from cmtrack.sources.duckdb import DuckDBStream
 
 # Inside: as above, for files.
