@@ -107,7 +107,7 @@ class Blocks:
         return _FOLD.search(self.by) is not None
 
     def _digests_tell_rows(self, evaluations: Iterable[BaseEvaluation]) -> bool:
-        """Whether equal digests mean the same rows. Without ids they need not if rows have no order or folds are sorted."""
+        """Return True if equal digests mean the same rows; without ids, sorted folds and rows without order do not."""
         held = [one.statistics for one in evaluations]
         return all(
             one.row_ids is not None or (one.digest.ordered and not self._are_named_folds)
