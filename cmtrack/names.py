@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Sequence
+from itertools import takewhile
 
 from cmtrack.untrusted import one_line
 
@@ -17,7 +17,8 @@ SELECTED = (
     "Those of the leader and of the chosen run allow for their selection",
 )
 """Of one run, or of two, whose interval is adjusted."""
-_TOKEN = re.compile(r"[^\W_]+|[\W_]")
+_TOKEN = re.compile(r"[^\W_]+(?:\.\d+)?|[\W_]")
+"""A word, a number with its decimals, or a mark."""
 
 
 def quoted(name: object) -> str:
@@ -51,9 +52,8 @@ def elide(text: str, width: int) -> str:
 def distinct(names: Sequence[object], width: int) -> list[str]:
     """Short names that are as different as the full ones.
 
-    What the long names have in common is left out first, word by word; then the middle of what is left. Names that
-    would become equal keep the place where they first differ. No number is appended, which a reader could take for
-    part of the name.
+    The words that all long names begin and end with are left out first, then the middle of what is left. No number is
+    appended, which a reader could take for part of the name.
 
     Parameters
     ----------
@@ -93,100 +93,63 @@ def distinct(names: Sequence[object], width: int) -> list[str]:
 
 
 def _shortened(names: Sequence[str], width: int) -> dict[str, str]:
-    """Short names of different names that are all too long."""
-    short = _without_common(names, width)
+    """Return short names of different names that are all too long."""
+    short = _without_common(names, [_TOKEN.findall(name) for name in names], width)
+    if len(names) > 1 and len(set(short.values())) == 1:
+        # They differ inside a word that is cut. Without the letters in common they begin differently.
+        short = _without_common(names, names, width)
     for group in _alike(short):
         if len(group) < len(names):
             short |= _shortened(group, width)
-            continue
-        short |= _at_first_difference(group, width)
-        # fewer: they differ in the first difference
-        for rest in _alike({name: short[name] for name in group}):
-            short |= _shortened(rest, width) if len(rest) < len(group) else {}
     return short
 
 
 def _alike(short: dict[str, str]) -> list[list[str]]:
-    """Groups of different names with the same short name."""
+    """Return groups of different names with the same short name."""
     groups = defaultdict(list)
     for name, brief in short.items():
         groups[brief].append(name)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _without_common(names: Sequence[str], width: int) -> dict[str, str]:
-    tokens = [_TOKEN.findall(name) for name in names]
-    common = tokens[0] if len(tokens) > 1 else []
-    for other in tokens[1:]:
-        matcher = SequenceMatcher(None, common, other, autojunk=False)
-        common = [
-            token
-            for start, _, size in matcher.get_matching_blocks()
-            for token in common[start : start + size]
-        ]
-    return {
-        name: _cut(_parts(parts, common), width) for name, parts in zip(names, tokens, strict=True)
-    }
+def _without_common(
+    names: Sequence[str], pieces: Sequence[Sequence[str]], width: int
+) -> dict[str, str]:
+    """Shorten names by the pieces, words or letters, that all of them begin and end with."""
+    n_first = _count_common(pieces)
+    rests = [parts[n_first:] for parts in pieces]
+    n_last = _count_common([parts[::-1] for parts in rests])
+    short = {}
+    for name, parts, rest in zip(names, pieces, rests, strict=True):
+        n_own = len(rest) - n_last
+        texts = ["".join(some) for some in (parts[:n_first], rest[:n_own], rest[n_own:])]
+        short[name] = _fit(*texts, width)
+    return short
 
 
-def _parts(tokens: Iterable[str], common: Sequence[str]) -> list[tuple[str, bool]]:
-    """Parts of a name, alternately shared with all names (True) and distinctive."""
-    parts: list[tuple[str, bool]] = []
-    place = 0
-    for token in tokens:
-        shared = place < len(common) and token == common[place]
-        place += shared
-        if parts and parts[-1][1] == shared:
-            parts[-1] = parts[-1][0] + token, shared
-        else:
-            parts.append((token, shared))
-    return parts
+def _count_common(pieces: Sequence[Sequence[str]]) -> int:
+    """Return how many pieces all sequences begin with; 0 for a single sequence."""
+    if len(pieces) < 2:
+        return 0
+    columns = zip(*pieces, strict=False)
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
 
 
-def _cut(parts: Sequence[tuple[str, bool]], width: int) -> str:
-    """Parts in `width` characters: of the common ones a long tail is left out, then the longest are cut."""
-    if len(parts) > 1 and parts[-1][1] and len(parts[-1][0]) > width // 3:
-        parts = [*parts[:-1], (GAP, False)]
-    unshared = sum(len(text) for text, shared in parts if not shared)
-    common = sorted(
-        (i for i, (_, shared) in enumerate(parts) if shared), key=lambda i: len(parts[i][0])
-    )
-    room = width - unshared - len(common)  # a cut part takes one character at least
-    if room < 0:
-        return elide("".join(GAP if shared else text for text, shared in parts), width)
-    texts = [text for text, _ in parts]
-    for i in common:
-        spare = min(len(texts[i]) - 1, room)
-        room -= spare
-        if spare < len(texts[i]) - 1:
-            head = spare if i == 0 else 0 if i == len(parts) - 1 else spare // 2
-            tail = spare - head
-            texts[i] = (
-                _whole_words(texts[i], head).rstrip()
-                + GAP
-                + (texts[i][-tail:].lstrip() if tail else "")
-            )
-    return "".join(texts)
+def _fit(first: str, own: str, last: str, width: int) -> str:
+    """Return a name in `width` characters, with as much of its common ends as its own part leaves room for."""
+    room = width - len(own)
+    if last and len(last) > min(room - 1, width // 3):
+        last = GAP
+    room -= len(last)
+    if first and len(first) > room:
+        first = _whole_words(first, room - 1).rstrip() + GAP
+    text = f"{first}{own}{last}".replace(GAP + GAP, GAP)
+    return elide(text, width)
 
 
 def _whole_words(text: str, width: int) -> str:
-    """The first `width` characters of a text, without a word that is cut, unless that is all."""
-    head = text[:width]
+    """Return the first `width` characters of a text, without a word that is cut, unless that is all."""
+    head = text[: max(width, 0)]
     if text[width : width + 1].isalnum():
         head = re.sub(r"[^\W_]+$", "", head) or head
     return head
-
-
-def _at_first_difference(names: Sequence[str], width: int) -> dict[str, str]:
-    columns = zip(*names, strict=False)
-    start = next(
-        (i for i, letters in enumerate(columns) if len(set(letters)) > 1), min(map(len, names))
-    )
-    head = min(start, (width - 2) // 3)
-    room = width - head - 1
-    short = {}
-    for name in names:
-        rest = name[start:]
-        lead = name[:head] + (GAP if start > head else name[head:start])
-        short[name] = lead + (rest if len(rest) <= room else rest[: room - 1] + GAP)
-    return short
