@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import isotonic_regression
-from scipy.special import expit, log_expit, logit, xlog1py, xlogy
+from scipy.special import expit, logit, xlog1py, xlogy
 
+from cmtrack.metrics.logistic import fisher_information, fit_logistic
 from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
@@ -30,7 +31,6 @@ _AT_ONCE = 64  # blocks
 # variance of a block from which its positives are drawn as rounded normal numbers, which is quicker
 _NORMAL = 25
 _INVERTED = 30  # mean up to which a binomial number is drawn by inversion, of one uniform number
-_STEPS = 100
 _DIGITS = 9
 
 
@@ -455,54 +455,33 @@ def cox_fit(blocks: Blocks) -> CoxFit | None:
     Rows with a score of exactly 0 or 1 have no logit, and are left out.
     """
     inner = (blocks.scores > 0) & (blocks.scores < 1)
-    s = blocks.scores[inner]
+    x = logit(blocks.scores[inner])
     positive = blocks.positive[inner]
     negative = blocks.negative[inner]
-    ups = s[positive > 0]
-    downs = s[negative > 0]
+    ups = x[positive > 0]
+    downs = x[negative > 0]
     if not (len(ups) and len(downs)) or ups[0] >= downs[-1] or downs[0] >= ups[-1]:
         return None
     total = positive + negative
-    x = logit(s)
     centre = float(total @ x) / float(total.sum())
-    scale = math.sqrt(float(total @ (x - centre) ** 2) / float(total.sum())) or 1.0
-    z = (x - centre) / scale
-    design = np.stack((np.ones_like(z), z))
-    share = float(positive.sum() / total.sum())
-    beta = np.array([math.log(share / (1 - share)), 0.0])
-
-    def along(beta: FloatArray) -> FloatArray:
-        return np.asarray(np.einsum("k,ku->u", beta, design))
-
-    def likelihood(beta: FloatArray) -> float:
-        eta = along(beta)
-        return float(positive @ log_expit(eta) + negative @ log_expit(-eta))
-
-    for _ in range(_STEPS):
-        q = expit(along(beta))
-        hessian = np.einsum("ku,lu->kl", design * (total * q * (1 - q)), design)
-        try:
-            step = np.linalg.solve(hessian, np.einsum("ku,u->k", design, positive - total * q))
-        except np.linalg.LinAlgError:
-            return None
-        if np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
-            break
-        if np.abs(step).max() > 0.5:  # far from the maximum a whole step may lead beyond it
-            best = likelihood(beta)
-            while likelihood(beta + step) < best and np.abs(step).max() > 1e-6:
-                step = step / 2
-        beta = beta + step
-    else:
+    scale = math.sqrt(float(total @ (x - centre) ** 2) / float(total.sum()))
+    features = np.stack((np.ones_like(x), (x - centre) / scale))
+    coefficients = fit_logistic(features, positive, total)
+    if np.isnan(coefficients).any():
         return None
-    q = expit(along(beta))
-    pull = np.zeros((len(design), 2, len(blocks.scores)))
-    moved = np.einsum("kl,lu->ku", np.linalg.inv(hessian) * float(blocks.total.sum()), design)
-    pull[:, 0, inner] = moved * (1 - q)
-    pull[:, 1, inner] = moved * -q
-    slope = float(beta[1]) / scale
+    information = fisher_information(features, total, coefficients) / float(blocks.total.sum())
+    try:
+        moved = np.linalg.inv(information) @ features
+    except np.linalg.LinAlgError:
+        return None  # the rows whose scores overlap weigh less than rounding
+    chance = expit(coefficients @ features)
+    pull = np.zeros((2, 2, len(blocks.scores)))
+    pull[:, 0, inner] = moved * (1 - chance)
+    pull[:, 1, inner] = moved * -chance
+    slope = float(coefficients[1]) / scale
     return CoxFit(
         slope,
-        float(beta[0]) - slope * centre,
+        float(coefficients[0]) - slope * centre,
         pull[1] / scale,
         pull[0] - pull[1] * centre / scale,
     )

@@ -17,6 +17,7 @@ from typing import Literal
 
 import numpy as np
 
+from cmtrack.metrics.logistic import fit_logistic
 from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -120,6 +121,8 @@ def _moved(bands: BinnedDensities, edges: FloatArray) -> BinnedDensities:
 # -- models: log density ratio of each cell, for each row of counts -----------------------------------
 
 _SMALLEST = 1e-12
+_RIDGE = 1e-6
+"""A fit of cells that all have one place has no slope of its own; the penalty makes it unique."""
 
 
 def kde_logit(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
@@ -129,13 +132,13 @@ def kde_logit(place: FloatArray, positives: FloatArray, negatives: FloatArray) -
 
 def logistic(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
     """Log ratio linear in the logit of the score."""
-    return _regression(np.column_stack((np.ones_like(place), place)), positives, negatives)
+    return _regression(np.stack((np.ones_like(place), place)), positives, negatives)
 
 
 def beta(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
     """Log ratio linear in log s and log(1-s)."""
     features = (np.ones_like(place), -np.logaddexp(0, -place), -np.logaddexp(0, place))
-    return _regression(np.column_stack(features), positives, negatives)
+    return _regression(np.stack(features), positives, negatives)
 
 
 def isotonic(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
@@ -170,40 +173,19 @@ def _silverman(place: FloatArray, counts: FloatArray, size: float) -> float:
 
 
 def _regression(features: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Logistic regression of every row at once, with Platt's targets so that separated classes have a finite fit."""
-    m1, m0 = positives.sum(axis=1, keepdims=True), negatives.sum(axis=1, keepdims=True)
-    trials = positives + negatives
-    hits = positives * ((m1 + 1) / (m1 + 2)) + negatives / (m0 + 2)
-    scale = np.maximum(np.abs(features).max(axis=0), 1.0)
-    x = features / scale
-    size = x.shape[1]
-    ridge = max(1e-6, 1e-14 * float(trials.sum())) * np.eye(size)  # above the rounding of the sums
+    """Return the log ratios of a logistic regression of each row of counts.
 
-    def objective(weights: FloatArray) -> FloatArray:
-        line = weights @ x.T
-        loss = (trials * np.logaddexp(0, line) - hits * line).sum(axis=1)
-        return loss + 0.5e-6 * (weights**2).sum(axis=1)
-
-    weights = np.zeros((len(positives), size))
-    value = objective(weights)
-    for _ in range(60):
-        chance = 1 / (1 + np.exp(-np.clip(weights @ x.T, -500, 500)))
-        gradient = (hits - trials * chance) @ x - 1e-6 * weights
-        curvature = (
-            np.einsum("rb,bi,bj->rij", trials * chance * (1 - chance), x, x, optimize=True) + ridge
-        )
-        step = np.linalg.solve(curvature, gradient[:, :, None])[:, :, 0]
-        length = np.ones((len(weights), 1))
-        following = objective(weights + step)
-        while (worse := following > value + 1e-9).any() and length.min() > 1e-6:
-            length[worse] /= 2
-            following = objective(weights + length * step)
-        weights = weights + length * step
-        done = np.abs(value - following).max() < 1e-9
-        value = following
-        if done:
-            break
-    return weights @ x.T + np.log(m0 / m1)
+    Platt's targets give separated classes a finite fit.
+    """
+    x = features / np.maximum(np.abs(features).max(axis=1, keepdims=True), 1.0)
+    ratios = []
+    for positive, negative in zip(positives, negatives, strict=True):
+        m1 = positive.sum()
+        m0 = negative.sum()
+        hits = positive * ((m1 + 1) / (m1 + 2)) + negative / (m0 + 2)
+        coefficients = fit_logistic(x, hits, positive + negative, _RIDGE)
+        ratios.append(coefficients @ x + np.log(m0 / m1))
+    return np.stack(ratios)
 
 
 def _pooled(positives: FloatArray, negatives: FloatArray) -> FloatArray:
