@@ -7,9 +7,7 @@ threads drawing at once can leave changed.
 from __future__ import annotations
 
 import io
-import struct
 import textwrap
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -184,22 +182,9 @@ def png_file(
         below = np.full((high, shown.shape[1], 3), 255, dtype=np.uint8)
         below[:, left : left + across] = line
         shown = np.concatenate((shown, below))
-    height, width, parts = shown.shape
-    # 2: differences from the row above
-    rows = np.full((height, 1 + width * parts), 2, dtype=np.uint8)
-    rows[:, 1:] = np.diff(shown.reshape(height, -1), axis=0, prepend=np.uint8(0))
-    dots = [round(dpi / 0.0254)] * 2
-    chunks = {
-        b"IHDR": struct.pack(">2I5B", width, height, 8, 6 if parts == 4 else 2, 0, 0, 0),
-        b"pHYs": struct.pack(">2IB", *dots, 1),
-        b"IDAT": zlib.compress(rows.data, compression),
-        b"IEND": b"",
-    }
-    whole = (
-        struct.pack(">I", len(c)) + n + c + struct.pack(">I", zlib.crc32(n + c))
-        for n, c in chunks.items()
-    )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(whole)
+    encoded = io.BytesIO()
+    Image.fromarray(shown).save(encoded, "PNG", dpi=(dpi, dpi), compress_level=compression)
+    return encoded.getvalue()
 
 
 @lru_cache(maxsize=8)
