@@ -17,7 +17,6 @@ from cmtrack.statistics.counting import Counts, SparseCounts, picked
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, merged_spread
 from cmtrack.statistics.records import Record
-from cmtrack.statistics.room import room
 
 LOSSES = ("log", "brier", "spherical", "within")
 """Losses of a row: minus the log of the actual class's probability, the Brier term, one less the cosine to the truth;
@@ -31,7 +30,7 @@ def in_order(groups: IntArray) -> IntArray:
 
 
 def losses_of(
-    values: FloatArray, codes: IntArray, groups: IntArray, out: FloatArray | None = None
+    values: FloatArray, codes: IntArray, groups: IntArray
 ) -> tuple[FloatArray, BoolArray]:
     """Losses of rows, and where the probability of the actual class, or of its group, is 0.
 
@@ -43,8 +42,6 @@ def losses_of(
         The actual classes.
     groups : ndarray of shape (S, K)
         The group of each class in each step.
-    out : ndarray of the losses' shape, optional
-        Where they are written.
 
     Returns
     -------
@@ -53,7 +50,7 @@ def losses_of(
     impossible : ndarray of shape (1 + S, b), bool
     """
     n = values.shape[1]
-    losses = np.empty((3 + 4 * len(groups), n)) if out is None else out
+    losses = np.empty((3 + 4 * len(groups), n))
     impossible = np.empty((1 + len(groups), n), dtype=np.bool_)
     probability = picked(values, codes)
     _fill(losses, impossible[0], values, probability)
@@ -124,8 +121,7 @@ class ProperScores(Record):
 
         ``actual`` are the actual classes (b,) where the block's own are finer.
         """
-        out = room("losses", (3 + 4 * len(groups), values.shape[1]))
-        losses, zero = losses_of(values, block.codes if actual is None else actual, groups, out)
+        losses, zero = losses_of(values, block.codes if actual is None else actual, groups)
         held = (
             block.total(zero.astype(np.int64))
             if zero.any()

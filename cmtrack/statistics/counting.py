@@ -14,7 +14,6 @@ from scipy.sparse import csr_array
 
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.records import Record
-from cmtrack.statistics.room import kept, room
 
 RawIntegers: TypeAlias = npt.NDArray[Any]
 """Integers of any size, or booleans."""
@@ -130,17 +129,13 @@ def count_block(codes: IntArray, size: int, weights: FloatArray | IntArray | Non
 
 
 def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Sums of ``values`` (T, n) by codes 0..size-1 (T, n), int32, in their order, shape (T, size), in a :func:`room`.
+    """Sums of ``values`` (T, n) by codes 0..size-1 (T, n), int32, in their order, shape (T, size).
 
-    Sparse rows of SciPy do it in less than half the time of :func:`numpy.bincount`, which looks for the range first;
-    to make them takes longer.
+    Sparse rows of SciPy do it in less than half the time of :func:`numpy.bincount`, which looks for the range first.
     """
-    shape = (len(codes), size)
-    rows = kept(f"rows {shape} {values.dtype}", lambda: csr_array(shape, dtype=values.dtype))
-    rows.indptr = np.arange(len(codes) + 1, dtype=np.int32) * np.int32(codes.shape[1])
-    rows.indices, rows.data = codes.reshape(-1), values.reshape(-1)
-    sums: npt.NDArray[Any] = rows.toarray(out=room("sums", shape, values.dtype))
-    rows.indices = rows.data = rows.indptr[:0]  # what was given is not held on to
+    starts = np.arange(len(codes) + 1, dtype=np.int32) * np.int32(codes.shape[1])
+    rows = csr_array((values.reshape(-1), codes.reshape(-1), starts), shape=(len(codes), size))
+    sums: npt.NDArray[Any] = rows.toarray()
     return sums
 
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from cmtrack.statistics.counting import blocks
 from cmtrack.statistics.inputs import FloatArray
-from cmtrack.statistics.room import room
 
 CELLS = 1600
 _LEADING = 10
@@ -71,14 +70,14 @@ def _table(kind: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt
     return ends, first, add.astype(bits.dtype), shift
 
 
-def _bits(scores: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+def _bits(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The odds of scores between 0 and 1 as integers, of which none is above that of a greater score."""
-    odds = np.subtract(1.0, scores, out=out)
+    odds = np.subtract(1.0, scores)
     np.divide(scores, odds, out=odds)
     return odds.view(f"i{odds.itemsize}")
 
 
-def cells_of(scores: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+def cells_of(scores: npt.NDArray[Any], dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
     """The cell of each score in [0, 1], 0 to 1,599; shape as given.
 
     What is added to the bits of a score's odds carries into the leading ones where the odds are those of the next edge
@@ -87,15 +86,14 @@ def cells_of(scores: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> n
     scores = np.asarray(scores)
     scores = scores if scores.dtype == np.float32 else scores.astype(np.float64, copy=False)
     (low, high), first, add, shift = _table(scores.dtype)
-    cells = np.empty(scores.shape, dtype=np.int64) if out is None else out
+    cells = np.empty(scores.shape, dtype)
     flat, into = scores.reshape(-1), cells.reshape(-1)
     for part in blocks(len(flat), _AT_ONCE):
-        shape = (part.stop - part.start,)
-        inside = np.clip(flat[part], low, high, out=room("inside", shape, flat.dtype))
-        bits = _bits(inside, room("odds", shape, flat.dtype))
+        inside = np.clip(flat[part], low, high)
+        bits = _bits(inside)
         bits -= first
         leading = np.right_shift(bits, shift, out=inside.view(bits.dtype))
-        bits += add.take(leading, mode="clip", out=room("added", shape, bits.dtype))
+        bits += add.take(leading, mode="clip")
         np.right_shift(bits, shift, out=into[part], casting="same_kind")
     unclear = np.flatnonzero(into == CELLS)
     into[unclear] = np.searchsorted(grid_edges(), flat[unclear], side="right")

@@ -20,7 +20,6 @@ from cmtrack.statistics.inputs import (
     listed,
     to_numbers,
 )
-from cmtrack.statistics.room import room
 
 ROW_SUM_TOLERANCE = 1e-3
 LEAST_SUM, MOST_SUM = 0.98, 1.02
@@ -106,14 +105,14 @@ class Probabilities:
     def fill(self, out: FloatArray, rows: slice, order: IntArray | None = None) -> npt.NDArray[Any]:
         """Write checked probabilities of some rows into ``out`` (K, b), in another order if one is given.
 
-        They are returned as well: in single precision, in a :func:`room`, where all are as they came in it.
+        They are returned as well: in single precision where all came in it.
         """
         single = len(self.columns) > 1 and all(
             column.dtype == np.float32 for column in self.columns
         )
         targets = out if len(self.columns) > 1 else out[0:1] if self.first else out[1:2]
         given = (
-            room("single", targets.shape, np.float32)
+            np.empty(targets.shape, dtype=np.float32)
             if single and not self.ranking_only
             else targets
         )

@@ -23,7 +23,6 @@ from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock, CrossMoments, ScoreMoments, products
 from cmtrack.statistics.probabilities import Probabilities
-from cmtrack.statistics.room import room
 from cmtrack.statistics.scores import ScoreTally
 from cmtrack.statistics.top_scores import TopTally
 
@@ -104,11 +103,13 @@ class ScorePass:
         limit = scores.EXACT_ROWS if self.exact_rows is None else self.exact_rows
         part = self._part(limit if len(self.actual) <= limit else 0)
         moments, losses, ranks, decisions = [], [], [], []
+        # One buffer serves all blocks of the chunk: new pages cost more than a pass over them.
+        buffer = np.empty((height, length))
         for rows in blocks(chunk.stop - chunk.start, length):
             rows = slice(chunk.start + rows.start, chunk.start + rows.stop)
             weights = None if self.weights is None else self.weights[rows]
             block = ClassBlock.sort(self.actual.block(rows), size, weights)
-            features = room("features", (height, rows.stop - rows.start))
+            features = buffer[:, : rows.stop - rows.start]
             features[0] = 1.0
             values = features[1 : width + 1]
             given = self.probabilities.fill(values[:size], rows, block.order)

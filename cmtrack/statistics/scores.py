@@ -29,7 +29,6 @@ from cmtrack.statistics.decision_cells import (
 )
 from cmtrack.statistics.grid import CELLS, cells_of, grid_centres
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.statistics.room import room
 
 EXACT_ROWS = 1 << 18
 """Rows whose scores are counted one by one, and distinct scores that a merge keeps; beyond it the grid is used."""
@@ -371,15 +370,13 @@ class GridCounts:
         self, values: npt.NDArray[Any], channel: npt.NDArray[Any], weights: Any, single: Any = None
     ) -> None:
         """Count one block: scores (T, b), channel codes (b,) or (T, b); ``single``: as they came."""
-        cells = cells_of(
-            values if single is None else single, out=room("cells", values.shape, np.int32)
-        )
+        cells = cells_of(values if single is None else single, np.int32)
         weighed = values.astype(np.float64, copy=False) if weights is None else values * weights
         self.sums += sums_of_codes(cells, weighed, CELLS)
         for t in np.flatnonzero(~self.several):
             self.several[t] = self._has_several(self.alone[t], values[t], cells[t])
         cells += np.multiply(channel, CELLS, dtype=np.int32)
-        each = room("each", cells.shape, self.counts.dtype)
+        each = np.empty(cells.shape, dtype=self.counts.dtype)
         each[...] = 1 if weights is None else weights
         self.counts += sums_of_codes(cells, each, self.counts[0].size).reshape(self.counts.shape)
 
