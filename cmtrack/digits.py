@@ -47,6 +47,15 @@ def significant(value: float, digits: int = 3, times_ten: int = 0) -> str:
     return minus(f"{float(rounded):,.10g}")
 
 
+def significant_with_interval(value: float, low: float, high: float) -> str:
+    """Return ``0.25 [0.164, 0.491]``, or the number alone without a finite interval; "undefined" for NaN."""
+    if math.isnan(value):
+        return "undefined"
+    if not math.isfinite(low + high):
+        return significant(value)
+    return f"{significant(value)} [{significant(low)}, {significant(high)}]"
+
+
 def _shifted(value: float, times_ten: int) -> Decimal:
     """The shortest decimal that stands for a number, times a power of ten."""
     return Decimal(repr(float(value))).scaleb(times_ten, _EXACT)
@@ -151,11 +160,11 @@ def level(confidence_level: float) -> str:
 
 
 def plain_number(value: Any) -> str:
-    """A tie-breaker's value or a gate's: numbers with four digits, texts whole."""
+    """A tie-breaker's value: a number with three significant digits, a text whole."""
     if value is None:
         return "none"
     if isinstance(value, float):
-        return "undefined" if math.isnan(value) else minus(f"{value:.4g}")
+        return "undefined" if math.isnan(value) else significant(value)
     return one_line(value)
 
 

@@ -17,6 +17,7 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import own_error, paired_differences
 from cmtrack.comparison.ranking import Ranked, Ranking, gather
 from cmtrack.comparison.run import Candidate
+from cmtrack.digits import significant, significant_with_interval
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import OPERATORS
 from cmtrack.metrics.intervals import normal_quantile
@@ -136,7 +137,7 @@ class Resolution:
 
     def __repr__(self) -> str:
         return (
-            f"Resolution({self.rows:g} rows show a difference of {self.smallest_difference:.3g} in "
+            f"Resolution({self.rows:g} rows show a difference of {significant(self.smallest_difference)} in "
             f"{100 * POWER:g} % of all cases)"
         )
 
@@ -295,8 +296,8 @@ class Looks:
 
     def __repr__(self) -> str:
         return (
-            f"Looks(highest of {self.among}, of which about {self.optimism:.2g} is "
-            f"selection: {self.value:.4g} corrected {self.corrected:.4g} [{self.low:.4g}, {self.high:.4g}])"
+            f"Looks(highest of {self.among}, of which about {significant(self.optimism, 2)} is "
+            f"selection: {significant(self.value)} corrected {significant_with_interval(self.corrected, self.low, self.high)})"
         )
 
 

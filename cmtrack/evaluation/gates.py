@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cmtrack.digits import significant
 from cmtrack.evaluation.catalog import OPEN
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.names import OF_SEGMENTS, near_metric, segment_parts
@@ -253,16 +254,16 @@ class GateResult:
     @property
     def found(self) -> str:
         """The value with four digits, and its segment; the reason if there is none."""
-        return self.reason or self._shown.replace("-", "−")
+        return self.reason or self._shown
 
     @property
     def _shown(self) -> str:
         largest = max(abs(self.value), abs(self.gate.bound))
         # no digits that the bound does not ask for
         places = 3 - math.floor(math.log10(largest)) if largest > 0 else 0
-        return f"{round(self.value, places) + 0.0:.4g}" + (
-            f" for {quoted(self.segment)}" if self.segment else ""
-        )
+        # Four digits, since 0.8999 must not read as 0.9 next to the bound 0.9. Adding 0 makes 0 of -0.
+        shown = significant(round(self.value, places) + 0.0, 4)
+        return f"{shown} for {quoted(self.segment)}" if self.segment else shown
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from cmtrack import archive
 from cmtrack._lazy import cached_property
 from cmtrack.base import BaseEvaluation
+from cmtrack.digits import significant
 from cmtrack.evaluation import _decisions, _regrouping, row_facts, storage
 from cmtrack.evaluation._regrouping import Lost
 from cmtrack.evaluation.compute import (
@@ -1245,7 +1246,9 @@ class Evaluation(BaseEvaluation):
             for name in names
             if name in self.metrics
         }
-        shown = ", ".join(f"{title} {self.metrics[name]:.4g}" for name, title in titles.items())
+        shown = ", ".join(
+            f"{title} {significant(self.metrics[name])}" for name, title in titles.items()
+        )
         return f"Evaluation({head}{shown and f': {shown}'})"
 
 

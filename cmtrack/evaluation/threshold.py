@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack import notebook
+from cmtrack.digits import significant, significant_with_interval
 from cmtrack.evaluation.catalog import lookup
 from cmtrack.evaluation.compute import scores_first
 from cmtrack.evaluation.gates import Gate
@@ -82,11 +83,7 @@ class Judged:
     apparent: float
 
     def __str__(self) -> str:
-        if math.isnan(self.value):
-            return "undefined"
-        if not math.isfinite(self.low + self.high):
-            return f"{self.value:.3g}"
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return significant_with_interval(self.value, self.low, self.high)
 
     def to_dict(self) -> dict[str, float]:
         """Plain data."""
@@ -204,7 +201,9 @@ class Threshold:
         if math.isinf(self.value):
             choice = f"0 rows should be called {quoted(self.positive)}, which gives {aim}"
         else:
-            choice = f"{self.value:.3g} is the threshold of {aim} for {quoted(self.positive)}"
+            choice = (
+                f"{significant(self.value)} is the threshold of {aim} for {quoted(self.positive)}"
+            )
         if not math.isfinite(self.objective.value):
             return f"{choice}; its worth on other rows is not known. {self._apparent_numbers()}."
         worth = f"{words} {self.objective}"
@@ -231,9 +230,9 @@ class Threshold:
         gain = objective.apparent - objective.value
         if objective.name == COST:
             gain = -gain
-        shown_alike = f"{objective.apparent:.3g}" == f"{objective.value:.3g}"
+        number = significant(objective.apparent)
+        shown_alike = number == significant(objective.value)
         too_favourable = math.isnan(gain) or (gain > 0 and not shown_alike)
-        number = f"{objective.apparent:.3g}"
         if self.bounded is not None:
             noun = "cost" if objective.name == COST else _title(objective.name)
             number = f"{noun} {number}"
@@ -241,7 +240,9 @@ class Threshold:
             number += ", which is too favourable"
         if self.bounded is not None:
             comma = "," if too_favourable else ""
-            number += f"{comma} and {_title(self.bounded.name)} {self.bounded.apparent:.3g}"
+            number += (
+                f"{comma} and {_title(self.bounded.name)} {significant(self.bounded.apparent)}"
+            )
         if self.separate:
             return f"The calibration set, which chose it, shows {number}"
         return f"The rows that chose it show {number}"
@@ -273,7 +274,8 @@ class Threshold:
     def __repr__(self) -> str:
         judged = self.objective
         bound = "" if self.subject_to is None else f", {self.subject_to}"
-        return f"Threshold({self.value:.6g}: {judged.name} {judged}, apparent {judged.apparent:.3g}{bound})"
+        apparent = significant(judged.apparent)
+        return f"Threshold({significant(self.value)}: {judged.name} {judged}, apparent {apparent}{bound})"
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.sentence(self.sentence()), notes=self.warnings)
@@ -466,7 +468,9 @@ def _unreachable(rule: Rule, thresholds: FloatArray, counts: FloatArray) -> str:
     else:
         place = int(np.nanargmin(bounded))
         most = "least"
-    return f"{text} is at {most} {bounded[place]:.6g}, at the threshold {thresholds[place]:.6g}"
+    # Six digits, since 0.8999 must not read as 0.9 next to the bound 0.9.
+    reached = significant(bounded[place], 6)
+    return f"{text} is at {most} {reached}, at the threshold {significant(thresholds[place])}"
 
 
 def _cautions(rule: Rule, choosing: ScoreCounts) -> list[str]:
@@ -475,7 +479,7 @@ def _cautions(rule: Rule, choosing: ScoreCounts) -> list[str]:
     fewest = float(ScoreTable(choosing).sides.min())
     if fewest < _FEW:
         notes.append(
-            f"{fewest:.3g} rows in the smaller group: with fewer than {_FEW} a threshold rests on chance"
+            f"{significant(fewest)} rows in the smaller group: with fewer than {_FEW} a threshold rests on chance"
         )
     if not choosing.exact:
         notes.append(

@@ -21,6 +21,7 @@ from scipy.special import chdtrc
 
 from cmtrack import notebook
 from cmtrack._lazy import cached_property
+from cmtrack.digits import count, p_equals, short_percent, significant
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import Label
 from cmtrack.metrics.influence import Influence, centred, standard_error
@@ -713,7 +714,7 @@ class Transported(RemovedAttributes):
                 "metrics of the positive group's score are left out: the mix of classes inside a group changes"
             )
         few = [
-            f"{quoted(label)} (n = {n:g})"
+            f"{quoted(label)} (n = {count(n)})"
             for label, n, q in zip(
                 self.evaluation.labels, moved.by_class, target.shares, strict=True
             )
@@ -725,7 +726,7 @@ class Transported(RemovedAttributes):
             )
         if step is not None and moved.heavy_negative >= _HEAVY:
             out.append(
-                f"the average precision tends to be too high: each labelled negative weighs {moved.heavy_negative:.0%} "
+                f"the average precision tends to be too high: each labelled negative weighs {short_percent(moved.heavy_negative)} "
                 "of all labelled positives"
             )
         absent = [name for name, share in self.by_name.items() if share < _ABSENT]
@@ -828,7 +829,7 @@ class Transported(RemovedAttributes):
             return f"it does not hold, {misfit(self.fit_pvalue)}: nothing is estimated"
         if doubt(self.fit_pvalue):
             return f"it may not hold, {misfit(self.fit_pvalue)}: do not trust the numbers"
-        return f"the target's scores fit (p = {self.fit_pvalue:.2g}); this test finds only large changes"
+        return f"the target's scores fit ({p_equals(self.fit_pvalue)}); this test finds only large changes"
 
     def to_frame(self) -> pd.DataFrame:
         """One row a metric: here and there, the interval there, the change, and why it changes.
@@ -876,7 +877,8 @@ class Transported(RemovedAttributes):
             else int(target.strata[step.in_positive].min())
         )
         most = first if size == 2 else int(np.argmax(by if means is not None else np.abs(by)))
-        return f"{target.names[most]} has {100 * after[most]:.3g} % instead of {100 * before[most]:.3g} %"
+        now = short_percent(after[most])
+        return f"{target.names[most]} has {now} instead of {short_percent(before[most])}"
 
     def _repr_html_(self) -> str:
         return notebook.view(
@@ -887,7 +889,7 @@ class Transported(RemovedAttributes):
         if self.withdrawn:
             return f"Transported(withdrawn: {misfit(self.fit_pvalue)})"
         shown = [
-            f"{self.evaluation.catalog.lookup(name).heading(brief=True)} {self.metrics[name]:.4g}"
+            f"{self.evaluation.catalog.lookup(name).heading(brief=True)} {significant(self.metrics[name])}"
             for name in (
                 "multiclass/accuracy",
                 "multiclass/matthews_corrcoef",
@@ -897,7 +899,7 @@ class Transported(RemovedAttributes):
             if name in self.metrics
         ]
         largest = sorted(self.shares.items(), key=lambda item: -item[1])[:4]
-        shares = ", ".join(f"{label!r} {100 * share:.3g} %" for label, share in largest)
+        shares = ", ".join(f"{label!r} {short_percent(share)}" for label, share in largest)
         return f"Transported({shares}{', …' if len(self.shares) > 4 else ''}: {', '.join(shown)})"
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack._lazy import cached_property
+from cmtrack.digits import count
 from cmtrack.families.counts import (
     ACTUAL,
     HITS,
@@ -422,7 +423,7 @@ def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
         )
     held = np.bincount(statistics.families.family_of_code, actual, len(statistics.families.names))
     few = [
-        f"{quoted(name)} (n = {n:g})"
+        f"{quoted(name)} (n = {count(n)})"
         for name, n in zip(statistics.families.names, held, strict=True)
         if 0 < n < FEW
     ]

@@ -21,6 +21,7 @@ from cmtrack import archive
 from cmtrack._lazy import cached_property
 from cmtrack.archive import checked_table, write_table
 from cmtrack.base import BaseEvaluation
+from cmtrack.digits import significant
 from cmtrack.families import metrics as metrics_of
 from cmtrack.families.counts import (
     MACROS,
@@ -351,7 +352,7 @@ class FamilyEvaluation(BaseEvaluation):
             "confused": "confusion_share",
             "out of family": "oof_share",
         }
-        parts = [f"{words} {m[f'family/{name}']:.4g}" for words, name in shown.items()]
+        parts = [f"{words} {significant(m[f'family/{name}'])}" for words, name in shown.items()]
         return f"FamilyEvaluation({head}: {', '.join(parts)})"
 
     def _repr_html_(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack import notebook
+from cmtrack.digits import percent_with_interval
 from cmtrack.families.counts import (
     ACTUAL,
     ACTUAL_OUTSIDE,
@@ -247,7 +248,7 @@ class CodeAnswer:
         other = "actual" if self.given == "predicted" else "predicted"
         many = f"{self.documents:,} document" + ("s" if self.documents != 1 else "")
         few = " (too few to rely on)" if self.too_few else ""
-        parts = [f"correct in {_said(self.right, self.right_interval)}"]
+        parts = [f"correct in {percent_with_interval(self.right, self.right_interval)}"]
         if self.siblings:
             most = self.siblings[0][1]
             tied = [
@@ -258,9 +259,11 @@ class CodeAnswer:
             each, shown = "each " if len(tied) > 1 else "", tied[:MOST_TIED]
             shown += [f"{len(tied) - MOST_TIED} more"] * (len(tied) > MOST_TIED)
             names = " or ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
-            share = _said(most, self.sibling_intervals[0])
+            share = percent_with_interval(most, self.sibling_intervals[0])
             parts.append(f"{other} is instead most often {names} ({each}{share})")
-        parts.append(f"out of family in {_said(self.outside, self.outside_interval)}")
+        parts.append(
+            f"out of family in {percent_with_interval(self.outside, self.outside_interval)}"
+        )
         return f"{quoted(self.code)} is {self.given} in {many}{few}: {'; '.join(parts)}."
 
     def __repr__(self) -> str:
@@ -291,10 +294,6 @@ def answer(
     return CodeAnswer(
         code, family, given, n, right, outside, siblings, *intervals, confidence_level
     )
-
-
-def _said(share: float, ends: Interval) -> str:
-    return f"{100 * share:.0f} % [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]"
 
 
 # -- tables of all codes and families -----------------------------------------------------------------

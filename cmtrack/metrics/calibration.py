@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack._lazy import cached_property
+from cmtrack.digits import fixed, significant
 from cmtrack.grouping import Label
 from cmtrack.metrics import _calibration as blockwise
 from cmtrack.metrics._calibration import (
@@ -309,9 +310,9 @@ class CalibrationCurve(RemovedAttributes):
 
     def __repr__(self) -> str:
         error = self.table.error.value
-        shown = upper_bound(error, Error().ends(self.table)) or f"{error:.4f}"
+        shown = upper_bound(error, Error().ends(self.table)) or significant(error)
         return (
-            f"CalibrationCurve(error={shown}, miscalibration={self.brier.miscalibration:.4f}, "
+            f"CalibrationCurve(error={shown}, miscalibration={significant(self.brier.miscalibration)}, "
             f"{len(self.scores)} scores)"
         )
 
@@ -321,7 +322,7 @@ def upper_bound(value: float, ends: Interval | None) -> str:
     if value != 0 or ends is None or not ends[1] > 0:
         return ""
     places = max(3, 1 - math.floor(math.log10(ends[1])))
-    return f"0 to {ends[1]:.{places}f}"
+    return f"0 to {fixed(ends[1], places)}"
 
 
 class Error(Function):

@@ -317,7 +317,7 @@ class ClassCalibration:
         return pd.DataFrame(self.classes, columns=list(CalibrationOfClass._fields))
 
     def __repr__(self) -> str:
-        return f"ClassCalibration({len(self.classes)} classes, squared={self.squared:.3g}, pvalue={self.pvalue:.3g})"
+        return f"ClassCalibration({len(self.classes)} classes, squared={significant(self.squared)}, pvalue={significant(self.pvalue)})"
 
 
 def calibration_of_classes(

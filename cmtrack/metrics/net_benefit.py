@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.digits import significant
 from cmtrack.grouping import Label
 from cmtrack.metrics.costs import profiles_of_means
 from cmtrack.metrics.influence import few_clusters
@@ -115,7 +116,7 @@ class NetBenefit:
         t = self.thresholds
         better = int((self.value > np.maximum(self.all, 0)).sum())
         return (
-            f"NetBenefit({len(t)} thresholds from {t.min():.4g} to {t.max():.4g}, {better} of them above calling all "
+            f"NetBenefit({len(t)} thresholds from {significant(t.min())} to {significant(t.max())}, {better} of them above calling all "
             "and calling none positive)"
         )
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import digamma
 
+from cmtrack.digits import significant
 from cmtrack.grouping import Label
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.metric import Metric
@@ -80,7 +81,7 @@ class PrecisionRecallCurve:
 
     def __repr__(self) -> str:
         return (
-            f"PrecisionRecallCurve(average_precision={self.average_precision:.4f}, ceiling={self.ceiling:.4f}, "
+            f"PrecisionRecallCurve(average_precision={significant(self.average_precision)}, ceiling={significant(self.ceiling)}, "
             f"{len(self.thresholds)} thresholds)"
         )
 
@@ -169,7 +170,7 @@ class GainsCurve:
 
     def __repr__(self) -> str:
         gain = self.gain_at(0.1)
-        return f"GainsCurve(gain {gain:.4g}, lift {gain / 0.1:.4g} at 10 % called; {len(self.thresholds)} thresholds)"
+        return f"GainsCurve(gain {significant(gain)}, lift {significant(gain / 0.1)} at 10 % called; {len(self.thresholds)} thresholds)"
 
 
 class AveragePrecision(Function):

@@ -157,8 +157,8 @@ class RiskCoverage:
 
     def __repr__(self) -> str:
         return (
-            f"RiskCoverage(aurc={self.aurc:.4g}, excess={self.excess:.4g}, risk {self.total_risk:.4g} of all and "
-            f"{self.risk_at(0.8):.4g} of the surest 80 %, {len(self.confidence)} confidences)"
+            f"RiskCoverage(aurc={significant(self.aurc)}, excess={significant(self.excess)}, risk {significant(self.total_risk)} of all and "
+            f"{significant(self.risk_at(0.8))} of the surest 80 %, {len(self.confidence)} confidences)"
         )
 
 

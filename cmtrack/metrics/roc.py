@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from cmtrack._lazy import cached_property
+from cmtrack.digits import significant
 from cmtrack.grouping import Label
 from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric
@@ -98,8 +99,8 @@ class RocCurve:
 
     def __repr__(self) -> str:
         return (
-            f"RocCurve(auc={self.auc:.4f}, ceiling={self.ceiling:.4f}, "
-            f"auc_normalized={self.auc_normalized:.4f}, {len(self.thresholds)} thresholds)"
+            f"RocCurve(auc={significant(self.auc)}, ceiling={significant(self.ceiling)}, "
+            f"auc_normalized={significant(self.auc_normalized)}, {len(self.thresholds)} thresholds)"
         )
 
 

@@ -88,7 +88,7 @@ def plot_decision_curve(
     highest = [by_score.max(), all_.max(), 0.0]
     if band is not None:
         low, high = (np.asarray(end, dtype=np.float64)[order] for end in band)
-        words = f"band of the whole curve ({100 * level:g} %)"
+        words = f"band of the whole curve ({digits.level(level)})"
         ax.fill_between(t, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
         highest.append(high.max())
     ax.plot(

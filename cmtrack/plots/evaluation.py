@@ -231,7 +231,7 @@ def draw_reliability(
     level = curve.table.level
     below = upper_bound(error, interval)
     if below:
-        shown_error = f"{below} ({100 * level:g} %)"
+        shown_error = f"{below} ({digits.level(level)})"
     else:
         shown_error = digits.number(error) + interval_words(interval)
     curve = curve.drawn
@@ -586,7 +586,9 @@ def prevalence_figure(
     else:
         caption = f"{caption} This {ASSUMES}.".lstrip()
     if doubt(estimate.fit_pvalue):
-        caption += f" They may not be (p = {digits.significant(estimate.fit_pvalue, 2)}): do not trust the estimate."
+        caption += (
+            f" They may not be ({digits.p_equals(estimate.fit_pvalue)}): do not trust the estimate."
+        )
     curves = estimate.likelihood()
     return plot_prevalence_likelihood(
         curves.prevalence,

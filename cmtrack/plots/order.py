@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.digits import short_percent
 from cmtrack.plots.style import FloatArray
 
 IN_GIVEN_ORDER = 12
@@ -67,7 +68,9 @@ def with_others(
     mismatches = np.append(np.zeros(len(shown)), sums[-1, -1] - right)
     sums[-1, -1] = right
     errors, inside = float(values.sum() - np.trace(values)), sums[:-1, :-1]
-    share = f", {(inside.sum() - np.trace(inside)) / errors:.0%} of all" if errors else ""
+    share = (
+        f", {short_percent((inside.sum() - np.trace(inside)) / errors)} of all" if errors else ""
+    )
     words = f"Shown are the {len(shown)} classes of {len(values)} with the most errors among them{share}."
     return WithOthers(sums, mismatches, [*(labels[place] for place in shown), OTHERS], words)
 

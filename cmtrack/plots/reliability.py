@@ -284,7 +284,7 @@ def _draw_curve(
     x, y = scale.inside(x), scale.inside(y)
     if band is not None:
         low, high = (scale.inside(np.asarray(end, dtype=np.float64)) for end in band)
-        label = f"{100 * level:g} % band of a perfectly calibrated model"
+        label = f"{digits.level(level)} band of a perfectly calibrated model"
         ax.fill_between(
             x, low, high, step="mid", color=SKY, alpha=0.35, linewidth=0, zorder=1, label=label
         )

@@ -200,7 +200,9 @@ def plot_spcc_pairs(
         title,
     )
     words = (
-        f" with its {100 * level:g} % interval, each by itself" if np.isfinite(low).any() else ""
+        f" with its {digits.level(level)} interval, each by itself"
+        if np.isfinite(low).any()
+        else ""
     )
     lines = [
         f"Of each pair the score of the first class{words}. {len(pairs)} of {n_pairs:,} pairs."

@@ -6,6 +6,8 @@ cannot be tested, which decides nothing.
 
 from __future__ import annotations
 
+from cmtrack.digits import p_equals
+
 DOUBTFUL = 0.05
 """Below this p-value an estimate has a warning."""
 REFUSED = 0.01
@@ -21,8 +23,7 @@ _CAUSE = (
 
 def misfit(pvalue: float) -> str:
     """Return the words for scores that do not fit, with the p-value."""
-    shown = f"p = {pvalue:.2g}" if pvalue > 0 else "p < 1e-300"
-    return f"the target's scores do not fit the labelled ones ({shown})"
+    return f"the target's scores do not fit the labelled ones ({p_equals(pvalue)})"
 
 
 def refusal(pvalue: float) -> str:

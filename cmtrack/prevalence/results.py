@@ -20,7 +20,13 @@ from scipy.special import expit
 
 from cmtrack import notebook
 from cmtrack._lazy import cached_property
-from cmtrack.digits import level, percent_with_interval
+from cmtrack.digits import (
+    level,
+    percent_with_interval,
+    short_percent,
+    significant,
+    significant_with_interval,
+)
 from cmtrack.grouping import Label
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
@@ -477,7 +483,7 @@ class PrevalenceEstimate(BasePrevalence):
     def _notes(self) -> list[str]:
         if math.isnan(self.value) or math.isnan(self.missed_move):
             return super()._notes
-        most = f"{100 * self.missed_move:.2g}"
+        most = significant(self.missed_move, 2, 2)
         return [
             *super()._notes,
             f"A shift that the test of the fit would miss moves it by up to {most} points.",
@@ -595,10 +601,15 @@ class PrevalenceEstimate(BasePrevalence):
     def __repr__(self) -> str:
         if math.isnan(self.value):
             return f"PrevalenceEstimate({self.positive!r}: no estimate of {self.n_target:,g}; {self.why})"
+        share = significant_with_interval(self.value, self.low, self.high)
         return (
-            f"PrevalenceEstimate({self.positive!r}: {self.value:.6g} [{self.low:.6g}, {self.high:.6g}], "
-            f"count {self.count:.6g} [{self.count_low:.6g}, {self.count_high:.6g}] of {self.n_target:g}; {ASSUMES})"
+            f"PrevalenceEstimate({self.positive!r}: {share}, "
+            f"count {self._whole_count} of {self.n_target:,g}; {ASSUMES})"
         )
+
+    @property
+    def _whole_count(self) -> str:
+        return f"{self.count:,.0f} [{self.count_low:,.0f}, {self.count_high:,.0f}]"
 
     def _repr_html_(self) -> str:
         """The share and the number in a sentence, the sources of their errors, the likelihood, and warnings."""
@@ -607,11 +618,11 @@ class PrevalenceEstimate(BasePrevalence):
             return notebook.view(
                 notebook.sentence(f"{share} is not estimated: {self.why}."), notes=self._notes
             )
-        target, positives, negatives = (f"{100 * x:.0f} %" for x in self.shares)
+        target, positives, negatives = map(short_percent, self.shares)
         return notebook.view(
             notebook.sentence(
                 f"{share} is {percent_with_interval(self.value, (self.low, self.high))}: "
-                f"{self.count:,.0f} [{self.count_low:,.0f}, {self.count_high:,.0f}] of these {n} "
+                f"{self._whole_count} of these {n} "
                 f"({level(self.confidence_level)} intervals)."
             ),
             notebook.sentence(
@@ -684,7 +695,7 @@ class ClassPrevalenceEstimate(BasePrevalence):
         if self.refused is not None or not moves:
             return super()._notes
         label = max(moves, key=moves.__getitem__)
-        most = f"{100 * moves[label]:.2g} points (“{label}”)"
+        most = f"{significant(moves[label], 2, 2)} points (“{label}”)"
         return [
             *super()._notes,
             f"A shift that the test of the fit would miss moves a share by up to {most}.",
@@ -784,13 +795,11 @@ class ClassPrevalenceEstimate(BasePrevalence):
                 f"{type(self).__name__}({classes}: no estimate of {self.n_target:,g}; {self.why})"
             )
         shown = [
-            f"{label!r}: {value:.6g} [{low:.6g}, {high:.6g}]"
+            f"{label!r}: {significant_with_interval(value, low, high)}"
             for label, (value, low, high) in self.by_class.items()
         ]
         more = f", … ({len(shown)} classes in all)" if len(shown) > 12 else ""
-        return (
-            f"{type(self).__name__}({', '.join(shown[:12])}{more}, of {self.n_target:g}; {ASSUMES})"
-        )
+        return f"{type(self).__name__}({', '.join(shown[:12])}{more}, of {self.n_target:,g}; {ASSUMES})"
 
     def _repr_html_(self) -> str:
         """Share and number of every class with their intervals, the assumption, and warnings."""

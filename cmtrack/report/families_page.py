@@ -135,13 +135,12 @@ def code_table(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
     for row in table.to_dict("records"):
         numbers = {name: fmt.rounded(row[name]) for name in ("recall", "precision", "f1")}
         shown = [
-            f"{name} {value:.3f}" if value is not None else f"{name} undefined"
+            f"{name} {fmt.fixed(value, 3)}" if value is not None else f"{name} undefined"
             for name, value in numbers.items()
         ]
         if row["partner_given_predicted"] is not None:
-            shown.append(
-                f"instead actual {row['partner_given_predicted']} {row['partner_share_given_predicted']:.3f}"
-            )
+            share = fmt.fixed(row["partner_share_given_predicted"], 3)
+            shown.append(f"instead actual {row['partner_given_predicted']} {share}")
         rows.append(
             {
                 "label": str(row["code"]),

@@ -9,7 +9,7 @@ import numpy as np
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import constant_answer
-from cmtrack.digits import significant
+from cmtrack.digits import short_percent, significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
 from cmtrack.metrics.names import encode_label
@@ -401,7 +401,7 @@ def _prevalence(evaluation: Evaluation) -> list[str]:
         top = int(np.argmax(estimate.shares))
         part = "Most" if estimate.shares[top] > 0.5 else "The largest part"
         source = _SOURCES[top].format(positive=positive, negative=negative)
-        much = f"{100 * estimate.shares[top]:.0f} %"
+        much = short_percent(estimate.shares[top])
         text += f". {part} of the uncertainty ({much}) comes from {source} would narrow the interval most"
     if math.isfinite(estimate.missed_move):
         most = f"{significant(estimate.missed_move, 2, 2)} percentage points"

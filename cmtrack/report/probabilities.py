@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from cmtrack.digits import significant
+from cmtrack.digits import fixed, significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.rows import certainty, right_rows
 from cmtrack.metrics.calibration import FEW_OF_A_GROUP, CalibrationCurve, upper_bound
@@ -386,7 +386,7 @@ def about(given: float, observed: float) -> tuple[str, str]:
     if sides[0] == sides[1]:
         sides, shown = [0, 0], shares(given, observed)
     else:
-        shown = f"{100 * given:.0f} %", f"{100 * observed:.0f} %"
+        shown = f"{fixed(given, 0, 2)} %", f"{fixed(observed, 0, 2)} %"
     first, second = (
         edges.get(side, f"about {text}") for side, text in zip(sides, shown, strict=True)
     )
@@ -396,7 +396,7 @@ def about(given: float, observed: float) -> tuple[str, str]:
 def shares(given: float, observed: float, least: int = 0) -> tuple[str, str]:
     """Two shares in per cent, with as many digits as tell them apart, and an uncertain one from 0 and 100 %."""
     for places in range(least, 4):
-        shown = [f"{100 * value:.{places}f}" for value in (given, observed)]
+        shown = [fixed(value, places, 2) for value in (given, observed)]
         sure = all(
             0 < float(text) < 100 or value in (0, 1)
             for text, value in zip(shown, (given, observed), strict=True)

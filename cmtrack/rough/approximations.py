@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack import notebook
+from cmtrack.digits import significant
 from cmtrack.grouping import Label
 from cmtrack.metrics.cells import Cells, ratio
 from cmtrack.metrics.names import encode_label
@@ -131,7 +132,9 @@ class RoughApproximations:
         return plots.plot_rough_approximations(*given, title="Rough approximations")
 
     def __repr__(self) -> str:
-        numbers = f"gamma {self.gamma:.4g}, weighted_alpha {self.weighted_alpha:.4g}"
+        numbers = (
+            f"gamma {significant(self.gamma)}, weighted_alpha {significant(self.weighted_alpha)}"
+        )
         return f"RoughApproximations({len(self.labels)} classes, {numbers})"
 
     def _repr_html_(self) -> str:
@@ -306,7 +309,7 @@ class RoughBounds:
         return "They hold if every granule holds samples of the class it is assigned to."
 
     def __repr__(self) -> str:
-        numbers = f"gamma_upper {self.gamma_upper:.4g}, weighted_alpha_upper {self.weighted_alpha_upper:.4g}"
+        numbers = f"gamma_upper {significant(self.gamma_upper)}, weighted_alpha_upper {significant(self.weighted_alpha_upper)}"
         return printable(
             f"RoughBounds({len(self.labels)} classes, {numbers}. {self.condition_text[:-1]})"
         )

@@ -16,6 +16,7 @@ from cmtrack.digits import (
     percent_with_interval,
     points,
     significant,
+    significant_with_interval,
     two_places,
     two_places_interval,
     with_interval,
@@ -37,6 +38,16 @@ def test_a_share_has_the_same_digits_as_a_number_and_in_percent() -> None:
         assert number(share).replace(".", "").lstrip("0") == in_percent.replace(".", "").lstrip(
             "0"
         ), share
+
+
+def test_a_repr_has_the_digits_of_the_page() -> None:
+    right = np.arange(8000) < 6492
+    actual = np.arange(8000) % 2
+    evaluation = evaluate(actual, np.where(right, actual, 1 - actual))
+    assert "accuracy 0.812" in repr(evaluation)
+    assert significant_with_interval(0.8115, 0.8035, 0.8205) == "0.812 [0.804, 0.82]"
+    assert significant_with_interval(0.8115, math.nan, math.nan) == "0.812"
+    assert significant_with_interval(math.nan, 0.0, 1.0) == "undefined"
 
 
 @pytest.mark.parametrize(
