@@ -30,9 +30,6 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 _json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
 )
-_prefix_option = click.option(
-    "--prefix", default="", help="Prefix of the evaluation, where a run holds several."
-)
 tracking_uri_option = click.option(
     "--tracking-uri", metavar="URI", help="Tracking store; by default MLflow's own choice."
 )
@@ -62,23 +59,6 @@ def answering(function: Callable[..., Answer]) -> Callable[..., None]:
             raise answer.exit
 
     return _json_option(wrapped)
-
-
-class Place(NamedTuple):
-    """The prefix and the store of stored evaluations."""
-
-    prefix: str
-    tracking_uri: str | None
-
-
-def of_stored(function: Callable[..., Answer]) -> Callable[..., None]:
-    """Add the options of a command on stored evaluations: their place, and JSON."""
-
-    @wraps(function)
-    def wrapped(*, prefix: str, tracking_uri: str | None, **options: Any) -> Answer:
-        return function(place=Place(prefix, tracking_uri), **options)
-
-    return _prefix_option(tracking_uri_option(answering(wrapped)))
 
 
 def check_goes_with(flag: str, there: bool, **options: Any) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.flags import FILE, Answer, Place, of_stored
-from cmtrack.cli.frame import bad_input, passing_on, plain, terminal, working
+from cmtrack.cli.flags import FILE, Answer
+from cmtrack.cli.frame import bad_input, passing_on, plain, terminal
 from cmtrack.cli.group import main
+from cmtrack.cli.stored import Store, of_stored, print_table
 from cmtrack.names import quoted
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def rows_command(
     table: Path | None,
     ids: str | None,
     limit: int,
-    place: Place,
+    store: Store,
     **asked: Any,
 ) -> Answer:
     """Print the rows behind a number.
@@ -86,53 +87,39 @@ def rows_command(
         raise click.UsageError("--confident goes with --cell and --wrong")
     if ids and table is None:
         raise click.UsageError("--ids needs --table")
-    with passing_on(row_ids="--ids"), working() as progress:
-        from cmtrack.cli.show import held
-        from cmtrack.comparison.comparability import of_classes
-        from cmtrack.evaluation.rows import TOTAL
+    from cmtrack.comparison.comparability import of_classes
+    from cmtrack.evaluation.rows import TOTAL
 
-        evaluations = [
-            of_classes(held(progress, run, place, needs_rows=lambda _: True)[1]) for run in runs
-        ]
+    with passing_on(row_ids="--ids"):
+        evaluations = [of_classes(store.load(run, lambda _: True)[1]) for run in runs]
         with bad_input(KeyError, say=lambda text: text.replace("at_least", "--missed")):
             frame, sentence = _chosen(kind, runs, evaluations, asked, table, ids, limit)
-        total = int(frame.attrs.get(TOTAL, len(frame)))
-        frame = frame.head(limit)
+    total = int(frame.attrs.get(TOTAL, len(frame)))
+    frame = frame.head(limit)
     about = {"kind": kind, "runs": list(runs), "total": total, "sentence": sentence}
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return Answer(lambda: about | {"rows": records}, lambda: _print(kind, frame, total, sentence))
 
 
 def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
-    from cmtrack.cli.summary import new_table
     from cmtrack.report import formatting as fmt
 
+    def in_words(value: object) -> str:
+        return fmt.number(value) if isinstance(value, float) else fmt.short(value, _WIDTH)
+
     shown = f", the first {len(frame):,}" if len(frame) < total else ""
-    counted = fmt.counted(total, "row")
-    heads = [str(name) for name in frame]
-    brief = (
-        head.replace("probability_actual", "p of actual").replace("probability", "p")
-        for head in heads
-    )
-    # they fold at spaces
-    words = (head.replace("_", " ") if head.startswith(_SIDES) else head for head in brief)
-    printed = new_table(f"{kind}: {counted}{shown}", *words, right=0)
+    title = f"{kind}: {fmt.counted(total, 'row')}{shown}"
     # iterrows would make floats of class numbers
-    for values in frame.itertuples(index=False, name=None):
-        row = dict(zip(frame, values, strict=True))
-        cells = []
-        for name in heads:
-            text = (
-                fmt.number(row[name])
-                if isinstance(row[name], float)
-                else fmt.short(row[name], _WIDTH)
-            )
-            cells.append(text)
-        printed.add_row(*map(plain, cells))
-    console = terminal()
-    console.print(printed)
+    rows = (map(in_words, values) for values in frame.itertuples(index=False, name=None))
+    print_table(title, map(_head, frame), rows, right=0)
     if sentence:
-        console.print(plain(sentence))
+        terminal().print(plain(sentence))
+
+
+def _head(column: object) -> str:
+    """Return a column's name in words that fold at spaces."""
+    head = str(column).replace("probability_actual", "p of actual").replace("probability", "p")
+    return head.replace("_", " ") if head.startswith(_SIDES) else head
 
 
 def _chosen(

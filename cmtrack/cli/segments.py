@@ -9,22 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cmtrack.cli.flags import FILE, Answer, Place, asking, of_compare, of_stored
-from cmtrack.cli.frame import (
-    BadInput,
-    bad_input,
-    echo,
-    passing_on,
-    plain,
-    terminal,
-    working,
-)
+from cmtrack.cli.flags import FILE, Answer, asking, of_compare
+from cmtrack.cli.frame import BadInput, bad_input, echo, passing_on, plain, terminal
 from cmtrack.cli.group import main
+from cmtrack.cli.stored import Store, of_stored, print_table
 from cmtrack.digits import significant
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from cmtrack.base import BaseEvaluation
     from cmtrack.comparison import SegmentComparison, SegmentDifferences
@@ -90,7 +82,7 @@ def segments_command(
     leave_out: tuple[str, ...],
     table: Path | None,
     extra_metrics: tuple[str, ...],
-    place: Place,
+    store: Store,
     **of_table: Any,
 ) -> Answer:
     """Print the metrics of RUN by segment.
@@ -110,45 +102,43 @@ def segments_command(
         raise click.UsageError("--table needs --by, the columns that divide the rows")
     if leave_out and not worst:
         raise click.UsageError("--leave-out is of the columns that --worst searches")
-    searched, failure = None, ""
-    with working() as step:
-        from cmtrack.cli.reading import read_metrics
+    from cmtrack.cli.reading import read_metrics
+    from cmtrack.comparison.segments import by_segment
+    from cmtrack.names import distinct
+    from cmtrack.report.segments import views
 
-        extra = read_metrics(extra_metrics)
-        evaluations = _evaluations(step, runs, by, table, place, **of_table)
-        evaluations = [evaluation.with_metrics(extra) for evaluation in evaluations]
-        from cmtrack.comparison.segments import by_segment
-        from cmtrack.names import distinct
-        from cmtrack.report.segments import views
-
-        names = distinct(runs, _NAME)
-        with bad_input(KeyError):
-            shown = [
-                [one for one in views(each, metrics) if not by or one.name in by]
-                for each in evaluations
-            ]
-            columns = [view.name for view in shown[0]]
-            if not shown[0] and not by:
-                raise BadInput(
-                    "the rows were evaluated without segments: --table with --by gives some"
+    extra = read_metrics(extra_metrics)
+    evaluations = [
+        evaluation.with_metrics(extra)
+        for evaluation in _evaluations(store, runs, by, table, **of_table)
+    ]
+    first = evaluations[0]
+    names = distinct(runs, _NAME)
+    searched = None
+    failure = ""
+    with bad_input(KeyError):
+        shown = [
+            [view for view in views(evaluation, metrics) if not by or view.name in by]
+            for evaluation in evaluations
+        ]
+        columns = [view.name for view in shown[0]]
+        if not columns and not by:
+            raise BadInput("the rows were evaluated without segments: --table with --by gives some")
+        for name in (*by, *leave_out):
+            if name not in columns:
+                first.segments[name]
+        chosen = shown[0][0].metrics
+        if worst:
+            try:
+                searched = _searched(first, set(columns) - set(leave_out), chosen[0], min_rows)
+            except ValueError as error:
+                failure = str(error).replace("min_rows", "--min-rows")
+                failure = failure.replace(
+                    "leave this column out", "leave this column out (--leave-out)"
                 )
-            for name in (*by, *leave_out):
-                if name not in columns:
-                    evaluations[0].segments[name]
-            chosen = shown[0][0].metrics
-            if worst:
-                try:
-                    searched = _searched(
-                        evaluations[0], set(columns) - set(leave_out), chosen[0], min_rows
-                    )
-                except ValueError as error:
-                    failure = str(error).replace(
-                        "leave this column out", "leave this column out (--leave-out)"
-                    )
-                    failure = failure.replace("min_rows", "--min-rows")
-            data = [[_as_data(view) for view in some] for some in shown]
-            sides = list(zip(names, evaluations, strict=True))
-            compared = by_segment(sides, columns, chosen, evaluations[0].confidence_level)
+        data = [[_as_data(view) for view in some] for some in shown]
+        sides = list(zip(names, evaluations, strict=True))
+        compared = by_segment(sides, columns, chosen, first.confidence_level)
 
     def as_data() -> dict[str, Any]:
         out: dict[str, Any] = {"runs": []}
@@ -175,7 +165,7 @@ def segments_command(
         for note in compared.notes:
             console.print(plain(note))
         if searched is not None:
-            _print_worst(console, searched)
+            _print_worst(searched)
 
     return Answer(as_data, show, BadInput(failure) if failure else None)
 
@@ -193,31 +183,25 @@ def _searched(
 
 
 def _evaluations(
-    step: Any,
-    runs: tuple[str, ...],
-    by: tuple[str, ...],
-    table: Path | None,
-    place: Place,
-    **of_table: Any,
+    store: Store, runs: tuple[str, ...], by: tuple[str, ...], table: Path | None, **of_table: Any
 ) -> list[Evaluation]:
     from cmtrack.comparison.comparability import of_classes
 
     if table is None:
-        from cmtrack.cli.show import held
-
-        def divided(evaluation: BaseEvaluation) -> bool:
-            return bool(getattr(evaluation, "segments", None))
-
-        return [of_classes(held(step, run, place, needs_rows=divided)[1]) for run in runs]
+        return [of_classes(store.load(run, _has_segments)[1]) for run in runs]
     from cmtrack.cli.reading import read_columns
     from cmtrack.tracking import segment_runs
     from cmtrack.tracking.store import quiet, tracking_store
 
-    step("reading the table and the runs", 0, 1)
+    store.step("reading the table and the runs", 0, 1)
     frame = read_columns(table, [*by, *filter(None, (of_table["row_ids"], of_table["y_true"]))])
     flags = {"row_ids": "--row-ids", "y_true": "--y-true"}
-    with quiet(), tracking_store(place.tracking_uri), passing_on(**flags), bad_input():
-        return segment_runs(list(runs), frame, segments=list(by), prefix=place.prefix, **of_table)
+    with quiet(), tracking_store(store.tracking_uri), passing_on(**flags), bad_input():
+        return segment_runs(list(runs), frame, segments=list(by), prefix=store.prefix, **of_table)
+
+
+def _has_segments(evaluation: BaseEvaluation) -> bool:
+    return bool(getattr(evaluation, "segments", None))
 
 
 def _as_data(view: SegmentView) -> dict[str, Any]:
@@ -266,7 +250,7 @@ def _print_view(
         if metric in by_metric:
             _print_pair(console, view, by_metric[metric], pairs)
         else:
-            _print_values(console, views, names, metric)
+            _print_values(views, names, metric)
     if pairs:
         console.print(plain(f"{segment_reading(pairs, quoted)} * excludes 0."))
     if alone:
@@ -280,9 +264,7 @@ def _print_view(
             console.print(plain(head + sentence))
 
 
-def _print_values(
-    console: Console, views: list[SegmentView], names: Sequence[str], metric: str
-) -> None:
+def _print_values(views: list[SegmentView], names: Sequence[str], metric: str) -> None:
     """The values of one run and its differences to the rest; those of a second, unpaired run alongside."""
     from cmtrack.report import formatting as fmt
 
@@ -304,7 +286,7 @@ def _print_values(
         rows.append(
             (text, row["rows"], *values, apart + (" *" if view.side(metric, text) else "  "))
         )
-    console.print(_table(view, metric, view.table.order_of(metric), heads, rows))
+    _print_table(view, metric, view.table.order_of(metric), heads, rows)
 
 
 def _print_pair(
@@ -326,7 +308,7 @@ def _print_pair(
         gap += " *" if low > 0 or high < 0 else "  "
         rows.append((text, pair.rows[k], *values, gap))
     order = f"the worst of {quoted(pair.first)} first"
-    console.print(_table(view, pair.metric, order, (pair.first, pair.second, "difference"), rows))
+    _print_table(view, pair.metric, order, (pair.first, pair.second, "difference"), rows)
     ends = pair.overall.low, pair.overall.high
     whole = f"Of all samples the difference is {fmt.signed_or_why(pair.overall.difference, ends, pair.overall.reason)}."
     for text in (f"{whole} {segment_test([pair], quoted)}".rstrip(), _sentence(pair, compared)):
@@ -334,27 +316,23 @@ def _print_pair(
             console.print(plain(text))
 
 
-def _table(
+def _print_table(
     view: SegmentView,
     metric: str,
     order: str,
     heads: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
-) -> Table:
-    """The segments of one metric; ``rows`` has name, rows and the cells below ``heads``."""
-    from cmtrack.cli.summary import new_table
+) -> None:
+    """Print the segments of one metric; ``rows`` has name, rows and the cells below ``heads``."""
     from cmtrack.report import formatting as fmt
 
     of = f", {len(rows)} of {len(view.table)}" if len(rows) < len(view.table) else ""
     title = f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, {order}{of}"
-    table = new_table(title, "segment", "rows", *heads)
-    for text, size, *cells in rows:
-        table.add_row(plain(fmt.short(text, 40)), fmt.count(size), *cells)
-    return table
+    cells = [(fmt.short(text, 40), fmt.count(size), *others) for text, size, *others in rows]
+    print_table(title, ("segment", "rows", *heads), cells)
 
 
-def _print_worst(console: Console, searched: Any) -> None:
-    from cmtrack.cli.summary import new_table
+def _print_worst(searched: SegmentSearch) -> None:
     from cmtrack.report import formatting as fmt
 
     # The search looks at one side, the intervals of segments at both: half the level is the same bar for a gap.
@@ -363,11 +341,10 @@ def _print_worst(console: Console, searched: Any) -> None:
     are = "is" if len(worst) == 1 else "are"
     head = f"{len(worst)} of {searched.searched:,} searched segments {are} significantly worse"
     test = f"one-sided test over all that were searched, p at most {significant(level)}"
-    table = new_table(f"{head} ({test})", "segment", "rows", "value", "adjusted p")
-    for one in searched.segments[:_SHOWN]:
-        table.add_row(
-            plain(one.text), fmt.count(one.rows), fmt.number(one.value), fmt.p_text(one.p_adjusted)
-        )
-    console.print(table)
+    rows = [
+        (one.text, fmt.count(one.rows), fmt.number(one.value), fmt.p_text(one.p_adjusted))
+        for one in searched.segments[:_SHOWN]
+    ]
+    print_table(f"{head} ({test})", ("segment", "rows", "value", "adjusted p"), rows)
     for note in searched.notes:
         echo(note)

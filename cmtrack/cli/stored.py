@@ -1,0 +1,103 @@
+"""Stored evaluations: how commands name, load and print them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from cmtrack.cli.compare import one_run
+from cmtrack.cli.flags import Answer, answering, asking, of_compare, tracking_uri_option
+from cmtrack.cli.frame import Step, plain, terminal, warn, working
+from cmtrack.cli.group import main
+
+if TYPE_CHECKING:
+    from cmtrack.base import BaseEvaluation
+
+_prefix_option = click.option(
+    "--prefix", default="", help="Prefix of the evaluation, where a run holds several."
+)
+
+
+class Store(NamedTuple):
+    """Where stored evaluations are, and who is told about the progress."""
+
+    step: Step
+    prefix: str
+    tracking_uri: str | None
+
+    def load(
+        self, run: str, needs_rows: Callable[[BaseEvaluation], bool] = lambda _: False
+    ) -> tuple[dict[str, str], BaseEvaluation]:
+        """Return the name and the evaluation of a run or folder, with its rows if they are needed and were kept."""
+        if Path(run).exists():
+            return {"folder": run}, self._load_folder(Path(run), needs_rows)
+        self.step("reading the run", 0, 1)
+        from cmtrack.tracking import load_evaluation
+        from cmtrack.tracking.load import with_kept_predictions
+        from cmtrack.tracking.runs import client_for, find
+        from cmtrack.tracking.store import quiet, tracking_store
+
+        with quiet(), tracking_store(self.tracking_uri):
+            client = client_for()
+            found = find(run, [client])
+            prefix = found.logged_prefix(self.prefix)
+            evaluation = load_evaluation(found, prefix=prefix)
+            if needs_rows(evaluation):
+                evaluation, problem = with_kept_predictions(evaluation, found, client, prefix)
+                if problem:
+                    warn(f"{problem}; the run is shown without its rows")
+        return {"run_id": found.run_id, "prefix": prefix}, evaluation
+
+    def _load_folder(
+        self, folder: Path, needs_rows: Callable[[BaseEvaluation], bool]
+    ) -> BaseEvaluation:
+        self.step("reading the folder", 0, 1)
+        from cmtrack import archive
+        from cmtrack.evaluation.loading import loads
+
+        evaluation = loads(archive.read_file(folder))
+        return archive.with_rows(evaluation, folder) if needs_rows(evaluation) else evaluation
+
+
+def of_stored(function: Callable[..., Answer]) -> Callable[..., None]:
+    """Add the options of a command on stored evaluations, and let it work with a :class:`Store`."""
+
+    @wraps(function)
+    def wrapped(*, prefix: str, tracking_uri: str | None, **options: Any) -> Answer:
+        with working() as step:
+            return function(store=Store(step, prefix, tracking_uri), **options)
+
+    return _prefix_option(tracking_uri_option(answering(wrapped)))
+
+
+def run_command(name: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Return the decorator of a command on one run, which is named or is the newest."""
+
+    def made(function: Callable[..., None]) -> click.Command:
+        command = main.command(name, cls=asking(of_compare, "experiment_names", "filter_string"))
+        return command(one_run(function))
+
+    return made
+
+
+def print_table(
+    title: str,
+    heads: Iterable[str],
+    rows: Iterable[Iterable[object]],
+    *,
+    right: int | None = None,
+    notes: Iterable[str] = (),
+) -> None:
+    """Print a table, whose cells are shown as they are, and warnings below it."""
+    from cmtrack.cli.summary import new_table, print_warnings
+
+    console = terminal()
+    table = new_table(title, *heads, right=right)
+    for cells in rows:
+        table.add_row(*map(plain, cells))
+    console.print(table)
+    print_warnings(console, notes)
