@@ -94,9 +94,7 @@ def test_vector_25():
         )
     )
     assert judged(K25, L25, W25).risk_coverage.aurc == near(0.1592115119)
-    shown = (
-        "aurc=0.208, excess=0.114, risk 0.4 of all and 0.375 of the surest 80 %, 8 confidences"
-    )
+    shown = "aurc=0.208, excess=0.114, risk 0.4 of all and 0.375 of the surest 80 %, 8 confidences"
     assert repr(found) == f"RiskCoverage({shown})"
     assert list(found.to_frame()) == ["confidence", "coverage", "risk"]
 

@@ -254,8 +254,9 @@ def test_a_shift_of_more_than_the_shares_is_noticed(problem):
         == found.why
         == found.to_frame()["why"][0]
     )
-    assert "no estimate of 3,000; the target's scores do not fit the labelled ones (p < 0.001)" in repr(
-        found
+    assert (
+        "no estimate of 3,000; the target's scores do not fit the labelled ones (p < 0.001)"
+        in repr(found)
     )
     assert np.isfinite(found.shift).all()
     with pytest.raises(ValueError, match="this estimate is NaN: the target's scores do not fit"):
