@@ -24,38 +24,20 @@ from cmtrack.metrics.samples import Samples
 from cmtrack.statistics.inputs import FloatArray
 
 NEEDS = {
-    "labels": ("counts", "table", "whole table", "classes"),
-    "two groups": ("binary",),
-    "spans": ("spans",),
-    "probabilities": (
-        "scores",
-        "reliability",
-        "confidence",
-        "class curves",
-        "class calibration",
-        "class pairs",
-        "decisions",
-        "means",
-        "spread",
-        "moments",
-        "calibrated",
-        "calibrated rows",
-        "log losses",
-        "brier losses",
-        "spherical losses",
-        "losses within",
-        "ranks",
-        "class moments",
-        "class means",
-        "class scores",
-        "class shares",
-    ),
-    "costs": ("costs",),
-    "label sets": ("documents", "family", "codes"),
-    "granules": ("granules",),
-    "two runs": ("flips",),
+    "counts": "labels",
+    "table": "labels",
+    "whole table": "labels",
+    "classes": "labels",
+    "binary": "two groups",
+    "spans": "spans",
+    "costs": "costs",
+    "documents": "label sets",
+    "family": "label sets",
+    "codes": "label sets",
+    "granules": "granules",
+    "flips": "two runs",
 }
-"""What metrics may be functions of, by the least data that this is computed from."""
+"""The least data that it takes to compute what a metric is a function of; the other kinds take probabilities."""
 OF_POSITIVE = frozenset({"grouping", "positive"})
 """Options that decide the positive group."""
 DEPENDS_ON = {
@@ -99,10 +81,6 @@ class Spread(NamedTuple):
     error: Any = None
     size: Any = None
     least: Any = None
-
-
-UNKNOWN_SPREAD = Spread()
-"""Of a metric without an error."""
 
 
 @dataclass(frozen=True)
@@ -200,8 +178,7 @@ class Metric:
             object.__setattr__(self, "low", usual[0])
             object.__setattr__(self, "high", usual[1])
         if not self.needs:
-            needs = next((needs for needs, of in NEEDS.items() if self.of in of), self.of)
-            object.__setattr__(self, "needs", needs)
+            object.__setattr__(self, "needs", NEEDS.get(self.of, "probabilities"))
 
     @property
     def function(self) -> Function:

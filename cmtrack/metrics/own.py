@@ -120,30 +120,27 @@ def put_own(
         if name in kept:
             put_kept(results, metric, kept[name])
         elif metric.value is None:
-            results.put(name, math.nan, reason=UNKNOWN, metric=metric)
+            results.put_undefined(name, UNKNOWN)
         elif samples is None:
-            results.put(
-                name, math.nan, reason="it is of two groups, and there are none", metric=metric
-            )
+            results.put_undefined(name, "it is of two groups, and there are none")
         else:
-            value = metric.number(samples.argument())
+            computed = results.compute(metric, samples, [name])
+            value = computed.value
             slack = 1e-9 * max(1.0, abs(value))
             if math.isfinite(value) and not metric.low - slack <= value <= metric.high + slack:
                 raise ValueError(
                     f"the metric {name!r} must lie between {metric.low:g} and {metric.high:g}, got {value!r}"
                 )
-            spread = Spread()
-            clustered = results.clusters.n is not None and name not in results.clusters.errors
-            if results.with_errors and math.isfinite(value) and not clustered:
-                spread = metric.spread(samples, value)
-                if spread.error is None and spread.size is None:
-                    warnings.append(
-                        f"no standard error of {name}: taking the derivative by each of {len(samples.weight):,} counts "
-                        "would take too long; give the metric its influence"
-                    )
-            reason = metric.reason or "its function gives no finite number"
-            weighted = samples is not None and samples.fractional
-            results.put(name, value, spread=spread, weighted=weighted, reason=reason, metric=metric)
+            if results.clusters.n is not None and name not in results.clusters.errors:
+                computed = computed._replace(spread=Spread())
+            elif results.with_errors and math.isfinite(value) and computed.spread == Spread():
+                warnings.append(
+                    f"no standard error of {name}: taking the derivative by each of {len(samples.weight):,} counts "
+                    "would take too long; give the metric its influence"
+                )
+            results.put(
+                name, computed, reason=metric.reason or "its function gives no finite number"
+            )
     return tuple(warnings)
 
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from cmtrack.metrics.intervals import (
     wilson,
     within_bounds,
 )
-from cmtrack.metrics.metric import UNKNOWN_SPREAD, Metric, Spread
+from cmtrack.metrics.metric import Metric, Spread
 from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.samples import Samples
 
@@ -72,6 +72,45 @@ class Clusters:
         return cluster_degrees(self.effective[name], self.n) if name in self.effective else math.inf
 
 
+class Computed(NamedTuple):
+    """The numbers of a metric's functions: of one value, or lists of those of each class.
+
+    ``flipped``, (value, error): with one more sample, half of it flipped; empty if no interval uses these.
+    ``ends``: ends that the function makes with the value; None if it makes none.
+    """
+
+    metric: Metric
+    samples: Samples
+    value: Any
+    spread: Spread
+    flipped: tuple[Any, ...]
+    ends: tuple[Any, Any] | None
+
+    def listed(self) -> Computed:
+        """Return the numbers of each class as lists; sizes may be of both sides, shape (K, 2)."""
+        size = len(self.value)
+
+        def each(part: Any) -> Any:
+            if part is None:
+                return [None] * size
+            return list(part) if np.ndim(part) > 1 else np.broadcast_to(part, size).tolist()
+
+        return self._replace(
+            value=self.value.tolist(),
+            spread=Spread(*map(each, self.spread)),
+            flipped=tuple(map(each, self.flipped)),
+        )
+
+    def of_class(self, k: int) -> Computed:
+        """Return the numbers of class k, from lists."""
+        return self._replace(
+            value=self.value[k],
+            spread=Spread(*(part[k] for part in self.spread)),
+            flipped=tuple(part[k] for part in self.flipped),
+            ends=self.ends and (self.ends[0][k], self.ends[1][k]),
+        )
+
+
 @dataclass
 class Results:
     """Collects values by full name; finite ones get the standard error and the interval that their scale allows.
@@ -93,61 +132,43 @@ class Results:
 
     def put_metric(self, metric: Metric, samples: Samples, name: str = "") -> None:
         """Add a metric by its function; ``name`` is the full name of one of a declared pattern."""
-        pvalue = self.clusters.pvalues.get(name or metric.name, math.nan)
-        if self._is_left_out(metric) or pvalue == pvalue:
-            self.put(name or metric.name, pvalue, reason=_DEPENDENT, metric=metric)
-            return
-        value = metric.number(samples.argument())
-        spread = (
-            metric.spread(samples, value) if self.with_errors and math.isfinite(value) else Spread()
-        )
-        more = self._with_flipped(metric, samples, [name or metric.name], spread)
-        ends = self._ends(metric, samples, value)
-        self._put_computed(
-            metric, samples, name or metric.name, value, spread, more=more, ends=ends
-        )
-
-    def _is_left_out(self, metric: Metric) -> bool:
-        """True for numbers that hold for independent rows only, if the rows are clustered."""
-        return self.clusters.n is not None and metric.function.independent == "value"
+        name = name or metric.name
+        self.put(name, self.compute(metric, samples, [name]))
 
     def put_each(
         self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = ""
     ) -> None:
         """Add metrics of each class, group or family; ``names`` are their encoded names by number."""
-        columns = []
+        computed = []
         for metric, samples in metrics:
-            alone = self._is_left_out(metric)
-            values = (
-                np.full(1 + max(names, default=0), math.nan) if alone else metric.of_each(samples)
-            )
-            spread = metric.spread(samples, values) if self.with_errors and not alone else Spread()
-            spreads = [None if part is None else _of_each(part, values) for part in spread]
             head, tail = _PLACE.split(metric.name.replace("<step>", step))
-            everyone = [f"{head}{names.get(k, '')}{tail}" for k in range(len(values))]
-            more = [
-                _of_each(part, values)
-                for part in self._with_flipped(metric, samples, everyone, spread)
+            full_names = [
+                f"{head}{names.get(k, '')}{tail}" for k in range(1 + max(names, default=0))
             ]
-            ends = self._ends(metric, samples, values)
-            columns.append((metric, samples, head, tail, values.tolist(), spreads, more, ends))
-        for k, name in names.items():
-            for metric, samples, head, tail, numbers, spreads, more, ends in columns:
-                of_class = Spread(*(None if part is None else part[k] for part in spreads))
-                one = tuple(part[k] for part in more)
-                both = ends and (ends[0][k], ends[1][k])
-                self._put_computed(
-                    metric, samples, f"{head}{name}{tail}", numbers[k], of_class, k, one, both
-                )
+            numbers = self.compute(metric, samples, full_names, of_each=True)
+            computed.append((full_names, numbers.listed()))
+        for k in names:
+            for full_names, numbers in computed:
+                self.put(full_names[k], numbers.of_class(k), k)
 
-    def _ends(self, metric: Metric, samples: Samples, values: Any) -> tuple[Any, Any] | None:
-        """The ends that are made with the value, or with those of each class."""
-        alone = self.clusters.n is not None and metric.function.independent
-        return (
-            None
-            if alone or not np.isfinite(values).any()
-            else metric.function.ends(samples.argument())
-        )
+    def compute(
+        self, metric: Metric, samples: Samples, names: Sequence[str], of_each: bool = False
+    ) -> Computed:
+        """Call the functions of a metric: of one value, or ``of_each`` class; ``names`` are its full names."""
+        if self._is_left_out(metric) or all(name in self.clusters.pvalues for name in names):
+            value: Any = np.full(len(names), math.nan) if of_each else math.nan
+            return Computed(metric, samples, value, Spread(), (), None)
+        value = metric.of_each(samples) if of_each else metric.number(samples.argument())
+        finite = bool(np.isfinite(value).any())
+        spread = metric.spread(samples, value) if self.with_errors and finite else Spread()
+        flipped = self._with_flipped(metric, samples, names, spread)
+        dependent = self.clusters.n is not None and metric.function.independent
+        ends = metric.function.ends(samples.argument()) if finite and not dependent else None
+        return Computed(metric, samples, value, spread, flipped, ends)
+
+    def _is_left_out(self, metric: Metric) -> bool:
+        """True for numbers that hold for independent rows only, if the rows are clustered."""
+        return self.clusters.n is not None and metric.function.independent == "value"
 
     def _with_flipped(
         self, metric: Metric, samples: Samples, names: Sequence[str], spread: Spread
@@ -180,44 +201,103 @@ class Results:
             error = metric.spread(more, value).error if np.isfinite(value).any() else math.nan
             return value, error * wider
 
-    def _put_computed(
-        self,
-        metric: Metric,
-        samples: Samples,
-        name: str,
-        value: float,
-        spread: Spread,
-        k: int | None = None,
-        more: tuple[float, ...] = (),
-        ends: tuple[Any, Any] | None = None,
-    ) -> None:
-        """Add a value; ``spread`` is what :meth:`Metric.spread` gives; ``more`` is for :meth:`put`."""
-        value = self.clusters.pvalues.get(name, value)
-        if metric.interval == "count":
-            self._put_count(name, value, samples, spread)
-            return
+    def put(self, name: str, computed: Computed, k: int | None = None, reason: str = "") -> None:
+        """Add the numbers of a metric, or of class k of it; ``reason`` is why it is undefined, by default its own."""
+        metric = computed.metric
         function = metric.function
-        reason = "" if math.isfinite(value) else function.why(samples.argument(), k)
-        reason = _DEPENDENT if self._is_left_out(metric) else reason
-        self.put(
-            name,
-            value,
-            spread=spread,
-            weighted=samples.fractional,
-            reason=reason,
-            metric=metric,
-            more=more,
-        )
+        value = float(self.clusters.pvalues.get(name, computed.value))
+        value = settled(value, metric.low, metric.high)
+        if not math.isfinite(value):
+            if math.isinf(value) and metric.better == ("lower" if value > 0 else "higher"):
+                self.infinite.add(name)
+            if self._is_left_out(metric):
+                reason = _DEPENDENT
+            reason = reason or function.why(computed.samples.argument(), k)
+            self.put_undefined(name, reason or metric.reason or "its denominator is zero")
+            return
+        self.metrics[name] = value
+        if metric.interval in ("wilson", "count"):
+            self._put_share(name, value, computed)
+        else:
+            self._put_error(name, value, computed)
         if function.scale and name in self.errors:
-            self._put_made(metric, name, samples, spread.error or 0.0)
-        value = self.metrics[name]
-        if ends is not None and math.isfinite(value):
-            low, high = map(float, ends)
+            self._put_made(metric, name, computed.samples, computed.spread.error or 0.0)
+        if computed.ends is not None:
+            low, high = map(float, computed.ends)
             if math.isfinite(low) and math.isfinite(high):
                 self.intervals[name] = (
                     max(metric.low, min(low, value)),
                     min(metric.high, max(high, value)),
                 )
+
+    def put_undefined(self, name: str, reason: str) -> None:
+        """Add a metric without a value."""
+        self.metrics[name] = math.nan
+        self.undefined[name] = reason
+
+    def _put_share(self, name: str, value: float, computed: Computed) -> None:
+        """Store the error of a share, or of a count as that of its share of all samples, and Wilson's interval."""
+        metric = computed.metric
+        samples = computed.samples
+        total = samples.total if metric.interval == "count" else 1.0
+        share = value / total
+        error = computed.spread.error
+        n = computed.spread.size
+        if n and error is None:
+            error = total * math.sqrt(max(share * (1 - share), 0.0) / n)
+        if name in self.clusters.errors:
+            error = self.clusters.errors[name]
+            if error > 0:
+                kish = n if samples.fractional and n else math.inf
+                n = size_of_share(share, error / total, 0.0, kish)
+            else:
+                n = self.clusters.informing(n, None, error)
+        if error is None or not math.isfinite(error):
+            return
+        self.errors[name] = 0.0 if error <= ROUNDING else float(error)
+        if n is None:
+            return
+        if metric.interval == "wilson":
+            self.sizes[name] = float(n)
+        ends = wilson(share, n, self.confidence_level, self.clusters.degrees(name))
+        if ends is not None:
+            self.intervals[name] = (ends[0] * total, ends[1] * total)
+
+    def _put_error(self, name: str, value: float, computed: Computed) -> None:
+        """Store the error of a value that is not a share, and the interval of its scale."""
+        metric = computed.metric
+        error, n, least = computed.spread
+        if name in self.clusters.errors:
+            by_rows = error
+            error = self.clusters.errors[name]
+            n = self.clusters.informing(n, by_rows, error)
+        if error is None or not math.isfinite(error):
+            return
+        bounds = (metric.low, metric.high)
+        if error <= ROUNDING and (
+            value in (0.0, *bounds) or math.isfinite(metric.high - metric.low)
+        ):
+            error = 0.0  # a bounded metric of fewer than 10^26 rows has no smaller error but by rounding
+        self.errors[name] = float(error)
+        if metric.interval not in ("wald", "atanh", "logit", "log"):
+            return
+
+        def interval_of(value: float, error: float) -> Interval | None:
+            degrees = self.clusters.degrees(name)
+            level = self.confidence_level
+            return within_bounds(metric.interval, value, error, level, bounds, n, degrees)
+
+        interval = interval_of(value, error if least is None else max(error, least))
+        flipped = computed.flipped
+        if flipped and np.isfinite(flipped).all() and (error > 0 or interval is None):
+            both = [ends for ends in (interval, interval_of(*flipped)) if ends is not None]
+            if both:  # what either leaves open stays open
+                interval = (
+                    min(value, *(low for low, _ in both)),
+                    max(value, *(high for _, high in both)),
+                )
+        if interval is not None:
+            self.intervals[name] = interval
 
     def _put_made(self, metric: Metric, name: str, samples: Samples, by_rows: float) -> None:
         """Store the interval that a metric's function computes; one-sided intervals separately.
@@ -240,105 +320,3 @@ class Results:
             self.one_sided[name] = ends
         else:
             self.intervals[name] = ends
-
-    def put(
-        self,
-        name: str,
-        value: float,
-        *,
-        spread: Spread = UNKNOWN_SPREAD,
-        weighted: bool = False,
-        reason: str = "",
-        metric: Metric,
-        more: tuple[float, ...] = (),
-    ) -> None:
-        """Add a metric.
-
-        ``spread``: its standard error and sizes.
-        ``weighted``: whether rows have sampling weights.
-        ``reason``: why it is undefined, if it is; by default what the metric says.
-        ``metric``: its declaration.
-        ``more``, (value, error): those that its interval is made of, where they are others.
-        """
-        value = settled(float(value), metric.low, metric.high)
-        self.metrics[name] = value
-        if not math.isfinite(value):
-            self.metrics[name] = math.nan
-            if math.isinf(value) and metric.better == ("lower" if value > 0 else "higher"):
-                self.infinite.add(name)
-            self.undefined[name] = reason or metric.reason or "its denominator is zero"
-            return
-        error, n, least = spread
-        if metric.interval == "wilson" and n and error is None:
-            error = math.sqrt(max(value * (1 - value), 0.0) / n)
-        if name in self.clusters.errors:
-            by_rows = error
-            error = self.clusters.errors[name]
-            if metric.interval == "wilson" and error > 0:
-                n = size_of_share(value, error, 0.0, n if weighted and n else math.inf)
-            else:
-                n = self.clusters.informing(n, by_rows, error)
-        if error is None or not math.isfinite(error):
-            return
-        if error <= ROUNDING and (
-            value in (metric.low, 0.0, metric.high) or math.isfinite(metric.high - metric.low)
-        ):
-            error = 0.0  # of what has a range: no fewer than 10^26 rows make a smaller one
-        self.errors[name] = float(error)
-        interval = None
-        if metric.interval == "wilson" and n is not None:
-            self.sizes[name] = float(n)
-        if metric.interval == "wilson":
-            interval = (
-                wilson(value, n, self.confidence_level, self.clusters.degrees(name))
-                if n is not None
-                else None
-            )
-        elif metric.interval in ("wald", "atanh", "logit", "log"):
-            bounds, degrees = (metric.low, metric.high), self.clusters.degrees(name)
-            wide = error if least is None else max(error, least)
-            interval = within_bounds(
-                metric.interval, value, wide, self.confidence_level, bounds, n, degrees
-            )
-            if more and np.isfinite(more).all() and (error > 0 or interval is None):
-                at, around = more
-                other = within_bounds(
-                    metric.interval, at, around, self.confidence_level, bounds, n, degrees
-                )
-                both = [ends for ends in (interval, other) if ends is not None]
-                if both:  # what either leaves open stays open
-                    interval = (
-                        min(value, *(low for low, _ in both)),
-                        max(value, *(high for _, high in both)),
-                    )
-        if interval is not None:
-            self.intervals[name] = interval
-
-    def _put_count(self, name: str, count: float, samples: Samples, spread: Spread) -> None:
-        """Add a count: its interval is that of its share of all samples."""
-        self.metrics[name] = float(count)
-        n = spread.size or 0.0
-        if not n > 0:
-            return
-        total = samples.total
-        share = float(count) / total
-        error = (
-            total * math.sqrt(share * (1 - share) / n)
-            if spread.error is None
-            else float(spread.error)
-        )
-        if name in self.clusters.errors:
-            error = self.clusters.errors[name]
-            if error > 0:
-                n = size_of_share(share, error / total, 0.0, n if samples.fractional else math.inf)
-            else:
-                n = self.clusters.informing(n, None, error)
-        self.errors[name] = error
-        ends = wilson(share, n, self.confidence_level, self.clusters.degrees(name))
-        if ends is not None:
-            self.intervals[name] = (ends[0] * total, ends[1] * total)
-
-
-def _of_each(part: Any, values: Any) -> list[Any]:
-    """Errors or sizes of each class; sizes may be of both sides, shape (K, 2)."""
-    return list(part) if np.ndim(part) > 1 else np.broadcast_to(part, values.shape).tolist()
