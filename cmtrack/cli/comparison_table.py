@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cmtrack.cli.frame import plain
 from cmtrack.cli.summary import new_table
-from cmtrack.evaluation.catalog import BUILT_IN
-from cmtrack.metrics.catalog import Catalog
 from cmtrack.names import quoted, some_of
 from cmtrack.report import formatting as fmt
 from cmtrack.untrusted import one_line
@@ -21,8 +18,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from cmtrack.comparison import Comparison, Ranking, SegmentComparison, SegmentDifferences
-    from cmtrack.comparison.ranking import Ranked
     from cmtrack.report.constant import UnrankedRow
+    from cmtrack.report.review.columns import Column, OnTerminal
 
 MAX_LISTED = 10
 ALWAYS = 100
@@ -32,29 +29,48 @@ _NAME = 18
 _ANY_WIDTH = 10_000
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table of runs.
+_PRIORITIES = {
+    "rank": ALWAYS,
+    "name": ALWAYS,
+    "value": ALWAYS,
+    "mean": ALWAYS,
+    "difference": 95,
+    "status": 90,
+    "p_set": 70,
+}
+"""Of the columns of a ranking by their keys; those of its metrics come next, all others last."""
+_METRICS = 60
+_OTHERS = 20
+_LAST = {"runs": 1, "status": 2}
+"""The columns at the right end of a ranking's table, in their order."""
 
-    ``cell``: what it shows of a run.
-    ``keep``: where there is no room for all, those of the largest number stay; ``ALWAYS`` whatever the room. Those from
+
+@dataclass(frozen=True)
+class TerminalColumn:
+    """A column of a table on the terminal.
+
+    ``key``: what finds its cell in a row below the others.
+    ``cell``: what it shows of a row.
+    ``keep``: if not all columns fit, those of the largest number stay; ``ALWAYS`` whatever the room. Those from
         ``DECIDES`` on go only when brief forms and folded names make no room.
     ``right``: whether it is set to the right.
     ``brief``: its replacement if columns that decide do not fit.
     ``folds``: whether it is a name, which may go on over several lines.
     """
 
+    key: str
     head: str
     cell: Callable[[Any], str]
     keep: int
     right: bool = False
-    brief: Column | None = None
+    brief: TerminalColumn | None = None
     folds: bool = False
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print everything that ``cmtrack compare`` shows."""
     from cmtrack.report.constant import beside
+    from cmtrack.report.review.columns import shown_columns
     from cmtrack.report.review.narrative import heading
     from cmtrack.report.review.phrases import at_shares, explained
 
@@ -62,10 +78,15 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     console.print()
     for place, ranking in enumerate(comparison.rankings):
         title = f"{heading(comparison, place)}, by {comparison.criterion}{at_shares(comparison)}"
-        below = beside(comparison, ranking)
-        print_table(
-            console, title, _columns(ranking), ranking.standings, below, ranking.criterion.catalog
-        )
+        columns = shown_columns(comparison, ranking)
+        columns.sort(key=lambda column: _LAST.get(column.key, 0))
+        below = [_texts_below(row, columns) for row in beside(comparison, ranking)]
+        printed = [
+            _terminal_column(column, column.terminal, ranking)
+            for column in columns
+            if column.terminal is not None
+        ]
+        print_table(console, title, printed, ranking.standings, below)
         if len(ranking.standings) > 1 and not (ranking.criterion.pareto or ranking.over):
             console.print(plain(explained(ranking.confidence_level)))
         # the differences that do not use that the rows are the same, and why
@@ -109,13 +130,14 @@ def print_segments(console: Console, compared: SegmentComparison) -> None:
         console.print(plain(note))
 
 
-def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[Column]:
+def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[TerminalColumn]:
     """The columns of a table whose rows are the places of the segments in the first pair."""
     first = pairs[0]
     columns = [
-        Column("segment", lambda k: first.segments[k], ALWAYS, folds=True),
-        Column("rows", lambda k: fmt.count(first.rows[k]), ALWAYS, right=True),
-        Column(
+        TerminalColumn("segment", "segment", lambda k: first.segments[k], ALWAYS, folds=True),
+        TerminalColumn("rows", "rows", lambda k: fmt.count(first.rows[k]), ALWAYS, right=True),
+        TerminalColumn(
+            "value",
             one_line(first.first),
             lambda k: fmt.number(float(first.first_values[k])),
             ALWAYS,
@@ -123,10 +145,9 @@ def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[Column]:
         ),
     ]
     for place, pair in enumerate(pairs):
+        head = f"difference from\n{one_line(pair.second)}"
         difference = partial(_segment_difference, pair, first.segments)
-        columns.append(
-            Column(f"difference from\n{one_line(pair.second)}", difference, DECIDES - 1 - place)
-        )
+        columns.append(TerminalColumn(f"difference_{place}", head, difference, DECIDES - 1 - place))
     return columns
 
 
@@ -149,12 +170,14 @@ def print_left_out(
 def print_table(
     console: Console,
     title: str,
-    columns: Sequence[Column],
+    columns: Sequence[TerminalColumn],
     rows: Sequence[Any],
-    below: Sequence[UnrankedRow] = (),
-    catalog: Catalog = BUILT_IN,
+    below: Sequence[Mapping[str, str]] = (),
 ) -> None:
-    """Print a title and a table with as many columns as fit; rows below the line are unranked."""
+    """Print a title and a table with as many columns as fit.
+
+    ``below``: the texts of unranked rows, by the keys of the columns.
+    """
     from rich.text import Text
 
     shown_columns = _kept(console, columns, rows)
@@ -163,34 +186,24 @@ def print_table(
     console.print(Text(title, style="bold"))
     table = _table(shown_columns, rows)
     table.rows[-1].end_section = bool(below)
-    for row in below:
-        named = (
-            f"{fmt.metric_title(name, brief=True, catalog=catalog)} {value}"
-            for name, value in row.values.items()
-        )
-        value = next(iter(row.values.values()), "") if len(row.values) < 2 else "; ".join(named)
-        shown = dict.fromkeys(("run", "model"), row.name) | dict.fromkeys(
-            ("value", "mean ± sd"), value
-        )
-        shown |= {"status": row.standing} | row.values
-        heads = (column.head.replace("/\n", "/").split("\n")[0] for column in shown_columns)
-        table.add_row(*(plain(one_line(shown.get(head, ""))) for head in heads))
+    for texts in below:
+        cells = (one_line(texts.get(column.key, "")) for column in shown_columns)
+        table.add_row(*map(plain, cells))
     console.print(table)
-    hidden = [
-        column
+    keys = {column.key for column in shown_columns}
+    heads = [
+        column.head.replace("/\n", "/").replace("\n", " ")
         for column in columns
-        if column not in shown_columns and column.brief not in shown_columns
+        if column.key not in keys
     ]
-    if hidden:
-        heads_of_hidden = ", ".join(
-            column.head.replace("/\n", "/").replace("\n", " ") for column in hidden
-        )
-        console.print(
-            plain(f"The terminal is too narrow to show: {heads_of_hidden}. --json has everything.")
-        )
+    if heads:
+        text = f"The terminal is too narrow to show: {', '.join(heads)}. --json has everything."
+        console.print(plain(text))
 
 
-def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> list[Column]:
+def _kept(
+    console: Console, columns: Sequence[TerminalColumn], rows: Sequence[Any]
+) -> list[TerminalColumn]:
     some = [column for column in columns if column.keep >= ALWAYS]
     for column in sorted(columns, key=lambda column: -column.keep):
         more = [one for one in columns if one in some or one is column]
@@ -201,7 +214,9 @@ def _kept(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> l
     return some
 
 
-def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None = None) -> Table:
+def _table(
+    columns: Sequence[TerminalColumn], rows: Sequence[Any], longest: int | None = None
+) -> Table:
     """A table; names that fold are at most ``longest`` wide."""
     table = new_table("")
     for column in columns:
@@ -220,68 +235,31 @@ def _table(columns: Sequence[Column], rows: Sequence[Any], longest: int | None =
 # -- rankings --------------------------------------------------------------------------------------------------
 
 
-def _columns(ranking: Ranking) -> list[Column]:
-    from cmtrack.report.review.phrases import standing, standing_word
-
-    criterion, several, leader = ranking.criterion, len(ranking.standings) > 1, ranking.leader
-    level = f"[{100 * ranking.confidence_level:g} % interval]"
-    columns = [
-        Column("front" if criterion.pareto else "", lambda one: str(one.rank), ALWAYS, right=True),
-        Column(ranking.noun, lambda one: str(one.name), ALWAYS, folds=True),
-    ]
-    if ranking.over:
-        columns.append(Column("mean ± sd", _mean, ALWAYS))
-    elif criterion.pareto:
-        columns += [
-            _metric(name, level, 60 - place) for place, name in enumerate(criterion.metrics)
-        ]
-    else:
-        alone = Column("value", lambda one: fmt.number(one.value, one.interval), ALWAYS, right=True)
-        columns.append(
-            Column(
-                f"value\n{level}",
-                lambda one: fmt.with_interval(one.value, one.interval),
-                ALWAYS,
-                brief=alone,
-            )
-        )
-    if several and criterion.single:
-        which = "from the\nleader" if ranking.over else "from the best other\nrun"
-        shown = leader if ranking.over else None
-        columns.append(
-            Column(f"{which} {level}", lambda one: "" if one is shown else _difference(one), 95)
-        )
-        head = "p (all\npairs)" if ranking.over else "p (of being\nthe best)"
-        columns.append(
-            Column(head, lambda one: "" if one is leader else fmt.p_text(one.p_set), 70, right=True)
-        )
-    if ranking.over:
-        columns.append(Column("runs", lambda one: str(len(one.runs)), 20, right=True))
-    return [
-        *columns,
-        Column("status", lambda one: standing_word(standing(one, ranking), ranking, one.tied), 90),
-    ]
-
-
-def _metric(name: str, level: str, keep: int) -> Column:
-    *section, last = name.rsplit("/", 1)
-    brief = Column("/\n".join((*section, last)), lambda one: fmt.number(one.metrics[name]), keep)
-    return Column(
-        f"{name}\n{level}",
-        lambda one: fmt.with_interval(one.metrics[name], one.evaluation.intervals.get(name)),
+def _terminal_column(column: Column, form: OnTerminal, ranking: Ranking) -> TerminalColumn:
+    """A column of a ranking on the terminal."""
+    metrics = ranking.criterion.metrics
+    keep = _PRIORITIES.get(column.key, _OTHERS)
+    if column.key in metrics:
+        keep = _METRICS - metrics.index(column.key)
+    text = form.text or column.text
+    brief = None
+    if form.brief is not None:
+        brief = _terminal_column(column, form.brief, ranking)
+    return TerminalColumn(
+        column.key,
+        column.heading.lower() if form.heading is None else form.heading,
+        lambda entry: text(entry, ranking),
         keep,
+        right=form.right,
         brief=brief,
+        folds=column.key == "name",
     )
 
 
-def _difference(one: Ranked) -> str:
-    ends = (one.difference_low, one.difference_high)
-    shown = fmt.with_interval(one.difference, ends)
-    return shown if all(map(math.isfinite, ends)) else f"{shown} ({one.reason or 'no error known'})"
-
-
-def _mean(one: Ranked) -> str:
-    return fmt.number(one.value) + ("" if math.isnan(one.sd) else f" ± {fmt.number(one.sd)}")
+def _texts_below(row: UnrankedRow, columns: Sequence[Column]) -> dict[str, str]:
+    """The texts of an unranked row, by the keys of the columns."""
+    texts = {column.key: row.values.get(column.metric, "") for column in columns}
+    return texts | {"name": row.name, "status": row.standing}
 
 
 # -- runs that are in no ranking -------------------------------------------------------------------------------

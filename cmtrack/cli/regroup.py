@@ -20,7 +20,7 @@ from cmtrack.cli.frame import Step, WorkFailed, echo, plain, terminal, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
-    from cmtrack.cli.comparison_table import Column
+    from cmtrack.cli.comparison_table import TerminalColumn
     from cmtrack.grouping import Grouping
     from cmtrack.tracking import RegroupedRun
 
@@ -186,25 +186,34 @@ def _print(
         echo(f"To rank by it:\n  {shlex.join(command)}")
 
 
-def _columns(runs: Sequence[RegroupedRun]) -> list[Column]:
-    from cmtrack.cli.comparison_table import ALWAYS, Column
+def _columns(runs: Sequence[RegroupedRun]) -> list[TerminalColumn]:
+    from cmtrack.cli.comparison_table import ALWAYS, TerminalColumn
     from cmtrack.evaluation.catalog import lookup
     from cmtrack.report import formatting as fmt
 
     def shift(before: float | None, after: float | None) -> str:
         return " → ".join("–" if value is None else fmt.number(value) for value in (before, after))
 
-    def moved(head: str, keep: int, value: Callable[[dict[str, float]], float | None]) -> Column:
-        return Column(head, lambda run: shift(value(run.before), value(run.after)), keep)
+    def moved(
+        key: str, head: str, keep: int, value: Callable[[dict[str, float]], float | None]
+    ) -> TerminalColumn:
+        return TerminalColumn(
+            key, head, lambda run: shift(value(run.before), value(run.after)), keep
+        )
 
     shown = [
         name for name in _SHOWN if any(name in run.before or name in run.after for run in runs)
     ]
+    accuracy = partial(_last, name="accuracy")
+    mismatches = partial(_last, name="mismatch_rate")
     return [
-        Column("run", lambda run: str(run.name), ALWAYS, folds=True),
-        moved("accuracy\nof the groups", 60, partial(_last, name="accuracy")),
-        *(moved(lookup(name).heading(brief=True), 50, methodcaller("get", name)) for name in shown),
-        moved("mismatch\nrate", 40, partial(_last, name="mismatch_rate")),
+        TerminalColumn("name", "run", lambda run: str(run.name), ALWAYS, folds=True),
+        moved("accuracy", "accuracy\nof the groups", 60, accuracy),
+        *(
+            moved(name, lookup(name).heading(brief=True), 50, methodcaller("get", name))
+            for name in shown
+        ),
+        moved("mismatch_rate", "mismatch\nrate", 40, mismatches),
     ]
 
 

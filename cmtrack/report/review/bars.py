@@ -93,11 +93,12 @@ def draw_columns(
     """
     scales = {}
     for key, first in rows[0].items():
-        if "ends" not in first:
+        if first.ends is None:
             continue
-        drawn = bars([row[key]["ends"] for row in rows], matter, key == with_zero)
+        intervals = [ends for row in rows if (ends := row[key].ends) is not None]
+        drawn = bars(intervals, matter, key == with_zero)
         for row, bar in zip(rows, drawn, strict=True):
-            row[key]["bar"] = bar
+            row[key].bar = bar
             if bar is not None:  # all of a column have one scale
                 scales[key] = (fmt.number(bar.first), fmt.number(bar.last))
     return scales

@@ -1,110 +1,144 @@
-"""Cells of a review's tables: text, what they are sorted by, and an interval beside."""
+"""Tables of a review: cells that are found by their column's key, with the text, the sort value and the interval."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from cmtrack._lazy import cached_property
 from cmtrack.names import distinct
 from cmtrack.report import formatting as fmt
+
+if TYPE_CHECKING:
+    from cmtrack.report.review.bars import Bar
 
 NAME = 30
 """Characters of a name in a table of the page, which are what it does not share with the others."""
 FOLDED = 5
 """Ruled-out runs of a table that are seen at first."""
 
-RANK = "rank"
-RUN = "run"
-STATUS = "status"
-"""Keys of the columns that a ranking's table always has."""
-DIFFERENCE = "difference"
-"""Key of the column with the difference from the best other run, or from the leader."""
 
-Cell = dict[str, Any]
-Table = dict[str, Any]
+@dataclass
+class Cell:
+    """A cell of a table that people read.
 
+    ``sort``: what a page sorts its column by; a number that is not finite becomes "".
+    ``interval``: shown in a narrow column of its own; None if the cell's column has no intervals.
+    ``title``: shown while a mouse is over the cell.
+    ``ends``: the value and both ends of its interval, from which a page draws ``bar``.
+    """
 
-def cell(
-    text: str, sort: float | str | None = None, beside: str | None = None, title: str = ""
-) -> Cell:
-    """One cell; ``beside`` is its interval, in a narrow column."""
-    if isinstance(sort, float) and not math.isfinite(sort):
-        sort = ""
-    return {
-        "text": text,
-        "sort": "" if sort is None else sort,
-        "beside": beside,
-        "title": title,
-        "bar": None,
-        "short": "",
-    }
+    text: str
+    sort: float | str = ""
+    interval: str | None = None
+    title: str = ""
+    ends: tuple[float, float, float] | None = None
+    bar: Bar | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.sort, float) and not math.isfinite(self.sort):
+            self.sort = ""
 
-def with_intervals(heads: Sequence[str], rows: Sequence[dict[str, Any]], **more: Any) -> Table:
-    """A table, with the places of the cells that have an interval."""
-    places = {
-        place for row in rows for place, one in enumerate(row["cells"]) if one["beside"] is not None
-    }
-    return {"heads": heads, "rows": rows, "with_interval": places} | more
+    @property
+    def with_interval(self) -> str:
+        """The text and the interval."""
+        return " ".join(filter(None, (self.text, self.interval)))
 
 
-def ranking_table(
-    heads: Mapping[str, str],
-    rows: list[dict[str, Any]],
-    scales: Mapping[str, tuple[str, str]],
-    **more: Any,
-) -> Table:
-    """Return the table of a ranking, whose heads, cells and scales are found by a column's key."""
-    shorten_names([row["cells"][RUN] for row in rows])
-    return {
-        "heads": heads,
-        "rows": rows,
-        "numbers": [key for key in heads if key not in (RANK, RUN, STATUS)],
-        "with_interval": {
-            key
-            for row in rows
-            for key, shown in row["cells"].items()
-            if shown["beside"] is not None
-        },
-        "scales": scales,
-        "n_rest": fold(rows),
-    } | more
+@dataclass
+class NameCell(Cell):
+    """The name of a run or a model; ``short`` is the form that a page shows on one line."""
+
+    run_id: str = ""
+    short: str = ""
+
+    @property
+    def short_id(self) -> str:
+        """The beginning of the run's id."""
+        return fmt.short_id(self.run_id)
 
 
-def name_cell(name: str, run_id: str) -> Cell:
+@dataclass
+class GateCell(Cell):
+    """What a gate found; ``passed`` is None if it did not look."""
+
+    passed: bool | None = None
+
+
+@dataclass
+class Row:
+    """A row of a table.
+
+    ``status``: the class of a ranked run's row on the page.
+    ``chosen``: whether it is the run to take, if ``status`` is by another metric.
+    ``rest``: whether it is hidden at first.
+    ``mark``: a word next to the first cell.
+    ``reason``: shown while a mouse is over the row.
+    """
+
+    cells: dict[str, Cell]
+    status: str = ""
+    chosen: bool = False
+    rest: bool = False
+    mark: str = ""
+    reason: str = ""
+
+
+@dataclass
+class Table:
+    """A table with its headings by key.
+
+    ``words``: the keys of the columns that hold text; all others hold numbers.
+    ``reading``: how to read it.
+    ``scales``: the numbers at both ends of the scale of each column with drawn intervals.
+    ``beside``: rows below those of the ranked runs.
+    ``behind``: the word for the runs of hidden rows.
+    """
+
+    heads: dict[str, str]
+    rows: list[Row]
+    words: Collection[str]
+    name: str = ""
+    reading: str = ""
+    scales: dict[str, tuple[str, str]] = field(default_factory=dict)
+    beside: list[Row] = field(default_factory=list)
+    behind: str = ""
+
+    @cached_property
+    def with_interval(self) -> set[str]:
+        """The keys of the columns with an interval in one of their cells."""
+        cells = [item for row in self.rows for item in row.cells.items()]
+        return {key for key, cell in cells if cell.interval is not None}
+
+    @property
+    def n_rest(self) -> int:
+        """The number of rows that are hidden at first."""
+        return sum(row.rest for row in self.rows)
+
+
+def name_cell(name: str, run_id: str) -> NameCell:
     """A run's name, and its id."""
-    has_id = run_id and run_id != name
-    return cell(name, name.lower(), title=name) | {
-        "id": fmt.short_id(run_id) if has_id else "",
-        "run_id": run_id if has_id else "",
-        "short": name,
-    }
+    shown_id = "" if run_id == name else run_id
+    return NameCell(name, name.lower(), title=name, run_id=shown_id, short=name)
 
 
 def value_cell(value: float, interval: tuple[float, float]) -> Cell:
     """A metric of a run, its interval, and the ends that a drawing of it has."""
-    return cell(fmt.number(value, interval), value, fmt.interval(value, interval)) | {
-        "ends": (value, *interval)
-    }
+    text = fmt.number(value, interval)
+    return Cell(text, value, fmt.interval(value, interval), ends=(value, *interval))
 
 
-def p_cell(pvalue: float, is_leader: bool) -> Cell:
-    """The p-value of a run; the leader, which the others are compared with, has none."""
-    if is_leader:
-        return cell("–")
-    return cell(fmt.p_text(pvalue), pvalue)
-
-
-def shorten_names(cells: Sequence[Cell]) -> None:
+def shorten_names(rows: Sequence[Row], key: str = "name") -> None:
     """Give names the short form that the page shows on one line."""
-    for name, short in zip(cells, distinct([name["text"] for name in cells], NAME), strict=True):
-        name["short"] = short
+    names = [row.cells[key] for row in rows]
+    for name, short in zip(names, distinct([name.text for name in names], NAME), strict=True):
+        if isinstance(name, NameCell):
+            name.short = short
 
 
-def fold(rows: Sequence[dict[str, Any]]) -> int:
-    """Mark the ruled-out runs of a table that are not seen at first, and return their number."""
-    rest = [row for row in rows if row["status"] == "behind"][FOLDED:]
-    for row in rest:
-        row["rest"] = True
-    return len(rest)
+def fold(rows: Sequence[Row]) -> None:
+    """Mark the ruled-out runs of a table that are hidden at first."""
+    for row in [row for row in rows if row.status == "behind"][FOLDED:]:
+        row.rest = True

@@ -16,104 +16,17 @@ from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run, run_id_of
 from cmtrack.evaluation.gates import GateResult
 from cmtrack.grouping import Costs, Grouping
+from cmtrack.report.review.columns import Column, columns_of
 from cmtrack.report.review.narrative import verdict
-from cmtrack.report.review.phrases import LAST, asked, standing
+from cmtrack.report.review.phrases import LAST, asked
 from cmtrack.report.review.record import as_data, varying
 from cmtrack.schemas import REVIEW
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = (
-    "ranking",
-    "rank",
-    "name",
-    "run_id",
-    "status",
-    "value",
-    "low",
-    "high",
-    "adjusted_low",
-    "adjusted_high",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "pvalue",
-    "p_holm",
-    "p_max_t",
-    "p_set",
-    "probability_best",
-    "expected_rank",
-    "rank_low",
-    "rank_high",
-    "tied",
-    "within_margin",
-    "chosen",
-    "paired",
-    "reason",
-)
-MODEL_COLUMNS = (
-    "rank",
-    "name",
-    "run_id",
-    "status",
-    "mean",
-    "sd",
-    "blocks",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "pvalue",
-    "p_holm",
-    "tied",
-    "within_margin",
-    "chosen",
-    "reason",
-)
-_WHOLE = ("ranking", "rank", "rank_low", "rank_high", "blocks")
-_FLAGS = ("tied", "within_margin", "chosen", "paired")
-_TEXTS = ("name", "run_id", "status", "reason")
-_NUMBERS = (
-    "run_id",
-    "rank",
-    "value",
-    "low",
-    "high",
-    "adjusted_low",
-    "adjusted_high",
-    "values",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "pvalue",
-    "p_holm",
-    "p_max_t",
-    "probability_best",
-    "expected_rank",
-    "rank_low",
-    "rank_high",
-    "p_set",
-    "standard_error",
-    "tied",
-    "within_margin",
-    "chosen",
-    "unpaired",
-    "reason",
-)
-_OF_MODELS = (
-    "rank",
-    "mean",
-    "sd",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "pvalue",
-    "p_holm",
-    "standard_error",
-    "tied",
-    "within_margin",
-    "chosen",
-)
+_FIRST_IN_FILES = {"name": -3, "status": -2, "run_id": -1}
+"""The keys with which the data of a run begin; the others follow in the order of the columns."""
 
 
 def to_frame(comparison: Comparison) -> pd.DataFrame:
@@ -125,69 +38,45 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
     """
     from cmtrack._pandas import pd
 
-    of_models = comparison.noun == "model"
-    columns = list(MODEL_COLUMNS if of_models else COLUMNS)
-    if not of_models and not comparison.criterion.single:
-        place = columns.index("difference")
-        columns[place:place] = comparison.criterion.metrics
-    params = [] if of_models else varying([run.run for run in comparison.runs])
-    frame = pd.DataFrame(
-        list(_rows(comparison, params)), columns=columns + [f"params.{name}" for name in params]
-    )
-    kinds = dict.fromkeys(_WHOLE, "Int64") | dict.fromkeys(_FLAGS, "boolean")
-    return frame.astype(
-        {name: kinds.get(name, "float64") for name in columns if name not in _TEXTS}
-    )
+    columns = [column for column in columns_of(comparison) if column.frame]
+    types = {column.key: column.dtype for column in columns if not column.is_text}
+    params = []
+    names = [column.key for column in columns]
+    if comparison.noun == "run":
+        params = varying([run.run for run in comparison.runs])
+        names.insert(0, "ranking")
+        types["ranking"] = "Int64"
+    rows = list(_rows(comparison, columns, params))
+    frame = pd.DataFrame(rows, columns=names + [f"params.{name}" for name in params])
+    return frame.astype(types)
 
 
-def _rows(comparison: Comparison, params: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _rows(
+    comparison: Comparison, columns: Sequence[Column], params: Sequence[str]
+) -> Iterator[dict[str, Any]]:
     for place, ranking in enumerate(comparison.rankings, 1):
         for entry in ranking.standings:
-            yield _row(place, entry, ranking) | {
-                f"params.{name}": entry.run.params.get(name) for name in params
-            }
+            row = {column.key: column.value_of(entry, ranking) for column in columns}
+            row["ranking"] = place
+            yield row | {f"params.{name}": entry.run.params.get(name) for name in params}
     for stop in comparison.failed:
         failing = "; ".join(str(result) for result in stop.gates if not result.passed)
-        yield {
-            "name": stop.name,
-            "run_id": stop.run_id,
-            "status": "stopped by a gate",
-            "reason": failing,
-        }
+        yield _unranked_row(stop.run, "stopped by a gate", failing)
     for unranked in comparison.left_out:
         status = LAST if unranked.last else "left out"
-        yield {
-            "name": unranked.run.name,
-            "run_id": unranked.run.run_id,
-            "status": status,
-            "reason": unranked.reason,
-        }
+        yield _unranked_row(unranked.run, status, unranked.reason)
 
 
-def _row(place: int, entry: Ranked, ranking: Ranking) -> dict[str, Any]:
-    """An entry in the columns of both kinds."""
-    numbers = {
-        name: getattr(entry, name) for name in (*COLUMNS, *MODEL_COLUMNS) if hasattr(entry, name)
-    }
-    metric = ranking.criterion.metrics[0]
-    words = {
-        "ranking": place,
-        "status": standing(entry, ranking),
-        "blocks": sum(
-            math.isfinite(run.evaluation.metrics.get(metric, math.nan)) for run in entry.runs
-        ),
-        "paired": None
-        if len(ranking.runs) == 1
-        else not entry.unpaired,  # a run alone is paired with nothing
-        "reason": entry.unpaired or entry.reason,
-    }
-    return numbers | entry.values | words
+def _unranked_row(run: Run, status: str, reason: str) -> dict[str, Any]:
+    return {"name": run.name, "run_id": run.run_id, "status": status, "reason": reason}
 
 
 def to_dict(comparison: Comparison) -> dict[str, Any]:
     """Everything of a comparison that JSON can hold; NaN is None."""
     criterion, best = comparison.criterion, comparison.best
     looks, resolution = asked(comparison, "looks"), asked(comparison, "resolution")
+    columns = [column for column in columns_of(comparison) if column.json]
+    columns.sort(key=lambda column: _FIRST_IN_FILES.get(column.key, 0))
     data: dict[str, Any] = as_plain(
         {
             "schema": REVIEW.newest,
@@ -204,8 +93,10 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "best": None if best is None else {"name": best.name, "run_id": best.run_id},
             "rankings": []
             if comparison.repeated
-            else [_ranking(one) for one in comparison.rankings],
-            "repeated": None if comparison.repeated is None else _repeated(comparison.repeated),
+            else [_ranking(one, columns) for one in comparison.rankings],
+            "repeated": None
+            if comparison.repeated is None
+            else _repeated(comparison.repeated, columns),
             "stopped": [
                 _run(stop.run) | {"gates": _gates(stop.gates)} for stop in comparison.failed
             ],
@@ -276,18 +167,13 @@ def _settled(ranking: Ranking) -> dict[str, Any]:
     }
 
 
-def _entry(entry: Ranked, ranking: Ranking, names: Sequence[str]) -> dict[str, Any]:
-    """A run or a model as data, with the numbers of these names."""
-    numbers = {name: getattr(entry, name) for name in names}
-    return {
-        "name": entry.name,
-        "status": standing(entry, ranking),
-        **numbers,
-        "gates": _gates(entry.gates),
-    }
+def _entry(entry: Ranked, ranking: Ranking, columns: Sequence[Column]) -> dict[str, Any]:
+    """A run or a model as data."""
+    data = {column.key: column.value_of(entry, ranking) for column in columns}
+    return data | {"gates": _gates(entry.gates)}
 
 
-def _ranking(ranking: Ranking) -> dict[str, Any]:
+def _ranking(ranking: Ranking, columns: Sequence[Column]) -> dict[str, Any]:
     evaluation = ranking.evaluation
     return {
         "data": {
@@ -301,7 +187,7 @@ def _ranking(ranking: Ranking) -> dict[str, Any]:
         "paired": ranking.paired,
         "decides": ranking.chosen is not None,
         "runs": [
-            _entry(run, ranking, _NUMBERS) | {"warnings": run.evaluation.warnings}
+            _entry(run, ranking, columns) | {"warnings": run.evaluation.warnings}
             for run in ranking.standings
         ],
         "rank_distribution": ranking.rank_distribution,
@@ -310,7 +196,7 @@ def _ranking(ranking: Ranking) -> dict[str, Any]:
     } | _settled(ranking)
 
 
-def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
+def _repeated(ranking: RepeatedRanking, columns: Sequence[Column]) -> dict[str, Any]:
     pairs = [
         {
             "first": ranking.result.names[pair.first],
@@ -328,7 +214,7 @@ def _repeated(ranking: RepeatedRanking) -> dict[str, Any]:
         "block_names": ranking.block_names,
         "scores": ranking.scores,
         "models": [
-            _entry(model, ranking, _OF_MODELS) | {"runs": [_run(one.run) for one in model.runs]}
+            _entry(model, ranking, columns) | {"runs": [_run(one.run) for one in model.runs]}
             for model in ranking.standings
         ],
         "pairwise": pairs,

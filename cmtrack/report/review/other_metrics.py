@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking, judged_by
 from cmtrack.comparison.result import Comparison
 from cmtrack.report import formatting as fmt
-from cmtrack.report.review.bars import draw_columns
-from cmtrack.report.review.cells import (
-    RANK,
-    RUN,
-    STATUS,
-    Table,
-    cell,
-    name_cell,
-    p_cell,
-    ranking_table,
-    value_cell,
-)
-from cmtrack.report.review.phrases import STANDINGS, Say, at_shares, how_many, say_of
+from cmtrack.report.review.columns import columns_of, ranking_table
+from cmtrack.report.review.phrases import Say, at_shares, how_many, say_of
 from cmtrack.report.review.shown import headline
 
 MAX_STANDINGS = 400
 """Metrics times runs of a page. Ranking by a metric takes 0.04 s for 12 runs and 0.65 s for 100, and a row 0.6 kB."""
 
+_COLUMNS = ("rank", "name", "status", "value", "p_set")
 
-def other_metrics(comparison: Comparison) -> list[Table]:
+
+def other_metrics(comparison: Comparison) -> list[dict[str, Any]]:
     """Return the table of each headline metric that all ranked runs have, but for the one that ranks them above."""
     ranking = comparison.ranking
     if ranking is None or ranking.over or len(ranking.runs) < 2:
         return []
     names = _chosen_names(ranking, max(1, MAX_STANDINGS // len(ranking.runs)))
     say = say_of(comparison)
-    seed = comparison.how.get("seed", 0)
-    at = at_shares(comparison)
-    return [_table(name, ranking, seed, say, at) for name in names]
+    return [_table(name, comparison, ranking, say) for name in names]
 
 
-def note_on_metrics(comparison: Comparison, tables: Sequence[Table]) -> str:
+def note_on_metrics(comparison: Comparison, tables: Sequence[Mapping[str, Any]]) -> str:
     """Return how to read the tables, and which metrics have none."""
     note = f"Brackets are {fmt.level(comparison.confidence_level)} intervals of each run by itself."
     number = 0 if comparison.ranking is None else len(_names(comparison.ranking))
@@ -72,39 +62,28 @@ def _chosen_names(ranking: Ranking, most: int) -> list[str]:
     return [names[place] for place in sorted(first)]
 
 
-def _table(name: str, ranking: Ranking, seed: int, say: Say, at: str) -> Table:
-    """Return the runs ranked by a metric; ``at``: the class shares it is of, as :func:`at_shares` has them."""
+def _table(name: str, comparison: Comparison, ranking: Ranking, say: Say) -> dict[str, Any]:
+    """Return the table of the runs ranked by a metric, and a sentence on it."""
     criterion = Criterion.of(name, ranking.criterion.catalog)
     place_above = {run.name: place for place, run in enumerate(ranking.runs)}
+    seed = comparison.how.get("seed", 0)
     runs = judged_by(ranking.runs, criterion, ranking.confidence_level, seed)
     runs.sort(key=lambda run: (run.rank, place_above[run.name]))
-    chosen = ranking.foremost.name
-    rows: list[dict[str, Any]] = []
-    for run in runs:
-        leads = run is runs[0]
-        status = "tied" if run.tied else "behind"
-        if leads:
-            status = "leads"
-        cells = {
-            RANK: cell(str(run.rank), run.rank),
-            RUN: name_cell(run.name, run.run_id),
-            STATUS: cell(STANDINGS[status], [*STANDINGS].index(status)),
-            name: value_cell(run.value, (run.low, run.high)),
-            "p": p_cell(run.p_set, leads),
-        }
-        rows.append({"cells": cells, "status": status, "chosen": run.name == chosen, "rest": False})
-    catalog = ranking.criterion.catalog
+    ranked = replace(ranking, runs=tuple(runs), criterion=criterion)
+    at = at_shares(comparison)
+    every = columns_of(comparison, at, criterion)
+    columns = [column for column in every if column.key in _COLUMNS and column.is_shown(ranked)]
+    table = ranking_table(ranked, columns)
+    for row, run in zip(table.rows, runs, strict=True):
+        row.chosen = run.name == ranking.foremost.name
+    catalog = criterion.catalog
     title = fmt.metric_title(name, ranking.evaluation.positive, catalog=catalog) + at
-    brief = fmt.metric_title(name, brief=True, catalog=catalog) + at
-    scales = draw_columns([row["cells"] for row in rows], [run.tied for run in runs])
-    return ranking_table(
-        {RANK: "#", RUN: "Run", STATUS: "Status", name: fmt.capital(brief), "p": "p"},
-        rows,
-        scales,
-        metric=name,
-        title=fmt.capital(title),
-        sentence=_sentence(title, runs, ranking, say),
-    )
+    return {
+        "metric": name,
+        "title": fmt.capital(title),
+        "sentence": _sentence(title, runs, ranking, say),
+        "table": table,
+    }
 
 
 def _sentence(title: str, runs: Sequence[Ranked], ranking: Ranking, say: Say) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,22 +21,15 @@ from cmtrack.report.constant import beside
 from cmtrack.report.html import figure_block
 from cmtrack.report.probabilities import JUDGES
 from cmtrack.report.review import reproduce
-from cmtrack.report.review.bars import draw_columns
 from cmtrack.report.review.cells import (
-    DIFFERENCE,
-    RANK,
-    RUN,
-    STATUS,
     Cell,
+    GateCell,
+    Row,
     Table,
-    cell,
     name_cell,
-    p_cell,
-    ranking_table,
     shorten_names,
-    value_cell,
-    with_intervals,
 )
+from cmtrack.report.review.columns import Column, ranking_table, shown_columns
 from cmtrack.report.review.curves import curves
 from cmtrack.report.review.narrative import (
     decision,
@@ -49,21 +41,17 @@ from cmtrack.report.review.narrative import (
 from cmtrack.report.review.other_metrics import note_on_metrics, other_metrics
 from cmtrack.report.review.phrases import (
     LAST,
-    STANDINGS,
     Say,
     assumed_shares,
     at_shares,
-    behind_words,
     criterion_title,
     direction,
     explained,
     judged_at,
-    marked,
     say_of,
     shared_positive,
     short_names,
     standing,
-    standing_word,
 )
 from cmtrack.report.review.record import record
 from cmtrack.report.review.rows import behind, flips
@@ -74,7 +62,6 @@ from cmtrack.untrusted import one_line
 if TYPE_CHECKING:
     from cmtrack.report.figures import Picture
 
-_NOTHING = (math.nan, math.nan)
 MAX_CELLS = 12
 MAX_OTHERS = 3
 """Runs beside the leader in a table of segments, those first of which a sentence stands above."""
@@ -109,7 +96,7 @@ def context(
     """Everything on the page; single rows where they may be shown, and what stands beside them."""
     sentences = decision(comparison, beside_tables=True)
     tables = ranking_tables(comparison)
-    drawn = any(shown["scales"] for shown in tables)  # bars, which show what the figure does
+    drawn = any(shown.scales for shown in tables)  # bars, which show what the figure does
     flipped = flips(comparison, rows, joined)
     listed = behind(comparison, flipped, joined) if rows else None
     opens = opened(listed)
@@ -342,38 +329,15 @@ def _reading(comparison: Comparison) -> str:
 
 def ranking_tables(comparison: Comparison) -> list[Table]:
     """The table of each ranking, with its name and how to read it."""
-    at = at_shares(comparison)
     tables = []
     for place, ranking in enumerate(comparison.rankings):
-        shown = table(ranking, at)
-        shown["name"] = heading(comparison, place) if len(comparison.rankings) > 1 else "Ranking"
-        shown["reading"] = _reading(comparison)
-        shown["beside"] = beside_rows(comparison, ranking, shown["heads"])
+        columns = shown_columns(comparison, ranking, at_shares(comparison))
+        shown = ranking_table(ranking, columns)
+        shown.name = heading(comparison, place) if len(comparison.rankings) > 1 else "Ranking"
+        shown.reading = _reading(comparison)
+        shown.beside = beside_rows(comparison, ranking, columns)
         tables.append(shown)
     return tables
-
-
-def table(ranking: Ranking, at: str = "") -> Table:
-    """Every run or model of a ranking, best first, with drawings of the intervals in their cells.
-
-    ``at``: the class shares that the metrics are of, as :func:`at_shares` has them.
-    """
-    columns = _columns(ranking, at)
-    entries = ranking.standings
-    rows: list[dict[str, Any]] = [
-        {
-            "cells": {key: make(entry) for key, (_, make) in columns.items()},
-            "status": marked(standing(entry, ranking), entry.tied),
-            "chosen": False,
-            "rest": False,
-        }
-        for entry in entries
-    ]
-    heads = {key: head for key, (head, _) in columns.items()}
-    scales = draw_columns(
-        [row["cells"] for row in rows], [entry.tied for entry in entries], DIFFERENCE
-    )
-    return ranking_table(heads, rows, scales, behind=behind_words(ranking))
 
 
 def _title(comparison: Comparison) -> str:
@@ -383,77 +347,14 @@ def _title(comparison: Comparison) -> str:
     return f"{text}, {assumed[0].lower()}{assumed[1:]}" if assumed else text
 
 
-def _columns(ranking: Ranking, at: str) -> dict[str, tuple[str, Callable[[Ranked], Cell]]]:
-    """The head of each column and the cell of an entry, by the column's key; the key of a metric is its name."""
-    criterion = ranking.criterion
-    titles = {
-        name: fmt.metric_title(name, brief=True, catalog=criterion.catalog) + at
-        for name in criterion.metrics
-    }
-    columns: dict[str, tuple[str, Callable[[Ranked], Cell]]] = {
-        RANK: ("#", lambda one: cell(str(one.rank), one.rank)),
-        RUN: (
-            fmt.capital(ranking.noun),
-            lambda one: name_cell(one.name, "" if ranking.over else one.run_id),
-        ),
-        STATUS: ("Status", lambda one: _standing(one, ranking)),
-    }
-    if ranking.over:
-        (name,) = criterion.metrics
-        columns |= {
-            name: (f"Mean {titles[name]}", lambda one: cell(fmt.number(one.value), one.value)),
-            "sd": ("sd", lambda one: cell(fmt.number(one.sd), one.sd)),
-            "runs": ("Runs", lambda one: cell(str(len(one.runs)), float(len(one.runs)))),
-        }
-    else:
-        columns |= {
-            name: (fmt.capital(title), partial(_value, name=name, ranks=criterion.single))
-            for name, title in titles.items()
-        }
-    if len(ranking.standings) > 1 and criterion.single:
-        head = "From the leader" if ranking.over else "From the best other run"
-        columns[DIFFERENCE] = (head, lambda one: _difference(one, ranking))
-        columns["p"] = ("p", lambda one: p_cell(one.p_set, one is ranking.leader))
-    if any(one.gates for one in ranking.standings):
-        columns["gates"] = ("Gates", _passed)
-    return columns
-
-
-def _standing(one: Ranked, ranking: Ranking) -> Cell:
-    status = standing(one, ranking)
-    return cell(standing_word(status, ranking, one.tied), [*STANDINGS].index(status))
-
-
-def _value(one: Ranked, name: str, ranks: bool) -> Cell:
-    """A metric of a run; of the one that is ranked by, the interval to show."""
-    ends = one.interval if ranks else one.evaluation.intervals.get(name, _NOTHING)
-    return value_cell(one.evaluation.metrics[name], ends)
-
-
-def _difference(one: Ranked, ranking: Ranking) -> Cell:
-    value, ends = one.difference, (one.difference_low, one.difference_high)
-    text = (
-        "leader"
-        if ranking.over and one is ranking.leader
-        else fmt.signed(value, ends).split(" [")[0]
-    )
-    return cell(text, value, fmt.interval(value, ends) or one.reason) | {"ends": (value, *ends)}
-
-
-def _passed(one: Ranked) -> Cell:
-    passed = sum(result.passed for result in one.gates)
-    return cell(f"{passed} of {len(one.gates)}", float(passed))
-
-
-def beside_rows(
-    comparison: Comparison, ranking: Ranking, heads: Iterable[str]
-) -> list[dict[str, Any]]:
+def beside_rows(comparison: Comparison, ranking: Ranking, columns: Sequence[Column]) -> list[Row]:
     """The rows below those of the ranked runs: the constant answers, and runs without a value."""
     rows = []
-    for one in beside(comparison, ranking):
-        cells = {key: cell(one.values.get(key, "")) for key in heads}
-        cells |= {RUN: name_cell(one.name, one.run_id), STATUS: cell(one.standing)}
-        rows.append({"cells": cells, "status": "beside", "reason": one.reason})
+    for unranked in beside(comparison, ranking):
+        cells = {column.key: Cell(unranked.values.get(column.metric, "")) for column in columns}
+        cells["name"] = name_cell(unranked.name, unranked.run_id)
+        cells["status"] = Cell(unranked.standing)
+        rows.append(Row(cells, "beside", reason=unranked.reason))
     return rows
 
 
@@ -481,25 +382,17 @@ def probabilities(ranking: Ranking | None) -> Table | None:
     if not shown:
         return None
     names = [name for name in (*_LOSSES, *judges) if any(_has(one, [name]) for _, one in shown)]
-    rows: list[dict[str, Any]] = []
+    rows = []
     for run, evaluation in shown:
-        verdict = JUDGES[section](evaluation) if section else None
-        word = (
-            [cell(verdict.word if verdict else "–", title=verdict.sentence if verdict else "")]
-            if section
-            else []
-        )
-        cells = [
-            _of_probabilities(evaluation, name, name not in _LOSSES or not section)
-            for name in names
-        ]
-        rows.append(
-            {
-                "cells": [name_cell(run.name, run.run_id), *word, *cells],
-                "status": standing(run, ranking),
-            }
-        )
-    shorten_names([row["cells"][0] for row in rows])
+        cells: dict[str, Cell] = {"name": name_cell(run.name, run.run_id)}
+        if section:
+            verdict = JUDGES[section](evaluation)
+            cells["verdict"] = Cell(verdict.word, title=verdict.sentence) if verdict else Cell("–")
+        for name in names:
+            with_interval = name not in _LOSSES or not section
+            cells[name] = _of_probabilities(evaluation, name, with_interval)
+        rows.append(Row(cells, standing(run, ranking)))
+    shorten_names(rows)
     reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
     title, positive = "Probabilities", quoted(ranking.evaluation.positive)
     if section:
@@ -514,10 +407,14 @@ def probabilities(ranking: Ranking | None) -> Table | None:
         )
     if len(judged) > len(shown):
         reading += f" The first {len(shown)} of {len(judged)} runs."
-    losses = {name: fmt.capital(fmt.metric_title(name, brief=True)) for name in _LOSSES}
-    heads = ["Run", *(["Verdict"] if section else [])]
-    heads += [losses.get(name) or _HEADS[name.split("/")[1]] for name in names]
-    return with_intervals(heads, rows, name=title, reading=reading, words=bool(section))
+    heads = {"name": "Run"}
+    if section:
+        heads["verdict"] = "Verdict"
+    for name in names:
+        heads[name] = _HEADS.get(name.split("/")[1]) or fmt.capital(
+            fmt.metric_title(name, brief=True)
+        )
+    return Table(heads, rows, ("name", "verdict"), title, reading)
 
 
 def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
@@ -530,15 +427,15 @@ def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
 def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) -> Cell:
     """A loss or a number of the calibration; infinite where a probability of 0 came true."""
     if name in evaluation.infinite:
-        return cell(fmt.missing_word(evaluation, name), title=evaluation.undefined[name])
+        return Cell(fmt.missing_word(evaluation, name), title=evaluation.undefined[name])
     value, ends = evaluation.metrics.get(name, math.nan), evaluation.intervals.get(name)
     if math.isnan(value):
-        return cell("–", title=evaluation.undefined.get(name, ""))
+        return Cell("–", title=evaluation.undefined.get(name, ""))
     if name.endswith("pvalue"):
-        return cell(fmt.p_text(value), value)
+        return Cell(fmt.p_text(value), value)
     entry = evaluation.catalog.lookup(name)
-    beside = fmt.metric_interval(entry, value, ends) if with_interval else None
-    return cell(fmt.metric_value(entry, value, ends), value, beside)
+    interval = fmt.metric_interval(entry, value, ends) if with_interval else None
+    return Cell(fmt.metric_value(entry, value, ends), value, interval)
 
 
 def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) -> Table:
@@ -557,28 +454,39 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
             :MAX_SEGMENTS
         ]
     )
-    places = [{text: k for k, text in enumerate(pair.segments)} for pair in pairs]
-    rows: list[dict[str, Any]] = []
+    heads = {"segment": "Segment", "rows": "Rows", "value": f"{say(first.first)}, the leader"}
+    for number, pair in enumerate(pairs):
+        heads[f"value_{number}"] = say(pair.second)
+        heads[f"difference_{number}"] = "Leader less it"
+    rows = []
     for k in order:
-        text, n, value = first.segments[k], float(first.rows[k]), float(first.first_values[k])
-        cells = [cell(text, text), cell(fmt.count(n), n), cell(fmt.number(value), value)]
-        for pair, place in zip(pairs, places, strict=True):
-            at = place[text]
-            columns = (pair.second_values, pair.differences, pair.low, pair.high)
-            theirs, gap, low, high = (float(column[at]) for column in columns)
-            shown = fmt.signed(gap, (low, high)).split(" [")[0]
-            beside = fmt.interval(gap, (low, high)) or pair.reasons[at]
-            cells += [cell(fmt.number(theirs), theirs), cell(shown, gap, beside)]
-        rows.append({"cells": cells, "mark": marks.get(text, "")})
-    heads = ["Segment", "Rows", f"{say(first.first)}, the leader"]
-    heads += [head for pair in pairs for head in (say(pair.second), "Leader less it")]
-    name, reading = (
-        f"By segment: {title} by {quoted(first.column)}",
-        _segment_reading(pairs, len(rows), say),
-    )
+        text = first.segments[k]
+        n = float(first.rows[k])
+        value = float(first.first_values[k])
+        cells = {
+            "segment": Cell(text, text),
+            "rows": Cell(fmt.count(n), n),
+            "value": Cell(fmt.number(value), value),
+        }
+        for number, pair in enumerate(pairs):
+            place = pair.segments.index(text)
+            second = float(pair.second_values[place])
+            cells[f"value_{number}"] = Cell(fmt.number(second), second)
+            cells[f"difference_{number}"] = _segment_difference(pair, place)
+        rows.append(Row(cells, mark=marks.get(text, "")))
+    name = f"By segment: {title} by {quoted(first.column)}"
+    reading = _segment_reading(pairs, len(rows), say)
     if len(pairs) < several:
         reading += f" {len(pairs)} of the {several} runs that were compared; the JSON file has all."
-    return with_intervals(heads, rows, name=name, reading=reading)
+    return Table(heads, rows, ("segment",), name, reading)
+
+
+def _segment_difference(pair: SegmentDifferences, place: int) -> Cell:
+    """The difference of two runs in a segment."""
+    difference = float(pair.differences[place])
+    ends = (float(pair.low[place]), float(pair.high[place]))
+    text = fmt.signed(difference, ends).split(" [")[0]
+    return Cell(text, difference, fmt.interval(difference, ends) or pair.reasons[place])
 
 
 def _segment_reading(pairs: Sequence[SegmentDifferences], n_shown: int, say: Say) -> str:
@@ -606,20 +514,24 @@ def gate_table(comparison: Comparison) -> Table | None:
         (entry.name, "" if comparison.repeated else entry.run_id, entry.gates)
         for entry in comparison.standings
     ]
-    rows: list[dict[str, Any]] = []
+    rows = []
     for name, run_id, results in judged:
         by_gate = {result.gate.text: result for result in results}
-        cells = [_gate(by_gate.get(gate.text)) for gate in comparison.gates]
-        rows.append({"name": name_cell(name, run_id), "cells": cells})
-    shorten_names([row["name"] for row in rows])
-    return {"heads": [gate.text for gate in comparison.gates], "rows": rows}
+        cells: dict[str, Cell] = {"name": name_cell(name, run_id)}
+        for place, gate in enumerate(comparison.gates):
+            cells[f"gate_{place}"] = _gate(by_gate.get(gate.text))
+        rows.append(Row(cells))
+    shorten_names(rows)
+    heads = {"name": comparison.noun.capitalize()}
+    for place, gate in enumerate(comparison.gates):
+        heads[f"gate_{place}"] = gate.text
+    return Table(heads, rows, ("name",))
 
 
-def _gate(result: GateResult | None) -> dict[str, Any]:
+def _gate(result: GateResult | None) -> GateCell:
     if result is None:
-        return {"text": "not looked at", "sort": "", "passed": None}
-    sort = result.value if math.isfinite(result.value) else ""
-    return {"text": result.found, "sort": sort, "passed": result.passed}
+        return GateCell("not looked at")
+    return GateCell(result.found, result.value, passed=result.passed)
 
 
 def confusions(comparison: Comparison) -> dict[str, Any] | None:
@@ -704,11 +616,11 @@ def _confusion(changes: CellChanges, at: tuple[int, int], clear: bool) -> dict[s
     return {
         "actual": one_line(changes.labels[i]),
         "predicted": "correct" if i == j else one_line(changes.labels[j]),
-        "points": cell(fmt.fixed(difference, 1, 2, sign=True), 100 * difference),
-        "counts": cell(fmt.minus(f"{changes.counts[at]:+g}"), float(changes.counts[at])),
-        "only_chosen": cell(_number(changes.only_second[at]), float(changes.only_second[at])),
-        "only_rival": cell(_number(changes.only_first[at]), float(changes.only_first[at])),
-        "p": cell(fmt.p_text(float(changes.adjusted[at])), float(changes.adjusted[at])),
+        "points": Cell(fmt.fixed(difference, 1, 2, sign=True), 100 * difference),
+        "counts": Cell(fmt.minus(f"{changes.counts[at]:+g}"), float(changes.counts[at])),
+        "only_chosen": Cell(_number(changes.only_second[at]), float(changes.only_second[at])),
+        "only_rival": Cell(_number(changes.only_first[at]), float(changes.only_first[at])),
+        "p": Cell(fmt.p_text(float(changes.adjusted[at])), float(changes.adjusted[at])),
         "status": ("won" if gain > 0 else "lost") if clear else "unclear",
         "verdict": ("better" if gain > 0 else "worse") if clear else "not significant",
     }

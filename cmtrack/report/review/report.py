@@ -16,11 +16,11 @@ from cmtrack.comparison.result import Comparison
 from cmtrack.report.formatting import capital, markdown_table, split_json
 from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import drawn, render_page, write_text
-from cmtrack.report.review.cells import RANK, RUN, STATUS
+from cmtrack.report.review.cells import Cell, GateCell, NameCell, Table
+from cmtrack.report.review.columns import shown_columns
 from cmtrack.report.review.data import to_dict
 from cmtrack.report.review.narrative import decision
 from cmtrack.report.review.page import choices, context, ranking_tables
-from cmtrack.report.review.page import table as table_of
 from cmtrack.report.review.phrases import judged_at
 from cmtrack.report.rows import NOTHING_JOINED, Joined, joined_table, lists_rows
 from cmtrack.untrusted import for_page, printable, printable_json
@@ -109,23 +109,13 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
     lines += [line for sentence in page["evidence"] for line in ("", _plain(sentence))]
     lines += ["", f"*{_plain('; '.join(page['facts']))}.*"]
     for table in page["tables"]:
-        lines += _part(table["name"], *_ranking(table), reading=table["reading"])
-    if table := page["probabilities"]:
-        body = [[_name(row["cells"][0]), *map(_shown, row["cells"][1:])] for row in table["rows"]]
-        lines += _part(
-            table["name"], *markdown_table(table["heads"], body), reading=table["reading"]
-        )
-    for table in page["segments"]:
-        body = [list(map(_shown, row["cells"])) for row in table["rows"]]
-        lines += _part(
-            table["name"], *markdown_table(table["heads"], body), reading=table["reading"]
-        )
+        lines += _part(table.name, *_table(table, is_ranking=True), reading=table.reading)
+    for table in filter(None, (page["probabilities"], *page["segments"])):
+        lines += _part(table.name, *_table(table), reading=table.reading)
     if page["further"]:
         lines += _part("Notes", *(f"- {_plain(sentence)}" for sentence in page["further"]))
     if page["gates"]:
-        heads = [page["noun"].capitalize(), *page["gates"]["heads"]]
-        body = [[_name(row["name"]), *map(_gate, row["cells"])] for row in page["gates"]["rows"]]
-        lines += _part("Gates", *markdown_table(heads, body))
+        lines += _part("Gates", *_table(page["gates"]))
     if pair := page["confusions"]:
         lines += _part(
             f"{pair['chosen']} compared with {pair['rival']}", *map(_plain, pair["sentences"])
@@ -150,7 +140,7 @@ def markdown(comparison: Comparison, title: str | None = None) -> str:
         if table:
             rows = table["rows"]
             body = [
-                [_plain(row["name"]), *(_cell(text, row["href"]) for text in row["cells"])]
+                [_plain(row["name"]), *(_link_or_text(text, row["href"]) for text in row["cells"])]
                 for row in rows
             ]
             lines += _part(
@@ -174,21 +164,20 @@ def as_json(comparison: Comparison) -> str:
 
 def ranking_json(comparison: Comparison) -> str:
     """Rows of all rankings, the run first: the artifact view groups by the first column."""
-    tables = [table_of(ranking) for ranking in comparison.rankings]
     rows = []
-    for place, table in enumerate(tables, 1):
-        for row in table["rows"]:
-            cells = row["cells"]
-            shown = {
-                "run": cells[RUN]["title"],
-                "standing": cells[STATUS]["text"],
-                "rank": cells[RANK]["sort"],
-            }
-            if len(tables) > 1:
+    for place, ranking in enumerate(comparison.rankings, 1):
+        columns = shown_columns(comparison, ranking)
+        for entry in ranking.standings:
+            texts = {column.key: column.text(entry, ranking) for column in columns}
+            shown = {"run": entry.name, "standing": texts["status"], "rank": entry.rank}
+            if len(comparison.rankings) > 1:
                 shown["ranking"] = place
-            for key in table["numbers"]:
-                shown[table["heads"][key]] = _text(cells[key])
-            rows.append(shown | {"run_id": cells[RUN]["run_id"]})
+            for column in columns:
+                if column.key not in ("name", "status", "rank"):
+                    shown[column.heading] = texts[column.key]
+            # a run in memory has its name as its id, and a model has the id of one of its runs
+            has_id = not ranking.over and entry.run_id != entry.name
+            rows.append(shown | {"run_id": entry.run_id if has_id else ""})
     return split_json(rows)
 
 
@@ -207,38 +196,26 @@ def _linked(href: str) -> str:
     return f" <{for_page(href)}>" if href else ""
 
 
-def _cell(text: str, href: str) -> str:
+def _link_or_text(text: str, href: str) -> str:
     return _linked(href).strip() if href and text == href else _plain(text)
 
 
-def _name(cell: Mapping[str, Any]) -> str:
-    return _plain(cell["text"]) + (f" `{cell['id']}`" if cell["id"] else "")
-
-
-def _text(cell: Mapping[str, Any]) -> str:
-    return " ".join(filter(None, (cell["text"], cell["beside"])))
-
-
-def _shown(cell: Mapping[str, Any]) -> str:
-    return _plain(_text(cell))
-
-
-def _gate(cell: Mapping[str, Any]) -> str:
-    mark = "" if cell["passed"] is None else "✓ " if cell["passed"] else "✗ "
-    return mark + _plain(cell["text"])
-
-
-def _ranking(table: Mapping[str, Any]) -> list[str]:
+def _table(table: Table, is_ranking: bool = False) -> list[str]:
+    """The lines of a table; that of a ranking has the chosen run in bold, and others have the ids of the runs."""
     body = []
-    for row in [*table["rows"], *table["beside"]]:
-        cells = row["cells"]
-        mark = "**" if row["status"] == "chosen" else ""
-        body.append(
-            [
-                cells[RANK]["text"],
-                f"{mark}{_plain(cells[RUN]['text'])}{mark}",
-                cells[STATUS]["text"],
-                *(_shown(cells[key]) for key in table["numbers"]),
-            ]
-        )
-    return markdown_table([*table["heads"].values()], body)
+    for row in table.rows + table.beside:
+        texts = {key: _cell(cell) for key, cell in row.cells.items()}
+        name = row.cells.get("name")
+        if is_ranking and row.status == "chosen":
+            texts["name"] = f"**{texts['name']}**"
+        if not is_ranking and isinstance(name, NameCell) and name.run_id:
+            texts["name"] += f" `{name.short_id}`"
+        body.append([*texts.values()])
+    return markdown_table([*table.heads.values()], body)
+
+
+def _cell(cell: Cell) -> str:
+    text = _plain(cell.with_interval)
+    if isinstance(cell, GateCell) and cell.passed is not None:
+        return f"✓ {text}" if cell.passed else f"✗ {text}"
+    return text

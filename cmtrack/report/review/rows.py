@@ -14,7 +14,7 @@ from cmtrack.comparison.rows import step_of
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.rows import TOTAL
 from cmtrack.report import formatting as fmt
-from cmtrack.report.review.cells import Table, cell
+from cmtrack.report.review.cells import Cell, Row, Table
 from cmtrack.report.review.phrases import Say, say_of
 from cmtrack.report.review.shown import rival
 from cmtrack.report.rows import (
@@ -170,42 +170,40 @@ def _by_class(flips: Flips, other: str, chosen: str) -> tuple[Table | None, str]
     )
     rows = []
     for k in places[:MAX_CLASSES]:
-        n, cells = float(flips.n[k]), []
+        n = float(flips.n[k])
+        p = float(flips.pvalues[k])
+        cells = {"class": Cell(fmt.short(flips.parts[k])), "rows": Cell(fmt.count(n), n)}
         for name in ("broken", "fixed"):
             value = float(flips.rates[name][0][k])
             share, _, ends = _share(flips, name, k).partition(" [")
-            cells += [
-                cell(fmt.count(round(value * n, 1)), value * n),
-                cell(share, value, f"[{ends}" if ends else ""),
-            ]
-        p = float(flips.pvalues[k])
-        rows.append(
-            [cell(fmt.short(flips.parts[k])), cell(fmt.count(n), n), *cells, cell(fmt.p_text(p), p)]
-        )
+            cells[name] = Cell(fmt.count(round(value * n, 1)), value * n)
+            cells[f"{name}_share"] = Cell(share, value, f"[{ends}" if ends else "")
+        cells["p"] = Cell(fmt.p_text(p), p)
+        rows.append(Row(cells))
     reading = (
         f"Brackets are exact {fmt.level(flips.confidence_level)} intervals that hold together; p, of equal numbers, "
         "is adjusted for all classes (Holm)."
     )
     if len(places) > len(rows):
         reading += f" {len(rows)} of {len(places)} classes, those of the smallest p."
-    heads = [
-        "Class",
-        "Rows",
-        f"Only {other} is right",
-        "Share",
-        f"Only {chosen} is right",
-        "Share",
-        "p",
-    ]
+    heads = {
+        "class": "Class",
+        "rows": "Rows",
+        "broken": f"Only {other} is right",
+        "broken_share": "Share",
+        "fixed": f"Only {chosen} is right",
+        "fixed_share": "Share",
+        "p": "p",
+    }
     sentence = (
         f"{chosen} and {other} differ significantly in {len(clear)} of {len(places)} classes."
     )
-    return {"heads": heads, "rows": rows, "with_interval": {3, 5}, "reading": reading}, sentence
+    return Table(heads, rows, ("class",), reading=reading), sentence
 
 
 def _broken(
     comparison: Comparison, other: Ranked, chosen: Ranked, say: Say, joined: Joined
-) -> Table | None:
+) -> dict[str, Any] | None:
     """The surest of the rows that only the rival gets right."""
     frame = comparison.rows(other.run_id or other.name, chosen.run_id or chosen.name, "broken")
     total, heads = int(frame.attrs[TOTAL]), {"row": "Row"}

@@ -310,27 +310,28 @@ def reviewed():
 def test_the_table_of_probabilities_says_what_the_reports_say():
     comparison = reviewed()
     table = probabilities(comparison)
-    assert table["name"] == "Are the probabilities of “bad” right?"
-    assert table["heads"] == ["Run", "Verdict", "Log loss", "Brier", "Cal. error", "p", "Slope"]
+    assert table.name == "Are the probabilities of “bad” right?"
+    assert table.heads == {
+        "name": "Run",
+        "verdict": "Verdict",
+        "probability/log_loss": "Log loss",
+        "probability/brier": "Brier",
+        "calibration/error": "Cal. error",
+        "calibration/pvalue": "p",
+        "calibration/slope": "Slope",
+    }
     words = {}
-    for row, run in zip(table["rows"], comparison.ranking.runs, strict=True):
-        name, word, loss, brier, error, p, slope = row["cells"]
+    for row, run in zip(table.rows, comparison.ranking.runs, strict=True):
+        cells = dict(row.cells)
+        word = cells.pop("verdict")
         found, metrics = judgement(run.evaluation), run.evaluation.metrics
-        assert (name["text"], word["text"], word["title"]) == (run.name, *found)
-        assert [c["sort"] for c in (loss, brier, error, p, slope)] == [
-            metrics[key]
-            for key in (
-                "probability/log_loss",
-                "probability/brier",
-                "calibration/error",
-                "calibration/pvalue",
-                "calibration/slope",
-            )
-        ]
-        assert error["beside"] == interval(
-            error["sort"], run.evaluation.intervals["calibration/error"]
-        )
-        words[run.name] = word["text"]
+        assert (cells.pop("name").text, word.text, word.title) == (run.name, *found)
+        assert {key: cell.sort for key, cell in cells.items()} == {
+            key: metrics[key] for key in cells
+        }
+        error = cells["calibration/error"]
+        assert error.interval == interval(error.sort, run.evaluation.intervals["calibration/error"])
+        words[run.name] = word.text
     assert words == {
         "honest": "no miscalibration found",
         "sharp": "over-confident",
@@ -357,7 +358,7 @@ def test_an_infinite_loss_and_a_run_without_a_test_are_shown():
         )
     )
     cells = {
-        row["cells"][0]["text"]: [c["text"] for c in row["cells"][1:]] for row in table["rows"]
+        row.cells["name"].text: [cell.text for cell in row.cells.values()][1:] for row in table.rows
     }
     assert cells["sure"][:2] == ["some 0 % or 100 % scores are wrong", "infinite"]
     assert cells["right"][:2] == ["all came true", "0.000"]
@@ -418,16 +419,14 @@ def test_certain_predictions_that_are_wrong_are_counted():
 def test_without_two_groups_the_predictions_are_judged():
     comparison = compare({"sure": of_three(TOO_SURE), "right": of_three(TENTHS[3:])})
     table = probabilities(comparison)
-    assert (table["name"], table["heads"]) == (
-        "Are the probabilities right?",
-        ["Run", "Verdict", "Log loss", "Brier", "Cal. error", "p"],
-    )
-    for row, run in zip(table["rows"], comparison.ranking.runs, strict=True):
-        _, word, *_, error, p = row["cells"]
-        assert (word["text"], word["title"]) == confidence(run.evaluation)
-        assert (error["sort"], p["sort"]) == tuple(
-            run.evaluation.metrics[f"confidence/{n}"] for n in ("error", "pvalue")
-        )
+    assert table.name == "Are the probabilities right?"
+    heads = ["Run", "Verdict", "Log loss", "Brier", "Cal. error", "p"]
+    assert [*table.heads.values()] == heads
+    for row, run in zip(table.rows, comparison.ranking.runs, strict=True):
+        word = row.cells["verdict"]
+        assert (word.text, word.title) == confidence(run.evaluation)
+        for key in ("confidence/error", "confidence/pvalue"):
+            assert row.cells[key].sort == run.evaluation.metrics[key]
     legend = comparison.figures()["reliability"].axes[0].get_legend().get_texts()
     assert [text.get_text().split("; ")[-1] for text in legend] == [
         confidence(run.evaluation).word for run in comparison.ranking.runs
@@ -444,8 +443,8 @@ def test_the_table_has_the_losses_alone_and_without_probabilities_it_is_absent()
         }
     )
     table = probabilities(alone)
-    assert (table["name"], table["heads"]) == ("Probabilities", ["Run", "Log loss", "Brier"])
-    assert all(c["beside"] for row in table["rows"] for c in row["cells"][1:])
+    assert (table.name, [*table.heads.values()]) == ("Probabilities", ["Run", "Log loss", "Brier"])
+    assert all(row.cells[key].interval for row in table.rows for key in list(table.heads)[1:])
     assert "reliability" not in alone.figures()
     y = np.arange(200) % 4
     labels = compare(
@@ -474,8 +473,8 @@ def test_a_run_keeps_its_colour_where_others_have_no_probabilities():
     )
     assert reliable["odds"] == roc["odds"] != roc["scores"]
     assert "scores" not in reliable
-    (row,) = probabilities(comparison)["rows"]
-    assert row["cells"][0]["text"] == "odds"
+    (row,) = probabilities(comparison).rows
+    assert row.cells["name"].text == "odds"
 
 
 def test_the_curves_of_a_run_have_one_colour_and_the_words_of_the_table():

@@ -290,7 +290,7 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
     )
     assert not any(
         "ranks" in head.lower()
-        for head in context(comparison, None, {})["tables"][0]["heads"].values()
+        for head in context(comparison, None, {})["tables"][0].heads.values()
     )
     for run, own in zip(ranking.runs, frame.to_dict("records"), strict=False):
         assert own["probability_best"] == run.probability_best or not known

@@ -103,13 +103,13 @@ def test_the_review_says_what_the_run_to_take_breaks_and_fixes(comparison: Compa
     assert f", and only “{other}” in {100 * broken / N:.1f} % [" in first
     assert missed == comparison.missed().sentence
     assert by_class.startswith(f"“{best}” and “{other}” differ significantly in ")
-    cells = {row[0]["text"]: row for row in shown["classes"]["rows"]}
-    assert sum(int(row[2]["text"]) for row in cells.values()) == broken
-    assert sum(int(row[4]["text"]) for row in cells.values()) == fixed
+    cells = {row.cells["class"].text: row.cells for row in shown["classes"].rows}
+    assert sum(int(row["broken"].text) for row in cells.values()) == broken
+    assert sum(int(row["fixed"].text) for row in cells.values()) == fixed
     frame = comparison.flips(other, best, "class").to_frame().set_index("part")
     for label, row in cells.items():
         assert (
-            row[3]["beside"]
+            row["broken_share"].interval
             == f"[{100 * frame.loc[label, 'broken_low']:.1f}, {100 * frame.loc[label, 'broken_high']:.1f}]"
         )
     listed = comparison.rows(other, best, "broken")

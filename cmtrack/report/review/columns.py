@@ -1,0 +1,380 @@
+"""The columns of a ranking's table, on a page, in a notebook, on a terminal, in a frame and in JSON.
+
+One list describes them all. To add a column, add an entry to the list of :func:`columns_of`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.ranking import Ranked, Ranking
+from cmtrack.comparison.result import Comparison
+from cmtrack.report import formatting as fmt
+from cmtrack.report.review.bars import draw_columns
+from cmtrack.report.review.cells import (
+    Cell,
+    NameCell,
+    Row,
+    Table,
+    fold,
+    name_cell,
+    shorten_names,
+    value_cell,
+)
+from cmtrack.report.review.phrases import (
+    STANDINGS,
+    behind_words,
+    marked,
+    standing,
+    standing_word,
+)
+
+_NO_INTERVAL = (math.nan, math.nan)
+_WHOLE = "Int64"
+_FLAG = "boolean"
+_TEXT = ""
+
+
+def _always(ranking: Ranking) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class OnTerminal:
+    """A column on a terminal, if it differs from the page.
+
+    ``heading``: by default the page's in lower case.
+    ``text``: by default the page's, followed by the interval.
+    ``right``: whether the text is set to the right.
+    ``brief``: a narrower form.
+    """
+
+    heading: str | None = None
+    text: Callable[[Ranked, Ranking], str] | None = None
+    right: bool = False
+    brief: OnTerminal | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of a ranking's table.
+
+    ``key``: its name in frames and in JSON.
+    ``value``: what it has of an entry for programs; by default the attribute of that name.
+    ``frame``, ``json``: whether frames and JSON have it.
+    ``dtype``: the type in a frame; empty for text.
+    ``heading``, ``cell``: what people read. Without ``cell`` the column is for programs alone.
+    ``shown``: whether people see it in a ranking.
+    ``terminal``: how a terminal has it; None if it does not.
+    ``metric``: the metric of which it has the values.
+    """
+
+    key: str
+    value: Callable[[Ranked, Ranking], Any] | None = None
+    frame: bool = True
+    json: bool = True
+    dtype: str = "float64"
+    heading: str = ""
+    cell: Callable[[Ranked, Ranking], Cell] | None = None
+    shown: Callable[[Ranking], bool] = _always
+    terminal: OnTerminal | None = OnTerminal()
+    metric: str = ""
+
+    @property
+    def is_text(self) -> bool:
+        """True for text, False for numbers."""
+        return self.dtype == _TEXT
+
+    def is_shown(self, ranking: Ranking) -> bool:
+        """True if people see the column in the table of a ranking."""
+        return self.cell is not None and self.shown(ranking)
+
+    def text(self, entry: Ranked, ranking: Ranking) -> str:
+        """What people read of an entry in one line; empty if the column is for programs alone."""
+        return "" if self.cell is None else self.cell(entry, ranking).with_interval
+
+    def value_of(self, entry: Ranked, ranking: Ranking) -> Any:
+        """What programs read of an entry."""
+        if self.value is None:
+            return getattr(entry, self.key)
+        return self.value(entry, ranking)
+
+
+def columns_of(
+    comparison: Comparison, at: str = "", criterion: Criterion | None = None
+) -> list[Column]:
+    """Return the columns of a comparison's rankings, in the order of a page and a frame.
+
+    ``at``: the class shares that the metrics are of, as :func:`~cmtrack.report.review.phrases.at_shares` has them.
+    ``criterion``: by default the comparison's.
+    """
+    criterion = criterion or comparison.criterion
+    of_runs = comparison.noun == "run"
+    level = f"[{100 * comparison.confidence_level:g} % interval]"
+    values = _values_of_models(criterion, at)
+    difference = "From the leader"
+    difference_on_terminal = f"from the\nleader {level}"
+    p_on_terminal = "p (all\npairs)"
+    if of_runs:
+        values = _values_of_runs(criterion, at, level)
+        difference = "From the best other run"
+        difference_on_terminal = f"from the best other\nrun {level}"
+        p_on_terminal = "p (of being\nthe best)"
+    return [
+        Column(
+            key="rank",
+            dtype=_WHOLE,
+            heading="#",
+            cell=_rank,
+            terminal=OnTerminal("front" if criterion.pareto else "", right=True),
+        ),
+        Column(key="name", dtype=_TEXT, heading=fmt.capital(comparison.noun), cell=_name),
+        Column(key="run_id", dtype=_TEXT, json=of_runs),
+        Column(key="status", dtype=_TEXT, value=standing, heading="Status", cell=_status),
+        *values,
+        Column(
+            key="difference",
+            heading=difference,
+            cell=_difference,
+            shown=_has_differences,
+            terminal=OnTerminal(difference_on_terminal, _difference_on_terminal),
+        ),
+        Column(key="difference_low"),
+        Column(key="difference_high"),
+        Column(key="pvalue"),
+        Column(key="p_holm"),
+        Column(key="p_max_t", frame=of_runs, json=of_runs),
+        Column(
+            key="p_set",
+            frame=of_runs,
+            json=False,
+            heading="p",
+            cell=_p,
+            shown=_has_differences,
+            terminal=OnTerminal(p_on_terminal, _p_on_terminal, right=True),
+        ),
+        Column(key="probability_best", frame=of_runs, json=of_runs),
+        Column(key="expected_rank", frame=of_runs, json=of_runs),
+        Column(key="rank_low", dtype=_WHOLE, frame=of_runs, json=of_runs),
+        Column(key="rank_high", dtype=_WHOLE, frame=of_runs, json=of_runs),
+        # JSON files have had it in this place from the first version on
+        Column(key="p_set", frame=False, json=of_runs),
+        Column(key="standard_error", frame=False),
+        Column(key="tied", dtype=_FLAG),
+        Column(key="within_margin", dtype=_FLAG),
+        Column(key="chosen", dtype=_FLAG),
+        Column(key="paired", dtype=_FLAG, value=_is_paired, frame=of_runs, json=False),
+        Column(key="unpaired", frame=False, json=of_runs),
+        Column(key="reason", frame=False, json=of_runs),
+        # frames say in one column why a difference has no interval, or why it is not paired
+        Column(key="reason", dtype=_TEXT, value=_reason, json=False),
+        Column(
+            key="gates",
+            frame=False,
+            json=False,
+            heading="Gates",
+            cell=_passed_gates,
+            shown=_has_gates,
+            terminal=None,
+        ),
+    ]
+
+
+def shown_columns(comparison: Comparison, ranking: Ranking, at: str = "") -> list[Column]:
+    """The columns that people see in the table of one of a comparison's rankings; ``at``: as of :func:`columns_of`."""
+    return [column for column in columns_of(comparison, at) if column.is_shown(ranking)]
+
+
+def ranking_table(ranking: Ranking, columns: Sequence[Column]) -> Table:
+    """Every run or model of a ranking, best first, with drawings of the intervals in their cells."""
+    rows = []
+    for entry in ranking.standings:
+        cells = {column.key: column.cell(entry, ranking) for column in columns if column.cell}
+        rows.append(Row(cells, marked(standing(entry, ranking), entry.tied)))
+    shorten_names(rows)
+    fold(rows)
+    tied = [entry.tied for entry in ranking.standings]
+    return Table(
+        {column.key: column.heading for column in columns},
+        rows,
+        {column.key for column in columns if column.is_text},
+        scales=draw_columns([row.cells for row in rows], tied, "difference"),
+        behind=behind_words(ranking),
+    )
+
+
+def _values_of_runs(criterion: Criterion, at: str, level: str) -> list[Column]:
+    """The value of a run with its intervals; a value for each metric of several."""
+    name = criterion.metrics[0]
+    title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
+    brief = OnTerminal(
+        "value", lambda entry, _: fmt.number(entry.value, entry.interval), right=True
+    )
+    columns = [
+        Column(
+            key="value",
+            heading=f"{fmt.capital(title)}{at}",
+            cell=_value if criterion.single else None,
+            terminal=OnTerminal(f"value\n{level}", brief=brief),
+            metric=name,
+        ),
+        Column(key="low"),
+        Column(key="high"),
+        Column(key="adjusted_low"),
+        Column(key="adjusted_high"),
+        Column(key="values", frame=False),
+    ]
+    if not criterion.single:
+        columns += [_metric(name, criterion, at, level) for name in criterion.metrics]
+    return columns
+
+
+def _metric(name: str, criterion: Criterion, at: str, level: str) -> Column:
+    """One of several metrics of a run."""
+    title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
+    *section, last = name.rsplit("/", 1)
+    brief = OnTerminal(
+        "/\n".join((*section, last)), lambda entry, _: fmt.number(entry.metrics[name])
+    )
+    return Column(
+        key=name,
+        value=lambda entry, _: entry.values[name],
+        json=False,
+        heading=f"{fmt.capital(title)}{at}",
+        cell=partial(_metric_cell, name=name),
+        terminal=OnTerminal(f"{name}\n{level}", brief=brief),
+        metric=name,
+    )
+
+
+def _values_of_models(criterion: Criterion, at: str) -> list[Column]:
+    """The mean and the standard deviation of a model, and the number of its runs."""
+    name = criterion.metrics[0]
+    title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
+    return [
+        Column(
+            key="mean",
+            value=lambda entry, _: entry.value,
+            heading=f"Mean {title}{at}",
+            cell=lambda entry, _: Cell(fmt.number(entry.value), entry.value),
+            terminal=OnTerminal("mean ± sd", _mean_and_sd),
+            metric=name,
+        ),
+        Column(
+            key="sd",
+            heading="sd",
+            cell=lambda entry, _: Cell(fmt.number(entry.sd), entry.sd),
+            terminal=None,
+        ),
+        Column(key="blocks", dtype=_WHOLE, value=_count_blocks, json=False),
+        Column(
+            key="runs",
+            frame=False,
+            json=False,
+            heading="Runs",
+            cell=lambda entry, _: Cell(str(len(entry.runs)), float(len(entry.runs))),
+            terminal=OnTerminal(right=True),
+        ),
+    ]
+
+
+# -- when a ranking has a column -------------------------------------------------------------------------------
+
+
+def _has_differences(ranking: Ranking) -> bool:
+    return len(ranking.standings) > 1 and ranking.criterion.single
+
+
+def _has_gates(ranking: Ranking) -> bool:
+    return any(entry.gates for entry in ranking.standings)
+
+
+# -- what programs read ----------------------------------------------------------------------------------------
+
+
+def _count_blocks(entry: Ranked, ranking: Ranking) -> int:
+    """The number of blocks in which a model has a value."""
+    name = ranking.criterion.metrics[0]
+    values = [run.evaluation.metrics.get(name, math.nan) for run in entry.runs]
+    return sum(map(math.isfinite, values))
+
+
+def _is_paired(entry: Ranked, ranking: Ranking) -> bool | None:
+    """True if a run's differences are paired, row by row; None of a run alone, which is paired with nothing."""
+    if len(ranking.runs) == 1:
+        return None
+    return not entry.unpaired
+
+
+def _reason(entry: Ranked, ranking: Ranking) -> str:
+    return entry.unpaired or entry.reason
+
+
+# -- what people read ------------------------------------------------------------------------------------------
+
+
+def _rank(entry: Ranked, ranking: Ranking) -> Cell:
+    return Cell(str(entry.rank), entry.rank)
+
+
+def _name(entry: Ranked, ranking: Ranking) -> NameCell:
+    return name_cell(entry.name, "" if ranking.over else entry.run_id)
+
+
+def _status(entry: Ranked, ranking: Ranking) -> Cell:
+    status = standing(entry, ranking)
+    return Cell(standing_word(status, ranking, entry.tied), [*STANDINGS].index(status))
+
+
+def _value(entry: Ranked, ranking: Ranking) -> Cell:
+    return value_cell(entry.value, entry.interval)
+
+
+def _metric_cell(entry: Ranked, ranking: Ranking, name: str) -> Cell:
+    interval = entry.evaluation.intervals.get(name, _NO_INTERVAL)
+    return value_cell(entry.evaluation.metrics[name], interval)
+
+
+def _mean_and_sd(entry: Ranked, ranking: Ranking) -> str:
+    mean = fmt.number(entry.value)
+    return mean if math.isnan(entry.sd) else f"{mean} ± {fmt.number(entry.sd)}"
+
+
+def _difference(entry: Ranked, ranking: Ranking) -> Cell:
+    ends = (entry.difference_low, entry.difference_high)
+    text = fmt.signed(entry.difference, ends).split(" [")[0]
+    if ranking.over and entry is ranking.leader:
+        text = "leader"
+    interval = fmt.interval(entry.difference, ends) or entry.reason
+    return Cell(text, entry.difference, interval, ends=(entry.difference, *ends))
+
+
+def _difference_on_terminal(entry: Ranked, ranking: Ranking) -> str:
+    if ranking.over and entry is ranking.leader:
+        return ""
+    ends = (entry.difference_low, entry.difference_high)
+    shown = fmt.with_interval(entry.difference, ends)
+    if all(map(math.isfinite, ends)):
+        return shown
+    return f"{shown} ({entry.reason or 'no error known'})"
+
+
+def _p(entry: Ranked, ranking: Ranking) -> Cell:
+    """The p-value that decides; the leader, which the others are compared with, has none."""
+    if entry is ranking.leader:
+        return Cell("–")
+    return Cell(fmt.p_text(entry.p_set), entry.p_set)
+
+
+def _p_on_terminal(entry: Ranked, ranking: Ranking) -> str:
+    return "" if entry is ranking.leader else fmt.p_text(entry.p_set)
+
+
+def _passed_gates(entry: Ranked, ranking: Ranking) -> Cell:
+    passed = sum(result.passed for result in entry.gates)
+    return Cell(f"{passed} of {len(entry.gates)}", float(passed))
