@@ -1,7 +1,7 @@
-"""Remarks on input that is probably not what its author meant: swapped classes, saturated scores, padding.
+"""Remarks on input that its author hardly meant: swapped classes, saturated scores, padding.
 
-They warn of mistakes that no check can refuse, since each may be what was meant. All are tests or counts of what an
-evaluation has in any case.
+They warn of mistakes that no check can refuse, since each may be what was meant. All are tests or
+counts of what an evaluation has in any case.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM, Probabilities
 from cmtrack.statistics.scores import ScoreCounts
 
 ALPHA = 0.001
-"""Error of a test of swapped classes. A false alarm costs more than a missed one: input is rarely mixed up."""
+"""Error of a test of swapped classes: a false alarm costs more than a missed one."""
 _MOST_ROWS = 10_000
 """Rows that are looked at for columns in another order."""
 PADDING = -100
 """PyTorch's and Hugging Face's mark for rows that a loss leaves out (``ignore_index``)."""
 _VOID = 255
-"""The mark of pixels without a class in images of eight bits, such as those of Pascal VOC and Cityscapes."""
+"""The mark of pixels without a class in images of Pascal VOC and Cityscapes."""
 _NUMBERS = re.compile(r"(\d+)")
 
 
 class MixedUpClassesWarning(UserWarning):
-    """Predictions or probabilities seem to belong to other classes than those they are given for."""
+    """Predictions or probabilities seem to belong to other classes."""
 
 
 class ScaledProbabilitiesWarning(UserWarning):
@@ -47,7 +47,7 @@ class ScaledProbabilitiesWarning(UserWarning):
 
 
 def input_warnings(statistics: Statistics, remark: str = "") -> list[UserWarning]:
-    """The Python warnings of probabilities that were scaled, and of classes that are probably mixed up.
+    """Return warnings of probabilities that were scaled and of classes that are mixed up.
 
     ``remark``: on columns of probabilities in another order than the predictions.
     """
@@ -69,22 +69,26 @@ def warn_of_input(found: Iterable[UserWarning]) -> None:
 
 def scaled_rows_warning(rows: int) -> str:
     """Warning about probabilities that were scaled."""
+    noun = "row" if rows == 1 else "rows"
     return (
-        f"{rows:,} {'row' if rows == 1 else 'rows'} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} instead "
-        "of 1 and were scaled to sum to 1 (normalize=True: without this warning, normalize=False: refused)"
+        f"{rows:,} {noun} of probabilities summed to {LEAST_SUM:g} to {MOST_SUM:g} "
+        "instead of 1 and were scaled to sum to 1 "
+        "(normalize=True: without this warning, normalize=False: refused)"
     )
 
 
 def swapped_classes(matrix: ConfusionMatrix, squares: Counts | None) -> str:
     """The remark on classes whose predictions mean each other; else empty.
 
-    It takes the best assignment of predicted to actual classes, which moves classes in cycles. A cycle is named if no
-    class in it has more rows on the diagonal than in the cell that it moves to or from, if these cells hold more than
-    half of the rows and of the predictions of its classes, and if they hold more than the diagonal by an exact sign
-    test, adjusted for all ordered choices of so many classes (Bonferroni; of two classes for all pairs). Several cycles
-    may pass together. A model that merely prefers one class moves only one of two, and is passed over.
+    It takes the best assignment of predicted to actual classes, which moves classes in cycles. A
+    cycle is named if no class in it has more rows on the diagonal than in the cell that it moves to
+    or from, if these cells hold more than half of the rows and of the predictions of its classes,
+    and if they hold more than the diagonal by an exact sign test, adjusted for all ordered choices
+    of so many classes (Bonferroni; of two classes for all pairs). Several cycles may pass together.
+    A model that merely prefers one class moves only one of two, and is passed over.
 
-    ``squares``: sums of squared weights, shape (K, K), where weights are fractions: rows count by Kish's number.
+    ``squares``: sums of squared weights, shape (K, K), where weights are fractions: rows count by
+    Kish's number.
     """
     counts = np.asarray(matrix.counts, dtype=np.float64)
     total = float(counts.sum())
@@ -104,13 +108,15 @@ def swapped_classes(matrix: ConfusionMatrix, squares: Counts | None) -> str:
     names = [f"{quoted(matrix.labels[j])} meant {quoted(matrix.labels[i])}" for i, j in named]
     binary = "; one column of y_prob is of the positive class" if len(counts) == 2 else ""
     return (
-        f"the accuracy is {significant(now)} %, and would be {significant(then)} % if the prediction {join_names(names, 8)}: labels= must have "
-        f"the order of the columns of y_prob (model.classes_), and y_pred the same codes as y_true{binary}"
+        f"the accuracy is {significant(now)} %, and would be {significant(then)} % "
+        f"if the prediction {join_names(names, 8)}: "
+        "labels= must have the order of the columns of y_prob (model.classes_), "
+        f"and y_pred the same codes as y_true{binary}"
     )
 
 
 def _has_rivals(counts: FloatArray) -> bool:
-    """True if at least two cells off the diagonal hold as many rows as the diagonal of their row and column."""
+    """Return whether two cells off the diagonal have as many rows as their diagonal cells."""
     own = np.diagonal(counts)
     is_rival = (counts > 0) & (counts >= own[:, None]) & (counts >= own)
     np.fill_diagonal(is_rival, False)
@@ -177,14 +183,14 @@ def _is_clearly_more(more: float, fewer: float, log_tests: float) -> bool:
 
 
 def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Probabilities) -> str:
-    """The remark on probabilities whose most probable class is rarely the predicted one, which is right; else empty.
+    """Return the remark on columns in another order than the correct predictions; else empty.
 
     ``actual``, ``predicted``, shape (n,): codes of the classes.
     ``probabilities``: of the same rows; of many rows some are looked at.
 
-    It is made only if they differ in more than half of the rows and an exact sign test shows that the predicted class
-    is right more often there. A threshold, a prior or a model without skill can also do that. Therefore another order
-    of the columns must also fit the actual classes better.
+    It is made only if they differ in more than half of the rows and an exact sign test shows that
+    the predicted class is right more often there. A threshold, a prior or a model without skill can
+    also do that. Therefore another order of the columns must also fit the actual classes better.
     """
     places = np.linspace(0, len(actual) - 1, min(len(actual), _MOST_ROWS)).astype(np.int64)
     scores = probabilities.take(places).array
@@ -200,20 +206,23 @@ def reversed_columns(actual: IntArray, predicted: IntArray, probabilities: Proba
         return ""
     if not _are_reversed(scores, truth, answered, probable):
         return ""
-    shares = [100 * float(np.mean(codes == truth)) for codes in (answered, probable)]
+    predicted_share = short_percent(float(np.mean(answered == truth)))
+    probable_share = short_percent(float(np.mean(probable == truth)))
     return (
-        f"y_pred is right in {significant(shares[0])} % of the rows, and the most probable class in {significant(shares[1])} %: the "
-        "columns of the probabilities must be in the order of labels= (model.classes_)"
+        f"y_pred is right in {predicted_share} of the rows, "
+        f"and the most probable class in {probable_share}: "
+        "the columns of the probabilities must be in the order of labels= (model.classes_)"
     )
 
 
 def _are_reversed(
     scores: FloatArray, truth: IntArray, answered: IntArray, probable: IntArray
 ) -> bool:
-    """True if the order of the columns that fits the predictions best also fits the actual classes better.
+    """Return whether the predictions' best order of columns also fits the actual classes better.
 
-    The correlation of a class with the column that this order gives it is compared with that of its own column, over
-    all classes that move, by a normal test: two correlations of independent columns differ by 0 with the variance 2/n.
+    The correlation of a class with the column that this order gives it is compared with that of its
+    own column, over all classes that move, by a normal test: two correlations of independent
+    columns differ by 0 with the variance 2/n.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -240,9 +249,10 @@ def _correlation(scores: FloatArray, is_own: BoolArray) -> float:
 
 
 def columns_in_text_order(labels: Sequence[Label]) -> str:
-    """The remark on classes whose names hold numbers, if their order as texts is not that of the numbers; else empty.
+    """Return the remark on names with numbers that are not ordered by their numbers; else empty.
 
-    Without ``labels=`` the columns of scores without names are taken in the order of the texts: "10" before "2".
+    Without ``labels=`` the columns of scores without names are taken in the order of the texts:
+    "10" before "2".
     """
     if not all(isinstance(label, str) for label in labels):
         return ""
@@ -250,7 +260,8 @@ def columns_in_text_order(labels: Sequence[Label]) -> str:
     if by_number == list(labels):
         return ""
     return (
-        f"labels= is not given: the columns of the scores are taken in the order of the labels as texts, "
+        "labels= is not given: "
+        "the columns of the scores are taken in the order of the labels as texts, "
         f"{listed(labels, 8)}; by their numbers it would be {listed(by_number, 8)}"
     )
 
@@ -263,19 +274,21 @@ def _by_number(label: str) -> list[tuple[bool, int, str]]:
 
 
 def saturated_scores(scores: ScoreCounts) -> str:
-    """The remark on scores of exactly 0 or 1 that most positives and most negatives share; else empty.
+    """Return the remark on scores of exactly 0 or 1 of most rows of both groups; else empty.
 
-    A sigmoid in single precision is exactly 1 from a logit of 17 on: what the logits told apart is tied then. A score
-    of a tree or of neighbours is a share of few rows: such a model has no other score near that end.
+    A sigmoid in single precision is exactly 1 from a logit of 17 on: what the logits told apart is
+    tied then. A score of a tree or of neighbours is a share of few rows: such a model has no other
+    score near that end.
     """
     sides = replace(scores, counts=scores.counts.reshape(2, 2, -1).sum(axis=1))
     for end in (0.0, 1.0):
         shares = _shares_at(sides, end)
         if len(shares) and shares.min() > 0.5:
+            positives, negatives = map(short_percent, shares)
             return (
-                f"{short_percent(shares[0])} of the positives and {short_percent(shares[1])} of the negatives have the score "
-                f"{_near(scores, end)}, and are tied: {_SATURATED}, or the difference of the logarithms of two columns "
-                "of y_prob"
+                f"{positives} of the positives and {negatives} of the negatives have the score "
+                f"{_near(scores, end)}, and are tied: {_SATURATED}, "
+                "or the difference of the logarithms of two columns of y_prob"
             )
     return ""
 
@@ -289,15 +302,23 @@ def saturated_classes(scores: ClassScoreCounts, labels: Sequence[Label]) -> str:
             continue
         if scores.by_actual_class:
             first, second = shared[:2]
-            whose = f"{short_percent(shares[first])} of the rows of {quoted(labels[first])} and "
-            whose += f"{short_percent(shares[second])} of {quoted(labels[second])}"
+            names = [quoted(labels[first]), quoted(labels[second])]
         else:
-            whose = f"{short_percent(shares[0])} of the rows of {quoted(labels[k])} and {short_percent(shares[1])} of others"
-        return f"{whose} have for {quoted(labels[k])} the probability {_near(table, 1.0)}, and are tied: {_SATURATED}"
+            first = 0
+            second = 1
+            names = [quoted(labels[k]), "others"]
+        return (
+            f"{short_percent(shares[first])} of the rows of {names[0]} and "
+            f"{short_percent(shares[second])} of {names[1]} have for {quoted(labels[k])} "
+            f"the probability {_near(table, 1.0)}, and are tied: {_SATURATED}"
+        )
     return ""
 
 
-_SATURATED = "if they are rounded probabilities of a network, give its logits to y_score, or to a hook's logits="
+_SATURATED = (
+    "if they are rounded probabilities of a network, "
+    "give its logits to y_score, or to a hook's logits="
+)
 
 
 def _near(scores: ScoreCounts, end: float) -> str:
@@ -313,9 +334,12 @@ _ROUNDED_MEAN = 1e-12
 
 
 def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
-    """The share of each channel that has this score, 0 or 1; none unless other scores are near it, or there are none.
+    """Return the share of each channel with this score, 0 or 1.
 
-    Of the fixed grid only the last cell can tell: its mean says whether most of its scores are exactly 1.
+    It is empty without scores, and if the other scores are all far from this one.
+
+    Of the fixed grid only the last cell can tell: its mean says whether most of its scores are
+    exactly 1.
     """
     none = np.empty(0)
     if scores.dropped_bits is not None or not len(scores.values):
@@ -337,7 +361,8 @@ def _shares_at(scores: ScoreCounts, end: float) -> FloatArray:
 def padding(matrix: ConfusionMatrix) -> str:
     """The remark on rows of a label that marks rows to be left out; else empty.
 
-    -100 is no class of anybody. 255 may be one, unless the others are far below it and no row is predicted as it.
+    -100 is no class of anybody. 255 may be one, unless the others are far below it and no row is
+    predicted as it.
     """
     rows = matrix.counts.sum(axis=1)
     predictions = matrix.counts.sum(axis=0)
@@ -347,11 +372,17 @@ def padding(matrix: ConfusionMatrix) -> str:
         if label == PADDING or (
             label == _VOID and not predictions[k] and _are_below(matrix.labels, _VOID // 2)
         ):
-            return f"{label:g} is the usual mark for rows that do not count; here it is a class of {rows[k]:,.6g} rows"
+            return (
+                f"{label:g} is the usual mark for rows that do not count; "
+                f"here it is a class of {rows[k]:,.6g} rows"
+            )
     return ""
 
 
 def _are_below(labels: Sequence[Label], most: int) -> bool:
     """True if all labels but that of a void pixel are numbers from 0 to this."""
     others = [label for label in labels if label != _VOID]
-    return all(not isinstance(label, (bool, str)) and 0 <= label <= most for label in others)  # type: ignore[operator]
+    return all(
+        not isinstance(label, (bool, str)) and 0 <= label <= most  # type: ignore[operator]
+        for label in others
+    )
