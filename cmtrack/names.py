@@ -121,9 +121,9 @@ def _without_common(
     n_last = _count_common([parts[::-1] for parts in rests])
     short = {}
     for name, parts, rest in zip(names, pieces, rests, strict=True):
-        n_own = len(rest) - n_last
-        texts = ["".join(some) for some in (parts[:n_first], rest[:n_own], rest[n_own:])]
-        short[name] = _fit(*texts, width)
+        end = len(rest) - n_last
+        first = "".join(parts[:n_first])
+        short[name] = _fit(first, "".join(rest[:end]), "".join(rest[end:]), width)
     return short
 
 
