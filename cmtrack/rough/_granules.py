@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cmtrack.grouping import Label
-from cmtrack.statistics.attributes import attribute_columns, combine, encode_attribute
+from cmtrack.statistics.attributes import attribute_columns, distinct, encode_attribute
 from cmtrack.statistics.counting import Counts, count_codes
 from cmtrack.statistics.inputs import IntArray, align_rows
 from cmtrack.statistics.labels import encode_labels
@@ -40,7 +40,8 @@ def count_granules(
             raise ValueError(f"X must have one row per label, got {lengths}")
     granule, size = np.zeros(len(classes), dtype=np.int64), 1
     for codes, values in encoded.values():
-        granule, size = combine(granule, size, codes, len(values))
+        pairs, granule = distinct(granule * len(values) + codes)
+        size = len(pairs)
     if size * len(order) > MAX_CELLS:
         raise ValueError(
             f"a granule table must have at most {MAX_CELLS:,} cells, got {size:,} granules by {len(order)} classes: "

@@ -20,7 +20,7 @@ from cmtrack import notebook
 from cmtrack.metrics.intervals import check_level, size_of_share
 from cmtrack.segments.columns import SegmentColumn
 from cmtrack.segments.inference import Estimates, differences
-from cmtrack.statistics.attributes import combine
+from cmtrack.statistics.attributes import distinct
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, as_weights, to_float_array
 from cmtrack.statistics.labels import encode_groups
 from cmtrack.untrusted import printable
@@ -476,7 +476,8 @@ def _slices(columns: Sequence[SegmentColumn], units: _Units, options: _Options) 
         cell = np.zeros(n_units, dtype=np.int64)
         size = 1
         for c in chosen:
-            cell, size = combine(cell, size, units.codes[c], len(columns[c].texts))
+            pairs, cell = distinct(cell * len(columns[c].texts) + units.codes[c])
+            size = len(pairs)
         support = np.bincount(cell, units.rows, size).astype(np.int64)
         is_part = support < n_rows
         largest = max(largest, int(support[is_part].max(initial=0)))

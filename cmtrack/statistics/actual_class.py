@@ -148,6 +148,14 @@ class ProperScores(Record):
         mean, m2 = merged_spread(n[:, :, None].astype(np.float64), mean, m2)
         return cls(groups, n.sum(axis=0), sum(part.impossible for part in parts), mean, m2)  # type: ignore[arg-type]
 
+    def select(self, classes: IntArray) -> ProperScores:
+        """The scores of some classes only; a class below 0 has no rows."""
+        arrays = [self.n[classes], self.impossible.T[classes], self.mean[classes], self.m2[classes]]
+        for array in arrays:
+            array[classes < 0] = 0
+        n, impossible, mean, m2 = arrays
+        return ProperScores(self.groups, n, impossible.T, mean, m2)
+
     def __add__(self, other: ProperScores) -> ProperScores:
         return ProperScores.merge([self, other])
 
@@ -226,6 +234,12 @@ class RankCounts(plain.Table):
     def of_array(cls, counts: Counts) -> RankCounts:
         """The counts of a whole table (K, K)."""
         return cls(SparseCounts.of_array(counts))
+
+    def select(self, classes: IntArray) -> RankCounts:
+        """The counts of some classes only; a class below 0 has no rows."""
+        counts = self.counts[classes]
+        counts[classes < 0] = 0
+        return RankCounts.of_array(counts)
 
     @property
     def by_rank(self) -> FloatArray:

@@ -17,8 +17,8 @@ from cmtrack.grouping.step import plain
 from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import BoolArray, IntArray, listed
 
-_SMALL = 256
 _RANGE = 1 << 16
+"""Whole numbers that span no more, or four times their number more, are numbered by a table instead of sorting."""
 
 
 @dataclass(frozen=True)
@@ -99,38 +99,26 @@ def encode_attribute(
     elif array.dtype.kind not in "iubUS":
         return _encode_objects(f"{called.column} {name!r}", array)
     present = array[~missing] if missing.any() else array
-    distinct, inverse = _distinct(present)
+    values, numbers = distinct(present)
     if len(present) == len(array):
-        return inverse, distinct.tolist()
+        return numbers, values.tolist()
     codes = np.zeros(len(array), dtype=np.int64)
-    codes[~missing] = inverse
-    return _with_missing(codes, distinct.tolist(), missing)
+    codes[~missing] = numbers
+    return _with_missing(codes, values.tolist(), missing)
 
 
-def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
+def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
     """Sorted distinct values, and the place of each value among them; small whole numbers are not sorted for it."""
     if values.dtype.kind in "iub" and len(values):
         low = int(values.min())
-        if int(values.max()) - low < _RANGE and abs(low) < 1 << 62:
+        if int(values.max()) - low < _RANGE + 4 * len(values) and abs(low) < 1 << 62:
             shifted = values.astype(np.int64) - low
-            present = np.bincount(shifted) > 0
+            present = np.zeros(int(values.max()) - low + 1, dtype=bool)
+            present[shifted] = True
             place = np.cumsum(present, dtype=np.int64) - 1
             return (np.flatnonzero(present) + low).astype(values.dtype), place[shifted]
-    distinct, inverse = np.unique(values, return_inverse=True)
-    return distinct, inverse.astype(np.int64, copy=False)
-
-
-def combine(codes: IntArray, size: int, more: IntArray, more_size: int) -> tuple[IntArray, int]:
-    """Number the pairs that occur of two columns of codes: the codes of a finer partition, and how many there are."""
-    joint = codes * more_size + more
-    span = size * more_size
-    if span > 4 * len(joint) + _SMALL:
-        distinct, inverse = np.unique(joint, return_inverse=True)
-        return inverse.astype(np.int64, copy=False), len(distinct)
-    present = np.zeros(span, dtype=bool)
-    present[joint] = True
-    place = np.cumsum(present, dtype=np.int64) - 1
-    return place[joint], int(place[-1]) + 1
+    sorted_values, places = np.unique(values, return_inverse=True)
+    return sorted_values, places.astype(np.int64, copy=False)
 
 
 def _columns(data: Any, called: Called) -> dict[Hashable, Any]:

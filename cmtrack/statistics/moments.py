@@ -67,22 +67,6 @@ class ClassBlock:
             sums,
         )
 
-    def classes(self, first: int, stop: int) -> ClassBlock:
-        """The rows of the classes from ``first`` to before ``stop``, numbered from 0; there must be one."""
-        held = slice(*np.searchsorted(self.present, (first, stop)).tolist())
-        begin, end = int(self.starts[held][0]), int(self.stops[held][-1])
-        rows = slice(begin, end)
-        return ClassBlock(
-            stop - first,
-            self.order[rows],
-            self.codes[rows] - first,
-            self.present[held] - first,
-            self.starts[held] - begin,
-            self.stops[held] - begin,
-            None if self.weights is None else self.weights[rows],
-            self.sums[held],
-        )
-
     def total(self, values: FloatArray) -> FloatArray:
         """Weighted sums of ``values`` (L, b) by class, shape (L, C)."""
         weighed = values if self.weights is None else values * self.weights
@@ -291,11 +275,12 @@ class ScoreMoments(Record):
         return ScoreMoments(self.n.sum(keepdims=True), *(each[None] for each in merged))
 
     def select(self, classes: Sequence[int] | IntArray) -> ScoreMoments:
-        """The moments of some classes only."""
+        """The moments of some classes only; a class below 0 has no samples."""
         index = np.asarray(classes, dtype=np.int64)
-        return ScoreMoments(
-            self.n[index], *(self.rows(name, index) for name in ("mean", "m2", "m3", "m4"))
-        )
+        arrays = [self.n[index], *(self.rows(name, index) for name in ("mean", "m2", "m3", "m4"))]
+        for array in arrays:
+            array[index < 0] = 0
+        return ScoreMoments(*arrays)
 
     def component(self, index: int) -> ScoreMoments:
         """One score component, shape (K, 1)."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from cmtrack.statistics.attributes import Called, attribute_columns, encode_attribute
+from cmtrack.statistics.attributes import Called, attribute_columns, distinct, encode_attribute
 from cmtrack.statistics.inputs import IntArray, no_masked
 
 MAX_SEGMENTS = 1000
@@ -75,23 +75,19 @@ class SegmentRows:
     @classmethod
     def joined(cls, parts: Sequence[SegmentRows]) -> SegmentRows:
         """The rows of several batches, one after the other."""
-        place: dict[Any, int] = {}
+        values: list[Any] = []
         codes = []
         for part in parts:
-            places = np.array(
-                [place.setdefault(value, len(place)) for value in part.values], dtype=np.int64
-            )
-            codes.append(places[part.codes] if len(places) else part.codes)
-        return cls(parts[0].name, tuple(place), np.concatenate(codes))
+            codes.append(part.codes + len(values))
+            values += part.values
+        return cls.of(parts[0].name, values, np.concatenate(codes))
 
     def crossed(self, other: SegmentRows) -> SegmentRows:
         """The segments of two columns together: every pair of values that rows have."""
-        held, codes = np.unique(self.codes * len(other.values) + other.codes, return_inverse=True)
-        pairs = [divmod(key, len(other.values)) for key in held.tolist()]
-        values = tuple(crossed_value(self.values[i], other.values[j]) for i, j in pairs)
-        return SegmentRows(
-            f"{self.name}{CROSSED}{other.name}", values, codes.astype(np.int64, copy=False)
-        )
+        pairs, codes = distinct(self.codes * len(other.values) + other.codes)
+        places = [divmod(pair, len(other.values)) for pair in pairs.tolist()]
+        values = tuple(crossed_value(self.values[i], other.values[j]) for i, j in places)
+        return SegmentRows(f"{self.name}{CROSSED}{other.name}", values, codes)
 
     @property
     def column(self) -> npt.NDArray[Any]:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.statistics import plain
@@ -43,8 +41,6 @@ from cmtrack.statistics.segment_values import (
 )
 
 MOMENTS = ("n", "mean", "m2", "m3", "m4")
-_AT_ONCE = 1 << 14
-"""Sorted rows whose probabilities are read and summed at a time, of whole segments."""
 _FEWEST_ROWS, _VALUES, _ROWS_OF_CELL = 1 << 16, 1 << 23, 64
 """Rows at a time: so many of each segment and class that its sums, and not the arrays of all of them, take the time, as
 far as their probabilities are not too many for the memory."""
@@ -146,34 +142,33 @@ class SegmentCounts(Record):
 
     def take(self, places: Sequence[int] | IntArray) -> SegmentCounts:
         """The counts of some segments; those at the place -1 have no rows."""
-        chosen, size = np.asarray(places, dtype=np.int64), self.n_classes
-        classes = (chosen[:, None] * size + np.arange(size)).ravel()
-        none = np.repeat(chosen < 0, size)
-
-        def taken(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-            out: npt.NDArray[Any] = array[classes]
-            out[none] = 0
-            return out
-
+        chosen = np.asarray(places, dtype=np.int64)
+        classes = chosen[:, None] * self.n_classes + np.arange(self.n_classes)
+        classes[chosen < 0] = -1
+        classes = classes.ravel()
+        rows = self.rows[classes]
+        rows[classes < 0] = 0
+        matrix = self.matrix[classes]
+        matrix[classes < 0] = 0
         return SegmentCounts(
             tuple(self.values[k] for k in chosen.tolist()),
-            taken(self.rows),
-            taken(self.matrix),
-            *(_by_class(taken, part) for part in (self.losses, self.ranks, self.moments)),
+            rows,
+            matrix,
+            None if self.losses is None else self.losses.select(classes),
+            None if self.ranks is None else self.ranks.select(classes),
+            None if self.moments is None else self.moments.select(classes),
         )
 
     def each(self) -> Iterator[SegmentCounts]:
         """The counts of each segment alone."""
-        table = None if self.ranks is None else self.ranks.counts
-        for k, value in enumerate(self.values):
-            rows = slice(k * self.n_classes, (k + 1) * self.n_classes)
-            losses, moments = (
-                _by_class(operator.itemgetter(rows), part) for part in (self.losses, self.moments)
-            )
-            ranks = None if table is None else RankCounts.of_array(table[rows])
-            yield SegmentCounts(
-                (value,), self.rows[rows], self.matrix[rows], losses, ranks, moments
-            )
+        without_ranks = replace(self, ranks=None)
+        table = None if self.ranks is None else self.ranks.counts  # made once for all segments
+        for k in range(len(self.values)):
+            segment = without_ranks.take([k])
+            if table is not None:
+                classes = slice(k * self.n_classes, (k + 1) * self.n_classes)
+                segment = replace(segment, ranks=RankCounts.of_array(table[classes]))
+            yield segment
 
     def rests(self) -> SegmentCounts:
         """The counts of the rows outside each segment.
@@ -374,41 +369,28 @@ def count_segments(
     size, step = len(counting.labels), counting.step
 
     def count(column: SegmentRows, rows: slice) -> SegmentCounts:
-        own = None if weights is None else weights[rows]
+        own_weights = None if weights is None else weights[rows]
         codes = column.codes[rows] * size + actual.block(rows)
-        classes = len(column.values) * size
-        numbers = np.bincount(codes, minlength=classes)
-        matrix = count_codes(codes * size + predicted.block(rows), classes * size, own).reshape(
-            classes, size
+        n_codes = len(column.values) * size
+        pairs = count_codes(codes * size + predicted.block(rows), n_codes * size, own_weights)
+        counts = SegmentCounts(
+            column.values, np.bincount(codes, minlength=n_codes), pairs.reshape(n_codes, size)
         )
         if probabilities is None:
-            return SegmentCounts(column.values, numbers, matrix)
-        block, ends = (
-            ClassBlock.sort(codes, classes, own),
-            np.cumsum(numbers.reshape(-1, size).sum(axis=1)),
-        )
-        cuts = np.unique(np.searchsorted(ends, np.arange(_AT_ONCE, len(codes), _AT_ONCE))) + 1
-        bounds = [0, *cuts[ends[cuts - 1] < len(codes)].tolist(), len(column.values)]
-        parts: dict[str, list[Any]] = {"ranks": [], "losses": [], "moments": []}
-        for first, last in pairwise(bounds):  # segments whose rows stay in cache
-            part = block.classes(first * size, last * size)
-            values = np.empty((size + (step is not None), len(part.order)))
-            probabilities.fill(values[:size], rows, part.order)
-            within = part.codes % size
-            if size > 2:
-                parts["ranks"].append(RankCounts.of_block(part, values[:size], within))
-            if not probabilities.ranking_only:
-                parts["losses"].append(
-                    ProperScores.of_block(part, values[:size], counting.groups, within)
-                )
-                if step is not None:
-                    values[size] = sum_of_group(values[:size], np.flatnonzero(step.in_positive))
-                parts["moments"].append(ScoreMoments.of_block(part, *part.centre(values)))
-        joined = {
-            name: _by_class(lambda *arrays: np.concatenate(arrays), *own)
-            for name, own in parts.items()
-        }
-        return SegmentCounts(column.values, numbers, matrix, **joined)
+            return counts
+        block = ClassBlock.sort(codes, n_codes, own_weights)
+        values = np.empty((size + (step is not None), len(codes)))
+        probabilities.fill(values[:size], rows, block.order)
+        classes = block.codes % size
+        if size > 2:
+            counts = replace(counts, ranks=RankCounts.of_block(block, values[:size], classes))
+        if probabilities.ranking_only:
+            return counts
+        losses = ProperScores.of_block(block, values[:size], counting.groups, classes)
+        if step is not None:
+            values[size] = sum_of_group(values[:size], np.flatnonzero(step.in_positive))
+        moments = ScoreMoments.of_block(block, *block.centre(values))
+        return replace(counts, losses=losses, moments=moments)
 
     counts = {}
     for column in segments:
@@ -421,31 +403,17 @@ def count_segments(
 
 def _merged(parts: Sequence[SegmentCounts]) -> SegmentCounts:
     """Parts with the same segments in one."""
-    first = parts[0]
     if len(parts) == 1:
-        return first
-    losses, ranks, moments = (
-        [getattr(part, name) for part in parts] for name in ("losses", "ranks", "moments")
-    )
+        return parts[0]
+    losses = [part.losses for part in parts if part.losses is not None]
+    ranks = [part.ranks for part in parts if part.ranks is not None]
+    moments = [part.moments for part in parts if part.moments is not None]
+    # A statistic that a part lacks is not known of all rows.
     return SegmentCounts(
-        first.values,
+        parts[0].values,
         reduce(operator.add, [part.rows for part in parts]),
         reduce(operator.add, [part.matrix for part in parts]),
-        None if any(one is None for one in losses) else ProperScores.merge(losses),
-        None if any(one is None for one in ranks) else reduce(operator.add, ranks),
-        None if any(one is None for one in moments) else ScoreMoments.merge(moments),
+        ProperScores.merge(losses) if len(losses) == len(parts) else None,
+        reduce(operator.add, ranks) if len(ranks) == len(parts) else None,
+        ScoreMoments.merge(moments) if len(moments) == len(parts) else None,
     )
-
-
-def _by_class(change: Callable[..., Any], *parts: Any) -> Any:
-    """One statistic of what ``change`` makes of each array of several, by class; None of none."""
-    if not parts or parts[0] is None:
-        return None
-    if isinstance(parts[0], RankCounts):
-        return RankCounts.of_array(change(*(part.counts for part in parts)))
-    names = ("n", "mean", "m2") if isinstance(parts[0], ProperScores) else MOMENTS
-    arrays = [change(*(getattr(part, name) for part in parts)) for name in names]
-    if isinstance(parts[0], ProperScores):
-        arrays.insert(1, change(*(part.impossible.T for part in parts)).T)
-        return ProperScores(parts[0].groups, *arrays)
-    return ScoreMoments(*arrays)

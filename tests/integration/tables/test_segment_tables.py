@@ -252,24 +252,16 @@ def test_segments_of_decision_values_and_of_many_blocks(monkeypatch):
     plain = evaluate(TABLE["y"], y_score=scores, segments=TABLE[["region"]])
     assert plain.segments["region"]["north"].metrics["multiclass/top_2_accuracy"] > 0
     small = whole(CASES["groups"])
+    many = {"x": np.arange(N) ** 2 % 97}
+    weights = {"sample_weight": np.where(many["x"] == 3, 0.0, TABLE["w"])}
+    counted = whole(CASES["groups"], many).statistics
+    weighted = whole(CASES["groups"], many, **weights).statistics
     # as for tables of millions of rows
     monkeypatch.setattr("cmtrack.statistics.segmented._FEWEST_ROWS", 64)
     monkeypatch.setattr("cmtrack.statistics.segmented._VALUES", 64)  # as above
     same_segments(whole(CASES["groups"]), small)
-    many = {"x": np.arange(N) ** 2 % 97}
-    weights = {"sample_weight": np.where(many["x"] == 3, 0.0, TABLE["w"])}
-    blocks = [
-        whole(CASES["groups"], many).statistics,
-        whole(CASES["groups"], many, **weights).statistics,
-    ]
-    # as if a segment column had thousands of values
-    monkeypatch.setattr("cmtrack.statistics.segmented._AT_ONCE", 50)
-    alone = [
-        whole(CASES["groups"], many).statistics,
-        whole(CASES["groups"], many, **weights).statistics,
-    ]
-    assert alike(alone[0], blocks[0])
-    assert alike(alone[1], blocks[1])
+    assert alike(whole(CASES["groups"], many).statistics, counted)
+    assert alike(whole(CASES["groups"], many, **weights).statistics, weighted)
 
 
 def test_values_of_any_kind_are_segments():
