@@ -99,12 +99,12 @@ def encode_attribute(
     elif array.dtype.kind not in "iubUS":
         return _encode_objects(f"{called.column} {name!r}", array)
     present = array[~missing] if missing.any() else array
-    values, numbers = distinct(present)
+    sorted_values, numbers = distinct(present)
     if len(present) == len(array):
-        return numbers, values.tolist()
+        return numbers, sorted_values.tolist()
     codes = np.zeros(len(array), dtype=np.int64)
     codes[~missing] = numbers
-    return _with_missing(codes, values.tolist(), missing)
+    return _with_missing(codes, sorted_values.tolist(), missing)
 
 
 def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
@@ -117,8 +117,8 @@ def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
             present[shifted] = True
             place = np.cumsum(present, dtype=np.int64) - 1
             return (np.flatnonzero(present) + low).astype(values.dtype), place[shifted]
-    sorted_values, places = np.unique(values, return_inverse=True)
-    return sorted_values, places.astype(np.int64, copy=False)
+    sorted_values, place = np.unique(values, return_inverse=True)
+    return sorted_values, place.astype(np.int64, copy=False)
 
 
 def _columns(data: Any, called: Called) -> dict[Hashable, Any]:
