@@ -1,9 +1,9 @@
-"""The curves of an evaluation on which decisions are made: net benefit, gains, risk by coverage."""
+"""What decisions are based on: costs by class and at other shares, net benefit, risk by coverage."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,17 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.evaluation.rows import step_called
+from cmtrack.grouping import Label
 from cmtrack.metrics.confidence import HitTable
+from cmtrack.metrics.costs import CostAtShares, Priced
 from cmtrack.metrics.influence import effective_clusters, few_clusters
 from cmtrack.metrics.intervals import cluster_degrees, size_of_share, wilson
 from cmtrack.metrics.net_benefit import NetBenefit, net_benefit
-from cmtrack.metrics.precision_recall import GainsCurve
 from cmtrack.metrics.risk_coverage import AURC, Rejection, RiskCoverage, reject, risk_coverage_of
 from cmtrack.metrics.roc import ScoreTable
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import FloatArray, as_shares, shares_of
 from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from cmtrack.evaluation.result import Evaluation
 
 _NO_ROWS = (
@@ -49,23 +52,39 @@ def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> 
     )
 
 
-def gains(evaluation: Evaluation) -> GainsCurve | None:
-    """The gains of the positive group's score."""
-    curve = evaluation.precision_recall
-    if curve is None:
-        return None
-    counts = evaluation.binary
-    assert counts is not None  # the scores are of two groups
-    called = (counts.tp + counts.imp + counts.fp) / sum(counts)
-    return GainsCurve(
-        curve.thresholds,
-        curve.called,
-        curve.recall,
-        curve.ceiling,
-        curve.prevalence,
-        curve.positive,
-        (float(called), evaluation.metrics["binary/recall"]),
+def costs_by_class(evaluation: Evaluation) -> pd.DataFrame:
+    """Return the mean cost of each actual class (see :meth:`Evaluation.costs_by_class`)."""
+    from cmtrack._pandas import pd
+
+    priced = _priced(evaluation, "costs by class need costs")
+    means, errors = priced.by_class()
+    costs = (priced.counts * priced.costs).sum(axis=1)
+    return pd.DataFrame(
+        {
+            "label": evaluation.labels,
+            "support": priced.counts.sum(axis=1),
+            "cost": means,
+            "standard_error": errors,
+            "part": costs / priced.total,
+            "always": priced.constants,
+        }
     )
+
+
+def cost_at(
+    evaluation: Evaluation, shares: Mapping[Label, float] | Sequence[float]
+) -> CostAtShares:
+    """Return the mean cost at other shares of the actual classes."""
+    priced = _priced(evaluation, "a cost at other shares needs costs")
+    by_class = shares_of(as_shares(shares, "shares"), evaluation.labels, "shares")
+    return priced.at_shares(np.array(by_class), evaluation.confidence_level)
+
+
+def _priced(evaluation: Evaluation, need: str) -> Priced:
+    priced = evaluation._views.seen(Priced)
+    if priced is None:
+        raise ValueError(f"{need}, got none: Evaluation.price(costs) gives them")
+    return priced
 
 
 def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCoverage | None:

@@ -1,8 +1,12 @@
-"""The :class:`Evaluation`: statistics, and every number and view that follows from them."""
+"""The :class:`Evaluation`: its data, and the names of all numbers, curves and copies that follow from the data.
+
+The class lists what you can ask for, by section. The answers are made elsewhere: numbers in ``compute``, curves in
+``_curves`` and ``_decisions``, copies in ``_copies`` and ``_regrouping``, thresholds in ``threshold``, other shares in
+``transport``, segments in ``segments``, files in ``storage``.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +20,10 @@ import numpy.typing as npt
 from cmtrack import archive
 from cmtrack._lazy import cached_property
 from cmtrack.base import BaseEvaluation
-from cmtrack.digits import significant
-from cmtrack.evaluation import _decisions, _regrouping, row_facts, storage
+from cmtrack.evaluation import _copies, _curves, _decisions, _identity, _regrouping, storage
 from cmtrack.evaluation._regrouping import Lost
 from cmtrack.evaluation.compute import (
-    SECTION_NAMES,
     Computed,
-    check_sections,
     compute,
     resample_tables,
     scored_step,
@@ -35,32 +36,26 @@ from cmtrack.evaluation.spec import Spec
 from cmtrack.evaluation.storage import predictions_size, read_predictions, write_predictions
 from cmtrack.evaluation.threshold import Threshold, choose_threshold
 from cmtrack.evaluation.transport import Transported, transported
-from cmtrack.grouping import ComposedStep, Costs, Grouping, Label, as_costs
-from cmtrack.grouping.step import same_label
+from cmtrack.grouping import ComposedStep, Costs, Grouping, Label
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.calibration import CalibrationCurve, ReliabilityTable
 from cmtrack.metrics.catalog import Catalog
-from cmtrack.metrics.cells import SixCells
-from cmtrack.metrics.class_curves import ClassCalibration, ClassCurves, calibration_of_classes
-from cmtrack.metrics.confidence import HitTable
-from cmtrack.metrics.costs import CostAtShares, Priced
+from cmtrack.metrics.class_curves import ClassCalibration
+from cmtrack.metrics.costs import CostAtShares
 from cmtrack.metrics.influence import (
     Influence,
     centred,
-    effective_clusters,
     number_of,
     row_errors,
-    standard_error,
 )
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.net_benefit import NetBenefit
-from cmtrack.metrics.own import UNKNOWN, Kept, own_metrics, to_data
-from cmtrack.metrics.precision_recall import GainsCurve, PrecisionRecallCurve, precision_recall
+from cmtrack.metrics.own import UNKNOWN, Kept, to_data
+from cmtrack.metrics.precision_recall import GainsCurve, PrecisionRecallCurve
 from cmtrack.metrics.results import Clusters, Results
 from cmtrack.metrics.risk_coverage import Rejection, RiskCoverage
-from cmtrack.metrics.roc import RocCurve, ScoreTable
+from cmtrack.metrics.roc import RocCurve
 from cmtrack.metrics.row_tests import row_pvalues
 from cmtrack.metrics.spcc import ClassScores, spcc_ovo
 from cmtrack.metrics.views import EvaluationViews
@@ -74,12 +69,10 @@ from cmtrack.statistics import (
     ReducedConfusionMatrix,
     ScoreCounts,
 )
-from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
-from cmtrack.statistics.collected import Statistics, with_decisions, with_segments
+from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counted_for import Counting
-from cmtrack.statistics.inputs import FloatArray, as_shares, listed, shares_of
+from cmtrack.statistics.inputs import FloatArray, listed
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.segmented import Segmented
 from cmtrack.statistics.spans import SpanRows
 
 if TYPE_CHECKING:
@@ -145,7 +138,7 @@ class Evaluation(BaseEvaluation):
     kept_numbers: dict[str, Kept] | None = field(default=None, repr=False)
     kind = archive.CLASSES
 
-    # -- the question ----------------------------------------------------------------------------------
+    # -- the question: entries of `spec` -----------------------------------------------------------
 
     @property
     def grouping(self) -> Grouping | None:
@@ -156,11 +149,6 @@ class Evaluation(BaseEvaluation):
     def positive(self) -> Label | None:
         """The positive class of two, or the positive group, as it was used."""
         return self.spec.positive
-
-    @property
-    def weights_are(self) -> str | None:
-        """Kind of the sample weights: "frequency" (repeated rows), "sampling" (robust errors), None without."""
-        return self.spec.weights_are
 
     @property
     def none(self) -> Label | None:
@@ -197,11 +185,291 @@ class Evaluation(BaseEvaluation):
         return self.spec.threshold
 
     @property
+    def weights_are(self) -> str | None:
+        """Kind of the sample weights: "frequency" (repeated rows), "sampling" (robust errors), None without."""
+        return self.spec.weights_are
+
+    @property
     def catalog(self) -> Catalog:
         """The metrics that this evaluation knows: the built-in ones, and its ``extra_metrics``."""
         return self.spec.catalog
 
-    # -- facts of rows ---------------------------------------------------------------------------------
+    def has_section(self, name: str) -> bool:
+        """True for a section of metrics that is computed where it applies."""
+        return self.sections is None or name in self.sections
+
+    def without_function(self, metric: str) -> bool:
+        """True for a custom metric whose function is not known here."""
+        return any(one.name == metric and one.value is None for one in self.extra_metrics)
+
+    # -- the data ----------------------------------------------------------------------------------
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The classes in order."""
+        return self.statistics.matrix.labels
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """The labels that are classes: all but the null-span label."""
+        return tuple(label for label in self.labels if label != self.none or self.none is None)
+
+    @property
+    def n_samples(self) -> float:
+        """Number (or weight) of evaluated samples; of spans, of the actual ones."""
+        matrix = self.statistics.matrix
+        if self.none is None:
+            return matrix.total
+        return matrix.total - float(matrix.counts[matrix.labels.index(self.none)].sum())
+
+    @property
+    def confusion_matrix(self) -> ConfusionMatrix:
+        """Counts of actual by predicted classes."""
+        return self.statistics.matrix
+
+    @cached_property
+    def reduced(self) -> ReducedSteps:
+        """The reduced matrix of each step, in order; also by the step's name."""
+        return ReducedSteps(step for step, _ in self._views.matrices)
+
+    @property
+    def binary(self) -> BinaryCounts | None:
+        """The six counts of 2x2+IM, where there are two groups or two classes."""
+        return None if self._views.binary is None else self._views.binary[0]
+
+    @property
+    def positive_scores(self) -> ScoreCounts | None:
+        """Counts by the positive group's score: accepted and rejected positives, accepted and rejected negatives."""
+        return self.statistics.scores
+
+    @property
+    def negative(self) -> Label | None:
+        """The class or group that is not the positive one."""
+        step = self.scored
+        return None if step is None or step.positive is None else step.labels[1 - step.positive]
+
+    @property
+    def design(self) -> tuple[tuple[str, str], ...]:
+        """Parts that two evaluations must share to be ranked together, as far as their metrics depend on them."""
+        return _identity.design(self)
+
+    # -- the numbers: made by `compute` ------------------------------------------------------------
+
+    @cached_property
+    def _views(self) -> EvaluationViews:
+        averaged = (
+            None if self.none is None else np.array([label != self.none for label in self.labels])
+        )
+        reference = None if self.reference is None else np.array(self.reference)
+        asked = self.confidence_level, reference, self.prices
+        return EvaluationViews(self.statistics, self.grouping, self.scored, averaged, *asked)
+
+    @cached_property
+    def _computed(self) -> Computed:
+        facts = self.row_facts
+        errors = facts.errors if facts.cluster_errors is None else facts.cluster_errors
+        clusters = Clusters(
+            errors or {}, facts.n_clusters, facts.effective_clusters or {}, facts.pvalues or {}
+        )
+        return compute(self._views, self.spec, clusters, self.kept_numbers or {})
+
+    @property
+    def _results(self) -> Results:
+        return self._computed.results
+
+    @cached_property
+    def scored(self) -> ComposedStep | None:
+        """The two groups, or classes, whose positive one is scored; None where there are none."""
+        if self.none is not None and self.grouping is None:
+            return None  # the null-span label does not make a two-class problem
+        return scored_step(self.labels, self.grouping, self.positive)
+
+    @cached_property
+    def prices(self) -> FloatArray | None:
+        """Costs of actual by predicted classes, shape (K, K); None where none are given."""
+        return None if self.costs is None else self.costs.matrix(self.labels, self.grouping)
+
+    @property
+    def counting(self) -> Counting:
+        """The classes, the scored step, the grouping and the costs that rows are counted by."""
+        return Counting(self.labels, self.scored, self.grouping, self.prices)
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """The usual headline metrics, without mismatches and ceiling where nothing mismatches, and those asked for."""
+        views = self._views
+        fixed = {
+            f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed
+        }
+        if views.step is not None and views.step.relaxed:
+            fixed.add("binary/roc_auc_ceiling")
+        shown = {*super().headline} - fixed | {*self.spec.headline}
+        return tuple(name for name in self.metrics if name in shown)
+
+    @property
+    def prevalence(self) -> PrevalenceEstimate | None:
+        """The calibration-corrected prevalence of the positive group; None without its scores."""
+        return self._computed.prevalence
+
+    @property
+    def calibrates_itself(self) -> bool:
+        """True if :attr:`prevalence` is estimated from the labelled rows themselves, whose labels already show it."""
+        return self.statistics.labelled is None and self.statistics.target is None
+
+    @property
+    def spcc_matrix(self) -> FloatArray | None:
+        """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or with two classes."""
+        scores = self._class_scores
+        return None if scores is None else spcc_ovo(scores.moments)
+
+    @property
+    def _class_scores(self) -> ClassScores | None:
+        """Samples as the correlations of all classes see them; None without probabilities or with two classes."""
+        return self._views.seen(ClassScores, "class scores") if self.has_section("spcc") else None
+
+    def size_of(self, metric: str) -> float:
+        """The (effective) sample size of a share; NaN for other metrics."""
+        return self._results.sizes.get(metric, math.nan)
+
+    @property
+    def share_without_logit(self) -> float:
+        """Share of the rows whose score is exactly 0 or 1, which the calibration slope and intercept leave out."""
+        reliability = self._views.seen(ReliabilityTable)
+        return 0.0 if reliability is None else reliability.without_logit
+
+    def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
+        """The classes, or groups of a step, with samples that an average leaves out: they are never predicted.
+
+        Parameters
+        ----------
+        metric : str
+            Full name. The result is empty for averages that leave none out, and for other metrics; ``<metric>_zero``
+            counts such classes as 0.
+        """
+        if "/" not in metric:  # a parameter that a tie-breaker reads
+            return ()
+        section, *middle, last = metric.split("/")
+        if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
+            table, labels = (
+                self._views.reduced[middle[0]][0],
+                self._views.composed[middle[0]].labels,
+            )
+        elif section in ("multiclass", "spans") and not middle:
+            table, labels = self._views.table, self.labels
+        else:
+            return ()
+        return tuple(labels[k] for k in multiclass.passed_over(last, table))
+
+    def class_table(self) -> pd.DataFrame:
+        """One row per class.
+
+        Returns
+        -------
+        DataFrame
+            label, support and predicted (numbers or weights of samples), and precision, recall and f1, each followed by
+            the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN where undefined.
+        """
+        from cmtrack._pandas import pd
+
+        return pd.DataFrame(list(self.class_rows()))
+
+    def class_rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of :meth:`class_table`, by the names of its columns."""
+        return _curves.class_rows(self)
+
+    def costs_by_class(self) -> pd.DataFrame:
+        """The mean cost of each actual class.
+
+        Returns
+        -------
+        DataFrame
+            label, support, cost, standard_error (by rows, NaN without samples), part, the class's part of all costs
+            per row, and always, the mean cost of all rows if every answer were this class.
+
+        Raises
+        ------
+        ValueError
+            If no costs are given.
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate(["fine", "fraud", "fine", "fraud"], ["fine", "fraud", "fraud", "fine"])
+        >>> priced = evaluation.price({("fraud", "fine"): 100, ("fine", "fraud"): 2})
+        >>> priced.costs_by_class()[["label", "cost", "always"]]
+           label  cost  always
+        0   fine   1.0    50.0
+        1  fraud  50.0     1.0
+        """
+        return _decisions.costs_by_class(self)
+
+    def count_intervals(
+        self, method: str = "influence", *, n_resamples: int = 1000, seed: int = 0
+    ) -> dict[str, Interval]:
+        """Intervals of the metrics that the confusion counts give.
+
+        Parameters
+        ----------
+        method : "influence" or "bootstrap"
+            "bootstrap": percentiles over multinomial tables drawn from the counts, which is resampling rows at the
+            cost of resampling cells.
+        n_resamples : int, default 1000
+        seed : int, default 0
+
+        Raises
+        ------
+        ValueError
+            If the method is unknown, or there are sampling weights (a table of them is not multinomial).
+
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate([0, 1] * 50, [0, 1, 1, 1] * 25)
+        >>> ends = evaluation.count_intervals("bootstrap", n_resamples=200)["multiclass/accuracy"]
+        >>> ends[0] < 0.75 < ends[1]
+        True
+        """
+        if method == "bootstrap":
+            catalog = self.catalog.with_own(self._with_functions("a bootstrap"))
+            return resample_tables(self._views, catalog, n_resamples, seed)
+        if method != "influence":
+            raise ValueError(f"method must be 'influence' or 'bootstrap', got {method!r}")
+        return {
+            name: ends
+            for name, ends in self.intervals.items()
+            if self.catalog.lookup(name).needs != "probabilities"
+        }
+
+    def _with_functions(self, what: str) -> tuple[Metric, ...]:
+        """The custom metrics that can be computed; a warning names the others."""
+        lost = [metric.name for metric in self.extra_metrics if metric.value is None]
+        if lost:
+            warnings.warn(
+                f"{what} leaves out {', '.join(lost)}: {UNKNOWN}", UserWarning, stacklevel=3
+            )
+        return tuple(metric for metric in self.extra_metrics if metric.value is not None)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on segments that are several values, on what a regrouping had to leave out, and other remarks."""
+        segments = self.statistics.segments
+        lost = (lost.value for lost in Lost if lost in self.lost)
+        return (*(() if segments is None else segments.notes), *lost, *self.remarks)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings: rare classes, weak identification, undefined numbers, coarse scores."""
+        absent = [name for name in self.spec.headline if name not in self.metrics]
+        of_headline = (
+            f"headline names metrics that are not there, {listed(absent)}" if absent else ""
+        )
+        return (
+            *self.notes,
+            *self._computed.warnings,
+            *filter(None, [self.segments.note, of_headline]),
+        )
+
+    # -- errors by row, and what outlives the rows -------------------------------------------------
 
     @property
     def cluster_errors(self) -> dict[str, float] | None:
@@ -236,159 +504,38 @@ class Evaluation(BaseEvaluation):
             errors = row_errors(rows, self._views, only)
         return replace(facts, pvalues=pvalues, errors=errors)
 
-    # -- numbers ---------------------------------------------------------------------------------------
+    def why_without_error(self, metric: str) -> str:
+        """Return the reason why a defined metric has no standard error; empty if no reason is known."""
+        entry, parts = self.catalog.find(metric)
+        step = parts.get("step", "")
+        samples = self._views.of(entry, step)
+        if samples is None:
+            return ""
+        names = self._views.names(entry, step)
+        k = None if names is None else number_of(names, parts)
+        return entry.function.why_without_error(samples.argument(), k)
+
+    def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
+        entry, parts = self.catalog.find(metric)
+        return None if isinstance(self.rows, SpanRows) else self._influence.answers(entry, parts)
+
+    def _influence_of(self, metric: str) -> FloatArray | None:
+        entry, parts = self.catalog.find(metric)
+        if entry.value is None or not math.isfinite(self.metrics.get(metric, 0.0)):
+            return None  # without_function says which
+        psi, strata, rows = self._influence(entry, parts), self.of_rows.strata, self.rows
+        if psi is not None and strata is not None and isinstance(rows, Predictions):
+            psi = centred(psi, strata, rows.weights)[0]
+        return rows.by_document(psi) if isinstance(rows, SpanRows) and psi is not None else psi
 
     @cached_property
-    def _views(self) -> EvaluationViews:
-        averaged = (
-            None if self.none is None else np.array([label != self.none for label in self.labels])
-        )
-        reference = None if self.reference is None else np.array(self.reference)
-        asked = self.confidence_level, reference, self.prices
-        return EvaluationViews(self.statistics, self.grouping, self.scored, averaged, *asked)
-
-    @cached_property
-    def _computed(self) -> Computed:
-        facts = self.row_facts
-        errors = facts.errors if facts.cluster_errors is None else facts.cluster_errors
-        clusters = Clusters(
-            errors or {}, facts.n_clusters, facts.effective_clusters or {}, facts.pvalues or {}
-        )
-        return compute(self._views, self.spec, clusters, self.kept_numbers or {})
-
-    @property
-    def _results(self) -> Results:
-        return self._computed.results
-
-    def size_of(self, metric: str) -> float:
-        """The (effective) sample size of a share; NaN for other metrics."""
-        return self._results.sizes.get(metric, math.nan)
-
-    @cached_property
-    def scored(self) -> ComposedStep | None:
-        """The two groups, or classes, whose positive one is scored; None where there are none."""
-        if self.none is not None and self.grouping is None:
-            return None  # the null-span label does not make a two-class problem
-        return scored_step(self.labels, self.grouping, self.positive)
-
-    @cached_property
-    def prices(self) -> FloatArray | None:
-        """Costs of actual by predicted classes, shape (K, K); None where none are given."""
-        return None if self.costs is None else self.costs.matrix(self.labels, self.grouping)
-
-    @property
-    def counting(self) -> Counting:
-        """The classes, the scored step, the grouping and the costs that rows are counted by."""
-        return Counting(self.labels, self.scored, self.grouping, self.prices)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on segments that are several values, on what a regrouping had to leave out, and other remarks."""
-        segments = self.statistics.segments
-        lost = (lost.value for lost in Lost if lost in self.lost)
-        return (*(() if segments is None else segments.notes), *lost, *self.remarks)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings: rare classes, weak identification, undefined numbers, coarse scores."""
-        absent = [name for name in self.spec.headline if name not in self.metrics]
-        of_headline = (
-            f"headline names metrics that are not there, {listed(absent)}" if absent else ""
-        )
-        return (
-            *self.notes,
-            *self._computed.warnings,
-            *filter(None, [self.segments.note, of_headline]),
+    def _influence(self) -> Influence:
+        assert self.rows is not None  # influence() has asked
+        return Influence(
+            self.rows.matches if isinstance(self.rows, SpanRows) else self.rows, self._views
         )
 
-    # -- parts -----------------------------------------------------------------------------------------
-
-    @property
-    def labels(self) -> tuple[Label, ...]:
-        """The classes in order."""
-        return self.statistics.matrix.labels
-
-    @property
-    def classes(self) -> tuple[Label, ...]:
-        """The labels that are classes: all but the null-span label."""
-        return tuple(label for label in self.labels if label != self.none or self.none is None)
-
-    def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """The classes, or groups of a step, with samples that an average leaves out: they are never predicted.
-
-        Parameters
-        ----------
-        metric : str
-            Full name. The result is empty for averages that leave none out, and for other metrics; ``<metric>_zero``
-            counts such classes as 0.
-        """
-        if "/" not in metric:  # a parameter that a tie-breaker reads
-            return ()
-        section, *middle, last = metric.split("/")
-        if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
-            table, labels = (
-                self._views.reduced[middle[0]][0],
-                self._views.composed[middle[0]].labels,
-            )
-        elif section in ("multiclass", "spans") and not middle:
-            table, labels = self._views.table, self.labels
-        else:
-            return ()
-        return tuple(labels[k] for k in multiclass.passed_over(last, table))
-
-    @property
-    def share_without_logit(self) -> float:
-        """Share of the rows whose score is exactly 0 or 1, which the calibration slope and intercept leave out."""
-        reliability = self._views.seen(ReliabilityTable)
-        return 0.0 if reliability is None else reliability.without_logit
-
-    @property
-    def n_samples(self) -> float:
-        """Number (or weight) of evaluated samples; of spans, of the actual ones."""
-        matrix = self.statistics.matrix
-        if self.none is None:
-            return matrix.total
-        return matrix.total - float(matrix.counts[matrix.labels.index(self.none)].sum())
-
-    @property
-    def design(self) -> tuple[tuple[str, str], ...]:
-        """Parts that two evaluations must share to be ranked together, as far as their metrics depend on them."""
-        grouping = "" if self.grouping is None else repr(_without_positive(self.grouping.to_dict()))
-        spans = () if self.none is None else (("none", repr(self.none)),)
-        priced = (
-            ()
-            if self.prices is None
-            else (("costs", hashlib.sha256((self.prices + 0.0).tobytes()).hexdigest()),)
-        )
-        positive = str(same_label(self.positive))
-        return (
-            ("labels", repr(self.labels)),
-            ("grouping", grouping),
-            ("positive", positive),
-            *priced,
-            *spans,
-        )
-
-    @property
-    def negative(self) -> Label | None:
-        """The class or group that is not the positive one."""
-        step = self.scored
-        return None if step is None or step.positive is None else step.labels[1 - step.positive]
-
-    @property
-    def confusion_matrix(self) -> ConfusionMatrix:
-        """Counts of actual by predicted classes."""
-        return self.statistics.matrix
-
-    @cached_property
-    def reduced(self) -> ReducedSteps:
-        """The reduced matrix of each step, in order; also by the step's name."""
-        return ReducedSteps(step for step, _ in self._views.matrices)
-
-    @property
-    def binary(self) -> BinaryCounts | None:
-        """The six counts of 2x2+IM, where there are two groups or two classes."""
-        return None if self._views.binary is None else self._views.binary[0]
+    # -- curves: in `_curves` and `_decisions` -----------------------------------------------------
 
     @property
     def roc(self) -> RocCurve | None:
@@ -398,22 +545,12 @@ class Evaluation(BaseEvaluation):
     @cached_property
     def precision_recall(self) -> PrecisionRecallCurve | None:
         """Precision over recall of the positive group; None without its scores."""
-        table, step = self._views.seen(ScoreTable), self.scored
-        if table is None or step is None or self._computed.roc is None:
-            return None
-        interval, curve = self.intervals.get("binary/average_precision"), precision_recall(table)
-        point = (self.metrics["binary/recall"], self.metrics["binary/precision"])
-        return replace(
-            curve,
-            average_precision_interval=interval,
-            positive=self.positive,
-            operating_point=point,
-        )
+        return _curves.precision_recall(self)
 
     @cached_property
     def gains(self) -> GainsCurve | None:
         """Share of the positives that is found, by the share that is called; None without scores."""
-        return _decisions.gains(self)
+        return _curves.gains(self)
 
     @cached_property
     def risk_coverage(self) -> RiskCoverage | None:
@@ -433,21 +570,12 @@ class Evaluation(BaseEvaluation):
     @property
     def calibration(self) -> CalibrationCurve | None:
         """The reliability curve of the positive group's score, without bins; None without its scores."""
-        step, table = self.scored, self._views.seen(ReliabilityTable)
-        if step is None or table is None:
-            return None
-        curve = table.curve(None if step.positive is None else step.labels[step.positive])
-        return replace(curve, clustered=self.cluster_errors is not None)
+        return _curves.calibration(self)
 
     @property
     def confidence_calibration(self) -> CalibrationCurve | None:
         """The reliability curve of the probability that a prediction is right; None for two classes, or without it."""
-        table = self._views.seen(HitTable)
-        return (
-            None
-            if table is None
-            else replace(table.curve(), clustered=self.cluster_errors is not None)
-        )
+        return _curves.confidence_calibration(self)
 
     def calibration_of(self, label: Label) -> CalibrationCurve:
         """The reliability curve of one class's probability, the class against all others, without bins.
@@ -465,19 +593,12 @@ class Evaluation(BaseEvaluation):
         >>> curve.scores.tolist(), curve.recalibrated.tolist()
         ([0.1, 0.2, 0.6, 0.8], [0.0, 0.0, 1.0, 1.0])
         """
-        curves = self._class_curves("a calibration curve of a class")
-        if label not in self.labels:
-            raise ValueError(f"label must be one of {list(self.labels)}, got {label!r}")
-        curve = curves.tables[self.labels.index(label)].curve(label)
-        return replace(curve, clustered=self.cluster_errors is not None)
+        return _curves.calibration_of(self, label)
 
     @property
     def has_class_calibration(self) -> bool:
         """True where :meth:`class_calibration` is there, and the section ``class/`` is computed."""
-        return (
-            self.has_section("class")
-            and self._views.seen(ClassCurves, "class calibration") is not None
-        )
+        return _curves.has_class_calibration(self)
 
     def class_calibration(self) -> ClassCalibration:
         """Calibration of the probability of each class, with p-values that are adjusted for their number.
@@ -497,69 +618,43 @@ class Evaluation(BaseEvaluation):
         The curve of each class is that of Dimitriadis, Gneiting and Jordan (2021), see :meth:`calibration_of`; Holm
         (1979) adjusts the p-values.
         """
-        curves = self._class_curves("calibration of classes")
-        judged = self if self.has_section("class") else self.with_sections(["class"])
-        prefixes = [f"class/{encode_label(label)}/" for label in self.labels]
-        names = (
-            "support",
-            "calibration_error",
-            "calibration_pvalue",
-            "roc_auc",
-            "average_precision",
-        )
-        return calibration_of_classes(
-            curves,
-            self.labels,
-            [{name: judged.metrics[prefix + name] for name in names} for prefix in prefixes],
-            [judged.intervals.get(f"{prefix}calibration_error") for prefix in prefixes],
-            self.confidence_level,
-        )
+        return _curves.class_calibration(self)
 
-    def _class_curves(self, what: str) -> ClassCurves:
-        curves = self._views.seen(ClassCurves, "class calibration")
-        if curves is None:
-            raise ValueError(f"{what} needs probabilities of 3 to 30 classes, got {self!r}")
-        return curves
+    def net_benefit(self, thresholds: npt.ArrayLike | None = None) -> NetBenefit:
+        """The net benefit of acting on the positive group's score, by threshold: the decision curve.
 
-    @property
-    def spcc_matrix(self) -> FloatArray | None:
-        """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or with two classes."""
-        scores = self._class_scores
-        return None if scores is None else spcc_ovo(scores.moments)
+        Parameters
+        ----------
+        thresholds : array_like of shape (T,), optional
+            Between 0 and 1. At t a false alarm costs t / (1 - t) of what a hit is worth. By default .01 to .99; where
+            positives are rare, 99 thresholds up to about ten times their share.
 
-    @property
-    def _class_scores(self) -> ClassScores | None:
-        """Samples as the correlations of all classes see them; None without probabilities or with two classes."""
-        return self._views.seen(ClassScores, "class scores") if self.has_section("spcc") else None
+        Returns
+        -------
+        NetBenefit
+            With an interval of each value and a band over all thresholds. Where scores are counted on a grid, the
+            thresholds are its nearest edges.
 
-    @property
-    def prevalence(self) -> PrevalenceEstimate | None:
-        """The calibration-corrected prevalence of the positive group; None without its scores."""
-        return self._computed.prevalence
+        Raises
+        ------
+        ValueError
+            If there are no probabilities of two groups or classes, or a threshold does not lie between 0 and 1.
 
-    @property
-    def calibrates_itself(self) -> bool:
-        """True if :attr:`prevalence` is estimated from the labelled rows themselves, whose labels already show it."""
-        return self.statistics.labelled is None and self.statistics.target is None
+        Notes
+        -----
+        Vickers and Elkin (2006). With rows that belong together the intervals are Wald's, from sums by group.
 
-    @property
-    def headline(self) -> tuple[str, ...]:
-        """The usual headline metrics, without mismatches and ceiling where nothing mismatches, and those asked for."""
-        views = self._views
-        fixed = {
-            f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed
-        }
-        if views.step is not None and views.step.relaxed:
-            fixed.add("binary/roc_auc_ceiling")
-        shown = {*super().headline} - fixed | {*self.spec.headline}
-        return tuple(name for name in self.metrics if name in shown)
+        Examples
+        --------
+        >>> from cmtrack import evaluate
+        >>> evaluation = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
+        >>> curve = evaluation.net_benefit([0.2, 0.5])
+        >>> curve.value.round(4).tolist(), curve.all.round(4).tolist()
+        ([0.4375, 0.0], [0.375, 0.0])
+        """
+        return _decisions.decision_curve(self, thresholds)
 
-    @property
-    def positive_scores(self) -> ScoreCounts | None:
-        """Counts by the positive group's score: accepted and rejected positives, accepted and rejected negatives."""
-        return self.statistics.scores
-
-    # -- doing -----------------------------------------------------------------------------------------
+    # -- what if: other groups, costs, thresholds, shares, fewer rows ------------------------------
 
     def regroup(self, grouping: Grouping, *, positive: Label | None = None) -> Evaluation:
         """The same predictions under another grouping, without the data.
@@ -597,30 +692,7 @@ class Evaluation(BaseEvaluation):
         >>> evaluation.price({("fraud", "fine"): 100, ("fine", "fraud"): 2}).metrics["cost/mean"]
         25.5
         """
-        priced = as_costs(costs)
-        if self.none is not None:
-            raise ValueError(
-                f"costs are of rows, which each have an actual and a predicted class, got {self!r}"
-            )
-        sections = (
-            self.sections if self.sections is None else check_sections({*self.sections, "cost"})
-        )
-        statistics = with_decisions(
-            self.statistics, self.rows, priced.matrix(self.labels, self.grouping)
-        )
-        spec = replace(self.spec, costs=priced, sections=sections)
-        changed = replace(self, statistics=statistics, spec=spec, lost=self.lost - {Lost.COSTS})
-        if self.cluster_errors is None:
-            return changed
-        if self.rows is not None:
-            return changed.with_cluster_errors()
-        errors = {
-            name: error
-            for name, error in self.cluster_errors.items()
-            if not name.startswith("cost/")
-        }
-        facts = replace(self.of_rows, cluster_errors=errors)
-        return replace(changed, of_rows=facts, lost=changed.lost | {Lost.CLUSTERS})
+        return _copies.price(self, costs)
 
     def threshold(
         self,
@@ -671,49 +743,6 @@ class Evaluation(BaseEvaluation):
         """
         return choose_threshold(self, costs, maximize, subject_to, calibration)
 
-    def costs_by_class(self) -> pd.DataFrame:
-        """The mean cost of each actual class.
-
-        Returns
-        -------
-        DataFrame
-            label, support, cost, standard_error (by rows, NaN without samples), part, the class's part of all costs
-            per row, and always, the mean cost of all rows if every answer were this class.
-
-        Raises
-        ------
-        ValueError
-            If no costs are given.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate(["fine", "fraud", "fine", "fraud"], ["fine", "fraud", "fraud", "fine"])
-        >>> priced = evaluation.price({("fraud", "fine"): 100, ("fine", "fraud"): 2})
-        >>> priced.costs_by_class()[["label", "cost", "always"]]
-           label  cost  always
-        0   fine   1.0    50.0
-        1  fraud  50.0     1.0
-        """
-        from cmtrack._pandas import pd
-
-        priced = self._views.seen(Priced)
-        if priced is None:
-            raise ValueError(
-                "costs by class need costs, got none: Evaluation.price(costs) gives them"
-            )
-        means, errors = priced.by_class()
-        support = priced.counts.sum(axis=1)
-        part = (priced.counts * priced.costs).sum(axis=1) / priced.total
-        columns = {
-            "label": self.labels,
-            "support": support,
-            "cost": means,
-            "standard_error": errors,
-            "part": part,
-        }
-        return pd.DataFrame(columns | {"always": priced.constants})
-
     def cost_at(self, shares: Mapping[Label, float] | Sequence[float]) -> CostAtShares:
         """The mean cost where the actual classes have other shares.
 
@@ -727,13 +756,7 @@ class Evaluation(BaseEvaluation):
         ValueError
             If no costs are given, or `shares` is invalid.
         """
-        priced = self._views.seen(Priced)
-        if priced is None:
-            raise ValueError(
-                "a cost at other shares needs costs, got none: Evaluation.price(costs) gives them"
-            )
-        given = shares_of(as_shares(shares, "shares"), self.labels, "shares")
-        return priced.at_shares(np.array(given), self.confidence_level)
+        return _decisions.cost_at(self, shares)
 
     @refuse_removed
     def at(
@@ -782,40 +805,6 @@ class Evaluation(BaseEvaluation):
         """
         return transported(self, prevalence, rows, counted)
 
-    def net_benefit(self, thresholds: npt.ArrayLike | None = None) -> NetBenefit:
-        """The net benefit of acting on the positive group's score, by threshold: the decision curve.
-
-        Parameters
-        ----------
-        thresholds : array_like of shape (T,), optional
-            Between 0 and 1. At t a false alarm costs t / (1 - t) of what a hit is worth. By default .01 to .99; where
-            positives are rare, 99 thresholds up to about ten times their share.
-
-        Returns
-        -------
-        NetBenefit
-            With an interval of each value and a band over all thresholds. Where scores are counted on a grid, the
-            thresholds are its nearest edges.
-
-        Raises
-        ------
-        ValueError
-            If there are no probabilities of two groups or classes, or a threshold does not lie between 0 and 1.
-
-        Notes
-        -----
-        Vickers and Elkin (2006). With rows that belong together the intervals are Wald's, from sums by group.
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
-        >>> curve = evaluation.net_benefit([0.2, 0.5])
-        >>> curve.value.round(4).tolist(), curve.all.round(4).tolist()
-        ([0.4375, 0.0], [0.375, 0.0])
-        """
-        return _decisions.decision_curve(self, thresholds)
-
     def reject(self, share: float, *, step: str | None = None) -> Rejection:
         """The outcome of handing the least confident rows to a person, as :attr:`risk_coverage` orders them.
 
@@ -840,6 +829,8 @@ class Evaluation(BaseEvaluation):
         (0.7, 0.0, 1.0)
         """
         return _decisions.rejection(self, share, step)
+
+    # -- parts of the rows -------------------------------------------------------------------------
 
     @cached_property
     def segments(self) -> Segments:
@@ -908,161 +899,7 @@ class Evaluation(BaseEvaluation):
 
     rows_where = rows_where_
 
-    def has_section(self, name: str) -> bool:
-        """True for a section of metrics that is computed where it applies."""
-        return self.sections is None or name in self.sections
-
-    def with_sections(self, sections: Sequence[str] | None) -> Evaluation:
-        """The same evaluation with other sections of metrics: the statistics of all of them are kept.
-
-        Parameters
-        ----------
-        sections : list of str or None
-            As in :func:`cmtrack.evaluate`; None for all that apply.
-
-        Raises
-        ------
-        ValueError
-            If a section does not exist.
-        """
-        chosen = check_sections(sections)
-        if chosen == self.sections:
-            return self
-        other = self.asking(sections=chosen).with_cluster_errors()
-        more = set(chosen or SECTION_NAMES) - set(self.sections or SECTION_NAMES)
-        lost = (
-            {Lost.CLUSTERS}
-            if more and self.rows is None and self.cluster_errors is not None
-            else set()
-        )
-        return replace(other, lost=other.lost | lost) if lost else other
-
-    def why_without_error(self, metric: str) -> str:
-        """Return the reason why a defined metric has no standard error; empty if no reason is known."""
-        entry, parts = self.catalog.find(metric)
-        step = parts.get("step", "")
-        samples = self._views.of(entry, step)
-        if samples is None:
-            return ""
-        names = self._views.names(entry, step)
-        k = None if names is None else number_of(names, parts)
-        return entry.function.why_without_error(samples.argument(), k)
-
-    def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
-        entry, parts = self.catalog.find(metric)
-        return None if isinstance(self.rows, SpanRows) else self._influence.answers(entry, parts)
-
-    def _influence_of(self, metric: str) -> FloatArray | None:
-        entry, parts = self.catalog.find(metric)
-        if entry.value is None or not math.isfinite(self.metrics.get(metric, 0.0)):
-            return None  # without_function says which
-        psi, strata, rows = self._influence(entry, parts), self.of_rows.strata, self.rows
-        if psi is not None and strata is not None and isinstance(rows, Predictions):
-            psi = centred(psi, strata, rows.weights)[0]
-        return rows.by_document(psi) if isinstance(rows, SpanRows) and psi is not None else psi
-
-    @cached_property
-    def _influence(self) -> Influence:
-        assert self.rows is not None  # influence() has asked
-        return Influence(
-            self.rows.matches if isinstance(self.rows, SpanRows) else self.rows, self._views
-        )
-
-    def with_label_order(self, labels: Sequence[Label]) -> Evaluation:
-        """The same evaluation with its classes in another order, or as equal numbers of another kind.
-
-        Metrics that depend on the order are undefined in an order other than their own: weighted kappas of three
-        classes or more, and a custom metric of counts whose value would change.
-
-        Raises
-        ------
-        ValueError
-            If the classes are not the same ones.
-        """
-        order, old = tuple(labels), self.labels
-        if list(map(repr, order)) == list(map(repr, old)):
-            return self
-        if len(order) != len(old) or set(order) != set(old):
-            raise ValueError(
-                f"labels must be those of the evaluation, {listed(old, 12)}, got {listed(order, 12)}"
-            )
-        shares = self.reference
-        reference = None if shares is None else tuple(shares[k] for k in places_of(old, order))
-        other = replace(
-            self.asking(reference=reference),
-            statistics=ordered_statistics(self.statistics, order),
-            rows=None if self.rows is None else ordered_rows(self.rows, order),
-        )
-        ours, theirs = self._views.table.cells.argument(), other._views.table.cells.argument()
-        is_moved = order != old  # else only the kind differs: False, 0 and 0.0 are one class
-        lost = [name for name in multiclass.ORDINAL if is_moved and len(old) > 2]
-        for metric in self.extra_metrics:
-            if metric.of == "counts" and metric.value is not None:
-                value, moved = metric.number(ours), metric.number(theirs)
-                if math.isfinite(value) and not math.isclose(
-                    value, moved, rel_tol=1e-9, abs_tol=1e-12
-                ):
-                    lost.append(metric.name)
-        reason = f"it depends on the order of the classes, which was {listed(old, 12)}"
-        undefined = dict.fromkeys(lost, Kept(math.nan, None, None, self.confidence_level, reason))
-        return replace(other, kept_numbers=(undefined | (self.kept_numbers or {})) or None)
-
-    def with_cluster_errors(self) -> Evaluation:
-        """The same evaluation with cluster-robust errors; unchanged without clusters."""
-        if self.rows is None or (
-            self.rows.clusters is None and not isinstance(self.rows, SpanRows)
-        ):
-            return self
-        weights, clusters = self.rows.weights, self.rows.clusters
-        errors, effective = {}, {}
-        for name, value in self.metrics.items():
-            psi = self.influence(name) if math.isfinite(value) else None
-            if psi is not None:
-                errors[name] = standard_error(psi, weights, clusters)
-                if clusters is not None and errors[name] > 0:
-                    effective[name] = effective_clusters(psi, weights, clusters)
-        facts = replace(self.of_rows, cluster_errors=errors)
-        if clusters is not None:
-            n_clusters = len(np.unique(clusters if weights is None else clusters[weights > 0]))
-            facts = replace(facts, n_clusters=n_clusters, effective_clusters=effective)
-        return replace(self, of_rows=facts)
-
-    def count_intervals(
-        self, method: str = "influence", *, n_resamples: int = 1000, seed: int = 0
-    ) -> dict[str, Interval]:
-        """Intervals of the metrics that the confusion counts give.
-
-        Parameters
-        ----------
-        method : "influence" or "bootstrap"
-            "bootstrap": percentiles over multinomial tables drawn from the counts, which is resampling rows at the
-            cost of resampling cells.
-        n_resamples : int, default 1000
-        seed : int, default 0
-
-        Raises
-        ------
-        ValueError
-            If the method is unknown, or there are sampling weights (a table of them is not multinomial).
-
-        Examples
-        --------
-        >>> from cmtrack import evaluate
-        >>> evaluation = evaluate([0, 1] * 50, [0, 1, 1, 1] * 25)
-        >>> ends = evaluation.count_intervals("bootstrap", n_resamples=200)["multiclass/accuracy"]
-        >>> ends[0] < 0.75 < ends[1]
-        True
-        """
-        if method == "bootstrap":
-            catalog = self.catalog.with_own(self._with_functions("a bootstrap"))
-            return resample_tables(self._views, catalog, n_resamples, seed)
-        if method != "influence":
-            raise ValueError(f"method must be 'influence' or 'bootstrap', got {method!r}")
-        return {
-            name: ends
-            for name, ends in self.intervals.items()
-            if self.catalog.lookup(name).needs != "probabilities"
-        }
+    # -- copies: in `_copies` ----------------------------------------------------------------------
 
     def with_metrics(self, extra_metrics: Sequence[Metric]) -> Evaluation:
         """The same evaluation with custom metrics, also those whose functions were lost in a file.
@@ -1079,52 +916,60 @@ class Evaluation(BaseEvaluation):
         >>> evaluate([0, 1, 1, 0], [0, 1, 0, 1]).with_metrics([gain]).metrics["custom/gain"]
         4.0
         """
-        given = {metric.name: metric for metric in own_metrics(extra_metrics)}
-        if not given:
+        return _copies.with_metrics(self, extra_metrics)
+
+    def with_sections(self, sections: Sequence[str] | None) -> Evaluation:
+        """The same evaluation with other sections of metrics: the statistics of all of them are kept.
+
+        Parameters
+        ----------
+        sections : list of str or None
+            As in :func:`cmtrack.evaluate`; None for all that apply.
+
+        Raises
+        ------
+        ValueError
+            If a section does not exist.
+        """
+        return _copies.with_sections(self, sections)
+
+    def with_label_order(self, labels: Sequence[Label]) -> Evaluation:
+        """The same evaluation with its classes in another order, or as equal numbers of another kind.
+
+        Metrics that depend on the order are undefined in an order other than their own: weighted kappas of three
+        classes or more, and a custom metric of counts whose value would change.
+
+        Raises
+        ------
+        ValueError
+            If the classes are not the same ones.
+        """
+        return _copies.with_label_order(self, labels)
+
+    def with_cluster_errors(self) -> Evaluation:
+        """The same evaluation with cluster-robust errors; unchanged without clusters."""
+        return _copies.with_cluster_errors(self)
+
+    def without_probabilities(self) -> Evaluation:
+        """The same evaluation, its rows without their probabilities."""
+        if not isinstance(self.rows, Predictions):
             return self
-        old = {metric.name: metric for metric in self.extra_metrics}
-        left = {
-            name: numbers
-            for name, numbers in (self.kept_numbers or {}).items()
-            if name not in given
-        }
-        changed = replace(
-            self.asking(extra_metrics=tuple((old | given).values())), kept_numbers=left or None
-        )
-        return changed if self.cluster_errors is None else changed.with_cluster_errors()
+        facts = replace(self.of_rows, errors=self.row_facts.errors)
+        return replace(self, rows=replace(self.rows, source=None), of_rows=facts)
 
-    def without_function(self, metric: str) -> bool:
-        """True for a custom metric whose function is not known here."""
-        return any(one.name == metric and one.value is None for one in self.extra_metrics)
-
-    def _with_functions(self, what: str) -> tuple[Metric, ...]:
-        """The custom metrics that can be computed; a warning names the others."""
-        lost = [metric.name for metric in self.extra_metrics if metric.value is None]
-        if lost:
-            warnings.warn(
-                f"{what} leaves out {', '.join(lost)}: {UNKNOWN}", UserWarning, stacklevel=3
-            )
-        return tuple(metric for metric in self.extra_metrics if metric.value is not None)
+    def with_rows(self, content: bytes) -> Evaluation:
+        """The same evaluation with the rows that :meth:`write_rows` wrote."""
+        rows = read_predictions(content, self)
+        if self.statistics.digest.stored is None or not isinstance(rows, Predictions):
+            return replace(self, rows=rows)
+        digest = LabelDigest.from_codes(rows.actual, self.labels)
+        return replace(self, rows=rows, statistics=replace(self.statistics, digest=digest))
 
     def __add__(self, other: Evaluation) -> Evaluation:
         """Merge the evaluations of two disjoint sets of samples, of the same classes and question."""
-        if not isinstance(other, Evaluation):
-            return NotImplemented
-        if set(self.labels) == set(other.labels):
-            other = other.with_label_order(self.labels)
-        if self.labels != other.labels:
-            got = f"{self.labels!r} and {other.labels!r}"
-            raise ValueError(f"evaluations must have the same labels to be merged, got {got}")
-        sides = self, other
-        statistics = with_segments(self.statistics + other.statistics, Segmented.limited)
-        spec = self.spec.merged(other.spec, "evaluations")
-        facts = row_facts.merged(
-            (self.of_rows, other.of_rows),
-            (self.statistics.matrix.total, other.statistics.matrix.total),
-            lambda name: all(_is_sum(side, name) for side in sides),
-        )
-        remarks = tuple(dict.fromkeys((*self.remarks, *other.remarks)))
-        return Evaluation(statistics, spec, None, facts, self.lost | other.lost, remarks)
+        return _copies.merge(self, other) if isinstance(other, Evaluation) else NotImplemented
+
+    # -- stored and shown --------------------------------------------------------------------------
 
     def extra_data(self) -> list[dict[str, Any]]:
         """The custom metrics as plain data: words and numbers, without functions."""
@@ -1137,13 +982,6 @@ class Evaluation(BaseEvaluation):
     def _fields_of(cls, data: dict[str, Any]) -> dict[str, Any]:
         return storage.fields_of(data)
 
-    def without_probabilities(self) -> Evaluation:
-        """The same evaluation, its rows without their probabilities."""
-        if not isinstance(self.rows, Predictions):
-            return self
-        facts = replace(self.of_rows, errors=self.row_facts.errors)
-        return replace(self, rows=replace(self.rows, source=None), of_rows=facts)
-
     @property
     def rows_size(self) -> int:
         """Bytes of the rows' columns before compression."""
@@ -1153,14 +991,6 @@ class Evaluation(BaseEvaluation):
         """Write the rows as Parquet."""
         assert self.rows is not None  # the caller's business
         write_predictions(file, self.rows)
-
-    def with_rows(self, content: bytes) -> Evaluation:
-        """The same evaluation with the rows that :meth:`write_rows` wrote."""
-        rows = read_predictions(content, self)
-        if self.statistics.digest.stored is None or not isinstance(rows, Predictions):
-            return replace(self, rows=rows)
-        digest = LabelDigest.from_codes(rows.actual, self.labels)
-        return replace(self, rows=rows, statistics=replace(self.statistics, digest=digest))
 
     @classmethod
     def load(
@@ -1177,111 +1007,8 @@ class Evaluation(BaseEvaluation):
         """
         return super().load(directory, rows=rows).with_metrics(extra_metrics)
 
-    # -- views -----------------------------------------------------------------------------------------
-
-    def class_table(self) -> pd.DataFrame:
-        """One row per class.
-
-        Returns
-        -------
-        DataFrame
-            label, support and predicted (numbers or weights of samples), and precision, recall and f1, each followed by
-            the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN where undefined.
-        """
-        from cmtrack._pandas import pd
-
-        return pd.DataFrame(list(self.class_rows()))
-
-    def class_rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of :meth:`class_table`, by the names of its columns."""
-        judged = self if self.has_section("class") else self.with_sections(["class"])
-        metrics, intervals = judged.metrics, judged.intervals
-        predicted = judged.confusion_matrix.counts.sum(axis=0)
-        for label, called in zip(judged.labels, predicted.tolist(), strict=True):
-            if label == judged.none and judged.none is not None:
-                continue
-            prefix = f"class/{encode_label(label)}"
-            row = {
-                "label": label,
-                "support": metrics[f"{prefix}/support"],
-                "predicted": float(called),
-            }
-            for name in ("precision", "recall", "f1"):
-                low, high = intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
-                row |= {name: metrics[f"{prefix}/{name}"], f"{name}_low": low, f"{name}_high": high}
-            yield row
-
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Evaluation):
-            return NotImplemented
-        names = "statistics", "spec", "row_facts", "notes"
-        same = all(getattr(self, name) == getattr(other, name) for name in names)
-        return same and self.extra_data() == other.extra_data()
-
-    @property
-    def _samples(self) -> str:
-        """The number of samples for people, with the kind of their weights."""
-        if self.weights_are is None:
-            return f"{self.n_samples:g} samples"
-        return (
-            f"{self.statistics.digest.rows} samples ({self.weights_are} weight {self.n_samples:g})"
-        )
+        return _identity.is_equal(self, other) if isinstance(other, Evaluation) else NotImplemented
 
     def __repr__(self) -> str:
-        names: tuple[str, ...] = (
-            "multiclass/accuracy",
-            "multiclass/matthews_corrcoef",
-            "binary/roc_auc",
-        )
-        head = f"{self._samples}, {len(self.labels)} classes"
-        if self.positive is not None:
-            head += f", positive {self.positive!r}"
-        if self.none is not None:
-            names, head = (
-                ("spans/f1_micro", "spans/f1_macro"),
-                f"{self.n_samples:g} spans, {len(self.classes)} labels",
-            )
-        titles = {
-            name: self.catalog.lookup(name).heading(brief=True)
-            for name in names
-            if name in self.metrics
-        }
-        shown = ", ".join(
-            f"{title} {significant(self.metrics[name])}" for name, title in titles.items()
-        )
-        return f"Evaluation({head}{shown and f': {shown}'})"
-
-
-def _is_sum(evaluation: Evaluation, name: str) -> bool:
-    """True for a metric that doubles with the samples, as counts do; a custom metric is tried."""
-    metric = evaluation.catalog.lookup(name)
-    if metric not in evaluation.extra_metrics:
-        return metric.interval == "count"
-    samples = (
-        evaluation._views.seen(SixCells) if metric.of == "binary" else evaluation._views.table.cells
-    )
-    if metric.value is None or samples is None:
-        return False
-    value = metric.number(samples.argument())
-    return value != 0 and math.isclose(
-        metric.number(samples.argument(2 * samples.weight)), 2 * value, rel_tol=1e-9
-    )
-
-
-def _without_positive(plain: Any) -> Any:
-    """A grouping as plain data without its positive group, which is another part of the design.
-
-    Classes that are booleans or whole floats are written as the integers that they equal.
-    """
-    if isinstance(plain, dict):
-        is_step = "groups" in plain  # a group may be called "positive"
-        return {
-            same_label(name): _without_positive(value)
-            for name, value in plain.items()
-            if not (is_step and name == "positive")
-        }
-    return (
-        [_without_positive(value) for value in plain]
-        if isinstance(plain, list)
-        else same_label(plain)
-    )
+        return _identity.line_of_text(self)

@@ -1,0 +1,194 @@
+"""Changed copies of an evaluation: priced, with other sections, labels, metrics or errors, or merged.
+
+Regrouping has a module of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cmtrack.evaluation import row_facts
+from cmtrack.evaluation._regrouping import Lost
+from cmtrack.evaluation.compute import SECTION_NAMES, check_sections
+from cmtrack.grouping import Costs, Label, as_costs
+from cmtrack.metrics import multiclass
+from cmtrack.metrics.cells import Cells, SixCells
+from cmtrack.metrics.influence import effective_clusters, standard_error
+from cmtrack.metrics.metric import Metric
+from cmtrack.metrics.own import Kept, own_metrics
+from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
+from cmtrack.statistics.collected import with_decisions, with_segments
+from cmtrack.statistics.inputs import listed
+from cmtrack.statistics.segmented import Segmented
+from cmtrack.statistics.spans import SpanRows
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation.result import Evaluation
+
+
+def price(evaluation: Evaluation, costs: Costs | Mapping[tuple[Any, Any], float]) -> Evaluation:
+    """Return the evaluation with the section ``cost/`` (see :meth:`Evaluation.price`)."""
+    priced = as_costs(costs)
+    if evaluation.none is not None:
+        raise ValueError(
+            f"costs are of rows, which each have an actual and a predicted class, got {evaluation!r}"
+        )
+    sections = evaluation.sections
+    if sections is not None:
+        sections = check_sections({*sections, "cost"})
+    prices = priced.matrix(evaluation.labels, evaluation.grouping)
+    copy = replace(
+        evaluation,
+        statistics=with_decisions(evaluation.statistics, evaluation.rows, prices),
+        spec=replace(evaluation.spec, costs=priced, sections=sections),
+        lost=evaluation.lost - {Lost.COSTS},
+    )
+    if evaluation.cluster_errors is None:
+        return copy
+    if evaluation.rows is not None:
+        return with_cluster_errors(copy)
+    errors = {
+        name: error
+        for name, error in evaluation.cluster_errors.items()
+        if not name.startswith("cost/")
+    }
+    facts = replace(evaluation.of_rows, cluster_errors=errors)
+    return replace(copy, of_rows=facts, lost=copy.lost | {Lost.CLUSTERS})
+
+
+def with_sections(evaluation: Evaluation, sections: Sequence[str] | None) -> Evaluation:
+    """Return the evaluation with other sections of metrics."""
+    chosen = check_sections(sections)
+    if chosen == evaluation.sections:
+        return evaluation
+    copy = with_cluster_errors(evaluation.asking(sections=chosen))
+    added = set(chosen or SECTION_NAMES) - set(evaluation.sections or SECTION_NAMES)
+    if added and evaluation.rows is None and evaluation.cluster_errors is not None:
+        return replace(copy, lost=copy.lost | {Lost.CLUSTERS})
+    return copy
+
+
+def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluation:
+    """Return the evaluation with its classes in another order, or as equal numbers of another kind."""
+    order = tuple(labels)
+    old = evaluation.labels
+    if list(map(repr, order)) == list(map(repr, old)):
+        return evaluation
+    if len(order) != len(old) or set(order) != set(old):
+        raise ValueError(
+            f"labels must be those of the evaluation, {listed(old, 12)}, got {listed(order, 12)}"
+        )
+    reference = evaluation.reference
+    if reference is not None:
+        reference = tuple(reference[k] for k in places_of(old, order))
+    rows = evaluation.rows
+    copy = replace(
+        evaluation.asking(reference=reference),
+        statistics=ordered_statistics(evaluation.statistics, order),
+        rows=None if rows is None else ordered_rows(rows, order),
+    )
+    # if the order is equal, only the kind differs: False, 0 and 0.0 are one class
+    by_order: list[str] = []
+    if order != old and len(old) > 2:
+        by_order.extend(multiclass.ORDINAL)
+    by_order.extend(_moved_metrics(evaluation, copy))
+    reason = f"it depends on the order of the classes, which was {listed(old, 12)}"
+    undefined = Kept(math.nan, None, None, evaluation.confidence_level, reason)
+    numbers = dict.fromkeys(by_order, undefined) | (evaluation.kept_numbers or {})
+    return replace(copy, kept_numbers=numbers or None)
+
+
+def _moved_metrics(evaluation: Evaluation, reordered: Evaluation) -> list[str]:
+    """Names of the custom metrics of counts whose value changes with the order of the classes."""
+    before = evaluation._views.table.cells.argument()
+    after = reordered._views.table.cells.argument()
+    names = []
+    for metric in evaluation.extra_metrics:
+        if metric.of != "counts" or metric.value is None:
+            continue
+        value = metric.number(before)
+        is_equal = math.isclose(value, metric.number(after), rel_tol=1e-9, abs_tol=1e-12)
+        if math.isfinite(value) and not is_equal:
+            names.append(metric.name)
+    return names
+
+
+def with_metrics(evaluation: Evaluation, extra_metrics: Sequence[Metric]) -> Evaluation:
+    """Return the evaluation with custom metrics."""
+    added = {metric.name: metric for metric in own_metrics(extra_metrics)}
+    if not added:
+        return evaluation
+    metrics = {metric.name: metric for metric in evaluation.extra_metrics} | added
+    # numbers read from a file make way for the function
+    numbers = {
+        name: kept for name, kept in (evaluation.kept_numbers or {}).items() if name not in added
+    }
+    copy = replace(
+        evaluation.asking(extra_metrics=tuple(metrics.values())), kept_numbers=numbers or None
+    )
+    return copy if evaluation.cluster_errors is None else with_cluster_errors(copy)
+
+
+def with_cluster_errors(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation with cluster-robust errors; unchanged without clusters."""
+    rows = evaluation.rows
+    if rows is None or (rows.clusters is None and not isinstance(rows, SpanRows)):
+        return evaluation
+    weights = rows.weights
+    clusters = rows.clusters
+    errors: dict[str, float] = {}
+    effective: dict[str, float] = {}
+    for name, value in evaluation.metrics.items():
+        psi = evaluation.influence(name) if math.isfinite(value) else None
+        if psi is not None:
+            errors[name] = standard_error(psi, weights, clusters)
+            if clusters is not None and errors[name] > 0:
+                effective[name] = effective_clusters(psi, weights, clusters)
+    facts = replace(evaluation.of_rows, cluster_errors=errors)
+    if clusters is not None:
+        n_clusters = len(np.unique(clusters if weights is None else clusters[weights > 0]))
+        facts = replace(facts, n_clusters=n_clusters, effective_clusters=effective)
+    return replace(evaluation, of_rows=facts)
+
+
+def merge(first: Evaluation, second: Evaluation) -> Evaluation:
+    """Merge the evaluations of two disjoint sets of rows."""
+    if set(first.labels) == set(second.labels):
+        second = with_label_order(second, first.labels)
+    if first.labels != second.labels:
+        raise ValueError(
+            "evaluations must have the same labels to be merged, "
+            f"got {first.labels!r} and {second.labels!r}"
+        )
+    facts = row_facts.merged(
+        (first.of_rows, second.of_rows),
+        (first.statistics.matrix.total, second.statistics.matrix.total),
+        lambda name: _is_sum(first, name) and _is_sum(second, name),
+    )
+    return type(first)(
+        statistics=with_segments(first.statistics + second.statistics, Segmented.limited),
+        spec=first.spec.merged(second.spec, "evaluations"),
+        of_rows=facts,
+        lost=first.lost | second.lost,
+        remarks=tuple(dict.fromkeys((*first.remarks, *second.remarks))),
+    )
+
+
+def _is_sum(evaluation: Evaluation, name: str) -> bool:
+    """True for a metric that doubles with the rows, as counts do; a custom metric is tried."""
+    metric = evaluation.catalog.lookup(name)
+    if metric not in evaluation.extra_metrics:
+        return metric.interval == "count"
+    samples: SixCells | Cells | None = evaluation._views.table.cells
+    if metric.of == "binary":
+        samples = evaluation._views.seen(SixCells)
+    if metric.value is None or samples is None:
+        return False
+    value = metric.number(samples.argument())
+    doubled = metric.number(samples.argument(2 * samples.weight))
+    return value != 0 and math.isclose(doubled, 2 * value, rel_tol=1e-9)

@@ -1,0 +1,84 @@
+"""Whether two evaluations answer one question, and an evaluation in a line of text."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.digits import significant
+from cmtrack.grouping.step import same_label
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation.result import Evaluation
+
+
+def design(evaluation: Evaluation) -> tuple[tuple[str, str], ...]:
+    """Return the parts that evaluations must share to be ranked together (see :attr:`Evaluation.design`)."""
+    grouping = evaluation.grouping
+    parts = [
+        ("labels", repr(evaluation.labels)),
+        ("grouping", "" if grouping is None else repr(_without_positive(grouping.to_dict()))),
+        ("positive", str(same_label(evaluation.positive))),
+    ]
+    if evaluation.prices is not None:
+        # adding 0.0 turns -0.0 into 0.0, which is equal to it but has other bytes
+        prices = (evaluation.prices + 0.0).tobytes()
+        parts.append(("costs", hashlib.sha256(prices).hexdigest()))
+    if evaluation.none is not None:
+        parts.append(("none", repr(evaluation.none)))
+    return tuple(parts)
+
+
+def is_equal(first: Evaluation, second: Evaluation) -> bool:
+    """Return True if the statistics, the question, the facts of rows and the notes agree."""
+    names = "statistics", "spec", "row_facts", "notes"
+    return (
+        all(getattr(first, name) == getattr(second, name) for name in names)
+        and first.extra_data() == second.extra_data()
+    )
+
+
+def line_of_text(evaluation: Evaluation) -> str:
+    """Return the evaluation's ``repr``: its size and three headline metrics."""
+    if evaluation.none is not None:
+        names = ["spans/f1_micro", "spans/f1_macro"]
+        head = f"{evaluation.n_samples:g} spans, {len(evaluation.classes)} labels"
+    else:
+        names = ["multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/roc_auc"]
+        head = f"{_size(evaluation)}, {len(evaluation.labels)} classes"
+        if evaluation.positive is not None:
+            head += f", positive {evaluation.positive!r}"
+    metrics = evaluation.metrics
+    numbers = [
+        f"{evaluation.catalog.lookup(name).heading(brief=True)} {significant(metrics[name])}"
+        for name in names
+        if name in metrics
+    ]
+    if not numbers:
+        return f"Evaluation({head})"
+    return f"Evaluation({head}: {', '.join(numbers)})"
+
+
+def _size(evaluation: Evaluation) -> str:
+    """The number of rows, with the kind of their weights."""
+    kind = evaluation.weights_are
+    if kind is None:
+        return f"{evaluation.n_samples:g} samples"
+    return f"{evaluation.statistics.digest.rows} samples ({kind} weight {evaluation.n_samples:g})"
+
+
+def _without_positive(plain: Any) -> Any:
+    """A grouping as plain data without its positive group, which is another part of the design.
+
+    Classes that are booleans or whole floats are written as the integers that they equal.
+    """
+    if isinstance(plain, dict):
+        is_step = "groups" in plain  # a group may be called "positive"
+        return {
+            same_label(name): _without_positive(value)
+            for name, value in plain.items()
+            if not (is_step and name == "positive")
+        }
+    if isinstance(plain, list):
+        return [_without_positive(value) for value in plain]
+    return same_label(plain)
