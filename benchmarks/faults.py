@@ -167,7 +167,7 @@ def pushed(done: Result, run_id: str, **options: Any) -> Result:
     status, seconds = done
     if status == "completed":
         return checked(run_id), seconds
-    if not spool.entries():
+    if not spool.waiting():
         return (
             f"{status}; nothing in the spool: {'LOST' if status != 'saved' else checked(run_id)}",
             seconds,
@@ -178,7 +178,7 @@ def pushed(done: Result, run_id: str, **options: Any) -> Result:
             done_now = push(**options)
         answers.append("; ".join(f"{entry.status} {entry.reason}".strip() for entry in done_now))
         problems += [problem for entry in done_now for problem in entry.problems]
-        if not spool.entries():
+        if not spool.waiting():
             break
     return f"spooled; push: {', again: '.join(answers)}: {there(run_id, problems)}", seconds
 
@@ -478,7 +478,7 @@ def _signalled(name: str, sign: signal.Signals, moment: str, module: str, functi
         assert process.stdout.readline().strip() == "there"
         process.send_signal(sign)
         process.communicate(timeout=120)
-        if function == "evaluate" and not spool.entries() and not state_of(run_id)["tags"]:
+        if function == "evaluated" and not spool.waiting() and not state_of(run_id)["tags"]:
             return "there was no evaluation yet, and nothing is left of it", None
         return pushed(("killed", None), run_id)[0], None
 
@@ -488,8 +488,8 @@ for _name, _sign in (
     ("SIGTERM", signal.SIGTERM),
     ("SIGKILL", signal.SIGKILL),
 ):
-    _signalled(_name, _sign, "while it is computed", "log", "evaluate")
-    _signalled(_name, _sign, "at the figures", "package", "_draw")
+    _signalled(_name, _sign, "while it is computed", "log", "evaluated")
+    _signalled(_name, _sign, "at the figures", "contents", "_draw")
     _signalled(_name, _sign, "while it is sent, after its metrics", "send", "_optional")
 
 
@@ -497,7 +497,7 @@ for _name, _sign in (
 def _container(company: Company) -> Result:
     run_id = new_run()
     container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    process = training(company.url, run_id, STOP.format("package", "_draw"), container)
+    process = training(company.url, run_id, STOP.format("contents", "_draw"), container)
     assert process.stdout is not None
     assert process.stdout.readline().strip() == "there"
     process.kill()
@@ -564,7 +564,7 @@ def _sixteen(company: Company) -> Result:
     seconds = [
         json.loads(process.communicate(timeout=580)[0].splitlines()[-1])[1] for process in started
     ]
-    waiting = len(spool.entries())
+    waiting = len(spool.waiting())
     with quiet():
         push()
     found = [checked(run_id) for run_id in ids]
@@ -576,10 +576,10 @@ def _forked(company: Company) -> Result:
     ids = [new_run() for _ in range(8)]
     fork = (
         "import threading\n"
-        "import cmtrack.tracking.package as package\n"
+        "import cmtrack.tracking.contents as contents\n"
         f"ids = {ids!r}\n"
-        "draw, drawing = package._draw, threading.Event()\n"
-        "package._draw = lambda *given: (drawing.set(), draw(*given))\n"
+        "draw, drawing = contents._draw, threading.Event()\n"
+        "contents._draw = lambda *given: (drawing.set(), draw(*given))\n"
         "busy = threading.Thread(target=lambda: log_evaluation(y, y_prob=p, run_id=sys.argv[2])); busy.start()\n"
         "drawing.wait()  # it imports what draws, and then draws\n"
         "workers = []\n"
@@ -593,7 +593,7 @@ def _forked(company: Company) -> Result:
     run_id = new_run()
     process = training(company.url, run_id, fork)
     _, seconds = ended(process)
-    waiting = len(spool.entries())
+    waiting = len(spool.waiting())
     with quiet():
         push()
     found = [checked(one) for one in ids]
@@ -649,7 +649,7 @@ def _killed_often(name: str, who: Callable[[Company], Service], seed: int) -> No
             if service.killed:
                 service.start()
         assert code == 0, f"the training ended with {code}"
-        waiting = len(spool.entries())
+        waiting = len(spool.waiting())
         for _ in range(3):
             with quiet():
                 push()
@@ -662,7 +662,7 @@ def _killed_often(name: str, who: Callable[[Company], Service], seed: int) -> No
         at_once = sum(status == "completed" for status, _ in done)
         outcome = f"{LOGS}: {at_once} complete at once, {waiting} in the spool, {found.count('complete')} after push"
         return "; ".join(
-            [outcome, *wrong, *[f"{len(spool.entries())} left"] * bool(spool.entries())]
+            [outcome, *wrong, *[f"{len(spool.waiting())} left"] * bool(spool.waiting())]
         ), max(seconds for _, seconds in done)
 
 

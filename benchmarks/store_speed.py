@@ -34,9 +34,9 @@ from requests.adapters import HTTPAdapter
 import cmtrack
 from cmtrack.evaluation.storage import write_predictions
 from cmtrack.tracking import regroup_runs
+from cmtrack.tracking.contents import make as make_entry
+from cmtrack.tracking.entry import ARTIFACTS, Entry
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name, tag
-from cmtrack.tracking.package import Destination, build
-from cmtrack.tracking.spool import ARTIFACTS
 from cmtrack.tracking.store import quiet, tracking_store
 
 METRIC, ROWS, CLASSES, WRITERS = "multiclass/matthews_corrcoef", 300, 7, 8
@@ -64,18 +64,13 @@ def fill(backend: str, artifacts: Path, runs: int) -> None:
         folder = artifacts / "many" / run_id / "artifacts"
         folder.mkdir(parents=True)
 
-        def write(name: str, content: bytes) -> None:
+        entry = Entry(run_id=run_id, figures=False)
+        make_entry(entry, evaluation, rows=lambda file: write_predictions(file, evaluation.rows))
+        for name, content in entry.contents.items():
             if name.startswith(ARTIFACTS):
                 (folder / Path(name).name).write_bytes(content)
-
-        to = Destination(run_id, figures=False)
-        package = build(
-            evaluation, write, to, rows=lambda file: write_predictions(file, evaluation.rows)
-        )
-        metrics = [
-            Metric(name, value, package.timestamp, 0) for name, value in package.metrics.items()
-        ]
-        tags = [RunTag(name, text) for name, text in package.tags.items()]
+        metrics = [Metric(name, value, entry.timestamp, 0) for name, value in entry.metrics.items()]
+        tags = [RunTag(name, text) for name, text in entry.tags.items()]
         client.log_batch(run_id, metrics=metrics, tags=[*tags, RunTag(tag("status"), "completed")])
         client.set_terminated(run_id)
 

@@ -86,7 +86,11 @@ def _with_losses(evaluation: dict[str, Any]) -> dict[str, Any]:
 EVALUATION = Stored("the evaluation", 2, {1: _with_losses})
 """Of classes and of families; ``kind`` says which."""
 REVIEW = Stored("the review", 1)
+ENTRY = Stored("entry.json", 1)
+"""Of an entry of the spool."""
 MANIFEST = Stored("manifest.json", 2, {1: _with_choice}, unnumbered=1)
+"""Of a whole entry that cmtrack 0.1 or 0.2 wrote, which had no ``entry.json``."""
 INTENT = Stored("intent.json", 1, unnumbered=1)
+"""Where an entry goes that cmtrack 0.1 or 0.2 did not finish."""
 BUNDLE = Stored("the bundle", 1)
 """The manifest of a review that is written with everything that it is computed from."""

@@ -13,8 +13,7 @@ from cmtrack.cli.frame import echo, plain, terminal, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
-    from cmtrack.tracking.manifest import Waiting
-    from cmtrack.tracking.push import PushedEntry
+    from cmtrack.tracking.push import PushedEntry, Waiting
 
 _FOLDER = click.option(
     "--folder",
@@ -72,7 +71,7 @@ def push_command(
 @answering
 def spool_command(folder: Path | None) -> Answer:
     """List the evaluations that wait to be sent."""
-    from cmtrack.tracking.manifest import listing
+    from cmtrack.tracking.push import listing
 
     waiting = listing(folder)
     data = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -156,11 +156,10 @@ def evaluate(
     >>> round(low, 2), round(high, 2)
     (0.23, 0.88)
     """
-    y_prob = probabilities_of(y_prob, options)
-    evaluation, found = evaluated(
+    inputs = Inputs(
         y_true,
         y_pred,
-        y_prob=y_prob,
+        y_prob=probabilities_of(y_prob, options),
         y_score=y_score,
         labels=labels,
         calibration=calibration,
@@ -169,86 +168,104 @@ def evaluate(
         groups=groups,
         row_ids=row_ids,
         segments=segments,
-        options=options,
     )
+    evaluation, found = evaluated(inputs, options)
     warn_of_input(found)
     return evaluation
 
 
-def evaluated(
-    y_true: Any,
-    y_pred: Any,
-    *,
-    y_prob: Any,
-    y_score: Any,
-    labels: Sequence[Label] | None,
-    calibration: Any,
-    target: Any,
-    sample_weight: Any,
-    groups: Any,
-    row_ids: Any,
-    segments: Any,
-    options: Mapping[str, Any],
-) -> tuple[Evaluation, list[UserWarning]]:
+@dataclass
+class Inputs:
+    """The arrays of :func:`evaluate`, as they were given."""
+
+    y_true: Any
+    y_pred: Any = None
+    y_prob: Any = None
+    y_score: Any = None
+    labels: Sequence[Label] | None = None
+    calibration: Any = None
+    target: Any = None
+    sample_weight: Any = None
+    groups: Any = None
+    row_ids: Any = None
+    segments: Any = None
+
+    def arrays(self) -> dict[str, Any]:
+        """The columns to keep if the evaluation fails, by name."""
+        columns = ("y_true", "y_pred", "y_prob", "y_score", "sample_weight")
+        return {name: getattr(self, name) for name in columns}
+
+
+def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, list[UserWarning]]:
     """The evaluation that :func:`evaluate` returns, and what it warns of, without a warning."""
     spec = Spec.of(options, evaluate)
-    grouping = spec.grouping
-    scores_name, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
-    given = {
-        "y_true": y_true,
-        "y_pred": y_pred,
-        scores_name: scores,
-        "sample_weight": sample_weight,
-        "groups": groups,
-    }
-    data, divisions = (None, ()) if segments is None else declared(segments)
-    given = align_rows({**given, "row_ids": row_ids, "segments": data})
-    y_true, y_pred, scores, sample_weight, groups, row_ids, data = given.values()
-    columns = {"y_true": y_true} if y_pred is None else {"y_true": y_true, "y_pred": y_pred}
-    numbered = number_labels(
-        columns, labels, None if labels is not None else _declared(scores, grouping)
+    scores_name, scores, normalize = one_of_both(
+        inputs.y_pred, inputs.y_prob, inputs.y_score, spec.normalize
     )
-    order, actual = numbered.labels, numbered.codes["y_true"]
-    given_columns = [
-        name for name, column in (("y_pred", y_pred), (scores_name, scores)) if column is not None
-    ]
+    data, divisions = (None, ()) if inputs.segments is None else declared(inputs.segments)
+    aligned = align_rows(
+        {
+            "y_true": inputs.y_true,
+            "y_pred": inputs.y_pred,
+            scores_name: scores,
+            "sample_weight": inputs.sample_weight,
+            "groups": inputs.groups,
+            "row_ids": inputs.row_ids,
+            "segments": data,
+        }
+    )
+    scores = aligned[scores_name]
+    groups = aligned["groups"]
+    row_ids = aligned["row_ids"]
+    predictions = {"y_pred": aligned["y_pred"], scores_name: scores}
+    given_columns = [name for name, column in predictions.items() if column is not None]
+    columns = {"y_true": aligned["y_true"]}
+    if "y_pred" in given_columns:
+        columns["y_pred"] = aligned["y_pred"]
+    declared_labels = _declared(scores, spec.grouping) if inputs.labels is None else None
+    numbered = number_labels(columns, inputs.labels, declared_labels)
+    order = numbered.labels
+    actual = numbered.codes["y_true"]
     step = deciding(
-        scored_step(order, grouping, spec.positive), spec.threshold, order, given_columns
+        scored_step(order, spec.grouping, spec.positive), spec.threshold, order, given_columns
     )
-    weights = as_weights(sample_weight, len(actual), spec.weights_are)
+    weights = as_weights(aligned["sample_weight"], len(actual), spec.weights_are)
     first = scores_first(order, step)
     probabilities = None
     if scores is not None:
         probabilities = as_probabilities(scores, order, len(actual), first, scores_name, normalize)
-    if (calibration is not None or target is not None) and y_prob is None:
+    has_calibration = inputs.calibration is not None or inputs.target is not None
+    if has_calibration and inputs.y_prob is None:
         raise ValueError("calibration and target need y_prob, got none")
     clusters = None if groups is None else encode_groups(groups, len(actual))
-    divided_rows = segment_rows(data, divisions, len(actual))
+    divided_rows = segment_rows(aligned["segments"], divisions, len(actual))
     predicted = numbered.codes.get("y_pred")
     pairs = None if predicted is None else numbered.count("y_true", "y_pred", weights)
-    counting = Counting(order, step, grouping, prices_of(spec, order))
-    given = {
-        "probabilities": probabilities,
-        "weights": weights,
-        "pairs": pairs,
-        "segments": divided_rows,
-    }
-    statistics, predicted = collect(counting, actual, predicted, **given)
+    counting = Counting(order, step, spec.grouping, prices_of(spec, order))
+    statistics, predicted = collect(
+        counting,
+        actual,
+        predicted,
+        probabilities=probabilities,
+        weights=weights,
+        pairs=pairs,
+        segments=divided_rows,
+    )
     rows = Predictions(order, actual, predicted, probabilities, weights, clusters, divided_rows)
     if row_ids is not None:
         digest = LabelDigest.from_codes(*encode_row_ids(row_ids, len(actual)))
         statistics = replace(statistics, row_ids=digest)
         rows = replace(rows, ids=RowIds(row_id_values(row_ids)))
-    if probabilities is not None and y_prob is not None:
+    if probabilities is not None and inputs.y_prob is not None:
         statistics = with_calibration(
-            statistics, order, step, first, calibration, target, normalize
+            statistics, order, step, first, inputs.calibration, inputs.target, normalize
         )
     judged = assemble(statistics, step, spec, kind_of_weights(weights), rows).with_cluster_errors()
     reversed_order = ""
-    if y_pred is not None and probabilities is not None:
+    if "y_pred" in given_columns and probabilities is not None:
         reversed_order = reversed_columns(rows.actual, rows.predicted, probabilities)
     remarks = [numbered.remark, reversed_order]
-    if labels is None and scores is not None:
+    if inputs.labels is None and scores is not None:
         remarks.append(_order_of_categories(order, scores))
     judged = replace(judged, remarks=tuple(filter(None, remarks)))
     return judged, input_warnings(statistics, reversed_order)

@@ -1,10 +1,10 @@
 """Evaluation <-> MLflow."""
 
 from cmtrack.tracking._warn import EvaluationWarning
+from cmtrack.tracking.contents import build_into
 from cmtrack.tracking.load import load_evaluation
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 from cmtrack.tracking.names import digests, tag
-from cmtrack.tracking.package import build_into
 from cmtrack.tracking.regroup import RegroupedRun, regroup_runs
 from cmtrack.tracking.runs import TrackedRun
 from cmtrack.tracking.segments import segment_runs

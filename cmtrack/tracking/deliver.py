@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from weakref import WeakSet
 
 from cmtrack.tracking import spool
-from cmtrack.tracking.package import Package
+from cmtrack.tracking.entry import Entry
 from cmtrack.tracking.parallel import in_forked_workers
 from cmtrack.tracking.send import MixedUp, Sent, client_for, import_what_reaches, send
 
@@ -45,8 +45,8 @@ class BusyEntry(Exception):
     """Another process or thread is sending this entry, or another entry to the same place."""
 
 
-def deliver(package: Package, client: MlflowClient | None = None, *, waited: bool = False) -> Sent:
-    """Send a spooled package, and remove it from the spool when it has arrived.
+def deliver(entry: Entry, client: MlflowClient | None = None, *, waited: bool = False) -> Sent:
+    """Send a spooled entry, and remove it from the spool when it has arrived.
 
     The sending runs in a thread of its own. As long as the store answers, one call after the other, it is waited for;
     when nothing has come for :data:`PATIENCE` seconds the caller goes on. The thread goes on, too, as long as the
@@ -54,7 +54,7 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
     thread pools of the store's client that it has begun. NoAnswer if the store does not answer for so long; BusyEntry
     if the entry is being sent already, or another one to the same prefix of its run; Exception: what the store said.
 
-    ``package``: its folder is the spool's entry, or None.
+    ``entry``: its folder is the spool's entry, or None.
     ``client``: one whose store is known to answer; by default one of MLflow's own choice, which is asked first.
     ``waited``: whether it was made earlier: it does then not take the place of a newer one.
     """
@@ -62,7 +62,7 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
     if waited:
         late.set()
     if client is None:
-        silences.check(package.tracking_uri)
+        silences.check(entry.tracking_uri)
         _import_before_the_clock_starts()
 
     def until_it_is_sent(answered: Callable[[], object]) -> Sent:
@@ -72,7 +72,7 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
         began, mixed_up = time.monotonic(), 0
         while True:
             try:
-                return send(package, used_client, answered, late.is_set)
+                return send(entry, used_client, answered, late.is_set)
             except Exception as error:
                 mixed_up += isinstance(error, MixedUp)
                 if (
@@ -87,13 +87,13 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
                 )
 
     def as_the_only_one(answered: Callable[[], object]) -> Sent:
-        if package.folder is None:
+        if entry.folder is None:
             return until_it_is_sent(answered)
-        taken_over, earlier = threading.Event(), _sending.get(package.folder)
+        taken_over, earlier = threading.Event(), _sending.get(entry.folder)
         # a thread of this process that its caller has left: it stops with its next answer
         if earlier is not None:
             earlier.set()
-        _sending[package.folder] = taken_over
+        _sending[entry.folder] = taken_over
 
         def heard() -> None:
             if taken_over.is_set():
@@ -102,17 +102,17 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
 
         try:
             # by the thread: it may go on when the caller has gone
-            with spool.claimed(package.folder) as ours:
+            with spool.claimed(entry.folder) as ours:
                 if not ours and earlier is None:
                     raise BusyEntry("it is being sent already")
-                with _place(package, anew=not ours):
+                with _place(entry, anew=not ours):
                     sent = until_it_is_sent(heard)
-                spool.remove(package.folder)  # while it is ours: nobody sends what is being removed
-            spool.remove(package.folder)  # where an open file keeps its folder
+                spool.remove(entry.folder)  # while it is ours: nobody sends what is being removed
+            spool.remove(entry.folder)  # where an open file keeps its folder
             return sent
         finally:
-            if _sending.get(package.folder) is taken_over:
-                del _sending[package.folder]
+            if _sending.get(entry.folder) is taken_over:
+                del _sending[entry.folder]
 
     try:
         sent = within_patience(as_the_only_one)
@@ -120,10 +120,10 @@ def deliver(package: Package, client: MlflowClient | None = None, *, waited: boo
         if isinstance(error, NoAnswer):
             late.set()
         # After a failure the place is busy because the earlier sender still waits for the store.
-        if not isinstance(error, BusyEntry) or silences.has_failed(package.tracking_uri):
-            silences.add(package.tracking_uri)
+        if not isinstance(error, BusyEntry) or silences.has_failed(entry.tracking_uri):
+            silences.add(entry.tracking_uri)
         raise
-    silences.end(package.tracking_uri)
+    silences.end(entry.tracking_uri)
     return sent
 
 
@@ -182,25 +182,21 @@ silences = Silences()
 
 
 @contextlib.contextmanager
-def _place(package: Package, anew: bool) -> Iterator[None]:
+def _place(entry: Entry, anew: bool) -> Iterator[None]:
     """Lock a run's prefix for one sender of this spool: two evaluations sent at once would mix.
 
-    ``anew`` takes the place from the thread that sends this package, and stops with its next answer. BusyEntry if
+    ``anew`` takes the place from the thread that sends this entry, and stops with its next answer. BusyEntry if
     somebody else sends to it for half of :data:`PATIENCE`.
     """
-    assert package.folder is not None
+    assert entry.folder is not None
     ends = time.monotonic() + PATIENCE / 2
     while True:
-        with spool.claimed(
-            package.folder, f"{package.run_id}\n{package.prefix}", anew=anew
-        ) as alone:
+        with spool.claimed(entry.folder, f"{entry.run_id}\n{entry.prefix}", anew=anew) as alone:
             if alone:
                 yield
                 return
         if time.monotonic() > ends:
-            raise BusyEntry(
-                f"another evaluation is being sent to its place in run {package.run_id}"
-            )
+            raise BusyEntry(f"another evaluation is being sent to its place in run {entry.run_id}")
         time.sleep(_AGAIN)
 
 

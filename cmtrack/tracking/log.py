@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
@@ -15,17 +13,18 @@ from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.catalog import check_headline
-from cmtrack.evaluation.from_arrays import evaluated
+from cmtrack.evaluation.from_arrays import Inputs, evaluated
 from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
 from cmtrack.options import probabilities_of
-from cmtrack.tracking import settings, spool, steps
+from cmtrack.tracking import settings, steps
 from cmtrack.tracking._warn import is_of_a_signal_handler, note, tell, text_of
+from cmtrack.tracking.contents import keep_inputs, make
 from cmtrack.tracking.dataset import checked_name
 from cmtrack.tracking.deliver import deliver, within_patience
-from cmtrack.tracking.manifest import whole_number
+from cmtrack.tracking.entry import Entry, Figures
+from cmtrack.tracking.entry_file import whole_number
 from cmtrack.tracking.names import prefix_to_log
-from cmtrack.tracking.package import Destination, Figures, Package, build, checked_figures
 from cmtrack.tracking.send import client_for
 from cmtrack.tracking.store import create_run, end_run, made_runs
 
@@ -173,182 +172,192 @@ def log_evaluation(
     >>> logged.status, mlflow.get_run(run.info.run_id).data.metrics["multiclass/accuracy"]
     ('completed', 0.75)
     """
-    given: dict[str, Any] = {}
-    evaluation: BaseEvaluation
-    found: Sequence[UserWarning] = ()
-    problem: Exception | None = None
-    try:
-        y_prob = probabilities_of(y_prob, options)
-        scores = {"y_prob": y_prob} if y_score is None else {"y_prob": y_prob, "y_score": y_score}
-        given = {
-            "y_true": evaluation_or_y_true,
-            "y_pred": y_pred,
-            **scores,
-            "sample_weight": sample_weight,
-        }
-        Spec.check_names(options, log_evaluation)
-        if isinstance(evaluation_or_y_true, BaseEvaluation):
-            if y_pred is not None or y_prob is not None or y_score is not None:
-                raise ValueError(
-                    "y_pred, y_prob and y_score need labels, got an Evaluation beside them"
-                )
-            evaluation = evaluation_or_y_true.with_metrics(options.get("extra_metrics", ()))
-            if options.get("headline"):
-                evaluation = evaluation.asking(headline=check_headline(options["headline"]))
-        else:
-            evaluation, found = evaluated(
-                evaluation_or_y_true,
-                y_pred,
-                y_prob=y_prob,
-                y_score=y_score,
-                labels=labels,
-                calibration=calibration,
-                target=target,
-                sample_weight=sample_weight,
-                groups=groups,
-                row_ids=row_ids,
-                segments=segments,
-                options=options,
-            )
-        evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
-    except Exception as error:
-        if is_of_a_signal_handler(error):
-            raise
-        if not isinstance(evaluation_or_y_true, BaseEvaluation):
-            return _not_computed(error, given, predictions, run_id, strict)
-        evaluation, problem = evaluation_or_y_true, error  # kept as it came
-    for warning in found:
-        tell(str(warning), stacklevel=3, category=type(warning))
-    try:
-        if problem is not None:
-            raise problem
-        from mlflow import get_active_model_id, get_tracking_uri
-
-        if on_existing not in ("replace", "error"):
-            raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
-        chosen = chosen_run(run_id)
-        wanted = Destination(
-            chosen,
-            prefix_to_log(prefix),
-            _checked_step(step),
-            _checked_id(get_active_model_id() if model_id is None else model_id, "model_id"),
-            get_tracking_uri(),
-            on_existing,
-            metrics,
-            predictions,
-            checked_name(dataset),
-            name_of_run(chosen),
-            checked_figures(figures),
-        )
-    except Exception as error:
-        if is_of_a_signal_handler(error):
-            raise
-        asked = Destination(
-            run_id,
-            prefix,
-            step,
-            on_existing=on_existing,
-            metrics=metrics,
-            predictions=predictions,
-        )
-        wanted, problem = _where_right(asked, dataset, figures), error
-    place = (wanted.tracking_uri or "", wanted.run_id or "", wanted.prefix)
-    in_time = (
-        steps.is_due(place, wanted.step)
-        or wanted.step is None
-        or wanted.figures not in ("auto", True)
+    inputs = Inputs(
+        evaluation_or_y_true,
+        y_pred,
+        y_prob=y_prob,
+        y_score=y_score,
+        labels=labels,
+        calibration=calibration,
+        target=target,
+        sample_weight=sample_weight,
+        groups=groups,
+        row_ids=row_ids,
+        segments=segments,
     )
+    request = Entry(
+        run_id=run_id,
+        prefix=prefix,
+        step=step,
+        model_id=model_id,
+        on_existing=on_existing,
+        metric_names=metrics,
+        predictions=predictions,
+        dataset_name=dataset,
+        figures=figures,
+    )
+    problem: Exception | None = None
+    evaluation: BaseEvaluation | None = None
+    if isinstance(evaluation_or_y_true, BaseEvaluation):
+        evaluation = evaluation_or_y_true  # kept as it is if an option is wrong
+
+    # Evaluate, and decide where it goes.
     try:
-        package = spooled(evaluation, wanted, report=in_time)
-    except Exception as error:  # a file cannot be made: the evaluation itself is kept
+        evaluation = _evaluated(inputs, options)
+        request = _checked(request)
+    except Exception as error:
+        if is_of_a_signal_handler(error):
+            raise
+        if evaluation is None:
+            return _not_computed(error, inputs, request, strict)
+        problem = error
+        request = _with_right_options(request)
+
+    # Write.
+    place = (request.tracking_uri or "", request.run_id or "", request.prefix)
+    is_due = steps.is_due(place, request.step)
+    has_report = is_due or request.step is None or request.figures not in ("auto", True)
+    try:
+        entry = spooled(evaluation, request, report=has_report)
+    except Exception as error:
         if is_of_a_signal_handler(error):
             raise
         problem = problem or error
-        try:
-            plain = replace(wanted, metrics="headline", predictions=settings.safe(predictions))
-            package = spooled(evaluation, plain)
-        except Exception as second:
-            return _lost(problem, text_of(second), evaluation, run_id, strict, given)
+        spare, reason = _spooled_plainly(evaluation, request)
+        if spare is None:
+            return _lost(problem, reason, evaluation, run_id, strict, inputs)
+        entry = spare
+    if problem is not None:
+        return not_sent(problem, evaluation, entry, entry.run_id or run_id, strict)
+
+    # Send.
     try:
-        if problem is not None:
-            raise problem
-        sent = deliver(package)
+        sent = deliver(entry)
     except Exception as error:
         if is_of_a_signal_handler(error):
-            error.add_note(f"cmtrack: {_kept(package)}")
+            error.add_note(f"cmtrack: {_copy_sentence(entry)}")
             raise
-        return not_sent(error, evaluation, package, package.run_id or run_id, strict)
+        return not_sent(error, evaluation, entry, entry.run_id, strict)
     except BaseException as interrupt:
-        interrupt.add_note(f"cmtrack: {_kept(package)}")
+        interrupt.add_note(f"cmtrack: {_copy_sentence(entry)}")
         raise
-    if not in_time and not sent.stays:
-        steps.later(
-            place, partial(_log_report, evaluation, wanted, package.timestamp), wanted.step or 0
-        )
+    if not has_report and not sent.stays:
+        steps.later(place, _report_of(evaluation, request, entry.timestamp), request.step or 0)
     if sent.replaced:
         tell(sent.replaced, stacklevel=3)
-    problems = package.problems + sent.problems
+    problems = entry.problems + sent.problems
     if problems:
         tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
     return LoggedEvaluation(
-        evaluation, package.run_id, "completed", problems=problems, replaced=sent.replaced
+        evaluation, entry.run_id, "completed", problems=problems, replaced=sent.replaced
     )
 
 
-def spooled(
-    evaluation: BaseEvaluation, wanted: Destination, *, report: bool = True, **more: Any
-) -> Package:
-    """Write the whole evaluation to the spool; the package has no folder if no place is writable.
-
-    Without a report it has of its figures the image of the charts only. ``more`` is for
-    :func:`cmtrack.tracking.package.build`.
-    """
-    from mlflow import get_tracking_uri
-
-    listed, sentence = settings.with_kept_rows(evaluation, wanted.predictions)
-    rows = None if listed is None else listed.write_rows
-    metrics = wanted.metrics if isinstance(wanted.metrics, str) else list(wanted.metrics)
-    to = replace(wanted, metrics=metrics, tracking_uri=wanted.tracking_uri or get_tracking_uri())
-    intent = {
-        name: value
-        for name, value in vars(to).items()
-        if name not in ("predictions", "run_name", "figures")
-    }
-    with spool.new_entry(**intent, rows=rows is not None) as draft:
-        to = to if report else replace(to, figures=())
-        package = build(
-            evaluation, draft.write, to, rows=rows, listed=listed, report=report, **more
-        )
-        folder = draft.settle()
-    note(sentence)
-    if draft.refusals:
-        instead = "none is kept" if folder is None else f"written instead to {folder.parent}"
-        tell(f"the local copy could not be written to {'; '.join(draft.refusals)}; {instead}")
-    return replace(package, folder=folder)
+# -- evaluate ----------------------------------------------------------------------------------------------------------
 
 
-def _log_report(evaluation: BaseEvaluation, wanted: Destination, timestamp: int) -> None:
-    """Send what a step left out: its evaluation once more, with a report."""
-    client = client_for(wanted.tracking_uri)
-    deliver(spooled(evaluation, wanted, timestamp=timestamp), client, waited=True)
+def _evaluated(inputs: Inputs, options: Options) -> BaseEvaluation:
+    """Evaluate, and warn of what is strange in the input; an evaluation only gets what the options add to it."""
+    inputs.y_prob = probabilities_of(inputs.y_prob, options)
+    Spec.check_names(options, log_evaluation)
+    remarks: Sequence[UserWarning] = ()
+    evaluation: BaseEvaluation
+    if isinstance(inputs.y_true, BaseEvaluation):
+        if any(scores is not None for scores in (inputs.y_pred, inputs.y_prob, inputs.y_score)):
+            raise ValueError(
+                "y_pred, y_prob and y_score need labels, got an Evaluation beside them"
+            )
+        evaluation = inputs.y_true.with_metrics(options.get("extra_metrics", ()))
+        if options.get("headline"):
+            evaluation = evaluation.asking(headline=check_headline(options["headline"]))
+    else:
+        evaluation, remarks = evaluated(inputs, options)
+    evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
+    for remark in remarks:
+        tell(str(remark), stacklevel=4, category=type(remark))
+    return evaluation
 
 
-def _where_right(asked: Destination, dataset: Any, figures: Any) -> Destination:
-    """The destination where an option is wrong: with the options that are right, and the run, if it is known."""
-    right = Destination(metrics=asked.metrics, predictions=settings.safe(asked.predictions))
+def _not_computed(
+    error: Exception, inputs: Inputs, request: Entry, strict: bool
+) -> LoggedEvaluation:
+    """Keep the inputs of an evaluation that could not be computed, and warn."""
+    if strict:
+        raise error
+    path = None
+    state = "its inputs could not be kept either"
+    try:
+        arrays, why = settings.kept_inputs(inputs.arrays(), request.predictions)
+        if why:
+            state = f"its inputs are not kept: {why}"
+        path = keep_inputs(arrays) if arrays else None
+        if path is not None:
+            state = f"its inputs are kept in {path}"
+            if why:
+                state += f", without probabilities: {why}"
+            state += "; `cmtrack spool` says how to log them"
+    except Exception as second:
+        state += f" ({text_of(second)})"
+    reason = text_of(error)
+    tell(f"the evaluation failed: {reason} ({state})")
+    return LoggedEvaluation(None, request.run_id, "failed", path, reason)
+
+
+# -- decide where it goes ----------------------------------------------------------------------------------------------
+
+
+def _checked(request: Entry) -> Entry:
+    """The entry with the active run, model and store; an error if an option is wrong or no run is active."""
+    from mlflow import get_active_model_id, get_tracking_uri
+
+    if request.on_existing not in ("replace", "error"):
+        raise ValueError(f"on_existing must be 'replace' or 'error', got {request.on_existing!r}")
+    run_id = chosen_run(request.run_id)
+    model_id = get_active_model_id() if request.model_id is None else request.model_id
+    return replace(
+        request,
+        run_id=run_id,
+        prefix=prefix_to_log(request.prefix),
+        step=_checked_step(request.step),
+        model_id=_checked_id(model_id, "model_id"),
+        tracking_uri=get_tracking_uri(),
+        dataset_name=checked_name(request.dataset_name),
+        run_name=name_of_run(run_id),
+        figures=_checked_figures(request.figures),
+    )
+
+
+def _with_right_options(request: Entry) -> Entry:
+    """The entry with the options that are right, and the run, if it is known."""
+    right = Entry(metric_names=request.metric_names, predictions=settings.safe(request.predictions))
     with contextlib.suppress(Exception):
-        right = replace(right, dataset=checked_name(dataset))
+        right.dataset_name = checked_name(request.dataset_name)
     with contextlib.suppress(Exception):
-        right = replace(right, figures=checked_figures(figures))
+        right.figures = _checked_figures(request.figures)
     with contextlib.suppress(Exception):
-        right = replace(right, step=_checked_step(asked.step))
+        right.step = _checked_step(request.step)
     with contextlib.suppress(Exception):
         # Without its prefix it would take another evaluation's place: it then waits for no run.
-        prefix = prefix_to_log(asked.prefix)
-        on_existing = "replace" if asked.on_existing == "replace" else "error"
-        right = replace(right, prefix=prefix, on_existing=on_existing)
-        right = replace(right, run_id=chosen_run(asked.run_id))
+        right.prefix = prefix_to_log(request.prefix)
+        right.on_existing = "replace" if request.on_existing == "replace" else "error"
+        right.run_id = chosen_run(request.run_id)
     return right
+
+
+def _checked_figures(figures: Any) -> Figures:
+    """The figures that were asked for.
+
+    ValueError if they are another word than "auto" and "all"; TypeError if they are no names.
+    """
+    words = "'auto', 'all', True, False or a list of names"
+    if isinstance(figures, bool) or figures in ("auto", "all"):
+        return figures
+    if isinstance(figures, str):
+        raise ValueError(f"figures must be {words}, got {figures!r}")
+    names = tuple(figures) if isinstance(figures, Iterable) else (figures,)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"figures must be {words}, got {figures!r:.80}")
+    return names
 
 
 def _checked_step(step: Any) -> int | None:
@@ -387,47 +396,75 @@ def name_of_run(run_id: str) -> str:
     return str(name or made_runs.get(run_id, ""))
 
 
-def _not_computed(
-    error: Exception,
-    given: dict[str, Any],
-    predictions: bool | str,
-    run_id: str | None,
-    strict: bool,
-) -> LoggedEvaluation:
-    if strict:
-        raise error
-    path = None
-    state = "its inputs could not be kept either"
+# -- write, and send ---------------------------------------------------------------------------------------------------
+
+
+def spooled(evaluation: BaseEvaluation, request: Entry, *, report: bool = True) -> Entry:
+    """Write the whole evaluation to the spool; the entry has no folder if no place is writable.
+
+    Without a report it has of its figures the image of the charts only.
+    """
+    from mlflow import get_tracking_uri
+
+    listed, sentence = settings.with_kept_rows(evaluation, request.predictions)
+    metrics = request.metric_names
+    entry = replace(
+        request,
+        metric_names=metrics if isinstance(metrics, str) else list(metrics),
+        tracking_uri=request.tracking_uri or get_tracking_uri(),
+        has_rows=listed is not None,
+    )
+    rows = None if listed is None else listed.write_rows
+    with entry.writing():
+        make(entry, evaluation, rows=rows, listed=listed, report=report)
+        entry.finish()
+    note(sentence)
+    if entry.refusals:
+        instead = "none is kept"
+        if entry.folder is not None:
+            instead = f"written instead to {entry.folder.parent}"
+        refusals = "; ".join(entry.refusals)
+        tell(f"the local copy could not be written to {refusals}; {instead}")
+    return entry
+
+
+def _spooled_plainly(evaluation: BaseEvaluation, request: Entry) -> tuple[Entry | None, str]:
+    """Write the evaluation with its headline metrics; None, and why, if not even that can be written."""
+    plain = replace(
+        request, metric_names="headline", predictions=settings.safe(request.predictions)
+    )
     try:
-        given, why = settings.kept_inputs(given, predictions)
-        if why:
-            state = f"its inputs are not kept: {why}"
-        path = spool.keep_inputs(given) if given else None
-        if path is not None:
-            state = f"its inputs are kept in {path}" + (
-                f", without probabilities: {why}" if why else ""
-            )
-            state += "; `cmtrack spool` says how to log them"
-    except Exception as second:
-        state += f" ({text_of(second)})"
-    reason = text_of(error)
-    tell(f"the evaluation failed: {reason} ({state})")
-    return LoggedEvaluation(None, run_id, "failed", path, reason)
+        return spooled(evaluation, plain), ""
+    except Exception as error:
+        return None, text_of(error)
+
+
+def _report_of(evaluation: BaseEvaluation, request: Entry, timestamp: int) -> Callable[[], object]:
+    """A function that sends what a step left out: its evaluation once more, with a report."""
+    from mlflow import get_tracking_uri
+
+    tracking_uri = get_tracking_uri()  # with its credentials, and as it is now
+
+    def send_report() -> None:
+        client = client_for(tracking_uri)
+        deliver(spooled(evaluation, replace(request, timestamp=timestamp)), client, waited=True)
+
+    return send_report
 
 
 def not_sent(
-    error: Exception, evaluation: BaseEvaluation, package: Package, run_id: str | None, strict: bool
+    error: Exception, evaluation: BaseEvaluation, entry: Entry, run_id: str | None, strict: bool
 ) -> LoggedEvaluation:
     """Warn, or raise if `strict`, that the evaluation was only spooled."""
-    if package.folder is None:
+    if entry.folder is None:
         return _lost(
             error, "no folder on this machine could be written", evaluation, run_id, strict
         )
-    reason = _told(error, _kept(package), strict)
-    return LoggedEvaluation(evaluation, run_id, "saved", package.folder, reason)
+    reason = _reason_after_warning(error, _copy_sentence(entry), strict)
+    return LoggedEvaluation(evaluation, run_id, "saved", entry.folder, reason)
 
 
-def _told(error: Exception, kept: str, strict: bool) -> str:
+def _reason_after_warning(error: Exception, kept: str, strict: bool) -> str:
     """The reason why an evaluation was not logged, after a warning of it, or raised if `strict`."""
     if strict:
         error.add_note(kept)
@@ -437,11 +474,11 @@ def _told(error: Exception, kept: str, strict: bool) -> str:
     return reason
 
 
-def _kept(package: Package) -> str:
-    if package.folder is None:
+def _copy_sentence(entry: Entry) -> str:
+    if entry.folder is None:
         return "no copy of the evaluation was saved"
-    where = "" if package.run_id else " --experiment NAME"  # in which it gets a run
-    return f"the evaluation is kept in {package.folder}; `cmtrack push{where}` sends it"
+    where = "" if entry.run_id else " --experiment NAME"  # in which it gets a run
+    return f"the evaluation is kept in {entry.folder}; `cmtrack push{where}` sends it"
 
 
 def _lost(
@@ -450,20 +487,22 @@ def _lost(
     evaluation: BaseEvaluation,
     run_id: str | None,
     strict: bool,
-    inputs: Mapping[str, Any] = MappingProxyType({}),
+    inputs: Inputs | None = None,
 ) -> LoggedEvaluation:
     """Keep the inputs of an evaluation that could not be written, and warn."""
     path = None
-    if not isinstance(inputs.get("y_true"), BaseEvaluation):
+    if inputs is not None and not isinstance(inputs.y_true, BaseEvaluation):
         with contextlib.suppress(Exception):
-            allowed, _ = settings.kept_inputs(inputs)
-            path = spool.keep_inputs(allowed) if allowed else None
+            allowed, _ = settings.kept_inputs(inputs.arrays())
+            path = keep_inputs(allowed) if allowed else None
     kept = f"the evaluation could not be kept either: {why}"
     if path is not None:
         kept = f"the evaluation could not be written: {why}; its inputs are kept in {path}"
-    reason = _told(error, kept, strict)
+    reason = _reason_after_warning(error, kept, strict)
     return LoggedEvaluation(evaluation, run_id, "failed", path, reason)
 
+
+# -- nested runs -------------------------------------------------------------------------------------------------------
 
 _PARENT = "mlflow.parentRunId"
 _NAME = "mlflow.runName"
@@ -515,8 +554,8 @@ def log_nested(
             made = within_patience(lambda _, child=child: _make(client, parent, child))  # type: ignore[misc]
         except Exception as error:
             problem = error  # what failed once is not waited for again
-            package = spooled(child.evaluation, Destination(predictions=settings.safe(predictions)))
-            done.append(not_sent(error, child.evaluation, package, None, strict))
+            entry = spooled(child.evaluation, Entry(predictions=settings.safe(predictions)))
+            done.append(not_sent(error, child.evaluation, entry, None, strict))
             continue
         logged = log_evaluation(
             child.evaluation, run_id=made, metrics=metrics, predictions=predictions, strict=strict

@@ -1,23 +1,26 @@
-"""``push``: the evaluations in the spool are sent to their stores."""
+"""What waits in the spool: ``listing`` describes it, and ``push`` sends it to the stores."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, BinaryIO
 
 from cmtrack import untrusted
+from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation.loading import loads
 from cmtrack.tracking import mlflow_inside, settings, spool
-from cmtrack.tracking import package as packages
 from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.artifacts import origin
-from cmtrack.tracking.dataset import checked_name
+from cmtrack.tracking.contents import make
 from cmtrack.tracking.deliver import BusyEntry, NoAnswer, deliver, within_patience
-from cmtrack.tracking.manifest import MAX_BYTES, destination, read
-from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name
+from cmtrack.tracking.entry import ARTIFACTS, Entry, State, state_of
+from cmtrack.tracking.entry_file import MAX_BYTES, read
+from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name, tag
 from cmtrack.tracking.runs import ABSENT, client_for
 from cmtrack.tracking.store import end_run, experiment_named
 
@@ -80,13 +83,13 @@ def push(
     ``progress``: called with (what is being done, done, in all).
     The result: in the order of their age; without entries that another push has sent meanwhile.
     """
-    waiting = spool.entries(None if folder is None else Path(folder))
+    waiting = spool.waiting(None if folder is None else Path(folder))
     tell = progress or (lambda *_: None)
     job = _Push(tracking_uri, experiment_name, replace_newer)
     out = []
-    for done, entry in enumerate(waiting):
-        tell(f"sending {entry.name}", done, len(waiting))
-        pushed = job.push(entry)
+    for done, path in enumerate(waiting):
+        tell(f"sending {path.name.lstrip('.')}", done, len(waiting))
+        pushed = job.push(path)
         if pushed.status == "sent" or pushed.entry.exists():  # else another push has sent it
             out.append(pushed)
     tell("done", len(waiting), len(waiting))
@@ -104,45 +107,63 @@ class _Push:
     silent: dict[str, str] = field(default_factory=dict)
     unanswered: Counter[str] = field(default_factory=Counter)
 
-    def push(self, entry: spool.Entry) -> PushedEntry:
+    def push(self, path: Path) -> PushedEntry:
         """Send one entry; on an error it stays in the spool."""
         try:
-            if entry.kind == "inputs":
-                raise ValueError(HOW_TO_EVALUATE)
-            if entry.foreign and self.tracking_uri is None:
-                raise ValueError("it belongs to another user: name the store with tracking_uri")
-            package = _rebuilt(entry) if entry.kind == "unfinished" else read(entry.folder)
+            entry = self._whole(path)
         except Exception as error:
             status = "kept" if isinstance(error, BusyEntry) else "refused"
-            return PushedEntry(entry.folder, status, reason=first_line(error))
-        folder, run_id, uri = package.folder, package.run_id, ""
-        assert folder is not None
+            return PushedEntry(path, status, reason=first_line(error))
+        uri = ""
         try:
-            uri = self.tracking_uri or _with_credentials(package.tracking_uri) or ""
-            if uri in self.silent:
-                raise ConnectionError(self.silent[uri])
-            client = self.clients.get(uri) or self.clients.setdefault(uri, client_for(uri or None))
-            if run_id is None or not within_patience(lambda _: _exists(str(run_id), client)):
-                if self.experiment_name is None:
-                    missing = (
-                        "it was meant for no run"
-                        if run_id is None
-                        else f"there is no run {run_id!r}"
-                    )
-                    raise ValueError(f"{missing}: {_NAME_ONE}")
-                name = self.experiment_name
-                package = within_patience(lambda _: _with_run(package, client, name))
-                run_id = package.run_id
-            package, taken = settings.allowed(package)
-            sent = deliver(package, client, waited=not self.replace_newer)
+            uri = self.tracking_uri or _with_credentials(entry.tracking_uri) or ""
+            client = self._client(uri)
+            self._find_run(entry, client)
+            taken = settings.narrow(entry)
+            sent = deliver(entry, client, waited=not self.replace_newer)
         except Exception as error:
-            reason, slow = first_line(error), isinstance(error, NoAnswer)
-            self.unanswered[uri] += slow
-            if isinstance(error, ConnectionError) and not (slow and self.unanswered[uri] == 1):
-                self.silent[uri] = reason
-            return PushedEntry(folder, "kept", run_id, reason)
-        problems = (*taken, *package.problems, *sent.problems, *filter(None, [sent.replaced]))
-        return PushedEntry(entry.folder, "sent", run_id, problems=problems)
+            self._note_silence(uri, error)
+            assert entry.folder is not None
+            return PushedEntry(entry.folder, "kept", entry.run_id, first_line(error))
+        problems = (*taken, *entry.problems, *sent.problems, *filter(None, [sent.replaced]))
+        return PushedEntry(path, "sent", entry.run_id, problems=problems)
+
+    def _whole(self, path: Path) -> Entry:
+        """Read an entry; one that was cut off is made again."""
+        state = state_of(path)
+        if state is State.INPUTS:
+            raise ValueError(HOW_TO_EVALUATE)
+        if spool.is_foreign(path) and self.tracking_uri is None:
+            raise ValueError("it belongs to another user: name the store with tracking_uri")
+        entry = read(path)
+        return _rebuilt(entry, path) if state is State.UNFINISHED else entry
+
+    def _client(self, uri: str) -> MlflowClient:
+        """The client of a store, asked once; ConnectionError if it gave no answer before."""
+        if uri in self.silent:
+            raise ConnectionError(self.silent[uri])
+        if uri not in self.clients:
+            self.clients[uri] = client_for(uri or None)
+        return self.clients[uri]
+
+    def _find_run(self, entry: Entry, client: MlflowClient) -> None:
+        """Give an entry a new run if it has none that exists; its id is stored before anything is sent."""
+        run_id = entry.run_id
+        if run_id is not None and within_patience(lambda _: _exists(run_id, client)):
+            return
+        name = self.experiment_name
+        if name is None:
+            missing = "it was meant for no run" if run_id is None else f"there is no run {run_id!r}"
+            raise ValueError(f"{missing}: {_NAME_ONE}")
+        within_patience(lambda _: _create_run(entry, client, name))
+
+    def _note_silence(self, uri: str, error: Exception) -> None:
+        """Ask a store no more that gave no connection, or twice no answer."""
+        is_slow = isinstance(error, NoAnswer)
+        self.unanswered[uri] += is_slow
+        is_first_wait = is_slow and self.unanswered[uri] == 1
+        if isinstance(error, ConnectionError) and not is_first_wait:
+            self.silent[uri] = first_line(error)
 
 
 def _with_credentials(uri: str | None) -> str | None:
@@ -181,66 +202,138 @@ def _exists(run_id: str, client: MlflowClient) -> bool:
     return True
 
 
-def _with_run(
-    package: packages.Package, client: MlflowClient, experiment_name: str
-) -> packages.Package:
-    """Create a run for an evaluation without one; its id is stored in the entry before anything is sent."""
-    assert package.folder is not None
-    run = client.create_run(experiment_named(client, experiment_name), run_name=package.folder.name)
-    package = replace(package, run_id=run.info.run_id)
-    packages.rewrite(package)
+def _create_run(entry: Entry, client: MlflowClient, experiment_name: str) -> None:
+    """Create the run of an entry; its id is stored in the entry before anything is sent."""
+    assert entry.folder is not None
+    run = client.create_run(experiment_named(client, experiment_name), run_name=entry.folder.name)
+    entry.run_id = run.info.run_id
+    entry.rewrite()
     end_run(client, run.info.run_id)
-    return package
 
 
-def _rebuilt(entry: spool.Entry) -> packages.Package:
-    """Rebuild the package that a killed process left unfinished, from its evaluation and rows.
+def _rebuilt(unfinished: Entry, folder: Path) -> Entry:
+    """Make an entry again that a killed process left unfinished, from its evaluation and rows.
 
     ValueError if not even the evaluation is whole; BusyEntry if somebody else does the same.
     """
-    intent = spool.read_intent(entry.folder)
-    place = destination(intent, spool.INTENT)
-    file = entry.folder / spool.ARTIFACTS / file_name(EVALUATION_FILE, place["prefix"])
+    evaluation, rows = _rescued(unfinished, folder)
+    entry = replace(unfinished, folder=None, timestamp=spool.made(folder.name.lstrip(".")) or 0)
+    if entry.has_rows and rows is None:
+        entry.problems = ("the rows: it was interrupted before they were written",)
+
+    def write_rows(file: BinaryIO) -> None:
+        file.write(rows or b"")
+
+    with spool.claimed(folder) as ours:
+        if not ours:
+            raise BusyEntry("it is being sent already")
+        with entry.writing(folder):
+            if rows is None:
+                make(entry, evaluation)
+            else:
+                make(entry, evaluation, rows=write_rows, listed=evaluation)
+            entry.finish()
+        if entry.folder is None:
+            raise OSError(f"it could not be rewritten: {'; '.join(entry.refusals)}")
+    spool.remove(folder)
+    return entry
+
+
+def _rescued(unfinished: Entry, folder: Path) -> tuple[BaseEvaluation, bytes | None]:
+    """The evaluation of an unfinished entry, and the file of its rows if it is whole."""
+    artifacts = folder / ARTIFACTS
+    file = artifacts / file_name(EVALUATION_FILE, unfinished.prefix)
     try:
         evaluation = loads(untrusted.read_file(file, MAX_BYTES).decode("utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(
             f"it was interrupted before the evaluation was complete: {first_line(error)}"
         ) from None
-    rows: bytes | None = None
     try:
-        rows = untrusted.read_file(
-            file.with_name(file_name(PREDICTIONS_FILE, place["prefix"])), MAX_BYTES
-        )
-        evaluation = evaluation.with_rows(rows)
+        file = artifacts / file_name(PREDICTIONS_FILE, unfinished.prefix)
+        rows = untrusted.read_file(file, MAX_BYTES)
+        return evaluation.with_rows(rows), rows
     except (OSError, ValueError):
-        rows = None
-    to = packages.Destination(
-        **place,
-        metrics=intent.get("metrics", "headline"),
-        on_existing="error" if intent.get("on_existing") == "error" else "replace",
-        dataset=checked_name(intent.get("dataset")),
-    )
-    asked: dict[str, Any] = (
-        {} if rows is None else {"rows": lambda file: file.write(rows), "listed": evaluation}
-    )
-    problems = ["the rows: it was interrupted before they were written"] * bool(
-        intent.get("rows") and not rows
-    )
-    with spool.claimed(entry.folder) as ours:
-        if not ours:
-            raise BusyEntry("it is being sent already")
-        with spool.new_entry(of=entry.folder) as draft:
-            package = packages.build(
-                evaluation,
-                draft.write,
-                to,
-                **asked,
-                problems=problems,
-                timestamp=spool.made(entry.name),
-            )
-            folder = draft.settle()
-        if folder is None:
-            raise OSError(f"it could not be rewritten: {'; '.join(draft.refusals)}")
-    spool.remove(entry.folder)
-    return replace(package, folder=folder)
+        return evaluation, None
+
+
+# -- listing ---------------------------------------------------------------------------------------------------------
+
+_WHAT = {
+    State.INPUTS: "the inputs of an evaluation that failed",
+    State.UNFINISHED: "cut off while it was written",
+}
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An entry of the spool, described.
+
+    ``kind``, "evaluation", "inputs", "unfinished" or "damaged".
+    ``made``: when, in UTC; empty where that is not known.
+    ``what``: what it holds, in words.
+    ``meant_for``: the run, and the store.
+    ``size``: bytes.
+    """
+
+    name: str
+    path: Path
+    kind: str
+    made: str
+    what: str
+    meant_for: str
+    size: int
+
+
+def listing(folder: str | Path | None = None) -> list[Waiting]:
+    """The entries of the spool, the oldest first; damaged ones are marked.
+
+    An entry that is sent while it is looked at is left out.
+    """
+    waiting = []
+    for path in spool.waiting(None if folder is None else Path(folder)):
+        with suppress(FileNotFoundError):
+            described = _described(path)
+            if path.exists():
+                waiting.append(described)
+    return waiting
+
+
+def _described(path: Path) -> Waiting:
+    state = state_of(path)
+    kind = state.value
+    meant_for = ""
+    if state is State.READY:
+        try:
+            entry = read(path)
+        except ValueError as error:
+            kind = "damaged"
+            what = str(error)
+        else:
+            what = _content_of(entry)
+            meant_for = _run_of(entry)
+    else:
+        what = _WHAT[state]
+    name = path.name.lstrip(".")
+    return Waiting(name, path, kind, _time_of(name), what, meant_for, spool.size_of(path))
+
+
+def _content_of(entry: Entry) -> str:
+    samples = entry.tags.get(tag("samples", entry.prefix), "?")
+    under = f", prefix {entry.prefix!r}" if entry.prefix else ""
+    return f"evaluation of {samples} samples{under}"
+
+
+def _run_of(entry: Entry) -> str:
+    if entry.run_id is None:
+        return "no run"
+    store = f" in {entry.tracking_uri}" if entry.tracking_uri else ""
+    return f"run {entry.run_id}{store}"
+
+
+def _time_of(name: str) -> str:
+    """When an entry was made, by its name; empty if the name has no time."""
+    made = spool.made(name)
+    if made is None:
+        return ""
+    return datetime.fromtimestamp(made / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

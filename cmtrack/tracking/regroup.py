@@ -19,8 +19,8 @@ from cmtrack.evaluation.catalog import lookup
 from cmtrack.grouping import Grouping, Label
 from cmtrack.tracking import names
 from cmtrack.tracking.cache import digest_of
+from cmtrack.tracking.contents import build_into
 from cmtrack.tracking.load import evaluation_of, plain_reason, rows_file, with_kept_predictions
-from cmtrack.tracking.package import build_into
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import TrackedRun, with_clients
 from cmtrack.tracking.send import send
@@ -315,20 +315,19 @@ class _Job:
         origin = names.file_name(names.EVALUATION_FILE, self.source_prefix)
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
         with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
-            to = {
-                "run_id": run.run_id,
-                "run_name": run.name,
-                "prefix": self.prefix,
-                "figures": self.figures,
-            }
-            package = build_into(
-                evaluation, Path(scratch) / "package", listed=with_kept_rows(evaluation)[0], **to
+            entry = build_into(
+                evaluation,
+                Path(scratch) / "entry",
+                listed=with_kept_rows(evaluation)[0],
+                run_id=run.run_id,
+                run_name=run.name,
+                prefix=self.prefix,
+                figures=self.figures,
             )
-            made = names.digests(package.tags, self.prefix)[names.digest_key(names.EVALUATION_FILE)]
-            entries[names.REGROUPING] = f"{mark} {made}".strip()
-            tags = names.with_digests(package.tags, self.prefix, entries)
-            package = replace(package, tags=tags | {names.tag(ORIGIN, self.prefix): origin})
-            return package.problems + send(package, client).problems
+            entries[names.REGROUPING] = f"{mark} {entry.digest(names.EVALUATION_FILE)}".strip()
+            tags = names.with_digests(entry.tags, self.prefix, entries)
+            entry.tags = tags | {names.tag(ORIGIN, self.prefix): origin}
+            return entry.problems + send(entry, client).problems
 
 
 def _check_apart(prefix: str, source_prefix: str) -> None:

@@ -1,4 +1,4 @@
-"""Sending a package to an existing run, in place of the evaluation that it replaces."""
+"""Sending an entry to an existing run, in place of the evaluation that it replaces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cmtrack.tracking import dataset as datasets
 from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.cache import digest_of
 from cmtrack.tracking.description import MAX_NOTE, NOTE, has_block, with_block, with_links
-from cmtrack.tracking.package import Package
+from cmtrack.tracking.entry import Entry
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -55,18 +55,18 @@ class Sent:
 
 
 def send(
-    package: Package,
+    entry: Entry,
     client: MlflowClient | None = None,
     answered: Callable[[], object] = lambda: None,
     late: Callable[[], bool] = lambda: False,
 ) -> Sent:
-    """Send a package to its run: the evaluation and all metrics first, then the other files, then the closing tags.
+    """Send an entry to its run: the evaluation and all metrics first, then the other files, then the closing tags.
 
     The run is never opened, closed or re-opened, and nothing depends on an active run. The tag ``cmtrack.status`` goes
     from ``started`` to ``completed``, so half-written runs can be told apart. Sending twice leaves the run as sending
     once. A file other than the evaluation that the store refuses, such as one larger than a proxy lets through, is left
     out and named in the tag ``cmtrack.left_out``. ``answered`` is called whenever the store has taken something;
-    ``late`` says whether the package has waited: it then leaves a newer evaluation in its place. MlflowException if the
+    ``late`` says whether the entry has waited: it then leaves a newer evaluation in its place. MlflowException if the
     run does not exist, is deleted, or refuses a write; ValueError if the run is deleted or holds another evaluation
     that must not be replaced, or the store refuses the evaluation's file: then the run has the metrics only.
 
@@ -76,41 +76,41 @@ def send(
     from mlflow import MlflowClient
 
     client = client or MlflowClient()
-    run_id = package.run_id
+    run_id = entry.run_id
     if run_id is None:
-        raise ValueError("a package must have a run to be sent to, got none")
+        raise ValueError("an entry must have a run to be sent to, got none")
     run = client.get_run(run_id)
     answered()
     if run.info.lifecycle_stage != "active":
         raise ValueError(f"run {run_id} is {run.info.lifecycle_stage}: it accepts no metrics")
-    shown_step = highest_step(run, package)
-    held_step = step_of_evaluation(run, package)
-    step = package.step
+    shown_step = highest_step(run, entry)
+    held_step = step_of_evaluation(run, entry)
+    step = entry.step
     if step is None:  # then the highest one: MLflow shows the metrics of that step
         step = max((known for known in (shown_step, held_step) if known is not None), default=0)
-    newest = _newest(run, package, step)
-    if is_there(run, package):
+    newest = _newest(run, entry, step)
+    if is_there(run, entry):
         # perhaps another one of this place, made in between
-        waiting = (entry.folder for entry in spool.entries())
-        if newest < package.timestamp and any(folder != package.folder for folder in waiting):
-            client.set_tag(run_id, names.tag(AGAIN, package.prefix), str(package.timestamp))
+        others = (folder != entry.folder for folder in spool.waiting())
+        if newest < entry.timestamp and any(others):
+            client.set_tag(run_id, names.tag(AGAIN, entry.prefix), str(entry.timestamp))
         return Sent()
-    status, files = names.tag("status", package.prefix), package.files
-    there = what_is_there(run, package)
-    if there and package.on_existing == "error":
+    status, files = names.tag("status", entry.prefix), entry.files
+    there = what_is_there(run, entry)
+    if there and entry.on_existing == "error":
         raise ValueError(
             f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'"
         )
     waits = late()
-    is_outdated = newest > package.timestamp and (held_step is None or step <= held_step)
-    if is_outdated and package.step is None and not waits:
-        package = replace(package, timestamp=newest + 1)  # MLflow shows the latest of each metric
-    metrics, problems = _metrics(client, run, package, step)
+    is_outdated = newest > entry.timestamp and (held_step is None or step <= held_step)
+    if is_outdated and entry.step is None and not waits:
+        entry = replace(entry, timestamp=newest + 1)  # MLflow shows the latest of each metric
+    metrics, problems = _metrics(client, run, entry, step)
     is_lower = held_step is not None and step < held_step
     if (is_lower or (is_outdated and waits)) and run.data.tags.get(status) == "completed":
-        if package.step is None:
+        if entry.step is None:
             # one that was cut off before it had its rows lacks only what is there
-            if _holds_all_of(run, package):
+            if _holds_all_of(run, entry):
                 return Sent()
             raise ValueError(
                 f"run {run_id} holds an evaluation with a later time, which stays: `cmtrack push --replace` puts this "
@@ -128,7 +128,7 @@ def send(
     client = artifacts.filing(client, run.info.artifact_uri)
     client.set_tag(run_id, status, "started")
     refused = (
-        _refusal(lambda: _upload(client, package, files[0]))
+        _refusal(lambda: _upload(client, entry, files[0]))
         if files
         else "no folder could be written"
     )
@@ -142,31 +142,31 @@ def send(
             else f"{refused}: run {run_id}"
         )
         raise ValueError(f"{state} has the metrics only")
-    left_out = dict(_optional(client, run, replace(package, step=step), files[1:], answered, late))
-    datasets.log(client, run_id, package.dataset, _evaluated_elsewhere(run, metrics))
+    left_out = dict(_optional(client, run, replace(entry, step=step), files[1:], answered, late))
+    datasets.log(client, run_id, entry.dataset, _evaluated_elsewhere(run, metrics))
     answered()
-    problems += _read_back(client, run, package, [name for name in files if name not in left_out])
+    problems += _read_back(client, run, entry, [name for name in files if name not in left_out])
     answered()
-    rows_are_out = names.file_name(names.PREDICTIONS_FILE, package.prefix) in left_out
-    tags = dict(package.with_rows(None).tags if rows_are_out else package.tags)
+    rows_are_out = names.file_name(names.PREDICTIONS_FILE, entry.prefix) in left_out
+    tags = entry.tags_with_rows(None) if rows_are_out else dict(entry.tags)
     if left_out:
-        tags[names.tag(LEFT_OUT, package.prefix)] = names.tag_text(_named(left_out))
+        tags[names.tag(LEFT_OUT, entry.prefix)] = names.tag_text(_named(left_out))
         problems += (f"refused by the store: {_named(left_out)}",)
-    if package.step is not None or step:
-        tags[names.tag(STEP, package.prefix)] = str(step)
+    if entry.step is not None or step:
+        tags[names.tag(STEP, entry.prefix)] = str(step)
     tags[status] = "completed"
     replaced = ""
     # perhaps of another one
-    cut_off = package.step is None and run.data.tags.get(status, "completed") != "completed"
+    cut_off = entry.step is None and run.data.tags.get(status, "completed") != "completed"
     if there or cut_off:
-        replaced, untouched = _replaced(client, run, package, files, there)
+        replaced, untouched = _replaced(client, run, entry, files, there)
         problems += untouched
-    stale = stale_metrics(run, package) if there or cut_off else []
+    stale = stale_metrics(run, entry) if there or cut_off else []
     if stale:
-        tags[names.tag(STALE, package.prefix)] = names.tag_text(", ".join(stale))
-    problems += _close(client, run, package, tags, [name for name in files if name not in left_out])
+        tags[names.tag(STALE, entry.prefix)] = names.tag_text(", ".join(stale))
+    problems += _close(client, run, entry, tags, [name for name in files if name not in left_out])
     answered()
-    for name in old_tags(run, package, tags):
+    for name in old_tags(run, entry, tags):
         client.delete_tag(run_id, name)
     return Sent(problems, replaced if there else "")
 
@@ -179,9 +179,7 @@ class MixedUp(ConnectionError):
     """Another process has sent an evaluation to the same place at the same time: this one has to be sent again."""
 
 
-def _read_back(
-    client: MlflowClient, run: Any, package: Package, sent: list[str]
-) -> tuple[str, ...]:
+def _read_back(client: MlflowClient, run: Any, entry: Entry, sent: list[str]) -> tuple[str, ...]:
     """Compare the files of the run with those that were sent; return a problem if the store shows none.
 
     A proxy may answer "200" with a page of its own, or send to a login: the copy in the spool must not go on its word.
@@ -193,12 +191,12 @@ def _read_back(
     except (
         Exception
     ):  # of whatever kind: MLflow lists no plain HTTP server, and some stores may not be listed
-        return _read_evaluation_back(client, run, package, sent[0])
+        return _read_evaluation_back(client, run, entry, sent[0])
     sizes = {item.path: item.file_size for item in items if not item.is_dir}
     for name in sent:
         if name not in sizes:
             raise NotThere(f"the store has accepted {name}, and does not hold it")
-        size = package.path_of(name).stat().st_size
+        size = entry.path_of(name).stat().st_size
         if sizes[name] is not None and sizes[name] != size:
             raise MixedUp(
                 f"the store has accepted {name}, and holds {sizes[name]:,} bytes in place of {size:,}"
@@ -207,7 +205,7 @@ def _read_back(
 
 
 def _read_evaluation_back(
-    client: MlflowClient, run: Any, package: Package, name: str
+    client: MlflowClient, run: Any, entry: Entry, name: str
 ) -> tuple[str, ...]:
     """Compare the evaluation's file; NotThere if it is not the one that was sent."""
     try:
@@ -218,9 +216,7 @@ def _read_evaluation_back(
         return (
             f"the store shows no files ({first_line(error)}), so that they could not be compared",
         )
-    if digest_of(content) != names.digests(package.tags, package.prefix).get(
-        names.digest_key(names.EVALUATION_FILE)
-    ):
+    if digest_of(content) != entry.digest(names.EVALUATION_FILE):
         raise NotThere(f"the store has accepted {name}, and does not hold it")
     return ()
 
@@ -231,7 +227,7 @@ _ROUNDS = 5
 
 
 def _close(
-    client: MlflowClient, run: Any, package: Package, tags: dict[str, str], sent: list[str]
+    client: MlflowClient, run: Any, entry: Entry, tags: dict[str, str], sent: list[str]
 ) -> tuple[str, ...]:
     """Write the closing tags, and read back that neither they nor the evaluation's file are another writer's.
 
@@ -241,19 +237,19 @@ def _close(
     the shared tags whole: of two writers at the same time, the later one reads after both parts were written.
     MixedUp if the evaluation's file is another one's.
     """
-    segments = names.file_name(names.SEGMENTS_FILE, package.prefix)
-    tables = tuple(table for table in (package.table, segments) if table in sent)
-    gone = () if segments in package.files else (segments,)
+    segments = names.file_name(names.SEGMENTS_FILE, entry.prefix)
+    tables = tuple(table for table in (entry.table, segments) if table in sent)
+    gone = () if segments in entry.files else (segments,)
     links = {quote(name) for name in sent}
-    block = with_links(package.description, str(run.info.experiment_id), str(package.run_id), links)
-    part = Part(package.prefix, block, tables)
+    block = with_links(entry.description, str(run.info.experiment_id), str(entry.run_id), links)
+    part = Part(entry.prefix, block, tables)
     after, lacking = _write_shared_tags(
-        client, str(package.run_id), part, tags=tags, gone=gone, alone=lambda: _only_writer(package)
+        client, str(entry.run_id), part, tags=tags, gone=gone, alone=lambda: _only_writer(entry)
     )
-    own = [name for prefix, name in lacking if prefix == package.prefix]
+    own = [name for prefix, name in lacking if prefix == entry.prefix]
     problems: tuple[str, ...] = (f"{some_of(own, 3)}: MLflow takes no more",) if own else ()
-    if package.step is None:  # the next step takes the place of this one in any case
-        problems += _as_it_was_sent(client, run, package, after, sent[0])
+    if entry.step is None:  # the next step takes the place of this one in any case
+        problems += _as_it_was_sent(client, run, entry, after, sent[0])
     return problems
 
 
@@ -316,14 +312,14 @@ _WAIT = 5.0
 
 
 @contextlib.contextmanager
-def _only_writer(package: Package) -> Iterator[None]:
+def _only_writer(entry: Entry) -> Iterator[None]:
     """Wait until no other thread or process of this spool writes the shared tags of the run."""
-    if package.folder is None:
+    if entry.folder is None:
         yield
         return
     ends = time.monotonic() + _WAIT
     while True:
-        with spool.claimed(package.folder, f"{package.run_id}\nshared tags") as alone:
+        with spool.claimed(entry.folder, f"{entry.run_id}\nshared tags") as alone:
             if alone or time.monotonic() > ends:
                 yield
                 return
@@ -419,14 +415,14 @@ def _lacking(tags: Mapping[str, str], parts: Iterable[Part]) -> list[tuple[str, 
 
 
 def _as_it_was_sent(
-    client: MlflowClient, run: Any, package: Package, tags: Mapping[str, str], file: str
+    client: MlflowClient, run: Any, entry: Entry, tags: Mapping[str, str], file: str
 ) -> tuple[str, ...]:
     """Compare the evaluation's file with the tag that names it; return a problem if another one has taken its place."""
     key = names.digest_key(names.EVALUATION_FILE)
-    ours = names.digests(package.tags, package.prefix).get(key)
+    ours = entry.digest(names.EVALUATION_FILE)
     if ours is None:
         return ()
-    if names.digests(tags, package.prefix).get(key) != ours:
+    if names.digests(tags, entry.prefix).get(key) != ours:
         return ("another evaluation was sent to its place at the same time, and has taken it",)
     try:
         content = artifacts.read(run.info.artifact_uri, file, client.tracking_uri)
@@ -434,20 +430,20 @@ def _as_it_was_sent(
         return ()
     if digest_of(content) == ours:
         return ()
-    client.set_tag(run.info.run_id, names.tag("status", package.prefix), "started")
+    client.set_tag(run.info.run_id, names.tag("status", entry.prefix), "started")
     raise MixedUp("another evaluation was sent to its place at the same time")
 
 
 def _replaced(
-    client: MlflowClient, run: Any, package: Package, files: list[str], there: str
+    client: MlflowClient, run: Any, entry: Entry, files: list[str], there: str
 ) -> tuple[str, tuple[str, ...]]:
     """Remove the files of the replaced evaluation; return the sentence on it, and the problems."""
     warning = f"run {run.info.run_id} held {there}, which is replaced: use prefix= for several evaluations in one run"
-    stale = stale_metrics(run, package)
+    stale = stale_metrics(run, entry)
     if stale:
         warning += f"; MLflow keeps these metrics of it: {some_of(stale, 5)}"
     try:
-        remove_old_files(client, run, package, files)
+        remove_old_files(client, run, entry, files)
     except Exception as error:  # of whatever kind: some stores remove nothing
         return warning, (
             f"files of the replaced evaluation could not be removed: {first_line(error)}",
@@ -507,7 +503,7 @@ def probe(tracking_uri: str) -> None:
 def _optional(
     client: MlflowClient,
     run: Any,
-    package: Package,
+    entry: Entry,
     files: list[str],
     answered: Callable[[], object],
     late: Callable[[], bool],
@@ -516,20 +512,20 @@ def _optional(
     run_id = run.info.run_id
     for name in files:
         reason = _refusal(
-            lambda name=name: _upload(client, package, name),  # type: ignore[misc]
+            lambda name=name: _upload(client, entry, name),  # type: ignore[misc]
             lambda: client.get_run(run_id),
         )
         if reason:
             yield name, reason
         answered()
-    reason = _refusal(lambda: _log_images(client, run, package, late()))
+    reason = _refusal(lambda: _log_images(client, run, entry, late()))
     if reason:
         yield "the image of the chart view", reason
     answered()
 
 
-def _upload(client: MlflowClient, package: Package, name: str) -> None:
-    client.log_artifact(str(package.run_id), str(package.path_of(name)))
+def _upload(client: MlflowClient, entry: Entry, name: str) -> None:
+    client.log_artifact(str(entry.run_id), str(entry.path_of(name)))
 
 
 def _refusal(upload: Callable[[], object], asked: Callable[[], object] | None = None) -> str:
@@ -592,15 +588,15 @@ def _named(left_out: dict[str, str]) -> str:
     return ", ".join(f"{name} ({reason})" for name, reason in left_out.items())
 
 
-def _log_images(client: MlflowClient, run: Any, package: Package, waited: bool) -> None:
-    run_id, step = run.info.run_id, package.step or 0
+def _log_images(client: MlflowClient, run: Any, entry: Entry, waited: bool) -> None:
+    run_id, step = run.info.run_id, entry.step or 0
     paths: list[str] = []
-    # Only a sending that was cut off, or a package that has waited, may have left images: a run of thousands of steps
+    # Only a sending that was cut off, or an entry that has waited, may have left images: a run of thousands of steps
     # has thousands of them, and listing them takes longer at each step.
-    status = run.data.tags.get(names.tag("status", package.prefix))
-    if package.images and status is not None and (waited or status != "completed"):
+    status = run.data.tags.get(names.tag("status", entry.prefix))
+    if entry.images and status is not None and (waited or status != "completed"):
         paths = [file.path for file in client.list_artifacts(run_id, "images")]
-    for key, file in package.images.items():
+    for key, file in entry.images.items():
         # MLflow names an image by these three and a number of its own: one that is there already was sent before
         parts = (
             "images/" + "[~#]".join(map(re.escape, key.split("/"))),
@@ -608,8 +604,8 @@ def _log_images(client: MlflowClient, run: Any, package: Package, waited: bool) 
             str(step),
             "timestamp",
         )
-        name = re.compile("[+%]".join((*parts, str(package.timestamp), r"[^/]*")))
-        there, content = [path for path in paths if name.fullmatch(path)], package.image(file)
+        name = re.compile("[+%]".join((*parts, str(entry.timestamp), r"[^/]*")))
+        there, content = [path for path in paths if name.fullmatch(path)], entry.image(file)
         # the last of its two files
         if content is None or any(path.endswith(".webp") for path in there):
             continue
@@ -618,7 +614,7 @@ def _log_images(client: MlflowClient, run: Any, package: Package, waited: bool) 
 
         with DrawnImage(content) as image:
             client.log_image(
-                run_id, image, key=key, step=step, timestamp=package.timestamp, synchronous=True
+                run_id, image, key=key, step=step, timestamp=entry.timestamp, synchronous=True
             )
         # the first file of one that was cut off; some stores remove nothing
         with contextlib.suppress(Exception):
@@ -640,30 +636,30 @@ def _log_metrics(
 
 
 def _metrics(
-    client: MlflowClient, run: Any, package: Package, step: int
+    client: MlflowClient, run: Any, entry: Entry, step: int
 ) -> tuple[list[Any], tuple[str, ...]]:
-    """Return the points of a package's metrics at a step, and the problems."""
+    """Return the points of an entry's metrics at a step, and the problems."""
     from mlflow.entities import Metric
     from mlflow.exceptions import MlflowException
 
-    now = package.timestamp
-    model_id = package.model_id or _only_model(run, package.step or 0)
+    now = entry.timestamp
+    model_id = entry.model_id or _only_model(run, entry.step or 0)
     problems: tuple[str, ...] = ()
-    if package.model_id is not None:
+    if entry.model_id is not None:
         try:
-            client.get_logged_model(package.model_id)
+            client.get_logged_model(entry.model_id)
         except MlflowException as error:  # one unknown model would have the whole batch refused
-            model_id, problems = None, (f"link to model {package.model_id!r}: {error}",)
+            model_id, problems = None, (f"link to model {entry.model_id!r}: {error}",)
     link: dict[str, str] = {}
     if model_id is not None:
-        data = package.dataset
+        data = entry.dataset
         link = {
             "model_id": model_id,
             "dataset_name": data["name"],
             "dataset_digest": data["digest"],
         }
     return [
-        Metric(name, value, now, step, **link) for name, value in package.metrics.items()
+        Metric(name, value, now, step, **link) for name, value in entry.metrics.items()
     ], problems
 
 
@@ -732,115 +728,111 @@ _TAGS = (
 )
 
 
-def is_there(run: Any, package: Package) -> bool:
-    """True if the run already holds the whole package."""
+def is_there(run: Any, entry: Entry) -> bool:
+    """True if the run already holds the whole entry."""
     tags, metrics = run.data.tags, run.data.metrics
     if (
-        tags.get(names.tag("status", package.prefix)) != "completed"
-        or names.tag(LEFT_OUT, package.prefix) in tags
+        tags.get(names.tag("status", entry.prefix)) != "completed"
+        or names.tag(LEFT_OUT, entry.prefix) in tags
     ):
         return False
     return (
-        package.step is None
-        and package.model_id is None
-        and _same(run, package)
-        and datasets.is_there(run, package.dataset)
-        and all(tags.get(name) == text for name, text in package.tags.items())
-        and all(metrics.get(name) == value for name, value in package.metrics.items())
+        entry.step is None
+        and entry.model_id is None
+        and _same(run, entry)
+        and datasets.is_there(run, entry.dataset)
+        and all(tags.get(name) == text for name, text in entry.tags.items())
+        and all(metrics.get(name) == value for name, value in entry.metrics.items())
     )
 
 
-def _same(run: Any, package: Package) -> bool:
-    key = names.digest_key(names.EVALUATION_FILE)
-    there, sent = (
-        names.digests(tags, package.prefix).get(key) for tags in (run.data.tags, package.tags)
-    )
-    return sent is not None and there == sent
+def _same(run: Any, entry: Entry) -> bool:
+    digest = entry.digest(names.EVALUATION_FILE)
+    held = names.digests(run.data.tags, entry.prefix)
+    return digest is not None and held.get(names.digest_key(names.EVALUATION_FILE)) == digest
 
 
-def _holds_all_of(run: Any, package: Package) -> bool:
-    """True if a run holds the same evaluation of the same dataset, and every file of the package with a digest."""
-    held = names.digests(run.data.tags, package.prefix)
-    sent = names.digests(package.tags, package.prefix)
+def _holds_all_of(run: Any, entry: Entry) -> bool:
+    """True if a run holds the same evaluation of the same dataset, and every file of the entry with a digest."""
+    held = names.digests(run.data.tags, entry.prefix)
+    sent = names.digests(entry.tags, entry.prefix)
     return (
-        _same(run, package)
-        and sent.items() <= held.items()
-        and datasets.is_there(run, package.dataset)
+        _same(run, entry) and sent.items() <= held.items() and datasets.is_there(run, entry.dataset)
     )
 
 
-def what_is_there(run: Any, package: Package) -> str:
-    """Description of another evaluation under the package's prefix; empty if there is none.
+def what_is_there(run: Any, entry: Entry) -> str:
+    """Description of another evaluation under the entry's prefix; empty if there is none.
 
     An evaluation of a step takes the place of that of an earlier step: that is no other one.
     """
     tags = run.data.tags
-    status = tags.get(names.tag("status", package.prefix), "")
-    if status != "completed" or _same(run, package) or package.step is not None:
+    status = tags.get(names.tag("status", entry.prefix), "")
+    if status != "completed" or _same(run, entry) or entry.step is not None:
         return ""
-    samples = untrusted.printable(tags.get(names.tag("samples", package.prefix), "?"))
-    labels = [names.digests(known, package.prefix).get("labels") for known in (tags, package.tags)]
+    samples = untrusted.printable(tags.get(names.tag("samples", entry.prefix), "?"))
+    labels = [names.digests(known, entry.prefix).get("labels") for known in (tags, entry.tags)]
     rows = "the same rows" if labels[0] == labels[1] else "other rows"
-    under = f" under the prefix {package.prefix!r}" if package.prefix else ""
+    under = f" under the prefix {entry.prefix!r}" if entry.prefix else ""
     return f"an evaluation of {samples} samples ({rows}){under}"
 
 
-def highest_step(run: Any, package: Package) -> int | None:
-    """Highest step at which a run has metrics of evaluations under a package's prefix; None without metrics."""
+def highest_step(run: Any, entry: Entry) -> int | None:
+    """Highest step at which a run has metrics of evaluations under an entry's prefix; None without metrics."""
     points = mlflow_inside.latest_metrics(run)
-    return max((point.step for point in points if _is_of(point.key, package)), default=None)
+    return max((point.step for point in points if _is_of(point.key, entry)), default=None)
 
 
-def step_of_evaluation(run: Any, package: Package) -> int | None:
-    """Step of the evaluation that a run holds under a package's prefix; None where it holds no metrics of it."""
-    logged_step = run.data.tags.get(names.tag(STEP, package.prefix), "")
+def step_of_evaluation(run: Any, entry: Entry) -> int | None:
+    """Step of the evaluation that a run holds under an entry's prefix; None where it holds no metrics of it."""
+    logged_step = run.data.tags.get(names.tag(STEP, entry.prefix), "")
     if _STEP.fullmatch(logged_step):
         return int(logged_step)
-    return highest_step(run, package)  # earlier versions wrote no such tag
+    return highest_step(run, entry)  # earlier versions wrote no such tag
 
 
-def _is_of(name: str, package: Package) -> bool:
-    """True for the name of a metric of the package, or of another evaluation under its prefix."""
-    if name in package.metrics:
+def _is_of(name: str, entry: Entry) -> bool:
+    """True for the name of a metric of the entry, or of another evaluation under its prefix."""
+    if name in entry.metrics:
         return True
-    if not name.startswith(package.prefix):
+    if not name.startswith(entry.prefix):
         return False
     try:
-        lookup(name.removeprefix(package.prefix))
+        lookup(name.removeprefix(entry.prefix))
     except KeyError:  # of the script's own
         return False
     return True
 
 
-def _newest(run: Any, package: Package, step: int) -> int:
+def _newest(run: Any, entry: Entry, step: int) -> int:
     """Timestamp (ms) of the newest metric shared with the run at a step, or of its tag ``logged_again``; else 0."""
-    again = run.data.tags.get(names.tag(AGAIN, package.prefix), "")
+    again = run.data.tags.get(names.tag(AGAIN, entry.prefix), "")
     times = [int(again)] if again.isdecimal() and len(again) <= 15 else []
     points = [point for point in mlflow_inside.latest_metrics(run) if point.step == step]
-    times += [point.timestamp for point in points if point.key in package.metrics]
+    times += [point.timestamp for point in points if point.key in entry.metrics]
     return max(times, default=0)
 
 
-def stale_metrics(run: Any, package: Package) -> list[str]:
+def stale_metrics(run: Any, entry: Entry) -> list[str]:
     """Metrics of an earlier evaluation that the new one lacks."""
-    others = run.data.metrics.keys() - package.metrics.keys()
-    return sorted(name for name in others if _is_of(name, package))
+    others = run.data.metrics.keys() - entry.metrics.keys()
+    return sorted(name for name in others if _is_of(name, entry))
 
 
-def old_tags(run: Any, package: Package, new: Iterable[str]) -> list[str]:
+def old_tags(run: Any, entry: Entry, new: Iterable[str]) -> list[str]:
     """Tags of an earlier evaluation that the new one does not write."""
-    ours = {names.tag(name, package.prefix) for name in _TAGS}
-    ours |= {names.former_tag(name, package.prefix) for name in names.SHORT}
+    ours = {names.tag(name, entry.prefix) for name in _TAGS}
+    ours |= {names.former_tag(name, entry.prefix) for name in names.SHORT}
     return sorted((ours & set(run.data.tags)) - set(new))
 
 
-def remove_old_files(client: MlflowClient, run: Any, package: Package, keep: Iterable[str]) -> None:
+def remove_old_files(client: MlflowClient, run: Any, entry: Entry, keep: Iterable[str]) -> None:
     """Remove the files of an earlier evaluation, if the store supports it.
 
     Exception: what the store says where it cannot.
     """
     run_id, keep = run.info.run_id, set(keep)
-    start = names.file_name("cmtrack_", package.prefix)
+    start = names.file_name("cmtrack_", entry.prefix)
     listed = [item.path for item in client.list_artifacts(run_id) if not item.is_dir]
     gone = [
         untrusted.file_name(path) for path in listed if path.startswith(start) and path not in keep

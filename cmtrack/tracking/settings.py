@@ -39,11 +39,10 @@ from cmtrack.statistics.inputs import as_array
 from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.tracking import names
 from cmtrack.tracking._warn import tell
-from cmtrack.tracking.spool import ARTIFACTS
 from cmtrack.untrusted import read_file
 
 if TYPE_CHECKING:
-    from cmtrack.tracking.package import Package
+    from cmtrack.tracking.entry import Entry
 
 VARIABLE = "CMTRACK_PREDICTIONS"
 ROW_IDS = "CMTRACK_ROW_IDS"
@@ -217,41 +216,32 @@ def safe(asked: bool | str) -> bool | str:
     return asked
 
 
-def allowed(package: Package) -> tuple[Package, tuple[str, ...]]:
-    """A spooled package without rows that may no longer be sent, and what was removed.
+def narrow(entry: Entry) -> tuple[str, ...]:
+    """Take rows that may no longer be sent out of an entry; return what was removed.
 
     The rows are taken out of its folder, too: what may not be sent is not kept for later.
     """
-    from cmtrack.tracking import package as packages
-
     setting, ids = kept_rows(), kept_ids()
-    rows = next((name for name in package.files if name.endswith(names.PREDICTIONS_FILE)), None)
-    assert package.folder is not None
-    content = None if rows is None else (package.folder / ARTIFACTS / rows).read_bytes()
+    rows = next((name for name in entry.files if name.endswith(names.PREDICTIONS_FILE)), None)
+    content = None if rows is None else entry.path_of(rows).read_bytes()
     narrowed = _narrowed(content, setting, ids)
-    whole = narrowed == content
-    if whole and setting.content == "all" and (ids == "on" or rows is not None):
-        return package, ()  # what the page lists is what the rows hold
-    folder = package.folder
-    pages = _stripped_pages(package)
+    is_whole = narrowed == content
+    if is_whole and setting.content == "all" and (ids == "on" or rows is not None):
+        return ()  # what the page lists is what the rows hold
+    pages = _stripped_pages(entry)
     # The pages first, then the rows: a process that ends in between leaves nothing that a later push would send.
     write_whole(pages, private=True)
-    taken = []
-    if not whole:
-        changed = {} if narrowed is None else {str(rows): narrowed}
-        package = package.with_rows(narrowed)
-        packages.rewrite(package, changed)
+    if rows is not None and not is_whole:
+        entry.tags = entry.tags_with_rows(narrowed)
+        entry.rewrite({} if narrowed is None else {rows: narrowed})
         if narrowed is None:
-            (folder / ARTIFACTS / str(rows)).unlink()
-        what = {"off": "rows", "labels": "probabilities of the rows", "all": "row ids"}[
-            setting.content
-        ]
-        taken.append(f"the {what} in {rows} ({_reason(setting, ids)})")
-    elif pages:
-        taken.append(
-            f"the rows listed in {some_of([page.name for page in pages], 3)} ({_reason(setting, ids)})"
-        )
-    return package, tuple(taken)
+            entry.path_of(rows).unlink()
+        what = {"off": "rows", "labels": "probabilities of the rows", "all": "row ids"}
+        return (f"the {what[setting.content]} in {rows} ({_reason(setting, ids)})",)
+    if pages:
+        listed = some_of([page.name for page in pages], 3)
+        return (f"the rows listed in {listed} ({_reason(setting, ids)})",)
+    return ()
 
 
 def _narrowed(content: bytes | None, setting: KeptRows, ids: str) -> bytes | None:
@@ -263,13 +253,12 @@ def _narrowed(content: bytes | None, setting: KeptRows, ids: str) -> bytes | Non
     return content if ids == "on" else file_without_ids(content, hashes=ids == "off")
 
 
-def _stripped_pages(package: Package) -> dict[Path, bytes]:
-    """The reports of a package that list rows, without them."""
-    assert package.folder is not None
+def _stripped_pages(entry: Entry) -> dict[Path, bytes]:
+    """The reports of an entry that list rows, without them."""
     stripped = {}
-    for name in package.files:
+    for name in entry.files:
         if name.endswith(names.REPORT_FILE):
-            path = package.folder / ARTIFACTS / name
+            path = entry.path_of(name)
             content = path.read_bytes()
             without = without_rows(content)
             if without != content:

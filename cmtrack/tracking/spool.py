@@ -11,80 +11,35 @@ from __future__ import annotations
 import contextlib
 import glob
 import hashlib
-import itertools
-import json
 import os
 import shutil
 import sys
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from cmtrack import schemas, untrusted
-from cmtrack.files import make_folder, write_whole
-from cmtrack.statistics.inputs import as_array
+from cmtrack.files import write_whole
 from cmtrack.tracking.parallel import in_forked_workers, watch_forks
 
 DEFAULT = "cmtrack_spool"
+ENTRY = "entry.json"
 INTENT = "intent.json"
+"""Where cmtrack 0.1 and 0.2 wrote first where an entry goes."""
 MANIFEST = "manifest.json"
+"""Where cmtrack 0.1 and 0.2 wrote what an entry holds, when it was whole."""
 INPUTS = "inputs.npz"
-ARTIFACTS = "artifacts"
-CHARTS = "charts"
-"""Folder of the images for MLflow's charts, next to the artifacts."""
+LOCK = ".lock"
+STAMP = "%Y%m%dT%H%M%S%f"
+"""Beginning of an entry's name: when it was made, in UTC."""
 SENT = ".sent"
 GRACE = 600.0
 """Seconds without a write after which an entry without a lock counts as abandoned."""
 
-_LOCK = ".lock"
-_STAMP = "%Y%m%dT%H%M%S%f"
 _TEMPORARY = "cmtrack-spool-"
 _MEMORY = Path("/dev/shm")
-_MAX_INTENT = 1 << 20
 _held: set[int] = set()
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An entry of the spool.
-
-    Attributes
-    ----------
-    folder : Path
-    kind : "evaluation", "inputs" or "unfinished"
-        Ready to be sent; the arrays of an evaluation that could not be computed; left by a process that ended while it
-        wrote.
-    """
-
-    folder: Path
-    kind: str
-
-    @property
-    def name(self) -> str:
-        """The folder's name, without the dot of an unfinished one."""
-        return self.folder.name.lstrip(".")
-
-    @property
-    def size(self) -> int:
-        """Bytes of its files."""
-        return sum(
-            path.stat().st_size
-            for path in self.folder.rglob("*")
-            if path.is_file() and not path.is_symlink()
-        )
-
-    @property
-    def foreign(self) -> bool:
-        """True if it belongs to another user: the store that it names is then not trusted."""
-        return hasattr(os, "geteuid") and self.folder.stat().st_uid != os.geteuid()
 
 
 # -- places ----------------------------------------------------------------------------------------------------------
@@ -128,7 +83,7 @@ def _own_temporaries(base: Path) -> list[Path]:
     return folders
 
 
-def _places() -> Iterator[Path]:
+def places() -> Iterator[Path]:
     """Candidate folders in order of preference; each is created when tried."""
     for place in (spool_folder, _of_user):
         # the working folder was deleted, or the user has no home
@@ -147,154 +102,6 @@ def _places() -> Iterator[Path]:
 # -- writing ---------------------------------------------------------------------------------------------------------
 
 
-class Draft:
-    """An entry that is being written.
-
-    Its files are also held in memory: if a place refuses a write, such as a full disk, all of them move to the next
-    one. If no place is left, ``folder`` is None and nothing more is written.
-
-    ``content``: the files by their names.
-    ``refusals``: places that refused, with the reason.
-    """
-
-    def __init__(self, intent: dict[str, Any], of: Path | None = None) -> None:
-        self.refusals: list[str] = []
-        self.folder: Path | None = None
-        unique = uuid.uuid4().hex[:8]
-        self._name = (
-            f"{datetime.now(UTC).strftime(_STAMP)}-{unique}" if of is None else of.name.lstrip(".")
-        )
-        self._hidden = f".{self._name}" if of is None else f".{self._name}.{unique}"
-        self._places = itertools.chain([] if of is None else [of.parent], _places())
-        self._lock: int | None = None
-        self.content: dict[str, bytes] = {}
-        if of is None:
-            plain = {
-                k: untrusted.without_credentials(v) if isinstance(v, str) else v
-                for k, v in intent.items()
-            }
-            intent = plain | {"schema": schemas.INTENT.newest}
-            self.content[INTENT] = json.dumps(intent, ensure_ascii=False).encode("utf-8")
-        self._move()
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file, such as ``artifacts/cmtrack_evaluation.json``."""
-        self.content[name] = content
-        if self.folder is None:
-            return
-        try:
-            write_private(self.folder / name, content)
-        except OSError as error:
-            self._leave(error)
-            self._move()
-
-    def settle(self) -> Path | None:
-        """Rename the finished entry to its final name; return its path, None without one."""
-        while self.folder is not None:
-            entry = self.folder.with_name(self._name)
-            if os.name == "nt":  # an open file keeps its folder's name
-                self.release()
-            try:
-                os.replace(self.folder, entry)
-            except OSError as error:
-                self._leave(error)
-                self._move()
-            else:
-                self.release()
-                return entry
-        return None
-
-    def keep(self) -> bool:
-        """Write what an interrupt left in memory only; return whether the evaluation is in the folder then."""
-        if not any(name.startswith(ARTIFACTS) for name in self.content):
-            return False
-        try:
-            if self.folder is None:
-                self._move()
-            elif self.folder.with_name(self._name).is_dir():
-                self.folder = self.folder.with_name(self._name)
-            for name, content in self.content.items():
-                if self.folder is not None and not (self.folder / name).exists():
-                    self.write(name, content)
-            return self.folder is not None
-        finally:
-            self.release()
-
-    def discard(self) -> None:
-        """Remove what was written."""
-        self.release()
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            _tidy(self.folder.parent)
-            self.folder = None
-
-    def release(self) -> None:
-        """Release the lock, so that any process may send the entry."""
-        if self._lock is not None:
-            _release(self._lock)
-            self._lock = None
-
-    def _leave(self, error: OSError) -> None:
-        assert self.folder is not None
-        self.refusals.append(f"{self.folder.parent}: {error.strerror or error}")
-        self.discard()
-
-    def _move(self) -> None:
-        for place in self._places:
-            self.folder = place / self._hidden
-            try:
-                make_folder(self.folder, 0o700)
-                self._lock = _acquire(self.folder / _LOCK)
-                for name, content in self.content.items():
-                    write_private(self.folder / name, content)
-            except OSError as error:
-                self._leave(error)
-            else:
-                return
-
-
-@contextlib.contextmanager
-def new_entry(of: Path | None = None, **intent: Any) -> Iterator[Draft]:
-    """A new entry to write into; its destination is written first.
-
-    An error inside the block removes the entry. An interrupt, or an exit, keeps it once the evaluation was given to
-    it, and is passed on. ``of`` is an unfinished entry, which the new one replaces.
-    """
-    draft = Draft(intent, of)
-    try:
-        yield draft
-    except Exception:
-        draft.discard()
-        raise
-    except BaseException as interrupt:
-        if of is None and draft.keep():
-            interrupt.add_note(
-                f"cmtrack: the evaluation is kept in {draft.folder}; `cmtrack push` sends it"
-            )
-        else:
-            draft.discard()
-        raise
-
-
-def keep_inputs(arrays: dict[str, Any]) -> Path | None:
-    """Store the inputs of a failed evaluation, with labels as strings instead of pickles.
-
-    The result: None where no place could be written.
-    """
-    columns = {}
-    for name, values in arrays.items():
-        if values is not None:
-            array = as_array(values)
-            if array.dtype.kind == "O":
-                array = np.array([str(value) for value in array.ravel()]).reshape(array.shape)
-            columns[name] = array
-    content = BytesIO()
-    np.savez_compressed(content, **columns)
-    with new_entry() as draft:
-        draft.write(INPUTS, content.getvalue())
-        return draft.settle()
-
-
 def write_private(path: Path, content: bytes) -> None:
     """Write a file readable by its owner only, creating its folder."""
     write_whole({path: content}, private=True, synced=False)
@@ -311,10 +118,10 @@ def remove(entry: Path) -> None:
     with contextlib.suppress(OSError):
         os.replace(entry, gone)
     shutil.rmtree(gone, ignore_errors=True)
-    _tidy(entry.parent)
+    tidy(entry.parent)
 
 
-def _tidy(folder: Path) -> None:
+def tidy(folder: Path) -> None:
     """Remove the folder if it is empty."""
     with contextlib.suppress(OSError):
         folder.rmdir()
@@ -323,52 +130,54 @@ def _tidy(folder: Path) -> None:
 # -- looking ---------------------------------------------------------------------------------------------------------
 
 
-def entries(folder: Path | None = None) -> list[Entry]:
-    """The waiting entries, oldest first; other folders and links are ignored.
+def waiting(folder: Path | None = None) -> list[Path]:
+    """The folders of the waiting entries, oldest first; other folders and links are ignored.
 
     ``folder``: by default all of :func:`spool_folders`.
     """
-    waiting: list[Entry] = []
+    found: list[Path] = []
     for place in spool_folders() if folder is None else [folder]:
         with contextlib.suppress(OSError):
-            waiting += [entry for entry in map(_entry, place.iterdir()) if entry is not None]
-    return sorted(waiting, key=lambda entry: entry.name)
+            found += [path for path in place.iterdir() if _is_entry(path)]
+    return sorted(found, key=lambda path: path.name.lstrip("."))
 
 
 def made(name: str) -> int | None:
     """Creation time of an entry by its name, in milliseconds since 1970; None if the name has none."""
     try:
         return int(
-            datetime.strptime(name.split("-")[0], _STAMP).replace(tzinfo=UTC).timestamp() * 1000
+            datetime.strptime(name.split("-")[0], STAMP).replace(tzinfo=UTC).timestamp() * 1000
         )
     except ValueError:
         return None
 
 
-def _entry(path: Path) -> Entry | None:
+def _is_entry(path: Path) -> bool:
+    """True for a whole entry, and for one that a process left unfinished."""
     if path.is_symlink() or not path.is_dir() or path.name.endswith(SENT):
-        return None
+        return False
     try:
         if path.name.startswith("."):
             finished = path.with_name(path.name.removeprefix("."))
-            left = (path / INTENT).is_file() and not finished.exists() and _abandoned(path)
-            return Entry(path, "unfinished") if left else None
-        if (path / MANIFEST).is_file():
-            return Entry(path, "evaluation")
-        return Entry(path, "inputs") if (path / INPUTS).is_file() else None
+            return _has_any(path, ENTRY, INTENT) and not finished.exists() and _abandoned(path)
+        return _has_any(path, ENTRY, MANIFEST, INPUTS)
     except OSError:  # another user's, who keeps it private
-        return None
+        return False
 
 
-def read_intent(folder: Path) -> dict[str, Any]:
-    """The destination of an unfinished entry.
+def _has_any(folder: Path, *files: str) -> bool:
+    return any((folder / file).is_file() for file in files)
 
-    ValueError if the file is damaged, a link, too large, or of a newer schema.
-    """
-    data = json.loads(untrusted.read_file(folder / INTENT, _MAX_INTENT))
-    if not isinstance(data, dict):
-        raise ValueError(f"{INTENT} must hold a mapping, got {type(data).__name__}")
-    return schemas.INTENT.migrated(data)
+
+def size_of(folder: Path) -> int:
+    """Bytes of an entry's files."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return sum(path.stat().st_size for path in files)
+
+
+def is_foreign(folder: Path) -> bool:
+    """True if an entry belongs to another user: the store that it names is then not trusted."""
+    return hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid()
 
 
 @contextlib.contextmanager
@@ -379,11 +188,11 @@ def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> It
     ``anew`` takes it from a thread that will stop.
     """
     digest = place and hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    lock = folder.with_name(f".{digest}{_LOCK}") if digest else folder / _LOCK
+    lock = folder.with_name(f".{digest}{LOCK}") if digest else folder / LOCK
     try:
         if anew:
             lock.unlink(missing_ok=True)
-        handle = _acquire(lock)
+        handle = acquire(lock)
     except (BlockingIOError, FileNotFoundError):  # held, or sent meanwhile
         yield False
         return
@@ -396,7 +205,7 @@ def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> It
             if place and _is_linked(handle):
                 with contextlib.suppress(OSError):  # Windows keeps an open file
                     os.unlink(lock)
-            _release(handle)
+            release(handle)
 
 
 def _is_linked(handle: int) -> bool:
@@ -406,10 +215,10 @@ def _is_linked(handle: int) -> bool:
 def _abandoned(folder: Path) -> bool:
     """True if no process is writing the entry any more."""
     try:
-        if (folder / _LOCK).is_file():
-            handle = _acquire(folder / _LOCK)
+        if (folder / LOCK).is_file():
+            handle = acquire(folder / LOCK)
             if handle is not None:
-                _release(handle)
+                release(handle)
                 return True
     except BlockingIOError:
         return False
@@ -419,7 +228,7 @@ def _abandoned(folder: Path) -> bool:
     return time.time() - newest > GRACE
 
 
-def _release(handle: int) -> None:
+def release(handle: int) -> None:
     """Release a lock, unless it belongs to the process from which this one was forked."""
     if handle not in _held:
         return
@@ -431,7 +240,7 @@ def _release(handle: int) -> None:
     os.close(handle)
 
 
-def _acquire(lock: Path) -> int | None:
+def acquire(lock: Path) -> int | None:
     """Lock a file until its handle is closed; None if the file system has no locks.
 
     BlockingIOError if another process holds the lock.

@@ -247,8 +247,9 @@ def figure_list() -> dict[str, str]:
 
 FILES = {
     "EVALUATION": "`cmtrack_evaluation.json`, of classes and of families",
-    "MANIFEST": "`manifest.json` of the spool",
-    "INTENT": "`intent.json` of the spool",
+    "ENTRY": "`entry.json` of the spool",
+    "MANIFEST": "`manifest.json` of the spool, in versions before 0.3",
+    "INTENT": "`intent.json` of the spool, in versions before 0.3",
     "REVIEW": "a review as JSON",
     "BUNDLE": "`manifest.json` of a bundle",
 }

@@ -4,6 +4,8 @@ A folder here is named after the version of cmtrack that wrote it; its files are
 later version reads them (tests/unit/evaluation/test_stored.py). A schema gets a new number when a file of the old one
 needs a migration to be read: then write a new folder with the last version of the old schema first.
 
+A folder may have one of these only, if nothing else has a new schema.
+
 evaluation/   ``Evaluation.save``: probabilities, weights, a two-group step
 regrouped/    ``Evaluation.save`` of a regrouping without the data: what it lost, clusters, costs, a metric of one's own
 families/     ``FamilyEvaluation.save``
@@ -89,16 +91,16 @@ def make(folder: Path) -> None:
 
 def _one_figure() -> None:
     """Keep the files small: the entry gets one of its figures."""
-    from cmtrack.tracking import package
+    from cmtrack.tracking import contents
 
-    draw = package._draw
+    draw = contents._draw
 
     def draw_one(evaluation: Any, pictures: dict[str, Any], *more: Any) -> None:
         drawn: dict[str, Any] = {}
         draw(evaluation, drawn, *more)
         pictures |= {name: picture for name, picture in drawn.items() if picture.chart}
 
-    package._draw = draw_one
+    contents._draw = draw_one
 
 
 def cut_off(folder: Path) -> None:
@@ -106,11 +108,11 @@ def cut_off(folder: Path) -> None:
     import mlflow
 
     from cmtrack import log_evaluation
-    from cmtrack.tracking import package
+    from cmtrack.tracking import contents
 
     os.environ["CMTRACK_SPOOL"] = str(folder / "spool")
     mlflow.set_tracking_uri(NOBODY)
-    package._draw = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+    contents._draw = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
     y, p = rows()
     log_evaluation(y, y_prob=p, run_id=OTHER, prefix="test/")
 

@@ -39,7 +39,7 @@ from cmtrack.metrics import decode_label, encode_label
 from cmtrack.tracking import build_into
 
 # Inside: `push` would send each changed entry that still reads, and take a hundred times as long.
-from cmtrack.tracking.manifest import read
+from cmtrack.tracking.entry_file import read
 from support.problems import random_guesses, random_labels, random_problem
 
 pytestmark = pytest.mark.slow
@@ -242,19 +242,36 @@ def entry(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def manifest(scratch) -> tuple[Path, dict[str, Any]]:
-    folder = entry(scratch / "entry")
-    return folder, json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+def entry_of_0_2(folder: Path) -> Path:
+    """The same, with the file that cmtrack 0.2 wrote in place of entry.json."""
+    file = entry(folder) / "entry.json"
+    values = json.loads(file.read_text(encoding="utf-8"))
+    for name in ("metric_names", "dataset_name", "has_rows"):
+        del values[name]
+    (folder / "manifest.json").write_text(
+        json.dumps(values | {"schema": 2, "on_existing": "replace"}), encoding="utf-8"
+    )
+    file.unlink()
+    return folder
+
+
+ENTRIES = {"entry.json": entry, "manifest.json": entry_of_0_2}
+
+
+@pytest.fixture(scope="module", params=ENTRIES)
+def stored(request, scratch) -> tuple[Path, dict[str, Any]]:
+    file = ENTRIES[request.param](scratch / request.param) / request.param
+    return file, json.loads(file.read_text(encoding="utf-8"))
 
 
 @FUZZ
 @given(data=st.data())
-def test_a_manifest_with_anything_anywhere_is_refused_or_reads(manifest, data):
-    folder, good = manifest
+def test_an_entry_with_anything_anywhere_is_refused_or_reads(stored, data):
+    file, good = stored
+    folder = file.parent
     path = data.draw(st.sampled_from(places(good)))
     bad = changed(good, path, data.draw(st.one_of(PLAIN, st.just(REMOVED))))
-    (folder / "manifest.json").write_text(json.dumps(bad), encoding="utf-8")
+    file.write_text(json.dumps(bad), encoding="utf-8")
     package = read_or_refused(
         lambda: read(folder), r"\bmust | is damaged: |names a file that|has schema|is no number"
     )
@@ -264,6 +281,7 @@ def test_a_manifest_with_anything_anywhere_is_refused_or_reads(manifest, data):
     assert set(package.images.values()) <= set(package.files)
 
 
+@pytest.mark.parametrize("name", ENTRIES)
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -278,15 +296,23 @@ def test_a_manifest_with_anything_anywhere_is_refused_or_reads(manifest, data):
         ({"dataset": {"name": "x"}}, "dataset must hold name and digest"),
     ],
 )
-def test_a_manifest_names_nothing_outside_its_entry(tmp_path, change, words):
-    folder = entry(tmp_path / "entry")
-    good = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    (folder / "manifest.json").write_text(json.dumps(good | change), encoding="utf-8")
+def test_an_entry_names_nothing_outside_its_folder(tmp_path, change, words, name):
+    folder = ENTRIES[name](tmp_path / "entry")
+    good = json.loads((folder / name).read_text(encoding="utf-8"))
+    (folder / name).write_text(json.dumps(good | change), encoding="utf-8")
     with pytest.raises(ValueError, match=words):
         read(folder)
 
 
-@pytest.mark.parametrize("file", ["manifest.json", "intent.json"])
+@pytest.mark.parametrize(
+    ("file", "unfinished"),
+    [
+        ("entry.json", False),
+        ("entry.json", True),
+        ("manifest.json", False),
+        ("intent.json", True),
+    ],
+)
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -298,18 +324,19 @@ def test_a_manifest_names_nothing_outside_its_entry(tmp_path, change, words):
     ],
     ids=["run", "model", "step", "prefix", "store"],
 )
-def test_both_files_of_an_entry_say_where_it_belongs_under_the_same_checks(
-    tmp_path, file, change, words
+def test_every_file_of_an_entry_says_where_it_belongs_under_the_same_checks(
+    tmp_path, file, unfinished, change, words
 ):
     good = {
+        "schema": 1,
         "run_id": "1" * 32,
         "model_id": None,
         "prefix": "",
         "step": None,
         "tracking_uri": "http://host:1",
     }
-    if file == "manifest.json":
-        folder = entry(tmp_path / "20260101T000000000000-00000000")
+    if not unfinished:
+        folder = ENTRIES[file](tmp_path / "20260101T000000000000-00000000")
         good = json.loads((folder / file).read_text(encoding="utf-8"))
     else:  # of an evaluation whose process was killed before it was built
         folder = tmp_path / ".20260101T000000000000-00000000"
@@ -323,12 +350,11 @@ def test_both_files_of_an_entry_say_where_it_belongs_under_the_same_checks(
     assert words in pushed["reason"]
 
 
-def test_a_manifest_with_infinite_numbers_is_refused(tmp_path):
-    folder = entry(tmp_path / "entry")
-    text = (folder / "manifest.json").read_text(encoding="utf-8")
-    (folder / "manifest.json").write_text(
-        re.sub(r'("multiclass/accuracy": )[\d.]+', r"\1Infinity", text)
-    )
+@pytest.mark.parametrize("name", ENTRIES)
+def test_an_entry_with_infinite_numbers_is_refused(tmp_path, name):
+    folder = ENTRIES[name](tmp_path / "entry")
+    text = (folder / name).read_text(encoding="utf-8")
+    (folder / name).write_text(re.sub(r'("multiclass/accuracy": )[\d.]+', r"\1Infinity", text))
     with pytest.raises(ValueError, match="holds Infinity, which is no number"):
         read(folder)
 

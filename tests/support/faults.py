@@ -31,7 +31,7 @@ from cmtrack.report import Picture
 
 # A store that hangs, another process in the middle of this one, and the ten seconds between two reports cannot be had
 # from outside at a reasonable cost: these are the only seams for them, and for leaving out the pictures.
-from cmtrack.tracking import deliver, package, spool, steps
+from cmtrack.tracking import contents, deliver, spool, steps
 from cmtrack.tracking import push as pushing  # as above
 from support import ROOT
 
@@ -49,8 +49,8 @@ CHILD = textwrap.dedent("""
         import cmtrack.tracking.deliver as deliver
         deliver.PATIENCE = 3.0
     if sys.argv[4] == "slow":
-        import cmtrack.tracking.package as package
-        package._draw = lambda *_: (print("drawing", flush=True), time.sleep(60))
+        import cmtrack.tracking.contents as contents
+        contents._draw = lambda *_: (print("drawing", flush=True), time.sleep(60))
     logged = log_evaluation(y, rng.permutation(y), y_prob=rng.dirichlet(np.ones(3), 60), run_id=sys.argv[2])
     print(logged.status)
 """)
@@ -395,22 +395,22 @@ PIXEL = bytes.fromhex(
 
 # -- seams -----------------------------------------------------------------------------------------------------------
 
-_draw = package._draw
+_draw = contents._draw
 
 
 def draw_nothing(patch: pytest.MonkeyPatch) -> None:
     """Give reports no pictures, which take most of the time and have tests of their own."""
-    patch.setattr(package, "_draw", lambda *_: None)
+    patch.setattr(contents, "_draw", lambda *_: None)
 
 
 def draw_everything(patch: pytest.MonkeyPatch) -> None:
     """Give reports their pictures, in a test of a module whose others have none."""
-    patch.setattr(package, "_draw", _draw)
+    patch.setattr(contents, "_draw", _draw)
 
 
 def draw_one(patch: pytest.MonkeyPatch) -> None:
     """Give reports one picture of one pixel."""
-    patch.setattr(package, "_draw", _draw_one_picture)
+    patch.setattr(contents, "_draw", _draw_one_picture)
 
 
 def wait_for_stores(patch: pytest.MonkeyPatch, seconds: float) -> None:

@@ -19,9 +19,9 @@ UNDRAWN = """
 import runpy, sys
 from pathlib import Path
 
-from cmtrack.tracking import package
+from cmtrack.tracking import contents
 
-package._draw = lambda *_: None
+contents._draw = lambda *_: None
 sys.argv = sys.argv[1:]
 sys.path[0] = str(Path(sys.argv[0]).parent)
 runpy.run_path(sys.argv[0], run_name="__main__")

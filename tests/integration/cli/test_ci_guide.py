@@ -21,9 +21,9 @@ pytestmark = pytest.mark.slow
 GUIDE = (ROOT / "docs" / "guide" / "ci.md").read_text(encoding="utf-8")
 PARTY = '''"""What train.py imports: test data, and a model as good as the environment says."""
 import os, sys
-from cmtrack.tracking import package
+from cmtrack.tracking import contents
 from support.problems import random_labels, random_probabilities
-package._draw = lambda *_: None
+contents._draw = lambda *_: None
 y_test, x_test, kind = random_labels(400, 2), None, os.environ["CANDIDATE"]
 first = os.getcwd().endswith("shell-good")  # the champion; no interval tells of a candidate that is alike in every row
 skill = 0.05 if kind == "bad" else 3.0 if first else 4.0

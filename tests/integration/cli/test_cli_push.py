@@ -79,13 +79,13 @@ def test_a_damaged_entry_and_inputs_are_named(waiting, store):
     with pytest.warns(EvaluationWarning, match="inputs are kept"):
         log_evaluation([0, 1], [0], run_id=waiting)
     first = sorted(Path("cmtrack_spool").iterdir())[0]
-    (first / "manifest.json").write_text("{")
+    (first / "entry.json").write_text("{")
     code, text = call("spool")
-    assert "manifest.json is damaged" in text
+    assert "entry.json is damaged" in text
     assert "the inputs of an evaluation that failed" in text
     code, text = call("push", "--tracking-uri", store.tracking_uri, "--experiment", "e")
     assert code == 1
-    assert "refused (manifest.json is damaged" in text
+    assert "refused (entry.json is damaged" in text
     assert "1 of 3 sent." in text
 
 

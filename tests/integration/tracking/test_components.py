@@ -355,7 +355,7 @@ def test_a_password_in_the_uri_is_used_and_written_nowhere(guarded, company, jud
         assert logged.status == "saved"
         assert password not in " ".join([logged.error, *(str(warning.message) for warning in told)])
         files = [path for path in Path.cwd().rglob("*") if path.is_file()]
-        assert logged.path / "manifest.json" in files
+        assert logged.path / "entry.json" in files
         assert [path for path in files if password.encode() in path.read_bytes()] == []
         assert [path for path in logged.path.rglob("*") if path.stat().st_mode & 0o077] == []
         # it ends before the store does, whose variable it is

@@ -552,9 +552,7 @@ def test_a_spool_that_cannot_be_written_has_a_substitute(store, judged, tmp_path
     assert load_evaluation(sent.run_id) == judged
 
 
-@pytest.mark.parametrize(
-    "file", ["cmtrack_evaluation.json", "cmtrack_report.html", "manifest.json"]
-)
+@pytest.mark.parametrize("file", ["cmtrack_evaluation.json", "cmtrack_report.html", "entry.json"])
 def test_a_spool_that_is_full_at_any_file_is_left_for_another_place(store, judged, tmp_path, file):
     run_id = store.create_run("1").info.run_id
     with (

@@ -183,11 +183,9 @@ def leave_an_entry(bench: Bench, run_id: str, finished: bool = True) -> None:
         bench.root / "cmtrack_spool" / f"{'' if finished else '.'}20260101T000000000000-00000000"
     )
     shutil.copytree(kept, entry)
-    for name in ("manifest.json", "intent.json"):
-        file = entry / name
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"run_id": run_id}))
+    file = entry / "entry.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"run_id": run_id}))
     if not finished:
-        (entry / "manifest.json").unlink()
         (entry / "artifacts" / "cmtrack_report.html").write_text("half of i")
         (entry / ".lock").touch()
 

@@ -25,20 +25,20 @@ SECRET = "a private key"
 ASKS = "would get your password or token"
 
 
-def manifest(**values: Any) -> Callable[[Path, Path], None]:
-    """An entry with other values in its manifest."""
+def values(**others: Any) -> Callable[[Path, Path], None]:
+    """An entry with other values in its file."""
 
     def change(entry: Path, _: Path) -> None:
-        file = entry / "manifest.json"
+        file = entry / "entry.json"
         file.write_text(
-            json.dumps(json.loads(file.read_text(encoding="utf-8")) | values), encoding="utf-8"
+            json.dumps(json.loads(file.read_text(encoding="utf-8")) | others), encoding="utf-8"
         )
 
     return change
 
 
 def text(content: str) -> Callable[[Path, Path], None]:
-    return lambda entry, _: (entry / "manifest.json").write_text(content) and None
+    return lambda entry, _: (entry / "entry.json").write_text(content) and None
 
 
 def instead(name: str, of: Callable[[Path, Path], Any]) -> Callable[[Path, Path], None]:
@@ -69,11 +69,13 @@ def folder(path: Path, outside: Path) -> None:
     path.symlink_to(outside)
 
 
-def unfinished(change: Callable[[Path, Path], None]) -> Callable[[Path, Path], None]:
-    """What a process left that ended while it wrote."""
+def unfinished(
+    change: Callable[[Path, Path], None], file: str = "entry.json"
+) -> Callable[[Path, Path], None]:
+    """What a process left that ended while it wrote; cmtrack 0.2 wrote intent.json in place of entry.json."""
 
     def whole(entry: Path, outside: Path) -> None:
-        intent = {
+        address = {
             "run_id": "r",
             "schema": 1,
             "prefix": "",
@@ -81,8 +83,9 @@ def unfinished(change: Callable[[Path, Path], None]) -> Callable[[Path, Path], N
             "model_id": None,
             "tracking_uri": None,
         }
-        (entry / "intent.json").write_text(json.dumps(intent))
-        (entry / "manifest.json").unlink()
+        (entry / file).write_text(json.dumps(address))
+        if file != "entry.json":
+            (entry / "entry.json").unlink()
         (entry / ".lock").touch()
         change(entry, outside)
         entry.rename(entry.with_name(f".{entry.name}"))
@@ -91,31 +94,31 @@ def unfinished(change: Callable[[Path, Path], None]) -> Callable[[Path, Path], N
 
 
 ENTRIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
-    "no JSON": (text("{"), "manifest.json is damaged"),
-    "deep JSON": (text("[" * 200_000), "manifest.json is damaged"),
+    "no JSON": (text("{"), "entry.json is damaged"),
+    "deep JSON": (text("[" * 200_000), "entry.json is damaged"),
     "a list": (text("[]"), "must hold a mapping"),
     "20 MB": (text(" " * (20 << 20)), "must not be larger than 16 MB"),
-    "a link to a secret": (instead("manifest.json", secret), "got a link"),
-    "another schema": (manifest(schema=99), "schema 99"),
-    "a huge number": (manifest(metrics={"multiclass/accuracy": 10**400}), "finite numbers"),
+    "a link to a secret": (instead("entry.json", secret), "got a link"),
+    "another schema": (values(schema=99), "schema 99"),
+    "a huge number": (values(metrics={"multiclass/accuracy": 10**400}), "finite numbers"),
     "a number of many digits": (text('{"schema": ' + "9" * 5000 + "}"), "Exceeds the limit"),
     "no number": (text('{"schema": NaN}'), "is no number"),
-    "a huge time": (manifest(timestamp=10**30), "timestamp must be a number of 64 bits"),
-    "a run that climbs": (manifest(run_id="../../x"), "run_id must be an id"),
-    "a prefix that climbs": (manifest(prefix="../x/"), "prefix"),
-    "another scheme": (manifest(tracking_uri="javascript:alert(1)"), "one of the schemes"),
-    "another server": (manifest(tracking_uri="http://{there}"), ASKS),
+    "a huge time": (values(timestamp=10**30), "timestamp must be a number of 64 bits"),
+    "a run that climbs": (values(run_id="../../x"), "run_id must be an id"),
+    "a prefix that climbs": (values(prefix="../x/"), "prefix"),
+    "another scheme": (values(tracking_uri="javascript:alert(1)"), "one of the schemes"),
+    "another server": (values(tracking_uri="http://{there}"), ASKS),
     "another server and a password": (
-        manifest(tracking_uri="http://me:pw@{there}"),
+        values(tracking_uri="http://me:pw@{there}"),
         ASKS,
     ),
     "another server and a backslash": (
-        manifest(tracking_uri=r"http://{there}\@127.0.0.1:1"),
+        values(tracking_uri=r"http://{there}\@127.0.0.1:1"),
         ASKS,
     ),
-    "tags of MLflow": (manifest(tags={"mlflow.user": "root"}), "tags must be called cmtrack"),
-    "an image that climbs": (manifest(images={"cmtrack/matrix": "../../secret"}), "does not hold"),
-    "a table that climbs": (manifest(table="../secret"), "plain name"),
+    "tags of MLflow": (values(tags={"mlflow.user": "root"}), "tags must be called cmtrack"),
+    "an image that climbs": (values(images={"cmtrack/matrix": "../../secret"}), "does not hold"),
+    "a table that climbs": (values(table="../secret"), "plain name"),
     "artifacts elsewhere": (instead("artifacts", folder), "must hold a folder 'artifacts'"),
     "charts elsewhere": (instead("charts", folder), "must hold a folder 'artifacts'"),
     "a link among the files": (
@@ -135,7 +138,11 @@ ENTRIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
         instead(f"artifacts/{FILE}", lambda path, _: path.write_text("{")),
         "is damaged",
     ),
-    "unfinished, a link to a secret": (unfinished(instead("intent.json", secret)), "got a link"),
+    "unfinished, a link to a secret": (unfinished(instead("entry.json", secret)), "got a link"),
+    "unfinished, a former link to a secret": (
+        unfinished(instead("intent.json", secret), "intent.json"),
+        "got a link",
+    ),
     "unfinished, an evaluation elsewhere": (
         unfinished(instead(f"artifacts/{FILE}", secret)),
         "interrupted before the evaluation was complete",
@@ -145,11 +152,13 @@ ENTRIES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
         "interrupted before the evaluation was complete",
     ),
     "unfinished, deep JSON": (
-        unfinished(instead("intent.json", lambda path, _: path.write_text("[" * 10**5))),
-        "recursion",
+        unfinished(
+            instead("intent.json", lambda path, _: path.write_text("[" * 10**5)), "intent.json"
+        ),
+        "intent.json is damaged: RecursionError",
     ),
 }
-PASSED_OVER = {"a pipe for a manifest": instead("manifest.json", pipe)}
+PASSED_OVER = {"a pipe for its file": instead("entry.json", pipe)}
 SENT = {
     "whole": lambda *_: None,
     "a pipe for a lock": instead(".lock", pipe),
@@ -175,7 +184,7 @@ def test_push_answers_for_every_entry_of_others_and_touches_nothing_outside(
         runs[name] = store.create_run("1").info.run_id
         build_into(EVALUATION, place / name, run_id=runs[name], tracking_uri=store.tracking_uri)
         change(place / name, outside)
-        file = place / name / "manifest.json"
+        file = place / name / "entry.json"
         if "server" in name:
             file.write_text(
                 file.read_text(encoding="utf-8").replace("{there}", stranger.place),

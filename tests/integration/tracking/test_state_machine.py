@@ -221,7 +221,7 @@ class Tracking(RuleBasedStateMachine):
                 try:
                     written = Evaluation.load(entry / "artifacts" / file)
                 except (OSError, ValueError):
-                    self.cut_off += (entry / "intent.json").is_file()
+                    self.cut_off += (entry / "entry.json").is_file()
                 else:
                     assert written == EVALUATIONS[evaluation]
                     self.expected[run, prefix] = written
@@ -363,7 +363,9 @@ class Tracking(RuleBasedStateMachine):
     def check_older(self, entry: Pushed) -> None:
         """Only an evaluation in whose place the run holds a later one, or one with fewer files, stays in the spool."""
         assert "holds an evaluation with a later time, which stays" in entry.reason, entry
-        older = json.loads((entry.entry / "manifest.json").read_text(encoding="utf-8"))
+        files = (entry.entry / name for name in ("entry.json", "manifest.json"))
+        file = next(path for path in files if path.exists())
+        older = json.loads(file.read_text(encoding="utf-8"))
         run_id, prefix = older["run_id"], older["prefix"]
         file = prefix.replace("/", "_") + "cmtrack_evaluation.json"
         evaluation = loads((entry.entry / "artifacts" / file).read_text(encoding="utf-8"))

@@ -412,7 +412,7 @@ def test_a_deleted_run_is_not_written_to(store, seven_classes):
 
 def manifest(result):
     """What an entry of the spool says of itself."""
-    return json.loads((result.path / "manifest.json").read_text(encoding="utf-8"))
+    return json.loads((result.path / "entry.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.slow

@@ -17,19 +17,23 @@ import cmtrack
 from cmtrack import Evaluation, FamilyEvaluation, Grouping, compare, evaluate, log_evaluation
 from cmtrack.cli import main
 from cmtrack.evaluation import loads
-from cmtrack.schemas import EVALUATION, INTENT, MANIFEST, REVIEW, Stored
+from cmtrack.schemas import ENTRY, EVALUATION, INTENT, MANIFEST, REVIEW, Stored
 from cmtrack.tracking import tracking_store
 from support import TESTS
 
 GOLDEN = TESTS / "golden"
-VERSIONS = sorted(
-    path.name for path in GOLDEN.iterdir() if path.is_dir() and path.name != "__pycache__"
-)
+VERSIONS = sorted(path.parent.name for path in GOLDEN.glob("*/evaluation"))
+SPOOLS = sorted(path.parent.name for path in GOLDEN.glob("*/spool"))
 
 
 @pytest.fixture(params=VERSIONS)
 def golden(request: pytest.FixtureRequest) -> Path:
     return GOLDEN / request.param
+
+
+@pytest.fixture(params=SPOOLS)
+def golden_spool(request: pytest.FixtureRequest) -> Path:
+    return GOLDEN / request.param / "spool"
 
 
 def stored_metrics(file: Path) -> dict[str, float]:
@@ -180,16 +184,18 @@ def push(folder: Path, uri: str, *more: str) -> list[dict[str, Any]]:
 
 
 def test_what_an_earlier_version_left_in_the_spool_is_pushed(
-    golden: Path, store: mlflow.MlflowClient, tmp_path: Path
+    golden_spool: Path, store: mlflow.MlflowClient, tmp_path: Path
 ) -> None:
     folder = tmp_path / "spool"
-    shutil.copytree(golden / "spool", folder)
+    shutil.copytree(golden_spool, folder)
     for path in (folder, *folder.rglob("*")):
         os.utime(path, (0, 0))  # whoever wrote it is long gone
     entries = {entry["kind"]: Path(entry["path"]) for entry in waiting_in(folder)}
     assert sorted(entries) == ["evaluation", "inputs", "unfinished"]
-    manifest = json.loads((entries["evaluation"] / "manifest.json").read_text(encoding="utf-8"))
-    metrics = {name: float(value) for name, value in manifest["metrics"].items()}
+    whole = entries["evaluation"]
+    file = next(path for path in (whole / "entry.json", whole / "manifest.json") if path.exists())
+    stored = json.loads(file.read_text(encoding="utf-8"))["metrics"]
+    metrics = {name: float(value) for name, value in stored.items()}
     done = push(folder, mlflow.get_tracking_uri(), "--experiment", "golden")
     by_status = {entry["status"]: entry for entry in done}
     assert sorted(entry["status"] for entry in done) == ["refused", "sent", "sent"]
@@ -213,31 +219,28 @@ def test_what_an_earlier_version_left_in_the_spool_is_pushed(
     assert [entry["kind"] for entry in waiting_in(folder)] == ["inputs"]
 
 
-def test_the_spool_says_its_schemas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_spool_says_its_schema(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CMTRACK_SPOOL", str(tmp_path / "spool"))
     with tracking_store("http://127.0.0.1:9"), pytest.warns(UserWarning, match="kept in"):
         logged = log_evaluation([0, 1, 1], [0, 1, 0], run_id="1" * 32)
     assert logged.path is not None
-    files = {name: logged.path / f"{name}.json" for name in ("manifest", "intent")}
-    manifest, intent = (json.loads(file.read_text()) for file in files.values())
-    assert (manifest["schema"], intent["schema"]) == (MANIFEST.newest, INTENT.newest)
-    assert manifest["on_existing"] == "replace"
-    files["manifest"].write_text(json.dumps(manifest | {"schema": MANIFEST.newest + 1}))
-    files["intent"].write_text(json.dumps(intent | {"schema": INTENT.newest + 1}))
+    file = logged.path / "entry.json"
+    kept = json.loads(file.read_text())
+    assert (kept["schema"], kept["on_existing"]) == (ENTRY.newest, "replace")
+    file.write_text(json.dumps(kept | {"schema": ENTRY.newest + 1}))
     store = f"sqlite:///{tmp_path}/any.db"
     (refused,) = push(tmp_path / "spool", store)
     assert refused["status"] == "refused"
-    newer = "this version of cmtrack reads up to"
-    assert f"manifest.json has schema 3, {newer} 2: upgrade cmtrack" in refused["reason"]
+    newer = "entry.json has schema 2, this version of cmtrack reads up to 1: upgrade cmtrack"
+    assert newer in refused["reason"]
     assert logged.path.is_dir()  # kept for the version that can
-    # cut off before its manifest was written
-    files["manifest"].unlink()
+    # cut off before it was whole
     unfinished = logged.path.rename(logged.path.with_name(f".{logged.path.name}"))
     for path in (unfinished, *unfinished.rglob("*")):
         os.utime(path, (0, 0))
     (refused,) = push(tmp_path / "spool", store)
     assert refused["status"] == "refused"
-    assert f"intent.json has schema 2, {newer} 1: upgrade cmtrack" in refused["reason"]
+    assert newer in refused["reason"]
 
 
 @pytest.mark.parametrize("schema", [0, -1, 3, True, "1", None, 1.0])
@@ -255,7 +258,9 @@ def test_migrations_go_step_by_step() -> None:
     assert kind.migrated({"schema": 3}) == {"schema": 3}
 
 
-@pytest.mark.parametrize("kind", [EVALUATION, REVIEW, MANIFEST, INTENT], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", [EVALUATION, REVIEW, ENTRY, MANIFEST, INTENT], ids=lambda kind: kind.name
+)
 def test_every_older_schema_has_its_migration(kind: Stored) -> None:
     assert sorted(kind.migrations) == list(range(1, kind.newest))
 
@@ -272,6 +277,6 @@ def test_files_of_the_spool_without_a_number_are_of_the_first_schema() -> None:
     }
     assert MANIFEST.migrated({"schema": 2}) == {"schema": 2}
     assert INTENT.migrated({}) == {"schema": 1}
-    for numbered in (EVALUATION, REVIEW):
+    for numbered in (EVALUATION, REVIEW, ENTRY):
         with pytest.raises(ValueError, match="has schema None"):
             numbered.migrated({})

@@ -54,7 +54,7 @@ def test_a_package_has_all_parts_under_its_prefix(tmp_path: Path) -> None:
     ]
     assert (package.run_id, package.step, package.model_id) == ("r", 3, "m")
     assert (package.tracking_uri, package.on_existing) == ("http://host", "error")
-    manifest = json.loads((package.folder / "manifest.json").read_text())
+    manifest = json.loads((package.folder / "entry.json").read_text())
     assert manifest["tracking_uri"] == "http://host"
     page = (package.folder / "artifacts" / "my_val_cmtrack_report.html").read_text()
     day = time.strftime("%Y-%m-%d", time.gmtime(package.timestamp / 1000))
@@ -90,7 +90,7 @@ def test_rows_that_cannot_be_written_cost_the_rows_only(
     with pytest.warns(EvaluationWarning, match="no run is active"):
         path = log_evaluation(evaluation, figures=False).path
     assert path is not None
-    manifest = json.loads((path / "manifest.json").read_text())
+    manifest = json.loads((path / "entry.json").read_text())
     assert manifest["problems"] == ["predictions: OSError: no room"]
     assert {file.name for file in (path / "artifacts").iterdir()} == {
         "cmtrack_evaluation.json",

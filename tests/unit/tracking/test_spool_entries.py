@@ -102,8 +102,8 @@ def only_pushed(entry: Path, *options: str) -> dict[str, Any]:
 
 
 def change(entry: Path, **values: Any) -> None:
-    """Give an entry's manifest other values."""
-    file = entry / "manifest.json"
+    """Give an entry's file other values."""
+    file = entry / "entry.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | values))
 
 
@@ -179,7 +179,7 @@ def test_steps_of_64_bits_are_read(entry: Path, step: int | None) -> None:
         ({"dataset": {"name": "d"}}, "dataset must hold name and digest"),
         ({"dataset": {"name": "d", "digest": "e", "x": ""}}, "dataset must hold name and digest"),
         ({"problems": "p"}, "problems must be a list"),
-        ({"schema": 3}, "reads up to 2"),
+        ({"schema": 3}, "reads up to 1"),
     ],
 )
 def test_an_entry_with_a_wrong_value_is_refused(
@@ -195,19 +195,19 @@ def test_an_entry_with_a_wrong_value_is_refused(
 
 
 def no_mapping(entry: Path) -> None:
-    (entry / "manifest.json").write_text("[]")
+    (entry / "entry.json").write_text("[]")
 
 
 def no_json(entry: Path) -> None:
-    (entry / "manifest.json").write_text("{")
+    (entry / "entry.json").write_text("{")
 
 
 def no_number(entry: Path) -> None:
-    (entry / "manifest.json").write_text('{"a": NaN}')
+    (entry / "entry.json").write_text('{"a": NaN}')
 
 
-def long_manifest(entry: Path) -> None:
-    with (entry / "manifest.json").open("r+b") as file:
+def long_file(entry: Path) -> None:
+    with (entry / "entry.json").open("r+b") as file:
         file.truncate((16 << 20) + 1)
 
 
@@ -216,7 +216,7 @@ def folder_among_files(entry: Path) -> None:
 
 
 def link_among_files(entry: Path) -> None:
-    (entry / "artifacts" / "link").symlink_to(entry / "manifest.json")
+    (entry / "artifacts" / "link").symlink_to(entry / "entry.json")
 
 
 def files_elsewhere(entry: Path) -> None:
@@ -240,7 +240,7 @@ def many_bytes(entry: Path) -> None:
         (no_mapping, "must hold a mapping, got list"),
         (no_json, "is damaged"),
         (no_number, "no number"),
-        (long_manifest, "must not be larger than 16 MB"),
+        (long_file, "must not be larger than 16 MB"),
         (folder_among_files, "artifacts must be plain files, got 'folder'"),
         (link_among_files, "artifacts must be plain files, got 'link'"),
         (files_elsewhere, "an entry must hold a folder 'artifacts'"),
@@ -339,8 +339,8 @@ def test_what_waits_is_private_and_has_no_password(
     files = [file for file in path.rglob("*") if file.is_file()]
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
     assert not any(b"secret" in file.read_bytes() for file in files)
-    intent = json.loads((path / "intent.json").read_text())
-    assert (intent["run_id"], intent["tracking_uri"]) == ("r", CLOSED)
+    kept = json.loads((path / "entry.json").read_text())
+    assert (kept["run_id"], kept["tracking_uri"]) == ("r", CLOSED)
 
 
 # -- unfinished entries ----------------------------------------------------------------------------------------------
@@ -348,8 +348,7 @@ def test_what_waits_is_private_and_has_no_password(
 
 @pytest.fixture
 def unfinished(spooled: Path) -> Path:
-    """What a process left that was killed before it wrote the manifest."""
-    (spooled / "manifest.json").unlink()
+    """What a process left that was killed before the entry was whole."""
     return spooled.rename(spooled.with_name(f".{NAME}"))
 
 
@@ -360,8 +359,7 @@ def test_what_was_interrupted_is_made_whole_and_sent(
     damage: Callable[[Path], None],
 ) -> None:
     run_id = new_run(client)
-    intent = json.loads((unfinished / "intent.json").read_text())
-    (unfinished / "intent.json").write_text(json.dumps(intent | {"run_id": run_id}))
+    change(unfinished, run_id=run_id)
     damage(unfinished)
     [listed] = called("spool", unfinished.parent)
     assert (listed["name"], listed["kind"]) == (NAME, "unfinished")
@@ -390,11 +388,13 @@ def test_without_a_whole_evaluation_it_is_refused_and_stays(unfinished: Path) ->
         assert pushed["status"] == "refused"
         assert "it was interrupted before the evaluation was complete" in pushed["reason"]
     for text in ("[]", "{"):
-        (unfinished / "intent.json").write_text(text)
+        (unfinished / "entry.json").write_text(text)
         assert only_pushed(unfinished)["status"] == "refused"
-    with (unfinished / "intent.json").open("r+b") as file:
-        file.truncate((1 << 20) + 1)
-    assert "must not be larger than 1 MB" in only_pushed(unfinished)["reason"]
+    for name, limit in (("entry.json", 16), ("intent.json", 1)):
+        with (unfinished / name).open("wb") as file:
+            file.truncate((limit << 20) + 1)
+        assert f"must not be larger than {limit} MB" in only_pushed(unfinished)["reason"]
+        (unfinished / name).unlink()
 
 
 def test_what_is_being_written_is_not_listed(unfinished: Path) -> None:
@@ -402,7 +402,7 @@ def test_what_is_being_written_is_not_listed(unfinished: Path) -> None:
         assert called("spool", unfinished.parent) == []
     assert len(called("spool", unfinished.parent)) == 1
     shutil.copytree(unfinished, unfinished.with_name(NAME))  # now the finished one is there
-    assert called("spool", unfinished.parent) == []
+    assert [one["kind"] for one in called("spool", unfinished.parent)] == ["evaluation"]
 
 
 def test_without_a_lock_an_entry_is_left_when_nobody_has_written_for_ten_minutes(

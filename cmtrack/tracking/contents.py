@@ -1,0 +1,225 @@
+"""The files, metrics, tags and description of an entry, made of an evaluation.
+
+The folder is whole before anything is sent: what cannot be sent is not lost, and what is sent later is the same.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from cmtrack import schemas
+from cmtrack.base import BaseEvaluation
+from cmtrack.evaluation import Evaluation
+from cmtrack.names import quoted
+from cmtrack.report.formatting import BETWEEN
+from cmtrack.report.views import report_html, segments_json, table_json
+from cmtrack.statistics.inputs import as_array
+from cmtrack.tracking import dataset as datasets
+from cmtrack.tracking import names, spool
+from cmtrack.tracking.description import description
+from cmtrack.tracking.entry import ARTIFACTS, CHARTS, Entry, Figures, State, file_digests
+
+if TYPE_CHECKING:
+    from cmtrack.report.figures import Picture
+
+
+def make(
+    entry: Entry,
+    evaluation: BaseEvaluation,
+    *,
+    rows: Callable[[BinaryIO], object] | None = None,
+    listed: BaseEvaluation | None = None,
+    report: bool = True,
+) -> None:
+    """Make everything that an entry holds, file by file.
+
+    The evaluation itself comes first, then its rows. A figure or a table that fails is named in the entry's problems
+    and left out; it never takes the rest with it.
+
+    ``rows``: writes the rows' predictions into the file that it gets.
+    ``listed``: with the rows that the report may list.
+    ``report``: whether there is one; without it only the image of the charts is drawn.
+    """
+    entry.timestamp = entry.timestamp or int(time.time() * 1000)
+    entry.dataset = datasets.described(evaluation, entry.dataset_name)
+    day = time.strftime("%Y-%m-%d", time.gmtime(entry.timestamp / 1000))
+
+    _add(entry, names.EVALUATION_FILE, evaluation.to_json())
+    if rows is not None:
+        _attempt(entry, "predictions", lambda: _add(entry, names.PREDICTIONS_FILE, _content(rows)))
+    pictures = _add_pictures(entry, evaluation, entry.figures if report else (), day)
+    if report:
+        page = partial(
+            report_html,
+            evaluation,
+            {name: picture for name, picture in pictures.items() if picture.svg},
+            rows=listed,
+            title=entry.run_name or None,
+            subtitle=_subtitle(entry, day),
+            problems=entry.problems,
+        )
+        _attempt(entry, "report", lambda: _add(entry, names.REPORT_FILE, page()))
+    _attempt(entry, "class table", lambda: _add(entry, names.CLASSES_FILE, table_json(evaluation)))
+    if isinstance(evaluation, Evaluation) and evaluation.segments:
+        table = partial(segments_json, evaluation)
+        _attempt(entry, "segment table", lambda: _add(entry, names.SEGMENTS_FILE, table()))
+
+    chosen = names.chosen_metrics(evaluation, entry.metric_names)
+    finite = {name: value for name, value in chosen.items() if math.isfinite(value)}
+    entry.metrics = {
+        (entry.prefix + name)[: names.MAX_NAME]: value for name, value in finite.items()
+    }
+    entry.table = names.file_name(names.CLASSES_FILE, entry.prefix)
+    entry.tags = _tags(entry, evaluation, [name for name in chosen if name not in finite])
+    files = {name: picture for name, picture in pictures.items() if picture.content}
+    report_file = names.file_name(names.REPORT_FILE, entry.prefix)
+    has_report = f"{ARTIFACTS}/{report_file}" in entry.contents
+    entry.description = description(evaluation, entry.prefix, files, report=has_report)
+
+
+def build_into(
+    evaluation: BaseEvaluation,
+    folder: Path,
+    *,
+    listed: BaseEvaluation | None = None,
+    metrics: str | Sequence[str] = "headline",
+    dataset: str | None = None,
+    **address: Any,
+) -> Entry:
+    """Make a whole entry in a given folder; the other options are those of :class:`Entry`."""
+    entry = Entry(metric_names=metrics, dataset_name=dataset, **address)
+    make(entry, evaluation, listed=listed)
+    entry.finish_in(folder)
+    return entry
+
+
+def keep_inputs(arrays: Mapping[str, Any]) -> Path | None:
+    """Store the inputs of a failed evaluation, with labels as strings instead of pickles.
+
+    The result: None if no place could be written.
+    """
+    columns = {}
+    for name, values in arrays.items():
+        if values is not None:
+            array = as_array(values)
+            if array.dtype.kind == "O":
+                array = np.array([str(value) for value in array.ravel()]).reshape(array.shape)
+            columns[name] = array
+    entry = Entry()
+    with entry.writing():
+        entry.write(spool.INPUTS, _content(lambda file: np.savez_compressed(file, **columns)))
+        entry.finish(State.INPUTS)
+    return entry.folder
+
+
+def _attempt(entry: Entry, what: str, action: Callable[[], object]) -> None:
+    """Make one part of an entry; an error is a problem of the entry."""
+    try:
+        action()
+    except Exception as error:
+        kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+        entry.problems += (f"{what}: {kind}{error}",)
+
+
+def _add(entry: Entry, name: str, content: str | bytes) -> None:
+    """Write a file for the run."""
+    if isinstance(content, str):
+        content = content.encode("utf-8")
+    entry.write(f"{ARTIFACTS}/{names.file_name(name, entry.prefix)}", content)
+
+
+def _content(write: Callable[[BinaryIO], object]) -> bytes:
+    """What a function writes into the file that it gets."""
+    content = BytesIO()
+    write(content)
+    return content.getvalue()
+
+
+def _add_pictures(
+    entry: Entry, evaluation: BaseEvaluation, figures: Figures, day: str
+) -> dict[str, Picture]:
+    """Draw the figures, and write those that are files of the run and the image of the charts."""
+    pictures: dict[str, Picture] = {}
+    problems: list[str] = []
+    if figures is not False:
+        about = {
+            "run": entry.run_name,
+            "step": entry.step,
+            "data": entry.dataset["name"],
+            "date": day,
+        }
+        _attempt(entry, "figures", lambda: _draw(evaluation, pictures, problems, about, figures))
+    entry.problems += tuple(problems)
+    images = {}
+    for picture in pictures.values():
+        if picture.content:
+            _add(entry, picture.file, picture.content)
+        if picture.chart:
+            file = names.file_name(picture.file, entry.prefix)
+            images[entry.prefix + names.IMAGE_KEY] = file
+            entry.write(f"{CHARTS}/{file}", picture.chart)
+    entry.images = images
+    return pictures
+
+
+def _draw(
+    evaluation: BaseEvaluation,
+    pictures: dict[str, Picture],
+    problems: list[str],
+    about: dict[str, Any],
+    figures: Figures,
+) -> None:
+    from cmtrack.report.figures import About, draw_pictures
+
+    wanted = "auto" if figures is True else figures or ()
+    pictures |= draw_pictures(evaluation, problems, figures=wanted, about=About(**about))
+
+
+def _subtitle(entry: Entry, day: str) -> str:
+    """The line below a report's title: the evaluation, its step, data, run, model and day."""
+    prefix = entry.prefix.strip("/ ._-")
+    parts = (
+        prefix and f"Evaluation {quoted(prefix)}",
+        "" if entry.step is None else f"step {entry.step}",
+        entry.dataset_name,
+        entry.run_id and f"run {entry.run_id}",
+        entry.model_id and f"model {entry.model_id}",
+        day,
+    )
+    return BETWEEN.join(part for part in parts if part)
+
+
+def _tags(entry: Entry, evaluation: BaseEvaluation, undefined: list[str]) -> dict[str, str]:
+    tags = {"samples": f"{evaluation.n_samples:.15g}"}
+    if not isinstance(evaluation, Evaluation):
+        parts = {
+            name: f"{evaluation.sizes[name]} {name}, {part}" for name, part in evaluation.design
+        }
+        tags |= {"kind": evaluation.kind, **parts}
+    if evaluation.positive is not None:
+        tags["positive"] = str(evaluation.positive)
+    if evaluation.grouping is not None:
+        tags["grouping"] = evaluation.grouping.describe()
+    tags |= {name: text for name, text in evaluation.design if name == "costs"}
+    if undefined:
+        tags["undefined"] = ", ".join(undefined)
+    if evaluation.warnings:
+        tags["warnings"] = "\n".join(evaluation.warnings)
+    ids = evaluation.statistics.row_ids
+    entries = {
+        "schema": str(schemas.EVALUATION.newest),
+        "labels": evaluation.labels_digest,
+        "row_ids": None if ids is None else str(ids),
+    }
+    files = {name.removeprefix(f"{ARTIFACTS}/"): file for name, file in entry.contents.items()}
+    entries |= file_digests(files, entry.prefix)
+    readable = {names.tag(name, entry.prefix): names.tag_text(text) for name, text in tags.items()}
+    return names.with_digests(readable, entry.prefix, entries)

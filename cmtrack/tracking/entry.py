@@ -1,0 +1,335 @@
+"""An evaluation on its way to a run: where it goes, what was asked, the files that were made, and a state.
+
+An entry is a folder of the spool (:mod:`cmtrack.tracking.spool`). Its ``entry.json`` is written first, with where it goes
+and what was asked, and again when everything is made. ``artifacts/`` holds the files for the run, and ``charts/`` the
+images of MLflow's charts. While it is written its name is hidden; the rename to its final name is the one step that
+makes it whole. No password is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import Enum
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+from cmtrack import schemas, untrusted
+from cmtrack.files import PARTIAL, make_folder, write_whole
+from cmtrack.tracking import names, spool
+from cmtrack.tracking.cache import digest_of
+
+ENTRY = spool.ENTRY
+ARTIFACTS = "artifacts"
+CHARTS = "charts"
+"""Folder of the images for MLflow's charts, next to the artifacts."""
+
+Figures: TypeAlias = str | bool | Sequence[str]
+
+_STORED = (
+    "run_id",
+    "prefix",
+    "step",
+    "model_id",
+    "tracking_uri",
+    "on_existing",
+    "metric_names",
+    "dataset_name",
+    "has_rows",
+    "metrics",
+    "tags",
+    "images",
+    "table",
+    "dataset",
+    "description",
+    "timestamp",
+    "problems",
+)
+"""Attributes that ``entry.json`` holds."""
+
+
+class State(Enum):
+    """State of an entry; the values are the kinds that ``cmtrack spool`` lists."""
+
+    UNFINISHED = "unfinished"
+    """Being written, or left by a process that ended while it wrote."""
+    READY = "evaluation"
+    """Whole: it can be sent."""
+    INPUTS = "inputs"
+    """Arrays of an evaluation that could not be computed."""
+
+
+def state_of(folder: Path) -> State:
+    """Return the state of an entry: its name and its files show it, also if ``entry.json`` is damaged."""
+    if folder.name.startswith("."):
+        return State.UNFINISHED
+    return State.INPUTS if (folder / spool.INPUTS).is_file() else State.READY
+
+
+@dataclass(kw_only=True, eq=False)
+class Entry:
+    """An evaluation on its way to a run.
+
+    **Where it goes.** ``run_id`` is None if it has no run yet. ``tracking_uri`` is its store, without credentials.
+    ``on_existing`` ("replace" or "error") is what becomes of another evaluation that the run holds under the prefix.
+
+    **What was asked**, as :func:`cmtrack.log_evaluation` takes it: ``metric_names``, ``predictions``, ``dataset_name``
+    and ``figures``. ``run_name`` is for the figures and the report; it is empty if it is not known.
+
+    **What was made.** ``has_rows``: whether the rows were to be written. ``metrics``: finite values by the name that
+    MLflow gets. ``images``: file in ``charts/`` by image key; earlier versions had them in ``artifacts/``. ``table``: the
+    file that the artifact view shows as a table. ``dataset``: as :mod:`cmtrack.tracking.dataset` has it.
+    ``description``: its block of the run's description; its links are made when it is sent. ``timestamp``: when it was
+    made, in milliseconds since 1970, so that sending twice gives the same points of a metric. ``problems``: what could
+    not be made.
+
+    **Its files.** ``folder`` is None if no place on this machine could be written: then only metrics and tags can be
+    sent. ``contents`` holds the files in memory until all of them are in the folder. ``refusals``: places that refused a
+    file, with the reason.
+    """
+
+    run_id: str | None = None
+    prefix: str = ""
+    step: int | None = None
+    model_id: str | None = None
+    tracking_uri: str | None = None
+    on_existing: str = "replace"
+
+    metric_names: str | Sequence[str] = "headline"
+    predictions: bool | str = "auto"
+    dataset_name: str | None = None
+    run_name: str = ""
+    figures: Figures = "auto"
+
+    has_rows: bool = False
+    metrics: dict[str, float] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    images: dict[str, str] = field(default_factory=dict)
+    table: str = ""
+    dataset: dict[str, str] = field(default_factory=dict)
+    description: str = ""
+    timestamp: int = 0
+    problems: tuple[str, ...] = ()
+
+    state: State = State.UNFINISHED
+    folder: Path | None = None
+    contents: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
+    refusals: list[str] = field(default_factory=list, init=False)
+    _saved: set[str] = field(default_factory=set, init=False, repr=False)
+    _places: Iterator[Path] = field(default=iter(()), init=False, repr=False)
+    _name: str = field(default="", init=False, repr=False)
+    _hidden: str = field(default="", init=False, repr=False)
+    _lock: int | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.tracking_uri is not None:
+            self.tracking_uri = untrusted.without_credentials(self.tracking_uri)
+
+    # -- its files ---------------------------------------------------------------------------------------------------
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the files to upload, the evaluation first, then the smallest.
+
+        Rows whose digest is not among the tags are none of them, nor is what a process that was killed left half
+        written.
+        """
+        if self.folder is None:
+            return []
+        evaluation = names.file_name(names.EVALUATION_FILE, self.prefix)
+        rows = names.file_name(names.PREDICTIONS_FILE, self.prefix)
+        has_digest = self.digest(names.PREDICTIONS_FILE) is not None
+        sizes = {}
+        for path in (self.folder / ARTIFACTS).iterdir():
+            is_left_out = path.name.endswith((PARTIAL, names.PREDICTIONS_FILE))
+            if not is_left_out or (has_digest and path.name == rows):
+                sizes[path.name] = path.stat().st_size
+        return sorted(sizes, key=lambda name: (name != evaluation, sizes[name], name))
+
+    def path_of(self, name: str) -> Path:
+        """The path of a file to upload; ValueError if no folder could be written."""
+        if self.folder is None:
+            raise ValueError(f"an entry without a folder has no files, such as {name!r:.80}")
+        return self.folder / ARTIFACTS / name
+
+    def image(self, file: str) -> bytes | None:
+        """An image for the charts; entries of earlier versions have it among their artifacts."""
+        if self.folder is None:
+            return None
+        for part in (CHARTS, ARTIFACTS):
+            path = self.folder / part / file
+            if path.is_file():
+                return path.read_bytes()
+        return None
+
+    def digest(self, name: str) -> str | None:
+        """The digest of the evaluation's file or of that of its rows; None if it has none."""
+        return names.digests(self.tags, self.prefix).get(names.digest_key(name))
+
+    def tags_with_rows(self, content: bytes | None) -> dict[str, str]:
+        """The tags with the digest of a file of rows; None removes it."""
+        changed: Mapping[str, str | None] = {
+            names.digest_key(names.PREDICTIONS_FILE): None,
+            names.ROWS_FILE: None,
+        }
+        if content is not None:
+            file = names.file_name(names.PREDICTIONS_FILE, self.prefix)
+            changed = file_digests({file: content}, self.prefix)
+        return names.with_digests(self.tags, self.prefix, changed)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def writing(self, old: Path | None = None) -> Iterator[None]:
+        """Write the entry inside the block, into the first place that takes all of its files.
+
+        An error inside the block removes the entry. An interrupt, or an exit, keeps it once the evaluation is among its
+        files, and is passed on. ``old`` is an unfinished entry, which this one replaces.
+        """
+        unique = uuid.uuid4().hex[:8]
+        if old is None:
+            self._name = f"{datetime.now(UTC).strftime(spool.STAMP)}-{unique}"
+            self._hidden = f".{self._name}"
+            self._places = spool.places()
+        else:
+            self._name = old.name.lstrip(".")
+            self._hidden = f".{self._name}.{unique}"
+            self._places = chain([old.parent], spool.places())
+        self.contents[ENTRY] = self._json()
+        try:
+            self._save()
+            yield
+        except Exception:
+            self._discard()
+            raise
+        except BaseException as interrupt:
+            if old is None and self._keep():
+                interrupt.add_note(
+                    f"cmtrack: the evaluation is kept in {self.folder}; `cmtrack push` sends it"
+                )
+            else:
+                self._discard()
+            raise
+        self.contents.clear()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file, such as ``artifacts/cmtrack_evaluation.json``."""
+        self.contents[name] = content
+        self._save()
+
+    def finish(self, state: State = State.READY) -> None:
+        """Write ``entry.json`` again, and give the whole entry its final name."""
+        self.state = state
+        self._saved.discard(ENTRY)
+        self.write(ENTRY, self._json())
+        while self.folder is not None:
+            final = self.folder.with_name(self._name)
+            if os.name == "nt":  # an open file keeps its folder's name
+                self._release()
+            try:
+                os.replace(self.folder, final)
+            except OSError as error:
+                self._leave(error)
+                self._save()
+            else:
+                self.folder = final
+                break
+        self._release()
+
+    def finish_in(self, folder: Path) -> None:
+        """Write the whole entry into a folder of the caller's."""
+        self.state = State.READY
+        self.folder = folder
+        for name, content in {**self.contents, ENTRY: self._json()}.items():
+            spool.write_private(folder / name, content)
+        self.contents.clear()
+
+    def rewrite(self, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
+        """Rewrite artifacts of an entry, then its ``entry.json``; each file is replaced atomically."""
+        changed = {self.path_of(name): content for name, content in files.items()}
+        assert self.folder is not None
+        write_whole(changed | {self.folder / ENTRY: self._json()}, private=True)
+
+    def _json(self) -> bytes:
+        plain = {"schema": schemas.ENTRY.newest} | {name: getattr(self, name) for name in _STORED}
+        return json.dumps(plain, ensure_ascii=False, indent=1).encode("utf-8")
+
+    def _save(self) -> None:
+        """Write the files that its folder lacks; a place that refuses one is left for the next place."""
+        while self.folder is not None or self._enter_next_place():
+            assert self.folder is not None
+            try:
+                for name, content in self.contents.items():
+                    if name not in self._saved:
+                        spool.write_private(self.folder / name, content)
+                        self._saved.add(name)
+            except OSError as error:
+                self._leave(error)
+            else:
+                return
+
+    def _enter_next_place(self) -> bool:
+        """Make a hidden folder in the next place and lock it; return False if no place is left."""
+        for place in self._places:
+            self.folder = place / self._hidden
+            try:
+                make_folder(self.folder, 0o700)
+                self._lock = spool.acquire(self.folder / spool.LOCK)
+            except OSError as error:
+                self._leave(error)
+            else:
+                return True
+        return False
+
+    def _leave(self, error: OSError) -> None:
+        assert self.folder is not None
+        self.refusals.append(f"{self.folder.parent}: {error.strerror or error}")
+        self._discard()
+
+    def _discard(self) -> None:
+        """Remove what was written; the files are still in memory."""
+        self._release()
+        self._saved.clear()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            spool.tidy(self.folder.parent)
+            self.folder = None
+
+    def _keep(self) -> bool:
+        """Write what an interrupt left in memory only; return whether the evaluation is in the folder then."""
+        if not any(name.startswith(ARTIFACTS) for name in self.contents):
+            return False
+        try:
+            if self.folder is not None and self.folder.with_name(self._name).is_dir():
+                self.folder = self.folder.with_name(self._name)
+            self._save()
+            return self.folder is not None
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        """Release the lock, so that any process may send the entry."""
+        if self._lock is not None:
+            spool.release(self._lock)
+            self._lock = None
+
+
+def file_digests(files: Mapping[str, bytes], prefix: str) -> dict[str, str | None]:
+    """Digests of the evaluation and of its rows, by the keys of :func:`cmtrack.tracking.names.digests`."""
+    entries: dict[str, str | None] = {}
+    for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
+        file = names.file_name(name, prefix)
+        if file in files:
+            entries[names.digest_key(name)] = digest_of(files[file])
+            # a regrouped evaluation may have pointed elsewhere
+            if prefix and name == names.PREDICTIONS_FILE:
+                entries[names.ROWS_FILE] = file
+    return entries

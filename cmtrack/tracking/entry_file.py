@@ -1,0 +1,223 @@
+"""Entries that are read from untrusted folders: every value is validated."""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cmtrack import schemas, untrusted
+from cmtrack.evaluation.loading import loads
+from cmtrack.tracking import dataset as datasets
+from cmtrack.tracking import names
+from cmtrack.tracking._warn import first_line
+from cmtrack.tracking.cache import digest_of
+from cmtrack.tracking.entry import ARTIFACTS, CHARTS, Entry, State, state_of
+from cmtrack.tracking.spool import ENTRY, INTENT, MANIFEST
+
+MAX_FILES = 1000
+MAX_BYTES = 4 << 30
+
+_SCHEMAS = {ENTRY: schemas.ENTRY, MANIFEST: schemas.MANIFEST, INTENT: schemas.INTENT}
+_LARGEST = {ENTRY: 16 << 20, MANIFEST: 16 << 20, INTENT: 1 << 20}
+"""Bytes of each file at most."""
+_NEW_NAMES = {"metrics": "metric_names", "dataset": "dataset_name", "rows": "has_rows"}
+"""Names in ``entry.json`` of what ``intent.json`` called otherwise."""
+
+
+def read(folder: Path) -> Entry:
+    """Read an entry of the spool; of an unfinished one only where it goes and what was asked.
+
+    ValueError if ``entry.json`` or the evaluation is damaged, or names a file outside the entry; if the files are links,
+    too many or too large. Entries of cmtrack 0.1 and 0.2 have ``intent.json`` and ``manifest.json`` in its place.
+    """
+    state = state_of(folder)
+    stored = _stored(folder, state)
+    step = stored.data.get("step")
+    uri = stored.optional("tracking_uri", str)
+    entry = Entry(
+        folder=folder,
+        state=state,
+        run_id=stored.identifier("run_id"),
+        prefix=names.check_prefix(stored.optional("prefix", str) or ""),
+        step=None if step is None else whole_number(step, f"{stored.file}: step"),
+        model_id=stored.identifier("model_id"),
+        tracking_uri=None if uri is None else untrusted.tracking_uri(uri),
+        on_existing=stored.optional("on_existing", str) or "replace",
+        metric_names=stored.data.get("metric_names", "headline"),
+        dataset_name=datasets.checked_name(stored.optional("dataset_name", str)),
+        has_rows=bool(stored.data.get("has_rows")),
+    )
+    if state is State.READY:
+        _read_made(entry, folder, stored)
+    return entry
+
+
+def _stored(folder: Path, state: State) -> _Stored:
+    """What an entry's file holds, under the names that ``entry.json`` has for it."""
+    file = ENTRY
+    if not os.path.lexists(folder / ENTRY):
+        file = INTENT if state is State.UNFINISHED else MANIFEST
+    try:
+        content = untrusted.read_file(folder / file, _LARGEST[file])
+        data = json.loads(content, parse_constant=partial(_refuse_constant, file))
+    except (OSError, UnicodeDecodeError, RecursionError, json.JSONDecodeError) as error:
+        raise ValueError(f"{file} is damaged: {type(error).__name__}") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{file} must hold a mapping, got {type(data).__name__}")
+    data = _SCHEMAS[file].migrated(data)
+    if file == INTENT:
+        data = {_NEW_NAMES.get(name, name): value for name, value in data.items()}
+    return _Stored(file, data)
+
+
+def _refuse_constant(file: str, text: str) -> float:
+    raise ValueError(f"{file} holds {text}, which is no number")
+
+
+def _read_made(entry: Entry, folder: Path, stored: _Stored) -> None:
+    """Read what was made for an entry, and check its files."""
+    files = _files(folder / ARTIFACTS)
+    # earlier versions had no such folder
+    charts = _files(folder / CHARTS) if (folder / CHARTS).exists() else files
+    entry.metrics = stored.metrics()
+    entry.tags = stored.tags()
+    entry.images = stored.texts("images")
+    for name in entry.images.values():
+        stored.check_file(name, charts)
+    entry.table = stored.required("table", str)
+    entry.dataset = stored.texts("dataset")
+    entry.description = stored.required("description", str)
+    entry.timestamp = stored.required("timestamp", int)
+    entry.problems = tuple(map(str, stored.required("problems", list)))
+    evaluation = names.file_name(names.EVALUATION_FILE, entry.prefix)
+    stored.check_file(evaluation, files)
+    content = untrusted.read_file(entry.path_of(evaluation), MAX_BYTES)
+    if digest_of(content) != entry.digest(names.EVALUATION_FILE):
+        raise ValueError(f"{evaluation} is damaged: it is not the file that was written")
+    _check_rows(entry, files, content)
+    if entry.table:
+        untrusted.file_name(entry.table, f"{stored.file}: table")
+    if not {"name", "digest"} <= set(entry.dataset) <= set(datasets.FIELDS):
+        raise ValueError(
+            f"{stored.file}: dataset must hold name and digest, got {list(entry.dataset)[:5]}"
+        )
+
+
+def _files(folder: Path) -> set[str]:
+    """Names of the files to upload: plain ones, in one folder."""
+    if folder.is_symlink() or not folder.is_dir():
+        raise ValueError("an entry must hold a folder 'artifacts', got none")
+    files = set()
+    total = 0
+    for path in folder.iterdir():
+        untrusted.file_name(path.name)
+        if path.is_symlink() or not path.is_file():
+            raise ValueError(f"artifacts must be plain files, got {path.name!r:.80}")
+        files.add(path.name)
+        total += path.stat().st_size
+    if len(files) > MAX_FILES or total > MAX_BYTES:
+        raise ValueError(f"an entry must hold at most {MAX_FILES} files and {MAX_BYTES >> 30} GB")
+    return files
+
+
+def _check_rows(entry: Entry, files: set[str], evaluation: bytes) -> None:
+    """Take rows that are missing or damaged out of an entry, with a problem.
+
+    Other rows than those that were written are whole if they are the evaluation's: a process that took out their
+    probabilities may have ended before it wrote their new digest.
+    """
+    digest = entry.digest(names.PREDICTIONS_FILE)
+    if digest is None:
+        return
+    file = names.file_name(names.PREDICTIONS_FILE, entry.prefix)
+    problem = "it is gone"
+    if file in files:
+        content = untrusted.read_file(entry.path_of(file), MAX_BYTES)
+        if digest_of(content) == digest:
+            return
+        try:
+            loads(evaluation.decode("utf-8")).with_rows(content)
+            entry.tags = entry.tags_with_rows(content)
+            return
+        except ValueError as error:
+            problem = first_line(error)
+    entry.tags = entry.tags_with_rows(None)
+    entry.problems += (f"the rows in {file}: {problem}",)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The values of an entry's file, each checked when it is taken; its name is for messages."""
+
+    file: str
+    data: dict[str, Any]
+
+    def required(self, name: str, kind: type) -> Any:
+        """A value of a type."""
+        value = self.data.get(name)
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(
+                f"{self.file}: {name} must be a {kind.__name__}, got {type(value).__name__}"
+            )
+        if isinstance(value, int) and abs(value) >= 1 << 63:
+            raise ValueError(
+                f"{self.file}: {name} must be a number of 64 bits, got one of {value.bit_length():,}"
+            )
+        return value
+
+    def optional(self, name: str, kind: type) -> Any:
+        """A value of a type, or None."""
+        return None if self.data.get(name) is None else self.required(name, kind)
+
+    def identifier(self, name: str) -> str | None:
+        """The id of a run or a model, or None."""
+        value = self.optional(name, str)
+        return None if value is None else untrusted.identifier(value, f"{self.file}: {name}")
+
+    def texts(self, name: str) -> dict[str, str]:
+        """Texts by their names."""
+        texts = self.required(name, dict)
+        if not all(isinstance(value, str) for value in texts.values()):
+            raise ValueError(f"{self.file}: {name} must hold texts")
+        return dict(texts)
+
+    def tags(self) -> dict[str, str]:
+        """Tags of cmtrack."""
+        tags = self.texts("tags")
+        for name in tags:
+            if not name.startswith("cmtrack."):
+                raise ValueError(f"{self.file}: tags must be called cmtrack.…, got {name!r:.80}")
+        return tags
+
+    def metrics(self) -> dict[str, float]:
+        """Finite numbers by the names of metrics."""
+        metrics = {}
+        for name, value in self.required("metrics", dict).items():
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not is_number or not abs(value) <= sys.float_info.max:
+                raise ValueError(
+                    f"{self.file}: metrics must be finite numbers, got {value!r:.40} for {name!r:.80}"
+                )
+            metrics[name] = float(value)
+        return metrics
+
+    def check_file(self, name: str, files: set[str]) -> None:
+        """Raise ValueError if the file names one that the entry does not hold."""
+        if name not in files:
+            raise ValueError(f"{self.file} names a file that the entry does not hold: {name!r:.80}")
+
+
+def whole_number(value: Any, what: str) -> int:
+    """A number of 64 bits, of whatever integer type; ValueError if it is none, such as 2.0 or True."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError(f"{what} must be a whole number, got {value!r:.60}")
+    number = operator.index(value)
+    if abs(number) >= 1 << 63:
+        raise ValueError(f"{what} must be a number of 64 bits, got one of {number.bit_length():,}")
+    return number
