@@ -70,15 +70,15 @@ class TerminalColumn:
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Print everything that ``cmtrack compare`` shows."""
     from cmtrack.report.constant import beside
-    from cmtrack.report.review.columns import shown_columns
-    from cmtrack.report.review.narrative import heading
-    from cmtrack.report.review.phrases import at_shares, explained
+    from cmtrack.report.review import Review
+    from cmtrack.report.review.narrative import explained, heading
 
+    review = Review(comparison)
     print_sentences(console, comparison)
     console.print()
     for place, ranking in enumerate(comparison.rankings):
-        title = f"{heading(comparison, place)}, by {comparison.criterion}{at_shares(comparison)}"
-        columns = shown_columns(comparison, ranking)
+        title = f"{heading(review, place)}, by {comparison.criterion}{review.at}"
+        columns = [column for column in review.columns if column.is_shown(ranking)]
         columns.sort(key=lambda column: _LAST.get(column.key, 0))
         below = [_texts_below(row, columns) for row in beside(comparison, ranking)]
         printed = [

@@ -141,7 +141,7 @@ def gate_command(
     with working() as step:
         from cmtrack.comparison.criterion import ALWAYS_DEFINED
         from cmtrack.comparison.verdict import verdict_of
-        from cmtrack.report.review.phrases import samples as samples_of
+        from cmtrack.report.review import Review
 
         comparison = (
             compared(  # without the gates, which would hide the numbers of a run that they stop
@@ -161,7 +161,8 @@ def gate_command(
         verdict = verdict_of(comparison, require)
     if verdict.run is None or verdict.not_judged is not None:
         raise NotJudged(verdict.why)
-    review, samples = _review_of(verdict.run), samples_of(comparison, verdict.run.evaluation)
+    review = _review_of(verdict.run)
+    samples = Review(comparison).samples(verdict.run.evaluation)
     if summary_file is not None:
         text = for_page(_markdown(verdict, verdict.run, rule, review, samples))
         with writing(summary_file, NotJudged), summary_file.open("a", encoding="utf-8") as file:

@@ -155,9 +155,9 @@ class Comparison(RemovedAttributes):
 
     def summary(self) -> str:
         """The decision and its evidence in a few sentences."""
-        from cmtrack.report.review.narrative import verdict
+        from cmtrack.report.review import Review, verdict
 
-        return printable(" ".join(verdict(self)))
+        return printable(" ".join(verdict(Review(self))))
 
     def figures(self) -> Mapping[str, Figure]:
         """Every figure that applies, by name."""
@@ -465,10 +465,10 @@ class Comparison(RemovedAttributes):
         return rows.missed(self, at_least)
 
     def __repr__(self) -> str:
-        from cmtrack.report.review.narrative import lead
+        from cmtrack.report.review import Review, lead
 
         return printable(
-            f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(self)})"
+            f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(Review(self))})"
         )
 
     def _repr_html_(self) -> str:

@@ -20,6 +20,7 @@ from cmtrack.report.formatting import capital, markdown_text
 from cmtrack.report.review.narrative import decision, lead
 from cmtrack.report.review.report import as_json, html, markdown, ranking_json
 from cmtrack.report.review.reproduce import given
+from cmtrack.report.review.review import Review
 from cmtrack.tracking._warn import first_line, mlflow_errors_as
 from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.description import MAX_NOTE, NOTE, artifact_link, with_block
@@ -94,7 +95,7 @@ def publish(
             clients[run.tracking_uri] = client_for(run.tracking_uri)
     if alias is not None and comparison.best is None:
         raise ValueError(
-            f"no run is chosen, so the alias {alias!r} cannot be set: {lead(comparison)}"
+            f"no run is chosen, so the alias {alias!r} cannot be set: {lead(Review(comparison))}"
         )
     client = clients[home.tracking_uri]
     version = None if alias is None else version_for(home, client, registered_model)
@@ -197,7 +198,7 @@ def _review_tags(comparison: Comparison) -> dict[str, str]:
     tags = {
         KIND_TAG: REVIEW,
         tag("criterion"): str(comparison.criterion),
-        tag("decision"): decision(comparison)[0],
+        tag("decision"): decision(Review(comparison))[0],
         tag("best"): "" if best is None else best.run_id,
         tag("best_name"): "" if best is None else best.name,
         tag("tied"): ", ".join(quoted(name) for name in _tied(comparison)),
@@ -302,7 +303,7 @@ class _Said:
         """Insert decision, rank and link into a description; the rest stays unchanged."""
         rank = f"Rank {standing} by {markdown_text(self.comparison.criterion)}"
         rank = capital(standing) if standing == STOPPED else rank
-        headline = markdown_text(decision(self.comparison)[0])
+        headline = markdown_text(decision(Review(self.comparison))[0])
         block = f"{rank} in the [review of {_today()}]({self.link}). {headline}"
         return with_block(note or "", block, _LABEL, first=True)
 

@@ -110,7 +110,7 @@ def columns_of(
 ) -> list[Column]:
     """Return the columns of a comparison's rankings, in the order of a page and a frame.
 
-    ``at``: the class shares that the metrics are of, as :func:`~cmtrack.report.review.phrases.at_shares` has them.
+    ``at``: the class shares that the metrics are of, as a heading adds them.
     ``criterion``: by default the comparison's.
     """
     criterion = criterion or comparison.criterion
@@ -183,11 +183,6 @@ def columns_of(
             terminal=None,
         ),
     ]
-
-
-def shown_columns(comparison: Comparison, ranking: Ranking, at: str = "") -> list[Column]:
-    """The columns that people see in the table of one of a comparison's rankings; ``at``: as of :func:`columns_of`."""
-    return [column for column in columns_of(comparison, at) if column.is_shown(ranking)]
 
 
 def ranking_table(ranking: Ranking, columns: Sequence[Column]) -> Table:

@@ -18,8 +18,9 @@ from cmtrack.evaluation.gates import GateResult
 from cmtrack.grouping import Costs, Grouping
 from cmtrack.report.review.columns import Column, columns_of
 from cmtrack.report.review.narrative import verdict
-from cmtrack.report.review.phrases import LAST, asked
+from cmtrack.report.review.phrases import LAST
 from cmtrack.report.review.record import as_data, varying
+from cmtrack.report.review.review import Review
 from cmtrack.schemas import REVIEW
 
 if TYPE_CHECKING:
@@ -73,14 +74,17 @@ def _unranked_row(run: Run, status: str, reason: str) -> dict[str, Any]:
 
 def to_dict(comparison: Comparison) -> dict[str, Any]:
     """Everything of a comparison that JSON can hold; NaN is None."""
-    criterion, best = comparison.criterion, comparison.best
-    looks, resolution = asked(comparison, "looks"), asked(comparison, "resolution")
+    review = Review(comparison)
+    criterion = comparison.criterion
+    best = comparison.best
+    looks = review.looks
+    resolution = review.resolution
     columns = [column for column in columns_of(comparison) if column.json]
     columns.sort(key=lambda column: _FIRST_IN_FILES.get(column.key, 0))
     data: dict[str, Any] = as_plain(
         {
             "schema": REVIEW.newest,
-            "summary": verdict(comparison),
+            "summary": verdict(review),
             "criterion": {
                 "text": str(criterion),
                 "metrics": criterion.metrics,
@@ -111,7 +115,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
             "segments": [pair.to_dict() for pair in comparison.segments],
             "passed_over": [_run(run) for run in comparison.passed_over],
             "notes": comparison.notes,
-            "record": as_data(comparison),
+            "record": as_data(review),
             "how": comparison.how,
         }
     )

@@ -1,77 +1,248 @@
-"""A comparison in plain words: the decision first, then its evidence.
+"""A comparison in plain words: all sentences about a ranking, by section.
 
-Nothing here says more than the statistics: runs that are not shown to differ are not said to be equal.
+Nothing here says more than the statistics: runs that are not shown to differ are not said to be equal. Sentences take a
+:class:`Review`, which has the names; the words that they share are in :mod:`cmtrack.report.review.phrases`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
-from cmtrack.comparison.comparability import apart, headings
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.blocks import RepeatedRanking
 from cmtrack.comparison.cost_ratio import break_even, why_no_break_even
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking
-from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.run import LeftOut
 from cmtrack.comparison.segments import SegmentDifferences
+from cmtrack.comparison.spec import several
+from cmtrack.comparison.tie_breakers import TieBreaker, place_of
+from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
-from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
+from cmtrack.evaluation.catalog import OPEN
+from cmtrack.names import MAY_BE_BEST, RULED_OUT, SELECTED, quoted, some_of
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import constant_sentences, warning_clause
 from cmtrack.report.review.phrases import (
-    Say,
-    about_rows,
-    all_others,
-    asked,
-    assumed_shares,
     behind_words,
     counts_rows,
     criterion_title,
-    gap_words,
+    direction,
     how_many,
-    near_words,
-    rule_title,
-    samples,
-    say_of,
-    selection_words,
-    short_names,
-    tie_sentence,
 )
+from cmtrack.report.review.review import Review
 from cmtrack.statistics.predictions import Predictions
 
 MAX_SEGMENTS = 5
 """Segments that a sentence names."""
 RIVALS = 2
 """Runs that the one to take is held against by costs."""
+_MANY = 1000
+"""How many times the rows there are a number of rows may be, to be told in digits."""
+_LEAST_SELECTION = 0.01
+"""Part of the leader's interval below which what selection is worth has no sentence."""
+Say: TypeAlias = Callable[[str], str]
+"""Writes a run's name in a sentence."""
 
 
-def lead(comparison: Comparison) -> str:
+# -- the decision ------------------------------------------------------------------------------------------
+
+
+def lead(review: Review) -> str:
     """One short clause: who leads, with what, and how many may be the best."""
-    say = say_of(comparison)
-    ranking = comparison.ranking
+    ranking = review.ranking
     if ranking is None:
         return "no run is ranked"
+    criterion = ranking.criterion
     first = ranking.leader
     tied = f", {maybe(ranking)}" if len(ranking.tied) > 1 else ""
-    if comparison.criterion.pareto:
-        front = [say(run.name) for run in ranking.runs if run.rank == 1]
+    if criterion.pareto:
+        front = [review.say(run.name) for run in ranking.runs if run.rank == 1]
         text = f"{fmt.join_names(front)} on the Pareto front"
     else:
-        title = fmt.metric_title(
-            comparison.criterion.metrics[0], brief=True, catalog=comparison.criterion.catalog
-        )
+        name = criterion.metrics[0]
+        title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
         over = f" over {ranking.over} with mean" if ranking.over else " with"
-        text = f"{say(first.name)} leads{over} {title} {_value(first)}{tied}"
+        text = f"{review.say(first.name)} leads{over} {title} {_value(first)}{tied}"
     if ranking.foremost is not first:
-        text = f"take {say(ranking.foremost.name)}; {text}"
-    if len(comparison.rankings) > 1:
-        text += f" (ranking 1 of {len(comparison.rankings)})"
-    assumed = assumed_shares(comparison)
-    condition = f"{assumed}: " if assumed else ""
+        text = f"take {review.say(ranking.foremost.name)}; {text}"
+    if len(review.comparison.rankings) > 1:
+        text += f" (ranking 1 of {len(review.comparison.rankings)})"
+    condition = f"{review.assumed}: " if review.assumed else ""
     return f"{condition}{text}{warning_clause(ranking)}"
+
+
+def verdict(review: Review) -> list[str]:
+    """The decision, its evidence and the notes, sentence by sentence."""
+    return [*decision(review), *further(review)]
+
+
+def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
+    """The run to take and the reasons: what a reader must know first.
+
+    ``beside_tables``: whether a table of the gates stands on the same page, so that their values need no sentence.
+    """
+    sentences = _decision(review, beside_tables)
+    if review.assumed:
+        sentences[0] = f"{review.assumed}: {sentences[0]}"
+    return sentences
+
+
+def _decision(review: Review, beside_tables: bool) -> list[str]:
+    """Return the decision on the shares that the comparison was asked for."""
+    gates = _stopped_briefly(review) if beside_tables else stopped(review)
+    ranking = review.ranking
+    if ranking is None:
+        return [_nothing(review)] if beside_tables else [_nothing(review), *gates]
+    if ranking.chosen is None:
+        return [*_undecided(review), *by_segment(review), *gates]
+    several = len(review.comparison.rankings)
+    head = _headline(review, ranking)
+    if several > 1:
+        head += f" This covers ranking 1 of {several} only: the rankings were not compared with each other."
+    lines = [_warned(head, review, ranking), *_standing(review, ranking)]
+    if review.comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
+        lines += tie(review, ranking)
+    lines += [
+        *_price(review, ranking),
+        *equivalents(review, ranking),
+        *rows_more(review),
+        *by_segment(review),
+    ]
+    lines += [*gates, *unpaired(review, ranking)]
+    return [*lines, *review.why_apart]
+
+
+def _warned(head: str, review: Review, ranking: Ranking) -> str:
+    """The headline; preceded by a warning if no run is shown to beat an answer without a model."""
+    warned = constant_sentences(ranking, review.say)
+    if warned and head.startswith("Take "):
+        head = f"Of the {ranking.noun}s, t{head[1:]}"
+    return " ".join([*warned, head])
+
+
+def _headline(review: Review, ranking: Ranking) -> str:
+    chosen, noun, ties = review.say(ranking.foremost.name), ranking.noun, len(ranking.tied)
+    if len(ranking.standings) == 1:
+        return _only_one(review, chosen, noun)
+    if ties == 1:
+        others = _all_others(len(ranking.standings) - 1, noun)
+        return f"Take {chosen}: {others} {behind_words(ranking)}."
+    if ranking.decision.by is not None:
+        near = sum(entry.within_margin for entry in ranking.standings)
+        where = _near_words(ranking.margin, ranking.criterion)
+        those = f"that {MAY_BE_BEST} and are {where}"
+        if ranking.criterion.pareto:
+            those = where
+        return f"Take {chosen}: of the {near} {noun}s {those}, it has the {_rule_title(ranking.decision.by)}."
+    if ranking.criterion.pareto:
+        front = [run for run in ranking.runs if run.rank == 1]
+        return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
+    rows = f"the {ranking.over}" if ranking.over else "the test rows"
+    some = f"{fmt.in_words(ties)} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
+    those = maybe(ranking) if ties == len(ranking.standings) else some
+    leads = f"{chosen} {_leads(ranking)}"
+    if _shared(ranking):
+        leads = f"{fmt.join_names([review.say(one.name) for one in ranking.standings if one.rank == 1])} lead with the same value"
+    if all(math.isnan(run.p_set) for run in ranking.tied if run is not ranking.leader):
+        return f"{fmt.capital(those)}: no difference between them could be tested. {leads}."
+    return f"{fmt.capital(those)}; {rows} cannot tell them apart. {leads}."
+
+
+def _only_one(review: Review, chosen: str, noun: str) -> str:
+    """Return the headline of a ranking of one run; it is recommended only if all others have a rank or fail a gate."""
+    without_rank = not_ranked(review)
+    if without_rank > len(review.comparison.failed):
+        return f"{chosen} is the only one of the {without_rank + 1} {noun}s that could be ranked."
+    if without_rank:
+        return f"Take {chosen}: it is the only {noun} that passes the gates."
+    return f"Take {chosen}: it is the only {noun}."
+
+
+def _nothing(review: Review) -> str:
+    n, noun = len(review.comparison.failed), review.noun
+    if n < 2:
+        return (
+            f"Take none: the only evaluated {noun} fails a gate."
+            if n
+            else "Take none: no run could be ranked."
+        )
+    return f"Take none: {'both' if n == 2 else f'all {n}'} evaluated {noun}s fail a gate."
+
+
+def _nothing_beside(review: Review, noun: str) -> str:
+    """Return the end of the sentences on the only run of a ranking; empty if there are runs without a rank."""
+    return "" if not_ranked(review) else f" There is no {noun} to compare it with."
+
+
+def _undecided(review: Review) -> list[str]:
+    """Several rankings, none of which is the one to decide by."""
+    rankings = review.comparison.rankings
+    rows = rankings[0].evaluation.statistics.digest.rows
+    same = sum(ranking.evaluation.statistics.digest.rows == rows for ranking in rankings)
+    which = (
+        f"the {same} rankings"
+        if same == len(rankings)
+        else f"{same} of the {len(rankings)} rankings"
+    )
+    return [
+        f"No decision: {which} have the same number of rows ({rows:,}) and were not compared with each other.",
+        " ".join(review.why_apart),
+        *(_other(review, place) for place in range(len(rankings))),
+    ]
+
+
+def _other(review: Review, place: int) -> str:
+    ranking = review.comparison.rankings[place]
+    first = ranking.leader
+    tied = ""
+    if len(ranking.tied) > 1 and ranking.criterion.single:
+        tied = f"; {maybe(ranking)}"
+    if ranking.criterion.pareto:
+        front = [review.say(run.name) for run in ranking.runs if run.rank == 1]
+        result = f"{fmt.join_names(front)} on the Pareto front"
+    else:
+        value = f" with {_value(first)}"
+        result = (
+            f"{review.say(first.name)} leads{value}"
+            if len(ranking.runs) > 1
+            else f"{review.say(first.name)} has{value[5:]}"
+        )
+    return " ".join(
+        [
+            f"{heading(review, place)}. There, {result}{tied}.",
+            *constant_sentences(ranking, review.say),
+        ]
+    )
+
+
+def heading(review: Review, place: int) -> str:
+    """The heading of one of several rankings: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
+    ranking, several = review.comparison.rankings[place], len(review.comparison.rankings)
+    where = f"over {ranking.over}" if ranking.over else f"on {review.samples(ranking.evaluation)}"
+    scope = f"{fmt.counted(len(ranking.standings), ranking.noun)} {where}"
+    without_rank = not_ranked(review)
+    if without_rank:
+        ranked = len(ranking.standings)
+        return f"{ranked} of {ranked + without_rank} runs {where}"
+    if several == 1:
+        return scope
+    distinction = review.distinctions[place]
+    return f"Ranking {place + 1} of {several}: {scope}{f', {distinction}' if distinction else ''}"
+
+
+def not_ranked(review: Review) -> int:
+    """Return the number of runs beside the only ranking: they fail a gate, or have no value of the metric.
+
+    0 of several rankings, as nothing says which one a run belongs to, and of models over repeated runs.
+    """
+    if len(review.comparison.rankings) != 1 or review.comparison.repeated:
+        return 0
+    return len(review.comparison.failed) + len(review.comparison.left_out)
 
 
 def maybe(ranking: Ranking) -> str:
@@ -79,73 +250,31 @@ def maybe(ranking: Ranking) -> str:
     return how_many(len(ranking.tied), len(ranking.standings), ranking.noun)
 
 
-def verdict(comparison: Comparison) -> list[str]:
-    """The decision, its evidence and the notes, sentence by sentence."""
-    return [*decision(comparison), *further(comparison)]
+# -- the standing: the leader, others that may be the best, and those that are ruled out -------------------
 
 
-def decision(comparison: Comparison, *, beside_tables: bool = False) -> list[str]:
-    """The run to take and the reasons: what a reader must know first.
-
-    ``beside_tables``: whether a table of the gates stands on the same page, so that their values need no sentence.
-    """
-    return _elsewhere(comparison, _decision(comparison, beside_tables))
-
-
-def _decision(comparison: Comparison, beside_tables: bool) -> list[str]:
-    """Return the decision on the shares that the comparison was asked for."""
-    say = say_of(comparison)
-    gates = _stopped_briefly(comparison) if beside_tables else stopped(comparison, say)
-    ranking = comparison.ranking
-    if ranking is None:
-        return [_nothing(comparison), *(gates if comparison.failed and not beside_tables else ())]
-    if ranking.chosen is None:
-        return [*_undecided(comparison, say), *by_segment(comparison), *gates]
-    several = len(comparison.rankings)
-    head = _headline(comparison, ranking, say)
-    if several > 1:
-        head += f" This covers ranking 1 of {several} only: the rankings were not compared with each other."
-    lines = [_warned(head, ranking, say), *_standing(comparison, ranking, say)]
-    if comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
-        lines += _tie(comparison, ranking, say)
-    lines += [
-        *_price(ranking, say),
-        *equivalents(ranking, say),
-        *rows_more(comparison, say),
-        *by_segment(comparison),
-    ]
-    lines += [*gates, *unpaired(ranking, say)]
-    return [*lines, *apart(comparison.rankings, comparison.reads)]
-
-
-def _warned(head: str, ranking: Ranking, say: Say) -> str:
-    """The headline; preceded by a warning if no run is shown to beat an answer without a model."""
-    warned = constant_sentences(ranking, say)
-    if warned and head.startswith("Take "):
-        head = f"Of the {ranking.noun}s, t{head[1:]}"
-    return " ".join([*warned, head])
-
-
-def _elsewhere(comparison: Comparison, lines: list[str]) -> list[str]:
-    """Return a verdict that begins with the shares of classes that it assumes, where these are not the rows' own."""
-    assumed = assumed_shares(comparison)
-    return [f"{assumed}: {lines[0]}", *lines[1:]] if assumed and lines else lines
-
-
-def further(comparison: Comparison, *, beside_tables: bool = False) -> list[str]:
-    """Notes: other rankings, runs that are in none, and how the comparison was made."""
-    say = say_of(comparison)
-    notes, already = [], {*apart(comparison.rankings, comparison.reads)}
-    if comparison.best is not None and comparison.ranking is not None:
-        notes = [_other(comparison, place, say) for place in range(1, len(comparison.rankings))]
-    notes += [*break_evens(comparison), *positives(comparison, say), *identical(comparison, say)]
-    if not beside_tables:
-        notes += [*left_out(comparison, say), *passed_over(comparison, say)]
-    return notes + [
-        note if note.endswith(".") else f"{note}."
-        for note in comparison.notes
-        if note not in already
-    ]
+def _standing(review: Review, ranking: Ranking) -> list[str]:
+    """The leader and its selection bias, other runs that may be the best, and those that are ruled out."""
+    criterion, positive = ranking.criterion, ranking.evaluation.positive
+    first = ranking.leader
+    name = review.say(first.name)
+    if criterion.pareto:
+        return _front(review, ranking)
+    title = f"{'mean ' if ranking.over else ''}{criterion_title(criterion, positive)}"
+    value = f"{_value(first)}{'*' if first.picked else ''}"
+    if len(ranking.standings) == 1:
+        over = f" over {ranking.over}" if ranking.over else ""
+        alone = f"Its {title}{over} is {value}.{_nothing_beside(review, ranking.noun)}"
+        return [" ".join([alone, *selection(review), *selected(ranking)])]
+    if ranking.over:
+        value += f" (standard deviation over the {ranking.over.partition(' ')[2]} {fmt.number(first.sd)})"
+    over = f" over {ranking.over}" if ranking.over else ""
+    sentence = f"{name} {_leads(ranking)}: {title}{over} {value}."
+    # named, or no sole leader
+    if len(ranking.tied) > 1 and (ranking.decision.by is None or _shared(ranking)):
+        its = f"The {title}{over} of {name}" if _shared(ranking) else f"Its {title}{over}"
+        sentence = f"{its} is {value}."
+    return [" ".join([sentence, *selection(review), *_others(review, ranking), *selected(ranking)])]
 
 
 def _leads(ranking: Ranking) -> str:
@@ -158,128 +287,47 @@ def _leads(ranking: Ranking) -> str:
     return f"scores lowest{on_average}, which is best"
 
 
-def _headline(comparison: Comparison, ranking: Ranking, say: Say) -> str:
-    chosen, noun, ties = say(ranking.foremost.name), ranking.noun, len(ranking.tied)
-    if len(ranking.standings) == 1:
-        return _only_one(comparison, chosen, noun)
-    if ties == 1:
-        others = all_others(len(ranking.standings) - 1, noun)
-        return f"Take {chosen}: {others} {behind_words(ranking)}."
-    if ranking.decision.by is not None:
-        near = sum(entry.within_margin for entry in ranking.standings)
-        where = near_words(ranking.margin, ranking.criterion)
-        those = f"that {MAY_BE_BEST} and are {where}"
-        if ranking.criterion.pareto:
-            those = where
-        return f"Take {chosen}: of the {near} {noun}s {those}, it has the {rule_title(ranking.decision.by)}."
-    if ranking.criterion.pareto:
-        front = [run for run in ranking.runs if run.rank == 1]
-        return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
-    rows = f"the {ranking.over}" if ranking.over else "the test rows"
-    some = f"{fmt.in_words(ties)} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
-    those = maybe(ranking) if ties == len(ranking.standings) else some
-    leads = f"{chosen} {_leads(ranking)}"
-    if _shared(ranking):
-        leads = f"{fmt.join_names([say(one.name) for one in ranking.standings if one.rank == 1])} lead with the same value"
-    if all(math.isnan(run.p_set) for run in ranking.tied if run is not ranking.leader):
-        return f"{fmt.capital(those)}: no difference between them could be tested. {leads}."
-    return f"{fmt.capital(those)}; {rows} cannot tell them apart. {leads}."
-
-
-def _only_one(comparison: Comparison, chosen: str, noun: str) -> str:
-    """Return the headline of a ranking of one run; it is recommended only if all others have a rank or fail a gate."""
-    without_rank = not_ranked(comparison)
-    if without_rank > len(comparison.failed):
-        return f"{chosen} is the only one of the {without_rank + 1} {noun}s that could be ranked."
-    if without_rank:
-        return f"Take {chosen}: it is the only {noun} that passes the gates."
-    return f"Take {chosen}: it is the only {noun}."
-
-
-def not_ranked(comparison: Comparison) -> int:
-    """Return the number of runs beside the only ranking: they fail a gate, or have no value of the metric.
-
-    0 of several rankings, as nothing says which one a run belongs to, and of models over repeated runs.
-    """
-    if len(comparison.rankings) != 1 or comparison.repeated:
-        return 0
-    return len(comparison.failed) + len(comparison.left_out)
-
-
-def _nothing_beside(comparison: Comparison, noun: str) -> str:
-    """Return the end of the sentences on the only run of a ranking; empty if there are runs without a rank."""
-    return "" if not_ranked(comparison) else f" There is no {noun} to compare it with."
-
-
 def _shared(ranking: Ranking) -> bool:
     """True if the leader's value is that of another one, too."""
     return sum(one.rank == 1 for one in ranking.standings) > 1
-
-
-def _tie(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
-    """The sentence on what chose among those that may be the best."""
-    near = [
-        (entry.name, entry.run, entry.metrics) for entry in ranking.standings if entry.within_margin
-    ]
-    rules, where = (
-        comparison.how.get("tie_breakers", ()),
-        near_words(ranking.margin, ranking.criterion),
-    )
-    shared, tied = _shared(ranking), ranking.tied
-    unknown = 0
-    if not ranking.over and ranking.criterion.single:
-        unknown = sum(
-            not math.isfinite(run.standard_error) for run in tied if run is not ranking.leader
-        )
-    return tie_sentence(
-        near, len(tied), ranking.decision, rules, where, say, ranking.noun, shared, unknown
-    )
 
 
 def _value(entry: Ranked) -> str:
     return fmt.with_interval(entry.value, entry.interval)
 
 
-def _standing(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
-    """The leader and its selection bias, other runs that may be the best, and those that are ruled out."""
-    criterion, positive = ranking.criterion, ranking.evaluation.positive
-    first = ranking.leader
-    name = say(first.name)
-    if criterion.pareto:
-        return _front(comparison, ranking, say)
-    title = f"{'mean ' if ranking.over else ''}{criterion_title(criterion, positive)}"
-    value = f"{_value(first)}{'*' if first.picked else ''}"
-    if len(ranking.standings) == 1:
-        over = f" over {ranking.over}" if ranking.over else ""
-        alone = f"Its {title}{over} is {value}.{_nothing_beside(comparison, ranking.noun)}"
-        return [" ".join([alone, *selection_words(comparison), *selected(ranking)])]
-    if ranking.over:
-        value += f" (standard deviation over the {ranking.over.partition(' ')[2]} {fmt.number(first.sd)})"
-    over = f" over {ranking.over}" if ranking.over else ""
-    sentence = f"{name} {_leads(ranking)}: {title}{over} {value}."
-    # named, or no sole leader
-    if len(ranking.tied) > 1 and (ranking.decision.by is None or _shared(ranking)):
-        its = f"The {title}{over} of {name}" if _shared(ranking) else f"Its {title}{over}"
-        sentence = f"{its} is {value}."
-    return [
-        " ".join(
-            [sentence, *selection_words(comparison), *_others(ranking, say), *selected(ranking)]
-        )
-    ]
+def selection(review: Review) -> list[str]:
+    """The selection bias of the leader's value; empty if too small to mention."""
+    looks = review.looks
+    if looks is None or looks.runs < 2:
+        return []
+    if not looks.optimism > _LEAST_SELECTION * (looks.high - looks.low):
+        return []
+    end = "highest" if review.comparison.criterion.direction == "higher" else "lowest"
+    part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
+    return [f"About {part} of it is selection: the {end} of {looks.among}."]
 
 
-def _others(ranking: Ranking, say: Say) -> list[str]:
+def selected(ranking: Ranking) -> list[str]:
+    """The note on the leader's interval, which allows for its selection."""
+    if not ranking.leader.picked:
+        return []
+    best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
+    return [f"(* Wider, because the {best} of {ranking.picked_from} was selected.)"]
+
+
+def _others(review: Review, ranking: Ranking) -> list[str]:
     """Runs or models that are ruled out beside several that may be the best, and those that were not tested."""
     unsure = [run for run in ranking.runs[1:] if math.isnan(run.p_set)]
-    behind = [say(run.name) for run in ranking.runs if not run.tied]
+    behind = [review.say(run.name) for run in ranking.runs if not run.tied]
     lines = []
     if math.isnan(ranking.leader.p_set):
         lines = [
-            f"No run was tested against {say(ranking.leader.name)}, because its error is unknown."
+            f"No run was tested against {review.say(ranking.leader.name)}, because its error is unknown."
         ]
     elif unsure:
         lines = [
-            f"Not tested, as no error is known: {fmt.join_names([say(run.name) for run in unsure])}."
+            f"Not tested, as no error is known: {fmt.join_names([review.say(run.name) for run in unsure])}."
         ]
     if behind and len(ranking.tied) > 1:
         verb = f"is {behind_words(ranking)}" if len(behind) == 1 else f"are {behind_words(ranking)}"
@@ -291,28 +339,62 @@ def _others(ranking: Ranking, say: Say) -> list[str]:
     return lines
 
 
-def selected(ranking: Ranking) -> list[str]:
-    """The note on the leader's interval, which allows for its selection."""
-    if not ranking.leader.picked:
+def _front(review: Review, ranking: Ranking) -> list[str]:
+    criterion, positive = ranking.criterion, ranking.evaluation.positive
+    front = [run for run in ranking.runs if run.rank == 1]
+    off = [review.say(run.name) for run in ranking.runs if not run.tied]
+    titles = fmt.join_names(
+        [fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics],
+        6,
+    )
+    values = [", ".join(map(fmt.number, (run.values or {}).values())) for run in front]
+    shown = fmt.join_names(
+        [f"{review.say(run.name)} ({text})" for run, text in zip(front, values, strict=True)], 4
+    )
+    if len(ranking.runs) == 1:
+        return [f"{fmt.capital(titles)}: {shown}.{_nothing_beside(review, ranking.noun)}"]
+    be = "is alone" if len(front) == 1 else "are"
+    sentences = [f"By {titles}, {shown} {be} on the Pareto front."]
+    if off:
+        be = "is" if len(off) == 1 else "are"
+        why = "another run is at least as good in every metric and better in one"
+        sentences.append(f"{fmt.join_names(off)} {be} dominated: {why}.")
+    sentences.append("The front follows from the values alone. Differences are not tested.")
+    return [" ".join(sentences)]
+
+
+def _price(review: Review, ranking: Ranking) -> list[str]:
+    """The chosen one against the leader; a model that leads itself, against the next one."""
+    first, one = ranking.leader, ranking.foremost
+    if one is first and ranking.over:
+        one = (*ranking.standings, first)[1]
+    if one is first or not ranking.criterion.single:
         return []
-    best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
-    return [f"(* Wider, because the {best} of {ranking.picked_from} was selected.)"]
+    ends = (one.difference_low, one.difference_high)
+    gap = _gap_words(one.difference, ends, ranking.criterion.direction, review.say(first.name))
+    claim = f"{review.say(one.name)} {'is' if ranking.over else f'has {_value(one)}:'} {gap}"
+    if math.isnan(one.p_set):
+        return [f"{claim}, with an unknown error."]
+    return [
+        f"{claim}; it {MAY_BE_BEST if one.tied else f'is {RULED_OUT}'} ({fmt.p_equals(one.p_set)})."
+    ]
 
 
-def equivalents(ranking: Ranking, say: Say) -> list[str]:
+def equivalents(review: Review, ranking: Ranking) -> list[str]:
     """The runs that are shown to be as good as the leader, but for the margin."""
-    names = [say(run.name) for run in ranking.runs if math.isfinite(run.equivalent_within)]
+    names = [review.say(run.name) for run in ranking.runs if math.isfinite(run.equivalent_within)]
     if not names or ranking.equivalence is None:
         return []
     who = f"{fmt.join_names(names)} {'is' if len(names) == 1 else 'are'} shown to differ"
     return [
-        f"Equivalent within {ranking.equivalence:g}: {who} by less from {say(ranking.leader.name)}."
+        f"Equivalent within {ranking.equivalence:g}: {who} by less from {review.say(ranking.leader.name)}."
     ]
 
 
-def rows_more(comparison: Comparison, say: Say) -> list[str]:
+def rows_more(review: Review) -> list[str]:
     """The rows needed to separate the leader from each run that may also be the best, the fewest first."""
-    ranking, resolution = comparison.ranking, asked(comparison, "resolution")
+    ranking = review.ranking
+    resolution = review.resolution
     if ranking is None or resolution is None or not counts_rows(ranking.evaluation):
         return []
     open_ones = [
@@ -320,7 +402,7 @@ def rows_more(comparison: Comparison, say: Say) -> list[str]:
     ]
     needed = {name: resolution.rows_more(name) for name in open_ones if name in resolution.errors}
     words = [
-        f"{about_rows(more, resolution.rows)} between {say(ranking.leader.name)} and {say(name)}"
+        f"{_about_rows(more, resolution.rows)} between {review.say(ranking.leader.name)} and {review.say(name)}"
         for name, more in sorted(needed.items(), key=lambda one: one[1])
         if more > 0
     ]
@@ -335,57 +417,118 @@ def rows_more(comparison: Comparison, say: Say) -> list[str]:
     return [f"{fmt.capital(fmt.join_names(rows))}, if the true {seen} seen here."]
 
 
-def _front(comparison: Comparison, ranking: Ranking, say: Say) -> list[str]:
-    criterion, positive = ranking.criterion, ranking.evaluation.positive
-    front = [run for run in ranking.runs if run.rank == 1]
-    off = [say(run.name) for run in ranking.runs if not run.tied]
-    titles = fmt.join_names(
-        [fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics],
-        6,
-    )
-    values = [", ".join(map(fmt.number, (run.values or {}).values())) for run in front]
-    shown = fmt.join_names(
-        [f"{say(run.name)} ({text})" for run, text in zip(front, values, strict=True)], 4
-    )
-    if len(ranking.runs) == 1:
-        return [f"{fmt.capital(titles)}: {shown}.{_nothing_beside(comparison, ranking.noun)}"]
-    be = "is alone" if len(front) == 1 else "are"
-    sentences = [f"By {titles}, {shown} {be} on the Pareto front."]
-    if off:
-        be = "is" if len(off) == 1 else "are"
-        why = "another run is at least as good in every metric and better in one"
-        sentences.append(f"{fmt.join_names(off)} {be} dominated: {why}.")
-    sentences.append("The front follows from the values alone. Differences are not tested.")
-    return [" ".join(sentences)]
+# -- ties: what chose among those that may be the best -----------------------------------------------------
 
 
-def _price(ranking: Ranking, say: Say) -> list[str]:
-    """The chosen one against the leader; a model that leads itself, against the next one."""
-    first, one = ranking.leader, ranking.foremost
-    if one is first and ranking.over:
-        one = (*ranking.standings, first)[1]
-    if one is first or not ranking.criterion.single:
+def tie(review: Review, ranking: Ranking) -> list[str]:
+    """The sentences on what chose among those that may be the best; none if there is only one."""
+    near = [entry for entry in ranking.standings if entry.within_margin]
+    if len(ranking.tied) < 2:
         return []
-    ends = (one.difference_low, one.difference_high)
-    gap = gap_words(one.difference, ends, ranking.criterion.direction, say(first.name))
-    claim = f"{say(one.name)} {'is' if ranking.over else f'has {_value(one)}:'} {gap}"
-    if math.isnan(one.p_set):
-        return [f"{claim}, with an unknown error."]
-    return [
-        f"{claim}; it {MAY_BE_BEST if one.tied else f'is {RULED_OUT}'} ({fmt.p_equals(one.p_set)})."
+    if ranking.decision.by is not None:
+        return [_by_rule(review, ranking, near, ranking.decision.by)]
+    rules = several(review.comparison.how.get("tie_breakers") or ())
+    alone = _by_score_alone(review, ranking)
+    if not rules:
+        return [alone]
+    if len(near) == 1:
+        return [f"{_no_rule_used(ranking)} {alone}"]
+    return [f"{_no_rule_decides(ranking, near, rules)} {alone}"]
+
+
+def _by_score_alone(review: Review, ranking: Ranking) -> str:
+    """The sentence on the one to take if no tie-breaker chose it."""
+    chosen = review.say(ranking.foremost.name)
+    ties = len(ranking.tied)
+    others = "the other" if ties == 2 else f"another of the {fmt.in_words(ties)}"
+    but = "" if _shared(ranking) else "but its score "
+    return f"Nothing {but}speaks for {chosen}: if {others} is cheaper or simpler, take that one."
+
+
+def _no_rule_used(ranking: Ranking) -> str:
+    """The sentence on tie-breakers that had nothing to choose from: no other one is within the margin."""
+    noun = ranking.noun
+    others = len(ranking.tied) - 1
+    untested = 0
+    if not ranking.over and ranking.criterion.single:
+        pairs = [entry for entry in ranking.tied if entry is not ranking.leader]
+        untested = sum(not math.isfinite(entry.standard_error) for entry in pairs)
+    if untested == others:
+        who = f"the other {noun}"
+        if others > 1:
+            who = f"any of the {fmt.in_words(untested)} others"
+        start = f"No error is known for the difference of {who} from the leader"
+        return f"{start}, so no tie-breaker was used."
+    start = f"The other {noun} is not"
+    if others > 1:
+        start = f"None of the {fmt.in_words(others)} others is"
+    where = _near_words(ranking.margin, ranking.criterion)
+    sentence = f"{start} {where}, so that no tie-breaker was used."
+    if untested:
+        if not where.startswith("shown"):
+            sentence = f"{start} shown to be {where}, so that no tie-breaker was used."
+        has = "has" if untested == 1 else "have"
+        sentence += f" {fmt.capital(fmt.in_words(untested))} of them {has} no known error."
+    return sentence
+
+
+def _no_rule_decides(ranking: Ranking, near: Sequence[Ranked], rules: Sequence[str]) -> str:
+    """The sentence on tie-breakers that have no value, or the same one, for all within the margin."""
+    them = f"The tie-breaker {rules[0]} does"
+    if len(rules) > 1:
+        them = f"The tie-breakers {fmt.join_names(rules, 6)} do"
+    parsed = [TieBreaker.parse(rule, OPEN) for rule in rules]
+    values = [rule.value(entry.run, entry.metrics) for rule in parsed for entry in near]
+    why = "all have the same value or none"
+    if all(value is None for value in values):
+        why = "none of them has a value"
+    where = _near_words(ranking.margin, ranking.criterion)
+    return f"{them} not decide among the {len(near)} {ranking.noun}s {where}: {why}."
+
+
+def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: TieBreaker) -> str:
+    """The sentences on the tie-breaker that decided: its values, and those that an earlier one dropped."""
+    values = ranking.decision.values
+    place = ranking.decision.place
+    others = [other for other in range(len(near)) if other != place]
+    same = [other for other in others if values[other] == values[place]]
+    keys = [place_of(rule, value, values) for value in values]
+    worse = [other for other in others if other not in same and keys[other] >= keys[place]]
+    earlier = [other for other in others if other not in same and other not in worse]
+    names = [review.say(entry.name) for entry in near]
+    shown = [
+        f"{name} ({fmt.plain_number(value)})" for name, value in zip(names, values, strict=True)
     ]
+    where = _near_words(ranking.margin, ranking.criterion)
+    sentence = f"Among the {len(near)} {ranking.noun}s {where}, the {_rule_title(rule)} decides: {shown[place]}"
+    if worse:
+        sentence += f" before {fmt.join_names([shown[other] for other in worse], 2)}"
+    sentence += "."
+    if earlier:
+        dropped = fmt.join_names([names[other] for other in earlier])
+        sentence += f" An earlier tie-breaker dropped {dropped}."
+    if same:
+        has = "has" if len(same) == 1 else "have"
+        equal = fmt.join_names([names[other] for other in same])
+        sentence += (
+            f" {equal} {has} the same value, so that {names[place]} is chosen for its score."
+        )
+    return sentence
 
 
-def by_segment(comparison: Comparison) -> list[str]:
+# -- segments ----------------------------------------------------------------------------------------------
+
+
+def by_segment(review: Review) -> list[str]:
     """Sentences on runs that are better overall, but significantly worse for some segments, or the reverse."""
-    say, single = say_of(comparison), comparison.criterion.single
-    several = len({pair.column for pair in comparison.segments}) > 1
-    tied = [] if comparison.ranking is None else [run.name for run in comparison.ranking.tied]
+    single = review.comparison.criterion.single
+    several = len({pair.column for pair in review.comparison.segments}) > 1
+    tied = [] if review.ranking is None else [run.name for run in review.ranking.tied]
     sentences = (
         segment_sentence(
-            pair, say, unsure=single and pair.second in tied, single=single, several=several
+            pair, review.say, unsure=single and pair.second in tied, single=single, several=several
         )
-        for pair in comparison.segments
+        for pair in review.comparison.segments
     )
     return [sentence for sentence in sentences if sentence]
 
@@ -448,107 +591,58 @@ def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
     return reading
 
 
-def _undecided(comparison: Comparison, say: Say) -> list[str]:
-    """Several rankings, none of which is the one to decide by."""
-    rankings = comparison.rankings
-    rows = rankings[0].evaluation.statistics.digest.rows
-    same = sum(ranking.evaluation.statistics.digest.rows == rows for ranking in rankings)
-    which = (
-        f"the {same} rankings"
-        if same == len(rankings)
-        else f"{same} of the {len(rankings)} rankings"
-    )
-    return [
-        f"No decision: {which} have the same number of rows ({rows:,}) and were not compared with each other.",
-        " ".join(apart(rankings, comparison.reads)),
-        *(_other(comparison, place, say) for place in range(len(rankings))),
-    ]
-
-
-def heading(comparison: Comparison, place: int) -> str:
-    """The heading of one of several rankings: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
-    ranking, several = comparison.rankings[place], len(comparison.rankings)
-    where = (
-        f"over {ranking.over}" if ranking.over else f"on {samples(comparison, ranking.evaluation)}"
-    )
-    scope = f"{fmt.counted(len(ranking.standings), ranking.noun)} {where}"
-    without_rank = not_ranked(comparison)
-    if without_rank:
-        ranked = len(ranking.standings)
-        return f"{ranked} of {ranked + without_rank} runs {where}"
-    if several == 1:
-        return scope
-    distinction = headings(comparison.rankings, comparison.reads)[place]
-    return f"Ranking {place + 1} of {several}: {scope}{f', {distinction}' if distinction else ''}"
-
-
-def _other(comparison: Comparison, place: int, say: Say) -> str:
-    ranking = comparison.rankings[place]
-    first = ranking.leader
-    tied = ""
-    if len(ranking.tied) > 1 and ranking.criterion.single:
-        tied = f"; {maybe(ranking)}"
-    if ranking.criterion.pareto:
-        front = [say(run.name) for run in ranking.runs if run.rank == 1]
-        result = f"{fmt.join_names(front)} on the Pareto front"
-    else:
-        value = f" with {_value(first)}"
-        result = (
-            f"{say(first.name)} leads{value}"
-            if len(ranking.runs) > 1
-            else f"{say(first.name)} has{value[5:]}"
-        )
+def segment_table_reading(review: Review, pairs: Sequence[SegmentDifferences], n_shown: int) -> str:
+    """How to read a page's table of segments."""
+    first = pairs[0]
+    rest = "."
+    if n_shown < len(first.segments):
+        rest = f", {n_shown} of {len(first.segments)}; the JSON file has all."
+    text = f"The worst segments of {review.say(first.first)} first{rest}"
+    for mark in sorted({"better" if pair.gain < 0 else "worse" for pair in pairs if pair.contrary}):
+        other = "worse" if mark == "better" else "better"
+        text += f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than overall."
     return " ".join(
-        [f"{heading(comparison, place)}. There, {result}{tied}.", *constant_sentences(ranking, say)]
+        filter(None, (text, segment_test(pairs, review.say), segment_reading(pairs, review.say)))
     )
 
 
-def _stopped_briefly(comparison: Comparison) -> list[str]:
-    n = len(comparison.failed)
+# -- gates, and runs that are not ranked or not paired -----------------------------------------------------
+
+
+def _stopped_briefly(review: Review) -> list[str]:
+    n = len(review.comparison.failed)
     are = "fails a gate and is" if n == 1 else "fail a gate and are"
-    return [f"{fmt.counted(n, comparison.noun)} {are} not ranked."] if n else []
+    return [f"{fmt.counted(n, review.noun)} {are} not ranked."] if n else []
 
 
-def _nothing(comparison: Comparison) -> str:
-    n, noun = len(comparison.failed), comparison.noun
-    if n < 2:
-        return (
-            f"Take none: the only evaluated {noun} fails a gate."
-            if n
-            else "Take none: no run could be ranked."
-        )
-    return f"Take none: {'both' if n == 2 else f'all {n}'} evaluated {noun}s fail a gate."
-
-
-# -- what stands around a ranking: gates, runs that are not ranked or not paired, identical runs -----------------
-
-
-def stopped(comparison: Comparison, say: Say) -> list[str]:
+def stopped(review: Review) -> list[str]:
     """The gates that stopped runs, with the values that did."""
     sentences = []
-    for gate in comparison.gates:
+    for gate in review.comparison.gates:
         failing = [
             (s.name, r)
-            for s in comparison.failed
+            for s in review.comparison.failed
             for r in s.gates
             if r.gate == gate and not r.passed
         ]
         if len(failing) == 1:
-            sentences.append(f"{say(failing[0][0])} fails the gate {failing[0][1]}.")
+            sentences.append(f"{review.say(failing[0][0])} fails the gate {failing[0][1]}.")
         elif failing:
-            texts = [f"{say(name)} ({result.found})" for name, result in failing]
+            texts = [f"{review.say(name)} ({result.found})" for name, result in failing]
             sentences.append(
-                f"{len(failing)} {comparison.noun}s fail the gate {gate.text}: {fmt.join_names(texts, 2)}."
+                f"{len(failing)} {review.noun}s fail the gate {gate.text}: {fmt.join_names(texts, 2)}."
             )
     return sentences
 
 
-def left_out(comparison: Comparison, say: Say) -> list[str]:
+def left_out(review: Review) -> list[str]:
     """Runs that could not be ranked, by reason."""
     sentences = []
     for head, last in (("Last", True), ("Not ranked", False)):
         reasons = fmt.by_reason(
-            (say(one.run.name), _reason(one)) for one in comparison.left_out if one.last == last
+            (review.say(one.run.name), _reason(one))
+            for one in review.comparison.left_out
+            if one.last == last
         )
         sentences += [
             f"{head}: {fmt.join_names(names, 4)} ({reason})." for reason, names in reasons.items()
@@ -564,17 +658,19 @@ def _reason(unranked: LeftOut) -> str:
     ).rstrip(".")
 
 
-def passed_over(comparison: Comparison, say: Say) -> list[str]:
+def passed_over(review: Review) -> list[str]:
     """Runs behind the end of the short list."""
-    if not comparison.passed_over:
+    if not review.comparison.passed_over:
         return []
-    names = fmt.join_names([say(run.name) for run in comparison.passed_over])
+    names = fmt.join_names([review.say(run.name) for run in review.comparison.passed_over])
     return [f"Not read, because their logged values are worse (limit): {names}."]
 
 
-def unpaired(ranking: Ranking, say: Say) -> list[str]:
+def unpaired(review: Review, ranking: Ranking) -> list[str]:
     """The runs whose differences are not paired, and why that matters."""
-    reasons = fmt.by_reason((say(run.name), run.unpaired) for run in ranking.runs if run.unpaired)
+    reasons = fmt.by_reason(
+        (review.say(run.name), run.unpaired) for run in ranking.runs if run.unpaired
+    )
     if not reasons:
         return []
     if sum(map(len, reasons.values())) == len(ranking.runs) and len(reasons) == 1:
@@ -589,16 +685,37 @@ def unpaired(ranking: Ranking, say: Say) -> list[str]:
     ]
 
 
-def break_evens(comparison: Comparison) -> list[str]:
+# -- notes -------------------------------------------------------------------------------------------------
+
+
+def further(review: Review, *, beside_tables: bool = False) -> list[str]:
+    """Notes: other rankings, runs that are in none, and how the comparison was made."""
+    notes, already = [], {*review.why_apart}
+    if review.comparison.best is not None and review.ranking is not None:
+        notes = [_other(review, place) for place in range(1, len(review.comparison.rankings))]
+    notes += [*break_evens(review), *positives(review), *identical(review)]
+    if not beside_tables:
+        notes += [*left_out(review), *passed_over(review)]
+    return notes + [
+        note if note.endswith(".") else f"{note}."
+        for note in review.comparison.notes
+        if note not in already
+    ]
+
+
+def break_evens(review: Review) -> list[str]:
     """Break-even costs: the cost of a miss from which the run to take is cheaper, or dearer, than the first others.
 
     None if no metric of the criterion reads labels: they are those of one threshold, of which the ranking says nothing.
     None of a run that predicts one class only.
     """
-    ranking = comparison.ranking
-    if ranking is None or ranking.over or not _reads_labels(comparison.criterion):
+    ranking = review.run_ranking
+    if ranking is None or not _reads_labels(review.comparison.criterion):
         return []
-    sentences, alike, names, first = [], [], short_names(comparison), ranking.foremost
+    sentences = []
+    alike = []
+    names = review.names
+    first = ranking.foremost
     others = [run for run in ranking.runs if run is not first]
     for other in others[:RIVALS]:
         theirs, ours = other.evaluation, first.evaluation
@@ -638,9 +755,9 @@ def _predicts_one_side(evaluation: Evaluation) -> bool:
     return cells is not None and 0 in (cells.predicted_positives, cells.predicted_negatives)
 
 
-def positives(comparison: Comparison, say: Say) -> list[str]:
+def positives(review: Review) -> list[str]:
     """A warning where runs of one comparison have different positive groups."""
-    of_runs = [(say(run.name), run.evaluation.positive) for run in comparison.runs]
+    of_runs = [(review.say(run.name), run.evaluation.positive) for run in review.comparison.runs]
     by_group = fmt.by_reason(
         (name, quoted(positive)) for name, positive in of_runs if positive is not None
     )
@@ -655,11 +772,11 @@ def positives(comparison: Comparison, say: Say) -> list[str]:
     ]
 
 
-def identical(comparison: Comparison, say: Say) -> list[str]:
+def identical(review: Review) -> list[str]:
     """Runs of one ranking with identical predictions."""
     sentences = []
-    for ranking in () if comparison.repeated else comparison.rankings:
-        groups = ([say(run.name) for run in group] for group in _identical(ranking.runs))
+    for ranking in () if review.comparison.repeated else review.comparison.rankings:
+        groups = ([review.say(run.name) for run in group] for group in _identical(ranking.runs))
         sentences += [f"{fmt.join_names(names)} have identical predictions." for names in groups]
     return sentences
 
@@ -688,3 +805,241 @@ def _same(first: Ranked, second: Ranked) -> bool:
     if a.probabilities is None or b.probabilities is None:
         return a.probabilities is b.probabilities
     return np.array_equal(a.probabilities, b.probabilities)
+
+
+# -- how a review was made: its title, its facts, its rule and its methods ---------------------------------
+
+
+def title(review: Review) -> str:
+    """The title of a review, with the shares of the classes that it assumes if these are not the rows' own."""
+    text = f"Review by {review.title}"
+    if review.assumed:
+        text += f", {review.assumed[0].lower()}{review.assumed[1:]}"
+    return text
+
+
+def facts(review: Review) -> list[str]:
+    """The compared runs, their data and the criterion, in a few words each."""
+    comparison = review.comparison
+    ranking = review.ranking
+    facts = []
+    if len(comparison.rankings) > 1:
+        runs = fmt.counted(len(comparison.runs), "run")
+        facts.append(f"{runs} in {len(comparison.rankings)} rankings")
+    elif ranking is not None:
+        facts.append(heading(review, 0))
+    if ranking is not None:
+        facts += _facts_of_data(review, ranking.evaluation)
+    if review.judged_at:
+        facts.append(review.judged_at)
+    criterion = comparison.criterion
+    facts.append(f"ranked by {criterion_title(criterion)} ({direction(criterion)})")
+    facts.append(f"{review.level} level")
+    if review.run_ranking is not None and len(comparison.rankings[0].runs) > 1:
+        facts.append(_fact_of_pairs(review.run_ranking))
+    return facts
+
+
+def _facts_of_data(review: Review, evaluation: BaseEvaluation) -> list[str]:
+    """The classes, the grouping and the positive group of a ranking."""
+    noun = "class" if isinstance(evaluation, Evaluation) else "code"
+    facts = [fmt.counted(len(evaluation.labels), noun)]
+    if evaluation.grouping is not None:
+        designs = [dict(run.evaluation.design) for run in review.comparison.runs]
+        steps = ", then ".join(quoted(step.name) for step in evaluation.grouping.steps)
+        same = len({design.get("grouping") for design in designs}) < 2
+        facts.append(f"grouped by {steps}" if same else "groupings differ")
+    if review.positive is not None:
+        facts.append(f"positive group {quoted(review.positive)}")
+    return facts
+
+
+def _fact_of_pairs(ranking: Ranking) -> str:
+    """The number of runs that are compared row by row."""
+    if ranking.paired:
+        return "compared row by row"
+    paired = sum(not run.unpaired for run in ranking.runs)
+    some = f"{paired} of {len(ranking.runs)}" if paired else "not"
+    return f"{some} compared row by row"
+
+
+def rule(review: Review) -> str:
+    """The rule by which a run, or a model, is chosen."""
+    comparison = review.comparison
+    noun = review.noun
+    alpha = significant(1 - comparison.confidence_level)
+    test = "being the best"
+    if noun == "model":
+        test = "the difference from the leader, adjusted for all pairs,"
+    sentence = f"A {noun} is {RULED_OUT} where its p-value of {test} is at most {alpha}; all others {MAY_BE_BEST}."
+    best = f"the {noun} of the best value"
+    if comparison.criterion.pareto:
+        sentence = "A run is dominated if another run is at least as good in every metric and better in one."
+        best = "the run on the front with the best first metric"
+    if not comparison.how.get("tie_breakers"):
+        return f"{sentence} No tie-breaker was given: {best} is chosen."
+    where = _near_words(comparison.how.get("margin"), comparison.criterion)
+    return f"{sentence} The tie-breakers choose among these {noun}s {where}."
+
+
+def explained(level: float, noun: str = "run") -> str:
+    """The meaning of "may be the best" and "ruled out", of runs or of models."""
+    if noun == "model":
+        test = f"p, adjusted for all pairs of models, is at most {significant(1 - level)}"
+        return f"A model is {RULED_OUT} where {test}; all others {MAY_BE_BEST}."
+    return (
+        f"A run is {RULED_OUT} where p, of being the best, is at most {significant(1 - level)}: then its interval from the best "
+        f"other run ends at exactly 0. All others {MAY_BE_BEST}. The best run is ruled out in at most "
+        f"{fmt.level(1 - level)} of reviews. If several runs are equally good, this holds for each of them, and one or "
+        "another of them is ruled out more often."
+    )
+
+
+def reading(review: Review) -> str:
+    """How to read the table of a ranking."""
+    comparison = review.comparison
+    if comparison.criterion.pareto:
+        return f"Brackets are {review.level} intervals; # is the number of the front. The runs of front 1 are not dominated."
+    simultaneous = "simultaneous " if comparison.repeated else ""
+    text = f"Brackets are {simultaneous}{review.level} intervals."
+    # the interval that allows for selection
+    picked = [sum(run.picked for run in ranking.runs) for ranking in comparison.rankings]
+    most = max(picked, default=0)
+    if most:
+        text += f" {SELECTED[most > 1]}."
+    if len(comparison.standings) > 1:
+        text += f" {explained(comparison.confidence_level, review.noun)}"
+    return text
+
+
+def warnings(review: Review) -> list[dict[str, str]]:
+    """Warnings of the ranked evaluations and the runs that have them; the most frequent first."""
+    runs = review.comparison.runs
+    pairs = [(review.say(run.name), warning) for run in runs for warning in run.evaluation.warnings]
+    return [
+        {"text": text, "runs": _who(names, len(runs))}
+        for text, names in fmt.by_reason(pairs).items()
+    ]
+
+
+def _who(names: list[str], of: int) -> str:
+    if len(names) == of:
+        return "the run" if of == 1 else f"all {of} runs"
+    return some_of(names, 6)
+
+
+def methods(review: Review) -> list[str]:
+    """Short notes on how the numbers came about, with sources."""
+    comparison = review.comparison
+    notes = []
+    if review.ranking is not None and review.ranking.evaluation.grouping is not None:
+        grouping = review.ranking.evaluation.grouping.describe()
+        notes.append(f"The grouping: {fmt.short(grouping, 600)}.")
+    evaluations = [run.evaluation for run in comparison.runs]
+    costs = {one.costs for one in evaluations if isinstance(one, Evaluation)}
+    if len(costs) == 1:
+        (shared,) = costs
+        if shared is not None:
+            notes.append(f"The costs: {fmt.short(shared.describe(), 600)}.")
+    if comparison.repeated is not None:
+        return [*notes, *_methods_of_models(review, comparison.repeated)]
+    return [*notes, *_methods_of_runs(review)]
+
+
+def _methods_of_models(review: Review, ranking: RepeatedRanking) -> list[str]:
+    comparison = review.comparison
+    return [
+        *(note for note in ranking.result.notes if note not in comparison.notes),
+        f"{explained(comparison.confidence_level, 'model')} p is that of the difference from the leader (Holm). "
+        f"Intervals of the differences hold for all pairs at once at {review.level} (Bonferroni); they are wider, and may "
+        "include 0.",
+        "Sources: Nadeau and Bengio (2003) for folds; Holm (1979).",
+    ]
+
+
+def _methods_of_runs(review: Review) -> list[str]:
+    comparison = review.comparison
+    notes = [
+        f"{explained(comparison.confidence_level)} p is that of multiple comparisons with the best (Hsu 1984, 1996; "
+        "Edwards and Hsu 1983) in two steps: runs that are out of the question do not count as rivals (Romano, Shaikh "
+        "and Wolf 2014). Few rows or clusters count by Student's distribution. Runs that may be the best are not shown "
+        "to be equal.",
+    ]
+    if comparison.criterion.pareto:
+        notes = [
+            "A run is dominated if another run is at least as good in every metric and better in one. The fronts "
+            "follow from the values alone. Differences are not tested."
+        ]
+    else:
+        notes += [
+            f"The {review.level} intervals from the best other run hold together (Hsu 1984). For the leader it is the lead over "
+            "the next run, for all others the difference from the leader. The JSON file also has the p-values of each "
+            "pair, by max-T (Westfall and Young 1993) and by Holm (1979).",
+            "The interval of the leader allows for its selection: its end on the side of the worse values is "
+            "simultaneous over all runs, including those not read because of their logged values (after Fuentes, "
+            "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous.",
+            _margin(comparison.how.get("margin")),
+        ]
+    if comparison.criterion.direction == "nearest zero" and comparison.criterion.single:
+        notes.append("Differences are differences of the distances from zero.")
+    notes.append(
+        "Where the predictions by row were kept, errors come from the influence of each test row, so that what the "
+        "runs have in common cancels. The intervals of single values must not be compared by their overlap."
+    )
+    return notes
+
+
+def _margin(margin: float | None) -> str:
+    """The rule by which a tie-breaker may choose."""
+    rule = "within one standard error of the paired difference from the leader (Breiman, Friedman, Olshen and Stone 1984)"
+    if margin is not None:
+        rule = (
+            f"shown not to be worse than the best by more than {margin:g}: its interval from the best other run ends "
+            f"at {margin:g} or less on the worse side (non-inferiority)"
+        )
+    return f"A tie-breaker chooses only among runs that may be the best and are {rule}."
+
+
+# -- phrases --------------------------------------------------------------------------------------------------
+
+
+def _all_others(n: int, noun: str) -> str:
+    """All but one, with the verb: "the other run is", "both other runs are", "all 5 other runs are"."""
+    if n == 1:
+        return f"the other {noun} is"
+    return f"{'both' if n == 2 else f'all {n}'} other {noun}s are"
+
+
+def _gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:
+    """A difference such as "0.019 lower than “A” [−0.049, 0.012]"; the interval is that of the signed difference."""
+    if difference == 0:
+        return f"equal to {name} {fmt.interval(difference, ends)}".rstrip()
+    shown = fmt.number(abs(difference), ends if all(map(math.isfinite, ends)) else None)
+    way = "lower than" if difference < 0 else "higher than"
+    if direction == "nearest zero":
+        way = "closer to zero than" if difference < 0 else "farther from zero than"
+    return f"{shown} {way} {name} {fmt.interval(difference, ends)}".rstrip()
+
+
+def _about_rows(more: float, rows: float) -> str:
+    """A number of rows in two digits: "about 1,400 rows"; very many by how many times these they are."""
+    return (
+        f"about {significant(more, 2)} rows"
+        if more < _MANY * rows
+        else f"over {_MANY:,} times these rows"
+    )
+
+
+def _near_words(margin: float | None, criterion: Criterion) -> str:
+    """The margin within which a tie-breaker may choose."""
+    if criterion.pareto:
+        return "on the Pareto front"
+    if margin is None:
+        return "within one standard error of the leader"
+    return f"shown not to be worse than the best by more than {margin:g}"
+
+
+def _rule_title(rule: TieBreaker) -> str:
+    """A tie-breaker in words: "smallest params.depth", "largest accuracy"."""
+    way = "nearest zero" if rule.nearest_zero else "largest" if rule.descending else "smallest"
+    return f"{rule.title} {way}" if rule.nearest_zero else f"{way} {rule.title}"

@@ -9,10 +9,10 @@ from typing import Any
 
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking, judged_by
-from cmtrack.comparison.result import Comparison
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review.columns import columns_of, ranking_table
-from cmtrack.report.review.phrases import Say, at_shares, how_many, say_of
+from cmtrack.report.review.phrases import how_many
+from cmtrack.report.review.review import Review
 from cmtrack.report.review.shown import headline
 
 MAX_STANDINGS = 400
@@ -21,20 +21,19 @@ MAX_STANDINGS = 400
 _COLUMNS = ("rank", "name", "status", "value", "p_set")
 
 
-def other_metrics(comparison: Comparison) -> list[dict[str, Any]]:
+def other_metrics(review: Review) -> list[dict[str, Any]]:
     """Return the table of each headline metric that all ranked runs have, but for the one that ranks them above."""
-    ranking = comparison.ranking
-    if ranking is None or ranking.over or len(ranking.runs) < 2:
+    ranking = review.run_ranking
+    if ranking is None or len(ranking.runs) < 2:
         return []
     names = _chosen_names(ranking, max(1, MAX_STANDINGS // len(ranking.runs)))
-    say = say_of(comparison)
-    return [_table(name, comparison, ranking, say) for name in names]
+    return [_table(name, review, ranking) for name in names]
 
 
-def note_on_metrics(comparison: Comparison, tables: Sequence[Mapping[str, Any]]) -> str:
+def note_on_metrics(review: Review, tables: Sequence[Mapping[str, Any]]) -> str:
     """Return how to read the tables, and which metrics have none."""
-    note = f"Brackets are {fmt.level(comparison.confidence_level)} intervals of each run by itself."
-    number = 0 if comparison.ranking is None else len(_names(comparison.ranking))
+    note = f"Brackets are {review.level} intervals of each run by itself."
+    number = 0 if review.ranking is None else len(_names(review.ranking))
     if len(tables) < number:
         note += f" The page has {len(tables)} of {number} headline metrics."
     return note
@@ -62,42 +61,41 @@ def _chosen_names(ranking: Ranking, most: int) -> list[str]:
     return [names[place] for place in sorted(first)]
 
 
-def _table(name: str, comparison: Comparison, ranking: Ranking, say: Say) -> dict[str, Any]:
+def _table(name: str, review: Review, ranking: Ranking) -> dict[str, Any]:
     """Return the table of the runs ranked by a metric, and a sentence on it."""
     criterion = Criterion.of(name, ranking.criterion.catalog)
     place_above = {run.name: place for place, run in enumerate(ranking.runs)}
-    seed = comparison.how.get("seed", 0)
+    seed = review.comparison.how.get("seed", 0)
     runs = judged_by(ranking.runs, criterion, ranking.confidence_level, seed)
     runs.sort(key=lambda run: (run.rank, place_above[run.name]))
     ranked = replace(ranking, runs=tuple(runs), criterion=criterion)
-    at = at_shares(comparison)
-    every = columns_of(comparison, at, criterion)
+    every = columns_of(review.comparison, review.at, criterion)
     columns = [column for column in every if column.key in _COLUMNS and column.is_shown(ranked)]
     table = ranking_table(ranked, columns)
     for row, run in zip(table.rows, runs, strict=True):
         row.chosen = run.name == ranking.foremost.name
     catalog = criterion.catalog
-    title = fmt.metric_title(name, ranking.evaluation.positive, catalog=catalog) + at
+    title = fmt.metric_title(name, ranking.evaluation.positive, catalog=catalog) + review.at
     return {
         "metric": name,
         "title": fmt.capital(title),
-        "sentence": _sentence(title, runs, ranking, say),
+        "sentence": _sentence(title, runs, review, ranking),
         "table": table,
     }
 
 
-def _sentence(title: str, runs: Sequence[Ranked], ranking: Ranking, say: Say) -> str:
+def _sentence(title: str, runs: Sequence[Ranked], review: Review, ranking: Ranking) -> str:
     """Return who has the best value, where the chosen run is, and how many may be the best."""
     chosen = next(run for run in runs if run.name == ranking.foremost.name)
     first = [run for run in runs if run.rank == 1]
-    name = f"The chosen run, {say(chosen.name)},"
+    name = f"The chosen run, {review.say(chosen.name)},"
     value = fmt.with_interval(runs[0].value, (runs[0].low, runs[0].high))
     if first == [chosen]:
         sentences = [f"{name} has the best {title}: {value}."]
     else:
         has = "has" if len(first) == 1 else "have"
         sentences = [
-            f"{fmt.join_names([say(run.name) for run in first])} {has} the best {title}: {value}."
+            f"{fmt.join_names([review.say(run.name) for run in first])} {has} the best {title}: {value}."
         ]
         if chosen in first:
             sentences.append(f"{name} is one of them.")
@@ -109,7 +107,7 @@ def _sentence(title: str, runs: Sequence[Ranked], ranking: Ranking, say: Say) ->
         sentences.append("No difference between the runs could be tested.")
         return " ".join(sentences)
     tied = how_many(sum(run.tied for run in runs), len(runs), ranking.noun)
-    sentences.append(f"{fmt.capital(tied)} ({fmt.level(ranking.confidence_level)}).")
+    sentences.append(f"{fmt.capital(tied)} ({review.level}).")
     if untested:
         sentences.append(f"{untested} of them could not be tested.")
     return " ".join(sentences)

@@ -15,12 +15,12 @@ from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import GateResult
-from cmtrack.names import MAY_BE_BEST, SELECTED, quoted, some_of
+from cmtrack.names import MAY_BE_BEST, quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.constant import beside
 from cmtrack.report.html import figure_block
 from cmtrack.report.probabilities import JUDGES
-from cmtrack.report.review import reproduce
+from cmtrack.report.review import narrative, reproduce
 from cmtrack.report.review.cells import (
     Cell,
     GateCell,
@@ -29,33 +29,14 @@ from cmtrack.report.review.cells import (
     name_cell,
     shorten_names,
 )
-from cmtrack.report.review.columns import Column, ranking_table, shown_columns
+from cmtrack.report.review.columns import Column, ranking_table
 from cmtrack.report.review.curves import curves
-from cmtrack.report.review.narrative import (
-    decision,
-    further,
-    heading,
-    segment_reading,
-    segment_test,
-)
 from cmtrack.report.review.other_metrics import note_on_metrics, other_metrics
-from cmtrack.report.review.phrases import (
-    LAST,
-    Say,
-    assumed_shares,
-    at_shares,
-    criterion_title,
-    direction,
-    explained,
-    judged_at,
-    say_of,
-    shared_positive,
-    short_names,
-    standing,
-)
+from cmtrack.report.review.phrases import LAST, standing
 from cmtrack.report.review.record import record
+from cmtrack.report.review.review import Review
 from cmtrack.report.review.rows import behind, flips
-from cmtrack.report.review.shown import MAX_RUNS, changes_of, judged_section, of_classes, rival
+from cmtrack.report.review.shown import MAX_RUNS, changes_of, judged_section, of_classes
 from cmtrack.report.rows import NOTHING_JOINED, Joined, opened
 from cmtrack.untrusted import one_line
 
@@ -87,58 +68,61 @@ _CONTENTS = {
 
 
 def context(
-    comparison: Comparison,
+    review: Review,
     title: str | None,
     pictures: Mapping[str, Picture],
     rows: bool = True,
     joined: Joined = NOTHING_JOINED,
 ) -> dict[str, Any]:
     """Everything on the page; single rows where they may be shown, and what stands beside them."""
-    sentences = decision(comparison, beside_tables=True)
-    tables = ranking_tables(comparison)
-    drawn = any(shown.scales for shown in tables)  # bars, which show what the figure does
-    flipped = flips(comparison, rows, joined)
-    listed = behind(comparison, flipped, joined) if rows else None
-    opens = opened(listed)
-    page = {
-        "title": title or _title(comparison),
-        "noun": comparison.noun,
-        "run_numbers": run_numbers(comparison),
-        "facts": facts(comparison),
+    comparison = review.comparison
+    sentences = narrative.decision(review, beside_tables=True)
+    words = {
+        "title": title or narrative.title(review),
+        "facts": narrative.facts(review),
         "headline": sentences[0],
         "evidence": sentences[1:],
-        "further": further(comparison, beside_tables=True),
+        "further": narrative.further(review, beside_tables=True),
+        "warnings": narrative.warnings(review),
+        "methods": narrative.methods(review),
+    }
+    tables = ranking_tables(review)
+    drawn = any(shown.scales for shown in tables)  # bars, which show what the figure does
+    flipped = flips(review, rows, joined)
+    listed = behind(review, flipped, joined) if rows else None
+    opens = opened(listed)
+    page = words | {
+        "noun": review.noun,
+        "run_numbers": review.numbers,
         "tables": tables,
-        "probabilities": probabilities(comparison.ranking),
-        "segments": [_segment_table(comparison, pairs) for pairs in comparison.segments.tables],
         "only_tied": f"only runs that {'are not dominated' if comparison.criterion.pareto else MAY_BE_BEST}",
-        "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
+        "segments": [_segment_table(review, pairs) for pairs in comparison.segments.tables],
+        "probabilities": probabilities(review.run_ranking),
         "gates": gate_table(comparison),
+        "aside": aside(comparison),
+        "confusions": None if review.rival is None else confusions(review, review.rival),
+        "flips": flipped,
+        "behind": listed,
         "figures": [
             figure_block(picture, opens)
             for name, picture in pictures.items()
             if name != "ranking" or not drawn
         ],
-        "confusions": confusions(comparison),
-        "flips": flipped,
-        "behind": listed,
-        "warnings": warnings(comparison),
-        "aside": aside(comparison),
-        "record": record(comparison),
+        "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
+        "record": record(review),
         "python": reproduce.python_snippet(comparison),
         "command": reproduce.command_line(comparison),
-        "methods": methods(comparison),
     }
     return page | {"contents": [(name, text) for name, text in _CONTENTS.items() if page[name]]}
 
 
-def choices(comparison: Comparison) -> dict[str, Any]:
+def choices(review: Review) -> dict[str, Any]:
     """Return what a reader of the page chooses from: other metrics, runs to compare with the chosen one, and other questions.
 
     Empty without a ranking of runs.
     """
-    ranking = comparison.ranking
-    if ranking is None or ranking.over:
+    ranking = review.run_ranking
+    if ranking is None:
         return {
             "chosen": None,
             "rival": None,
@@ -147,73 +131,18 @@ def choices(comparison: Comparison) -> dict[str, Any]:
             "curves": [],
             "questions": [],
         }
-    numbers = run_numbers(comparison)
-    say = say_of(comparison)
-    first = rival(ranking)
-    tables = other_metrics(comparison)
-    others = [
-        (run, confusions_with(ranking, run, say))
-        for run in ranking.runs
-        if run is not ranking.foremost
-    ]
+    numbers = review.numbers
+    tables = other_metrics(review)
+    pairs = [(run, confusions(review, run)) for run in ranking.runs if run is not ranking.foremost]
     return {
         "chosen": numbers[ranking.foremost.name],
-        "rival": None if first is None else numbers[first.name],
+        "rival": None if review.rival is None else numbers[review.rival.name],
         "metrics": tables,
-        "note_on_metrics": note_on_metrics(comparison, tables),
-        "pairs": [pair | {"number": numbers[run.name]} for run, pair in others if pair is not None],
+        "note_on_metrics": note_on_metrics(review, tables),
+        "pairs": [pair | {"number": numbers[run.name]} for run, pair in pairs if pair is not None],
         "curves": curves(ranking, numbers),
-        "questions": reproduce.other_questions(comparison, ranking),
+        "questions": reproduce.other_questions(review.comparison, ranking),
     }
-
-
-def run_numbers(comparison: Comparison) -> dict[str, int]:
-    """A number for each run or model by its name, the ranked ones first; it links what belongs together on the page."""
-    return {name: number for number, name in enumerate(short_names(comparison))}
-
-
-def facts(comparison: Comparison) -> list[str]:
-    """The compared runs, their data and the criterion, in a few words each."""
-    ranking, out = comparison.ranking, []
-    if len(comparison.rankings) > 1:
-        out.append(
-            f"{fmt.counted(len(comparison.runs), 'run')} in {len(comparison.rankings)} rankings"
-        )
-    elif ranking is not None:
-        out.append(heading(comparison, 0))
-    if ranking is not None:
-        evaluation = ranking.evaluation
-        out.append(
-            fmt.counted(
-                len(evaluation.labels), "class" if isinstance(evaluation, Evaluation) else "code"
-            )
-        )
-        if evaluation.grouping is not None:
-            groupings = {dict(run.evaluation.design).get("grouping") for run in comparison.runs}
-            steps = ", then ".join(quoted(step.name) for step in evaluation.grouping.steps)
-            out.append(f"grouped by {steps}" if len(groupings) < 2 else "groupings differ")
-        if (positive := shared_positive(comparison)) is not None:
-            out.append(f"positive group {quoted(positive)}")
-    out += filter(None, [judged_at(comparison)])
-    out.append(
-        f"ranked by {criterion_title(comparison.criterion)} ({direction(comparison.criterion)})"
-    )
-    out.append(f"{fmt.level(comparison.confidence_level)} level")
-    if ranking is not None and not ranking.over and len(ranking.runs) > 1:
-        paired = sum(not run.unpaired for run in ranking.runs)
-        some = f"{paired} of {len(ranking.runs)}" if paired else "not"
-        out.append("compared row by row" if ranking.paired else f"{some} compared row by row")
-    return out
-
-
-def warnings(comparison: Comparison) -> list[dict[str, Any]]:
-    """Warnings of the ranked evaluations and the runs that have them; the most frequent first."""
-    say, runs = say_of(comparison), comparison.runs
-    pairs = ((say(run.name), warning) for run in runs for warning in run.evaluation.warnings)
-    return [
-        {"text": text, "runs": _who(names, len(runs))}
-        for text, names in fmt.by_reason(pairs).items()
-    ]
 
 
 def aside(comparison: Comparison) -> list[dict[str, str]]:
@@ -235,116 +164,23 @@ def aside(comparison: Comparison) -> list[dict[str, str]]:
     ]
 
 
-def methods(comparison: Comparison) -> list[str]:
-    """Short notes on how the numbers came about, with sources."""
-    grouping = None if comparison.ranking is None else comparison.ranking.evaluation.grouping
-    notes = [] if grouping is None else [f"The grouping: {fmt.short(grouping.describe(), 600)}."]
-    costs = {
-        run.evaluation.costs for run in comparison.runs if isinstance(run.evaluation, Evaluation)
-    }
-    notes += [
-        f"The costs: {fmt.short(one.describe(), 600)}."
-        for one in costs
-        if one is not None and len(costs) == 1
-    ]
-    return [*notes, *_methods(comparison)]
-
-
-def _methods(comparison: Comparison) -> list[str]:
-    at = fmt.level(comparison.confidence_level)
-    if comparison.repeated is not None:
-        return [
-            *(note for note in comparison.repeated.result.notes if note not in comparison.notes),
-            f"{explained(comparison.confidence_level, 'model')} p is that of the difference from the leader (Holm). "
-            f"Intervals of the differences hold for all pairs at once at {at} (Bonferroni); they are wider, and may "
-            "include 0.",
-            "Sources: Nadeau and Bengio (2003) for folds; Holm (1979).",
-        ]
-    notes = [
-        f"{explained(comparison.confidence_level)} p is that of multiple comparisons with the best (Hsu 1984, 1996; "
-        "Edwards and Hsu 1983) in two steps: runs that are out of the question do not count as rivals (Romano, Shaikh "
-        "and Wolf 2014). Few rows or clusters count by Student's distribution. Runs that may be the best are not shown "
-        "to be equal.",
-    ]
-    if comparison.criterion.pareto:
-        notes = [
-            "A run is dominated if another run is at least as good in every metric and better in one. The fronts "
-            "follow from the values alone. Differences are not tested."
-        ]
-    else:
-        notes += [
-            f"The {at} intervals from the best other run hold together (Hsu 1984). For the leader it is the lead over "
-            "the next run, for all others the difference from the leader. The JSON file also has the p-values of each "
-            "pair, by max-T (Westfall and Young 1993) and by Holm (1979).",
-            "The interval of the leader allows for its selection: its end on the side of the worse values is "
-            "simultaneous over all runs, including those not read because of their logged values (after Fuentes, "
-            "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous.",
-            _margin(comparison),
-        ]
-    if comparison.criterion.direction == "nearest zero" and comparison.criterion.single:
-        notes.append("Differences are differences of the distances from zero.")
-    notes.append(
-        "Where the predictions by row were kept, errors come from the influence of each test row, so that what the "
-        "runs have in common cancels. The intervals of single values must not be compared by their overlap."
-    )
-    return notes
-
-
-def _margin(comparison: Comparison) -> str:
-    """The rule by which a tie-breaker may choose."""
-    margin = comparison.how.get("margin")
-    rule = (
-        "within one standard error of the paired difference from the leader (Breiman, Friedman, Olshen and Stone 1984)"
-        if margin is None
-        else f"shown not to be worse than the best by more than {margin:g}: its interval from the best other run ends "
-        f"at {margin:g} or less on the worse side (non-inferiority)"
-    )
-    return f"A tie-breaker chooses only among runs that may be the best and are {rule}."
-
-
-def _who(names: list[str], of: int) -> str:
-    if len(names) == of:
-        return "the run" if of == 1 else f"all {of} runs"
-    return some_of(names, 6)
-
-
-def _reading(comparison: Comparison) -> str:
-    at, several = fmt.level(comparison.confidence_level), len(comparison.standings) > 1
-    if comparison.criterion.pareto:
-        return f"Brackets are {at} intervals; # is the number of the front. The runs of front 1 are not dominated."
-    most = max(
-        (sum(run.picked for run in ranking.runs) for ranking in comparison.rankings), default=0
-    )
-    picked = f" {SELECTED[most > 1]}." if most else ""  # the interval that allows for selection
-    reading = (
-        f"Brackets are {'simultaneous ' if comparison.repeated else ''}{at} intervals.{picked}"
-    )
-    if not several:
-        return reading
-    return f"{reading} {explained(comparison.confidence_level, comparison.noun)}"
-
-
 # -- tables ----------------------------------------------------------------------------------------------------
 
 
-def ranking_tables(comparison: Comparison) -> list[Table]:
+def ranking_tables(review: Review) -> list[Table]:
     """The table of each ranking, with its name and how to read it."""
+    comparison = review.comparison
     tables = []
     for place, ranking in enumerate(comparison.rankings):
-        columns = shown_columns(comparison, ranking, at_shares(comparison))
-        shown = ranking_table(ranking, columns)
-        shown.name = heading(comparison, place) if len(comparison.rankings) > 1 else "Ranking"
-        shown.reading = _reading(comparison)
-        shown.beside = beside_rows(comparison, ranking, columns)
-        tables.append(shown)
+        columns = [column for column in review.columns if column.is_shown(ranking)]
+        table = ranking_table(ranking, columns)
+        table.name = "Ranking"
+        if len(comparison.rankings) > 1:
+            table.name = narrative.heading(review, place)
+        table.reading = narrative.reading(review)
+        table.beside = beside_rows(comparison, ranking, columns)
+        tables.append(table)
     return tables
-
-
-def _title(comparison: Comparison) -> str:
-    """The title of a review, with the shares of the classes that it assumes where these are not the rows' own."""
-    text = f"Review by {criterion_title(comparison.criterion, shared_positive(comparison))}"
-    assumed = assumed_shares(comparison)
-    return f"{text}, {assumed[0].lower()}{assumed[1:]}" if assumed else text
 
 
 def beside_rows(comparison: Comparison, ranking: Ranking, columns: Sequence[Column]) -> list[Row]:
@@ -369,7 +205,7 @@ _OF_WHAT = {
 
 def probabilities(ranking: Ranking | None) -> Table | None:
     """The losses and the calibration of the first runs, with the word on them; None without probabilities."""
-    if ranking is None or ranking.over:
+    if ranking is None:
         return None
     section = judged_section(ranking)
     judges = [f"{section}/{name}" for name in _HEADS] if section else []
@@ -438,9 +274,10 @@ def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) ->
     return Cell(fmt.metric_value(entry, value, ends), value, interval)
 
 
-def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) -> Table:
+def _segment_table(review: Review, pairs: Sequence[SegmentDifferences]) -> Table:
     """Segments by runs, of a column and metric: the leader's value, and its differences from the others."""
-    say, first, several = say_of(comparison), pairs[0], len(pairs)
+    first = pairs[0]
+    several = len(pairs)
     pairs = sorted(pairs, key=lambda pair: not pair.contrary)[:MAX_OTHERS]
     title = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
     marks = {
@@ -454,9 +291,13 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
             :MAX_SEGMENTS
         ]
     )
-    heads = {"segment": "Segment", "rows": "Rows", "value": f"{say(first.first)}, the leader"}
+    heads = {
+        "segment": "Segment",
+        "rows": "Rows",
+        "value": f"{review.say(first.first)}, the leader",
+    }
     for number, pair in enumerate(pairs):
-        heads[f"value_{number}"] = say(pair.second)
+        heads[f"value_{number}"] = review.say(pair.second)
         heads[f"difference_{number}"] = "Leader less it"
     rows = []
     for k in order:
@@ -475,7 +316,7 @@ def _segment_table(comparison: Comparison, pairs: Sequence[SegmentDifferences]) 
             cells[f"difference_{number}"] = _segment_difference(pair, place)
         rows.append(Row(cells, mark=marks.get(text, "")))
     name = f"By segment: {title} by {quoted(first.column)}"
-    reading = _segment_reading(pairs, len(rows), say)
+    reading = narrative.segment_table_reading(review, pairs, len(rows))
     if len(pairs) < several:
         reading += f" {len(pairs)} of the {several} runs that were compared; the JSON file has all."
     return Table(heads, rows, ("segment",), name, reading)
@@ -487,20 +328,6 @@ def _segment_difference(pair: SegmentDifferences, place: int) -> Cell:
     ends = (float(pair.low[place]), float(pair.high[place]))
     text = fmt.signed(difference, ends).split(" [")[0]
     return Cell(text, difference, fmt.interval(difference, ends) or pair.reasons[place])
-
-
-def _segment_reading(pairs: Sequence[SegmentDifferences], n_shown: int, say: Say) -> str:
-    first = pairs[0]
-    text = f"The worst segments of {say(first.first)} first"
-    text += (
-        "."
-        if n_shown == len(first.segments)
-        else f", {n_shown} of {len(first.segments)}; the JSON file has all."
-    )
-    for mark in sorted({"better" if pair.gain < 0 else "worse" for pair in pairs if pair.contrary}):
-        other = "worse" if mark == "better" else "better"
-        text += f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than overall."
-    return " ".join(filter(None, (text, segment_test(pairs, say), segment_reading(pairs, say))))
 
 
 def gate_table(comparison: Comparison) -> Table | None:
@@ -534,21 +361,16 @@ def _gate(result: GateResult | None) -> GateCell:
     return GateCell(result.found, result.value, passed=result.passed)
 
 
-def confusions(comparison: Comparison) -> dict[str, Any] | None:
-    """The confusions that the chosen run wins and loses against its rival, the clearest first."""
-    ranking = comparison.ranking
-    other = None if ranking is None or ranking.over else rival(ranking)
-    if ranking is None or other is None:
+def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
+    """The confusions that the chosen run wins and loses against another, the clearest first; None for sets of codes."""
+    ranking = review.run_ranking
+    if ranking is None:
         return None
-    return confusions_with(ranking, other, say_of(comparison))
-
-
-def confusions_with(ranking: Ranking, other: Ranked, say: Say) -> dict[str, Any] | None:
-    """The same against any other run; None for sets of codes."""
     changes = changes_of(ranking, other)
     if changes is None:
         return None
-    chosen = ranking.foremost
+    chosen = review.say(ranking.foremost.name)
+    rival = review.say(other.name)
     clear = changes.significant(ranking.confidence_level)
     places = [
         (int(i), int(j))
@@ -563,9 +385,9 @@ def confusions_with(ranking: Ranking, other: Ranked, say: Say) -> dict[str, Any]
     # a table of differences that are all chance tells nothing
     most = MAX_CELLS if clear.any() else 0
     return {
-        "chosen": say(chosen.name),
-        "rival": say(other.name),
-        "sentences": _confusion_words(changes, clear, say(chosen.name), say(other.name)),
+        "chosen": chosen,
+        "rival": rival,
+        "sentences": _confusion_words(changes, clear, chosen, rival),
         "rows": [_confusion(changes, at, bool(clear[at])) for at in places[:most]],
         "more": f"{len(places) - most} smaller differences are not listed."
         if len(places) > most > 0

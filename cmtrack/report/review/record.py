@@ -15,9 +15,11 @@ from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
 from cmtrack.comparison.spec import several
 from cmtrack.digits import significant
-from cmtrack.names import MAY_BE_BEST, RULED_OUT, quoted
+from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
-from cmtrack.report.review.phrases import criterion_title, direction, near_words, shared_positive
+from cmtrack.report.review import narrative
+from cmtrack.report.review.phrases import direction
+from cmtrack.report.review.review import Review
 from cmtrack.untrusted import one_line, without_credentials
 
 MAX_RUNS = 30
@@ -30,20 +32,21 @@ Line = dict[str, Any]
 Table = dict[str, Any]
 
 
-def record(comparison: Comparison) -> dict[str, Any]:
+def record(review: Review) -> dict[str, Any]:
     """Lines of a name and a text, the table of the runs, and that of the parameters that differ."""
-    runs = judged_runs(comparison)
+    runs = judged_runs(review.comparison)
     return {
-        "lines": [line for line in _lines(comparison, runs) if line["text"]],
-        "runs": _run_table(comparison, runs),
+        "lines": [line for line in _lines(review, runs) if line["text"]],
+        "runs": _run_table(runs),
         "params": _param_table(runs),
     }
 
 
-def as_data(comparison: Comparison) -> dict[str, Any]:
+def as_data(review: Review) -> dict[str, Any]:
     """The same as plain data, with all runs and parameters."""
-    runs, record = judged_runs(comparison), comparison.record
-    rule = rule_of(comparison)
+    runs = judged_runs(review.comparison)
+    record = review.comparison.record
+    rule = rule_of(review.comparison)
     return {
         "made": record.made,
         "author": record.author,
@@ -51,7 +54,7 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
         "stores": stores(runs),
         "experiments": record.experiments,
         "rule": None if rule is None else {"file": rule.name, "sha256": rule.sha256},
-        "lines": {line["name"]: line["text"] for line in _lines(comparison, runs) if line["text"]},
+        "lines": {line["name"]: line["text"] for line in _lines(review, runs) if line["text"]},
         "runs": [_of_run(run) for run in runs],
         "parameters_that_differ": varying(runs),
     }
@@ -107,12 +110,13 @@ def _line(name: str, text: str, href: str = "") -> Line:
     return {"name": name, "text": one_line(text), "href": href}
 
 
-def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
-    record, criterion, how = comparison.record, comparison.criterion, comparison.how
+def _lines(review: Review, runs: Sequence[Run]) -> list[Line]:
+    comparison = review.comparison
+    record = comparison.record
+    how = comparison.how
     by = f" by {quoted(record.author)}" if record.author else ""
     evaluation = None if comparison.ranking is None else comparison.ranking.evaluation
-    positive = shared_positive(comparison)
-    title, better = criterion_title(criterion, positive), fmt.capital(direction(criterion))
+    better = fmt.capital(direction(comparison.criterion))
     grouping = how.get("grouping") or (None if evaluation is None else evaluation.grouping)
     return [
         _line("Made", f"{record.made} UTC{by}" if record.made else ""),
@@ -121,9 +125,9 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
         *(_line("Data", text) for text in _data(comparison)),
         _line(
             "Question",
-            f"Which {comparison.noun} is best by {title}? {better}.",
+            f"Which {review.noun} is best by {review.title}? {better}.",
         ),
-        _line("Positive group", "" if positive is None else quoted(positive)),
+        _line("Positive group", "" if review.positive is None else quoted(review.positive)),
         _line("Grouping", "" if grouping is None else fmt.short(grouping.describe(), 300)),
         _line(
             "Costs",
@@ -134,7 +138,7 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
         _line("Gates", "; ".join(gate.text for gate in comparison.gates) or "none"),
         _line("Baseline", "" if comparison.baseline is None else quoted(comparison.baseline.name)),
         _line("Tie-breakers", "; ".join(several(how.get("tie_breakers") or ())) or "none"),
-        _line("Decision", decides(comparison)),
+        _line("Decision", narrative.rule(review)),
         _line(
             "Rule", rule.sentence if (rule := rule_of(comparison)) else "the arguments of the call"
         ),
@@ -142,27 +146,6 @@ def _lines(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
             "Versions", ", ".join(f"{name} {number}" for name, number in record.versions.items())
         ),
     ]
-
-
-def decides(comparison: Comparison) -> str:
-    """The rule by which a run, or a model, is chosen."""
-    noun = comparison.noun
-    alpha = significant(1 - comparison.confidence_level)
-    test = (
-        "the difference from the leader, adjusted for all pairs,"
-        if noun == "model"
-        else "being the best"
-    )
-    sentence = f"A {noun} is {RULED_OUT} where its p-value of {test} is at most {alpha}; all others {MAY_BE_BEST}."
-    if comparison.criterion.pareto:
-        sentence = "A run is dominated if another run is at least as good in every metric and better in one."
-    if not comparison.how.get("tie_breakers"):
-        best = f"the {noun} of the best value"
-        if comparison.criterion.pareto:
-            best = "the run on the front with the best first metric"
-        return f"{sentence} No tie-breaker was given: {best} is chosen."
-    where = near_words(comparison.how.get("margin"), comparison.criterion)
-    return f"{sentence} The tie-breakers choose among these {noun}s {where}."
 
 
 def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
@@ -219,7 +202,7 @@ def _of_run(run: Run) -> dict[str, Any]:
     }
 
 
-def _run_table(comparison: Comparison, runs: Sequence[Run]) -> Table | None:
+def _run_table(runs: Sequence[Run]) -> Table | None:
     """The table of the runs, of the columns in which one of them has something; None where none has."""
     shown = runs[:MAX_RUNS]
     columns = {

@@ -17,11 +17,11 @@ from cmtrack.report.formatting import capital, markdown_table, split_json
 from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import drawn, render_page, write_text
 from cmtrack.report.review.cells import Cell, GateCell, NameCell, Table
-from cmtrack.report.review.columns import shown_columns
+from cmtrack.report.review.columns import columns_of
 from cmtrack.report.review.data import to_dict
 from cmtrack.report.review.narrative import decision
 from cmtrack.report.review.page import choices, context, ranking_tables
-from cmtrack.report.review.phrases import judged_at
+from cmtrack.report.review.review import Review
 from cmtrack.report.rows import NOTHING_JOINED, Joined, joined_table, lists_rows
 from cmtrack.untrusted import for_page, printable, printable_json
 
@@ -84,27 +84,29 @@ def html(
     """
     problems: list[str] = []
     shown = drawn(comparison, problems) if pictures is None else pictures
-    values = context(comparison, title, shown, rows and lists_rows(problems), joined)
+    review = Review(comparison)
+    values = context(review, title, shown, rows and lists_rows(problems), joined)
     values["further"] += [f"Not drawn: {problem}." for problem in problems]
-    return render_page("review.html", **values, **choices(comparison))
+    return render_page("review.html", **values, **choices(review))
 
 
 def notebook_html(comparison: Comparison) -> str:
     """The opening and the tables, for a notebook: in its own colours, and in two that are seen on light and dark."""
-    shown = {
-        "tables": ranking_tables(comparison),
-        "rows": notebook.ROWS,
-        "colours": _COLOURS,
-        "noun": comparison.noun,
-    }
+    review = Review(comparison)
     return render_page(
-        "notebook.html", said=decision(comparison), at=capital(judged_at(comparison)), **shown
+        "notebook.html",
+        said=decision(review),
+        at=capital(review.judged_at),
+        tables=ranking_tables(review),
+        rows=notebook.ROWS,
+        colours=_COLOURS,
+        noun=review.noun,
     )
 
 
 def markdown(comparison: Comparison, title: str | None = None) -> str:
     """The review for a pull request or a run's description: decision, ranking, gates, what was left out."""
-    page = context(comparison, title, {}, rows=False)
+    page = context(Review(comparison), title, {}, rows=False)
     lines = [f"## {_plain(page['title'])}", "", f"**{_plain(page['headline'])}**"]
     lines += [line for sentence in page["evidence"] for line in ("", _plain(sentence))]
     lines += ["", f"*{_plain('; '.join(page['facts']))}.*"]
@@ -166,7 +168,7 @@ def ranking_json(comparison: Comparison) -> str:
     """Rows of all rankings, the run first: the artifact view groups by the first column."""
     rows = []
     for place, ranking in enumerate(comparison.rankings, 1):
-        columns = shown_columns(comparison, ranking)
+        columns = [column for column in columns_of(comparison) if column.is_shown(ranking)]
         for entry in ranking.standings:
             texts = {column.key: column.text(entry, ranking) for column in columns}
             shown = {"run": entry.name, "standing": texts["status"], "rank": entry.rank}

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from cmtrack import Metric, compare, log_evaluation, paired_differences
 from cmtrack.cli import main
 from cmtrack.comparison import judge
-from cmtrack.report.review import context
+from cmtrack.report.review import Review, context
 from cmtrack.tracking import load_evaluation, quiet, tracking_store
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store
@@ -269,12 +269,12 @@ def test_a_review_made_in_python_says_which_metrics_were_given(store, tmp_path):
         comparison = compare(
             [runs["good"], runs["fair"]], rank_by="custom/distance", extra_metrics=[DISTANCE]
         )
-    page = context(comparison, None, {})
+    page = context(Review(comparison), None, {})
     assert "extra_metrics = […]  # the Metrics of 'custom/distance'" in page["python"]
     assert "# FILE.py:NAME holds the metrics 'custom/distance'" in page["command"]
     assert "--metrics FILE.py:NAME" in page["command"]
     without = replace(comparison, how=comparison.how | {"extra_metrics": []})
-    assert "metrics" not in context(without, None, {})["command"]
+    assert "metrics" not in context(Review(without), None, {})["command"]
 
 
 # -- the newest run ----------------------------------------------------------------------------------------------------

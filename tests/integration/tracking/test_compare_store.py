@@ -11,7 +11,7 @@ import mlflow
 import pytest
 
 from cmtrack import Grouping, compare, evaluate, log_evaluation
-from cmtrack.report.review import verdict
+from cmtrack.report.review import Review, verdict
 from cmtrack.tracking import quiet, tracking_store
 
 # No user has the two gigabytes at which the cache forgets.
@@ -244,7 +244,7 @@ def test_the_short_list_is_the_best_by_the_logged_value(uri):
     assert names(comparison) == ["strong", "medium"]
     assert [run.name for run in comparison.passed_over] == ["weak"]
     assert comparison.notes == ()
-    assert any(said.endswith("(limit): “weak”.") for said in verdict(comparison))
+    assert any(said.endswith("(limit): “weak”.") for said in verdict(Review(comparison)))
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from cmtrack import (
 )
 from cmtrack.cli import main
 from cmtrack.comparison import CompareSpec
-from cmtrack.report.review import context, html, markdown
+from cmtrack.report.review import Review, context, html, markdown
 from cmtrack.tracking import quiet, tracking_store
 from support import TESTS
 from support.problems import random_labels, random_probabilities
@@ -131,7 +131,7 @@ def test_the_record_says_by_whom_when_and_from_what(stored, world):
 
 
 def test_page_markdown_and_json_say_the_same_record(stored):
-    page = context(stored, None, {})["record"]
+    page = context(Review(stored), None, {})["record"]
     assert {line["name"]: line["text"] for line in page["lines"]} == stored.to_dict()["record"][
         "lines"
     ]

@@ -11,7 +11,7 @@ import pytest
 
 from cmtrack import Costs, Grouping, compare, evaluate
 from cmtrack.comparison import CompareOptions
-from cmtrack.report.review import context, markdown
+from cmtrack.report.review import Review, context, markdown
 from support.problems import random_models
 
 RULE = """\
@@ -82,7 +82,7 @@ def test_the_digest_is_said_wherever_the_review_is_read(three, file):
     assert (
         data["record"]["rule"] == data["how"]["rule"] == {"file": "review.yaml", "sha256": digest}
     )
-    page = context(comparison, None, {})
+    page = context(Review(comparison), None, {})
     assert {"name": "Rule", "text": sentence, "href": ""} in page["record"]["lines"]
     assert data["record"]["lines"]["Rule"] == sentence
     assert sentence in markdown(comparison)

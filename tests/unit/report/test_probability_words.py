@@ -18,7 +18,7 @@ from cmtrack.comparison import break_even
 from cmtrack.digits import interval, number, with_interval
 from cmtrack.report import report_html
 from cmtrack.report import verdict as sentences_on
-from cmtrack.report.review import context, html, markdown, verdict
+from cmtrack.report.review import Review, context, html, markdown, verdict
 from support import agreement
 from support.agreement import average, confidence, contradictions, judgement
 from support.problems import random_features, random_labels, random_problem, random_scores
@@ -276,12 +276,14 @@ def test_grouped_classes_are_judged_by_their_groups_and_others_not_at_all():
 
 def probabilities(comparison):
     """The table of probabilities on the page of a review."""
-    return context(comparison, None, {})["probabilities"]
+    return context(Review(comparison), None, {})["probabilities"]
 
 
 def sentences_on_costs(comparison):
     """What a review says of the cost of a miss, also without an answer."""
-    return [text for text in verdict(comparison) if re.search("of a miss|a miss costs", text)]
+    return [
+        text for text in verdict(Review(comparison)) if re.search("of a miss|a miss costs", text)
+    ]
 
 
 def runs(n=800, **options):
@@ -579,7 +581,7 @@ def test_the_review_says_from_which_cost_of_a_miss_on_a_run_is_cheaper():
     assert said == [
         "“one” is cheaper than “two” wherever a miss costs more than 1.5 [0.849, 2.86] false alarms."
     ]
-    assert said[0] in context(comparison, None, {})["further"]
+    assert said[0] in context(Review(comparison), None, {})["further"]
     assert said[0] in html(comparison, pictures={})
     close = compare(pair((30, 30), (20, 21)), rank_by="binary/precision")
     assert sentences_on_costs(close) == [

@@ -24,7 +24,7 @@ from cmtrack.comparison import (
 )
 from cmtrack.metrics import CATALOG, encode_label
 from cmtrack.report import draw_figures, metric_title
-from cmtrack.report.review import context, html, markdown, verdict
+from cmtrack.report.review import Review, context, html, markdown, verdict
 from cmtrack.tracking import TrackedRun
 from support.problems import random_labels, random_probabilities
 from support.stores import sqlite_store
@@ -68,7 +68,7 @@ def with_params(comparison, params):
 
 
 def test_a_clear_leader_is_said_to_be_one(clear):
-    said = verdict(clear)
+    said = verdict(Review(clear))
     assert said[0] == "Take “B”: both other runs are ruled out as the best."
     assert said[1].startswith("“B” scores highest: Matthews correlation 0.")
     assert said[1].endswith("]*. (* Wider, because the highest of 3 was selected.)")
@@ -82,7 +82,7 @@ def test_runs_of_one_value_lead_together():
     comparison = compare(
         dict(zip("ab", (evaluate(y, side) for side in sides), strict=True)), rank_by="binary/recall"
     )
-    said = verdict(comparison)
+    said = verdict(Review(comparison))
     apart = "Both runs may be the best; the test rows cannot tell them apart"
     assert said[0] == f"{apart}. “a” and “b” lead with the same value."
     assert said[1].startswith("The recall for “1” of “a” is 0.900 [")
@@ -90,7 +90,7 @@ def test_runs_of_one_value_lead_together():
 
 
 def test_a_tie_is_no_equality_and_nothing_is_made_up_to_decide_it(close):
-    said = " ".join(verdict(close))
+    said = " ".join(verdict(Review(close)))
     first, second = (run.name for run in close.rankings[0].runs[:2])
     value = f"{close.rankings[0].leader.value:.3f}"
     apart = "the test rows cannot tell them apart"
@@ -111,7 +111,7 @@ def test_the_tie_breaker_that_chose_is_named_with_its_values():
     comparison = compare(
         runs, rank_by="multiclass/accuracy", tie_breakers="multiclass/balanced_accuracy", margin=0.2
     )
-    said = " ".join(verdict(comparison))
+    said = " ".join(verdict(Review(comparison)))
     chosen = comparison.best
     other = next(run for run in comparison.rankings[0].tied if run is not chosen)
     assert said.startswith(
@@ -140,7 +140,7 @@ def test_the_chosen_run_is_not_the_leader():
         != leader
     )
     comparison = compare(runs, rank_by="multiclass/accuracy", tie_breakers=rule, margin=0.2)
-    said = " ".join(verdict(comparison))
+    said = " ".join(verdict(Review(comparison)))
     assert f"take “{comparison.best.name}”; “{leader}” leads" in repr(comparison)
     assert f"“{comparison.best.name}” has 0." in said
     assert f"lower than “{leader}” [" in said
@@ -163,8 +163,10 @@ def said_of_equal_models(rules, n=4):
     blocks = Blocks("params.fold", "params.model", "folds")
     ranking, _, notes = rank_models(candidates, criterion, blocks, tie_breakers=parsed)
     return verdict(
-        ModelComparison(
-            rankings=(ranking,), criterion=criterion, notes=notes, how={"tie_breakers": rules}
+        Review(
+            ModelComparison(
+                rankings=(ranking,), criterion=criterion, notes=notes, how={"tie_breakers": rules}
+            )
         )
     )
 
@@ -190,7 +192,7 @@ def test_gates_are_named_with_the_value_that_failed(clear):
     accuracy = clear["C"].evaluation.metrics["multiclass/accuracy"]
     gates = ["multiclass/accuracy >= 0.6"]
     comparison = compare(made({"A": 1.0, "B": 2.5, "C": 0.5}), require=gates)
-    said = " ".join(verdict(comparison))
+    said = " ".join(verdict(Review(comparison)))
     assert [stop.name for stop in comparison.failed] == ["C"]
     assert f"“C” fails the gate multiclass/accuracy >= 0.6 (is {accuracy:.4g})." in said
 
@@ -199,7 +201,7 @@ def test_no_run_passes():
     comparison = compare(
         made({"A": 1.0, "B": 2.5, "C": 0.5, "D": 0.6}), require="multiclass/accuracy > 1"
     )
-    said = verdict(comparison)
+    said = verdict(Review(comparison))
     assert said[0] == "Take none: all 4 evaluated runs fail a gate."
     assert "4 runs fail the gate multiclass/accuracy > 1: " in said[1]
     assert "no run is ranked" in repr(comparison)
@@ -211,7 +213,7 @@ def test_no_run_passes():
 def test_one_run_has_nothing_beside_it():
     comparison = compare(made({"A": 1.0}))
     assert "There is no run to compare it with." in comparison.summary()
-    assert "row by row" not in " ".join(context(comparison, None, {})["facts"])
+    assert "row by row" not in " ".join(context(Review(comparison), None, {})["facts"])
     assert set(comparison.figures()) == {"metrics", "confusion_matrices", "reliability"}
 
 
@@ -222,19 +224,21 @@ def test_runs_without_rows_are_said_to_be_unpaired(tmp_path):
         name: cmtrack.Evaluation.load(e.save(tmp_path / name, rows=False))
         for name, e in both.items()
     }
-    said = " ".join(verdict(compare(runs)))
+    said = " ".join(verdict(Review(compare(runs))))
     assert "Not compared row by row: all runs (its predictions by row were not kept)" in said
     assert "a real one may be missed" in said
     assert "The rows are not paired, so differences look less certain" in html(compare(runs))
     mixed = made({"A": 1.0, "B": 2.0}) | {"C": runs["A"]}
-    assert "Not compared row by row: “C” (its predictions" in " ".join(verdict(compare(mixed)))
+    assert "Not compared row by row: “C” (its predictions" in " ".join(
+        verdict(Review(compare(mixed)))
+    )
 
 
 def test_several_rankings_are_never_one():
     y = random_labels(300, 3, 5)
     other = {"X": evaluate(y, y_prob=random_probabilities(y, 3, 2.0, 8))}
     comparison = compare(made({"A": 1.0, "B": 2.5}) | other)
-    said = " ".join(verdict(comparison))
+    said = " ".join(verdict(Review(comparison)))
     assert "2 separate rankings" in said
     assert said.count("not compared with each other") == 1
     assert "Ranking 2 of 2: 1 run on 300 samples. There, “X” has 0." in said
@@ -246,7 +250,7 @@ def test_runs_left_out_are_grouped_by_reason():
     y = random_labels(N, 3)
     same = {name: evaluate(y, np.zeros(N, dtype=int), labels=[0, 1, 2]) for name in "DE"}
     comparison = compare(made({"A": 1.0, "B": 2.5}) | same)
-    said = " ".join(verdict(comparison))
+    said = " ".join(verdict(Review(comparison)))
     cause = "it predicts only “0”; rank by another metric, such as multiclass/balanced_accuracy"
     assert f"Not ranked: “D” and “E” (multiclass/matthews_corrcoef is undefined: {cause})." in said
 
@@ -294,7 +298,7 @@ def test_rare_positives_below_the_threshold_are_ranked_by_their_scores_not_by_ac
     assert "no run to compare it with" not in said
     assert "multiclass/accuracy" not in said
     assert "rank by binary/average_precision, or choose a threshold with cmtrack threshold" in said
-    assert context(comparison, None, {})["facts"][0] == "1 of 4 runs on 500 samples"
+    assert context(Review(comparison), None, {})["facts"][0] == "1 of 4 runs on 500 samples"
     asked = compare(runs, rank_by="binary/matthews_corrcoef").summary()
     assert "rank by" not in asked
     assert "it predicts only “0”; choose a threshold with cmtrack threshold" in asked
@@ -308,7 +312,9 @@ def test_the_only_run_that_passes_a_gate_is_not_the_only_run():
 
 def test_runs_that_are_passed_over_are_said_to_be(clear):
     passed = replace(clear, passed_over=(TrackedRun("p", "P"),))
-    assert verdict(passed)[-1] == ("Not read, because their logged values are worse (limit): “P”.")
+    assert verdict(Review(passed))[-1] == (
+        "Not read, because their logged values are worse (limit): “P”."
+    )
 
 
 @pytest.mark.slow
@@ -338,7 +344,7 @@ def test_pareto_and_nearest_zero_are_said_for_what_they_are():
 
 
 def test_the_rate_at_which_the_best_run_is_ruled_out_is_said():
-    methods = context(compare(made({"A": 1.0, "B": 2.5}), confidence_level=0.9), None, {})
+    methods = context(Review(compare(made({"A": 1.0, "B": 2.5}), confidence_level=0.9)), None, {})
     assert (
         "The best run is ruled out in at most 10 % of reviews. If several runs are equally good, this holds for each "
         "of them, and one or another of them is ruled out more often."
@@ -391,7 +397,7 @@ def repeated_runs(
 def test_repeated_runs_are_judged_as_models(store, tmp_path, by, noun):
     repeated_runs(store, by)
     comparison = compare(experiment_names=["e"], block=f"params.{by}", model="params.model")
-    said = " ".join(verdict(comparison))
+    said = " ".join(verdict(Review(comparison)))
     first = comparison.repeated.leader.name
     assert f"“{first}” scores highest on average" in said
     assert f" over {noun} " in said
@@ -424,7 +430,7 @@ def test_tie_breakers_and_gates_of_models(store):
         require="multiclass/accuracy >= 0.5",
         margin=0.2,
     )
-    said = " ".join(verdict(comparison))
+    said = " ".join(verdict(Review(comparison)))
     where = "shown not to be worse than the best by more than 0.2"
     assert (
         f"Among the 2 models {where}, the smallest params.size decides: “network” (9) before “forest” (10)."
@@ -559,7 +565,7 @@ def test_names_and_labels_are_text_and_nothing_else():
 
 
 def test_a_notebook_shows_the_opening_and_the_table_with_its_bars(close):
-    text, opening = close._repr_html_(), verdict(close)
+    text, opening = close._repr_html_(), verdict(Review(close))
     assert all(sentence in escaping.unescape(text) for sentence in opening[:3])
     assert text.count("<svg") == 2 * len(close.runs)
     assert text.index("<svg") > text.index("may be the best")
@@ -604,7 +610,7 @@ def test_how_to_do_it_again_is_python_that_runs(store):
         grouping=grouping,
         limit=7,
     )
-    page = context(comparison, None, {})
+    page = context(Review(comparison), None, {})
     python = page["python"].replace('comparison.report("review.html")', "")
     found: dict[str, object] = {}
     exec(python, found)
@@ -617,7 +623,7 @@ def test_how_to_do_it_again_is_python_that_runs(store):
     for part in ("cmtrack review", "--experiment e", *ranked_by, "--limit 7", "--output"):
         assert part in page["command"]
     ids = [run.run_id for run in comparison.runs]
-    assert all(run_id in context(compare(ids), None, {})["command"] for run_id in ids)
+    assert all(run_id in context(Review(compare(ids)), None, {})["command"] for run_id in ids)
 
 
 @pytest.mark.slow
@@ -628,15 +634,15 @@ def test_how_to_do_it_again_names_the_store_that_was_asked(store, clear):
     grouping = Grouping({"zero": [0], "rest": [1, 2]}, positive="zero")
     log_runs(store, y, {"a": 0.5, "b": 2.0}, grouping=grouping)
     uri, comparison = mlflow.get_tracking_uri(), compare(experiment_names=["e"])
-    page = context(comparison, None, {})
+    page = context(Review(comparison), None, {})
     assert f"    tracking_uri={uri!r}," in page["python"]
     assert f"--tracking-uri {shlex.quote(uri)}" in page["command"]
     moved = replace(comparison, how=comparison.how | {"at": {"a b": 0.5, "c": 0.25}})
-    assert "--at 'a b=0.5' \\\n  --at c=0.25" in context(moved, None, {})["command"]
+    assert "--at 'a b=0.5' \\\n  --at c=0.25" in context(Review(moved), None, {})["command"]
     threshold = escaping.unescape(html(comparison, pictures={})).partition("Another threshold")[2]
     assert "import mlflow\nfrom cmtrack import load_evaluation\n\n" in threshold
     assert f"mlflow.set_tracking_uri({uri!r})" in threshold
-    assert "tracking_uri" not in context(clear, None, {})["python"]  # evaluations in memory
+    assert "tracking_uri" not in context(Review(clear), None, {})["python"]  # evaluations in memory
 
 
 @pytest.mark.slow
@@ -649,7 +655,9 @@ def test_how_to_do_it_again_shows_no_password_of_the_store(store):
         replace(one, run=replace(one.run, tracking_uri="https://me:secret@h:5000"))
         for one in ranking.runs
     ]
-    page = context(replace(comparison, rankings=(replace(ranking, runs=tuple(runs)),)), None, {})
+    page = context(
+        Review(replace(comparison, rankings=(replace(ranking, runs=tuple(runs)),))), None, {}
+    )
     assert "tracking_uri='https://h:5000'" in page["python"]
     assert "secret" not in page["python"] + page["command"]
 
@@ -868,7 +876,7 @@ def test_the_probability_of_being_the_best_is_in_the_data_and_on_no_page(close):
     assert ranking.leader.probability_best > 0.1
     assert close.to_frame()["probability_best"].iloc[0] == ranking.leader.probability_best
     said = ("P(best)", "Best guess", "being the best, and", "How certain the ranks are")
-    for text in (html(close), markdown(close), " ".join(verdict(close))):
+    for text in (html(close), markdown(close), " ".join(verdict(Review(close)))):
         assert not any(part in text for part in said)
     assert "rank_distribution" in close.figures()
 

@@ -25,7 +25,7 @@ from cmtrack.comparison import (
 )
 from cmtrack.digits import interval, number, p_text
 from cmtrack.plots import BLUE, ORANGE
-from cmtrack.report.review import as_json, context, html, markdown
+from cmtrack.report.review import Review, as_json, context, html, markdown
 from cmtrack.tracking import TrackedRun
 from support.contradictions import terminal_of
 from support.problems import random_labels, random_models, random_probabilities
@@ -290,7 +290,7 @@ def test_every_view_has_the_same_probability_and_the_same_interval_of_the_leader
     )
     assert not any(
         "ranks" in head.lower()
-        for head in context(comparison, None, {})["tables"][0].heads.values()
+        for head in context(Review(comparison), None, {})["tables"][0].heads.values()
     )
     for run, own in zip(ranking.runs, frame.to_dict("records"), strict=False):
         assert own["probability_best"] == run.probability_best or not known

@@ -17,7 +17,7 @@ import pytest
 
 from cmtrack import Comparison, Evaluation, Grouping, compare, evaluate, log_evaluation
 from cmtrack.report import draw_pictures, report_html
-from cmtrack.report.review import context, html, markdown
+from cmtrack.report.review import Review, context, html, markdown
 from cmtrack.statistics import Predictions, RowIds
 from support import ROOT
 from support.contradictions import in_report, in_review
@@ -40,7 +40,7 @@ def scored(skill: float, seed: int) -> Evaluation:
 
 def flips(comparison: Comparison) -> Any:
     """What a review shows of the rows that its best run breaks and fixes."""
-    return context(comparison, None, {})["flips"]
+    return context(Review(comparison), None, {})["flips"]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from cmtrack.cli import main
 from cmtrack.comparison import CompareOptions, SegmentComparison, judge, paired_differences
 from cmtrack.evaluation import Gate
 from cmtrack.metrics import tango, wilson
+from cmtrack.report.review import Review
 
 # Inside: these sentences alone, of the many that a review has.
 from cmtrack.report.review.narrative import by_segment
@@ -189,7 +190,7 @@ def test_a_segment_where_all_rows_differ_alike_is_no_more_certain_than_its_rows(
 def test_the_sentence_stands_wherever_the_review_is_read(tmp_path):
     comparison = by_region(two())
     pair = comparison.segments[0]
-    said = by_segment(comparison)
+    said = by_segment(Review(comparison))
     south = f"(difference {_signed(pair.differences[0])} [{_signed(pair.low[0])}, {_signed(pair.high[0])}]"
     assert len(said) == 1
     assert said[0].startswith(
@@ -235,7 +236,7 @@ def test_the_sentence_needs_both_the_test_and_the_interval(south, p_small, beyon
     place = pair.segments.index("south")
     assert (pair.p_adjusted <= 0.05) == p_small
     assert (pair.high[place] < 0) == beyond
-    assert bool(by_segment(comparison)) == said == bool(pair.contrary)
+    assert bool(by_segment(Review(comparison))) == said == bool(pair.contrary)
 
 
 def test_a_small_p_alone_is_no_sentence():
@@ -258,7 +259,7 @@ def test_an_interval_alone_is_no_sentence():
 
 
 def test_a_lead_that_is_not_significant_is_said_to_be_none():
-    said = by_segment(by_region(two(CELLS | {"north": (4, 3, 2), "west": (30, 8, 5)})))
+    said = by_segment(Review(by_region(two(CELLS | {"north": (4, 3, 2), "west": (30, 8, 5)}))))
     assert said[0].startswith(
         "“B” is better overall than “A” (not significantly), but worse for “south” (difference"
     )
@@ -281,7 +282,7 @@ def test_of_losses_higher_is_worse():
     assert pair.differences[pair.contrary[0]] > 0
     assert (
         "“B” is better overall than “A”, but worse for “south” (difference +"
-        in by_segment(comparison)[0]
+        in by_segment(Review(comparison))[0]
     )
 
 
@@ -289,7 +290,7 @@ def test_of_a_front_the_metric_is_named():
     evaluations = two()
     comparison = compare(evaluations, rank_by=[ACCURACY, "binary/recall"], segments=["region"])
     assert {pair.metric for pair in comparison.segments} == {ACCURACY, "binary/recall"}
-    assert any(text.startswith("By accuracy, “") for text in by_segment(comparison))
+    assert any(text.startswith("By accuracy, “") for text in by_segment(Review(comparison)))
 
 
 def test_more_runs_than_five_are_named_in_a_note():

@@ -1,0 +1,176 @@
+"""What the sentences and the tables of one review share: names, titles, shares, the rival and the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cmtrack._lazy import cached_property
+from cmtrack.base import BaseEvaluation
+from cmtrack.comparison.comparability import apart, headings
+from cmtrack.comparison.compare import shares_in_words
+from cmtrack.comparison.planning import Looks, Resolution
+from cmtrack.comparison.ranking import Ranked, Ranking
+from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.rows import step_of
+from cmtrack.digits import short_percent
+from cmtrack.evaluation import Evaluation
+from cmtrack.grouping import Label
+from cmtrack.names import distinct, quoted
+from cmtrack.report import formatting as fmt
+from cmtrack.report.review.columns import Column, columns_of
+from cmtrack.report.review.phrases import counts_rows, criterion_title
+from cmtrack.report.review.shown import rival
+
+WIDTH = 60
+"""Characters of a run's name in sentences and tables."""
+
+
+@dataclass(frozen=True, eq=False)
+class Review:
+    """A comparison as people read it: what its sentences and tables name, each made once."""
+
+    comparison: Comparison
+
+    @property
+    def noun(self) -> str:
+        """What is ranked: "run" or "model"."""
+        return self.comparison.noun
+
+    @property
+    def ranking(self) -> Ranking | None:
+        """The ranking to decide by; None if nothing is ranked."""
+        return self.comparison.ranking
+
+    @property
+    def run_ranking(self) -> Ranking | None:
+        """The ranking to decide by; None if nothing or models over repetitions are ranked."""
+        return None if self.comparison.repeated else self.comparison.ranking
+
+    @cached_property
+    def rival(self) -> Ranked | None:
+        """The run that the chosen one is compared with; None without a ranking of several runs."""
+        return None if self.run_ranking is None else rival(self.run_ranking)
+
+    @cached_property
+    def right_side(self) -> str:
+        """What the prediction for a row is right about: the class, or the group of the step that ranks."""
+        ranking = self.run_ranking
+        if ranking is None or not isinstance(ranking.foremost.evaluation, Evaluation):
+            return "class"
+        step = step_of(self.comparison, ranking.foremost.evaluation)
+        return "class" if step is None else "group"
+
+    # -- names and titles --------------------------------------------------------------------------------------
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The names of all runs, the ranked ones first, without their shared parts if too long."""
+        comparison = self.comparison
+        full = [entry.name for entry in comparison.standings]
+        full += [stop.name for stop in comparison.failed]
+        full += [unranked.run.name for unranked in comparison.left_out]
+        full += [run.name for run in comparison.passed_over]
+        return dict(zip(full, distinct(full, WIDTH), strict=True))
+
+    def say(self, name: str) -> str:
+        """A run's name in a sentence: short, and quoted."""
+        return quoted(self.names.get(name, name))
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """A number for each run by its name, the ranked ones first; it links what belongs together on the page."""
+        return {name: number for number, name in enumerate(self.names)}
+
+    @cached_property
+    def positive(self) -> Label | None:
+        """The positive group of all runs; None if they have none, or several."""
+        positives = {run.evaluation.positive for run in self.comparison.runs}
+        return positives.pop() if len(positives) == 1 else None
+
+    @cached_property
+    def title(self) -> str:
+        """The criterion in words, with the positive group of all runs."""
+        return criterion_title(self.comparison.criterion, self.positive)
+
+    @property
+    def level(self) -> str:
+        """The confidence level: "95 %"."""
+        return fmt.level(self.comparison.confidence_level)
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """The columns of the rankings."""
+        return columns_of(self.comparison, self.at)
+
+    @cached_property
+    def distinctions(self) -> list[str]:
+        """What is different in each of several rankings, such as "grouped by “parity”"."""
+        return headings(self.comparison.rankings, self.comparison.reads)
+
+    @cached_property
+    def why_apart(self) -> tuple[str, ...]:
+        """Sentences on why there is more than one ranking; empty if there is one."""
+        return apart(self.comparison.rankings, self.comparison.reads)
+
+    # -- class shares ------------------------------------------------------------------------------------------
+
+    @property
+    def shares(self) -> float | Mapping[Label, float] | None:
+        """The class shares that the comparison was asked for; None if these are the rows' own."""
+        return self.comparison.how.get("at")
+
+    @property
+    def at(self) -> str:
+        """What a heading adds to a metric that is not of the rows' own class shares: " at 2 %"; else empty."""
+        if self.shares is None:
+            return ""
+        if isinstance(self.shares, float):
+            return f" at {short_percent(self.shares)}"
+        return " at other shares"
+
+    @property
+    def judged_at(self) -> str:
+        """The class shares at which runs are evaluated; empty if these are the rows' own."""
+        if self.shares is None:
+            return ""
+        return f"judged at {shares_in_words(self.shares, self.positive)}"
+
+    @cached_property
+    def assumed(self) -> str:
+        """The class shares that a review assumes, as a condition; empty if these are the rows' own.
+
+        "If 2 % of the rows were “spam”", and "If 2 % of the rows were positive" if the positive class has no one name.
+        """
+        if self.shares is None:
+            return ""
+        shares = self.shares
+        if isinstance(shares, float):
+            shares = {self.positive: shares}
+        parts = []
+        for name, share in shares.items():
+            group = "positive" if name is None else quoted(name)
+            parts.append(f"{short_percent(share)} of the rows were {group}")
+        return f"If {fmt.join_names(parts, 8)}"
+
+    def samples(self, evaluation: BaseEvaluation) -> str:
+        """The number of rows that runs are evaluated on, with their weight if it is more than that of the shares."""
+        return fmt.samples(evaluation, self.shares is None or not counts_rows(evaluation))
+
+    # -- what the rows can show, and were asked ----------------------------------------------------------------
+
+    @cached_property
+    def looks(self) -> Looks | None:
+        """:attr:`Comparison.looks`; None if the comparison has none."""
+        try:
+            return self.comparison.looks
+        except ValueError:
+            return None
+
+    @cached_property
+    def resolution(self) -> Resolution | None:
+        """:attr:`Comparison.resolution`; None if the comparison has none."""
+        try:
+            return self.comparison.resolution
+        except ValueError:
+            return None
