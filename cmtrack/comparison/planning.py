@@ -17,7 +17,7 @@ from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import own_error, paired_differences
 from cmtrack.comparison.ranking import Ranked, Ranking, gather
 from cmtrack.comparison.run import Candidate
-from cmtrack.digits import significant, significant_with_interval
+from cmtrack.digits import count, significant, significant_with_interval
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import OPERATORS
 from cmtrack.metrics.intervals import normal_quantile
@@ -137,7 +137,7 @@ class Resolution:
 
     def __repr__(self) -> str:
         return (
-            f"Resolution({self.rows:g} rows show a difference of {significant(self.smallest_difference)} in "
+            f"Resolution({count(self.rows)} rows show a difference of {significant(self.smallest_difference)} in "
             f"{100 * POWER:g} % of all cases)"
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from cmtrack.digits import significant
+from cmtrack.digits import count, significant
 from cmtrack.grouping.step import same_label
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def line_of_text(evaluation: Evaluation) -> str:
     """Return the evaluation's ``repr``: its size and three headline metrics."""
     if evaluation.none is not None:
         names = ["spans/f1_micro", "spans/f1_macro"]
-        head = f"{evaluation.n_samples:g} spans, {len(evaluation.classes)} labels"
+        head = f"{count(evaluation.n_samples)} spans, {len(evaluation.classes)} labels"
     else:
         names = ["multiclass/accuracy", "multiclass/matthews_corrcoef", "binary/roc_auc"]
         head = f"{_size(evaluation)}, {len(evaluation.labels)} classes"
@@ -63,8 +63,8 @@ def _size(evaluation: Evaluation) -> str:
     """The number of rows, with the kind of their weights."""
     kind = evaluation.weights_are
     if kind is None:
-        return f"{evaluation.n_samples:g} samples"
-    return f"{evaluation.statistics.digest.rows} samples ({kind} weight {evaluation.n_samples:g})"
+        return f"{count(evaluation.n_samples)} samples"
+    return f"{evaluation.statistics.digest.rows:,} samples ({kind} weight {count(evaluation.n_samples)})"
 
 
 def _without_positive(plain: Any) -> Any:

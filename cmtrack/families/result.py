@@ -21,7 +21,7 @@ from cmtrack import archive
 from cmtrack._lazy import cached_property
 from cmtrack.archive import checked_table, write_table
 from cmtrack.base import BaseEvaluation
-from cmtrack.digits import significant
+from cmtrack.digits import count, significant
 from cmtrack.families import metrics as metrics_of
 from cmtrack.families.counts import (
     MACROS,
@@ -346,7 +346,7 @@ class FamilyEvaluation(BaseEvaluation):
 
     def __repr__(self) -> str:
         m = self.metrics
-        head = f"{self.n_samples:g} documents, {len(self.codes)} codes in {len(self.families)} families"
+        head = f"{count(self.n_samples)} documents, {len(self.codes)} codes in {len(self.families)} families"
         shown = {
             "micro F1": "f1_micro",
             "confused": "confusion_share",

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import chdtrc, gammaln, ndtr
 
 from cmtrack import notebook
+from cmtrack.digits import count
 from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.intervals import Interval, exact_ends, holm, size_of_share
 from cmtrack.metrics.metric import Metric, Section
@@ -171,7 +172,7 @@ class Flips:
             "" if len(self.parts) == 1 else f", {len(self.parts)} parts",
         )
         sides = f"only the first run is right in {round(broken, 6):g}, only the second in {round(fixed, 6):g}"
-        return printable(f"Flips(of {total:g} rows {sides}{parts})")
+        return printable(f"Flips(of {count(total)} rows {sides}{parts})")
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.sentence(repr(self)), notebook.table(self.to_frame()))

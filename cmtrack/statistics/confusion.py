@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack import notebook
+from cmtrack.digits import count
 from cmtrack.grouping import Grouping, Label
 from cmtrack.statistics import plain
 from cmtrack.statistics.counting import Counts
@@ -162,7 +163,7 @@ class ConfusionMatrix(Record):
         )
 
     def __repr__(self) -> str:
-        return f"ConfusionMatrix({len(self.labels)} classes, {self.total:g} samples)"
+        return f"ConfusionMatrix({len(self.labels)} classes, {count(self.total)} samples)"
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.matrix(self.to_frame()))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cmtrack import notebook
+from cmtrack.digits import count
 from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.records import Record
@@ -180,7 +181,7 @@ class ReducedConfusionMatrix(Record):
     def __repr__(self) -> str:
         return printable(
             f"ReducedConfusionMatrix({self.name}: {', '.join(map(str, self.labels))}; "
-            f"{self.total:g} samples, {self.mismatches.sum().item():g} intragroup mismatches)"
+            f"{count(self.total)} samples, {count(self.mismatches.sum().item())} intragroup mismatches)"
         )
 
     def _repr_html_(self) -> str:
