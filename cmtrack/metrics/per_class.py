@@ -13,6 +13,7 @@ import numpy as np
 
 from cmtrack.metrics.cells import Cells, Table, ratio
 from cmtrack.metrics.class_curves import CLASS_CURVES
+from cmtrack.metrics.class_sums import ClassSums
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.statistics.inputs import FloatArray
@@ -30,11 +31,11 @@ class ClassRatio(Function):
     predicted: float
     common: float = 0.0
 
-    def __call__(self, table: Table, undefined: float = math.nan) -> FloatArray:
-        """The ratio of each class, shape (K,); ``undefined`` where the denominator is 0."""
-        return ratio(self.hits * table.hits, self.below(table), undefined)
+    def __call__(self, table: Table) -> FloatArray:
+        """The ratio of each class, shape (K,); NaN where the denominator is 0."""
+        return ratio(self.hits * table.hits, self.below(table))
 
-    def below(self, table: Table) -> FloatArray:
+    def below(self, table: Table | ClassSums) -> FloatArray:
         """The denominator of each class, shape (K,)."""
         return (
             self.actual * table.actual + self.predicted * table.predicted + self.common * table.hits

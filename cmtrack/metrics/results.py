@@ -274,10 +274,11 @@ class Results:
         if error is None or not math.isfinite(error):
             return
         bounds = (metric.low, metric.high)
-        if error <= ROUNDING and (
-            value in (0.0, *bounds) or math.isfinite(metric.high - metric.low)
-        ):
-            error = 0.0  # a bounded metric of fewer than 10^26 rows has no smaller error but by rounding
+        # a bounded metric of fewer than 10^26 rows has no smaller error but by rounding
+        bounded = value in (0.0, *bounds) or math.isfinite(metric.high - metric.low)
+        smallest = ROUNDING if bounded else 0.0
+        if error <= smallest:
+            error = 0.0
         self.errors[name] = float(error)
         if metric.interval not in ("wald", "atanh", "logit", "log"):
             return
@@ -287,7 +288,8 @@ class Results:
             level = self.confidence_level
             return within_bounds(metric.interval, value, error, level, bounds, n, degrees)
 
-        interval = interval_of(value, error if least is None else max(error, least))
+        larger = max(error, least or 0.0)
+        interval = interval_of(value, larger if larger > smallest else 0.0)
         flipped = computed.flipped
         if flipped and np.isfinite(flipped).all() and (error > 0 or interval is None):
             both = [ends for ends in (interval, interval_of(*flipped)) if ends is not None]

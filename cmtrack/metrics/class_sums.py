@@ -1,0 +1,97 @@
+"""Metrics that are functions of sums over the classes of a table; their influence follows from the functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cmtrack.metrics.cells import Table
+from cmtrack.metrics.function import Fraction
+from cmtrack.statistics.inputs import FloatArray
+
+_STEP = 1e-30
+_STEPS = 1j * _STEP * np.eye(4)
+"""One step for each argument: a function has four sums at most, and four sums of each class."""
+
+
+class ClassSums(NamedTuple):
+    """Samples of each class, shape (K,), and of all classes.
+
+    ``agreed``: the hits and, in a reduced matrix, the mismatches: actual and predicted group are the same.
+    ``all_actual``, ``all_predicted``: the sums of ``actual`` and of ``predicted``. They are constants, and equal but for
+        rounding: of a class that has all samples the others are exactly 0.
+    """
+
+    hits: Any
+    agreed: Any
+    actual: Any
+    predicted: Any
+    all_actual: float
+    all_predicted: float
+
+    @classmethod
+    def of_table(cls, table: Table) -> ClassSums:
+        """Return the sums of a table."""
+        cells = table.cells
+        agreed = cells.by_actual(cells.weight * (cells.actual == cells.predicted))
+        totals = (float(table.actual.sum()), float(table.predicted.sum()))
+        return cls(table.hits, agreed, table.actual, table.predicted, *totals)
+
+
+@dataclass(frozen=True)
+class OfClassSums(Fraction):
+    """A metric ``outer(*sums)``, where each sum is that of one of ``terms(class_sums)`` over the classes.
+
+    Classes that averages are not taken over are left out of the sums. Both functions are elementwise and take complex
+    numbers: the influence is their derivative by complex steps.
+
+    A metric must not change if all weights are multiplied by a number. So it is a function of shares, and although its
+    derivative takes the totals for constants, it is the influence once its mean is subtracted.
+    """
+
+    terms: Callable[[ClassSums], tuple[Any, ...]]
+    outer: Callable[..., Any]
+
+    def __call__(self, table: Table) -> float:
+        return float(self.outer(*table.once(_sums, self)))
+
+    def influence(self, table: Table) -> FloatArray:
+        """Influence per cell, shape (C,)."""
+        with np.errstate(all="ignore"):
+            psi: FloatArray = table.once(_influence, self)
+        return psi
+
+    def denominator(self, table: Table) -> None:
+        """Of shares: every sample counts."""
+
+
+def _sums(table: Table, metric: OfClassSums) -> FloatArray:
+    terms = metric.terms(table.once(ClassSums.of_table))
+    return np.array([np.sum(term, where=table.kept) for term in terms], dtype=np.float64)
+
+
+def _influence(table: Table, metric: OfClassSums) -> FloatArray:
+    slopes = _derivatives(metric.outer, table.once(_sums, metric))
+    classes: ClassSums = table.once(ClassSums.of_table)
+
+    def linear(hits: Any, agreed: Any, actual: Any, predicted: Any) -> Any:
+        stepped = classes._replace(hits=hits, agreed=agreed, actual=actual, predicted=predicted)
+        return sum(slope * term for slope, term in zip(slopes, metric.terms(stepped), strict=True))
+
+    by_class = np.where(table.kept, _derivatives(linear, np.array(classes[:4])), 0.0) * table.total
+    by_hit, by_agreed, by_actual, by_predicted = by_class
+    cells = table.cells
+    i = cells.actual
+    j = cells.predicted
+    psi = cells.hit * by_hit[i] + (i == j) * by_agreed[i] + by_actual[i] + by_predicted[j]
+    return np.asarray(psi - float(cells.weight @ psi) / cells.total)
+
+
+def _derivatives(function: Callable[..., Any], numbers: FloatArray) -> FloatArray:
+    """Return the derivatives of an elementwise function by each of its arguments, shape of ``numbers``, (n, ...)."""
+    n = len(numbers)
+    steps = _STEPS[:n, :n].reshape(n, n, *[1] * (numbers.ndim - 1))
+    return np.asarray(np.imag(function(*(numbers[:, None] + steps))) / _STEP)
