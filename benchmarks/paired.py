@@ -15,9 +15,9 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 from scipy.stats import rankdata
 
-from cmtrack.metrics.influence import degrees_of_pairs, standard_error
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.paired import FEW_DIFFERING, Paired
+from cmtrack.statistics import Design
 
 SAMPLES = 4000
 ROWS = ((899, 0.004, 0.002), (200, 0.05, 0.03), (100, 0.02, 0.02), (60, 0.1, 0.02))
@@ -54,18 +54,18 @@ def truth(b: float, c: float, size: int) -> float:
 def line(name: str, n: int, b: float, c: float, size: int = 1) -> str:
     """One setting: coverage, mean width and share of intervals out of the range, of both intervals."""
     rng, true, z = np.random.default_rng(0), truth(b, c, size), normal_quantile(0.95)
-    groups = None if size == 1 else np.arange(n) // size
+    design = Design(n, clusters=None if size == 1 else np.arange(n) // size)
     found = []
     for _ in range(SAMPLES):
         right = hits(rng, n, b, c, size)
         psi = right - right.mean(axis=0)
-        pair = Paired.of(right.mean(axis=0), psi, bounds=(0.0, 1.0), clusters=groups)
+        pair = Paired.of(right.mean(axis=0), psi, design, bounds=(0.0, 1.0))
         low, high = (float(end[0, 1]) for end in pair.interval(z))
         gap, error = (
             float(pair.difference[0, 1]),
-            standard_error(psi[:, 0] - psi[:, 1], None, groups),
+            design.standard_error(psi[:, 0] - psi[:, 1]),
         )
-        degrees = float(degrees_of_pairs(psi, None, None, groups)[0, 1])
+        degrees = float(design.degrees(psi)[0, 1])
         reach = normal_quantile(0.95, degrees) * error
         both = (gap - reach, gap + reach), (low, high)
         found.append(
@@ -146,7 +146,7 @@ def other_line(
         if not np.isfinite(values).all():
             continue
         few += int((answers[:, 0] != answers[:, 1]).sum() <= FEW_DIFFERING)
-        pair = Paired.of(values, psi, bounds=bounds, actual=y, answers=[*answers.T])
+        pair = Paired.of(values, psi, Design(len(y)), bounds=bounds, actual=y, answers=[*answers.T])
         low, high = (float(end[0, 1]) for end in pair.interval(normal_quantile(0.95)))
         d = psi[:, 0] - psi[:, 1]
         d = d - d.mean()

@@ -18,8 +18,8 @@ from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.results import ByName, Results
 from cmtrack.options import Question
-from cmtrack.statistics import LabelDigest
-from cmtrack.statistics.inputs import FloatArray, IntArray, listed
+from cmtrack.statistics import Design, LabelDigest
+from cmtrack.statistics.inputs import FloatArray, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,12 +45,8 @@ class Rows(Protocol):
     """The evaluated rows, one by one: samples or documents."""
 
     @property
-    def weights(self) -> FloatArray | IntArray | None:
-        """Weight of each row, shape (n,); None without weights."""
-
-    @property
-    def clusters(self) -> IntArray | None:
-        """Number of each row's cluster, shape (n,); None where rows are independent."""
+    def design(self) -> Design:
+        """The weights and the clusters of the rows."""
 
     def __len__(self) -> int: ...
 

@@ -28,7 +28,6 @@ from cmtrack.comparison.run import Candidate, Run, StoppedRun, source_of
 from cmtrack.comparison.tie_breakers import TieBreaker
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.gates import Gate, GateResult
-from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.intervals import holm
 from cmtrack.names import some_of
 from cmtrack.removed import INSTEAD, RemovedFeature, reason
@@ -469,7 +468,7 @@ def _covariance_of_means(
     for runs, values in zip(blocks, parts, strict=False):
         rows = runs[0].evaluation.rows
         assert rows is not None  # it has influence values
-        total += covariance(np.column_stack(values), rows.weights, rows.clusters)
+        total += rows.design.covariance(np.column_stack(values))
     return total if ratio is None else total / len(blocks) / min(len(blocks), 1 + 1 / ratio)
 
 

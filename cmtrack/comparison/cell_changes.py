@@ -135,11 +135,8 @@ def _paired(
     actual, cells = _codes(first, second, step)
     moved = np.flatnonzero(cells[0] != cells[1])
     actual, cells = actual[moved], (cells[0][moved], cells[1][moved])
-    weights = (
-        np.ones(len(moved))
-        if first.weights is None
-        else np.asarray(first.weights, dtype=np.float64)[moved]
-    )
+    design = first.design.take(moved)
+    weights = design.row_weights
     sides: list[FloatArray] = []
     for cell in cells:
         inside = cell >= 0  # a mismatch is in no cell
@@ -148,16 +145,12 @@ def _paired(
             np.bincount(flat, weights[inside], size * size).reshape(size, size).astype(np.float64)
         )
     a, b = sides
-    whole = first.weights is None or first.weights.dtype.kind in "iu"
-    if whole and first.clusters is None:
+    if design.is_independent:
         return (a, b), binomial_pvalues(a, b)[1]
-    clusters = np.arange(len(moved)) if first.clusters is None else first.clusters[moved]
     pvalues: FloatArray = np.full((size, size), math.nan)
     for i, j in zip(*np.nonzero(a + b), strict=True):
-        gain = weights * ((cells[1] == j).astype(float) - (cells[0] == j)) * (actual == i)
-        by_cluster = np.bincount(np.unique(clusters, return_inverse=True)[1], gain)
-        error = math.sqrt(float((by_cluster**2).sum()))
-        pvalues[i, j] = 2 * float(ndtr(-abs(by_cluster.sum()) / error)) if error > 0 else 1.0
+        gain = ((cells[1] == j).astype(float) - (cells[0] == j)) * (actual == i)
+        pvalues[i, j] = 2 * float(ndtr(-abs(design.sum_statistic(gain))))
     return (a, b), pvalues
 
 

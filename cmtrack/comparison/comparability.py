@@ -202,7 +202,7 @@ def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None
         return Reason.FIRST_WITHOUT_ROWS if first.rows is None else Reason.SECOND_WITHOUT_ROWS
     if first.labels != second.labels:
         return _why_other_labels(first.labels, second.labels)
-    a, b = first.rows.weights, second.rows.weights
+    a, b = first.rows.design.weights, second.rows.design.weights
     if (a is None) != (b is None) or (
         a is not None and b is not None and (a.dtype != b.dtype or not np.array_equal(a, b))
     ):

@@ -24,12 +24,12 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.evaluation.threshold import has_independent_rows
 from cmtrack.grouping import Label
-from cmtrack.metrics.influence import standard_error
 from cmtrack.metrics.intervals import holm, normal_quantile
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import decode_label, encode_label
 from cmtrack.names import quoted
 from cmtrack.statistics.counting import Codes
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import in_memory
@@ -298,11 +298,11 @@ def _gaps_of_same_rows(
 ) -> dict[str, Difference]:
     """Differences of runs from the constant answer on the same rows, without intervals."""
     gaps: dict[str, Difference] = {}
-    clusters = None if answered.rows is None else answered.rows.clusters
+    design = None if answered.rows is None else answered.rows.design
     run_ids = list(runs)
     for start in range(0, len(run_ids), _RUNS_AT_ONCE):
         part = run_ids[start : start + _RUNS_AT_ONCE]
-        pairs = paired([*(runs[run_id] for run_id in part), answered], metric, clusters)
+        pairs = paired([*(runs[run_id] for run_id in part), answered], metric, design)
         for place, run_id in enumerate(part):
             if pairs is None:  # a run without an error by row
                 gaps[run_id] = paired_differences(runs[run_id], answered, metrics=[metric])[metric]
@@ -337,7 +337,8 @@ def _of_classes(like: Evaluation) -> Predictions:
     """A row for each class, as heavy as all of its rows."""
     totals = like.confusion_matrix.counts.sum(axis=1)
     there = np.flatnonzero(totals)
-    return Predictions(like.labels, Codes(there), Codes(there), weights=totals[there])
+    design = Design(len(there), totals[there])
+    return Predictions(like.labels, Codes(there), Codes(there), design)
 
 
 def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
@@ -435,8 +436,8 @@ def _may_be_best(
     of_best = influence[best]
     if answer == best or ours is None or of_best is None:
         return answer == best
-    reach = normal_quantile(evaluation.confidence_level) * standard_error(
-        ours - of_best, rows.weights
+    reach = normal_quantile(evaluation.confidence_level) * rows.design.standard_error(
+        ours - of_best
     )
     return abs(values[answer] - values[best]) < reach
 
@@ -491,9 +492,8 @@ def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) ->
         return evaluation
     counts = evaluation.confusion_matrix.counts
     actual, predicted = np.nonzero(counts)
-    cells = Predictions(
-        evaluation.labels, Codes(actual), Codes(predicted), weights=counts[actual, predicted]
-    )
+    design = Design(len(actual), counts[actual, predicted])
+    cells = Predictions(evaluation.labels, Codes(actual), Codes(predicted), design)
     return evaluate_rows(cells, replace(evaluation.asking(sections=(metric,)), rows=None))
 
 

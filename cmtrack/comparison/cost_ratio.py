@@ -18,10 +18,9 @@ from cmtrack.comparison.comparability import (
 )
 from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.influence import covariance, effective_clusters
-from cmtrack.metrics.intervals import Interval, check_level, cluster_degrees, normal_quantile
+from cmtrack.metrics.intervals import Interval, check_level, normal_quantile
 from cmtrack.names import quoted
-from cmtrack.statistics.labels import encode_groups
+from cmtrack.statistics.design import cluster_degrees
 
 
 @dataclass(frozen=True)
@@ -196,18 +195,16 @@ def break_even(
     if reason:
         raise ValueError(reason)
     assert first.rows is not None  # why_unpaired has asked
-    weights = first.rows.weights
-    clusters = first.rows.clusters if groups is None else encode_groups(groups, len(first.rows))
+    design = first.rows.design.with_groups(groups)
     total = first.n_samples
     sides = [_errors(evaluation) for evaluation in (first, second)]
     psi = (sides[0][1] - sides[1][1]) / total
     x, y = ((sides[0][0] - sides[1][0]) / total).tolist()
-    spread = covariance(psi, weights, clusters)
+    spread = design.covariance(psi)
     degrees = math.inf
-    if clusters is not None:
-        n_clusters = len(np.unique(clusters if weights is None else clusters[weights > 0]))
-        effective = min(effective_clusters(column, weights, clusters) for column in psi.T)
-        degrees = cluster_degrees(effective, n_clusters)
+    if design.has_clusters:
+        effective = min(design.effective_clusters(column) for column in psi.T)
+        degrees = cluster_degrees(effective, design.n_units)
     variances = float(spread[0, 0]), float(spread[0, 1]), float(spread[1, 1])
     value = -x / y if x * y < 0 else math.nan
     return BreakEven(

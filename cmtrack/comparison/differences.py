@@ -17,12 +17,12 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import Catalog
 from cmtrack.metrics.costs import MeanCost
-from cmtrack.metrics.intervals import ROUNDING, cluster_degrees, normal_quantile
+from cmtrack.metrics.intervals import ROUNDING, normal_quantile
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.metrics.paired import Paired, binomial_pvalues, cut
+from cmtrack.statistics.design import Design, cluster_degrees
 from cmtrack.statistics.inputs import FloatArray
-from cmtrack.statistics.labels import encode_groups
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
 from cmtrack.untrusted import printable
@@ -254,8 +254,8 @@ def paired_differences(
         rows = tuple(_independent_difference(first, second, n, level) for n in names)
         return Differences(rows, False, reason, level, None)
     assert first.rows is not None  # why_unpaired has asked
-    clusters = first.rows.clusters if groups is None else encode_groups(groups, len(first.rows))
-    rows = tuple(_paired_difference(first, second, n, clusters, level) for n in names)
+    design = first.rows.design.with_groups(groups)
+    rows = tuple(_paired_difference(first, second, n, design, level) for n in names)
     lacking = next((why for n in names for e in (first, second) if (why := _not_by_row(e, n))), "")
     return Differences(rows, True, lacking, level, _mcnemar_of(first, second))
 
@@ -276,16 +276,18 @@ def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
     return ""
 
 
-def paired(evaluations: Sequence[BaseEvaluation], name: str, clusters: Any = None) -> Paired | None:
+def paired(
+    evaluations: Sequence[BaseEvaluation], name: str, design: Design | None
+) -> Paired | None:
     """All differences of a metric between evaluations of the same rows; None if one of them has no error by row.
 
-    ``clusters``, of shape (n,), optional: numbers of rows that belong together.
+    ``design``: of the rows; None if they are not here.
     """
     columns = [evaluation.influence(name) for evaluation in evaluations]
     psi = [column for column in columns if column is not None]
-    if evaluations[0].rows is None or len(psi) < len(columns):
+    if design is None or len(psi) < len(columns):
         return None
-    return paired_by(evaluations, name, np.column_stack(psi), clusters)
+    return paired_by(evaluations, name, np.column_stack(psi), design)
 
 
 def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
@@ -309,7 +311,7 @@ def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
 
 
 def paired_by(
-    evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, clusters: Any
+    evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, design: Design
 ) -> Paired:
     """All differences of a metric between evaluations of the same rows, by their influence values, shape (n, R)."""
     rows, entry = evaluations[0].rows, evaluations[0].catalog.lookup(name)
@@ -321,11 +323,10 @@ def paired_by(
     pairs = Paired.of(
         np.array([evaluation.metrics[name] for evaluation in evaluations]),
         psi,
+        design,
         bounds=_range(evaluations[0], entry),
         answers=answers if len(answers) == len(evaluations) else None,
         actual=rows.actual if isinstance(rows, Predictions) else None,
-        weights=None if rows is None else rows.weights,
-        clusters=clusters,
         ends=np.array([at_end(evaluation, name) for evaluation in evaluations]).T,
         share_size=_share_size(evaluations, name),
         of_same_rows=_of_same_rows(evaluations, name),
@@ -416,21 +417,17 @@ def _of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
     if name in {metric.name for metric in evaluations[0].catalog.own}:
         return True
     rows = evaluations[0].rows
-    if (
-        rows is None
-        or rows.clusters is not None
-        or (rows.weights is not None and rows.weights.dtype.kind == "f")
-    ):
+    if rows is None or not rows.design.is_independent:
         return True
     sizes = {e.size_of(name) for e in evaluations if isinstance(e, Evaluation)}
     return len({size for size in sizes if math.isfinite(size)}) < 2
 
 
 def _paired_difference(
-    first: BaseEvaluation, second: BaseEvaluation, name: str, clusters: Any, level: float
+    first: BaseEvaluation, second: BaseEvaluation, name: str, design: Design, level: float
 ) -> Difference:
     ours, theirs = first.metrics[name], second.metrics[name]
-    pair = paired((first, second), name, clusters)
+    pair = paired((first, second), name, design)
     if pair is None:
         why = _not_by_row(first, name) or _not_by_row(second, name)
         return Difference(
@@ -486,11 +483,11 @@ def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None
     a, b = first.rows, second.rows
     if not (isinstance(a, Predictions) and isinstance(b, Predictions)):
         return None  # a document is not simply right or wrong
-    if a.weights is not None and a.weights.dtype.kind == "f":
+    if a.design.is_sampled:
         return None
     right_a, right_b = a.actual == a.predicted, b.actual == b.predicted
-    ones = np.ones(len(a), dtype=np.int64) if a.weights is None else a.weights
-    return mcnemar(int(ones[right_a & ~right_b].sum()), int(ones[~right_a & right_b].sum()))
+    repeats = a.design.repeats
+    return mcnemar(int(repeats[right_a & ~right_b].sum()), int(repeats[~right_a & right_b].sum()))
 
 
 def randomization_test(
@@ -560,7 +557,7 @@ def randomization_test(
                 probabilities = np.where(swap[:, None], other.probabilities, one.probabilities)
             predicted = np.where(swap, other.predicted, one.predicted)
             rows = Predictions.from_arrays(
-                one.labels, one.actual, predicted, probabilities, one.weights, one.clusters
+                one.labels, one.actual, predicted, one.design, probabilities
             )
             parts.append(evaluate_rows(rows, first))
         gap = parts[0].metrics[metric] - parts[1].metrics[metric]

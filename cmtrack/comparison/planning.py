@@ -231,10 +231,10 @@ def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
     if math.isfinite(of_share):
         return of_share
     rows, statistics = evaluation.rows, evaluation.statistics
-    if isinstance(rows, Predictions) and rows.clusters is not None:
-        weighted = slice(None) if rows.weights is None else rows.weights > 0
+    if isinstance(rows, Predictions) and rows.design.has_clusters:
+        counted = rows.design.counted
         of_cluster = np.unique(
-            np.column_stack((rows.actual[weighted], rows.clusters[weighted])), axis=0
+            np.column_stack((rows.actual[counted], rows.design.units[counted])), axis=0
         )
         return float(np.unique(of_cluster[:, 0], return_counts=True)[1].min())
     sizes = statistics.matrix.counts.sum(axis=1).astype(np.float64)

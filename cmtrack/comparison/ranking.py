@@ -25,9 +25,9 @@ from cmtrack.comparison.differences import at_end, own_degrees, own_error, paire
 from cmtrack.comparison.run import Candidate
 from cmtrack.comparison.tie_breakers import Decision, TieBreaker, decide
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.influence import covariance, degrees_of_pairs
 from cmtrack.metrics.paired import NO_ROW_DIFFERS, Paired
 from cmtrack.removed import RemovedAttributes
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
@@ -677,7 +677,8 @@ class Evidence:
     ``unpaired``: why a run is not paired with the others, by its place.
     ``psi``, of shape (n, C): influence values of the paired rows, in the same direction as the values.
     ``places``, of shape (2, C), int64: run and metric of each column.
-    ``actual``, ``weights``, ``clusters``, of shape (n,) or None: of these rows.
+    ``actual``, of shape (n,) or None: classes of these rows.
+    ``design``: of these rows.
     ``alone``, of shape (R,): degrees of freedom of errors of runs that are not paired, of clusters, and of values at
     an end of their range; else infinite.
     ``rows``: what the paired rows say of differences in a single metric, in the order of `psi`.
@@ -691,8 +692,7 @@ class Evidence:
     psi: FloatArray
     places: IntArray
     actual: IntArray | None
-    weights: FloatArray | IntArray | None
-    clusters: IntArray | None
+    design: Design
     alone: FloatArray
     rows: Paired | None
 
@@ -704,7 +704,7 @@ class Evidence:
         inside = self.places[0]
         if not len(inside):
             return degrees
-        of_rows = degrees_of_pairs(self.psi, self.actual, self.weights, self.clusters, self.folded)
+        of_rows = self.design.degrees(self.psi, self.actual, self.folded)
         degrees[np.ix_(inside, inside)] = np.minimum(degrees[np.ix_(inside, inside)], of_rows)
         return degrees
 
@@ -756,19 +756,21 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
             if r in inside:
                 unpaired.setdefault(r, why_no_error(evaluation, name))
     psi, where = np.empty((0, 0)), np.array(places, dtype=np.int64).reshape(-1, 2).T
-    actual = weights = clusters = None
+    actual = None
+    design = Design(0)
     if columns:
         rows = evaluations[inside[0]].rows
         assert rows is not None  # it is paired
         actual = rows.actual if isinstance(rows, Predictions) else None
-        psi, weights, clusters = np.column_stack(columns), rows.weights, rows.clusters
+        psi = np.column_stack(columns)
+        design = rows.design
         first, metric = where
-        of_rows = covariance(psi, weights, clusters)
+        of_rows = design.covariance(psi)
         joint[first[:, None], metric[:, None], first[None, :], metric[None, :]] = of_rows
     paired = None
     if columns and criterion.single and not folded:
         sign, sides = signs[0, 0], [evaluations[r] for r in where[0].tolist()]
-        paired = paired_by(sides, names[0], psi * sign, clusters)
+        paired = paired_by(sides, names[0], psi * sign, design)
         paired = paired.larger_is_better() if sign < 0 else paired
     if paired is None or paired.shares is None:
         _add_ends(joint, alone, evaluations, names, places)
@@ -781,8 +783,7 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
         psi,
         where,
         actual,
-        weights,
-        clusters,
+        design,
         alone,
         paired,
     )

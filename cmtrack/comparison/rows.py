@@ -29,7 +29,7 @@ from cmtrack.metrics.names import near
 from cmtrack.names import join_names, quoted
 from cmtrack.rows import Flips, Missed
 from cmtrack.rows.flips import rows_needed
-from cmtrack.statistics.inputs import BoolArray, IntArray
+from cmtrack.statistics.inputs import IntArray
 from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def rows(comparison: Comparison, a: str, b: str, kind: str) -> pd.DataFrame:
         "fixed": second & ~first,
         "changed": one.predicted != other.predicted,
     }
-    places = np.flatnonzero(marks[kind] & _weighted(one))
+    places = np.flatnonzero(marks[kind] & (one.design.repeats > 0))
     ours, theirs = (certainty(side, places, label=True) for side in (one, other))
     if ours is not None and theirs is not None:
         fall = ours - theirs
@@ -257,7 +257,9 @@ def flips_of(
         parts = segments[by].values, segments[by].codes
     right, right_2 = right_rows(ours, step), right_rows(theirs, step_2)
     changed = ours.predicted != theirs.predicted
-    return Flips.of(right, right_2, changed, parts, ours.weights, ours.clusters, level)
+    return Flips.of(
+        right, right_2, changed, parts, ours.design.weights, ours.design.clusters, level
+    )
 
 
 def judged_by_flips(
@@ -302,18 +304,6 @@ def judged_by_flips(
     return gate.check({gate.metric: value}, {gate.metric: ends})
 
 
-def _repeats(side: Predictions) -> IntArray:
-    """Number of times that each row counts: int64 weights are numbers of equal rows; rows without weight do not."""
-    if side.weights is None:
-        return np.ones(len(side), dtype=np.int64)
-    repeated = side.weights.dtype.kind == "i"
-    return np.asarray(side.weights if repeated else side.weights > 0, dtype=np.int64)
-
-
-def _weighted(side: Predictions) -> BoolArray:
-    return np.asarray(_repeats(side) > 0)
-
-
 def missed(comparison: Comparison, at_least: int | None) -> Missed:
     """See :meth:`cmtrack.Comparison.missed`."""
     runs = together_with(comparison)
@@ -331,7 +321,7 @@ def missed(comparison: Comparison, at_least: int | None) -> Missed:
     misses = np.zeros(len(first_side), dtype=np.int64)
     for name, evaluation in runs.items():
         misses += ~right_rows(sides[name], step_of(comparison, evaluation))
-    repeats = _repeats(first_side)
+    repeats = first_side.design.repeats
     counts = np.bincount(misses, repeats, minlength=len(runs) + 1).astype(np.int64)
 
     def make_rows() -> pd.DataFrame:

@@ -493,7 +493,7 @@ def _by_rows(ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: 
         values[:, k] = [side.metrics.get(metric, math.nan) for side in (a, b)]
         if not np.isfinite(values[:, k]).all():
             continue
-        pair = paired((a, b), metric, None if a.rows is None else a.rows.clusters)
+        pair = paired((a, b), metric, None if a.rows is None else a.rows.design)
         if pair is not None:
             pairs[k], errors[k] = pair, pair.error[0, 1]
     first = replace(ours.estimates(metric), values=values[0])

@@ -10,15 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cmtrack.evaluation import row_facts
 from cmtrack.evaluation._regrouping import Lost
 from cmtrack.evaluation.compute import SECTION_NAMES, check_sections
 from cmtrack.grouping import Costs, Label, as_costs
 from cmtrack.metrics import multiclass
 from cmtrack.metrics.cells import Cells, SixCells
-from cmtrack.metrics.influence import effective_clusters, standard_error
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import Kept, own_metrics
 from cmtrack.statistics.class_order import ordered_rows, ordered_statistics, places_of
@@ -137,22 +134,20 @@ def with_metrics(evaluation: Evaluation, extra_metrics: Sequence[Metric]) -> Eva
 def with_cluster_errors(evaluation: Evaluation) -> Evaluation:
     """Return the evaluation with cluster-robust errors; unchanged without clusters."""
     rows = evaluation.rows
-    if rows is None or (rows.clusters is None and not isinstance(rows, SpanRows)):
+    if rows is None or not (rows.design.has_clusters or isinstance(rows, SpanRows)):
         return evaluation
-    weights = rows.weights
-    clusters = rows.clusters
+    design = rows.design
     errors: dict[str, float] = {}
     effective: dict[str, float] = {}
     for name, value in evaluation.metrics.items():
         psi = evaluation.influence(name) if math.isfinite(value) else None
         if psi is not None:
-            errors[name] = standard_error(psi, weights, clusters)
-            if clusters is not None and errors[name] > 0:
-                effective[name] = effective_clusters(psi, weights, clusters)
+            errors[name] = design.standard_error(psi)
+            if design.has_clusters and errors[name] > 0:
+                effective[name] = design.effective_clusters(psi)
     facts = replace(evaluation.of_rows, cluster_errors=errors)
-    if clusters is not None:
-        n_clusters = len(np.unique(clusters if weights is None else clusters[weights > 0]))
-        facts = replace(facts, n_clusters=n_clusters, effective_clusters=effective)
+    if design.has_clusters:
+        facts = replace(facts, n_clusters=design.n_units, effective_clusters=effective)
     return replace(evaluation, of_rows=facts)
 
 

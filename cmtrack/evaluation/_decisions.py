@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,12 +14,12 @@ from cmtrack.evaluation.rows import step_called
 from cmtrack.grouping import Label
 from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.costs import CostAtShares, Priced
-from cmtrack.metrics.influence import effective_clusters, few_clusters
-from cmtrack.metrics.intervals import cluster_degrees, size_of_share, wilson
-from cmtrack.metrics.net_benefit import NetBenefit, net_benefit
+from cmtrack.metrics.intervals import size_of_share, wilson
+from cmtrack.metrics.net_benefit import NetBenefit, RowsByCell, net_benefit
 from cmtrack.metrics.risk_coverage import AURC, Rejection, RiskCoverage, reject, risk_coverage_of
 from cmtrack.metrics.roc import ScoreTable
-from cmtrack.statistics.inputs import FloatArray, as_shares, shares_of
+from cmtrack.statistics.design import cluster_degrees
+from cmtrack.statistics.inputs import as_shares, shares_of
 from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ _NO_ROWS = (
     "the evaluated rows belong together in groups, and which do is not known without the rows"
 )
 
-Sums = Callable[[FloatArray], FloatArray]
-
 
 def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> NetBenefit:
     """The net benefit of the positive group's score."""
@@ -41,14 +39,14 @@ def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> 
         raise ValueError(
             f"a net benefit needs probabilities of two groups or two classes, got {evaluation!r}"
         )
-    clusters = _cluster_sums(evaluation, table)
+    rows = _clustered_rows(evaluation, table)
     return net_benefit(
         table,
         thresholds,
         evaluation.confidence_level,
         evaluation.positive,
-        clusters,
-        _reason(evaluation, clusters),
+        rows,
+        _why_without_error(evaluation, rows),
     )
 
 
@@ -92,10 +90,11 @@ def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCovera
     table = _hits(evaluation, step)
     if table is None:
         return None
-    clusters = _cluster_sums(evaluation, table)
-    error = math.nan if _reason(evaluation, clusters) else None
-    if clusters is not None:
-        error = _error(clusters(AURC.influence(table))) / table.total
+    rows = _clustered_rows(evaluation, table)
+    error = math.nan if _why_without_error(evaluation, rows) else None
+    if rows is not None:
+        design, cell = rows
+        error = design.standard_error(AURC.influence(table)[cell])
     return risk_coverage_of(table, evaluation.confidence_level, error)
 
 
@@ -107,24 +106,28 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
             f"rejecting rows needs the probabilities of their predictions being hits, got {evaluation!r}"
         )
     outcome, accepted = reject(table, share)
-    clusters = _cluster_sums(evaluation, table)
-    reason, level, degrees = _reason(evaluation, clusters), evaluation.confidence_level, math.inf
+    rows = _clustered_rows(evaluation, table)
+    reason = _why_without_error(evaluation, rows)
     if reason:
         return replace(outcome, reason=reason)
+    degrees = math.inf
     inside = np.tile(accepted, 4).astype(np.float64)
     wrong = np.repeat([0.0, 1.0], 2 * len(accepted))
     influence = inside * (wrong - outcome.risk)
     kish = table.effective(inside)
     size = kish
-    if clusters is not None:
-        sums = clusters(influence)
-        error = _error(sums) / (outcome.hits + outcome.misses)
-        size = min(size_of_share(outcome.risk, error, len(sums)), kish)
-        degrees = cluster_degrees(effective_clusters(sums, None, np.arange(len(sums))), len(sums))
+    accepted_rows = outcome.hits + outcome.misses
+    if rows is not None:
+        design, cell = rows
+        by_row = influence[cell]
+        error = design.standard_error(by_row) * design.total / accepted_rows
+        size = min(size_of_share(outcome.risk, error, design.n_units), kish)
+        degrees = cluster_degrees(design.effective_clusters(by_row), design.n_units)
     elif table.fractional:
-        error = math.sqrt(float(table.squares @ influence**2)) / (outcome.hits + outcome.misses)
+        error = math.sqrt(float(table.squares @ influence**2)) / accepted_rows
         size = size_of_share(outcome.risk, error, kish, kish)
-    low, high = wilson(outcome.risk, size, level, degrees) or (math.nan, math.nan)
+    ends = wilson(outcome.risk, size, evaluation.confidence_level, degrees)
+    low, high = ends or (math.nan, math.nan)
     return replace(outcome, low=low, high=high)
 
 
@@ -139,27 +142,14 @@ def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
     return None if hits is None else HitTable(hits, squares, evaluation.confidence_level, accept)
 
 
-def _error(sums: FloatArray) -> float:
-    """Standard error of a sum over clusters."""
-    return math.sqrt(float(sums @ sums) * few_clusters(len(sums)))
-
-
-def _reason(evaluation: Evaluation, clusters: Sums | None) -> str:
+def _why_without_error(evaluation: Evaluation, rows: RowsByCell | None) -> str:
     """Reason for missing standard errors; empty if there are some."""
-    return _NO_ROWS if clusters is None and evaluation.cluster_errors is not None else ""
+    return _NO_ROWS if rows is None and evaluation.cluster_errors is not None else ""
 
 
-def _cluster_sums(evaluation: Evaluation, samples: ScoreTable) -> Sums | None:
-    """Sums by cluster of the weighted values that rows have by their cell; None without clusters.
-
-    ``samples``: whose cells the values stand in.
-    """
+def _clustered_rows(evaluation: Evaluation, samples: ScoreTable) -> RowsByCell | None:
+    """The design of rows in clusters, and the cell of the samples that each row is in; None without clusters."""
     rows = evaluation.rows
-    if not isinstance(rows, Predictions) or rows.clusters is None or rows.source is None:
+    if not isinstance(rows, Predictions) or rows.source is None or not rows.design.has_clusters:
         return None
-    place = evaluation._influence.locate(samples)[1]
-    weights = np.ones(len(place)) if rows.weights is None else rows.weights.astype(np.float64)
-    held = weights > 0
-    place, weights = place[held], weights[held]
-    code = np.unique(rows.clusters[held], return_inverse=True)[1]
-    return lambda values: np.bincount(code, values[place] * weights).astype(np.float64)
+    return rows.design, evaluation._influence.locate(samples)[1]

@@ -31,6 +31,7 @@ from cmtrack.statistics.collected import (
     with_segments_of,
 )
 from cmtrack.statistics.counted_for import Counting
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import (
     FloatArray,
     align_rows,
@@ -41,7 +42,6 @@ from cmtrack.statistics.inputs import (
     n_rows,
 )
 from cmtrack.statistics.labels import (
-    encode_groups,
     encode_labels,
     encode_row_ids,
     number_labels,
@@ -237,7 +237,7 @@ def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, l
     has_calibration = inputs.calibration is not None or inputs.target is not None
     if has_calibration and inputs.y_prob is None:
         raise ValueError("calibration and target need y_prob, got none")
-    clusters = None if groups is None else encode_groups(groups, len(actual))
+    design = Design(len(actual), weights).with_groups(groups)
     divided_rows = segment_rows(aligned["segments"], divisions, len(actual))
     predicted = numbered.codes.get("y_pred")
     pairs = None if predicted is None else numbered.count("y_true", "y_pred", weights)
@@ -251,7 +251,7 @@ def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, l
         pairs=pairs,
         segments=divided_rows,
     )
-    rows = Predictions(order, actual, predicted, probabilities, weights, clusters, divided_rows)
+    rows = Predictions(order, actual, predicted, design, probabilities, divided_rows)
     if row_ids is not None:
         digest = LabelDigest.from_codes(*encode_row_ids(row_ids, len(actual)))
         statistics = replace(statistics, row_ids=digest)
@@ -334,7 +334,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
     """Evaluate checked rows with the options of another evaluation (without its calibration and target sets)."""
     step = scored_step(rows.labels, like.grouping, like.positive)
     statistics = collect_rows(rows, Counting(rows.labels, step, like.grouping, like.prices))
-    spec = replace(like.spec, weights_are=kind_of_weights(rows.weights))
+    spec = replace(like.spec, weights_are=kind_of_weights(rows.design.weights))
     return Evaluation(statistics, spec, rows).with_cluster_errors()
 
 

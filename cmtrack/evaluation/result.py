@@ -496,7 +496,7 @@ class Evaluation(BaseEvaluation):
         if not isinstance(rows, Predictions):
             return facts
         pvalues, errors = facts.pvalues, facts.errors
-        clustered = facts.cluster_errors is not None and rows.clusters is not None
+        clustered = facts.cluster_errors is not None and rows.design.has_clusters
         if pvalues is None and clustered and rows.source is not None:
             # once, where the errors of clusters are known
             pvalues = row_pvalues(rows, self._views, only)
@@ -525,7 +525,7 @@ class Evaluation(BaseEvaluation):
             return None  # without_function says which
         psi, strata, rows = self._influence(entry, parts), self.of_rows.strata, self.rows
         if psi is not None and strata is not None and isinstance(rows, Predictions):
-            psi = centred(psi, strata, rows.weights)[0]
+            psi = centred(psi, strata, rows.design.row_weights)[0]
         return rows.by_document(psi) if isinstance(rows, SpanRows) and psi is not None else psi
 
     @cached_property

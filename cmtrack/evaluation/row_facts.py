@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cmtrack.metrics.influence import few_clusters
+from cmtrack.statistics.design import few_clusters
 from cmtrack.statistics.inputs import IntArray
 from cmtrack.statistics.plain import LARGEST_NUMBER
 

@@ -127,8 +127,7 @@ def rows_where(
     composed = None if step is None else step_called(evaluation, step)
     hit = right_rows(rows, composed)
     chosen = np.ones(len(rows), dtype=bool) if right is None else hit == right
-    if rows.weights is not None:
-        chosen &= rows.weights > 0
+    chosen &= rows.design.repeats > 0
     groups = evaluation.labels if composed is None else composed.labels
     for name, given, codes in (
         ("actual", actual, rows.actual),
@@ -216,10 +215,9 @@ def frame_of(
     if rows.ids is not None:
         ids = rows.ids.values[places]
         columns["id"] = [f"{one:016x}" for one in ids.tolist()] if rows.ids.hashed else ids
-    if rows.weights is not None:
-        columns["weight"] = rows.weights[places]
-    if rows.clusters is not None:
-        columns["group"] = rows.clusters[places]
+    for name, column in (("weight", rows.design.weights), ("group", rows.design.clusters)):
+        if column is not None:
+            columns[name] = column[places]
     columns["actual"] = labels[rows.actual[places]]
     for name, side in sides.items():
         end = f"_{name}" if name else ""

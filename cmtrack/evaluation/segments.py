@@ -16,7 +16,6 @@ import numpy as np
 from cmtrack import notebook
 from cmtrack._lazy import cached_property
 from cmtrack.evaluation.compute import compute_single
-from cmtrack.metrics.intervals import cluster_degrees
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import OF_SEGMENTS, encode_label, near, segment_parts
 from cmtrack.metrics.own import UNKNOWN
@@ -38,6 +37,7 @@ from cmtrack.segments import (
 from cmtrack.segments.inference import Differences, with_zero
 from cmtrack.segments.search import N_PERMUTATIONS
 from cmtrack.statistics.collected import Statistics, collect_rows, of_segments
+from cmtrack.statistics.design import cluster_degrees
 from cmtrack.statistics.inputs import FloatArray, IntArray, align_rows
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import CROSSED, SegmentRows, plain_value, value_texts
@@ -578,8 +578,8 @@ def search(
         values,
         better=entry.better,
         where=where,
-        weights=rows.weights,
-        clusters=rows.clusters,
+        weights=rows.design.weights,
+        clusters=rows.design.clusters,
         depth=depth,
         min_rows=min_rows,
         n_permutations=n_permutations,

@@ -131,7 +131,10 @@ def evaluate_spans(
     )
     assert isinstance(plain.rows, Predictions)  # it was made from rows
     places, digest = places_of([pair.document for pair in matches], actual, match)
-    rows = SpanRows(replace(plain.rows, clusters=places), digest.rows + OTHER_DOCUMENTS)
+    rows = SpanRows(
+        replace(plain.rows, design=replace(plain.rows.design, clusters=places)),
+        digest.rows + OTHER_DOCUMENTS,
+    )
     return replace(
         plain.asking(positive=plain.positive if grouping is not None else None, none=none),
         statistics=replace(plain.statistics, digest=digest),

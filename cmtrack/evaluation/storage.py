@@ -24,6 +24,7 @@ from cmtrack.statistics import LabelDigest, ScoreMoments
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.counting import Codes, count_pairs
 from cmtrack.statistics.decision_cells import given_to_old
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import (
     FREQUENCY,
     SAMPLING,
@@ -271,10 +272,10 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
         name: pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)
         for name, codes in (("y_true", rows.actual), ("y_pred", rows.predicted))
     }
-    if rows.weights is not None:
-        table["sample_weight"] = rows.weights
-    if rows.clusters is not None:
-        table["group"] = rows.clusters
+    if rows.design.weights is not None:
+        table["sample_weight"] = rows.design.weights
+    if rows.design.clusters is not None:
+        table["group"] = rows.design.clusters
     if rows.ids is not None and rows.ids.stored:
         hashed = rows.ids.hashed
         table[_HASHES if hashed else _IDS] = (
@@ -353,6 +354,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
     clusters = optional["group"]
     if clusters is not None:
         clusters = _codes_below(1 << 31, clusters, "i", "groups that are whole numbers from 0")
+    design = Design(len(codes["y_true"]), weights, clusters)
     _check_same(codes["y_true"], codes["y_pred"], weights, evaluation)
     ranking_only = evaluation.statistics.ranking_only
     if probabilities is not None:
@@ -365,16 +367,15 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
         evaluation.labels,
         codes["y_true"],
         codes["y_pred"],
+        design,
         probabilities,
-        weights,
-        clusters,
         ranking_only,
     )
     if not spans:
         named = {name: optional[f"{_SEGMENT}{name}"] for name in segments}
         return replace(rows, segments=_segments(named, evaluation), ids=_ids(table, evaluation))
     size = evaluation.statistics.digest.rows + OTHER_DOCUMENTS
-    if clusters is None or int(clusters.max(initial=0)) >= size:
+    if not design.has_clusters or int(design.units.max(initial=0)) >= size:
         raise ValueError(
             f"the predictions must name documents below {size}, as the evaluation of spans has them"
         )

@@ -24,7 +24,7 @@ from cmtrack._lazy import cached_property
 from cmtrack.digits import count, p_equals, short_percent, significant
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import Label
-from cmtrack.metrics.influence import Influence, centred, standard_error
+from cmtrack.metrics.influence import Influence, centred
 from cmtrack.metrics.intervals import ROUNDING, Interval, on_scale, settled
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
 from cmtrack.metrics.moments import ScoreSamples
@@ -38,6 +38,7 @@ from cmtrack.prevalence.results import BasePrevalence, ClassPrevalenceEstimate
 from cmtrack.removed import RemovedAttributes, RemovedFeature, reason
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import FloatArray, IntArray, column_names, has_named_rows, listed
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.reweighted import reweighted
@@ -323,7 +324,8 @@ class Moved:
         assert squares is not None  # reweighted() makes them
         actual, predicted = np.nonzero(counts)
         at = Influence(
-            Predictions.from_arrays(self.evaluation.labels, actual, predicted), self.views
+            Predictions.from_arrays(self.evaluation.labels, actual, predicted, Design(len(actual))),
+            self.views,
         )
         total = float(counts.sum())
         return (
@@ -362,7 +364,7 @@ class Moved:
             and self._known[metric.name, term.step][3]
             and len(rows) <= _MOST_ROWS
         )
-        by_row = self._by_row(term, rows) if rough or rows.clusters is not None else None
+        by_row = self._by_row(term, rows) if rough or rows.design.has_clusters else None
         return by_row or parts[0], parts[1]
 
     def _by_cell(self, term: _Term) -> tuple[Parts, FloatArray | None] | None:
@@ -473,14 +475,11 @@ class Moved:
         psi, within, weights = influence
         whole = self.row_weights(rows)
         realised = float(whole @ (within if self.target.counted else psi) ** 2) / float(whole.sum())
-        return Parts(
-            standard_error(weights * within, rows.weights, rows.clusters) ** 2, 0.0, realised
-        )
+        return Parts(rows.design.standard_error(weights * within) ** 2, 0.0, realised)
 
     def row_weights(self, rows: Predictions) -> FloatArray:
         """The weight of each row at the target, shape (n,): its class's factor times its own weight."""
-        factors = self.factors[rows.actual]
-        return factors if rows.weights is None else factors * rows.weights
+        return rows.design.weighted(self.factors[rows.actual])
 
     def within(self, term: _Term) -> tuple[FloatArray, FloatArray, FloatArray] | None:
         """A metric's influence by row, the same less the mean of its stratum, and the weights; None without rows."""
@@ -695,7 +694,8 @@ class Transported(RemovedAttributes):
         )
         if isinstance(rows, Predictions):
             facts = RowFacts(strata=self.moved.target.strata[rows.actual])
-            rows = replace(rows, weights=self.moved.row_weights(rows))
+            design = replace(rows.design, weights=self.moved.row_weights(rows))
+            rows = replace(rows, design=design)
         made = {"statistics": self.moved.statistics, "spec": spec, "rows": rows, "of_rows": facts}
         other = replace(self.evaluation, **made, kept_numbers=None)  # type: ignore[arg-type]
         return other.with_cluster_errors()

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.families.hierarchy import Families
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.digest import LabelDigest
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.plain import decode_counts, encode_array, part
@@ -79,17 +80,18 @@ class DocumentRows:
         In the order of :data:`TALLIES`.
     macros : ndarray of shape (n, 3)
         Influence values of :data:`MACROS`, which depend on every code of a document.
-    weights, clusters : None
-        Documents have no weights and stand for themselves.
     """
 
     tallies: TallyTable
     macros: FloatArray
-    weights: None = None
-    clusters: None = None
 
     def __len__(self) -> int:
         return len(self.tallies)
+
+    @property
+    def design(self) -> Design:
+        """The design of the documents: they have no weights and stand for themselves."""
+        return Design(len(self))
 
 
 # -- counts -------------------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ from cmtrack.metrics.calibration import ReliabilityTable as ReliabilityTable
 from cmtrack.metrics.cells import Cells as Cells
 from cmtrack.metrics.cells import SixCells as SixCells
 from cmtrack.metrics.cells import Table as Table
-from cmtrack.metrics.influence import effective_clusters as effective_clusters
-from cmtrack.metrics.influence import standard_error as standard_error
 from cmtrack.metrics.intervals import on_scale as on_scale
 from cmtrack.metrics.intervals import tango as tango
 from cmtrack.metrics.intervals import wilson as wilson

@@ -37,26 +37,6 @@ def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float
     return float(ndtri(share) if math.isinf(degrees) else stdtrit(degrees, share))
 
 
-def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
-    """Degrees of freedom of a cluster-robust standard error, at least 1; numbers or arrays.
-
-    ``effective``: from :func:`~cmtrack.metrics.influence.effective_clusters`.
-    ``n_clusters``: number of clusters, G; None in evaluations that an earlier version wrote.
-
-    Notes
-    -----
-    One less than 3 e / (1 + 2 e / G). Squared sums in place of their expectations make e too small: of G equal normal
-    clusters the fourth powers are 3 times the squared variances, and e is about G / 3. The formula takes the factor
-    back where e is far below G, and is G where all squared sums are equal (e = G).
-    """
-    few = np.asarray(effective, dtype=np.float64)
-    if n_clusters is not None:
-        with np.errstate(divide="ignore"):
-            few = np.where(np.isinf(few), math.inf, 3 / (1 / few + 2 / n_clusters))
-    degrees = np.maximum(few - 1, 1.0)
-    return degrees if degrees.ndim else float(degrees)
-
-
 def holm(pvalues: npt.ArrayLike) -> FloatArray:
     """Adjust p-values for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
 

@@ -8,9 +8,8 @@ odds; the band over all thresholds is the same at the quantile of the largest of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +17,11 @@ import numpy.typing as npt
 from cmtrack.digits import significant
 from cmtrack.grouping import Label
 from cmtrack.metrics.costs import profiles_of_means
-from cmtrack.metrics.influence import few_clusters
-from cmtrack.metrics.intervals import cluster_degrees, normal_quantile
+from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.metrics.roc import ACCEPTED_POSITIVE, ScoreTable
+from cmtrack.statistics.design import Design, cluster_degrees, effective_number, few_clusters
 from cmtrack.statistics.grid import grid_edges
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +31,8 @@ _SEED = 16
 _DIGITS = 12  # scores of the positive group are rounded to as many
 _RARE = 0.1
 
-ClusterSums = Callable[[FloatArray], FloatArray]
-"""Sums by cluster, shape (G,), of the weighted values that rows have by channel and score, shape (4 U,)."""
+RowsByCell: TypeAlias = tuple[Design, IntArray]
+"""The design of rows, and the cell of each row, shape (n,), by channel and score, of which there are 4 U."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +148,7 @@ def net_benefit(
     thresholds: npt.ArrayLike | None = None,
     level: float = 0.95,
     positive: Label = None,
-    clusters: ClusterSums | None = None,
+    rows: RowsByCell | None = None,
     reason: str = "",
 ) -> NetBenefit:
     """The decision curve of counted scores.
@@ -163,8 +162,8 @@ def net_benefit(
     level : float
         Of the intervals and of the band.
     positive : label
-    clusters : callable, optional
-        Sums by cluster: intervals are then Wald's, of these sums.
+    rows : (design, cells), optional
+        Rows in clusters: intervals are then Wald's, of the sums by cluster.
     reason : str
         Why there can be no intervals; empty where there can.
     """
@@ -179,8 +178,8 @@ def net_benefit(
     accepted, negatives = table.weight.reshape(4, -1)[ACCEPTED_POSITIVE].sum(), table.sides[1]
     everyone = (accepted - odds * negatives) / total
     ends = np.full((4, len(t)), math.nan)
-    if clusters is not None:
-        ends = _by_clusters(table, t, odds, value, level, clusters)
+    if rows is not None:
+        ends = _by_clusters(table, t, odds, value, level, rows)
     elif not reason:
         spread = _covariance(
             *_called(table.squares, values, t), float(table.squares.sum()), t, value
@@ -253,23 +252,20 @@ def _by_clusters(
     odds: FloatArray,
     value: FloatArray,
     level: float,
-    clusters: ClusterSums,
+    rows: RowsByCell,
 ) -> FloatArray:
     """Wald's intervals and band from sums by cluster, shape (4, T)."""
-
-    def of_rows(place: int) -> FloatArray:
+    design, cell = rows
+    columns = []
+    for place, threshold in enumerate(t):
         worth = np.array([[1.0], [0.0], [-odds[place]], [-odds[place]]])
-        return np.asarray((worth * (table.scores.values >= t[place]) - value[place]).ravel())
-
-    sums = np.stack([clusters(of_rows(place)) for place in range(len(t))])
-    spread = sums @ sums.T
-    squares = sums**2
-    fourths = (squares**2).sum(axis=1)
-    effective = np.divide(
-        squares.sum(axis=1) ** 2, fourths, out=np.full(len(t), math.inf), where=fourths > 0
-    )
-    degrees = cluster_degrees(float(effective.min()), sums.shape[1])
-    error = np.sqrt(np.maximum(np.diag(spread), 0.0) * few_clusters(sums.shape[1])) / table.total
+        influence = worth * (table.scores.values >= threshold) - value[place]
+        columns.append(design.by_cluster(influence.ravel()[cell]))
+    sums = np.column_stack(columns)
+    spread = sums.T @ sums
+    degrees = cluster_degrees(float(effective_number(sums).min()), design.n_units)
+    variance = np.maximum(np.diag(spread), 0.0) * few_clusters(design.n_units)
+    error = np.sqrt(variance) / table.total
     alone, together = (
         normal_quantile(level, degrees) * error,
         _reach(spread, level, degrees) * error,

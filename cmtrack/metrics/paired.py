@@ -6,7 +6,7 @@ tie-breakers, segments and equivalence.
 A difference of shares of the same rows (accuracy, or recall: the denominator is of actual labels) depends on the rows
 that only one of the two gets right, b and c of n. Its statistic is McNemar's (b - c) / sqrt(b + c), its interval
 Tango's. Any other metric has Student's interval, cut at the range of a difference, with the degrees of freedom of
-:func:`~cmtrack.metrics.influence.degrees_of_pairs`; of a loss without an upper end at most those of its rows as if each
+:meth:`Design.degrees <cmtrack.statistics.design.Design.degrees>`; of a loss without an upper end at most those of its rows as if each
 were a cluster: of two nearly perfect models few large losses decide.
 
 If at most :data:`FEW_DIFFERING` rows differ, an exact sign test of these rows must agree: the p-value is the larger of
@@ -26,8 +26,8 @@ import numpy.typing as npt
 from scipy.special import bdtr, ndtr, ndtri, stdtr, stdtrit
 
 from cmtrack._lazy import cached_property
-from cmtrack.metrics.influence import covariance, degrees_of_pairs
 from cmtrack.metrics.intervals import tango
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 FEW_DIFFERING = 8
@@ -135,8 +135,9 @@ class Paired:
 
     >>> import numpy as np
     >>> from cmtrack.metrics.paired import Paired
+    >>> from cmtrack.statistics import Design
     >>> right = np.array([[1, 1, 1, 0] * 50, [1, 1, 0, 0] * 50]).T.astype(float)
-    >>> pairs = Paired.of(right.mean(axis=0), right - right.mean(axis=0), bounds=(0, 1))
+    >>> pairs = Paired.of(right.mean(axis=0), right - right.mean(axis=0), Design(200), bounds=(0, 1))
     >>> low, high = pairs.interval(1.96)
     >>> [round(float(number[0, 1]), 3) for number in (pairs.statistic, low, high)]
     [7.071, 0.195, 0.314]
@@ -157,12 +158,11 @@ class Paired:
         cls,
         values: FloatArray,
         psi: FloatArray,
+        design: Design,
         *,
         bounds: tuple[float, float],
         answers: Sequence[npt.NDArray[Any]] | None = None,
         actual: IntArray | None = None,
-        weights: FloatArray | IntArray | None = None,
-        clusters: IntArray | None = None,
         ends: FloatArray | None = None,
         share_size: float = math.nan,
         of_same_rows: bool = True,
@@ -171,12 +171,12 @@ class Paired:
 
         ``values``, ``psi``, shape (R,) and (n, R): values and influence values with the metric's own sign, also where
             lower is better.
+        ``design``: of the rows.
         ``bounds``, (low, high): range of the metric.
         ``answers``, sequence of R arrays of shape (n,): from :meth:`~cmtrack.metrics.influence.Influence.answers`: a
             row whose codes are equal does not differ.
         ``actual``, shape (n,): classes, for degrees of freedom; a share's denominator must be of actual classes, and of
             all rows where they are not given.
-        ``weights``, ``clusters``, shape (n,): int64 are numbers of equal rows, float64 sampling weights.
         ``ends``, shape (3, R): of values at an end of their range, which no row moves, error and degrees. They
             count where two have no other error, and where the third is true: of shares of other rows for each run.
         ``share_size``: effective number of rows of a share of other rows for each run, such as a precision: runs that
@@ -184,28 +184,29 @@ class Paired:
         ``of_same_rows``: False where shares have different denominators, as precisions do. A precision of 1 moves with
             no row, so that the influence values do not show which rows it is a share of.
         """
-        joint = covariance(psi, weights, clusters)
+        joint = design.covariance(psi)
         variance = np.diag(joint)
         error = root(variance[:, None] + variance - 2 * joint, variance)
         shares = None
         if of_same_rows:
-            hits, shares = _shares(values, psi, actual, weights, clusters)
+            hits, shares = _shares(values, psi, actual, design)
         off_diagonal = ~np.eye(len(values), dtype=bool)
         equal_values = np.abs(values[:, None] - values) <= SAME * np.abs(values).max(initial=0)
         if shares is not None:
             degrees = np.full_like(error, np.inf)
-            whole = clusters is None and shares.further == (0.0, 0.0)
-            few = not whole or bool((shares.total[off_diagonal] <= FEW_DIFFERING).any())
+            few = not design.is_independent or bool(
+                (shares.total[off_diagonal] <= FEW_DIFFERING).any()
+            )
             answers = [*hits.T] if few else None
         else:
-            degrees = degrees_of_pairs(psi, actual, weights, clusters)
+            degrees = design.degrees(psi, actual)
             if not np.isfinite(bounds).all() and actual is not None:
                 # a few rows of a loss without an end may decide, whatever their class
-                degrees = np.minimum(degrees, degrees_of_pairs(psi, None, weights, clusters))
+                degrees = np.minimum(degrees, design.degrees(psi))
         differing = None
         sign_test = np.full_like(error, np.inf)
         if answers is not None:
-            differing, sign_test = _differing(answers, values, psi, weights, clusters)
+            differing, sign_test = _differing(answers, values, psi, design)
         if shares is not None:
             alike = shares.total == 0
         elif differing is not None:
@@ -352,23 +353,19 @@ def _shares(
     values: FloatArray,
     psi: FloatArray,
     actual: IntArray | None,
-    weights: FloatArray | IntArray | None,
-    clusters: IntArray | None,
+    design: Design,
 ) -> tuple[BoolArray, Discordant | None]:
     """Hits by row, (n, R), and the discordant rows of values that are shares of the same rows; None of other values.
 
     Their influence functions show it: that of a share has two values inside its denominator, for hits and misses, and
     is 0 outside.
     """
-    # rows without weight say nothing
-    counted = slice(None) if weights is None or weights.all() else weights > 0
     all_hits = np.zeros(psi.shape, dtype=bool)
+    counted = design.counted  # rows without weight say nothing
     psi = psi[counted]
-    weights = None if weights is None else weights[counted]
-    actual = None if actual is None else actual[counted]
-    clusters = None if clusters is None else clusters[counted]
-    ones = np.ones(len(psi)) if weights is None else weights.astype(np.float64)
-    hits, inside = np.zeros(psi.shape, dtype=bool), None
+    weights = design.row_weights[counted]
+    hits = np.zeros(psi.shape, dtype=bool)
+    inside = None
     for r, value in enumerate(values.tolist()):
         column = psi[:, r]
         top, bottom = float(column.max(initial=0)), float(column.min(initial=0))
@@ -383,13 +380,13 @@ def _shares(
             return all_hits, None
         if inside is None:
             inside = among
-            classes = np.zeros(len(psi), dtype=np.int64) if actual is None else actual
+            classes = np.zeros(len(psi), dtype=np.int64) if actual is None else actual[counted]
             part = np.bincount(classes, inside)
             if not ((part == 0) | (part == np.bincount(classes))).all():
                 return all_hits, None
         if (
             not np.array_equal(among, inside)
-            or abs(float(ones @ hit) / float(ones @ among) - value) > SHARE_ROUNDING
+            or abs(float(weights @ hit) / float(weights @ among) - value) > SHARE_ROUNDING
         ):
             return all_hits, None
         hits[:, r] = hit
@@ -397,27 +394,24 @@ def _shares(
         return all_hits, None
     hits[:, values == 1] = inside[:, None]
     all_hits[counted] = hits
-    weighted = hits * ones[:, None]
-    both = weighted.T @ hits
+    both = (hits * weights[:, None]).T @ hits
     only_row = np.diag(both)[:, None] - both
-    whole = weights is None or weights.dtype.kind == "i"
-    if clusters is not None:
-        sums = np.column_stack([np.bincount(clusters, column) for column in weighted.T])
-        products = np.asarray(sums.T @ sums, dtype=np.float64)
-        units = np.asarray(np.bincount(clusters, ones * inside), dtype=np.float64)
-    else:
-        products = both if whole else weighted.T @ weighted
-        units = ones[inside]
+    only_row[only_row <= SAME * design.total] = 0.0
+    products = both if design.is_independent else design.products(all_hits)
     squares = np.diag(products)[:, None] + np.diag(products) - 2 * products
-    total = float(ones.sum())
-    of_share = ones[inside]
-    further = (0.0, 0.0) if whole else (float(of_share.mean()), float((of_share**2).mean()))
     negligible = SAME * max(float(products.max(initial=0)), 1e-300)
-    only_row[only_row <= SAME * total] = 0.0
-    n = float(ones @ inside)
-    size = n if whole and clusters is None else n**2 / float(units @ units)
+    further = (0.0, 0.0)
+    if design.is_sampled:
+        of_share = weights[inside]
+        further = (float(of_share.mean()), float((of_share**2).mean()))
+    among_all = np.zeros(len(all_hits), dtype=bool)
+    among_all[counted] = inside
     return all_hits, Discordant(
-        only_row, np.where(squares > negligible, squares, 0.0), n, further, size
+        only_row,
+        squares=np.where(squares > negligible, squares, 0.0),
+        n=float(weights @ inside),
+        further=further,
+        size=design.take(among_all).effective_size,
     )
 
 
@@ -425,8 +419,7 @@ def _differing(
     answers: Sequence[npt.NDArray[Any]],
     values: FloatArray,
     psi: FloatArray,
-    weights: FloatArray | IntArray | None,
-    clusters: IntArray | None,
+    design: Design,
 ) -> tuple[IntArray, FloatArray]:
     """Number of rows, or clusters, that two of R do not answer alike, (R, R), and the sign tests of few.
 
@@ -434,17 +427,15 @@ def _differing(
     or gain where a metric is a mean, so that differing rows of the same loss favour none.
     """
     codes = np.stack(answers)
-    counts = np.ones(codes.shape[1], dtype=np.int64)
-    if weights is not None:
-        counts = np.asarray(weights if weights.dtype.kind == "i" else weights > 0, dtype=np.int64)
-    order = np.arange(codes.shape[1])[counts > 0]
+    repeats = design.repeats
+    order = np.flatnonzero(repeats)
     starts = None
-    if clusters is not None:
-        order = order[np.argsort(clusters[order], kind="stable")]
-        starts = np.unique(clusters[order], return_index=True)[1]
-    if clusters is not None or len(order) < codes.shape[1]:
+    if design.has_clusters:
+        order = order[np.argsort(design.units[order], kind="stable")]
+        starts = np.unique(design.units[order], return_index=True)[1]
+    if design.has_clusters or len(order) < codes.shape[1]:
         codes = codes[:, order]
-    counts = counts[order]
+    counts = repeats[order]
     differing = np.zeros((len(codes), len(codes)), dtype=np.int64)
     sign_test = np.full(differing.shape, math.inf)
     for i in range(len(codes) - 1):
@@ -462,10 +453,9 @@ def _differing(
         gain = psi[row, i] - psi[row, other] + values[i] - values[other]
         times = counts[place]
         if starts is not None:
-            weighted = gain if weights is None else gain * weights[row]
             unit = pair * len(starts) + np.searchsorted(starts, place, side="right") - 1
             units, of_unit = np.unique(unit, return_inverse=True)
-            gain = np.bincount(of_unit, weighted)
+            gain = np.bincount(of_unit, gain * design.row_weights[row])
             pair = units // len(starts)
             times = np.ones(len(units), dtype=np.int64)
         least = SHARE_ROUNDING * np.abs(gain).max(initial=0)

@@ -304,7 +304,7 @@ class LossSamples(Samples):
 
         None where a logarithm is infinite by rows that were stored in single precision and was not by the statistics.
         """
-        influence, actual, weights = metric.influence_in(self), at.rows.actual, at.rows.weights
+        influence, actual = metric.influence_in(self), at.rows.actual
         assert influence is not None  # every metric of losses brings its own
         groups = (
             np.empty((0, len(self.scores.n)), np.int64)
@@ -314,7 +314,7 @@ class LossSamples(Samples):
         place = LOSSES.index(self.loss) if self.groups is None else 3 + LOSSES.index(self.loss)
         table = 0 if self.groups is None or self.loss == "within" else 1
         losses, impossible = losses_of(at.probabilities.T, actual, groups)
-        infinite = impossible[table] if weights is None else impossible[table] & (weights > 0)
+        infinite = impossible[table][at.rows.design.counted]
         if self.loss in ("log", "within") and infinite.any():
             return None
         constant, slope = influence[actual].T

@@ -13,7 +13,6 @@ import numpy as np
 from cmtrack.metrics.intervals import (
     ROUNDING,
     Interval,
-    cluster_degrees,
     settled,
     size_of_share,
     wilson,
@@ -22,6 +21,7 @@ from cmtrack.metrics.intervals import (
 from cmtrack.metrics.metric import Metric, Spread
 from cmtrack.metrics.names import near_metric
 from cmtrack.metrics.samples import Samples
+from cmtrack.statistics.design import cluster_degrees
 
 _DEPENDENT = "rows belong together in groups, and it holds for independent rows"
 _PLACE = re.compile("<(?:label|group|family)>")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import logit
@@ -28,6 +29,7 @@ from cmtrack.metrics.class_curves import ClassCurves
 from cmtrack.metrics.confidence import HitTable
 from cmtrack.metrics.views import EvaluationViews
 from cmtrack.statistics.collected import group_scores, is_positive
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.grid import cells_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
@@ -47,17 +49,16 @@ def row_pvalues(
     ``rows``: with clusters and probabilities.
     ``only``: full names of metrics; none stand for all.
     """
-    assert rows.clusters is not None  # the caller's choice
-    clusters = np.unique(rows.clusters, return_inverse=True)[1]
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights.astype(np.float64)
+    _, clusters = np.unique(rows.design.units, return_inverse=True)
+    design = replace(rows.design, clusters=clusters)
+    counted = design.counted
     pvalues = {}
     for name, score, event, table in _asked(rows, views):
         if only and name not in only:
             continue
-        weighted_events = event[weights > 0]
-        if not weighted_events.any() or weighted_events.all():
+        if not event[counted].any() or event[counted].all():
             continue
-        by_signs = sign_test(score, event, weights, clusters)
+        by_signs = sign_test(score, event, design)
         if by_signs is None:
             continue
         pvalues[name] = by_signs.pvalue
@@ -88,15 +89,13 @@ def _asked(
             yield f"class/{name}/calibration_pvalue", probabilities[:, k], event, curves.tables[k]
 
 
-def sign_test(
-    score: FloatArray, event: IntArray, weights: FloatArray, clusters: IntArray
-) -> CalibrationTest | None:
+def sign_test(score: FloatArray, event: IntArray, design: Design) -> CalibrationTest | None:
     """Kuiper's and Cox's statistic of differences whose signs are drawn by cluster.
 
-    ``score``, ``weights``, shape (n,).
+    ``score``, shape (n,).
     ``event``, shape (n,): 0 or 1.
-    ``clusters``, shape (n,): numbers from 0.
     """
+    weights = design.row_weights
     inner = (score > 0) & (score < 1) & (weights > 0)
     outer = ~inner & (weights > 0)
     if (outer & (event != (score >= 1))).any():
@@ -108,7 +107,7 @@ def sign_test(
     block = _runs(score, weights[inner])
     x = logit(score)
     x -= float(x @ np.abs(difference)) / max(float(np.abs(difference).sum()), 1e-300)
-    number = clusters[inner]
+    number = design.units[inner]
     n_clusters = 1 + int(number.max())
     rng = np.random.default_rng(_SEED)
     signed = np.zeros((DRAWS, _BLOCKS + 1))

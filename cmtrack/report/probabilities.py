@@ -20,9 +20,9 @@ from cmtrack.digits import fixed, significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.rows import certainty, right_rows
 from cmtrack.metrics.calibration import FEW_OF_A_GROUP, CalibrationCurve, upper_bound
-from cmtrack.metrics.influence import effective_clusters, standard_error
-from cmtrack.metrics.intervals import Interval, cluster_degrees, normal_quantile
+from cmtrack.metrics.intervals import Interval, normal_quantile
 from cmtrack.report import formatting as fmt
+from cmtrack.statistics.design import cluster_degrees
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
 
@@ -198,18 +198,16 @@ def _mean_ends(evaluation: Evaluation, curve: CalibrationCurve) -> Interval | No
 def _mean_ends_of_clusters(evaluation: Evaluation) -> Interval | None:
     """The interval of the mean confidence minus the share of right predictions, by sums over the clusters."""
     rows = evaluation.rows
-    if not isinstance(rows, Predictions) or rows.clusters is None:
+    if not (isinstance(rows, Predictions) and rows.design.has_clusters):
         return None
     confidences = certainty(rows, np.arange(len(rows)))
     if confidences is None:
         return None
     off = confidences - right_rows(rows, None)
-    degrees = cluster_degrees(
-        effective_clusters(off, rows.weights, rows.clusters), evaluation.n_clusters
-    )
+    degrees = cluster_degrees(rows.design.effective_clusters(off), evaluation.n_clusters)
     quantile = normal_quantile(evaluation.confidence_level, degrees)
-    reach = quantile * standard_error(off, rows.weights, rows.clusters)
-    mean = float(np.average(off, weights=rows.weights))
+    reach = quantile * rows.design.standard_error(off)
+    mean = float(rows.design.mean(off))
     return mean - reach, mean + reach
 
 

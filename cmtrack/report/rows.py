@@ -196,8 +196,8 @@ def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: 
         actual, predicted = (composed.group_of_class[codes] for codes in (actual, predicted))
         size = len(composed.labels)
     predicted = np.where((actual == predicted) & ~right, size, predicted)  # a mismatch
-    counted = slice(None) if rows.weights is None else rows.weights > 0
-    places, counts = np.unique((actual * (size + 1) + predicted)[counted], return_counts=True)
+    codes = actual * (size + 1) + predicted
+    places, counts = np.unique(codes[rows.design.counted], return_counts=True)
     cells = []
     for place, count in zip(places.tolist(), counts.tolist(), strict=True):
         i, j = divmod(place, size + 1)

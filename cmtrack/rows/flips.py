@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from scipy.special import chdtrc, gammaln, ndtr
 
 from cmtrack import notebook
 from cmtrack.digits import count
-from cmtrack.metrics.influence import covariance
 from cmtrack.metrics.intervals import Interval, exact_ends, holm, size_of_share
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.names import encode_label
 from cmtrack.metrics.paired import binomial_pvalues
+from cmtrack.statistics.counting import count_codes
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.untrusted import printable
 
@@ -101,39 +102,40 @@ class Flips:
         confidence_level : float
         """
         values, codes = parts or (("all",), np.zeros(len(first), dtype=np.int64))
-        size, whole = (
-            len(values),
-            clusters is None and (weights is None or weights.dtype.kind == "i"),
-        )
-        n, worth = _weight_of(codes, size, weights, clusters)
+        size = len(values)
+        design = Design(len(first), weights, clusters)
+        n = count_codes(codes, size, weights)
         level = confidence_level if parts is None else 1 - (1 - confidence_level) / (2 * size)
-        marks, rates, counts = (
-            {"broken": first & ~second, "fixed": second & ~first, "changed": changed},
-            {},
-            {},
-        )
-        for name, mark in marks.items():
-            counts[name], _ = _weight_of(
-                codes[mark], size, None if weights is None else weights[mark], None
-            )
-            with np.errstate(all="ignore"):
-                share = counts[name] / n
-            rows = n if whole else _rows_worth(share, mark, codes, worth, weights, clusters)
-            rates[name] = (share, *exact_ends(share * rows, rows, level))
-        if whole:
+        marks = {"broken": first & ~second, "fixed": second & ~first, "changed": changed}
+        counts = {
+            name: np.bincount(codes, design.weighted(mark), size) for name, mark in marks.items()
+        }
+        with np.errstate(all="ignore"):
+            shares = {name: count / n for name, count in counts.items()}
+        unlike = math.nan
+        if design.is_independent:
+            rows = dict.fromkeys(marks, n)
             alone = binomial_pvalues(counts["broken"], counts["fixed"])[1]
             alone = np.where(counts["broken"] + counts["fixed"] > 0, alone, 1.0)
+            if size > 1:
+                unlike = unlike_pvalue(counts["broken"], counts["fixed"])
         else:
+            inside = _rows_by_part(codes, size)
+            designs = [design.take(rows_inside) for rows_inside in inside]
+            rows = {
+                name: _rows_worth(shares[name], [mark[part] for part in inside], designs)
+                for name, mark in marks.items()
+            }
             signs = marks["broken"].astype(np.float64) - marks["fixed"]
-            alone = np.array(
-                [
-                    _sign_pvalue(signs[codes == part], *_at(codes == part, weights, clusters))
-                    for part in range(size)
-                ]
-            )
-        unlike = (
-            unlike_pvalue(counts["broken"], counts["fixed"]) if whole and size > 1 else math.nan
-        )
+            statistics = [
+                of_part.sum_statistic(signs[part])
+                for part, of_part in zip(inside, designs, strict=True)
+            ]
+            alone = 2 * ndtr(-np.abs(statistics))
+        rates = {
+            name: (share, *exact_ends(share * rows[name], rows[name], level))
+            for name, share in shares.items()
+        }
         return cls(values, n, rates, alone, holm(alone), unlike, confidence_level, level)
 
     def metrics(self, by_class: bool = False) -> dict[str, tuple[float, Interval]]:
@@ -238,56 +240,24 @@ def rows_needed(gate: Callable[[float, float], bool], level: float, best: float)
     return high
 
 
-def _at(mark: BoolArray, *columns: Any) -> list[Any]:
-    return [None if column is None else column[mark] for column in columns]
-
-
-def _weight_of(codes: IntArray, size: int, weights: Any, clusters: Any) -> tuple[Any, FloatArray]:
-    """Weight of the rows of each part, and their effective sample size or clusters (Kish): (S,) each."""
-    if weights is None:
-        n: Any = np.bincount(codes, minlength=size)
-    else:
-        n = np.bincount(codes, weights, minlength=size).astype(weights.dtype)
-    if clusters is not None:  # the sums of the clusters in each part
-        pairs, place = np.unique(
-            codes * (int(clusters.max(initial=0)) + 1) + clusters, return_inverse=True
-        )
-        codes, weights = pairs // (int(clusters.max(initial=0)) + 1), np.bincount(place, weights)
-    if weights is None:
-        return n, n.astype(np.float64)
-    with np.errstate(all="ignore"):
-        sums = [
-            np.bincount(codes, weights.astype(np.float64) ** power, minlength=size)
-            for power in (1, 2)
-        ]
-        return n, np.where(sums[1] > 0, sums[0] ** 2 / sums[1], 0.0)
+def _rows_by_part(codes: IntArray, size: int) -> list[IntArray]:
+    """Places of the rows of each part."""
+    ends = np.bincount(codes, minlength=size).cumsum()
+    return np.split(np.argsort(codes, kind="stable"), ends[:-1])
 
 
 def _rows_worth(
-    share: FloatArray,
-    mark: BoolArray,
-    codes: IntArray,
-    worth: FloatArray,
-    weights: Any,
-    clusters: Any,
+    shares: FloatArray, marks: Sequence[BoolArray], designs: Sequence[Design]
 ) -> FloatArray:
-    """Effective sample size of a share by its sandwich error; the number of units for 0 and 1."""
-    errors = np.zeros(len(share))
-    for part in np.flatnonzero((share > 0) & (share < 1)):
-        inside = codes == part
-        psi = (mark[inside] - share[part])[:, None]
-        errors[part] = math.sqrt(float(covariance(psi, *_at(inside, weights, clusters))[0, 0]))
-    sampled = weights is not None and weights.dtype.kind == "f"
-    kish = _weight_of(codes, len(share), weights, None)[1] if sampled else math.inf
-    return np.asarray(size_of_share(share, errors, worth, kish))
-
-
-def _sign_pvalue(signs: FloatArray, weights: Any, clusters: Any) -> float:
-    """p-value of a sum of signs by independent units, such as clusters: McNemar's statistic of these."""
-    sums = signs if weights is None else signs * weights
-    sums = sums if clusters is None else np.bincount(clusters, sums)
-    spread = math.sqrt(float(sums @ sums))
-    return 2 * float(ndtr(-abs(float(sums.sum())) / spread)) if spread > 0 else 1.0
+    """Effective sample size of the share of each part by its sandwich error; the number of units for 0 and 1."""
+    errors = np.zeros(len(shares))
+    for part in np.flatnonzero((shares > 0) & (shares < 1)).tolist():
+        errors[part] = designs[part].standard_error(marks[part] - shares[part])
+    worth = np.array([design.effective_size for design in designs])
+    kish: Any = math.inf
+    if designs[0].is_sampled:
+        kish = np.array([replace(design, clusters=None).effective_size for design in designs])
+    return np.asarray(size_of_share(shares, errors, worth, kish))
 
 
 def unlike_pvalue(broken: Any, fixed: Any) -> float:

@@ -218,7 +218,11 @@ class Statistics:
 
 def collect_rows(rows: Predictions, counting: Counting) -> Statistics:
     """Collect the statistics of the rows of an evaluation."""
-    given = {"probabilities": rows.source, "weights": rows.weights, "segments": rows.segments}
+    given = {
+        "probabilities": rows.source,
+        "weights": rows.design.weights,
+        "segments": rows.segments,
+    }
     return collect(counting, rows.actual_codes, rows.predicted_codes, **given)[0]
 
 
@@ -252,8 +256,7 @@ def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> S
     decisions = DecisionCounts.of_rows(rows, costs)
     squares = statistics.squares
     if squares is not None:
-        assert rows.weights is not None  # they are fractions
-        squared = replace(rows, weights=rows.weights**2)
+        squared = replace(rows, design=replace(rows.design, weights=rows.design.row_weights**2))
         squares = replace(squares, decisions=DecisionCounts.of_rows(squared, costs))
     return replace(statistics, decisions=decisions, squares=squares)
 

@@ -78,8 +78,10 @@ class DecisionCounts(Record):
         assert rows.source is not None  # the caller's choice
         parts, size = [], len(costs)
         for part in blocks(len(rows), rows.source.block_rows):
-            weights = None if rows.weights is None else rows.weights[part]
-            block = ClassBlock.sort(rows.actual_codes.block(part), size, weights)
+            weights = rows.design.weights
+            block = ClassBlock.sort(
+                rows.actual_codes.block(part), size, None if weights is None else weights[part]
+            )
             values = np.empty((size, part.stop - part.start))
             rows.source.fill(values, part, block.order)
             parts.append(cls.of_block(block, values, costs))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from cmtrack._lazy import cached_property
 from cmtrack.grouping import Label
 from cmtrack.statistics.counting import Codes
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.probabilities import Probabilities, in_memory
 from cmtrack.statistics.segment_values import SegmentRows
@@ -42,10 +42,9 @@ class Predictions:
     ----------
     labels : tuple of length K
     actual_codes, predicted_codes : Codes of n rows
+    design : Design
+        Weights and clusters of the rows.
     source : Probabilities, optional
-    weights : ndarray of shape (n,), optional
-    clusters : ndarray of shape (n,), int64, optional
-        Codes of rows that belong together.
     segments : tuple of SegmentRows
         Columns that divide the rows, with the values of the statistics; none where a file of an earlier version did
         not hold them.
@@ -56,9 +55,8 @@ class Predictions:
     labels: tuple[Label, ...]
     actual_codes: Codes
     predicted_codes: Codes
+    design: Design
     source: Probabilities | None = None
-    weights: FloatArray | IntArray | None = None
-    clusters: IntArray | None = None
     segments: tuple[SegmentRows, ...] = ()
     ids: RowIds | None = None
 
@@ -68,14 +66,13 @@ class Predictions:
         labels: tuple[Label, ...],
         actual: IntArray,
         predicted: IntArray,
+        design: Design,
         probabilities: FloatArray | None = None,
-        weights: FloatArray | IntArray | None = None,
-        clusters: IntArray | None = None,
         ranking_only: bool = False,
     ) -> Predictions:
         """Rows from class numbers (n,) and probabilities (n, K), or decision values."""
         source = None if probabilities is None else in_memory(probabilities, ranking_only)
-        return cls(labels, Codes(actual), Codes(predicted), source, weights, clusters)
+        return cls(labels, Codes(actual), Codes(predicted), design, source)
 
     def __len__(self) -> int:
         return len(self.actual_codes)
@@ -87,18 +84,12 @@ class Predictions:
             if self.source is None
             else in_memory(self.source.array[rows], self.source.ranking_only)
         )
-        weights, clusters = (
-            None if column is None else column[rows] for column in (self.weights, self.clusters)
-        )
-        if clusters is not None:
-            clusters = np.unique(clusters, return_inverse=True)[1]
         return Predictions(
             self.labels,
             replace(self.actual_codes, raw=self.actual_codes.raw[rows]),
             replace(self.predicted_codes, raw=self.predicted_codes.raw[rows]),
+            self.design.take(rows),
             source,
-            weights,
-            clusters,
             tuple(column.take(rows) for column in self.segments),
             None if self.ids is None else replace(self.ids, values=self.ids.values[rows]),
         )

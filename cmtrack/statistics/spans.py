@@ -11,6 +11,7 @@ import numpy as np
 
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -87,15 +88,14 @@ class SpanRows:
     Attributes
     ----------
     matches : Predictions
-        A row for each actual span and each predicted one without a partner; ``clusters`` number the documents.
+        A row for each actual span and each predicted one without a partner. The clusters of their design are the
+        documents.
     size : int
         Number of places.
     """
 
     matches: Predictions
     size: int
-    weights: None = None
-    clusters: None = None
 
     def __len__(self) -> int:
         return self.size
@@ -108,10 +108,14 @@ class SpanRows:
         )
 
     @property
+    def design(self) -> Design:
+        """The design of the documents: they have no weights and stand for themselves."""
+        return Design(self.size)
+
+    @property
     def documents(self) -> IntArray:
         """The place of each match's document."""
-        assert self.matches.clusters is not None  # the reader's and the maker's business
-        return self.matches.clusters
+        return self.matches.design.units
 
 
 def places_of(

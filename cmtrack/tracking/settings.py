@@ -127,8 +127,8 @@ def with_kept_rows(
     if ids is not None:
         held.append("hashes of the row ids" if ids.hashed else "row ids")
     columns = {
-        "weights": rows.weights,
-        "groups": rows.clusters,
+        "weights": rows.design.weights,
+        "groups": rows.design.clusters,
         "segments": getattr(rows, "segments", None) or None,
     }
     held += [name for name, there in columns.items() if there is not None]

@@ -274,7 +274,7 @@ def test_another_evaluation_of_the_run_may_be_the_source(store: Any) -> None:
     fresh = cmtrack.evaluate(y, y_prob=p, grouping=PARITY, groups=np.arange(N) // 2)
     assert loaded.intervals["binary/recall"] == pytest.approx(fresh.intervals["binary/recall"])
     assert loaded.rows is not None
-    assert loaded.rows.clusters is not None
+    assert loaded.rows.design.has_clusters
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from scipy.stats import t as student
 import cmtrack
 from cmtrack import Grouping, compare, evaluate, log_evaluation, paired_differences
 from cmtrack.comparison import constant_answer
-from cmtrack.metrics import effective_clusters
+from cmtrack.statistics import Design
 from cmtrack.tracking import quiet
 from support.problems import random_labels, random_models, random_scores
 
@@ -342,7 +342,7 @@ def test_clusters_widen_the_differences():
     grouped = compare(both, rank_by=MCC)
     gap = paired_differences(grouped["a"].evaluation, grouped["b"].evaluation, metrics=[MCC])[MCC]
     difference = (both["a"].influence(MCC) - both["b"].influence(MCC))[:400]
-    effective = effective_clusters(difference, None, np.arange(400))
+    effective = Design(400, clusters=np.arange(400)).effective_clusters(difference)
     degrees = 3 * effective / (1 + 2 * effective / 400) - 1
     z = student.ppf(0.975, degrees)
     assert (gap.high - gap.difference) / gap.standard_error == pytest.approx(z)

@@ -16,10 +16,7 @@ from cmtrack.comparison import inference
 
 # Inside: the selection's worth has a vector of the same kind.
 from cmtrack.comparison.planning import optimism
-from cmtrack.metrics import effective_clusters
-
-# Inside: a comparison shows p-values only, in which these degrees of freedom are mixed with those of shares.
-from cmtrack.metrics.influence import degrees_of_pairs
+from cmtrack.statistics import Design
 
 EQUAL = np.full((6, 6), 0.5) + 0.5 * np.eye(6)  # six runs, errors correlated by a half
 
@@ -300,7 +297,7 @@ def test_degrees_of_pairs_are_welchs_over_the_classes(weights, folded):
     psi = rng.standard_t(4, size=(200, 3))
     psi[:, 2] = psi[:, 0]
     actual = rng.permutation(np.repeat([0, 1, 2], [20, 60, 120]))
-    found = degrees_of_pairs(psi, actual, weights, folded=folded)
+    found = Design(200, weights).degrees(psi, actual, folded)
     repeats = np.ones(200, dtype=int) if weights is None or weights.dtype.kind == "f" else weights
     sampling = np.repeat(
         np.ones(200) if weights is None or weights.dtype.kind == "i" else weights, repeats
@@ -327,8 +324,9 @@ def test_degrees_of_pairs_are_welchs_over_the_classes(weights, folded):
 def test_degrees_of_pairs_of_clusters_are_those_of_each_difference(weights):
     psi = np.random.default_rng(5).standard_t(4, size=(200, 2))
     clusters = np.repeat(np.arange(20), 10)
-    found = degrees_of_pairs(psi, np.arange(200) % 3, weights, clusters)
-    effective = effective_clusters(psi[:, 0] - psi[:, 1], weights, clusters)
+    design = Design(200, weights, clusters)
+    found = design.degrees(psi, np.arange(200) % 3)
+    effective = design.effective_clusters(psi[:, 0] - psi[:, 1])
     assert [found[0, 1], found[1, 0]] == pytest.approx(
         [3 * effective / (1 + 2 * effective / 20) - 1] * 2
     )
@@ -336,9 +334,9 @@ def test_degrees_of_pairs_of_clusters_are_those_of_each_difference(weights):
 
 def test_a_single_row_of_one_of_two_classes_leaves_one_degree_of_freedom():
     psi = np.column_stack((np.r_[0.0, np.arange(50.0)], np.zeros(51)))
-    assert degrees_of_pairs(psi, np.r_[1, np.zeros(50, dtype=int)])[0, 1] == 1
+    assert Design(51).degrees(psi, np.r_[1, np.zeros(50, dtype=int)])[0, 1] == 1
     # of many classes it counts with the part of the variance that it has
-    assert degrees_of_pairs(psi, np.r_[2, np.arange(50) % 2])[0, 1] > 10
+    assert Design(51).degrees(psi, np.r_[2, np.arange(50) % 2])[0, 1] > 10
 
 
 def test_nearest_to_zero_needs_both_signs():

@@ -329,7 +329,7 @@ def test_a_paired_difference_there_has_the_error_of_the_rows() -> None:
     runs = two_models()
     careful, eager = (runs[name].at(0.02).reweighted for name in ("careful", "eager"))
     weights, psi = (
-        careful.rows.weights,
+        careful.rows.design.weights,
         careful.influence("binary/f1") - eager.influence("binary/f1"),
     )
     expected = np.sqrt(((weights * psi) ** 2).sum()) / weights.sum()

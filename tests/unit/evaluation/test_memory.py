@@ -117,7 +117,7 @@ def test_an_evaluation_of_many_classes_is_saved_merged_and_put_in_order(tmp_path
         np.concatenate([part.actual for part in rows]),
         y_prob=np.concatenate([part.probabilities for part in rows]),
         labels=range(K),
-        sample_weight=np.concatenate([part.weights for part in rows]),
+        sample_weight=np.concatenate([part.design.weights for part in rows]),
     )
     assert both.statistics.tops == whole.statistics.tops
     assert both.confusion_matrix == whole.confusion_matrix

@@ -91,9 +91,10 @@ def test_weights_and_groups_come_back(weights: str, groups: bool, tmp_path: Path
         y, y_pred, sample_weight=given, groups=np.arange(200) // 4 if groups else None
     )
     original.save(tmp_path)
-    rows, kept = Evaluation.load(tmp_path).rows, original.rows
+    loaded = Evaluation.load(tmp_path).rows.design
     for name in ("weights", "clusters"):
-        ours, theirs = getattr(rows, name), getattr(kept, name)
+        ours = getattr(loaded, name)
+        theirs = getattr(original.rows.design, name)
         assert (ours is None) == (theirs is None)
         if ours is not None:
             assert ours.dtype == theirs.dtype

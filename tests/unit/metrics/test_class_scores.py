@@ -16,7 +16,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from cmtrack import Costs, Evaluation, Grouping, evaluate
 from cmtrack.evaluation import loads
-from cmtrack.metrics import ReliabilityTable, standard_error
+from cmtrack.metrics import ReliabilityTable
+from cmtrack.statistics import Design
 from support.problems import random_problem
 
 Y8 = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2])
@@ -49,7 +50,8 @@ def test_vector_22():
     by_rows = [errors[f"multiclass/{name}"] for name in AVERAGES]
     assert by_rows == near([0.0457178434, 0.0470667656, 0.0501572886])
     assert [
-        standard_error(evaluation.influence(f"multiclass/{name}")) for name in AVERAGES
+        evaluation.rows.design.standard_error(evaluation.influence(f"multiclass/{name}"))
+        for name in AVERAGES
     ] == near(by_rows)
     bound = replace(evaluation, rows=None).standard_errors
     assert bound["multiclass/roc_auc_ovr_macro"] == near(0.0738206343)  # from the counts
@@ -181,7 +183,7 @@ def test_influences_by_row_give_the_errors_of_the_counts(kind: str) -> None:
     for k in range(4):
         for name in ("roc_auc", "average_precision"):
             full = f"class/{k}/{name}"
-            found = standard_error(evaluation.influence(full), weights)
+            found = evaluation.rows.design.standard_error(evaluation.influence(full))
             assert found == pytest.approx(evaluation.standard_errors[full], rel=2e-3), full
 
 
@@ -298,7 +300,7 @@ def test_with_clusters_averages_have_errors_by_rows():
     ):
         psi = evaluation.influence(name)
         assert evaluation.standard_errors[name] == pytest.approx(
-            standard_error(psi, None, groups), rel=1e-9
+            Design(len(psi), clusters=groups).standard_error(psi), rel=1e-9
         )
     assert "class/2/calibration_error" not in evaluation.intervals
 
@@ -412,7 +414,7 @@ def test_errors_of_averages_of_many_rows_come_from_drawn_ones() -> None:
     y, _, p = random_problem(4, 20_000, 3)  # more than twice the rows that errors are made of
     evaluation = evaluate(y, y_prob=p, labels=range(3))
     for name in AVERAGES:
-        exact = standard_error(evaluation.influence(f"multiclass/{name}"))
+        exact = evaluation.rows.design.standard_error(evaluation.influence(f"multiclass/{name}"))
         assert evaluation.standard_errors[f"multiclass/{name}"] == pytest.approx(exact, rel=0.04)
 
 

@@ -16,8 +16,8 @@ from scipy.optimize import brentq
 import cmtrack
 from cmtrack import Costs, Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.comparison import break_even
-from cmtrack.metrics import standard_error
 from cmtrack.report import verdict
+from cmtrack.statistics import Design
 from support.problems import random_guesses, random_labels, random_problem
 
 TV1 = np.array([[7, 2, 1, 0], [1, 12, 3, 2], [0, 4, 9, 1], [2, 1, 0, 15]])
@@ -118,9 +118,13 @@ def test_the_vector_of_decisions_from_probabilities():
     )
     assert metrics["cost/mean"] == pytest.approx(0.5555555556, abs=5e-11)
     difference = found.influence("cost/bayes") - found.influence("cost/mean")
-    assert standard_error(difference) == pytest.approx(0.2916299213, abs=5e-11)
+    assert Design(len(difference)).standard_error(difference) == pytest.approx(
+        0.2916299213, abs=5e-11
+    )
     for name in ("cost/bayes", "cost/expected", "cost/gap"):
-        assert standard_error(found.influence(name)) == pytest.approx(errors[name], rel=1e-9)
+        assert found.rows.design.standard_error(found.influence(name)) == pytest.approx(
+            errors[name], rel=1e-9
+        )
 
 
 @pytest.mark.slow
@@ -143,7 +147,7 @@ def test_decisions_need_the_probabilities(tmp_path):
         assert whole.standard_errors[name] == pytest.approx(repeated.standard_errors[name])
         assert half.metrics[name] == pytest.approx(repeated.metrics[name])
         assert half.standard_errors[name] == pytest.approx(
-            standard_error(half.influence(name), np.asarray(w / 2.0)), rel=1e-9
+            half.rows.design.standard_error(half.influence(name)), rel=1e-9
         )
 
 

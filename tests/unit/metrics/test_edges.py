@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from cmtrack import Evaluation, Metric, evaluate
-from cmtrack.metrics import effective_clusters, on_scale, standard_error, wilson, within_bounds
+from cmtrack.metrics import on_scale, wilson, within_bounds
+from cmtrack.statistics import Design
 from support.problems import random_guesses, random_labels
 
 
@@ -165,7 +166,9 @@ def test_a_sum_of_ones_own_merges_as_a_sum() -> None:
         plain = clustered(30, seed)
         rows = plain.rows
         own = [Metric("custom/gain", gain, of="binary")]
-        sides.append(evaluate(rows.actual, rows.predicted, groups=rows.clusters, extra_metrics=own))
+        sides.append(
+            evaluate(rows.actual, rows.predicted, groups=rows.design.clusters, extra_metrics=own)
+        )
     both = sides[0] + sides[1]
     squares = sum(e.cluster_errors["custom/gain"] ** 2 * 29 / 30 for e in sides)
     assert both.cluster_errors["custom/gain"] == pytest.approx(math.sqrt(squares * 60 / 59))
@@ -186,8 +189,9 @@ def test_clusters_are_written_and_files_without_them_load() -> None:
 
 def test_effective_clusters_of_equal_sums_are_all_of_them() -> None:
     psi = np.tile([1.0, -1.0], 10)
-    assert effective_clusters(psi, None, np.arange(20)) == pytest.approx(20)
-    assert standard_error(psi, None, np.arange(20)) == pytest.approx(math.sqrt(20 * 20 / 19) / 20)
+    design = Design(20, clusters=np.arange(20))
+    assert design.effective_clusters(psi) == pytest.approx(20)
+    assert design.standard_error(psi) == pytest.approx(math.sqrt(20 * 20 / 19) / 20)
 
 
 def test_wilsons_interval_ends_with_nothing_or_everything_known() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import cmtrack
 from cmtrack import Grouping, evaluate
-from cmtrack.metrics import lookup, standard_error
+from cmtrack.metrics import lookup
 from support.problems import random_problem
 
 CHAIN = Grouping({"a": [0, 1], "b": [2], "c": [3, 4]}, "strict", name="abc").then(
@@ -38,7 +38,7 @@ def test_rows_and_statistics_give_the_same_errors(kind, grouping):
     for name, error in evaluation.standard_errors.items():
         psi = evaluation.influence(name)
         assert psi is not None, name
-        by_rows = standard_error(psi, weights)
+        by_rows = evaluation.rows.design.standard_error(psi)
         assert by_rows == pytest.approx(error, rel=1e-9, abs=1e-12), name
         checked += 1
     assert checked > 50

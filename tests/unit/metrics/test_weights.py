@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from cmtrack import Accumulator, Evaluation, Grouping, evaluate, evaluate_table, paired_differences
 from cmtrack.cli import main
-from cmtrack.metrics import standard_error, wilson
+from cmtrack.metrics import wilson
 from support.problems import random_guesses, random_labels, random_problem, random_scores
 from support.tables import EVERY_SOURCE, as_table
 
@@ -263,7 +263,7 @@ def test_errors_of_shares_are_those_of_their_influence(weights: np.ndarray, shap
     for name, error in judged.standard_errors.items():
         psi = judged.influence(name)
         assert psi is not None
-        by_rows = standard_error(psi, judged.rows.weights)
+        by_rows = judged.rows.design.standard_error(psi)
         assert by_rows == pytest.approx(error, rel=1e-9, abs=1e-12), name
 
 

@@ -1,0 +1,343 @@
+"""The design of a sample: the weights and clusters of its rows, and the errors that follow from these.
+
+An error comes from influence values: for a metric g, ``g_estimated - g ~ mean of psi_i``. Which rows are independent of
+each other, and how much each counts, is the design. The plain case has neither weights nor clusters: it holds no array,
+and nothing here makes an array of ones for it unless it is asked for one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cmtrack._lazy import cached_property
+from cmtrack.statistics.inputs import SAMPLING, BoolArray, FloatArray, IntArray, kind_of_weights
+from cmtrack.statistics.labels import encode_groups
+
+_BLOCK_ROWS = 1 << 16
+"""Rows whose fourth powers are summed at a time, so that no copy of all influence values is made."""
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The weights of n rows, and the clusters that they belong to.
+
+    Attributes
+    ----------
+    n_rows : int
+    weights : ndarray of shape (n,), optional
+        int64 are frequencies: the row stands for so many equal, independent rows. float64 are sampling weights: it
+        stands for a part of a population, and errors are robust (sandwich) ones, whatever the scale of the weights. A
+        row of weight 0 does not count.
+    clusters : ndarray of shape (n,), int64, optional
+        Numbers from 0 of rows that belong together. Their weighted values are summed before they are squared.
+    """
+
+    n_rows: int
+    weights: FloatArray | IntArray | None = None
+    clusters: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        _check_column("weights", self.weights, self.n_rows, "if")
+        _check_column("clusters", self.clusters, self.n_rows, "i")
+
+    def take(self, rows: BoolArray | IntArray) -> Design:
+        """Some of the rows, with their clusters numbered again from 0."""
+        weights = None if self.weights is None else self.weights[rows]
+        clusters = None
+        if self.clusters is not None:
+            clusters = np.unique(self.clusters[rows], return_inverse=True)[1]
+        n_rows = np.count_nonzero(rows) if rows.dtype.kind == "b" else len(rows)
+        return Design(int(n_rows), weights, clusters)
+
+    def with_groups(self, groups: Any) -> Design:
+        """The same weights with the clusters that groups name; the same design if groups is None."""
+        if groups is None:
+            return self
+        return replace(self, clusters=encode_groups(groups, self.n_rows))
+
+    # -- what it is ------------------------------------------------------------------------------------
+
+    @property
+    def has_clusters(self) -> bool:
+        """True if rows belong together."""
+        return self.clusters is not None
+
+    @property
+    def is_sampled(self) -> bool:
+        """True if weights are sampling weights, which are fractions of rows."""
+        return kind_of_weights(self.weights) == SAMPLING
+
+    @property
+    def is_independent(self) -> bool:
+        """True if counts are numbers of independent rows: no clusters, and no sampling weights."""
+        return not (self.has_clusters or self.is_sampled)
+
+    # -- its rows --------------------------------------------------------------------------------------
+
+    @property
+    def counted(self) -> slice | BoolArray:
+        """Index of the rows with a weight above 0; a slice, which copies nothing, if all rows have one."""
+        if self.weights is None or self.weights.all():
+            return slice(None)
+        return np.asarray(self.weights > 0)
+
+    @property
+    def repeats(self) -> IntArray:
+        """Number of times that each row counts, shape (n,): its frequency, or 1 for any sampling weight above 0."""
+        if self.weights is None:
+            return np.ones(self.n_rows, dtype=np.int64)
+        return np.asarray(self.weights > 0 if self.is_sampled else self.weights, dtype=np.int64)
+
+    @property
+    def row_weights(self) -> FloatArray:
+        """Weight of each row as a float, shape (n,); 1 without weights."""
+        if self.weights is None:
+            return np.ones(self.n_rows)
+        return np.asarray(self.weights, dtype=np.float64)
+
+    @property
+    def units(self) -> IntArray:
+        """Number of the independent unit of each row, shape (n,): its cluster, else its own number."""
+        return np.arange(self.n_rows) if self.clusters is None else self.clusters
+
+    @cached_property
+    def n_units(self) -> int:
+        """Number of independent units that have weight: clusters, else rows by their frequency."""
+        if self.clusters is not None:
+            return len(np.unique(self.clusters[self.counted]))
+        return self.n_rows if self.weights is None else int(self.repeats.sum())
+
+    @property
+    def effective_size(self) -> float:
+        """Effective number of independent units (Kish 1965), (sum of w)^2 / sum of w^2; 0 without any weight.
+
+        w is the weight of a cluster, else of a row. Rows with a frequency are so many rows of weight 1.
+        """
+        squares = float(self.products(np.ones((self.n_rows, 1)))[0, 0])
+        return self.total**2 / squares if squares > 0 else 0.0
+
+    # -- sums over the rows ----------------------------------------------------------------------------
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights; the number of rows without weights."""
+        return float(self.n_rows if self.weights is None else self.weights.sum())
+
+    def weighted(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values (n,) or (n, R) times the weights of their rows."""
+        return _times(values, self.weights)
+
+    def square_weighted(self, values: FloatArray) -> FloatArray:
+        """Values (n,) or (n, R) times what the square of a row counts: w for a frequency w, w^2 for a sampling weight."""
+        return _times(values, self.row_weights**2) if self.is_sampled else self.weighted(values)
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Weighted mean of values (n,) or (n, R) over the rows."""
+        if self.weights is None:
+            return np.asarray(values.mean(axis=0))
+        return np.asarray(self.weights @ values / self.total)
+
+    def by_cluster(self, values: npt.NDArray[Any]) -> FloatArray:
+        """Sum of the weighted values of each cluster, shape (G,) or (G, R); without clusters each row is one."""
+        weighted = self.weighted(values)
+        if self.clusters is None:
+            return np.asarray(weighted, dtype=np.float64)
+        if weighted.ndim == 1:
+            return np.bincount(self.clusters, weighted).astype(np.float64)
+        return np.column_stack([np.bincount(self.clusters, column) for column in weighted.T])
+
+    def products(self, values: FloatArray) -> FloatArray:
+        """Sum over the independent units of the products of their sums of values (n, R), shape (R, R)."""
+        sums, repeats = self._unit_sums(values)
+        return np.asarray(_times(sums, repeats).T @ sums)
+
+    def _unit_sums(self, values: FloatArray) -> tuple[FloatArray, IntArray | None]:
+        """Sum of each independent unit, and the number of such units; None if each stands for one.
+
+        A frequency counts units that are alike, so that it is no factor of their sums. Any other weight is.
+        """
+        if self.is_independent:
+            return values, self.weights  # type: ignore[return-value]  # they are frequencies
+        return self.by_cluster(values), None
+
+    def sum_statistic(self, values: FloatArray) -> float:
+        """Normal statistic of a weighted sum of values (n,) that is expected to be 0; 0 if nothing varies.
+
+        The sum divided by the root of the sum of the units' squares, as in McNemar's test (1947).
+        """
+        spread = float(self.products(values[:, None])[0, 0])
+        return float(self.weighted(values).sum()) / math.sqrt(spread) if spread > 0 else 0.0
+
+    # -- errors ----------------------------------------------------------------------------------------
+
+    def standard_error(self, influence: FloatArray) -> float:
+        """Standard error from influence values (n,), see :meth:`covariance`."""
+        return math.sqrt(float(self.covariance(influence[:, None])[0, 0]))
+
+    def covariance(self, influence: FloatArray) -> FloatArray:
+        """Covariance of the errors of R metrics or models by their influence values (n, R), shape (R, R).
+
+        The sum of the products of the units' sums, less the mean, over the squared total weight. With G clusters it is
+        multiplied by G / (G - 1) ("CR1"): the clusters' mean is estimated.
+        """
+        products = self.products(influence - self.mean(influence))
+        if self.has_clusters:
+            products = products * few_clusters(self.n_units)
+        return products / self.total**2
+
+    def effective_clusters(self, influence: FloatArray) -> float:
+        """Effective number of clusters of a standard error by influence values (n,).
+
+        After Carter, Schnepel and Steigerwald (2017), with the clusters' squared sums for their variances, which makes
+        it too small: see :func:`cluster_degrees`.
+        """
+        sums = self.by_cluster(influence - self.mean(influence))
+        return float(effective_number(sums))
+
+    def degrees(
+        self, influence: FloatArray, actual: IntArray | None = None, folded: bool = False
+    ) -> FloatArray:
+        """Degrees of freedom of the errors of all differences of R metrics or models, shape (R, R).
+
+        At least 1, and infinite where columns do not differ.
+
+        ``influence``, shape (n, R): influence values, a column each.
+        ``actual``, shape (n,), int64: class of each row; None where rows have no single class.
+        ``folded``: whether the sums of two columns count, too: the smaller of the two numbers is given.
+
+        Notes
+        -----
+        Of independent rows it is the number of Welch (1947) and Satterthwaite (1946) over the actual classes,
+        V^2 / sum of V_k^2 / (n_k - 1), where V_k is the sum of squares of the n_k rows of class k, and V that of all
+        rows. A metric's rows of one class are like a sample of their own, as in a difference of two means. A single row
+        of a class counts with one degree of freedom; of two classes a single row leaves one in all, as it cannot tell
+        how much its class varies. Clusters, and rows without a class, have those of :func:`cluster_degrees`.
+        """
+        signs = (-1, 1) if folded else (-1,)
+        centred = influence - self.mean(influence)
+        if self.has_clusters or actual is None:
+            return self._degrees_of_units(centred, signs)
+        return self._degrees_of_classes(centred, actual, signs)
+
+    def _degrees_of_classes(
+        self, psi: FloatArray, actual: IntArray, signs: tuple[int, ...]
+    ) -> FloatArray:
+        """Welch's and Satterthwaite's degrees of freedom, (R, R), of centred influence values, (n, R)."""
+        sizes = self._class_sizes(actual)
+        # NumPy sorts 16 bits by radix
+        narrow = actual.astype(np.uint16) if len(sizes) <= 1 << 16 else actual
+        order = np.argsort(narrow, kind="stable")
+        psi = psi[order]
+        weighted = self.take(order).square_weighted(psi)
+        ends = np.bincount(actual).cumsum()
+        shape = (len(signs), psi.shape[1], psi.shape[1])
+        variance = np.zeros(shape)
+        scale = np.zeros(shape[1:])
+        squares = np.zeros(shape)
+        for k in np.flatnonzero(sizes).tolist():
+            rows = slice(0 if k == 0 else int(ends[k - 1]), int(ends[k]))
+            products = weighted[rows].T @ psi[rows]
+            of_both = np.add.outer(np.diag(products), np.diag(products))
+            scale += of_both
+            for place, sign in enumerate(signs):
+                of_class = np.maximum(of_both + sign * 2 * products, 0.0)
+                variance[place] += of_class
+                squares[place] += of_class**2 / max(float(sizes[k]) - 1, 1.0)
+        usable = (variance > 1e-12 * scale) & (squares > 0)
+        found = np.divide(variance**2, squares, out=np.full(shape, math.inf), where=usable)
+        present = sizes[sizes > 0]
+        if len(present) == 2 and present.min() <= 1:  # nothing tells how much that class varies
+            found = np.where(usable, 1.0, math.inf)
+        degrees = np.maximum(found, 1.0).min(axis=0)
+        np.fill_diagonal(degrees, math.inf)
+        return degrees
+
+    def _class_sizes(self, actual: IntArray) -> FloatArray:
+        """Number of rows of each class, shape (K,); of sampling weights Kish's effective number."""
+        sums = np.bincount(actual, self.weights).astype(np.float64)
+        if not self.is_sampled:
+            return sums
+        squares = np.bincount(actual, self.row_weights**2)
+        return np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
+
+    def _degrees_of_units(self, psi: FloatArray, signs: tuple[int, ...]) -> FloatArray:
+        """Degrees of freedom of clusters or of rows, (R, R), by fourth powers of their centred influence, (n, R)."""
+        sums, repeats = self._unit_sums(psi)
+        size = sums.shape[1]
+        products, squares, cubes = np.zeros((3, size, size))
+        for start in range(0, len(sums), _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            part = sums[rows]
+            repeated = _times(part, None if repeats is None else repeats[rows])
+            products += repeated.T @ part
+            squares += (repeated * part).T @ (part * part)
+            cubes += (repeated * part * part).T @ part
+        second = np.add.outer(np.diag(products), np.diag(products))
+        fourth = np.add.outer(np.diag(squares), np.diag(squares)) + 6 * squares
+        degrees = np.full((size, size), math.inf)
+        for sign in signs:
+            spread = second + sign * 2 * products
+            tails = fourth + sign * 4 * (cubes + cubes.T)
+            usable = (spread > 1e-12 * second) & (tails > 0)
+            effective = np.divide(
+                spread**2, tails, out=np.full_like(degrees, math.inf), where=usable
+            )
+            degrees = np.minimum(degrees, cluster_degrees(effective, self.n_units))
+        np.fill_diagonal(degrees, math.inf)
+        return degrees
+
+
+def few_clusters(n: int) -> float:
+    """Small-sample factor n / (n - 1) for sums of squares of n clusters; 1 for a single one, which has none."""
+    return n / (n - 1) if n > 1 else 1.0
+
+
+def effective_number(sums: FloatArray) -> FloatArray:
+    """Effective number of clusters by their sums s along the first axis: (sum of s^2)^2 / sum of s^4; else infinite."""
+    squares = sums**2
+    fourths = np.asarray((squares**2).sum(axis=0))
+    return np.divide(
+        squares.sum(axis=0) ** 2, fourths, out=np.full(fourths.shape, math.inf), where=fourths > 0
+    )
+
+
+def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
+    """Degrees of freedom of a cluster-robust standard error, at least 1; numbers or arrays.
+
+    ``effective``: from :meth:`Design.effective_clusters`.
+    ``n_clusters``: number of clusters, G; None in evaluations that an earlier version wrote.
+
+    Notes
+    -----
+    One less than 3 e / (1 + 2 e / G). Squared sums in place of their expectations make e too small: of G equal normal
+    clusters the fourth powers are 3 times the squared variances, and e is about G / 3. The formula takes the factor
+    back where e is far below G, and is G where all squared sums are equal (e = G).
+    """
+    few = np.asarray(effective, dtype=np.float64)
+    if n_clusters is not None:
+        with np.errstate(divide="ignore"):
+            few = np.where(np.isinf(few), math.inf, 3 / (1 / few + 2 / n_clusters))
+    degrees = np.maximum(few - 1, 1.0)
+    return degrees if degrees.ndim else float(degrees)
+
+
+def _times(values: npt.NDArray[Any], factors: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    """Values (n,) or (n, R) times a factor of each row; the values themselves, not a copy, without factors."""
+    if factors is None:
+        return values
+    return values * (factors if values.ndim == 1 else factors[:, None])
+
+
+def _check_column(name: str, column: npt.NDArray[Any] | None, n_rows: int, kinds: str) -> None:
+    """Refuse a column that has not one number of a kind for each row."""
+    if column is None:
+        return
+    if column.shape != (n_rows,) or column.dtype.kind not in kinds:
+        raise ValueError(
+            f"{name} of a design must be numbers of shape ({n_rows},), got {column.dtype} of shape {column.shape}"
+        )
