@@ -14,12 +14,11 @@ import numpy as np
 
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.blocks import RepeatedRanking
-from cmtrack.comparison.cost_ratio import break_even, why_no_break_even
+from cmtrack.comparison.cost_ratio import BreakEven, break_even, why_no_break_even
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.run import LeftOut
 from cmtrack.comparison.segments import SegmentDifferences
-from cmtrack.comparison.spec import several
 from cmtrack.comparison.tie_breakers import TieBreaker, place_of
 from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
@@ -59,21 +58,20 @@ def lead(review: Review) -> str:
         return "no run is ranked"
     criterion = ranking.criterion
     first = ranking.leader
-    tied = f", {maybe(ranking)}" if len(ranking.tied) > 1 else ""
-    if criterion.pareto:
-        front = [review.say(run.name) for run in ranking.runs if run.rank == 1]
-        text = f"{fmt.join_names(front)} on the Pareto front"
-    else:
-        name = criterion.metrics[0]
-        title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
+    text = f"{_front_names(review, ranking)} on the Pareto front"
+    if not criterion.pareto:
+        title = fmt.metric_title(criterion.metrics[0], brief=True, catalog=criterion.catalog)
         over = f" over {ranking.over} with mean" if ranking.over else " with"
-        text = f"{review.say(first.name)} leads{over} {title} {_value(first)}{tied}"
+        text = f"{review.say(first.name)} leads{over} {title} {_value(first)}"
+        if len(ranking.tied) > 1:
+            text += f", {maybe(ranking)}"
     if ranking.foremost is not first:
         text = f"take {review.say(ranking.foremost.name)}; {text}"
-    if len(review.comparison.rankings) > 1:
-        text += f" (ranking 1 of {len(review.comparison.rankings)})"
-    condition = f"{review.assumed}: " if review.assumed else ""
-    return f"{condition}{text}{warning_clause(ranking)}"
+    if len(review.rankings) > 1:
+        text += f" (ranking 1 of {len(review.rankings)})"
+    if review.assumed:
+        text = f"{review.assumed}: {text}"
+    return f"{text}{warning_clause(ranking)}"
 
 
 def verdict(review: Review) -> list[str]:
@@ -100,33 +98,33 @@ def _decision(review: Review, beside_tables: bool) -> list[str]:
         return [_nothing(review)] if beside_tables else [_nothing(review), *gates]
     if ranking.chosen is None:
         return [*_undecided(review), *by_segment(review), *gates]
-    several = len(review.comparison.rankings)
-    head = _headline(review, ranking)
-    if several > 1:
-        head += f" This covers ranking 1 of {several} only: the rankings were not compared with each other."
-    lines = [_warned(head, review, ranking), *_standing(review, ranking)]
-    if review.comparison.how.get("tie_breakers", ()) or not ranking.criterion.pareto:
-        lines += tie(review, ranking)
-    lines += [
-        *_price(review, ranking),
-        *equivalents(review, ranking),
-        *rows_more(review),
-        *by_segment(review),
-    ]
-    lines += [*gates, *unpaired(review, ranking)]
-    return [*lines, *review.why_apart]
-
-
-def _warned(head: str, review: Review, ranking: Ranking) -> str:
-    """The headline; preceded by a warning if no run is shown to beat an answer without a model."""
-    warned = constant_sentences(ranking, review.say)
-    if warned and head.startswith("Take "):
-        head = f"Of the {ranking.noun}s, t{head[1:]}"
-    return " ".join([*warned, head])
+    sentences = [_headline(review, ranking), _standing(review, ranking)]
+    if review.tie_breakers or not ranking.criterion.pareto:
+        sentences.append(tie(review, ranking))
+    sentences += [_price(review, ranking), equivalents(review, ranking), rows_more(review)]
+    sentences += [*by_segment(review), *gates, unpaired(review, ranking), *review.why_apart]
+    return list(filter(None, sentences))
 
 
 def _headline(review: Review, ranking: Ranking) -> str:
-    chosen, noun, ties = review.say(ranking.foremost.name), ranking.noun, len(ranking.tied)
+    """The first sentence; preceded by a warning if no run is shown to beat an answer without a model."""
+    text = _best(review, ranking)
+    if len(review.rankings) > 1:
+        text += (
+            f" This covers ranking 1 of {len(review.rankings)} only: the rankings were not compared with each "
+            "other."
+        )
+    warned = constant_sentences(ranking, review.say)
+    if warned and text.startswith("Take "):
+        text = f"Of the {ranking.noun}s, t{text[1:]}"
+    return " ".join([*warned, text])
+
+
+def _best(review: Review, ranking: Ranking) -> str:
+    """The one to take, or those that may be the best if nothing chose one of them."""
+    chosen = review.say(ranking.foremost.name)
+    noun = ranking.noun
+    ties = len(ranking.tied)
     if len(ranking.standings) == 1:
         return _only_one(review, chosen, noun)
     if ties == 1:
@@ -134,22 +132,23 @@ def _headline(review: Review, ranking: Ranking) -> str:
         return f"Take {chosen}: {others} {behind_words(ranking)}."
     if ranking.decision.by is not None:
         near = sum(entry.within_margin for entry in ranking.standings)
-        where = _near_words(ranking.margin, ranking.criterion)
-        those = f"that {MAY_BE_BEST} and are {where}"
-        if ranking.criterion.pareto:
-            those = where
-        return f"Take {chosen}: of the {near} {noun}s {those}, it has the {_rule_title(ranking.decision.by)}."
+        those = _near_words(ranking.margin, ranking.criterion)
+        if ranking.criterion.single:
+            those = f"that {MAY_BE_BEST} and are {those}"
+        title = _rule_title(ranking.decision.by)
+        return f"Take {chosen}: of the {near} {noun}s {those}, it has the {title}."
     if ranking.criterion.pareto:
-        front = [run for run in ranking.runs if run.rank == 1]
-        return f"No single best run. {len(front)} runs are on the Pareto front; {chosen} is the first of them."
-    rows = f"the {ranking.over}" if ranking.over else "the test rows"
-    some = f"{fmt.in_words(ties)} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
-    those = maybe(ranking) if ties == len(ranking.standings) else some
+        front = sum(run.rank == 1 for run in ranking.runs)
+        return f"No single best run. {front} runs are on the Pareto front; {chosen} is the first of them."
+    those = maybe(ranking)
+    if ties < len(ranking.standings):
+        those = f"{fmt.in_words(ties)} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
     leads = f"{chosen} {_leads(ranking)}"
     if _shared(ranking):
-        leads = f"{fmt.join_names([review.say(one.name) for one in ranking.standings if one.rank == 1])} lead with the same value"
+        leads = f"{_front_names(review, ranking)} lead with the same value"
     if all(math.isnan(run.p_set) for run in ranking.tied if run is not ranking.leader):
         return f"{fmt.capital(those)}: no difference between them could be tested. {leads}."
+    rows = f"the {ranking.over}" if ranking.over else "the test rows"
     return f"{fmt.capital(those)}; {rows} cannot tell them apart. {leads}."
 
 
@@ -164,75 +163,62 @@ def _only_one(review: Review, chosen: str, noun: str) -> str:
 
 
 def _nothing(review: Review) -> str:
-    n, noun = len(review.comparison.failed), review.noun
-    if n < 2:
-        return (
-            f"Take none: the only evaluated {noun} fails a gate."
-            if n
-            else "Take none: no run could be ranked."
-        )
-    return f"Take none: {'both' if n == 2 else f'all {n}'} evaluated {noun}s fail a gate."
+    """The decision if nothing is ranked."""
+    failed = len(review.comparison.failed)
+    if failed == 0:
+        return "Take none: no run could be ranked."
+    if failed == 1:
+        return f"Take none: the only evaluated {review.noun} fails a gate."
+    all_of_them = "both" if failed == 2 else f"all {failed}"
+    return f"Take none: {all_of_them} evaluated {review.noun}s fail a gate."
 
 
-def _nothing_beside(review: Review, noun: str) -> str:
+def _nothing_beside(review: Review) -> str:
     """Return the end of the sentences on the only run of a ranking; empty if there are runs without a rank."""
-    return "" if not_ranked(review) else f" There is no {noun} to compare it with."
+    return "" if not_ranked(review) else f" There is no {review.noun} to compare it with."
 
 
 def _undecided(review: Review) -> list[str]:
     """Several rankings, none of which is the one to decide by."""
-    rankings = review.comparison.rankings
-    rows = rankings[0].evaluation.statistics.digest.rows
-    same = sum(ranking.evaluation.statistics.digest.rows == rows for ranking in rankings)
-    which = (
-        f"the {same} rankings"
-        if same == len(rankings)
-        else f"{same} of the {len(rankings)} rankings"
-    )
+    rankings = review.rankings
+    counts = [ranking.evaluation.statistics.digest.rows for ranking in rankings]
+    same = counts.count(counts[0])
+    which = f"the {same} rankings"
+    if same < len(rankings):
+        which = f"{same} of the {len(rankings)} rankings"
     return [
-        f"No decision: {which} have the same number of rows ({rows:,}) and were not compared with each other.",
+        f"No decision: {which} have the same number of rows ({counts[0]:,}) and were not compared with each other.",
         " ".join(review.why_apart),
         *(_other(review, place) for place in range(len(rankings))),
     ]
 
 
 def _other(review: Review, place: int) -> str:
-    ranking = review.comparison.rankings[place]
-    first = ranking.leader
-    tied = ""
-    if len(ranking.tied) > 1 and ranking.criterion.single:
-        tied = f"; {maybe(ranking)}"
-    if ranking.criterion.pareto:
-        front = [review.say(run.name) for run in ranking.runs if run.rank == 1]
-        result = f"{fmt.join_names(front)} on the Pareto front"
-    else:
-        value = f" with {_value(first)}"
-        result = (
-            f"{review.say(first.name)} leads{value}"
-            if len(ranking.runs) > 1
-            else f"{review.say(first.name)} has{value[5:]}"
-        )
-    return " ".join(
-        [
-            f"{heading(review, place)}. There, {result}{tied}.",
-            *constant_sentences(ranking, review.say),
-        ]
-    )
+    """The result of a ranking that does not decide."""
+    ranking = review.rankings[place]
+    result = f"{_front_names(review, ranking)} on the Pareto front"
+    if ranking.criterion.single:
+        leads = "leads with" if len(ranking.runs) > 1 else "has"
+        result = f"{review.say(ranking.leader.name)} {leads} {_value(ranking.leader)}"
+        if len(ranking.tied) > 1:
+            result += f"; {maybe(ranking)}"
+    sentence = f"{heading(review, place)}. There, {result}."
+    return " ".join([sentence, *constant_sentences(ranking, review.say)])
 
 
 def heading(review: Review, place: int) -> str:
     """The heading of one of several rankings: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
-    ranking, several = review.comparison.rankings[place], len(review.comparison.rankings)
+    ranking = review.rankings[place]
+    ranked = len(ranking.standings)
     where = f"over {ranking.over}" if ranking.over else f"on {review.samples(ranking.evaluation)}"
-    scope = f"{fmt.counted(len(ranking.standings), ranking.noun)} {where}"
     without_rank = not_ranked(review)
     if without_rank:
-        ranked = len(ranking.standings)
         return f"{ranked} of {ranked + without_rank} runs {where}"
-    if several == 1:
+    scope = f"{fmt.counted(ranked, ranking.noun)} {where}"
+    if len(review.rankings) == 1:
         return scope
-    distinction = review.distinctions[place]
-    return f"Ranking {place + 1} of {several}: {scope}{f', {distinction}' if distinction else ''}"
+    parts = filter(None, (scope, review.distinctions[place]))
+    return f"Ranking {place + 1} of {len(review.rankings)}: {', '.join(parts)}"
 
 
 def not_ranked(review: Review) -> int:
@@ -240,7 +226,7 @@ def not_ranked(review: Review) -> int:
 
     0 of several rankings, as nothing says which one a run belongs to, and of models over repeated runs.
     """
-    if len(review.comparison.rankings) != 1 or review.comparison.repeated:
+    if len(review.rankings) != 1 or review.comparison.repeated:
         return 0
     return len(review.comparison.failed) + len(review.comparison.left_out)
 
@@ -253,36 +239,38 @@ def maybe(ranking: Ranking) -> str:
 # -- the standing: the leader, others that may be the best, and those that are ruled out -------------------
 
 
-def _standing(review: Review, ranking: Ranking) -> list[str]:
+def _standing(review: Review, ranking: Ranking) -> str:
     """The leader and its selection bias, other runs that may be the best, and those that are ruled out."""
-    criterion, positive = ranking.criterion, ranking.evaluation.positive
+    if ranking.criterion.pareto:
+        return _front(review, ranking)
     first = ranking.leader
     name = review.say(first.name)
-    if criterion.pareto:
-        return _front(review, ranking)
-    title = f"{'mean ' if ranking.over else ''}{criterion_title(criterion, positive)}"
-    value = f"{_value(first)}{'*' if first.picked else ''}"
-    if len(ranking.standings) == 1:
-        over = f" over {ranking.over}" if ranking.over else ""
-        alone = f"Its {title}{over} is {value}.{_nothing_beside(review, ranking.noun)}"
-        return [" ".join([alone, *selection(review), *selected(ranking)])]
+    title = criterion_title(ranking.criterion, ranking.evaluation.positive)
+    value = _value(first)
+    if first.picked:
+        value += "*"
     if ranking.over:
-        value += f" (standard deviation over the {ranking.over.partition(' ')[2]} {fmt.number(first.sd)})"
-    over = f" over {ranking.over}" if ranking.over else ""
-    sentence = f"{name} {_leads(ranking)}: {title}{over} {value}."
-    # named, or no sole leader
-    if len(ranking.tied) > 1 and (ranking.decision.by is None or _shared(ranking)):
-        its = f"The {title}{over} of {name}" if _shared(ranking) else f"Its {title}{over}"
-        sentence = f"{its} is {value}."
-    return [" ".join([sentence, *selection(review), *_others(review, ranking), *selected(ranking)])]
+        title = f"mean {title} over {ranking.over}"
+    if len(ranking.standings) == 1:
+        sentence = f"Its {title} is {value}.{_nothing_beside(review)}"
+        return _joined(sentence, selection(review), selected(ranking))
+    if ranking.over:
+        blocks = ranking.over.partition(" ")[2]
+        value += f" (standard deviation over the {blocks} {fmt.number(first.sd)})"
+    sentence = f"{name} {_leads(ranking)}: {title} {value}."
+    if len(ranking.tied) > 1 and _shared(ranking):
+        sentence = f"The {title} of {name} is {value}."
+    elif len(ranking.tied) > 1 and ranking.decision.by is None:  # the headline names it
+        sentence = f"Its {title} is {value}."
+    return _joined(sentence, selection(review), *_others(review, ranking), selected(ranking))
 
 
 def _leads(ranking: Ranking) -> str:
     """The kind of lead: "scores highest", "is nearest to zero"."""
-    criterion, on_average = ranking.criterion, " on average" if ranking.over else ""
-    if criterion.direction == "nearest zero":
+    on_average = " on average" if ranking.over else ""
+    if ranking.criterion.direction == "nearest zero":
         return f"is nearest to zero{on_average}"
-    if criterion.direction == "higher":
+    if ranking.criterion.direction == "higher":
         return f"scores highest{on_average}"
     return f"scores lowest{on_average}, which is best"
 
@@ -296,144 +284,142 @@ def _value(entry: Ranked) -> str:
     return fmt.with_interval(entry.value, entry.interval)
 
 
-def selection(review: Review) -> list[str]:
+def selection(review: Review) -> str:
     """The selection bias of the leader's value; empty if too small to mention."""
     looks = review.looks
     if looks is None or looks.runs < 2:
-        return []
+        return ""
     if not looks.optimism > _LEAST_SELECTION * (looks.high - looks.low):
-        return []
-    end = "highest" if review.comparison.criterion.direction == "higher" else "lowest"
+        return ""
+    end = "highest" if review.criterion.direction == "higher" else "lowest"
     part = np.format_float_positional(float(f"{looks.optimism:.2g}"), trim="-")
-    return [f"About {part} of it is selection: the {end} of {looks.among}."]
+    return f"About {part} of it is selection: the {end} of {looks.among}."
 
 
-def selected(ranking: Ranking) -> list[str]:
+def selected(ranking: Ranking) -> str:
     """The note on the leader's interval, which allows for its selection."""
     if not ranking.leader.picked:
-        return []
+        return ""
     best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
-    return [f"(* Wider, because the {best} of {ranking.picked_from} was selected.)"]
+    return f"(* Wider, because the {best} of {ranking.picked_from} was selected.)"
 
 
 def _others(review: Review, ranking: Ranking) -> list[str]:
     """Runs or models that are ruled out beside several that may be the best, and those that were not tested."""
     unsure = [run for run in ranking.runs[1:] if math.isnan(run.p_set)]
-    behind = [review.say(run.name) for run in ranking.runs if not run.tied]
-    lines = []
+    behind = [run for run in ranking.runs if not run.tied]
+    sentences = []
     if math.isnan(ranking.leader.p_set):
-        lines = [
-            f"No run was tested against {review.say(ranking.leader.name)}, because its error is unknown."
-        ]
+        leader = review.say(ranking.leader.name)
+        sentences.append(f"No run was tested against {leader}, because its error is unknown.")
     elif unsure:
-        lines = [
-            f"Not tested, as no error is known: {fmt.join_names([review.say(run.name) for run in unsure])}."
-        ]
+        sentences.append(f"Not tested, as no error is known: {review.say_all(unsure)}.")
     if behind and len(ranking.tied) > 1:
-        verb = f"is {behind_words(ranking)}" if len(behind) == 1 else f"are {behind_words(ranking)}"
-        lines.append(
-            f"Only {fmt.join_names(behind)} {verb}."
-            if len(behind) < 4
-            else f"{len(behind)} {verb}."
-        )
-    return lines
+        who = f"Only {review.say_all(behind)}" if len(behind) < 4 else str(len(behind))
+        be = "is" if len(behind) == 1 else "are"
+        sentences.append(f"{who} {be} {behind_words(ranking)}.")
+    return sentences
 
 
-def _front(review: Review, ranking: Ranking) -> list[str]:
-    criterion, positive = ranking.criterion, ranking.evaluation.positive
+def _front(review: Review, ranking: Ranking) -> str:
+    """The runs on the Pareto front with their values, and those that are dominated."""
+    criterion = ranking.criterion
+    positive = ranking.evaluation.positive
     front = [run for run in ranking.runs if run.rank == 1]
-    off = [review.say(run.name) for run in ranking.runs if not run.tied]
-    titles = fmt.join_names(
-        [fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics],
-        6,
-    )
-    values = [", ".join(map(fmt.number, (run.values or {}).values())) for run in front]
+    off = [run for run in ranking.runs if not run.tied]
+    titles = [
+        fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics
+    ]
+    listed = fmt.join_names(titles, 6)
+    values = [", ".join(map(fmt.number, run.values.values())) for run in front]
     shown = fmt.join_names(
         [f"{review.say(run.name)} ({text})" for run, text in zip(front, values, strict=True)], 4
     )
     if len(ranking.runs) == 1:
-        return [f"{fmt.capital(titles)}: {shown}.{_nothing_beside(review, ranking.noun)}"]
+        return f"{fmt.capital(listed)}: {shown}.{_nothing_beside(review)}"
     be = "is alone" if len(front) == 1 else "are"
-    sentences = [f"By {titles}, {shown} {be} on the Pareto front."]
+    text = f"By {listed}, {shown} {be} on the Pareto front."
     if off:
         be = "is" if len(off) == 1 else "are"
         why = "another run is at least as good in every metric and better in one"
-        sentences.append(f"{fmt.join_names(off)} {be} dominated: {why}.")
-    sentences.append("The front follows from the values alone. Differences are not tested.")
-    return [" ".join(sentences)]
+        text += f" {review.say_all(off)} {be} dominated: {why}."
+    return f"{text} The front follows from the values alone. Differences are not tested."
 
 
-def _price(review: Review, ranking: Ranking) -> list[str]:
+def _front_names(review: Review, ranking: Ranking) -> str:
+    """The runs of rank 1: those on the Pareto front, or of the best value."""
+    return review.say_all([run for run in ranking.standings if run.rank == 1])
+
+
+def _price(review: Review, ranking: Ranking) -> str:
     """The chosen one against the leader; a model that leads itself, against the next one."""
-    first, one = ranking.leader, ranking.foremost
-    if one is first and ranking.over:
-        one = (*ranking.standings, first)[1]
-    if one is first or not ranking.criterion.single:
-        return []
-    ends = (one.difference_low, one.difference_high)
-    gap = _gap_words(one.difference, ends, ranking.criterion.direction, review.say(first.name))
-    claim = f"{review.say(one.name)} {'is' if ranking.over else f'has {_value(one)}:'} {gap}"
-    if math.isnan(one.p_set):
-        return [f"{claim}, with an unknown error."]
-    return [
-        f"{claim}; it {MAY_BE_BEST if one.tied else f'is {RULED_OUT}'} ({fmt.p_equals(one.p_set)})."
-    ]
+    first = ranking.leader
+    entry = ranking.foremost
+    if entry is first and ranking.over and len(ranking.standings) > 1:
+        entry = ranking.standings[1]
+    if entry is first or not ranking.criterion.single:
+        return ""
+    ends = (entry.difference_low, entry.difference_high)
+    gap = _gap_words(entry.difference, ends, ranking.criterion.direction, review.say(first.name))
+    verb = "is" if ranking.over else f"has {_value(entry)}:"
+    claim = f"{review.say(entry.name)} {verb} {gap}"
+    if math.isnan(entry.p_set):
+        return f"{claim}, with an unknown error."
+    may_be = MAY_BE_BEST if entry.tied else f"is {RULED_OUT}"
+    return f"{claim}; it {may_be} ({fmt.p_equals(entry.p_set)})."
 
 
-def equivalents(review: Review, ranking: Ranking) -> list[str]:
+def equivalents(review: Review, ranking: Ranking) -> str:
     """The runs that are shown to be as good as the leader, but for the margin."""
-    names = [review.say(run.name) for run in ranking.runs if math.isfinite(run.equivalent_within)]
-    if not names or ranking.equivalence is None:
-        return []
-    who = f"{fmt.join_names(names)} {'is' if len(names) == 1 else 'are'} shown to differ"
-    return [
-        f"Equivalent within {ranking.equivalence:g}: {who} by less from {review.say(ranking.leader.name)}."
-    ]
+    runs = [run for run in ranking.runs if math.isfinite(run.equivalent_within)]
+    if not runs or ranking.equivalence is None:
+        return ""
+    be = "is" if len(runs) == 1 else "are"
+    leader = review.say(ranking.leader.name)
+    return f"Equivalent within {ranking.equivalence:g}: {review.say_all(runs)} {be} shown to differ by less from {leader}."
 
 
-def rows_more(review: Review) -> list[str]:
+def rows_more(review: Review) -> str:
     """The rows needed to separate the leader from each run that may also be the best, the fewest first."""
     ranking = review.ranking
     resolution = review.resolution
     if ranking is None or resolution is None or not counts_rows(ranking.evaluation):
-        return []
-    open_ones = [
-        run.name for run in ranking.runs[1:] if run.tied and math.isnan(run.equivalent_within)
-    ]
-    needed = {name: resolution.rows_more(name) for name in open_ones if name in resolution.errors}
-    words = [
-        f"{_about_rows(more, resolution.rows)} between {review.say(ranking.leader.name)} and {review.say(name)}"
-        for name, more in sorted(needed.items(), key=lambda one: one[1])
-        if more > 0
-    ]
-    if not words:
-        return []
-    first, *others = words
-    rows = [
-        first.replace(" between", " more would decide with 80 % power between", 1),
-        *(one.replace(" rows ", " ") for one in others),
-    ]
-    seen = "difference is the one" if len(words) == 1 else "differences are those"
-    return [f"{fmt.capital(fmt.join_names(rows))}, if the true {seen} seen here."]
+        return ""
+    open_runs = [run for run in ranking.runs[1:] if run.tied and math.isnan(run.equivalent_within)]
+    names = [run.name for run in open_runs if run.name in resolution.errors]
+    needed = {name: resolution.rows_more(name) for name in names}
+    leader = review.say(ranking.leader.name)
+    parts: list[str] = []
+    for name, more in sorted(needed.items(), key=lambda item: item[1]):
+        if more > 0:
+            about = _about_rows(more, resolution.rows)
+            between = f"between {leader} and {review.say(name)}"
+            if parts:
+                parts.append(f"{about.replace(' rows', '')} {between}")
+            else:
+                parts.append(f"{about} more would decide with 80 % power {between}")
+    if not parts:
+        return ""
+    seen = "difference is the one" if len(parts) == 1 else "differences are those"
+    return f"{fmt.capital(fmt.join_names(parts))}, if the true {seen} seen here."
 
 
 # -- ties: what chose among those that may be the best -----------------------------------------------------
 
 
-def tie(review: Review, ranking: Ranking) -> list[str]:
-    """The sentences on what chose among those that may be the best; none if there is only one."""
+def tie(review: Review, ranking: Ranking) -> str:
+    """The sentences on what chose among those that may be the best; empty if there is only one."""
     near = [entry for entry in ranking.standings if entry.within_margin]
     if len(ranking.tied) < 2:
-        return []
+        return ""
     if ranking.decision.by is not None:
-        return [_by_rule(review, ranking, near, ranking.decision.by)]
-    rules = several(review.comparison.how.get("tie_breakers") or ())
+        return _by_rule(review, ranking, near, ranking.decision.by)
     alone = _by_score_alone(review, ranking)
-    if not rules:
-        return [alone]
+    if not review.tie_breakers:
+        return alone
     if len(near) == 1:
-        return [f"{_no_rule_used(ranking)} {alone}"]
-    return [f"{_no_rule_decides(ranking, near, rules)} {alone}"]
+        return f"{_no_rule_used(ranking)} {alone}"
+    return f"{_no_rule_decides(ranking, near, review.tie_breakers)} {alone}"
 
 
 def _by_score_alone(review: Review, ranking: Ranking) -> str:
@@ -521,16 +507,19 @@ def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: Tie
 
 def by_segment(review: Review) -> list[str]:
     """Sentences on runs that are better overall, but significantly worse for some segments, or the reverse."""
-    single = review.comparison.criterion.single
-    several = len({pair.column for pair in review.comparison.segments}) > 1
+    single = review.criterion.single
+    pairs = list(review.comparison.segments)
+    several_columns = len({pair.column for pair in pairs}) > 1
     tied = [] if review.ranking is None else [run.name for run in review.ranking.tied]
-    sentences = (
-        segment_sentence(
-            pair, review.say, unsure=single and pair.second in tied, single=single, several=several
+    sentences = []
+    for pair in pairs:
+        unsure = single and pair.second in tied
+        sentences.append(
+            segment_sentence(
+                pair, review.say, unsure=unsure, single=single, several=several_columns
+            )
         )
-        for pair in review.comparison.segments
-    )
-    return [sentence for sentence in sentences if sentence]
+    return list(filter(None, sentences))
 
 
 def segment_sentence(
@@ -546,20 +535,24 @@ def segment_sentence(
     """
     if not pair.contrary:
         return ""
-    first, then = ("better", "worse") if pair.gain > 0 else ("worse", "better")
     by = "" if single else f"By {fmt.metric_title(pair.metric, catalog=pair.catalog)}, "
-    of, alone = f" of {quoted(pair.column)}" if several else "", len(pair.contrary) == 1
-    p = f"Gail–Simon {fmt.p_equals(pair.p_adjusted)}"
+    column = f" of {quoted(pair.column)}" if several else ""
     shown = []
     for k in pair.contrary:
         ends = (float(pair.low[k]), float(pair.high[k]))
-        gap = (
-            f"difference {fmt.signed(float(pair.differences[k]), ends)}{f', {p}' if alone else ''}"
-        )
-        shown.append(f"{quoted(pair.segments[k])}{of} ({gap})")
-    listed = fmt.join_names(shown, MAX_SEGMENTS) + ("" if alone else f"; {p}")
-    overall = f"overall than {say(pair.second)}{' (not significantly)' if unsure else ''}"
-    return f"{by}{say(pair.first)} is {first} {overall}, but {then} for {listed}."
+        gap = f"difference {fmt.signed(float(pair.differences[k]), ends)}"
+        shown.append((f"{quoted(pair.segments[k])}{column}", gap))
+    p = f"Gail–Simon {fmt.p_equals(pair.p_adjusted)}"
+    if len(shown) == 1:
+        listed = f"{shown[0][0]} ({shown[0][1]}, {p})"
+    else:
+        names = [f"{segment} ({gap})" for segment, gap in shown]
+        listed = f"{fmt.join_names(names, MAX_SEGMENTS)}; {p}"
+    ways = ("better", "worse") if pair.gain > 0 else ("worse", "better")
+    overall = f"{ways[0]} overall than {say(pair.second)}"
+    if unsure:
+        overall += " (not significantly)"
+    return f"{by}{say(pair.first)} is {overall}, but {ways[1]} for {listed}."
 
 
 def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
@@ -571,10 +564,11 @@ def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
     ]
     if not tests:
         return ""
-    return (
-        f"Whether {say(pairs[0].first)} is better in some segments and worse in others (test of Gail and Simon 1985"
-        f"{', adjusted by Holm' if len(tests) > 1 else ''}): {fmt.join_names(tests, len(tests))}."
-    )
+    test = "test of Gail and Simon 1985"
+    if len(tests) > 1:
+        test += ", adjusted by Holm"
+    listed = fmt.join_names(tests, len(tests))
+    return f"Whether {say(pairs[0].first)} is better in some segments and worse in others ({test}): {listed}."
 
 
 def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
@@ -601,18 +595,19 @@ def segment_table_reading(review: Review, pairs: Sequence[SegmentDifferences], n
     for mark in sorted({"better" if pair.gain < 0 else "worse" for pair in pairs if pair.contrary}):
         other = "worse" if mark == "better" else "better"
         text += f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than overall."
-    return " ".join(
-        filter(None, (text, segment_test(pairs, review.say), segment_reading(pairs, review.say)))
-    )
+    return _joined(text, segment_test(pairs, review.say), segment_reading(pairs, review.say))
 
 
 # -- gates, and runs that are not ranked or not paired -----------------------------------------------------
 
 
 def _stopped_briefly(review: Review) -> list[str]:
-    n = len(review.comparison.failed)
-    are = "fails a gate and is" if n == 1 else "fail a gate and are"
-    return [f"{fmt.counted(n, review.noun)} {are} not ranked."] if n else []
+    """The number of runs that gates stopped, whose values a table shows."""
+    failed = len(review.comparison.failed)
+    if not failed:
+        return []
+    are = "fails a gate and is" if failed == 1 else "fail a gate and are"
+    return [f"{fmt.counted(failed, review.noun)} {are} not ranked."]
 
 
 def stopped(review: Review) -> list[str]:
@@ -658,31 +653,30 @@ def _reason(unranked: LeftOut) -> str:
     ).rstrip(".")
 
 
-def passed_over(review: Review) -> list[str]:
+def passed_over(review: Review) -> str:
     """Runs behind the end of the short list."""
-    if not review.comparison.passed_over:
-        return []
-    names = fmt.join_names([review.say(run.name) for run in review.comparison.passed_over])
-    return [f"Not read, because their logged values are worse (limit): {names}."]
+    runs = review.comparison.passed_over
+    if not runs:
+        return ""
+    return f"Not read, because their logged values are worse (limit): {review.say_all(runs)}."
 
 
-def unpaired(review: Review, ranking: Ranking) -> list[str]:
+def unpaired(review: Review, ranking: Ranking) -> str:
     """The runs whose differences are not paired, and why that matters."""
-    reasons = fmt.by_reason(
-        (review.say(run.name), run.unpaired) for run in ranking.runs if run.unpaired
-    )
+    runs = [run for run in ranking.runs if run.unpaired]
+    reasons = fmt.by_reason((review.say(run.name), run.unpaired) for run in runs)
     if not reasons:
-        return []
-    if sum(map(len, reasons.values())) == len(ranking.runs) and len(reasons) == 1:
-        who = f"all runs ({next(iter(reasons))})"
-    else:
-        who = "; ".join(f"{fmt.join_names(names)} ({reason})" for reason, names in reasons.items())
-    if not any(math.isfinite(run.low) for run in ranking.runs if run.unpaired):
-        return [f"Not compared row by row: {who}."]
-    return [
-        f"Not compared row by row: {who}. Their errors count as independent, so that differences look less certain "
-        "than they are, and a real one may be missed."
-    ]
+        return ""
+    who = "; ".join(f"{fmt.join_names(names)} ({reason})" for reason, names in reasons.items())
+    if len(runs) == len(ranking.runs) and len(reasons) == 1:
+        who = f"all runs ({runs[0].unpaired})"
+    text = f"Not compared row by row: {who}."
+    if any(math.isfinite(run.low) for run in runs):
+        text += (
+            " Their errors count as independent, so that differences look less certain than they are, and a real "
+            "one may be missed."
+        )
+    return text
 
 
 # -- notes -------------------------------------------------------------------------------------------------
@@ -690,17 +684,16 @@ def unpaired(review: Review, ranking: Ranking) -> list[str]:
 
 def further(review: Review, *, beside_tables: bool = False) -> list[str]:
     """Notes: other rankings, runs that are in none, and how the comparison was made."""
-    notes, already = [], {*review.why_apart}
-    if review.comparison.best is not None and review.ranking is not None:
-        notes = [_other(review, place) for place in range(1, len(review.comparison.rankings))]
-    notes += [*break_evens(review), *positives(review), *identical(review)]
+    notes = []
+    if review.comparison.best is not None:
+        notes = [_other(review, place) for place in range(1, len(review.rankings))]
+    notes += [*break_evens(review), positives(review), *identical(review)]
     if not beside_tables:
-        notes += [*left_out(review), *passed_over(review)]
-    return notes + [
-        note if note.endswith(".") else f"{note}."
-        for note in review.comparison.notes
-        if note not in already
-    ]
+        notes += [*left_out(review), passed_over(review)]
+    for note in review.comparison.notes:
+        if note not in review.why_apart:
+            notes.append(note if note.endswith(".") else f"{note}.")
+    return list(filter(None, notes))
 
 
 def break_evens(review: Review) -> list[str]:
@@ -710,7 +703,7 @@ def break_evens(review: Review) -> list[str]:
     None of a run that predicts one class only.
     """
     ranking = review.run_ranking
-    if ranking is None or not _reads_labels(review.comparison.criterion):
+    if ranking is None or not _reads_labels(review.criterion):
         return []
     sentences = []
     alike = []
@@ -718,14 +711,9 @@ def break_evens(review: Review) -> list[str]:
     first = ranking.foremost
     others = [run for run in ranking.runs if run is not first]
     for other in others[:RIVALS]:
-        theirs, ours = other.evaluation, first.evaluation
-        if not (
-            isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)
-        ) or why_no_break_even(theirs, ours):
+        cost_ratio = _break_even(other.evaluation, first.evaluation, ranking.confidence_level)
+        if cost_ratio is None:
             continue
-        if _predicts_one_side(theirs) or _predicts_one_side(ours):
-            continue
-        cost_ratio = break_even(theirs, ours, confidence_level=ranking.confidence_level)
         if cost_ratio.told_apart or cost_ratio.false_alarms == cost_ratio.misses == 0:
             sentences.append(cost_ratio.sentence(names[other.name], names[first.name]))
         else:
@@ -742,6 +730,17 @@ def break_evens(review: Review) -> list[str]:
     return sentences
 
 
+def _break_even(
+    theirs: BaseEvaluation, ours: BaseEvaluation, confidence_level: float
+) -> BreakEven | None:
+    """The break-even cost of two runs; None if there is none, or a run predicts one class only."""
+    if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)):
+        return None
+    if why_no_break_even(theirs, ours) or _predicts_one_side(theirs) or _predicts_one_side(ours):
+        return None
+    return break_even(theirs, ours, confidence_level=confidence_level)
+
+
 def _reads_labels(criterion: Criterion) -> bool:
     """True if a metric of the criterion is of predicted labels, and not of scores alone."""
     return any(
@@ -755,30 +754,30 @@ def _predicts_one_side(evaluation: Evaluation) -> bool:
     return cells is not None and 0 in (cells.predicted_positives, cells.predicted_negatives)
 
 
-def positives(review: Review) -> list[str]:
+def positives(review: Review) -> str:
     """A warning where runs of one comparison have different positive groups."""
-    of_runs = [(review.say(run.name), run.evaluation.positive) for run in review.comparison.runs]
     by_group = fmt.by_reason(
-        (name, quoted(positive)) for name, positive in of_runs if positive is not None
+        (review.say(run.name), quoted(run.evaluation.positive))
+        for run in review.comparison.runs
+        if run.evaluation.positive is not None
     )
     if len(by_group) < 2:
-        return []
+        return ""
     groups = "; ".join(
         f"{positive} in {fmt.join_names(names)}" for positive, names in by_group.items()
     )
-    return [
+    return (
         f"The runs have different positive groups: {groups}. Their metrics binary/… answer different questions and "
         "must not be compared, here or in MLflow's charts."
-    ]
+    )
 
 
 def identical(review: Review) -> list[str]:
     """Runs of one ranking with identical predictions."""
-    sentences = []
-    for ranking in () if review.comparison.repeated else review.comparison.rankings:
-        groups = ([review.say(run.name) for run in group] for group in _identical(ranking.runs))
-        sentences += [f"{fmt.join_names(names)} have identical predictions." for names in groups]
-    return sentences
+    if review.comparison.repeated:
+        return []
+    groups = [group for ranking in review.rankings for group in _identical(ranking.runs)]
+    return [f"{review.say_all(group)} have identical predictions." for group in groups]
 
 
 def _identical(runs: Sequence[Ranked]) -> list[list[Ranked]]:
@@ -792,15 +791,13 @@ def _identical(runs: Sequence[Ranked]) -> list[list[Ranked]]:
 
 
 def _same(first: Ranked, second: Ranked) -> bool:
-    a, b = first.evaluation.rows, second.evaluation.rows
-    if (
-        not (isinstance(a, Predictions) and isinstance(b, Predictions))
-        or first.value != second.value
-    ):
+    a = first.evaluation.rows
+    b = second.evaluation.rows
+    if not (isinstance(a, Predictions) and isinstance(b, Predictions)):
         return False
-    if first.evaluation.labels != second.evaluation.labels or not np.array_equal(
-        a.predicted, b.predicted
-    ):
+    if first.value != second.value or first.evaluation.labels != second.evaluation.labels:
+        return False
+    if not np.array_equal(a.predicted, b.predicted):
         return False
     if a.probabilities is None or b.probabilities is None:
         return a.probabilities is b.probabilities
@@ -1007,7 +1004,7 @@ def _all_others(n: int, noun: str) -> str:
     """All but one, with the verb: "the other run is", "both other runs are", "all 5 other runs are"."""
     if n == 1:
         return f"the other {noun} is"
-    return f"{'both' if n == 2 else f'all {n}'} other {noun}s are"
+    return f"both other {noun}s are" if n == 2 else f"all {n} other {noun}s are"
 
 
 def _gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:
@@ -1023,11 +1020,9 @@ def _gap_words(difference: float, ends: tuple[float, float], direction: str, nam
 
 def _about_rows(more: float, rows: float) -> str:
     """A number of rows in two digits: "about 1,400 rows"; very many by how many times these they are."""
-    return (
-        f"about {significant(more, 2)} rows"
-        if more < _MANY * rows
-        else f"over {_MANY:,} times these rows"
-    )
+    if more < _MANY * rows:
+        return f"about {significant(more, 2)} rows"
+    return f"over {_MANY:,} times these rows"
 
 
 def _near_words(margin: float | None, criterion: Criterion) -> str:
@@ -1041,5 +1036,10 @@ def _near_words(margin: float | None, criterion: Criterion) -> str:
 
 def _rule_title(rule: TieBreaker) -> str:
     """A tie-breaker in words: "smallest params.depth", "largest accuracy"."""
-    way = "nearest zero" if rule.nearest_zero else "largest" if rule.descending else "smallest"
-    return f"{rule.title} {way}" if rule.nearest_zero else f"{way} {rule.title}"
+    if rule.nearest_zero:
+        return f"{rule.title} nearest zero"
+    return f"largest {rule.title}" if rule.descending else f"smallest {rule.title}"
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cmtrack._lazy import cached_property
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import apart, headings
 from cmtrack.comparison.compare import shares_in_words
+from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.planning import Looks, Resolution
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rows import step_of
+from cmtrack.comparison.run import Run
+from cmtrack.comparison.spec import several
 from cmtrack.digits import short_percent
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
@@ -36,6 +39,21 @@ class Review:
     def noun(self) -> str:
         """What is ranked: "run" or "model"."""
         return self.comparison.noun
+
+    @property
+    def criterion(self) -> Criterion:
+        """What ranks."""
+        return self.comparison.criterion
+
+    @property
+    def tie_breakers(self) -> list[str]:
+        """The tie-breakers that the comparison was asked for."""
+        return several(self.comparison.how.get("tie_breakers") or ())
+
+    @property
+    def rankings(self) -> tuple[Ranking, ...]:
+        """All rankings, the one to decide by first."""
+        return self.comparison.rankings
 
     @property
     def ranking(self) -> Ranking | None:
@@ -76,6 +94,10 @@ class Review:
     def say(self, name: str) -> str:
         """A run's name in a sentence: short, and quoted."""
         return quoted(self.names.get(name, name))
+
+    def say_all(self, runs: Iterable[Ranked | Run]) -> str:
+        """The names of several runs in a sentence."""
+        return fmt.join_names([self.say(run.name) for run in runs])
 
     @cached_property
     def numbers(self) -> dict[str, int]:
