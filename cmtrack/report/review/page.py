@@ -88,6 +88,7 @@ def context(
     }
     tables = ranking_tables(review)
     drawn = any(shown.scales for shown in tables)  # bars, which show what the figure does
+    tied = "are not dominated" if review.criterion.pareto else MAY_BE_BEST
     flipped = flips(review, rows, joined)
     listed = behind(review, flipped, joined) if rows else None
     opens = opened(listed)
@@ -95,7 +96,7 @@ def context(
         "noun": review.noun,
         "run_numbers": review.numbers,
         "tables": tables,
-        "only_tied": f"only runs that {'are not dominated' if comparison.criterion.pareto else MAY_BE_BEST}",
+        "only_tied": f"only runs that {tied}",
         "segments": [_segment_table(review, pairs) for pairs in comparison.segments.tables],
         "probabilities": probabilities(review.run_ranking),
         "gates": gate_table(comparison),
@@ -108,7 +109,7 @@ def context(
             for name, picture in pictures.items()
             if name != "ranking" or not drawn
         ],
-        "figures_of": "" if len(comparison.rankings) < 2 else "ranking 1",
+        "figures_of": "" if len(review.rankings) < 2 else "ranking 1",
         "record": record(review),
         "python": reproduce.python_snippet(comparison),
         "command": reproduce.command_line(comparison),
@@ -230,12 +231,13 @@ def probabilities(ranking: Ranking | None) -> Table | None:
         rows.append(Row(cells, standing(run, ranking)))
     shorten_names(rows)
     reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
-    title, positive = "Probabilities", quoted(ranking.evaluation.positive)
+    title = "Probabilities"
     if section:
+        positive = quoted(ranking.evaluation.positive)
         subject = _OF_WHAT[section].format(positive=positive)
-        title = (
-            f"Are the probabilities{f' of {positive}' if section == 'calibration' else ''} right?"
-        )
+        title = "Are the probabilities right?"
+        if section == "calibration":
+            title = f"Are the probabilities of {positive} right?"
         reading += (
             f" Log loss and Brier score are of all classes. The others judge {subject}. Where p is at most "
             f"{significant(1 - ranking.confidence_level)} there are signs of miscalibration; it is claimed where the curve "
@@ -264,7 +266,8 @@ def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) ->
     """A loss or a number of the calibration; infinite where a probability of 0 came true."""
     if name in evaluation.infinite:
         return Cell(fmt.missing_word(evaluation, name), title=evaluation.undefined[name])
-    value, ends = evaluation.metrics.get(name, math.nan), evaluation.intervals.get(name)
+    value = evaluation.metrics.get(name, math.nan)
+    ends = evaluation.intervals.get(name)
     if math.isnan(value):
         return Cell("–", title=evaluation.undefined.get(name, ""))
     if name.endswith("pvalue"):
@@ -435,6 +438,11 @@ def _confusion(changes: CellChanges, at: tuple[int, int], clear: bool) -> dict[s
     i, j = at
     gain = float(changes.gains()[at])
     difference = float(changes.difference[at])
+    status = "won" if gain > 0 else "lost"
+    verdict = "better" if gain > 0 else "worse"
+    if not clear:
+        status = "unclear"
+        verdict = "not significant"
     return {
         "actual": one_line(changes.labels[i]),
         "predicted": "correct" if i == j else one_line(changes.labels[j]),
@@ -443,8 +451,8 @@ def _confusion(changes: CellChanges, at: tuple[int, int], clear: bool) -> dict[s
         "only_chosen": Cell(_number(changes.only_second[at]), float(changes.only_second[at])),
         "only_rival": Cell(_number(changes.only_first[at]), float(changes.only_first[at])),
         "p": Cell(fmt.p_text(float(changes.adjusted[at])), float(changes.adjusted[at])),
-        "status": ("won" if gain > 0 else "lost") if clear else "unclear",
-        "verdict": ("better" if gain > 0 else "worse") if clear else "not significant",
+        "status": status,
+        "verdict": verdict,
     }
 
 

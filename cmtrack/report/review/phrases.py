@@ -71,8 +71,11 @@ def standing(run: Ranked, ranking: Ranking) -> str:
 def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
     """The word for a status: "may be the best", or "ruled out"; of an equivalent run also whether it is ruled out."""
     if status == "equivalent" and ranking.equivalence is not None:
-        return f"{'' if tied else 'ruled out, but '}equivalent within {ranking.equivalence:g}"
-    return (_ON_FRONTS if ranking.criterion.pareto else STANDINGS).get(status, status)
+        text = f"equivalent within {ranking.equivalence:g}"
+        return text if tied else f"ruled out, but {text}"
+    if ranking.criterion.pareto:
+        return _ON_FRONTS.get(status, status)
+    return STANDINGS[status]
 
 
 def marked(status: str, tied: bool) -> str:
@@ -82,7 +85,9 @@ def marked(status: str, tied: bool) -> str:
 
 def how_many(ties: int, of: int, noun: str) -> str:
     """The number that may be the best: "6 of 7 runs may be the best", "both runs may be the best"."""
-    return f"{'both' if ties == of == 2 else f'all {of}' if ties == of else f'{ties} of {of}'} {noun}s {MAY_BE_BEST}"
+    if ties < of:
+        return f"{ties} of {of} {noun}s {MAY_BE_BEST}"
+    return f"both {noun}s {MAY_BE_BEST}" if of == 2 else f"all {of} {noun}s {MAY_BE_BEST}"
 
 
 def behind_words(ranking: Ranking) -> str:

@@ -225,7 +225,8 @@ def _run_table(runs: Sequence[Run]) -> Table | None:
 
 def _param_table(runs: Sequence[Run]) -> Table | None:
     """The table of the parameters in which the runs differ; None where they differ in none."""
-    names, shown = varying(runs), runs[:MAX_RUNS]
+    names = varying(runs)
+    shown = runs[:MAX_RUNS]
     if not names:
         return None
     columns = {

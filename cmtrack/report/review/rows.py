@@ -53,7 +53,8 @@ def flips(
         return None
     chosen = ranking.foremost
     whole = _flips(review, other, chosen)
-    table, by_class = None, ""
+    table = None
+    by_class = ""
     if not _alike(whole):
         table, by_class = _by_class(review, other, chosen)
     sentences = [_whole(review, whole, other, chosen), _missed(review.comparison), by_class]
@@ -99,14 +100,13 @@ def behind(review: Review, shown: dict[str, Any] | None, joined: Joined) -> dict
 
 
 def _paired(other: Ranked, chosen: Ranked) -> bool:
-    one, two = other.evaluation, chosen.evaluation
-    if (
-        not (isinstance(one, Evaluation) and isinstance(two, Evaluation))
-        or other.name == chosen.name
-    ):
+    theirs = other.evaluation
+    ours = chosen.evaluation
+    if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)):
         return False
-    held = isinstance(one.rows, Predictions) and isinstance(two.rows, Predictions)
-    return held and why_unpaired(one, in_order_of(one, two)) is None
+    if not (isinstance(theirs.rows, Predictions) and isinstance(ours.rows, Predictions)):
+        return False
+    return other.name != chosen.name and why_unpaired(theirs, in_order_of(theirs, ours)) is None
 
 
 def _missed(comparison: Comparison) -> str:
@@ -199,18 +199,17 @@ def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> di
     frame = review.comparison.rows(
         other.run_id or other.name, chosen.run_id or chosen.name, "broken"
     )
-    total, heads = int(frame.attrs[TOTAL]), {"row": "Row"}
+    total = int(frame.attrs[TOTAL])
     if not total:
         return None
-    sides = {run: run.evaluation.rows for run in (other, chosen)}
-    first, scored = (
-        sides[other],
-        all(isinstance(s, Predictions) and has_probabilities(s) for s in sides.values()),
-    )
-    if isinstance(first, Predictions) and shows_ids(first):
+    sides = [run.evaluation.rows for run in (other, chosen)]
+    scored = all(isinstance(rows, Predictions) and has_probabilities(rows) for rows in sides)
+    heads = {"row": "Row"}
+    if isinstance(sides[0], Predictions) and shows_ids(sides[0]):
         heads["id"] = "Id"
-    heads["actual"], scores = "Actual", []
-    for run in sides:
+    heads["actual"] = "Actual"
+    scores = []
+    for run in (other, chosen):
         heads[f"predicted_{run.name}"] = f"{review.say(run.name)} predicts"
         if scored:
             scores.append(f"probability_{run.name}")
