@@ -11,8 +11,9 @@ import numpy as np
 from cmtrack.evaluation.compute import scored_step
 from cmtrack.evaluation.row_facts import RowFacts
 from cmtrack.grouping import ComposedStep, Grouping, Label
-from cmtrack.statistics.collected import Statistics, collect_rows, with_segments_of
+from cmtrack.statistics.collected import Statistics, collect_rows, with_segments, with_segments_of
 from cmtrack.statistics.counted_for import Counting
+from cmtrack.statistics.segmented import Segmented
 from cmtrack.statistics.spans import SpanRows
 
 if TYPE_CHECKING:
@@ -124,21 +125,20 @@ def _still_valid(
         return statistics
     inside = new.group_of_class[:, None] == new.group_of_class[None, :]
     if new.accept[inside].all():  # relaxed: what was rejected is accepted now
-        return _all_accepted(statistics)
+        return statistics.apply(_all_accepted)
     return _without(statistics, ("scores",))
 
 
 def _all_accepted(statistics: Statistics) -> Statistics:
-    squares = None if statistics.squares is None else _all_accepted(statistics.squares)
     scores = (
         None if statistics.scores is None else statistics.scores.channels((0, 1), (), (2, 3), ())
     )
-    return replace(statistics, scores=scores, squares=squares)
+    return replace(statistics, scores=scores)
 
 
 def _without(statistics: Statistics, names: tuple[str, ...]) -> Statistics:
-    squares = None if statistics.squares is None else _without(statistics.squares, names)
-    left_out: dict[str, Any] = dict.fromkeys(names)
-    if "score_moments" in names and statistics.segments is not None:
-        left_out["segments"] = statistics.segments.without_group_score()
-    return replace(statistics, squares=squares, **left_out)
+    absent: dict[str, Any] = dict.fromkeys(names)
+    without = statistics.apply(lambda sums: replace(sums, **absent))
+    if "score_moments" not in names:
+        return without
+    return with_segments(without, Segmented.without_group_score)

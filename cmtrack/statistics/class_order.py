@@ -22,8 +22,12 @@ from cmtrack.statistics.spans import SpanRows
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 
-def ordered_statistics(kept: Statistics, labels: tuple[Label, ...]) -> Statistics:
+def ordered_statistics(statistics: Statistics, labels: tuple[Label, ...]) -> Statistics:
     """The statistics with their labels in this order."""
+    return statistics.apply(lambda sums: _ordered(sums, labels))
+
+
+def _ordered(kept: Statistics, labels: tuple[Label, ...]) -> Statistics:
     place = places_of(kept.matrix.labels, labels)
     moved: dict[str, Any] = {"matrix": kept.matrix.arranged(labels)}
     if kept.moments is not None:
@@ -56,8 +60,6 @@ def ordered_statistics(kept: Statistics, labels: tuple[Label, ...]) -> Statistic
     if kept.segments is not None:
         columns = {name: _segments(one, place) for name, one in kept.segments.columns.items()}
         moved["segments"] = Segmented(labels, columns)
-    if kept.squares is not None:
-        moved["squares"] = ordered_statistics(kept.squares, labels)
     return replace(kept, **moved)
 
 

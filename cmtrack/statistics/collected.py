@@ -14,6 +14,7 @@ from cmtrack.grouping import ComposedStep, Label
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.class_scores import ClassScoreCounts, HitCounts
 from cmtrack.statistics.confusion import ConfusionMatrix
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.counting import Codes, CompactCodes, Counts, blocks, count_pairs
 from cmtrack.statistics.decisions import DecisionCounts
@@ -178,6 +179,25 @@ class Statistics:
         return replace(self, scores=scores, class_scores=by_class)
 
     @property
+    def counts(self) -> Counted[Counts]:
+        """The confusion matrix's counts, shape (K, K)."""
+        squares = self.matrix if self.squares is None else self.squares.matrix
+        return Counted(self.matrix, squares).map(lambda matrix: matrix.counts)
+
+    def counted(self, name: str) -> Counted[Any] | None:
+        """One of the statistics with weights and with squared weights; None if it is not kept."""
+        sums = getattr(self, name)
+        squares = None if self.squares is None else getattr(self.squares, name)
+        if sums is None:
+            return None
+        return Counted(sums, sums if squares is None else squares)
+
+    def apply(self, change: Callable[[Statistics], Statistics]) -> Statistics:
+        """Change the sums, and those of squared weights in the same way."""
+        squares = None if self.squares is None else change(self.squares)
+        return replace(change(self), squares=squares)
+
+    @property
     def ranking_only(self) -> bool:
         """True where the scores are decision values, which rank samples and are no probabilities."""
         counted = (self.scores, self.class_scores, self.ranks)
@@ -195,25 +215,27 @@ class Statistics:
             if item.name == "scaled_rows":
                 merged[item.name] = (ours or 0) + (theirs or 0) or None
                 continue
+            if item.name == "squares" and (ours or theirs):
+                merged[item.name] = self._sums_of_squares() + other._sums_of_squares()
+                continue
             if (ours is None) != (theirs is None):
                 if item.name in _ADDED:
                     merged[item.name] = None
                     continue
-                if item.name != "squares":
-                    raise ValueError(
-                        f"evaluations must hold the same statistics, one has no {item.name!r}"
-                    )
-                # whole weights are their squares
-                ours, theirs = self.squares or self, other.squares or other
-                alone: dict[str, Any] = dict.fromkeys(
-                    ("squares", *_SHARED)
-                )  # calibration and target sets carry no weights
-                ours, theirs = replace(ours, **alone), replace(theirs, **alone)
+                raise ValueError(
+                    f"evaluations must hold the same statistics, one has no {item.name!r}"
+                )
             if item.name in _SHARED and ours == theirs:
                 merged[item.name] = ours
             else:
                 merged[item.name] = None if ours is None else ours + theirs
         return Statistics(**merged)
+
+    def _sums_of_squares(self) -> Statistics:
+        """The sums of squared weights: the sums themselves for numbers of equal rows."""
+        # Calibration and target sets carry no weights.
+        absent: dict[str, Any] = dict.fromkeys(("squares", *_SHARED))
+        return replace(self.squares or self, **absent)
 
 
 def collect_rows(rows: Predictions, counting: Counting) -> Statistics:
@@ -249,10 +271,7 @@ def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> S
     if held is not None and np.array_equal(held.costs, costs):
         return statistics
     if not isinstance(rows, Predictions) or rows.source is None or rows.source.ranking_only:
-        squares = (
-            None if statistics.squares is None else replace(statistics.squares, decisions=None)
-        )
-        return replace(statistics, decisions=None, squares=squares)
+        return statistics.apply(lambda sums: replace(sums, decisions=None))
     decisions = DecisionCounts.of_rows(rows, costs)
     squares = statistics.squares
     if squares is not None:
@@ -374,10 +393,13 @@ def of_segments(
 
 def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmented]) -> Statistics:
     """The statistics with other segments, of squared weights too."""
-    if statistics.segments is None:
-        return statistics
-    squares = None if statistics.squares is None else with_segments(statistics.squares, change)
-    return replace(statistics, segments=change(statistics.segments), squares=squares)
+
+    def changed(sums: Statistics) -> Statistics:
+        if sums.segments is None:
+            return sums
+        return replace(sums, segments=change(sums.segments))
+
+    return statistics.apply(changed)
 
 
 def with_segments_of(statistics: Statistics, other: Statistics) -> Statistics:

@@ -132,10 +132,9 @@ class Tally:
     ) -> Statistics:
         """The statistics of all rows, with the classes in this order, and the segments in that of categories."""
         assert self._kept is not None  # there are rows, and none is wrong
-        done = finished(self._kept)
-        parts = [done] if done.squares is None else [done, done.squares]
-        parts = [replace(part, matrix=part.matrix.arranged(labels)) for part in parts]
-        whole = replace(parts[0], squares=parts[1] if len(parts) > 1 else None)
+        whole = finished(self._kept).apply(
+            lambda sums: replace(sums, matrix=sums.matrix.arranged(labels))
+        )
         return with_segments(whole, lambda segments: segments.arranged(labels).checked(categories))
 
     @property

@@ -1,0 +1,46 @@
+"""Sums of weights next to the sums of their squares, which standard errors are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(Generic[T]):
+    """One statistic of rows, summed with their weights and with their squared weights.
+
+    Rows without weights, and numbers of equal rows, are their own squares: ``squares`` is then the object ``sums``, and
+    nothing is computed twice.
+    """
+
+    sums: T
+    squares: T
+
+    @classmethod
+    def unweighted(cls, sums: T) -> Counted[T]:
+        """The statistic of rows without weights, or of numbers of equal rows."""
+        return cls(sums, sums)
+
+    @property
+    def fractional(self) -> bool:
+        """True for sampling weights, whose squares are not the weights."""
+        return self.squares is not self.sums
+
+    def map(self, change: Callable[[T], S]) -> Counted[S]:
+        """Apply a function to the sums, and to the sums of squares if they differ."""
+        sums = change(self.sums)
+        return Counted(sums, change(self.squares) if self.fractional else sums)
+
+    def effective_size(self) -> Any:
+        """Return the numbers of rows, or Kish's effective numbers for sampling weights; 0 without rows."""
+        if not self.fractional:
+            return self.sums
+        sums, squares = np.asarray(self.sums), np.asarray(self.squares)
+        return np.divide(sums**2, squares, out=np.zeros(sums.shape), where=squares > 0)
