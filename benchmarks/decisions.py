@@ -23,6 +23,7 @@ from cmtrack.metrics.net_benefit import net_benefit
 from cmtrack.metrics.risk_coverage import reject, risk_coverage_of
 from cmtrack.metrics.roc import ScoreTable, with_channels
 from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.inputs import FloatArray
 
 THRESHOLDS = np.linspace(0.02, 0.5, 25)
@@ -36,9 +37,10 @@ def with_error(values: Sequence[float], digits: int = 3) -> str:
     return f"{np.mean(values):.{digits}f} ± {np.std(values) / math.sqrt(len(values)):.{digits}f}"
 
 
-def counted(s: FloatArray, event: FloatArray) -> ScoreCounts:
+def counted(s: FloatArray, event: FloatArray) -> Counted[ScoreCounts]:
     """Events and others by score."""
-    return with_channels(ScoreCounts.from_scores(s, 1 - event.astype(np.int64), 2))
+    scores = ScoreCounts.from_scores(s, 1 - event.astype(np.int64), 2)
+    return Counted.unweighted(with_channels(scores))
 
 
 def of_net_benefit(n: int, repeats: int, kind: str) -> list[str]:

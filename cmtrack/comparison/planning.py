@@ -237,10 +237,8 @@ def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
             np.column_stack((rows.actual[counted], rows.design.units[counted])), axis=0
         )
         return float(np.unique(of_cluster[:, 0], return_counts=True)[1].min())
-    sizes = statistics.matrix.counts.sum(axis=1).astype(np.float64)
-    if statistics.squares is not None:
-        squares = statistics.squares.matrix.counts.sum(axis=1)
-        sizes = np.divide(sizes**2, squares, out=np.zeros_like(sizes), where=squares > 0)
+    totals = statistics.counts.map(lambda table: table.sum(axis=1))
+    sizes = np.asarray(totals.effective_size(), dtype=np.float64)
     return float(sizes[sizes > 0].min())
 
 

@@ -134,12 +134,7 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
 def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
     """Hits and misses by the probability of a hit."""
     accept = None if step is None else step_called(evaluation, step).accept
-    sides = [
-        None if one is None else one.hits
-        for one in (evaluation.statistics, evaluation.statistics.squares)
-    ]
-    hits, squares = (None if side is None else side.of(accept) for side in sides)
-    return None if hits is None else HitTable(hits, squares, evaluation.confidence_level, accept)
+    return HitTable.of_hits(evaluation.statistics, evaluation.confidence_level, accept)
 
 
 def _why_without_error(evaluation: Evaluation, rows: RowsByCell | None) -> str:

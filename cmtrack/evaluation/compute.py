@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from cmtrack.grouping import ComposedStep, Grouping, Label
 from cmtrack.grouping.step import stored_label
 from cmtrack.metrics.calibration import ReliabilityTable
 from cmtrack.metrics.catalog import Catalog
-from cmtrack.metrics.cells import Cells, SixCells, Table, ratio
+from cmtrack.metrics.cells import Cells, SixCells, Table
 from cmtrack.metrics.intervals import Interval
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.moments import ScoreSamples
@@ -40,6 +39,7 @@ from cmtrack.prevalence.metrics import Estimated, EstimatedShares
 from cmtrack.prevalence.results import PrevalenceEstimate
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.inputs import check_threshold_of_probabilities, listed
 from cmtrack.statistics.moments import MAX_CLASSES
 from cmtrack.statistics.reduced import reduce_counts
@@ -243,12 +243,15 @@ def metric_values(views: EvaluationViews, catalog: Catalog) -> dict[str, float]:
 def check_own(statistics: Statistics, step: ComposedStep | None, own: Sequence[Metric]) -> None:
     """Validate a user's metrics by computing their values."""
     if own:
+        counts = Counted.unweighted(statistics.matrix.counts)
         six = (
             None
             if step is None
-            else SixCells.of_counts(reduce_counts(statistics.matrix.counts, step).as_binary())
+            else SixCells.of_counts(
+                counts.map(lambda table: reduce_counts(table, step).as_binary())
+            )
         )
-        put_own(Results(with_errors=False), own, {}, Cells.of_matrix(statistics.matrix), six)
+        put_own(Results(with_errors=False), own, {}, Cells.of_matrix(counts), six)
 
 
 def _roc(results: Results, views: EvaluationViews) -> RocCurve | None:
@@ -274,10 +277,10 @@ def _warnings(
         out.append(scaled_rows_warning(statistics.scaled_rows))
     if statistics.ranking_only:
         out.append(DECISION_VALUES)
-    counts, labels = statistics.matrix.counts, statistics.matrix.labels
-    squares = None if statistics.squares is None else statistics.squares.matrix.counts
-    totals = _effective(counts, squares, lambda table: table.sum(axis=1))
-    order = swapped_classes(statistics.matrix, squares)
+    labels = statistics.matrix.labels
+    counts = statistics.counts
+    totals = counts.map(lambda table: table.sum(axis=1)).effective_size()
+    order = swapped_classes(statistics)
     if order and all(views.table.kept):
         out.append(order)
     out += filter(None, [padding(statistics.matrix)])
@@ -287,9 +290,9 @@ def _warnings(
         if own
     ]
     absent = [quoted(label) for label, total in used if total == 0]
-    limit = RARE if squares is None else RARE_WEIGHTED
+    limit = RARE_WEIGHTED if counts.fractional else RARE
     few_rows = f"fewer than {limit} rows"
-    if squares is not None:
+    if counts.fractional:
         few_rows = f"fewer than {limit} effective rows (Kish's, of the weights)"
     rare = [
         f"{quoted(label)} (n = {significant(total, 2)})"
@@ -297,9 +300,10 @@ def _warnings(
         if 0 < total < limit
     ]
     out += _never(labels, views.table, f"multiclass/{PASSED_OVER}", f"{COUNTED} count")
-    for (one, _), (table, *_) in zip(views.matrices, views.reduced.values(), strict=True):
-        averages = f"of the step {quoted(one.name)}, precision_macro and f1_of_macro_means"
-        out += _never(one.labels, table, averages, "precision_macro_zero counts")
+    for name, composed in views.composed.items():
+        table = views.reduced[name][0]
+        averages = f"of the step {quoted(composed.name)}, precision_macro and f1_of_macro_means"
+        out += _never(composed.labels, table, averages, "precision_macro_zero counts")
     if absent:
         these, them = ("these classes", "them") if len(absent) > 1 else ("this class", "it")
         out.append(
@@ -307,8 +311,9 @@ def _warnings(
         )
     if rare:
         out.append(_few("class", "classes", rare, few_rows))
-    for one, square in views.matrices:
-        sizes = _effective(one, square, attrgetter("actual"))
+    for matrix in views.matrices:
+        one = matrix.sums
+        sizes = matrix.map(lambda reduced: reduced.actual).effective_size()
         few = [
             f"{quoted(g)} (n = {significant(t, 2)})"
             for g, t in zip(one.labels, sizes, strict=True)
@@ -367,11 +372,10 @@ def _warnings(
             )
     if "probability/log_loss" in results.undefined:
         out.append(f"the log loss is {results.undefined['probability/log_loss']}")
-    wrong = float(
-        _effective(counts, squares, lambda table: np.float64(table.sum() - np.trace(table)))
-    )
+    errors = counts.map(lambda table: table.sum() - np.trace(table))
+    wrong = float(errors.effective_size())
     if wrong < RARE:
-        out.extend(_few_errors(wrong, results.intervals, squares is not None))
+        out.extend(_few_errors(wrong, results.intervals, counts.fractional))
     clusters = results.clusters.n
     if clusters is not None and clusters < RARE:
         out.append(
@@ -498,11 +502,6 @@ def _few_errors(wrong: float, names: Collection[str], weighted: bool) -> list[st
     else:
         few = f"Only {wrong:.0f} error{'' if wrong == 1 else 's'}"
     return [f"{few}: the intervals of {join_names(named, len(named))} are approximate"]
-
-
-def _effective(counts: Any, squares: Any, of: Callable[[Any], Any]) -> Any:
-    """Effective numbers of samples: the numbers themselves without fractional weights."""
-    return of(counts) if squares is None else ratio(of(counts) ** 2, of(squares), 0.0)
 
 
 def _never(labels: Sequence[Label], table: Table, averages: str, counted: str) -> list[str]:

@@ -21,7 +21,6 @@ from cmtrack.names import join_names, quoted
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.class_scores import ClassScoreCounts
 from cmtrack.statistics.collected import Statistics
-from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, listed
 from cmtrack.statistics.probabilities import LEAST_SUM, MOST_SUM, Probabilities
@@ -54,8 +53,7 @@ def input_warnings(statistics: Statistics, remark: str = "") -> list[UserWarning
     found: list[UserWarning] = []
     if statistics.scaled_rows:
         found.append(ScaledProbabilitiesWarning(scaled_rows_warning(statistics.scaled_rows)))
-    squares = None if statistics.squares is None else statistics.squares.matrix.counts
-    mixed_up = swapped_classes(statistics.matrix, squares) or remark
+    mixed_up = swapped_classes(statistics) or remark
     if mixed_up:
         found.append(MixedUpClassesWarning(mixed_up))
     return found
@@ -77,7 +75,7 @@ def scaled_rows_warning(rows: int) -> str:
     )
 
 
-def swapped_classes(matrix: ConfusionMatrix, squares: Counts | None) -> str:
+def swapped_classes(statistics: Statistics) -> str:
     """The remark on classes whose predictions mean each other; else empty.
 
     It takes the best assignment of predicted to actual classes, which moves classes in cycles. A
@@ -86,15 +84,15 @@ def swapped_classes(matrix: ConfusionMatrix, squares: Counts | None) -> str:
     and if they hold more than the diagonal by an exact sign test, adjusted for all ordered choices
     of so many classes (Bonferroni; of two classes for all pairs). Several cycles may pass together.
     A model that merely prefers one class moves only one of two, and is passed over.
-
-    ``squares``: sums of squared weights, shape (K, K), where weights are fractions: rows count by
-    Kish's number.
+    Of sampling weights, rows count by Kish's number.
     """
-    counts = np.asarray(matrix.counts, dtype=np.float64)
+    labels = statistics.matrix.labels
+    counts = np.asarray(statistics.matrix.counts, dtype=np.float64)
     total = float(counts.sum())
     if total <= 0 or not _has_rivals(counts):
         return ""
-    rows = 1.0 if squares is None else total / float(squares.sum())
+    totals = statistics.counts.map(lambda table: float(table.sum()))
+    rows = float(totals.effective_size()) / total
     cycles = _cycles(counts)
     moved = [pair for cycle in cycles if _is_mixed_up(counts, cycle, rows) for pair in cycle]
     if not moved:
@@ -105,7 +103,7 @@ def swapped_classes(matrix: ConfusionMatrix, squares: Counts | None) -> str:
     now = 100 * float(np.trace(counts)) / total
     then = now + 100 * float(gained) / total
     named = sorted(((i, j) for i, j in moved if counts[i, j] > 0), key=_second)
-    names = [f"{quoted(matrix.labels[j])} meant {quoted(matrix.labels[i])}" for i, j in named]
+    names = [f"{quoted(labels[j])} meant {quoted(labels[i])}" for i, j in named]
     binary = "; one column of y_prob is of the positive class" if len(counts) == 2 else ""
     return (
         f"the accuracy is {significant(now)} %, and would be {significant(then)} % "

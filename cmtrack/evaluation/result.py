@@ -230,12 +230,12 @@ class Evaluation(BaseEvaluation):
     @cached_property
     def reduced(self) -> ReducedSteps:
         """The reduced matrix of each step, in order; also by the step's name."""
-        return ReducedSteps(step for step, _ in self._views.matrices)
+        return ReducedSteps(step.sums for step in self._views.matrices)
 
     @property
     def binary(self) -> BinaryCounts | None:
         """The six counts of 2x2+IM, where there are two groups or two classes."""
-        return None if self._views.binary is None else self._views.binary[0]
+        return None if self._views.binary is None else self._views.binary.sums
 
     @property
     def positive_scores(self) -> ScoreCounts | None:

@@ -98,7 +98,7 @@ def fields_of(data: dict[str, Any]) -> dict[str, Any]:
     weights_are = spec.weights_are
     if weights_are is None:
         weights_are = _weights_of_old(statistics, spec.none)
-    elif (weights_are == SAMPLING) != (statistics.squares is not None):
+    elif (weights_are == SAMPLING) != statistics.has_sampling_weights:
         raise ValueError(
             f"{weights_are} weights must have squares if they are sampling weights, and only then"
         )
@@ -141,7 +141,7 @@ def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> S
 
 def _weights_of_old(statistics: Statistics, none: Any) -> str | None:
     """Kind of the weights of an evaluation that an earlier version wrote: whole numbers meant repeated rows."""
-    if statistics.squares is not None:
+    if statistics.has_sampling_weights:
         return SAMPLING
     weighted = none is None and statistics.matrix.total != statistics.digest.rows
     return FREQUENCY if weighted else None
@@ -164,11 +164,9 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
 
 def _check_whole(statistics: Statistics) -> None:
     """Refuse fractions and numbers beyond 2**63 where rows were counted, or repeated rows."""
-    parts = (
-        {"matrix": statistics.matrix.counts, **_counts_of(statistics)}
-        if statistics.squares is None
-        else {}
-    )
+    parts = {}
+    if not statistics.has_sampling_weights:
+        parts = {"matrix": statistics.matrix.counts, **_counts_of(statistics)}
     for name in ("target", "target_tops", "labelled", "labelled_tops"):
         if (part := getattr(statistics, name)) is not None:
             parts[name] = part.sums if isinstance(part, TopScoreCounts) else part.counts

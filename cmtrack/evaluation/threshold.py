@@ -39,6 +39,7 @@ from cmtrack.metrics.roc import ScoreTable, six_counts
 from cmtrack.names import quoted
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.collected import accepted_within, group_scores, is_positive
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.inputs import FloatArray, align_rows
 from cmtrack.statistics.labels import encode_labels
 from cmtrack.statistics.probabilities import as_probabilities
@@ -283,7 +284,7 @@ class Threshold:
 
 def has_independent_rows(evaluation: Evaluation) -> bool:
     """True if the counts are numbers of independent rows: no sampling weights, and no clusters."""
-    return evaluation.statistics.squares is None and evaluation.cluster_errors is None
+    return not evaluation.statistics.has_sampling_weights and evaluation.cluster_errors is None
 
 
 def choose_threshold(
@@ -350,7 +351,7 @@ def _check_rows(evaluation: Evaluation) -> None:
     """Refuse rows that count differently or belong together, and say what works."""
     if has_independent_rows(evaluation):
         return
-    if evaluation.statistics.squares is not None:
+    if evaluation.statistics.has_sampling_weights:
         raise ValueError(
             "a threshold cannot be chosen on rows with sampling weights: choose it on rows without weights, and "
             "evaluate(..., threshold=chosen, costs=...) shows what it is worth on these"
@@ -450,7 +451,8 @@ def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[Score
     accepted = accepted_within(actual, read.array, step)
     positive = is_positive(actual, step)
     channel = 2 * (1 - positive) + ~accepted
-    table = ScoreTable(ScoreCounts.from_scores(group_scores(read.array, step), channel, 4))
+    counts = ScoreCounts.from_scores(group_scores(read.array, step), channel, 4)
+    table = ScoreTable(Counted.unweighted(counts))
     notes = [scaled_rows_warning(read.scaled_rows)] if read.scaled_rows else []
     return _with_both(table, "calibration").scores, notes
 
@@ -476,7 +478,7 @@ def _unreachable(rule: Rule, thresholds: FloatArray, counts: FloatArray) -> str:
 def _cautions(rule: Rule, choosing: ScoreCounts) -> list[str]:
     """Warnings that the rule and the rows that choose bring."""
     notes = []
-    fewest = float(ScoreTable(choosing).sides.min())
+    fewest = float(ScoreTable(Counted.unweighted(choosing)).sides.min())
     if fewest < _FEW:
         notes.append(
             f"{significant(fewest)} rows in the smaller group: with fewer than {_FEW} a threshold rests on chance"

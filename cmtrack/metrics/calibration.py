@@ -34,6 +34,7 @@ from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.removed import RemovedAttributes
 from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.grid import CELLS
 from cmtrack.statistics.inputs import FloatArray
 
@@ -51,7 +52,6 @@ _CLUSTERED = "rows are in clusters, and labels are drawn for independent rows"
 class ReliabilityTable(ScoreTable):
     """Positives and negatives by score, and the numbers of calibration, each computed when first asked for.
 
-    ``squares``: with squared weights, where weights are fractions.
     ``level``: confidence level of the calibration error's interval.
     ``most``: blocks of scores that the test draws labels of; more are pooled.
     """
@@ -61,23 +61,22 @@ class ReliabilityTable(ScoreTable):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ReliabilityTable | None:
-        statistics, squares = views.statistics, views.squares
-        if statistics.scores is None or views.step is None or statistics.ranking_only:
+        scores = views.statistics.counted("scores")
+        if scores is None or views.step is None or views.statistics.ranking_only:
             return None
-        return cls(statistics.scores, squares.scores if squares else None, views.level)
+        return cls(scores, views.level)
 
     def __init__(
         self,
-        scores: ScoreCounts,
-        squares: ScoreCounts | None = None,
+        scores: Counted[ScoreCounts],
         level: float = 0.95,
         most: int = blockwise.MAX_BLOCKS,
     ) -> None:
-        super().__init__(scores, squares)
+        super().__init__(scores)
         self.level, self._most = level, most
 
-    def like(self, scores: ScoreCounts, squares: ScoreCounts | None) -> ReliabilityTable:
-        return ReliabilityTable(scores, squares, self.level, self._most)
+    def like(self, scores: Counted[ScoreCounts]) -> ReliabilityTable:
+        return ReliabilityTable(scores, self.level, self._most)
 
     @cached_property
     def held(self) -> npt.NDArray[np.intp]:
@@ -157,8 +156,7 @@ class ReliabilityTable(ScoreTable):
         """As fine as figures show scores: by cell of the grid, where there are more of them."""
         if len(self.held) <= CELLS:
             return self
-        squares = None if self.squared_scores is None else self.squared_scores.to_grid()
-        return ReliabilityTable(self.scores.to_grid(), squares, self.level)
+        return ReliabilityTable(self.counted.map(ScoreCounts.to_grid), self.level)
 
     @cached_property
     def band(self) -> tuple[FloatArray, FloatArray]:

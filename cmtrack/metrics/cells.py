@@ -16,8 +16,9 @@ import numpy as np
 
 from cmtrack._lazy import cached_property
 from cmtrack.metrics.samples import Samples, Weighted
-from cmtrack.statistics import BinaryCounts, ConfusionMatrix, ReducedConfusionMatrix
+from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import is_positive
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
@@ -40,16 +41,16 @@ class SixCells(Weighted):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> SixCells | None:
-        return None if views.binary is None else cls.of_counts(*views.binary)
+        return None if views.binary is None else cls.of_counts(views.binary)
 
     weight: FloatArray
     squares: FloatArray
 
     @classmethod
-    def of_counts(cls, counts: BinaryCounts, squares: BinaryCounts | None = None) -> SixCells:
-        """The six counts; ``squares`` holds the squared weights where they are fractions."""
-        weight = np.array(counts, dtype=np.float64)
-        return cls(weight, weight if squares is None else np.array(squares, dtype=np.float64))
+    def of_counts(cls, counts: Counted[BinaryCounts]) -> SixCells:
+        """The six counts."""
+        cells = counts.map(lambda six: np.array(six, dtype=np.float64))
+        return cls(cells.sums, cells.squares)
 
     def evened(self) -> SixCells | None:
         return replace(self, squares=_evened(self, _POSITIVE)) if self.fractional else None
@@ -103,32 +104,27 @@ class Cells(Weighted):
         return (views.reduced[step][0] if step else views.table).cells
 
     @classmethod
-    def of_matrix(cls, matrix: ConfusionMatrix, squares: ConfusionMatrix | None = None) -> Cells:
-        """The cells of a full matrix; ``squares`` holds the squared weights where they are fractions."""
-        counts = matrix.counts
-        actual, predicted = np.nonzero(counts)
-        weight = _floats(counts[actual, predicted])
-        square = weight if squares is None else _floats(squares.counts[actual, predicted])
-        return cls(actual, predicted, actual == predicted, weight, square, len(matrix.labels))
+    def of_matrix(cls, counts: Counted[Counts]) -> Cells:
+        """The cells of a full matrix (K, K)."""
+        actual, predicted = np.nonzero(counts.sums)
+        cells = counts.map(lambda table: _floats(table[actual, predicted]))
+        hit = actual == predicted
+        return cls(actual, predicted, hit, cells.sums, cells.squares, len(counts.sums))
 
     @classmethod
-    def of_reduced(
-        cls, reduced: ReducedConfusionMatrix, squares: ReducedConfusionMatrix | None = None
-    ) -> Cells:
+    def of_reduced(cls, reduced: Counted[ReducedConfusionMatrix]) -> Cells:
         """The cells of a reduced matrix, its mismatches among them."""
-        size = len(reduced.labels)
+        size = len(reduced.sums.labels)
         actual, predicted = (grid.ravel() for grid in np.indices((size, size)))
         groups = np.arange(size)
         actual, predicted = np.concatenate((actual, groups)), np.concatenate((predicted, groups))
         hit = np.concatenate(
             ((groups[:, None] == groups[None, :]).ravel(), np.zeros(size, dtype=bool))
         )
-        weight = np.concatenate((reduced.counts.ravel(), reduced.mismatches))
-        filled = weight > 0
-        own_weight = square = _floats(weight[filled])
-        if squares is not None:
-            square = _floats(np.concatenate((squares.counts.ravel(), squares.mismatches))[filled])
-        return cls(actual[filled], predicted[filled], hit[filled], own_weight, square, size)
+        tables = reduced.map(lambda one: np.concatenate((one.counts.ravel(), one.mismatches)))
+        filled = tables.sums > 0
+        cells = tables.map(lambda table: _floats(table[filled]))
+        return cls(actual[filled], predicted[filled], hit[filled], cells.sums, cells.squares, size)
 
     def with_empty(
         self, actual: IntArray, predicted: IntArray, hit: BoolArray

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from cmtrack.metrics.samples import Samples
 from cmtrack.names import elide, join_names, quoted
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.class_scores import ClassScoreCounts
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.untrusted import one_line
 
@@ -51,7 +53,6 @@ BLOCKS = 32
 class ClassCurves(Samples):
     """The probability of each class, counted, as metrics see them.
 
-    ``squares``: with squared weights, where weights are fractions.
     ``level``: confidence level of the calibration errors' intervals.
     """
 
@@ -60,7 +61,6 @@ class ClassCurves(Samples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ClassCurves | None:
-        scores, squares = views.statistics.class_scores, views.squares
         if kind != "class curves":
             curves = views.seen(cls)
             lacks = (
@@ -69,30 +69,26 @@ class ClassCurves(Samples):
                 else curves and curves.pairs is None
             )
             return None if lacks else curves
-        return (
-            None
-            if scores is None
-            else cls(scores, squares.class_scores if squares else None, views.level)
-        )
+        scores = views.statistics.counted("class_scores")
+        return None if scores is None else cls(scores, views.level)
 
-    def __init__(
-        self, scores: ClassScoreCounts, squares: ClassScoreCounts | None = None, level: float = 0.95
-    ) -> None:
-        self.scores, self._squares, self._level = scores, squares, level
-        self.total, self.fractional = float(scores.tables[0].counts.sum()), squares is not None
+    def __init__(self, scores: Counted[ClassScoreCounts], level: float = 0.95) -> None:
+        self.counted = scores
+        self.scores = scores.sums
+        self._level = level
+        self.total = float(self.scores.tables[0].counts.sum())
+        self.fractional = scores.fractional
 
     def with_flipped(self, size: Any) -> ClassCurves:
-        made, sizes = (
-            ClassCurves(self.scores, self._squares, self._level),
-            np.broadcast_to(size, self.n_classes),
-        )
+        made = ClassCurves(self.counted, self._level)
+        sizes = np.broadcast_to(size, self.n_classes)
         made.tables = tuple(
             table.with_flipped(float(one)) for table, one in zip(self.tables, sizes, strict=True)
         )
         return made
 
     def with_high_negative(self) -> ClassCurves:
-        made = ClassCurves(self.scores, self._squares, self._level)
+        made = ClassCurves(self.counted, self._level)
         # The average precision of a class without rows on a side is undefined, with or without one more.
         made.tables = tuple(table.with_high_negative() or table for table in self.tables)
         return made
@@ -100,19 +96,11 @@ class ClassCurves(Samples):
     @cached_property
     def tables(self) -> tuple[ReliabilityTable, ...]:
         """Each class against all others."""
-        squares = [
-            None if self._squares is None else self._squares.one_vs_rest(k)
-            for k in range(self.n_classes)
-        ]
-        return tuple(
-            ReliabilityTable(
-                with_channels(self.scores.one_vs_rest(k)),
-                None if square is None else with_channels(square),
-                self._level,
-                most=BLOCKS,
-            )
-            for k, square in enumerate(squares)
-        )
+        tables = []
+        for k in range(self.n_classes):
+            scores = self.counted.map(partial(ClassScoreCounts.one_vs_rest, k=k)).map(with_channels)
+            tables.append(ReliabilityTable(scores, self._level, most=BLOCKS))
+        return tuple(tables)
 
     @property
     def n_classes(self) -> int:
@@ -134,11 +122,11 @@ class ClassCurves(Samples):
         """Each class's probability by actual class; None where pairs are not kept."""
         if not self.scores.by_actual_class:
             return None
-        squares = (None,) * self.n_classes if self._squares is None else self._squares.tables
-        return tuple(
-            Pairs(table, square, k)
-            for k, (table, square) in enumerate(zip(self.scores.tables, squares, strict=True))
-        )
+        pairs = []
+        for k in range(self.n_classes):
+            table = Counted(self.scores.tables[k], self.counted.squares.tables[k])
+            pairs.append(Pairs(table, k))
+        return tuple(pairs)
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         actual, probabilities = at.rows.actual, at.probabilities
@@ -166,10 +154,12 @@ class Pairs:
     ``k``: the class.
     """
 
-    def __init__(self, scores: ScoreCounts, squares: ScoreCounts | None, k: int) -> None:
-        self.scores, self.k = scores, k
-        counts = scores.counts.astype(np.float64)
-        squared = counts if squares is None else squares.counts.astype(np.float64)
+    def __init__(self, scores: Counted[ScoreCounts], k: int) -> None:
+        self.scores = scores.sums
+        self.k = k
+        tables = scores.map(lambda one: one.counts.astype(np.float64))
+        counts = tables.sums
+        squared = tables.squares
         sizes = counts.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             self._below = (np.cumsum(counts, axis=1) - counts / 2) / sizes[:, None]

@@ -17,12 +17,14 @@ from cmtrack.metrics.risk_coverage import AURC, EXCESS
 from cmtrack.metrics.roc import place_of, with_channels
 from cmtrack.statistics import ScoreCounts
 from cmtrack.statistics.class_scores import Pattern, hit_probabilities
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counting import picked
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from cmtrack.metrics.influence import Influence
     from cmtrack.metrics.views import EvaluationViews
+    from cmtrack.statistics.collected import Statistics
 
 BLOCKS = 128
 """Blocks of scores that the test draws labels of; more are pooled."""
@@ -31,7 +33,6 @@ BLOCKS = 128
 class HitTable(ReliabilityTable):
     """Hits and misses by hit probability.
 
-    ``squares``: with squared weights, where weights are fractions.
     ``accept``, shape (K, K), bool: the pairs of actual and predicted class that are a hit; by default only equal ones.
     """
 
@@ -39,27 +40,30 @@ class HitTable(ReliabilityTable):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> HitTable | None:
-        counts, squares = views.statistics.hits, views.squares.hits if views.squares else None
-        if counts is None or len(views.statistics.matrix.labels) < 3:
+        if len(views.statistics.matrix.labels) < 3:
             return None
         accept = views.composed[step].accept if step else None
-        table, squared = counts.of(accept), None if squares is None else squares.of(accept)
-        return None if table is None else cls(table, squared, views.level, accept)
+        return cls.of_hits(views.statistics, views.level, accept)
+
+    @classmethod
+    def of_hits(
+        cls, statistics: Statistics, level: float, accept: BoolArray | None
+    ) -> HitTable | None:
+        """The hits under a rule of what is accepted; None if they were not counted."""
+        hits = statistics.counted("hits")
+        if hits is None:
+            return None
+        scores = hits.map(lambda counts: counts.of(accept))
+        return None if scores.sums is None else cls(scores, level, accept)
 
     def __init__(
         self,
-        scores: ScoreCounts,
-        squares: ScoreCounts | None = None,
+        scores: Counted[ScoreCounts],
         level: float = 0.95,
         accept: BoolArray | None = None,
     ) -> None:
         self.accept = accept
-        super().__init__(
-            with_channels(scores),
-            None if squares is None else with_channels(squares),
-            level,
-            most=BLOCKS,
-        )
+        super().__init__(scores.map(with_channels), level, most=BLOCKS)
 
     def located(self, at: Influence, step: str) -> tuple[HitTable, IntArray]:
         score, hit = self.of_rows(at.rows.actual, at.rows.predicted, at.probabilities)

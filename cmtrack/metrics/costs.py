@@ -21,6 +21,7 @@ from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, normal_quantile, on_scale
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.samples import Samples
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.decisions import DecisionCounts, decide
 from cmtrack.statistics.inputs import BoolArray, FloatArray
@@ -58,7 +59,7 @@ class Priced(Samples):
     An influence is an array (K, K), of a row in each cell.
 
     ``counts``, shape (K, K): rows actual, columns predicted.
-    ``squares``, shape (K, K): the same with squared weights, where weights are fractions.
+    ``squares``, shape (K, K): the same with squared weights.
     ``costs``, shape (K, K).
     """
 
@@ -66,17 +67,15 @@ class Priced(Samples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Priced | None:
-        counts, squares = (
-            views.statistics.matrix.counts,
-            views.squares.matrix.counts if views.squares else None,
-        )
-        return None if views.prices is None else Priced(counts, squares, views.prices)
+        return None if views.prices is None else Priced(views.statistics.counts, views.prices)
 
-    def __init__(self, counts: Counts, squares: Counts | None, costs: FloatArray) -> None:
-        self.counts = counts.astype(np.float64)
-        self.squares = self.counts if squares is None else squares.astype(np.float64)
+    def __init__(self, counts: Counted[Counts], costs: FloatArray) -> None:
+        self.counted = counts.map(lambda table: table.astype(np.float64))
+        self.counts = self.counted.sums
+        self.squares = self.counted.squares
         self.costs = costs
-        self.total, self.fractional = float(self.counts.sum()), self.squares is not self.counts
+        self.total = float(self.counts.sum())
+        self.fractional = self.counted.fractional
 
     def standard_error(self, influence: FloatArray) -> float:
         centred = influence - float((self.counts * influence).sum()) / self.total
@@ -138,29 +137,25 @@ class Priced(Samples):
 
 
 class Decided(Priced):
-    """The decisions that probabilities lead to under the costs, and the costs that were expected.
-
-    ``squares``: the same with squared weights, where weights are fractions.
-    """
+    """The decisions that probabilities lead to under the costs, and the costs that were expected."""
 
     kinds = ("decisions",)
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Decided | None:
-        counted = views.statistics.decisions
+        decisions = views.statistics.counted("decisions")
         if (
-            counted is None
+            decisions is None
             or views.prices is None
-            or not np.array_equal(counted.costs, views.prices)
+            or not np.array_equal(decisions.sums.costs, views.prices)
         ):
             return None
-        return cls(counted, views.squares.decisions if views.squares else None)
+        return cls(decisions)
 
-    def __init__(self, decisions: DecisionCounts, squares: DecisionCounts | None) -> None:
-        super().__init__(
-            decisions.counts, None if squares is None else squares.counts, decisions.costs
-        )
-        self.decisions, self._squared = decisions, squares or decisions
+    def __init__(self, decisions: Counted[DecisionCounts]) -> None:
+        super().__init__(decisions.map(lambda one: one.counts), decisions.sums.costs)
+        self.decisions = decisions.sums
+        self._squared = decisions.squares
 
     def mean_of(self, column: int) -> float:
         """Mean of the expected cost (0), or of the actual cost less it (1)."""
@@ -334,12 +329,8 @@ class Saved(Function):
         """
         excess = priced.costs - priced.costs.min(axis=1)[:, None]
         constant = int(priced.constants.argmin())
-        above_least = Priced(priced.counts, priced.squares if priced.fractional else None, excess)
-        base = Priced(
-            priced.counts,
-            priced.squares if priced.fractional else None,
-            np.broadcast_to(excess[:, constant, None], excess.shape),
-        )
+        above_least = Priced(priced.counted, excess)
+        base = Priced(priced.counted, np.broadcast_to(excess[:, constant, None], excess.shape))
         parts = above_least.mean, base.mean
         ends = [
             interval

@@ -8,6 +8,7 @@ variance of the quadratic exactly, and rows give its values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.samples import Samples, gradient
 from cmtrack.statistics import ScoreMoments
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -131,7 +133,6 @@ class Sides:
 class ScoreSamples(Samples):
     """Samples by one score and two classes, as functions of :class:`TwoClasses` see them.
 
-    ``squares``: with squared weights, where weights are fractions.
     ``labels_variance``: sum of s (1 - s).
     """
 
@@ -139,30 +140,29 @@ class ScoreSamples(Samples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ScoreSamples | None:
-        statistics, squares, step_of = views.statistics, views.squares, views.step
-        moments, squared = statistics.score_moments, squares.score_moments if squares else None
+        statistics, step_of = views.statistics, views.step
         if kind != "spread":  # where the scores are counted, too; or means without spreads
             spread = views.seen(cls)
             if kind == "moments":
                 return None if statistics.scores is None else spread
-            if spread is not None or step_of is None or statistics.moments is None:
+            means = statistics.counted("moments")
+            if spread is not None or step_of is None or means is None:
                 return spread
-            positive, squared = step_of.in_positive, squares.moments if squares else None
-            of_squares = None if squared is None else Sides.of_means(squared, positive)
-            return cls(Sides.of_means(statistics.moments, positive), of_squares)
+            return cls(means.map(partial(Sides.of_means, positive=step_of.in_positive)))
+        moments = statistics.counted("score_moments")
         if moments is None or step_of is None:
             return None
-        of_squares = None if squared is None else Sides.of_score(squared)
-        return cls(Sides.of_score(moments), of_squares, statistics.labels_variance or 0.0)
+        return cls(moments.map(Sides.of_score), statistics.labels_variance or 0.0)
 
-    def __init__(
-        self, sides: Sides, squares: Sides | None = None, labels_variance: float = np.nan
-    ) -> None:
-        self.sides, self.squares = sides, sides if squares is None else squares
-        self.labels_variance, self.total = labels_variance, sides.n.sum(axis=0)
-        self.fractional = self.squares is not self.sides
+    def __init__(self, sides: Counted[Sides], labels_variance: float = np.nan) -> None:
+        self.counted = sides
+        self.sides = sides.sums
+        self.squares = sides.squares
+        self.labels_variance = labels_variance
+        self.total = self.sides.n.sum(axis=0)
+        self.fractional = sides.fractional
+        size = sides.map(lambda one: one.n).effective_size()
         with np.errstate(all="ignore"):
-            size = sides.n if squares is None else sides.n**2 / squares.n
             self._inflation = np.where(size > 1 + 1e-9, size / (size - 1), np.nan)
 
     def argument(self) -> TwoClasses:
@@ -186,8 +186,8 @@ class ScoreSamples(Samples):
 
     def with_flipped(self, size: Any) -> ScoreSamples:
         part = size / self.effective(None) / 2
-        squared = self.squares.mixed(part) if self.fractional else None
-        return ScoreSamples(self.sides.mixed(part), squared, self.labels_variance)
+        mixed = self.counted.map(lambda sides: sides.mixed(part))
+        return ScoreSamples(mixed, self.labels_variance)
 
     def influence(self, metric: Metric) -> FloatArray:
         """Coefficients of (1, d, d^2), d a score less its side's mean, shape (3, 2) or (3, 2, K)."""
@@ -207,7 +207,7 @@ class ScoreSamples(Samples):
         return self.total * np.stack((constant - average, linear, square))
 
     def standard_error(self, influence: FloatArray) -> Any:
-        return quadratic_error(influence, self.sides, self.squares) / self.total
+        return quadratic_error(influence, self.counted) / self.total
 
     def within(
         self, influence: FloatArray, strata: IntArray
@@ -232,16 +232,16 @@ class ScoreSamples(Samples):
         return None if np.isnan(psi).all() else psi
 
 
-def quadratic_error(coefficients: FloatArray, moments: Sides, squares: Sides) -> Any:
+def quadratic_error(coefficients: FloatArray, moments: Counted[Sides]) -> Any:
     """Root of the sum of squared weights times squared quadratics, over classes.
 
     ``coefficients``, shape (3, C, ...): of (1, d, d^2), d a score less its class's mean.
-    ``moments``, ``squares``: with weights and with squared weights; one object where these are the same.
     """
+    squares = moments.squares
     n, mean = squares.n, squares.mean
     m2, m3, m4 = squares.m2, squares.m3, squares.m4
-    if squares is not moments:  # squared weights have a mean of their own
-        e = np.where(n > 0, mean - moments.mean, 0.0)
+    if moments.fractional:  # squared weights have a mean of their own
+        e = np.where(n > 0, mean - moments.sums.mean, 0.0)
         m4 = m4 + 4 * e * m3 + 6 * e**2 * m2 + n * e**4
         m3 = m3 + 3 * e * m2 + n * e**3
         m2 = m2 + n * e**2

@@ -18,6 +18,7 @@ from cmtrack.metrics.function import Fraction, Function
 from cmtrack.metrics.metric import Metric, Section
 from cmtrack.metrics.samples import Samples, Weighted, stratum_means
 from cmtrack.statistics.actual_class import LOSSES, ProperScores, RankCounts, losses_of, ranks_of
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.moments import ScoreMoments
@@ -158,7 +159,6 @@ class LossSamples(Samples):
     An influence is given as coefficients (K, 2) of 1 and the loss, by class: means and sums of squares by class then
     give the standard error exactly.
 
-    ``squares``: the same with squared weights, where weights are fractions.
     ``loss``: one of :data:`cmtrack.statistics.actual_class.LOSSES`.
     ``groups``, shape (K,): the groups of a step; by default the classes.
     ``reference``, shape (K,).
@@ -174,27 +174,32 @@ class LossSamples(Samples):
             # without a step, the loss within groups is of the last one
             return views.seen(cls, kind, views.steps[-1])
         groups = views.composed[step].group_of_class if step else None
-        scores, squares = views.statistics.losses, views.squares.losses if views.squares else None
-        if scores is None or (loss == "within" and not step) or scores.place(loss, groups) is None:
+        scores = views.statistics.counted("losses")
+        if scores is None or (loss == "within" and not step):
             return None
-        return cls(scores, squares, loss, groups, views.reference, views.statistics.moments)
+        if scores.sums.place(loss, groups) is None:
+            return None
+        return cls(scores, loss, groups, views.reference, views.statistics.moments)
 
     def __init__(
         self,
-        scores: ProperScores,
-        squares: ProperScores | None,
+        scores: Counted[ProperScores],
         loss: str,
         groups: IntArray | None = None,
         reference: FloatArray | None = None,
         moments: ScoreMoments | None = None,
     ) -> None:
         self._moments = moments
-        self.scores, self.squares, self.loss, self.groups = scores, squares or scores, loss, groups
-        place = scores.place(loss, groups)
+        self.counted = scores
+        self.scores = scores.sums
+        self.squares = scores.squares
+        self.loss = loss
+        self.groups = groups
+        place = self.scores.place(loss, groups)
         assert place is not None  # the view has asked
         self._column, self._table = place
         self._reference = reference
-        self.total = float(scores.n.sum())
+        self.total = float(self.scores.n.sum())
 
     def argument(self) -> Losses:
         impossible = self.scores.impossible[self._table if self.loss != "within" else 0]
@@ -233,10 +238,8 @@ class LossSamples(Samples):
             return None
         part = float(size) * float(self.squares.n.sum()) / self.total**2 / 2
         alike = self.scores.mean[:, self._column]
-        scores, squared = (
-            self._mixed(one, part, flipped, alike) for one in (self.scores, self.squares)
-        )
-        return LossSamples(scores, squared, self.loss, self.groups, self._reference)
+        scores = self.counted.map(lambda one: self._mixed(one, part, flipped, alike))
+        return LossSamples(scores, self.loss, self.groups, self._reference)
 
     def _mixed(
         self, scores: ProperScores, part: float, flipped: FloatArray, alike: FloatArray
@@ -322,25 +325,23 @@ class LossSamples(Samples):
 
 
 class RankCells(Weighted):
-    """Samples by the zero-based rank of the actual class: r classes come before it in cell r.
-
-    ``squares``: the same with squared weights, where weights are fractions.
-    """
+    """Samples by the zero-based rank of the actual class: r classes come before it in cell r."""
 
     kinds = ("ranks",)
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> RankCells | None:
-        ranks, squares = views.statistics.ranks, views.squares
-        return None if ranks is None else cls(ranks, squares.ranks if squares else None)
+        ranks = views.statistics.counted("ranks")
+        return None if ranks is None else cls(ranks)
 
-    def __init__(self, ranks: RankCounts, squares: RankCounts | None = None) -> None:
-        self.weight = ranks.by_rank
-        self.squares = self.weight if squares is None else squares.by_rank
-        self._tables = ranks.table, (squares or ranks).table
+    def __init__(self, ranks: Counted[RankCounts]) -> None:
+        cells = ranks.map(lambda counts: counts.by_rank)
+        self.weight = cells.sums
+        self.squares = cells.squares
+        self._tables = ranks.map(lambda counts: counts.table)
 
     def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
-        table, size = self._tables[0], len(influence)
+        table, size = self._tables.sums, len(influence)
         actual, rank = np.divmod(table.places, size)
         sums, n = (
             np.bincount(actual, part, size) for part in (table.sums * influence[rank], table.sums)
@@ -352,7 +353,7 @@ class RankCells(Weighted):
     def standard_error(self, influence: FloatArray) -> float:
         if influence.ndim == 1:
             return super().standard_error(influence)
-        squares = self._tables[1]  # of each class and rank
+        squares = self._tables.squares  # of each class and rank
         return math.sqrt(float(squares.sums @ influence.ravel()[squares.places] ** 2)) / self.total
 
     def argument(self, weight: Any = None) -> Any:

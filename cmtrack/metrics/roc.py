@@ -23,6 +23,7 @@ from cmtrack.metrics.quantile_bins import BinnedDensities, quantile_bins
 from cmtrack.metrics.samples import Weighted
 from cmtrack.statistics import BinaryCounts, ScoreCounts
 from cmtrack.statistics.collected import accepted_within
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
@@ -104,7 +105,7 @@ class RocCurve:
         )
 
 
-def roc_curve(scores: ScoreCounts, squares: ScoreCounts | None = None) -> RocCurve:
+def roc_curve(scores: ScoreCounts) -> RocCurve:
     """Sweep the threshold over counted scores.
 
     Parameters
@@ -112,8 +113,6 @@ def roc_curve(scores: ScoreCounts, squares: ScoreCounts | None = None) -> RocCur
     scores : ScoreCounts with four channels
         Accepted positives, rejected positives (right group, class not accepted), accepted negatives, rejected
         negatives: all samples of the two groups, by the score of the positive group.
-    squares : ScoreCounts, optional
-        The same with squared weights, where weights are fractions.
 
     Raises
     ------
@@ -132,7 +131,7 @@ def roc_curve(scores: ScoreCounts, squares: ScoreCounts | None = None) -> RocCur
     """
     if len(scores.counts) != 4:
         raise ValueError(f"the sweep needs four channels, got {len(scores.counts)}")
-    return sweep(ScoreTable(scores, squares))
+    return sweep(ScoreTable(Counted.unweighted(scores)))
 
 
 def sweep(table: ScoreTable) -> RocCurve:
@@ -215,24 +214,21 @@ class Calls(NamedTuple):
 
 
 class ScoreTable(Weighted):
-    """Samples by channel and score, as metrics see them: cells of shape (4 U,).
-
-    ``squares``: with squared weights, where weights are fractions.
-    """
+    """Samples by channel and score, as metrics see them: cells of shape (4 U,)."""
 
     kinds: ClassVar[tuple[str, ...]] = ("scores",)
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ScoreTable | None:
-        statistics, squares = views.statistics, views.squares
-        if statistics.scores is None or views.step is None:
-            return None
-        return cls(statistics.scores, squares.scores if squares else None)
+        scores = views.statistics.counted("scores")
+        return None if scores is None or views.step is None else cls(scores)
 
-    def __init__(self, scores: ScoreCounts, squares: ScoreCounts | None = None) -> None:
-        self.scores, self.squared_scores = scores, squares
-        self.weight = scores.counts.ravel().astype(np.float64)
-        self.squares = self.weight if squares is None else squares.counts.ravel().astype(np.float64)
+    def __init__(self, scores: Counted[ScoreCounts]) -> None:
+        self.counted = scores
+        self.scores = scores.sums
+        cells = scores.map(lambda part: part.counts.ravel().astype(np.float64))
+        self.weight = cells.sums
+        self.squares = cells.squares
         # in the order of one channel alone
         self.sides = self.weight.reshape(2, 2, -1).sum(axis=1).sum(axis=1)
 
@@ -309,11 +305,11 @@ class ScoreTable(Weighted):
     @cached_property
     def bands(self) -> BinnedDensities:
         """Both sides in quantile bins; half a count is half an effective sample, whatever the weights' scale."""
-        scale = self.total / float(self.squares.sum())
         sides = self.scores.channels((2, 3), (0, 1))
-        return quantile_bins(
-            sides if self.squared_scores is None else replace(sides, counts=sides.counts * scale)
-        )
+        if self.counted.fractional:
+            scale = self.total / float(self.squares.sum())
+            sides = replace(sides, counts=sides.counts * scale)
+        return quantile_bins(sides)
 
     @property
     def effective_sides(self) -> FloatArray:
@@ -325,8 +321,7 @@ class ScoreTable(Weighted):
 
     def with_flipped(self, size: Any) -> Any:
         part = size / self.effective(None) / 2
-        squared = None if self.squared_scores is None else _mixed(self.squared_scores, part)
-        return self.like(_mixed(self.scores, part), squared)
+        return self.like(self.counted.map(lambda scores: _mixed(scores, part)))
 
     def with_high_negative(self) -> Any:
         if not self.has_both:
@@ -340,9 +335,9 @@ class ScoreTable(Weighted):
         place = self._high_place()
         added = part / (1 + part) * float(self.sides[1])
         scores = _with_negative(self.scores, place, 1 / (1 + part), added)
-        squared = self.scores if self.squared_scores is None else self.squared_scores
         # The negative weighs what others weigh, and is one row: its squared weight is the square of its weight.
-        return self.like(scores, _with_negative(squared, place, 1 / (1 + part) ** 2, added**2))
+        squares = _with_negative(self.counted.squares, place, 1 / (1 + part) ** 2, added**2)
+        return self.like(Counted(scores, squares))
 
     def _high_place(self) -> int:
         """Return the place of the median of the accepted positives above all negatives; without any, the highest."""
@@ -351,9 +346,9 @@ class ScoreTable(Weighted):
         highest_negative = np.flatnonzero(counts[ACCEPTED_NEGATIVE:].sum(axis=0))[-1]
         return int(np.searchsorted(accepted, (accepted[highest_negative] + accepted[-1]) / 2))
 
-    def like(self, scores: ScoreCounts, squares: ScoreCounts | None) -> Any:
+    def like(self, scores: Counted[ScoreCounts]) -> Any:
         """Other counts, seen in the same way."""
-        return ScoreTable(scores, squares)
+        return ScoreTable(scores)
 
     def by_channel(
         self, accepted: Any, rejected: Any, negative: Any, corrected: bool = True

@@ -24,6 +24,7 @@ from cmtrack.metrics.moments import ScoreSamples, Sides, TwoClasses, quadratic_e
 from cmtrack.metrics.roc import ScoreTable
 from cmtrack.metrics.samples import Samples, stratum_means
 from cmtrack.statistics import ScoreMoments
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counting import row_blocks
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import CONSTANT, CrossMoments, features_of
@@ -96,7 +97,13 @@ def spcc(moments: ScoreMoments) -> float:
     """
     with np.errstate(all="ignore"):
         return float(
-            np.clip(correlation(ScoreSamples(Sides.of_score(moments)).argument()), -1.0, 1.0)
+            np.clip(
+                correlation(
+                    ScoreSamples(Counted.unweighted(moments).map(Sides.of_score)).argument()
+                ),
+                -1.0,
+                1.0,
+            )
         )
 
 
@@ -251,7 +258,6 @@ class ClassScores(Samples):
 
     ``moments``, ScoreMoments of shape (K, K).
     ``cross``: the joint moments that the error of a mean of correlations needs.
-    ``squares``, ``squared_cross``: the same with squared weights, where weights are fractions.
     """
 
     kinds = ("all scores", "class scores")
@@ -259,34 +265,26 @@ class ClassScores(Samples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ClassScores | None:
-        statistics, squares = views.statistics, views.squares
+        statistics = views.statistics
         if kind == "class scores":
             return views.seen(cls) if len(statistics.matrix.labels) > 2 else None
-        squared = (squares.moments, squares.cross) if squares else (None, None)
-        return (
-            None
-            if statistics.moments is None
-            else cls(statistics.moments, statistics.cross, *squared)
-        )
+        moments = statistics.counted("moments")
+        return None if moments is None else cls(moments, statistics.counted("cross"))
 
     def __init__(
         self,
-        moments: ScoreMoments,
-        cross: CrossMoments | None = None,
-        squares: ScoreMoments | None = None,
-        squared_cross: CrossMoments | None = None,
+        moments: Counted[ScoreMoments],
+        cross: Counted[CrossMoments] | None = None,
     ) -> None:
-        self.moments, self.squares = moments, squares
-        self.cross = cross if squares is None else squared_cross
-        self.total = float(moments.n.sum())
+        self.counted = moments
+        self.moments = moments.sums
+        self.cross = None if cross is None else cross.squares
+        self.total = float(self.moments.n.sum())
 
     @cached_property
     def one_vs_rest(self) -> ScoreSamples:
         """Each class against the others."""
-        return ScoreSamples(
-            Sides.one_vs_rest(self.moments),
-            None if self.squares is None else Sides.one_vs_rest(self.squares),
-        )
+        return ScoreSamples(self.counted.map(Sides.one_vs_rest))
 
     @cached_property
     def matrix(self) -> FloatArray:
@@ -314,8 +312,8 @@ class ClassScores(Samples):
     @cached_property
     def sizes(self) -> FloatArray:
         """Effective numbers of the samples of each class, shape (K,)."""
-        n = self.moments.n.astype(np.float64)
-        return n if self.squares is None else ratio(n**2, self.squares.n)
+        n: Counted[FloatArray] = self.counted.map(lambda moments: moments.n.astype(np.float64))
+        return n.sums if not n.fractional else ratio(n.sums**2, n.squares)
 
     def informing(self, metric: Metric) -> float:
         """Effective number of samples of the class with the fewest."""
@@ -354,10 +352,10 @@ class ClassScores(Samples):
 
     def error_by(self, j: int, influence: FloatArray) -> float:
         """Standard error of a quadratic in the score j: the coefficients (K, 3) of (1, s, s^2)."""
-        sides = Sides.of_classes(self.moments.component(j))
-        squares = sides if self.squares is None else Sides.of_classes(self.squares.component(j))
-        about = _moved(influence.T, sides.mean - 1 / len(sides.mean))
-        return float(quadratic_error(about, sides, squares)) / self.total
+        sides = self.counted.map(lambda moments: Sides.of_classes(moments.component(j)))
+        mean = sides.sums.mean
+        about = _moved(influence.T, mean - 1 / len(mean))
+        return float(quadratic_error(about, sides)) / self.total
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         psi = metric.influence_in(self)
@@ -443,12 +441,10 @@ class Correlations(Function):
     def samples(self, scores: ClassScores, terms: IntArray) -> ScoreSamples:
         """The samples that some of the correlations, the terms, are of."""
         if self.kind == "ovr":
-            every = scores.one_vs_rest
-            own, squared = (
-                Sides(*(p[:, terms] for p in vars(s).values()))
-                for s in (every.sides, every.squares)
+            every = scores.one_vs_rest.counted
+            return ScoreSamples(
+                every.map(lambda sides: Sides(*(part[:, terms] for part in vars(sides).values())))
             )
-            return ScoreSamples(own, squared if every.fractional else None)
         own_class, other = self.pair(terms, scores)
 
         def sides(moments: ScoreMoments) -> Sides:
@@ -460,9 +456,7 @@ class Correlations(Function):
             both = (np.stack((p[row[0], own_class], p[row[1], own_class])) for p in powers)
             return Sides(np.stack((n[other], n[own_class])), *both)
 
-        return ScoreSamples(
-            sides(scores.moments), None if scores.squares is None else sides(scores.squares)
-        )
+        return ScoreSamples(scores.counted.map(sides))
 
     def combined(
         self, scores: ClassScores, terms: IntArray, weights: FloatArray, single: bool = False
@@ -670,15 +664,15 @@ class BayesIndex(Function):
         if not table.has_both:
             return None
         size = table.effective_sides / wider**2
-        sides = table.weight.reshape(2, 2, -1).sum(axis=1)
-        squares = (
-            sides if table.squares is table.weight else table.squares.reshape(2, 2, -1).sum(axis=1)
+        both = Counted(table.weight, table.squares).map(
+            lambda cells: cells.reshape(2, 2, -1).sum(axis=1)
         )
+        sides = both.sums
         apart, bands = _missed(sides, _best_range(_gap_curve(sides))), table.bands
         p, q = (side / side.sum() for side in (bands.positives, bands.negatives))
         binned = float(p @ (p < q)), float(q @ (q <= p))
         least = _error_ends(min(apart, binned, key=sum), size, level, degrees)[0]
-        most = _error_ends(_cross_fitted(sides, squares), size, level, degrees)[1]
+        most = _error_ends(_cross_fitted(both), size, level, degrees)[1]
         value = self(table)
         return min(value, max(float(-2 * ndtri(min(most, 0.5))), 0.0)), max(
             value, float(-2 * ndtri(least))
@@ -718,14 +712,17 @@ def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
     return max(1 - float(positives), 0.0), float(negatives)
 
 
-def _cross_fitted(sides: FloatArray, squares: FloatArray) -> tuple[float, float]:
+def _cross_fitted(counted: Counted[FloatArray]) -> tuple[float, float]:
     """Shares that rules get wrong of the halves of the samples that they were not made from; mean of three splits."""
+    sides = counted.sums
     if sides.shape[1] > _CELLS:
         up_to = np.cumsum(sides[0] / sides[0].sum() + sides[1] / sides[1].sum())
         cell = np.minimum((up_to * (_CELLS / 2) + 1e-9).astype(np.int64), _CELLS - 1)
-        few = _summed(sides, cell)
-        sides, squares = few, few if squares is sides else _summed(squares, cell)
-    rows = sides if squares is sides else np.ceil(ratio(sides**2, squares, 0.0) - 1e-9)
+        counted = counted.map(lambda part: _summed(part, cell))
+        sides = counted.sums
+    rows = sides
+    if counted.fractional:
+        rows = np.ceil(counted.effective_size() - 1e-9)
     rows = np.minimum(rows, 2.0**53)  # a changed file may hold squares that no weights have
     drawn = np.random.default_rng(0).binomial(rows.astype(np.int64), 0.5, (_SPLITS, *rows.shape))
     half = drawn * ratio(sides, rows, 0.0)

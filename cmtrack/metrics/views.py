@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from functools import partial
 from itertools import groupby
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from cmtrack.metrics.results import Results
 from cmtrack.metrics.samples import KINDS, Samples
 from cmtrack.statistics import BinaryCounts, ReducedConfusionMatrix
 from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.statistics.reduced import reduce_counts
 
@@ -90,7 +92,6 @@ class EvaluationViews(Views):
             level,
         )
         self.reference, self.prices = reference, prices
-        self.squares = statistics.squares
         self._seen: dict[tuple[str, str], Samples | None] = {}
 
     def of(self, metric: Metric, step: str = "") -> Samples | None:
@@ -152,9 +153,8 @@ class EvaluationViews(Views):
 
     @cached_property
     def table(self) -> Table:
-        matrix, squares = self.statistics.matrix, self.squares
-        cells = Cells.of_matrix(matrix, squares.matrix if squares else None)
-        return Table(cells, self.over, whole=matrix.counts.dtype.kind == "i")
+        counts = self.statistics.counts
+        return Table(Cells.of_matrix(counts), self.over, whole=counts.sums.dtype.kind == "i")
 
     @cached_property
     def held(self) -> dict[int, str]:
@@ -174,42 +174,30 @@ class EvaluationViews(Views):
         return tuple(self.composed)
 
     @cached_property
-    def matrices(self) -> tuple[tuple[ReducedConfusionMatrix, ReducedConfusionMatrix | None], ...]:
-        """The reduced matrix of each step, and the same with squared weights where these are fractions."""
-        if self.grouping is None:
-            return ()
-        counts, squares = (
-            self.statistics.matrix.counts,
-            self.squares.matrix.counts if self.squares else None,
-        )
-        steps = self.composed.values()
+    def matrices(self) -> tuple[Counted[ReducedConfusionMatrix], ...]:
+        """The reduced matrix of each step."""
         return tuple(
-            (reduce_counts(counts, s), None if squares is None else reduce_counts(squares, s))
-            for s in steps
+            self.statistics.counts.map(partial(reduce_counts, step=step))
+            for step in self.composed.values()
         )
 
     @cached_property
     def reduced(self) -> dict[str, tuple[Table, dict[int, str], dict[int, str]]]:
         """Of each step the table of its groups, the names of all groups, and of those that averages are taken over."""
         tables = {}
-        for (name, step), (matrix, squared) in zip(
-            self.composed.items(), self.matrices, strict=True
-        ):
-            table = Table(Cells.of_reduced(matrix, squared), groups_over(step, self.over))
-            everyone = {g: encode_label(group) for g, group in enumerate(matrix.labels)}
-            tables[name] = table, everyone, _held(table, matrix.labels)
+        for (name, step), matrix in zip(self.composed.items(), self.matrices, strict=True):
+            table = Table(Cells.of_reduced(matrix), groups_over(step, self.over))
+            everyone = {g: encode_label(group) for g, group in enumerate(step.labels)}
+            tables[name] = table, everyone, _held(table, step.labels)
         return tables
 
     @cached_property
-    def binary(self) -> tuple[BinaryCounts, BinaryCounts | None] | None:
-        """The six counts, and the same with squared weights where these are fractions."""
-        if self.step is None:
+    def binary(self) -> Counted[BinaryCounts] | None:
+        """The six counts; None without two groups."""
+        step = self.step
+        if step is None:
             return None
-        squares = self.squares
-        return (
-            reduce_counts(self.statistics.matrix.counts, self.step).as_binary(),
-            reduce_counts(squares.matrix.counts, self.step).as_binary() if squares else None,
-        )
+        return self.statistics.counts.map(lambda counts: reduce_counts(counts, step).as_binary())
 
 
 def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:

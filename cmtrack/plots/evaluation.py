@@ -443,7 +443,7 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
             title="One-vs-one sPCC at equal shares",
         )
     level = evaluation.confidence_level
-    has_errors = evaluation.statistics.squares is None and evaluation.n_clusters is None
+    has_errors = not evaluation.statistics.has_sampling_weights and evaluation.n_clusters is None
     found = least_separated(scores, FEW, _PAIRS, level if has_errors else None)
     if not found.n_pairs:
         return None

@@ -157,9 +157,8 @@ def _fit_of_classes(
 
 def effective_share(statistics: Statistics) -> float:
     """Kish's effective sample size over the sum of weights; 1 without fractional weights."""
-    if statistics.squares is None:
-        return 1.0
-    return statistics.matrix.total / statistics.squares.matrix.total
+    totals = statistics.counts.map(lambda table: float(table.sum()))
+    return totals.sums / totals.squares
 
 
 # -- values --------------------------------------------------------------------------------------------------

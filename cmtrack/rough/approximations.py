@@ -24,6 +24,7 @@ from cmtrack.metrics.cells import Cells, ratio
 from cmtrack.metrics.names import encode_label
 from cmtrack.rough.metrics import ROUGH, bounds_of_cells
 from cmtrack.statistics import ConfusionMatrix
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counting import Counts
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.untrusted import printable
@@ -365,7 +366,7 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
     if not confusion_matrix.total > 0:
         raise ValueError("confusion_matrix must hold samples, got only zeros")
     whole = confusion_matrix.counts.dtype.kind == "i"
-    cells = Cells.of_matrix(confusion_matrix)
+    cells = Cells.of_matrix(Counted.unweighted(confusion_matrix.counts))
     labels = confusion_matrix.labels
     bounds = bounds_of_cells(cells, whole)
     kind = np.int64 if whole else np.float64

@@ -1,6 +1,7 @@
 """Statistics: what is kept of the data, small sums that merge exactly, and from which every number is computed."""
 
 from cmtrack.statistics.confusion import ConfusionMatrix
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.design import Design
 from cmtrack.statistics.digest import LabelDigest
 from cmtrack.statistics.grid import grid_edges
@@ -13,6 +14,7 @@ __all__ = [
     "EXACT_ROWS",
     "BinaryCounts",
     "ConfusionMatrix",
+    "Counted",
     "Design",
     "LabelDigest",
     "Predictions",

@@ -184,6 +184,11 @@ class Statistics:
         squares = self.matrix if self.squares is None else self.squares.matrix
         return Counted(self.matrix, squares).map(lambda matrix: matrix.counts)
 
+    @property
+    def has_sampling_weights(self) -> bool:
+        """True if weights are fractions, whose squares are kept."""
+        return self.squares is not None
+
     def counted(self, name: str) -> Counted[Any] | None:
         """One of the statistics with weights and with squared weights; None if it is not kept."""
         sums = getattr(self, name)

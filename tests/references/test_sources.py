@@ -11,7 +11,7 @@ from scipy.stats import lognorm, norm
 
 from cmtrack import Grouping, evaluate
 from cmtrack.metrics import ScoreSamples, Sides, d_a, fisher_mean, lookup, prior_corrected
-from cmtrack.statistics import BinaryCounts, ScoreMoments
+from cmtrack.statistics import BinaryCounts, Counted, ScoreMoments
 from support.literal import binary_metrics, literal_forms
 from support.problems import evaluate_counts, random_labels, random_scores
 
@@ -204,7 +204,9 @@ def binary_moments(positives: Any, negatives: Any) -> ScoreMoments:
 
 
 def spcc(moments: ScoreMoments) -> float:
-    return lookup("spcc/binary").number(ScoreSamples(Sides.of_score(moments)).argument())
+    return lookup("spcc/binary").number(
+        ScoreSamples(Counted.unweighted(Sides.of_score(moments))).argument()
+    )
 
 
 def test_matthews_correlation_has_a_square_root() -> None:
@@ -233,7 +235,7 @@ def test_perfect_separation_is_not_correlation_one() -> None:
 def test_d_a_needs_normal_scores_not_equal_variances() -> None:
     z = norm.ppf((np.arange(200_000) + 0.5) / 200_000)
     moments = binary_moments(1.3 + 2 * z, 0.5 * z)
-    value = d_a(ScoreSamples(Sides.of_score(moments)).argument())
+    value = d_a(ScoreSamples(Counted.unweighted(Sides.of_score(moments))).argument())
     auc = norm.cdf(1.3 / math.hypot(2, 0.5))
     assert value == pytest.approx(math.sqrt(2) * norm.ppf(auc), abs=1e-3)
     assert value == pytest.approx(0.891793, abs=1e-3)

@@ -25,7 +25,7 @@ from cmtrack.metrics import (
     standardised_spcc,
     tango,
 )
-from cmtrack.statistics import ScoreMoments
+from cmtrack.statistics import Counted, ScoreMoments
 from support.literal import literal_forms
 from support.problems import evaluate_counts, rows_of, standard_error
 
@@ -343,7 +343,7 @@ def test_unequal_normals_separation() -> None:
     moments = ScoreMoments.from_scores(
         np.repeat([0, 1], len(z)), np.concatenate((z * 0.5, z * 2 + 1.3))[:, None], 2
     )
-    score = ScoreSamples(Sides.of_score(moments)).argument()
+    score = ScoreSamples(Counted.unweighted(Sides.of_score(moments))).argument()
     close((d_a(score), lookup("spcc/d_e").number(score)), (0.8917926, 1.04), 1e-3)
 
 

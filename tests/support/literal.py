@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from cmtrack.metrics import SIX, SixCells
-from cmtrack.statistics import BinaryCounts
+from cmtrack.statistics import BinaryCounts, Counted
 
 
 def binary_metrics(counts: BinaryCounts) -> dict[str, float]:
     """All ``binary/`` metrics that the six counts give, by their short names; NaN where a denominator is zero."""
-    six = SixCells.of_counts(counts)
+    six = SixCells.of_counts(Counted.unweighted(counts))
     values = {metric.name.removeprefix("binary/"): metric.number(six.argument()) for metric in SIX}
     return {name: value if math.isfinite(value) else math.nan for name, value in values.items()}
 

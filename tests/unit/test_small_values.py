@@ -30,7 +30,7 @@ from cmtrack.metrics import Cells, SixCells, Table, lookup
 from cmtrack.prevalence import ClassPrevalenceEstimate, PrevalenceEstimate
 from cmtrack.segments import Estimates, SegmentSearch, search_columns, worst_segments
 from cmtrack.sources import open_source
-from cmtrack.statistics import BinaryCounts, LabelDigest, ScoreCounts, ScoreMoments
+from cmtrack.statistics import BinaryCounts, Counted, LabelDigest, ScoreCounts, ScoreMoments
 
 MATRIX = ConfusionMatrix([[5, 1, 0], [2, 4, 1], [0, 1, 6]], (0, 1, 2))
 LABELS = [0, 1] * 100
@@ -167,9 +167,9 @@ def test_columns_of_a_table() -> None:
 
 def test_a_metric_of_its_data() -> None:
     assert lookup("multiclass/f1_macro").heading() == "macro F1"
-    table = Table(Cells.of_matrix(ConfusionMatrix([[3, 1], [0, 2]], ("no", "yes"))))
+    table = Table(Cells.of_matrix(Counted.unweighted(np.array([[3, 1], [0, 2]]))))
     assert lookup("class/yes/recall").of_each(table).tolist() == [0.75, 1.0]
-    six = SixCells.of_counts(BinaryCounts(8, 2, 0, 3, 7, 0))
+    six = SixCells.of_counts(Counted.unweighted(BinaryCounts(8, 2, 0, 3, 7, 0)))
     assert lookup("binary/recall").influence_in(six) == pytest.approx([0.4, -1.6, -1.6, 0, 0, 0])
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cmtrack import Evaluation, Grouping, evaluate
 from cmtrack.evaluation import loads
 from cmtrack.metrics import ScoreTable, lookup, wilson
-from cmtrack.statistics import ScoreCounts
+from cmtrack.statistics import Counted, ScoreCounts
 from support.problems import random_labels, random_scores
 
 K25 = np.array([0.99, 0.95, 0.9, 0.9, 0.8, 0.7, 0.7, 0.6, 0.55, 0.5])
@@ -36,8 +36,8 @@ AURC, EXCESS = lookup("confidence/aurc"), lookup("confidence/aurc_excess")
 def table_of(confidence: Any, losses: Any, weights: Any = None) -> Any:
     """Hits and misses by confidence, as the metrics take them: hits are channel 0 of four, misses channel 2."""
     whole = weights is None or np.asarray(weights).dtype.kind == "i"
-    squares = None if whole else ScoreCounts.from_scores(confidence, 2 * losses, 4, weights**2)
-    return ScoreTable(ScoreCounts.from_scores(confidence, 2 * losses, 4, weights), squares)
+    counted = Counted(weights, weights if whole else weights**2)
+    return ScoreTable(counted.map(lambda w: ScoreCounts.from_scores(confidence, 2 * losses, 4, w)))
 
 
 def by_row(table: Any, values: Any, confidence: Any, losses: Any) -> Any:

@@ -11,12 +11,13 @@ from scipy.special import ndtri
 
 from cmtrack import ConfusionMatrix, Grouping, estimate_prevalence, evaluate
 from cmtrack.metrics import CATALOG, Cells, ScoreSamples, Sides, Table, em_shares, lookup
-from cmtrack.statistics import EXACT_ROWS, ScoreCounts, ScoreMoments, grid_edges
+from cmtrack.statistics import EXACT_ROWS, Counted, ScoreCounts, ScoreMoments, grid_edges
 from support.problems import random_problem
 
 TABLE = ConfusionMatrix(
     np.array([[9, 2, 1, 0], [1, 12, 3, 0], [0, 4, 7, 0], [2, 1, 3, 0]]), tuple("abcd")
 )
+CELLS = Cells.of_matrix(Counted.unweighted(TABLE.counts))
 REDUCED = TABLE.reduce(Grouping({"x": ["a", "b"], "y": ["c"], "z": ["d"]}, "strict"))
 METRICS = [
     m
@@ -31,10 +32,10 @@ def all_metrics(cells: Cells) -> dict[str, tuple[float, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["full", "reduced"])
-@pytest.mark.parametrize("name", list(all_metrics(Cells.of_matrix(TABLE))))
+@pytest.mark.parametrize("name", list(all_metrics(CELLS)))
 def test_influence_is_the_derivative(name: str, kind: str) -> None:
     """psi of a cell is n times the derivative by its weight; one class is never predicted."""
-    cells = Cells.of_matrix(TABLE) if kind == "full" else Cells.of_reduced(REDUCED)
+    cells = CELLS if kind == "full" else Cells.of_reduced(Counted.unweighted(REDUCED))
     _, influence = all_metrics(cells)[name]
     for c in range(len(cells.weight)):
         ends = []
@@ -58,8 +59,9 @@ def test_spcc_error_from_moments_is_that_of_the_samples(weighted: bool) -> None:
     r = np.average(standard[0] * standard[1], weights=w)
     psi = standard[0] * standard[1] - r / 2 * (standard[0] ** 2 + standard[1] ** 2)
     expected = np.sqrt((w**2 * psi**2).sum()) / w.sum()
-    moments, squares = (ScoreMoments.from_scores(y, s[:, None], 2, v) for v in (w, w**2))
-    samples = ScoreSamples(Sides.of_score(moments), Sides.of_score(squares) if weighted else None)
+    weights = Counted(w, w**2 if weighted else w)
+    moments = weights.map(lambda v: ScoreMoments.from_scores(y, s[:, None], 2, v))
+    samples = ScoreSamples(moments.map(Sides.of_score))
     psi = lookup("spcc/binary").influence_in(samples)
     assert samples.standard_error(psi) == pytest.approx(expected, rel=1e-12)
 
