@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from concurrent.futures import thread as pools
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 from weakref import WeakSet
@@ -58,64 +59,17 @@ def deliver(entry: Entry, client: MlflowClient | None = None, *, waited: bool = 
     ``client``: one whose store is known to answer; by default one of MLflow's own choice, which is asked first.
     ``waited``: whether it was made earlier: it does then not take the place of a newer one.
     """
+    from mlflow import get_tracking_uri
+
     late = threading.Event()
     if waited:
         late.set()
     if client is None:
         silences.check(entry.tracking_uri)
-        _import_before_the_clock_starts()
-
-    def until_it_is_sent(answered: Callable[[], object]) -> Sent:
-        # asked in this thread: a server may keep a connection open for ever
-        used_client = client or client_for()
-        answered()
-        began, mixed_up = time.monotonic(), 0
-        while True:
-            try:
-                return send(entry, used_client, answered, late.is_set)
-            except Exception as error:
-                mixed_up += isinstance(error, MixedUp)
-                if (
-                    not _passes(error)
-                    or mixed_up > _MOST_MIXED
-                    or time.monotonic() - began > PATIENCE
-                ):
-                    raise
-                # Two writers must not wait for each other in step.
-                time.sleep(
-                    _AGAIN * random.uniform(0.5, 1.5) if isinstance(error, MixedUp) else _AGAIN
-                )
-
-    def as_the_only_one(answered: Callable[[], object]) -> Sent:
-        if entry.folder is None:
-            return until_it_is_sent(answered)
-        taken_over, earlier = threading.Event(), _sending.get(entry.folder)
-        # a thread of this process that its caller has left: it stops with its next answer
-        if earlier is not None:
-            earlier.set()
-        _sending[entry.folder] = taken_over
-
-        def heard() -> None:
-            if taken_over.is_set():
-                raise BusyEntry("somebody else sends it now")
-            answered()
-
-        try:
-            # by the thread: it may go on when the caller has gone
-            with spool.claimed(entry.folder) as ours:
-                if not ours and earlier is None:
-                    raise BusyEntry("it is being sent already")
-                with _place(entry, anew=not ours):
-                    sent = until_it_is_sent(heard)
-                spool.remove(entry.folder)  # while it is ours: nobody sends what is being removed
-            spool.remove(entry.folder)  # where an open file keeps its folder
-            return sent
-        finally:
-            if _sending.get(entry.folder) is taken_over:
-                del _sending[entry.folder]
-
+        # Before the clock starts: on a busy machine the first import alone may take as long as the patience.
+        import_what_reaches(get_tracking_uri())
     try:
-        sent = within_patience(as_the_only_one)
+        sent = within_patience(partial(_send_alone, entry, client, late))
     except (ConnectionError, BusyEntry) as error:
         if isinstance(error, NoAnswer):
             late.set()
@@ -127,11 +81,67 @@ def deliver(entry: Entry, client: MlflowClient | None = None, *, waited: bool = 
     return sent
 
 
-def _import_before_the_clock_starts() -> None:
-    """Import what reaches the store: on a busy machine the first import alone may take as long as the patience."""
-    from mlflow import get_tracking_uri
+def _send_alone(
+    entry: Entry,
+    client: MlflowClient | None,
+    late: threading.Event,
+    answered: Callable[[], object],
+) -> Sent:
+    """Send an entry as the only sender of its folder and of its place in the run, and remove the folder."""
+    folder = entry.folder
+    if folder is None:
+        return _send_until_taken(entry, client, late, answered)
+    taken_over = threading.Event()
+    earlier = _sending.get(folder)
+    # a thread of this process that its caller has left: it stops with its next answer
+    if earlier is not None:
+        earlier.set()
+    _sending[folder] = taken_over
 
-    import_what_reaches(get_tracking_uri())
+    def answered_to_us() -> None:
+        if taken_over.is_set():
+            raise BusyEntry("somebody else sends it now")
+        answered()
+
+    try:
+        # by the thread: it may go on when the caller has gone
+        with spool.claimed(folder) as ours:
+            if not ours and earlier is None:
+                raise BusyEntry("it is being sent already")
+            with _place(entry, anew=not ours):
+                sent = _send_until_taken(entry, client, late, answered_to_us)
+            spool.remove(folder)  # while it is ours: nobody sends what is being removed
+        spool.remove(folder)  # where an open file keeps its folder
+        return sent
+    finally:
+        if _sending.get(folder) is taken_over:
+            del _sending[folder]
+
+
+def _send_until_taken(
+    entry: Entry,
+    client: MlflowClient | None,
+    late: threading.Event,
+    answered: Callable[[], object],
+) -> Sent:
+    """Send an entry, again after an error that passes."""
+    client = client or client_for()  # in this thread: a server may keep a connection open for ever
+    answered()
+    ends = time.monotonic() + PATIENCE
+    collisions = 0
+    while True:
+        try:
+            return send(entry, client, answered, late.is_set)
+        except Exception as error:
+            collisions += isinstance(error, MixedUp)
+            if not _passes(error) or collisions > _MOST_MIXED or time.monotonic() > ends:
+                raise
+            pause = _AGAIN
+            if isinstance(error, MixedUp):
+                pause *= random.uniform(
+                    0.5, 1.5
+                )  # two writers must not wait for each other in step
+            time.sleep(pause)
 
 
 class Silences:

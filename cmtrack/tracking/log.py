@@ -199,9 +199,9 @@ def log_evaluation(
     problem: Exception | None = None
     evaluation: BaseEvaluation | None = None
     if isinstance(evaluation_or_y_true, BaseEvaluation):
-        evaluation = evaluation_or_y_true  # kept as it is if an option is wrong
+        evaluation = evaluation_or_y_true  # it is written as it is if an option is wrong
 
-    # Evaluate, and decide where it goes.
+    # Evaluate, and decide where the evaluation goes.
     try:
         evaluation = _evaluated(inputs, options)
         request = _checked(request)
@@ -213,24 +213,24 @@ def log_evaluation(
         problem = error
         request = _with_right_options(request)
 
-    # Write.
+    # Write it to the spool. The report of a step waits if the last one was drawn just now.
     place = (request.tracking_uri or "", request.run_id or "", request.prefix)
     is_due = steps.is_due(place, request.step)
     has_report = is_due or request.step is None or request.figures not in ("auto", True)
     try:
-        entry = spooled(evaluation, request, report=has_report)
+        entry = write_entry(evaluation, request, report=has_report)
     except Exception as error:
         if is_of_a_signal_handler(error):
             raise
         problem = problem or error
-        spare, reason = _spooled_plainly(evaluation, request)
-        if spare is None:
+        plain_entry, reason = _write_plain_entry(evaluation, request)
+        if plain_entry is None:
             return _lost(problem, reason, evaluation, run_id, strict, inputs)
-        entry = spare
+        entry = plain_entry
     if problem is not None:
         return not_sent(problem, evaluation, entry, entry.run_id or run_id, strict)
 
-    # Send.
+    # Send it to the run. What does not arrive stays in the spool.
     try:
         sent = deliver(entry)
     except Exception as error:
@@ -242,7 +242,9 @@ def log_evaluation(
         interrupt.add_note(f"cmtrack: {_copy_sentence(entry)}")
         raise
     if not has_report and not sent.stays:
-        steps.later(place, _report_of(evaluation, request, entry.timestamp), request.step or 0)
+        steps.later(place, _report_sender(evaluation, request, entry), request.step or 0)
+
+    # Say what was replaced or left out.
     if sent.replaced:
         tell(sent.replaced, stacklevel=3)
     problems = entry.problems + sent.problems
@@ -399,7 +401,7 @@ def name_of_run(run_id: str) -> str:
 # -- write, and send ---------------------------------------------------------------------------------------------------
 
 
-def spooled(evaluation: BaseEvaluation, request: Entry, *, report: bool = True) -> Entry:
+def write_entry(evaluation: BaseEvaluation, request: Entry, *, report: bool = True) -> Entry:
     """Write the whole evaluation to the spool; the entry has no folder if no place is writable.
 
     Without a report it has of its figures the image of the charts only.
@@ -428,26 +430,27 @@ def spooled(evaluation: BaseEvaluation, request: Entry, *, report: bool = True) 
     return entry
 
 
-def _spooled_plainly(evaluation: BaseEvaluation, request: Entry) -> tuple[Entry | None, str]:
+def _write_plain_entry(evaluation: BaseEvaluation, request: Entry) -> tuple[Entry | None, str]:
     """Write the evaluation with its headline metrics; None, and why, if not even that can be written."""
     plain = replace(
         request, metric_names="headline", predictions=settings.safe(request.predictions)
     )
     try:
-        return spooled(evaluation, plain), ""
+        return write_entry(evaluation, plain), ""
     except Exception as error:
         return None, text_of(error)
 
 
-def _report_of(evaluation: BaseEvaluation, request: Entry, timestamp: int) -> Callable[[], object]:
+def _report_sender(evaluation: BaseEvaluation, request: Entry, sent: Entry) -> Callable[[], object]:
     """A function that sends what a step left out: its evaluation once more, with a report."""
     from mlflow import get_tracking_uri
 
     tracking_uri = get_tracking_uri()  # with its credentials, and as it is now
+    again = replace(request, timestamp=sent.timestamp)
 
     def send_report() -> None:
         client = client_for(tracking_uri)
-        deliver(spooled(evaluation, replace(request, timestamp=timestamp)), client, waited=True)
+        deliver(write_entry(evaluation, again), client, waited=True)
 
     return send_report
 
@@ -554,7 +557,7 @@ def log_nested(
             made = within_patience(lambda _, child=child: _make(client, parent, child))  # type: ignore[misc]
         except Exception as error:
             problem = error  # what failed once is not waited for again
-            entry = spooled(child.evaluation, Entry(predictions=settings.safe(predictions)))
+            entry = write_entry(child.evaluation, Entry(predictions=settings.safe(predictions)))
             done.append(not_sent(error, child.evaluation, entry, None, strict))
             continue
         logged = log_evaluation(

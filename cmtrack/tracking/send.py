@@ -95,80 +95,98 @@ def send(
         if newest < entry.timestamp and any(others):
             client.set_tag(run_id, names.tag(AGAIN, entry.prefix), str(entry.timestamp))
         return Sent()
-    status, files = names.tag("status", entry.prefix), entry.files
     there = what_is_there(run, entry)
     if there and entry.on_existing == "error":
         raise ValueError(
             f"run {run_id} holds {there}: use prefix= for another one, or on_existing='replace'"
         )
-    waits = late()
+    status = run.data.tags.get(names.tag("status", entry.prefix))
+    is_late = late()
     is_outdated = newest > entry.timestamp and (held_step is None or step <= held_step)
-    if is_outdated and entry.step is None and not waits:
+    if is_outdated and entry.step is None and not is_late:
         entry = replace(entry, timestamp=newest + 1)  # MLflow shows the latest of each metric
     metrics, problems = _metrics(client, run, entry, step)
-    is_lower = held_step is not None and step < held_step
-    if (is_lower or (is_outdated and waits)) and run.data.tags.get(status) == "completed":
+
+    newer = ""
+    if held_step is not None and step < held_step:
+        newer = f"the evaluation of step {held_step}"
+    elif is_outdated and is_late:
+        newer = f"a later evaluation of step {step}"
+    if newer and status == "completed":
         if entry.step is None:
-            # one that was cut off before it had its rows lacks only what is there
-            if _holds_all_of(run, entry):
-                return Sent()
-            raise ValueError(
-                f"run {run_id} holds an evaluation with a later time, which stays: `cmtrack push --replace` puts this "
-                "one in its place, and removing its folder discards it"
-            )
+            _check_is_held(run, entry)
+            return Sent()
         _log_metrics(client, run_id, metrics, answered)
-        held = (
-            f"the evaluation of step {held_step}"
-            if is_lower
-            else f"a later evaluation of step {step}"
-        )
-        return Sent((f"run {run_id} holds {held}, which stays", *problems), stays=True)
+        return Sent((f"run {run_id} holds {newer}, which stays", *problems), stays=True)
     if shown_step is not None and step < shown_step:
         problems += (f"run {run_id} has metrics of step {shown_step}, but not its evaluation",)
+
+    files = entry.files
     client = artifacts.filing(client, run.info.artifact_uri)
-    client.set_tag(run_id, status, "started")
-    refused = (
-        _refusal(lambda: _upload(client, entry, files[0]))
-        if files
-        else "no folder could be written"
-    )
-    answered()
-    _log_metrics(client, run_id, metrics, answered)
-    if refused:
-        client.set_tag(run_id, status, METRICS_ONLY)
-        state = (
-            f"the store refused {files[0]} ({refused}): the run"
-            if files
-            else f"{refused}: run {run_id}"
-        )
-        raise ValueError(f"{state} has the metrics only")
+    client.set_tag(run_id, names.tag("status", entry.prefix), "started")
+    refusal = _send_evaluation(client, entry, metrics, answered)
+    if refusal:
+        client.set_tag(run_id, names.tag("status", entry.prefix), METRICS_ONLY)
+        raise ValueError(f"{refusal} has the metrics only")
     left_out = dict(_optional(client, run, replace(entry, step=step), files[1:], answered, late))
+    sent = [name for name in files if name not in left_out]
     datasets.log(client, run_id, entry.dataset, _evaluated_elsewhere(run, metrics))
     answered()
-    problems += _read_back(client, run, entry, [name for name in files if name not in left_out])
+    problems += _read_back(client, run, entry, sent)
     answered()
-    rows_are_out = names.file_name(names.PREDICTIONS_FILE, entry.prefix) in left_out
-    tags = entry.tags_with_rows(None) if rows_are_out else dict(entry.tags)
+
+    tags = _closing_tags(entry, step, left_out)
     if left_out:
-        tags[names.tag(LEFT_OUT, entry.prefix)] = names.tag_text(_named(left_out))
         problems += (f"refused by the store: {_named(left_out)}",)
-    if entry.step is not None or step:
-        tags[names.tag(STEP, entry.prefix)] = str(step)
-    tags[status] = "completed"
-    replaced = ""
-    # perhaps of another one
-    cut_off = entry.step is None and run.data.tags.get(status, "completed") != "completed"
-    if there or cut_off:
-        replaced, untouched = _replaced(client, run, entry, files, there)
-        problems += untouched
-    stale = stale_metrics(run, entry) if there or cut_off else []
+    # a sending that was cut off perhaps left files and metrics of another evaluation
+    is_cut_off = entry.step is None and status not in (None, "completed")
+    stale: list[str] = []
+    if there or is_cut_off:
+        problems += _remove_old_files(client, run, entry, files)
+        stale = stale_metrics(run, entry)
     if stale:
         tags[names.tag(STALE, entry.prefix)] = names.tag_text(", ".join(stale))
-    problems += _close(client, run, entry, tags, [name for name in files if name not in left_out])
+    problems += _close(client, run, entry, tags, sent)
     answered()
     for name in old_tags(run, entry, tags):
         client.delete_tag(run_id, name)
-    return Sent(problems, replaced if there else "")
+    return Sent(problems, _replacement(run_id, there, stale) if there else "")
+
+
+def _check_is_held(run: Any, entry: Entry) -> None:
+    """Raise ValueError if a run holds a later evaluation that is not the same one."""
+    # one that was cut off before it had its rows lacks only what is there
+    if not _holds_all_of(run, entry):
+        raise ValueError(
+            f"run {run.info.run_id} holds an evaluation with a later time, which stays: `cmtrack push --replace` puts "
+            "this one in its place, and removing its folder discards it"
+        )
+
+
+def _send_evaluation(
+    client: MlflowClient, entry: Entry, metrics: list[Any], answered: Callable[[], object]
+) -> str:
+    """Send the evaluation's file, then its metrics; return why the run has no file, up to the run itself."""
+    run_id = str(entry.run_id)
+    refusal = f"no folder could be written: run {run_id}"
+    if entry.folder is not None:
+        file = entry.files[0]
+        reason = _refusal(lambda: _upload(client, entry, file))
+        refusal = f"the store refused {file} ({reason}): the run" if reason else ""
+    answered()
+    _log_metrics(client, run_id, metrics, answered)
+    return refusal
+
+
+def _closing_tags(entry: Entry, step: int, left_out: Mapping[str, str]) -> dict[str, str]:
+    """The tags of an entry that was sent, with what the store refused."""
+    rows = names.file_name(names.PREDICTIONS_FILE, entry.prefix)
+    tags = entry.tags_with_rows(None) if rows in left_out else dict(entry.tags)
+    if left_out:
+        tags[names.tag(LEFT_OUT, entry.prefix)] = names.tag_text(_named(left_out))
+    if entry.step is not None or step:
+        tags[names.tag(STEP, entry.prefix)] = str(step)
+    return tags | {names.tag("status", entry.prefix): "completed"}
 
 
 class NotThere(OSError):
@@ -434,21 +452,12 @@ def _as_it_was_sent(
     raise MixedUp("another evaluation was sent to its place at the same time")
 
 
-def _replaced(
-    client: MlflowClient, run: Any, entry: Entry, files: list[str], there: str
-) -> tuple[str, tuple[str, ...]]:
-    """Remove the files of the replaced evaluation; return the sentence on it, and the problems."""
-    warning = f"run {run.info.run_id} held {there}, which is replaced: use prefix= for several evaluations in one run"
-    stale = stale_metrics(run, entry)
+def _replacement(run_id: str, replaced: str, stale: list[str]) -> str:
+    """The sentence on an evaluation that made room for another one."""
+    text = f"run {run_id} held {replaced}, which is replaced: use prefix= for several evaluations in one run"
     if stale:
-        warning += f"; MLflow keeps these metrics of it: {some_of(stale, 5)}"
-    try:
-        remove_old_files(client, run, entry, files)
-    except Exception as error:  # of whatever kind: some stores remove nothing
-        return warning, (
-            f"files of the replaced evaluation could not be removed: {first_line(error)}",
-        )
-    return warning, ()
+        text += f"; MLflow keeps these metrics of it: {some_of(stale, 5)}"
+    return text
 
 
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
@@ -584,7 +593,7 @@ def _is_closed(error: BaseException) -> bool:
     )
 
 
-def _named(left_out: dict[str, str]) -> str:
+def _named(left_out: Mapping[str, str]) -> str:
     return ", ".join(f"{name} ({reason})" for name, reason in left_out.items())
 
 
@@ -826,18 +835,17 @@ def old_tags(run: Any, entry: Entry, new: Iterable[str]) -> list[str]:
     return sorted((ours & set(run.data.tags)) - set(new))
 
 
-def remove_old_files(client: MlflowClient, run: Any, entry: Entry, keep: Iterable[str]) -> None:
-    """Remove the files of an earlier evaluation, if the store supports it.
-
-    Exception: what the store says where it cannot.
-    """
-    run_id, keep = run.info.run_id, set(keep)
+def _remove_old_files(
+    client: MlflowClient, run: Any, entry: Entry, files: Iterable[str]
+) -> tuple[str, ...]:
+    """Remove the other files of an earlier evaluation; return a problem if the store cannot."""
     start = names.file_name("cmtrack_", entry.prefix)
-    listed = [item.path for item in client.list_artifacts(run_id) if not item.is_dir]
-    gone = [
-        untrusted.file_name(path) for path in listed if path.startswith(start) and path not in keep
-    ]
-    if gone:
-        store = artifacts.repository_for(run.info.artifact_uri, client.tracking_uri)
-        for path in gone:
+    try:
+        listed = [item.path for item in client.list_artifacts(run.info.run_id) if not item.is_dir]
+        old = [path for path in listed if path.startswith(start) and path not in files]
+        for path in [untrusted.file_name(path) for path in old]:
+            store = artifacts.repository_for(run.info.artifact_uri, client.tracking_uri)
             store.delete_artifacts(path)
+    except Exception as error:  # of whatever kind: some stores remove nothing
+        return (f"files of the replaced evaluation could not be removed: {first_line(error)}",)
+    return ()
