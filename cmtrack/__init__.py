@@ -1,6 +1,7 @@
 """Judge a classifier properly after every training run, and see it in MLflow.
 
-Names are imported when they are first used, so that ``import cmtrack`` is quick and has no side effect.
+Names are imported when they are first used, so that ``import cmtrack`` is quick and has no side
+effect.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Imports at first use: names of a package (the ``.pyi`` beside it lists them), libraries that may be missing."""
+"""Imports at first use: names of a package, as its stub lists them, and optional libraries."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ else:
     class cached_property(functools.cached_property):
         """A property that is computed once, without the lock of Python 3.11.
 
-        That lock is one for all objects of a class. A worker that is forked while another thread computes the property
-        inherits it, and would wait for ever.
+        That lock is one for all objects of a class. A worker that is forked while another thread
+        computes the property inherits it, and would wait for ever.
         """
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -31,43 +31,46 @@ else:
 
 
 def lazy(package: str, init: str) -> tuple[Callable[[str], Any], list[str]]:
-    """``__getattr__`` and ``__all__`` of a package.
+    """Return ``__getattr__`` and ``__all__`` of a package.
 
     ``package``: its ``__name__``.
-    ``init``: its ``__file__``; a line of the stub beside it is ``from module import name as name``.
+    ``init``: its ``__file__``. Each line of the stub next to it reads ``from module import name as
+    name``.
     """
     with open(f"{init.rpartition('.')[0]}.pyi", encoding="utf-8") as stub:
-        homes = {words[3]: words[1] for words in map(str.split, stub) if words[:1] == ["from"]}
-    return found_in(package, homes), sorted(homes)
+        imports = [line.split() for line in stub if line.startswith("from ")]
+    modules = {name: module for _, module, _, name, *_ in imports}
+    return found_in(package, modules), sorted(modules)
 
 
-def found_in(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """``__getattr__`` of a module that shows names of others; ``homes`` are their modules by name."""
+def found_in(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return ``__getattr__`` of a package that shows names of other modules.
+
+    ``modules``: the module of each name.
+    """
 
     def find(name: str) -> Any:
-        if name not in homes:
-            removed = reason(f"{package}.{name}")
-            # `from package import name` would hide the text of an AttributeError
-            if removed is not None:
-                raise ImportError(removed, name=package)
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(homes[name]), name)
+        if name in modules:
+            return getattr(importlib.import_module(modules[name]), name)
+        removed = reason(f"{package}.{name}")
+        if removed is not None:
+            # `from package import name` would hide the text of an AttributeError.
+            raise ImportError(removed, name=package)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return find
 
 
 @contextmanager
 def needs(use: str, install: str) -> Iterator[None]:
-    """Turn the failed import of a library into one sentence: the use that needs it, and what pip is to install."""
+    """Say in one sentence which use needs a missing library, and how to install it."""
     try:
         yield
     except ImportError as error:
         missing = error.name or install
-        state = (
-            "is not installed"
-            if isinstance(error, ModuleNotFoundError)
-            else f"cannot be imported ({error})"
-        )
+        state = f"cannot be imported ({error})"
+        if isinstance(error, ModuleNotFoundError):
+            state = "is not installed"
         raise type(error)(
             f"{use} needs {missing}, which {state}: pip install {install}", name=missing
         ) from error

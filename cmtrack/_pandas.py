@@ -1,4 +1,4 @@
-"""pandas for what gives data frames, where it is first needed; a sentence where it is missing."""
+"""pandas, imported when a frame is first needed; an error says how to install it."""
 
 from cmtrack._lazy import needs
 

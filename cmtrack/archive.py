@@ -1,4 +1,4 @@
-"""Saved evaluations: one versioned JSON file, with the rows beside it as Parquet; shared by all kinds."""
+"""Saved evaluations of all kinds: one versioned JSON file, with the rows next to it as Parquet."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ SCHEMA = EVALUATION.newest
 FILE_NAME = "cmtrack_evaluation.json"
 ROWS_NAME = "cmtrack_predictions.parquet"
 MAX_ROWS_BYTES = 32 << 20
-"""Most bytes of rows, before compression, that are kept where that is left to cmtrack ("auto")."""
-CLASSES, FAMILIES = "classes", "families"
+"""Most bytes of rows, before compression, that ``rows="auto"`` keeps."""
+CLASSES = "classes"
+FAMILIES = "families"
 """Kinds of evaluations; files without a kind are of the first."""
-_OWNERS = {CLASSES: "Evaluation.load", FAMILIES: "FamilyEvaluation.load"}
+_READERS = {CLASSES: "Evaluation.load", FAMILIES: "FamilyEvaluation.load"}
 DAMAGED = (
     KeyError,
     TypeError,
@@ -39,23 +40,30 @@ DAMAGED = (
     RecursionError,
     zlib.error,
 )
-"""What reading a file that was changed by others may end in."""
+"""Errors of reading a file that others have changed."""
 
 MAX_BYTES = 1 << 30
 """A larger evaluation is not read: it would fill the memory, and none comes near it."""
 
 _MOST_BYTES_OF_ROWS = 4 << 30
-_BY_SQUARE = 16 * (5 + 4 * 64)
-"""Bytes of the latter per squared class: the counts, four moments, four tables of 64 cells; twice where weighted."""
+"""A larger file of rows is not read into memory."""
+_BYTES_BY_PAIR = 16 * (5 + 4 * 64)
+"""Bytes of an evaluation's arrays for each pair of classes.
+
+The counts, four moments and four tables of 64 cells take 8 bytes a number, and with weights also
+their squares.
+"""
 _ALWAYS_READ = 1 << 30
+"""Bytes of unpacked rows that are read from a file of any size."""
 _MAX_RATIO = 1000
+"""Most unpacked bytes of rows for each byte of a larger file."""
 
 
 def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "auto") -> Path:
     """Write an evaluation's JSON, and optionally its rows to a file beside it.
 
-    Both are written before they take the place of what stood there, the rows first: a process that ends in between
-    leaves rows that do not belong to the evaluation beside them, and reading them says so.
+    Both are written before they replace older files, the rows first. A process that ends in between
+    leaves rows that do not belong to the evaluation next to them, and reading them raises an error.
 
     Raises
     ------
@@ -67,40 +75,49 @@ def save(evaluation: BaseEvaluation, directory: Path, keep_rows: bool | str = "a
     rows = evaluation.rows
     if keep_rows is True and rows is None:
         raise ValueError(
-            "rows=True needs an evaluation with rows, this one has none (loaded without them, or merged)"
+            "rows=True needs an evaluation with rows, this one has none (loaded without them, or "
+            "merged)"
         )
-    path, target, needed = (
-        directory / FILE_NAME,
-        directory / ROWS_NAME,
-        0 if rows is None else evaluation.rows_size,
-    )
+    path = directory / FILE_NAME
+    rows_path = directory / ROWS_NAME
     why_not = ""
     if rows is not None and keep_rows == "auto":
-        try:
-            parquet()
-        except ImportError as error:
-            why_not = str(error)
-        if needed > MAX_ROWS_BYTES:
-            why_not = (
-                f"they need {needed / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept by default "
-                "(rows=True keeps them)"
-            )
+        why_not = _why_not_kept(evaluation.rows_size)
     keeps_rows = rows is not None and keep_rows is not False and not why_not
-    written = {target: evaluation.write_rows} if keeps_rows else {}
-    write_whole(written | {path: evaluation.to_json().encode("utf-8")})
+    files: dict[Path, Any] = {}
+    if keeps_rows:
+        files[rows_path] = evaluation.write_rows
+    files[path] = evaluation.to_json().encode("utf-8")
+    write_whole(files)
     if not keeps_rows:
-        target.unlink(missing_ok=True)
+        # Rows of the evaluation that was here before do not belong to this one.
+        rows_path.unlink(missing_ok=True)
     if why_not:
         warnings.warn(
-            f"the rows are not kept: {why_not}; without them, comparisons of the loaded evaluation are not paired",
+            f"the rows are not kept: {why_not}; without them, comparisons of the loaded evaluation "
+            "are not paired",
             UserWarning,
             stacklevel=3,
         )
     return path
 
 
+def _why_not_kept(size: int) -> str:
+    """Return why ``rows="auto"`` does not keep rows of this many bytes; empty if it keeps them."""
+    if size > MAX_ROWS_BYTES:
+        return (
+            f"they need {size / 2**20:,.0f} MB, and up to {MAX_ROWS_BYTES >> 20} MB are kept by "
+            "default (rows=True keeps them)"
+        )
+    try:
+        parquet()
+    except ImportError as error:
+        return str(error)
+    return ""
+
+
 def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
-    """Attach the rows of the file beside the evaluation's, if there is one.
+    """Attach the rows of the file next to the evaluation's, if it exists.
 
     ValueError if they are damaged, or of another evaluation.
     """
@@ -116,7 +133,7 @@ def with_rows(evaluation: AnyEvaluation, path: Path) -> AnyEvaluation:
 
 
 def read_file(path: Path) -> str:
-    """The text of the file, or of the file of that name in a folder."""
+    """Read the text of an evaluation's file, given its path or its folder."""
     if path.is_dir():
         path = path / FILE_NAME
     try:
@@ -128,17 +145,22 @@ def read_file(path: Path) -> str:
 
 
 def to_json(evaluation: BaseEvaluation, stored: dict[str, Any]) -> str:
-    """The text of a file: what is stored, and the part for readers, which follows from it."""
+    """Return the text of an evaluation's file.
+
+    ``stored``: the fields of its kind. Metrics, intervals and warnings follow from them and are for
+    readers.
+    """
+    # JSON has no NaN and no infinity: an undefined metric is null, its reason is under "undefined".
+    metrics = {
+        name: value if math.isfinite(value) else None for name, value in evaluation.metrics.items()
+    }
     data = {
         "schema": SCHEMA,
         "kind": evaluation.kind,
         **stored,
         "labels_digest": evaluation.labels_digest,
-        "metrics": {
-            name: value if math.isfinite(value) else None
-            for name, value in evaluation.metrics.items()
-        },
-        "intervals": {name: list(ends) for name, ends in evaluation.intervals.items()},
+        "metrics": metrics,
+        "intervals": {name: list(limits) for name, limits in evaluation.intervals.items()},
         "undefined": evaluation.undefined,
         "warnings": list(evaluation.warnings),
         "statistics": evaluation.statistics.to_plain(),
@@ -147,11 +169,9 @@ def to_json(evaluation: BaseEvaluation, stored: dict[str, Any]) -> str:
 
 
 def parse(text: str, kind: str | None = None) -> dict[str, Any]:
-    """The plain data of an evaluation's text.
+    """Parse the text of an evaluation's file, and bring it to the newest schema.
 
-    ValueError if the text is no evaluation, of a newer schema, or of another kind.
-
-    ``kind``: the kind that it must be of.
+    ValueError if the text is not an evaluation, is of a newer schema, or not of this ``kind``.
     """
     try:
         data: dict[str, Any] = untrusted.parsed_json(text, finite=True)
@@ -165,9 +185,9 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
             f"the evaluation is damaged: its kind must be a text, got {stored_kind!r:.40}"
         )
     if kind is not None and stored_kind != kind:
+        reader = _READERS.get(stored_kind, "a newer cmtrack")
         raise ValueError(
-            f"this is an evaluation of the kind {stored_kind!r}, not {kind!r}: "
-            f"{_OWNERS.get(stored_kind, 'a newer cmtrack')} reads it"
+            f"this is an evaluation of the kind {stored_kind!r}, not {kind!r}: {reader} reads it"
         )
     try:
         _check_sizes(data)
@@ -177,18 +197,28 @@ def parse(text: str, kind: str | None = None) -> dict[str, Any]:
 
 
 def _check_sizes(data: dict[str, Any]) -> None:
-    """Refuse an evaluation whose arrays are larger, once unpacked, than its classes make them; nothing is unpacked."""
-    labels, total, waiting = data.get("labels"), 0, [data.get("statistics")]
+    """Refuse an evaluation whose arrays would be larger than its number of classes allows.
+
+    Their shapes are added up, and nothing is unpacked.
+    """
+    total = 0
+    waiting = [data.get("statistics")]
     while waiting:
         entry = waiting.pop()
         if not isinstance(entry, dict):
             continue
         if "zlib" in entry or "planes" in entry:
             total += untrusted.array_bytes(entry.get("shape"), MAX_ARRAYS)
-        for part in entry.values():  # of one score, or a list of those of many
-            waiting += part if isinstance(part, list) else [part]
-    classes = len(labels) if isinstance(labels, list) else 0
-    allowed = MAX_ARRAYS + _BY_SQUARE * classes**2
+        for value in entry.values():
+            if isinstance(value, list):
+                waiting += value
+            else:
+                waiting.append(value)
+    labels = data.get("labels")
+    n_classes = 0
+    if isinstance(labels, list):
+        n_classes = len(labels)
+    allowed = MAX_ARRAYS + _BYTES_BY_PAIR * n_classes**2
     if total > allowed:
         raise ValueError(f"its arrays must have at most {allowed:,} bytes, got {total:,}")
 
@@ -201,7 +231,7 @@ def read_level(level: Any) -> float:
 
 
 def parquet() -> tuple[Any, Any]:
-    """PyArrow, and its module for Parquet."""
+    """Import PyArrow and its module for Parquet."""
     with needs("a file of rows", "pyarrow"):
         import pyarrow
         import pyarrow.parquet
@@ -221,47 +251,39 @@ class _Refused(ValueError):
 def checked_table(
     content: bytes, rows: int | None, texts: Iterable[str], numbers: Iterable[str]
 ) -> Any:
-    """The named columns of a Parquet file; its metadata are checked before any data are read.
+    """Read the named columns of a Parquet file, after checking its metadata.
 
-    ValueError if the file is damaged, has other rows or kinds of columns, or is more than 1 GB and 1,000 times its size
-    when it is unpacked.
+    ValueError if the file is damaged, has other rows or kinds of columns, or is more than 1 GB and
+    1,000 times its size when it is unpacked.
 
     ``rows``: how many it must have; None: as many as it says.
     ``texts``, ``numbers``: names of the columns that hold texts, and of those that hold numbers.
     """
     pa, pq = parquet()
+    kinds = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)
     try:
         file = pq.ParquetFile(pa.BufferReader(content))
-        stored, schema, metadata = file.metadata.num_rows, file.schema_arrow, file.metadata
-        rows = stored if rows is None else rows
-        if stored != rows:
-            raise _Refused(
-                f"the predictions must have {rows} rows, as the evaluation, got {stored}"
-            )
-        wanted = dict.fromkeys(texts, _is_text) | dict.fromkeys(numbers, _is_number)
-        fields = [field for field in schema if field.name in wanted]
+        if rows is None:
+            rows = file.metadata.num_rows
+        _check_rows(file.metadata.num_rows, rows)
+        fields = [field for field in file.schema_arrow if field.name in kinds]
         for field in fields:
-            if not wanted[field.name](field.type):
+            if not kinds[field.name](field.type):
                 raise _Refused(
-                    f"the predictions are damaged: column {field.name!r:.80} holds {field.type!s:.80}"
+                    f"the predictions are damaged: column {field.name!r:.80} holds "
+                    f"{field.type!s:.80}"
                 )
-        places = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
-        packed = sum(
-            metadata.row_group(group).column(places[field.name]).total_uncompressed_size
-            for group in range(metadata.num_row_groups)
-            for field in fields
-        )
-        size, allowed = (
-            max(packed, 8 * rows * len(fields)),
-            max(_ALWAYS_READ, _MAX_RATIO * len(content)),
-        )
+        names = [field.name for field in fields]
+        allowed = max(_ALWAYS_READ, _MAX_RATIO * len(content))
+        size = max(_stored_size(file.metadata, names), 8 * rows * len(names))
         if size > allowed:
             raise _Refused(
                 f"the predictions must have at most {allowed:,} bytes when unpacked, got {size:,}"
             )
-        batches, unpacked = [], 0
-        # the sizes in a footer may be wrong
-        for batch in file.iter_batches(columns=[field.name for field in fields]):
+        batches = []
+        unpacked = 0
+        # The sizes in the metadata may be wrong, so the bytes are counted once more.
+        for batch in file.iter_batches(columns=names):
             unpacked += batch.nbytes
             if unpacked > allowed:
                 raise _Refused(
@@ -271,20 +293,37 @@ def checked_table(
         table = pa.Table.from_batches(batches, schema=pa.schema(fields))
     except _Refused:
         raise
-    except Exception as error:
-        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    except Exception as error:  # a damaged file makes Arrow raise errors of many types
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, ValueError):
+            reason = str(error)
         raise _Refused(f"the predictions are damaged: {reason}") from None
-    if table.num_rows != rows:
-        raise _Refused(
-            f"the predictions must have {rows} rows, as the evaluation, got {table.num_rows}"
-        )
+    _check_rows(table.num_rows, rows)
     return table
+
+
+def _check_rows(found: int, wanted: int) -> None:
+    """Refuse a file that does not have as many rows as the evaluation."""
+    if found != wanted:
+        raise _Refused(f"the predictions must have {wanted} rows, as the evaluation, got {found}")
+
+
+def _stored_size(metadata: Any, names: list[str]) -> int:
+    """Return the bytes that columns take when unpacked, as the metadata of a Parquet file state."""
+    positions = {metadata.schema.column(k).path: k for k in range(metadata.num_columns)}
+    size = 0
+    for group in range(metadata.num_row_groups):
+        for name in names:
+            size += metadata.row_group(group).column(positions[name]).total_uncompressed_size
+    return size
 
 
 def _is_text(kind: Any) -> bool:
     import pyarrow.types as types
 
-    return types.is_string(kind.value_type if types.is_dictionary(kind) else kind)
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return types.is_string(kind)
 
 
 def _is_number(kind: Any) -> bool:

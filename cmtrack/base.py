@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Digests(Protocol):
-    """Statistics that say which rows were evaluated."""
+    """Statistics with digests of the evaluated rows."""
 
     @property
     def digest(self) -> LabelDigest:
@@ -38,7 +38,7 @@ class Digests(Protocol):
         """Digest of the rows' ids; None without ids."""
 
     def to_plain(self) -> dict[str, Any]:
-        """The statistics as plain data."""
+        """Return the statistics as plain data."""
 
 
 class Rows(Protocol):
@@ -52,22 +52,24 @@ class Rows(Protocol):
 
 
 class BaseEvaluation(ABC):
-    """An :class:`~cmtrack.Evaluation` or a :class:`~cmtrack.FamilyEvaluation`: what logging and comparing need.
+    """Base of :class:`~cmtrack.Evaluation` and :class:`~cmtrack.FamilyEvaluation`.
+
+    Logging, comparing and reporting need no more than this.
 
     Attributes
     ----------
     statistics : object
-        What is kept of the data; small, and mergeable.
+        The counts and sums of the data; small, and mergeable.
     spec : Question
-        What was asked.
+        The options of the evaluation.
     rows : object or None
-        The evaluated rows, where they are at hand: paired comparisons need them.
+        The evaluated rows, if they are available: paired comparisons need them.
     """
 
     kind: ClassVar[str]
-    """The kind that stored files name."""
+    """The name of the kind in stored files."""
     unit: ClassVar[str] = "sample"
-    """The word for one of the rows."""
+    """The word for a row."""
     statistics: Digests
     spec: Question
     rows: Rows | None
@@ -79,7 +81,7 @@ class BaseEvaluation(ABC):
 
     @property
     def grouping(self) -> Grouping | None:
-        """The groups of classes that were asked for."""
+        """The groups of classes, if the evaluation has any."""
         return None
 
     @property
@@ -93,11 +95,13 @@ class BaseEvaluation(ABC):
         """Remarks made during construction."""
 
     def asking(self, **changes: Any) -> Self:
-        """The same data under a question with these entries changed."""
-        changed: Self = replace(self, spec=replace(self.spec, **changes))  # type: ignore[type-var]  # all are dataclasses
+        """Evaluate the same data with other options."""
+        spec = replace(self.spec, **changes)
+        # Every evaluation is a dataclass, which this abstract class cannot declare.
+        changed: Self = replace(self, spec=spec)  # type: ignore[type-var]
         return changed
 
-    # -- numbers ---------------------------------------------------------------------------------------
+    # -- numbers ---------------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -110,7 +114,7 @@ class BaseEvaluation(ABC):
 
     @property
     def intervals(self) -> dict[str, Interval]:
-        """(low, high) of the metrics that have an interval; the sampling unit is the row, or the document."""
+        """(low, high) of the metrics that have an interval; rows or documents are independent."""
         return ByName(self._results.intervals, "interval of")
 
     @property
@@ -120,7 +124,7 @@ class BaseEvaluation(ABC):
 
     @property
     def infinite(self) -> frozenset[str]:
-        """The metrics among :attr:`undefined` that are infinitely bad; they are last in a ranking."""
+        """The undefined metrics that are infinitely bad, so that they are last in a ranking."""
         return frozenset(self._results.infinite)
 
     @property
@@ -131,7 +135,7 @@ class BaseEvaluation(ABC):
     @property
     @abstractmethod
     def warnings(self) -> tuple[str, ...]:
-        """Remarks on numbers that are not to be trusted."""
+        """Remarks on numbers that are not reliable."""
 
     @property
     def headline(self) -> tuple[str, ...]:
@@ -139,10 +143,11 @@ class BaseEvaluation(ABC):
         return tuple(name for name in self.metrics if self.catalog.lookup(name).headline)
 
     def influence(self, metric: str) -> FloatArray | None:
-        """The contribution of each row, or document, to the error of a metric, shape (n,).
+        """Return the contribution of each row, or document, to the error of a metric, shape (n,).
 
-        The standard error is ``sqrt(sum (w psi)^2) / sum w``; that of a difference of two models on the same rows
-        comes from the difference of their values. None where the metric has no influence function.
+        The standard error of the metric is ``sqrt(sum (w psi)^2) / sum w``. The standard error of a
+        difference of two models on the same rows comes from the difference of their contributions.
+        None if the metric has no influence function.
 
         Raises
         ------
@@ -159,23 +164,26 @@ class BaseEvaluation(ABC):
         """
         if self.rows is None:
             raise ValueError(
-                "this evaluation has no rows (loaded without them, or merged): influence values need them"
+                "this evaluation has no rows (loaded without them, or merged): influence values "
+                "need them"
             )
         return self._influence_of(metric)
 
     def answers(self, metric: str) -> npt.NDArray[Any] | None:
-        """Codes of each row's answer as a metric reads it, shape (n,); None if unknown by row.
+        """Return a code for each row's answer as a metric reads it, shape (n,), or None.
 
-        On the same rows two evaluations answer alike where the codes are equal; only the other rows contribute to their
-        difference.
+        Two evaluations of the same rows answer a row alike if its codes are equal. Only the other
+        rows contribute to their difference.
         """
-        return None if self.rows is None else self._answers_to(metric)
+        if self.rows is None:
+            return None
+        return self._answers_to(metric)
 
     def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
         return None
 
     def with_metrics(self, extra_metrics: Sequence[Metric]) -> BaseEvaluation:
-        """The same evaluation with custom metrics.
+        """Return the same evaluation with custom metrics.
 
         Raises
         ------
@@ -190,16 +198,17 @@ class BaseEvaluation(ABC):
         4.0
         """
         if extra_metrics:
+            names = listed([metric.name for metric in extra_metrics])
             raise TypeError(
-                f"extra_metrics are functions of counts of single labels: a {type(self).__name__} takes none, got "
-                f"{listed([metric.name for metric in extra_metrics])}"
+                "extra_metrics are functions of counts of single labels: "
+                f"a {type(self).__name__} takes none, got {names}"
             )
         return self
 
     @abstractmethod
     def _influence_of(self, metric: str) -> FloatArray | None: ...
 
-    # -- what was evaluated ----------------------------------------------------------------------------
+    # -- what was evaluated ----------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -224,7 +233,7 @@ class BaseEvaluation(ABC):
     @property
     @abstractmethod
     def design(self) -> tuple[tuple[str, str], ...]:
-        """The named parts that two evaluations must share to be ranked together, besides the data."""
+        """The named options that two evaluations must share to be ranked together."""
 
     @property
     @abstractmethod
@@ -233,34 +242,36 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """The classes, groups or codes with samples that an average leaves out because they are never predicted."""
+        """Return the classes, groups or codes that an average skips because none is predicted."""
 
     def at_level(self, confidence_level: float) -> Self:
-        """The same evaluation with intervals of another confidence level."""
+        """Return the same evaluation with intervals of another confidence level."""
         if confidence_level == self.confidence_level:
             return self
         return self.asking(confidence_level=confidence_level)
 
-    # -- files -----------------------------------------------------------------------------------------
+    # -- files -----------------------------------------------------------------------------------
 
     def save(self, directory: str | Path, *, rows: bool | str = "auto") -> Path:
-        """Write ``cmtrack_evaluation.json`` into a folder (made if need be) and return the file's path.
+        """Write ``cmtrack_evaluation.json`` into a folder, and return the file's path.
 
         Parameters
         ----------
         directory : path
         rows : "auto", True or False, default "auto"
-            Whether the rows, which paired comparisons need, are kept beside it in ``cmtrack_predictions.parquet``.
-            "auto": if there are any, up to 32 MB before compression; above that a warning says that they are not kept.
+            Whether the rows, which paired comparisons need, are kept next to it in
+            ``cmtrack_predictions.parquet``. "auto" keeps up to 32 MB before compression; a warning
+            says that it does not keep larger ones.
 
         Notes
         -----
-        The caller chooses this and the folder, and nothing is sent: ``CMTRACK_PREDICTIONS`` and ``[tool.cmtrack]
-        predictions``, which limit what is logged, do not limit it. ``rows=False`` keeps no rows.
+        ``CMTRACK_PREDICTIONS`` and ``[tool.cmtrack] predictions`` limit what is logged. They
+        do not limit this method, which sends nothing and writes into a folder of the caller's
+        choice. ``rows=False`` keeps no rows.
 
-        Cost: the statistics of 11 classes are about 0.3 MB of JSON, those of K classes grow with K² (K³ up to 30
-        classes with probabilities). 10⁶ rows of 11 probabilities are above the 32 MB; with ``rows=True`` they take 47
-        MB and about 0.6 s.
+        Cost: the statistics of 11 classes are about 0.3 MB of JSON, those of K classes grow with K²
+        (K³ up to 30 classes with probabilities). 10⁶ rows of 11 probabilities are above the 32 MB;
+        with ``rows=True`` they take 47 MB and about 0.6 s.
 
         Examples
         --------
@@ -280,8 +291,8 @@ class BaseEvaluation(ABC):
         ----------
         directory : path
         rows : bool, default True
-            Whether the rows are read, where they were kept; without them ``.rows`` is None, and comparisons are
-            unpaired.
+            Whether the rows are read, if they were kept. Without them ``.rows`` is None, and
+            comparisons are unpaired.
 
         Raises
         ------
@@ -292,15 +303,17 @@ class BaseEvaluation(ABC):
         """
         path = Path(directory)
         evaluation = cls.from_data(archive.parse(archive.read_file(path), cls.kind))
-        return archive.with_rows(evaluation, path) if rows else evaluation
+        if not rows:
+            return evaluation
+        return archive.with_rows(evaluation, path)
 
     def to_json(self) -> str:
-        """The text that :meth:`save` writes."""
+        """Return the text that :meth:`save` writes."""
         return archive.to_json(self, self._stored())
 
     @abstractmethod
     def _stored(self) -> dict[str, Any]:
-        """The question and other fields of this kind as plain data, without the statistics."""
+        """Return the question and the fields of this kind as plain data, without statistics."""
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Self:
@@ -321,11 +334,11 @@ class BaseEvaluation(ABC):
     @classmethod
     @abstractmethod
     def _fields_of(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a stored evaluation."""
+        """Return the fields of a stored evaluation."""
 
     @abstractmethod
     def without_probabilities(self) -> Self:
-        """The same evaluation, its rows without their probabilities."""
+        """Return the same evaluation, its rows without their probabilities."""
 
     @property
     @abstractmethod
@@ -353,7 +366,7 @@ class BaseEvaluation(ABC):
 
     @abstractmethod
     def with_rows(self, content: bytes) -> Self:
-        """The same evaluation with the rows that :meth:`write_rows` wrote.
+        """Return the same evaluation with the rows that :meth:`write_rows` wrote.
 
         Raises
         ------
@@ -361,40 +374,35 @@ class BaseEvaluation(ABC):
             If they are damaged, or of another evaluation.
         """
 
-    # -- views -----------------------------------------------------------------------------------------
+    # -- views -----------------------------------------------------------------------------------
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric: metric, value, low, high, better, and why it is undefined."""
+        """Return a row per metric: value, interval, direction, and why it is undefined."""
         from cmtrack._pandas import pd
 
-        better = self.catalog.lookup
-        intervals, undefined, nothing = self.intervals, self.undefined, (math.nan, math.nan)
-        rows = [
-            (
-                name,
-                value,
-                *intervals.get(name, nothing),
-                better(name).better,
-                undefined.get(name, ""),
-            )
-            for name, value in self.metrics.items()
-        ]
+        intervals = self.intervals
+        undefined = self.undefined
+        rows = []
+        for name, value in self.metrics.items():
+            low, high = intervals.get(name, (math.nan, math.nan))
+            better = self.catalog.lookup(name).better
+            rows.append((name, value, low, high, better, undefined.get(name, "")))
         return pd.DataFrame(rows, columns=["metric", "value", "low", "high", "better", "undefined"])
 
     def figures(
         self, *, on_error: Callable[[str, Exception], object] | None = None
     ) -> Mapping[str, Figure]:
-        """Every figure that applies, by name.
+        """Return every figure that applies, by name.
 
         Parameters
         ----------
         on_error : callable (name, error), optional
-            Called for a figure that fails, which is then left out; all are drawn at once. By default each is drawn when
-            it is asked for, and its error is raised there.
+            Called for a figure that fails, which is then missing; all are drawn at once. By default
+            each is drawn when it is first used, and its error is raised there.
 
         Notes
         -----
-        Cost: about 0.1 s for each figure that is asked for; listing their names draws all.
+        Cost: about 0.1 s for each figure that is used; listing their names draws all.
 
         Examples
         --------
@@ -423,7 +431,8 @@ class BaseEvaluation(ABC):
     ) -> Path:
         """Write the report: one HTML file that loads nothing.
 
-        It is the page that :func:`~cmtrack.log_evaluation` logs, with the figures that a run does not get.
+        It is the page that :func:`~cmtrack.log_evaluation` logs, with the figures that a run does
+        not get.
 
         Parameters
         ----------
@@ -432,15 +441,17 @@ class BaseEvaluation(ABC):
         title : str, optional
             By default "Evaluation".
         rows : bool, default True
-            Whether the page lists rows behind the most frequent confusions, 25 of each. Ids are shown only where they
-            are kept with the rows (``CMTRACK_ROW_IDS``). The page of a run lists those that are logged.
+            Whether the page lists rows behind the most frequent confusions, 25 of each. Ids are
+            shown only if they are kept with the rows (``CMTRACK_ROW_IDS``). The page of a run lists
+            the rows that are logged.
         table : frame, mapping of columns, or path, optional
-            At most 12 columns to show beside the rows, their texts cut at 200 characters; no run's page has them.
+            At most 12 columns to show next to the rows, their texts cut at 200 characters. The page
+            of a run never has them.
         row_ids : str or array-like of shape (n,), optional
             As in :meth:`cmtrack.Evaluation.rows_where`; the column is not shown.
         images : str, optional
-            The table's column of http or https addresses of images: shown as links, as the page loads nothing by
-            itself.
+            The table's column of http or https addresses of images. They are links, because the
+            page loads nothing.
 
         Returns
         -------
@@ -450,16 +461,16 @@ class BaseEvaluation(ABC):
         Raises
         ------
         ValueError
-            If the rows are not here, the table has other rows, or an address is not valid.
+            If the evaluation has no rows, the table has other rows, or an address is not valid.
         """
         from cmtrack.report.views import write_report
 
         return write_report(self, path, title, rows, table, row_ids, images)
 
     def card(self, title: str = "Evaluation") -> str:
-        """Markdown for a model card: result, headline numbers with intervals, data, segments, and what not to trust.
+        """Return a section of Markdown for a model card, with the sentences of the report.
 
-        The sentences are those of the report. It is a section of Markdown, to be put into a card of any kind.
+        It has the result, headline numbers with intervals, data, segments and warnings.
 
         Examples
         --------
@@ -472,4 +483,6 @@ class BaseEvaluation(ABC):
         return card(self, title)
 
     def __radd__(self, other: object) -> Self:
-        return self if other == 0 else NotImplemented  # lets sum(...) start at 0
+        if other == 0:  # sum(...) starts at 0
+            return self
+        return NotImplemented

@@ -1,7 +1,7 @@
-"""The demo: real models on a real survey, fitted, judged and tracked.
+"""The demo: real models on a real survey, fitted, evaluated and tracked.
 
-The survey is the 1996 American National Election Study; the models have the hyper-parameters of Markoulidakis et al.
-(2021), appendix B, where these apply.
+The survey is the 1996 American National Election Study; the models have the hyper-parameters of
+Markoulidakis et al. (2021), appendix B, where these apply.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEED = 1996
 
 
 class Data(NamedTuple):
-    """Features and answers: to fit, held out of the fit for calibration, and to be judged on."""
+    """Features and answers to fit models, to calibrate them, and to evaluate them."""
 
     x_fit: Any
     y_fit: Any
@@ -37,26 +37,31 @@ class Data(NamedTuple):
 
 
 def load() -> Data:
-    """Split the 944 people: 20 % to be judged on, 20 % for calibration, 60 % to fit.
+    """Split the 944 people: 60% to fit, 20% for calibration, 20% to evaluate.
 
-    The answer is the party identification 0 (strong democrat) to 6 (strong republican). ``vote`` is no feature:
-    whom somebody is going to vote for is nearly the answer. ``popul`` is none either: ``logpopul`` says the same.
+    The answer is the party identification 0 (strong democrat) to 6 (strong republican). ``vote`` is
+    not a feature: whom somebody is going to vote for is nearly the answer. ``popul`` is not one
+    either: ``logpopul`` has the same content.
 
-    The labelled scores for calibration come from people that the very same fitted model has not seen. Scores from
-    cross-validation come from other fits of it; a decision tree's few distinct scores then differ from those of the
-    evaluated tree, and its prevalence would be estimated from densities that do not fit. ImportError if statsmodels,
-    which brings the data, is not installed.
+    The labelled scores for calibration come from people that the very same fitted model has not
+    seen. Scores from cross-validation come from other fits of it. A decision tree's few distinct
+    scores then differ from the scores of the evaluated tree, and its prevalence would be estimated
+    from densities that do not fit.
+
+    ImportError if statsmodels, which brings the data, is not installed.
     """
     try:
         from statsmodels.datasets import anes96
     except ImportError:
         raise ImportError(
-            "the demo's data come with statsmodels: pip install '.[demo]' in the folder of cmtrack's source"
+            "the demo's data come with statsmodels: pip install '.[demo]' in the folder of "
+            "cmtrack's source"
         ) from None
     from sklearn.model_selection import train_test_split
 
     frame = anes96.load_pandas().data
-    x, y = frame[list(FEATURES)].to_numpy(), frame["PID"].astype(int).to_numpy()
+    x = frame[list(FEATURES)].to_numpy()
+    y = frame["PID"].astype(int).to_numpy()
     x_train, x_test, y_train, y_test = train_test_split(
         x, y, test_size=0.2, stratify=y, random_state=SEED
     )
@@ -67,13 +72,14 @@ def load() -> Data:
 
 
 def question() -> Grouping:
-    """The grouping of the demo: the party, then Democrats against all others.
+    """Return the grouping of the demo: the party, then Democrats against all others.
 
-    The first step is relaxed: how strongly somebody leans does not matter. The second asks for the people whom a
-    democratic campaign could not count on, and is strict, as in equation 46 of Markoulidakis et al. (2021): an
-    independent, who may be won over, must not be taken for a republican. Such a mistake stays in the positive
-    group but is no hit: it is an intragroup mismatch (IM), and since most independents are taken for something
-    else, no threshold finds all positives: the ceiling of the ROC curve lies below 1.
+    The first step is relaxed: how strongly somebody leans does not matter. The second asks for the
+    people whom a democratic campaign could not count on, and is strict, as in equation 46 of
+    Markoulidakis et al. (2021): an independent, who may be won over, must not be predicted as a
+    republican. Such a mistake stays in the positive group but is not a hit: it is an intragroup
+    mismatch (IM). Most independents are predicted as something else, so no threshold finds all
+    positives, and the ceiling of the ROC curve is below 1.
     """
     party = Grouping(
         {"democrat": [0, 1, 2], "independent": [3], "republican": [4, 5, 6]}, name="party"
@@ -101,8 +107,8 @@ class Model(NamedTuple):
 def models(quick: bool = False) -> list[Model]:
     """Return seven classifiers and a baseline; for a quick run three of them.
 
-    The parameters are those of tables A1 to A5 and A7 of the source. The machine's probabilities come from a sigmoid
-    that is fitted on folds which it has not seen.
+    The parameters are those of tables A1 to A5 and A7 of the source. The probabilities of
+    the support vector machine come from a sigmoid that is fitted on folds which it has not seen.
     """
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.dummy import DummyClassifier
@@ -155,8 +161,9 @@ def models(quick: bool = False) -> list[Model]:
 
 
 EXPERIMENT = "party identification (ANES 1996)"
-# The question is who is not a Democrat: this one number counts all four ways of being right and wrong about it, and a
-# baseline that gives everybody the same answer has none. It is among the logged metrics, so the UI can sort by it.
+# The question is who is not a Democrat. This metric counts all four kinds of correct and wrong
+# answers to it, and is undefined for a baseline that gives everybody the same answer. It is logged,
+# so MLflow's UI can sort by it.
 RANK_BY = "binary/matthews_corrcoef"
 QUESTION = "Party identification, 1996: who is not a Democrat?"
 REVIEW = "review.html"
@@ -174,7 +181,7 @@ class DemoRun:
 
 @dataclass(frozen=True)
 class DemoResult:
-    """All runs of one demo, best first by :data:`RANK_BY`, undefined ones last; their comparison and its review."""
+    """All runs of one demo, best first by :data:`RANK_BY`, with their comparison and its review."""
 
     directory: Path
     tracking_uri: str
@@ -189,11 +196,12 @@ def run_demo(
     quick: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> DemoResult:
-    """Train, judge and track the demo's models; each becomes one MLflow run, and their review another.
+    """Train, evaluate and track the demo's models: a run for each, and one for their review.
 
     ImportError if statsmodels is not installed.
 
-    ``directory``: gets an SQLite tracking store ``mlflow.db``, a folder ``artifacts`` and ``review.html``. Another demo
+    ``directory``: gets an SQLite tracking store ``mlflow.db``, a folder ``artifacts`` and
+    ``review.html``. Another demo
         adds its runs, and writes a new review of its own ones.
     ``quick``: three models instead of eight.
     ``progress``: called with (what is being done, steps done, steps in all).
@@ -201,22 +209,26 @@ def run_demo(
     folder = Path(directory).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     uri = f"sqlite:///{(folder / 'mlflow.db').as_posix()}"
-    tell = progress or (lambda *_: None)
     chosen = models(quick)
-    total = len(chosen) + 2
-    tell("reading the data and opening the store", 0, total)
+    n_steps = len(chosen) + 2
+
+    def report_step(step: str, n_done: int) -> None:
+        if progress is not None:
+            progress(step, n_done, n_steps)
+
+    report_step("reading the data and opening the store", 0)
     data = load()
     runs = []
     with quiet(), tracking_store(uri):
         experiment = _experiment(folder)
-        for done, model in enumerate(chosen, 1):
-            tell(model.name, done, total)
+        for n_done, model in enumerate(chosen, 1):
+            report_step(model.name, n_done)
             runs.append(_track(model, data, experiment, folder))
-        tell("comparing the models", total - 1, total)
+        report_step("comparing the models", n_steps - 1)
         comparison = compare([run.run_id for run in runs], rank_by=RANK_BY)
         review = comparison.report(folder / REVIEW, title=QUESTION)
         comparison.log(run_name="review")
-    tell("done", total, total)
+    report_step("done", n_steps)
     return DemoResult(folder, uri, tuple(sorted(runs, key=_rank)), comparison, review)
 
 
@@ -234,7 +246,8 @@ def _track(model: Model, data: Data, experiment: str, folder: Path) -> DemoRun:
             calibration=(data.y_held, fitted.predict_proba(data.x_held)),
             strict=True,
         )
-    assert isinstance(logged.evaluation, Evaluation)  # strict
+    if not isinstance(logged.evaluation, Evaluation):  # strict=True raises before this
+        raise TypeError(f"expected an Evaluation, got {type(logged.evaluation).__name__}")
     run_id = str(run.info.run_id)
     return DemoRun(
         model.name,
@@ -248,26 +261,26 @@ def _fitted(classifier: Any, data: Data) -> Any:
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
-        # the source stops after as many rounds, too
+        # The source stops after the same number of rounds.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return classifier.fit(data.x_fit, data.y_fit)
 
 
 def _experiment(folder: Path) -> str:
-    """The demo's experiment, with its artifacts beside the store."""
+    """Make or restore the demo's experiment, whose artifacts are next to the store."""
     from mlflow import MlflowClient
 
     client = MlflowClient()
     experiment = client.get_experiment_by_name(EXPERIMENT)
     if experiment is None:
-        return str(
-            client.create_experiment(EXPERIMENT, artifact_location=(folder / "artifacts").as_uri())
-        )
+        location = (folder / "artifacts").as_uri()
+        return str(client.create_experiment(EXPERIMENT, artifact_location=location))
     if experiment.lifecycle_stage != "active":
         client.restore_experiment(experiment.experiment_id)
     return str(experiment.experiment_id)
 
 
 def _rank(run: DemoRun) -> tuple[bool, float]:
+    """Return the key that sorts the best run first, and runs with an undefined metric last."""
     value = run.evaluation.metrics[RANK_BY]
     return math.isnan(value), -value

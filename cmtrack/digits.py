@@ -1,7 +1,7 @@
 """Numbers as people read them: on pages, in figures, in messages and on the command line.
 
-Every number is rounded here, by one rule: the shortest decimal that stands for it, half to even. A format
-specification rounds the float instead, and shows 0.8115 as 0.811 and as 81.2 %.
+Every number is rounded here, by one rule: the shortest decimal that stands for it, half to even. A
+format specification rounds the float instead, and shows 0.8115 as 0.811 and as 81.2 %.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EXACT = Context(prec=400, rounding=ROUND_HALF_EVEN)
 
 
 def minus(text: str) -> str:
-    """A number's text with a real minus."""
+    """Write a number's text with a typographic minus."""
     return text.replace("-", "−")
 
 
@@ -33,13 +33,16 @@ def fixed(value: float, places: int, times_ten: int = 0, *, sign: bool = False) 
         return minus(f"{value:.{places}f}")
     unit = Decimal(1).scaleb(-places)
     text = f"{_shifted(value, times_ten).quantize(unit, context=_EXACT):f}"
-    if sign and value:
-        return minus(text) if text.startswith("-") else f"+{text}"
-    return minus(text) if text.strip("-0.") else text.lstrip("-")
+    if sign and value > 0:
+        return f"+{text}"
+    is_zero = not text.strip("-0.")
+    if is_zero and not (sign and value):
+        return text.lstrip("-")
+    return minus(text)
 
 
 def significant(value: float, digits: int = 3, times_ten: int = 0) -> str:
-    """Return a number with at most this many significant digits, without zeros at its end: "0.812", "20", "1,300"."""
+    """Return a number with at most so many significant digits: "0.812", "20", "1,300"."""
     if not math.isfinite(value):
         return minus(f"{value:g}")
     shifted = _shifted(value, times_ten)
@@ -48,7 +51,7 @@ def significant(value: float, digits: int = 3, times_ten: int = 0) -> str:
 
 
 def significant_with_interval(value: float, low: float, high: float) -> str:
-    """Return ``0.25 [0.164, 0.491]``, or the number alone without a finite interval; "undefined" for NaN."""
+    """Return ``0.25 [0.164, 0.491]``, the number alone without an interval, "undefined" for NaN."""
     if math.isnan(value):
         return "undefined"
     if not math.isfinite(low + high):
@@ -57,178 +60,215 @@ def significant_with_interval(value: float, low: float, high: float) -> str:
 
 
 def _shifted(value: float, times_ten: int) -> Decimal:
-    """The shortest decimal that stands for a number, times a power of ten."""
+    """Return the shortest decimal that stands for a number, times a power of ten."""
     return Decimal(repr(float(value))).scaleb(times_ten, _EXACT)
 
 
 def number(value: float, ends: Interval | None = None) -> str:
-    """A number with the digits that its interval supports; "undefined" for NaN."""
+    """Return a number with the digits that its interval supports; "undefined" for NaN."""
     if math.isnan(value):
         return "undefined"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if (float(value).is_integer() and abs(value) >= 2) or abs(value) >= 1000:
+    if value == math.inf:
+        return "∞"
+    if value == -math.inf:
+        return "−∞"
+    size = abs(value)
+    # 0 and 1 are shares more often than counts, so that they have the decimals of the others.
+    is_count = float(value).is_integer() and size >= 2
+    if is_count or size >= 1000:
         return minus(f"{value:,.0f}")
-    if 0 < abs(value) <= 5e-4:
+    if 0 < size <= 5e-4:  # three decimals would show 0
         return minus(f"{value:.2g}")
-    return fixed(value, _places(value, ends))
+    return fixed(value, _places(ends))
 
 
 def count(value: float) -> str:
-    """A number of samples: whole, or with one decimal where it is not."""
+    """Return a number of samples: whole, or with one decimal for a sum of weights."""
     if math.isnan(value):
         return "undefined"
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:,.1f}"
 
 
 def in_words(n: int) -> str:
-    """A number of things in a sentence: "six", and from 11 on "11"."""
+    """Return a number of things for a sentence: "six", and from 11 on "11"."""
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return words[n] if n < len(words) else f"{n:,}"
+    if n < len(words):
+        return words[n]
+    return f"{n:,}"
 
 
 def interval(value: float, ends: Interval | None) -> str:
-    """``[low, high]``, or nothing where there is no interval."""
+    """Return ``[low, high]``, or nothing without a finite interval."""
     if ends is None or not all(map(math.isfinite, ends)):
         return ""
-    places = _places(value, ends)
-    return f"[{_end(ends[0], places)}, {_end(ends[1], places)}]"
+    places = _places(ends)
+    low, high = (_limit(limit, places) for limit in ends)
+    return f"[{low}, {high}]"
 
 
-def _end(end: float, places: int) -> str:
-    """An end of an interval; one that is not 0 is not printed as 0."""
-    if end and 1e-9 < abs(end) < 0.5 * 10**-places:
-        places = -math.floor(math.log10(abs(end)))
-    return fixed(end, places)
+def _limit(limit: float, places: int) -> str:
+    """Return a limit of an interval; one that is not 0 is not printed as 0."""
+    if 1e-9 < abs(limit) < 0.5 * 10**-places:
+        places = -math.floor(math.log10(abs(limit)))
+    return fixed(limit, places)
 
 
 def with_interval(value: float, ends: Interval | None) -> str:
-    """``0.712 [0.653, 0.766]``."""
+    """Return ``0.712 [0.653, 0.766]``, or the number alone without a finite interval."""
     return f"{number(value, ends)} {interval(value, ends)}".rstrip()
 
 
 def named_value(name: str, value: float, low: float, high: float) -> str:
-    """``recall 0.712 [0.653, 0.766]`` for a cell of MLflow's tables."""
+    """Return ``recall 0.712 [0.653, 0.766]`` for a cell of MLflow's tables."""
     if not math.isfinite(value):
         return f"{name} undefined"
-    shown, first, last = (fixed(part, 3) for part in (value, low, high))
-    return f"{name} {shown} [{first}, {last}]" if math.isfinite(low + high) else f"{name} {shown}"
+    if not math.isfinite(low + high):
+        return f"{name} {fixed(value, 3)}"
+    return f"{name} {fixed(value, 3)} [{fixed(low, 3)}, {fixed(high, 3)}]"
 
 
 def percent(share: float) -> str:
-    """A share in per cent, with more digits close to 0 and 100 %, and at most one beyond."""
+    """Return a share in percent, with one decimal, or three close to 0 and 100 %."""
     if math.isnan(share):
         return "undefined"
     edge = min(share, 1 - share)
-    if 0 < edge < 5e-6:
-        return "< 0.001 %" if share < 0.5 else "> 99.999 %"
+    if 0 < edge < 5e-6:  # three decimals would show 0 or 100 %
+        if share < 0.5:
+            return "< 0.001 %"
+        return "> 99.999 %"
+    places = 1
     if edge == 0:
-        return f"{fixed(share, 0, 2)} %"
-    return f"{fixed(share, 3 if 0 < edge < 0.001 else 1, 2)} %"
+        places = 0
+    elif 0 < edge < 0.001:
+        places = 3
+    return f"{fixed(share, places, 2)} %"
 
 
 def percent_with_interval(share: float, ends: Interval | None) -> str:
-    """``79.9 % [73.6, 85.0]``: one unit for the value and its interval."""
+    """Return ``79.9 % [73.6, 85.0]``: one unit for the value and its interval."""
     if ends is None or not all(map(math.isfinite, (share, *ends))):
         return percent(share)
-    places = max(1, _places(share, ends) - 2)
-    shown, low, high = (fixed(part, places, 2) for part in (share, *ends))
+    places = max(1, _places(ends) - 2)
+    shown, low, high = (fixed(value, places, 2) for value in (share, *ends))
     return f"{shown} % [{low}, {high}]"
 
 
 def points(difference: float, ends: Interval | None) -> str:
-    """A difference of shares: ``3.7 percentage points [1.2, 6.2]``; an end reads as 0 only where 0 is inside."""
-    places = max(1, _places(difference, ends) - 2)
+    """Return a difference of shares: ``3.7 percentage points [1.2, 6.2]``.
+
+    A limit is printed as 0 only if 0 is inside the interval: a reader decides by it.
+    """
+    places = max(1, _places(ends) - 2)
     if ends is None or not all(map(math.isfinite, ends)):
         return f"{fixed(difference, places, 2)} percentage points"
-    while ends[0] * ends[1] > 0 and places < 5 and not round(100 * min(map(abs, ends)), places):
+    excludes_zero = ends[0] * ends[1] > 0
+    nearest = 100 * min(map(abs, ends))
+    while excludes_zero and places < 5 and not round(nearest, places):
         places += 1
-    shown, low, high = (fixed(part, places, 2) for part in (difference, *ends))
+    shown, low, high = (fixed(value, places, 2) for value in (difference, *ends))
     return f"{shown} percentage points [{low}, {high}]"
 
 
-def _places(value: float, ends: Interval | None) -> int:
+def _places(ends: Interval | None) -> int:
+    """Return the decimals of a value: two digits of its interval's width, three to seven."""
     if ends is None or not all(map(math.isfinite, ends)):
         return 3
     width = ends[1] - ends[0]
-    return 3 if width < 1e-7 else min(7, max(3, 1 - math.floor(math.log10(width))))
+    if width < 1e-7:  # the width is rounding, or 0
+        return 3
+    return min(7, max(3, 1 - math.floor(math.log10(width))))
 
 
 def level(confidence_level: float) -> str:
-    """``95 %``."""
+    """Return a confidence level in percent, such as ``95 %``."""
     return f"{round(100 * confidence_level, 6):g} %"
 
 
 def plain_number(value: Any) -> str:
-    """A tie-breaker's value: a number with three significant digits, a text whole."""
+    """Return the value of a tie-breaker: a number with three significant digits, a text whole."""
     if value is None:
         return "none"
-    if isinstance(value, float):
-        return "undefined" if math.isnan(value) else significant(value)
-    return one_line(value)
+    if not isinstance(value, float):
+        return one_line(value)
+    if math.isnan(value):
+        return "undefined"
+    return significant(value)
 
 
 def signed(value: float, ends: tuple[float, float] | None = None) -> str:
-    """A difference with its sign, and its interval."""
+    """Return a difference with its sign and its interval."""
     shown = with_interval(value, ends)
-    return f"+{shown}" if value > 0 and not shown.startswith("0.000 ") else shown
+    is_shown_as_zero = shown.startswith("0.000 ")
+    if value > 0 and not is_shown_as_zero:
+        return f"+{shown}"
+    return shown
 
 
 def signed_or_why(value: float, ends: tuple[float, float], reason: str) -> str:
-    """A difference with its sign and its interval, or the reason why it has none."""
-    return signed(value, ends) + (f" ({reason})" if reason else "")
+    """Return a difference with its sign and its interval, or the reason why it has none."""
+    shown = signed(value, ends)
+    if reason:
+        shown += f" ({reason})"
+    return shown
 
 
 def p_text(value: float, least: float = 0.001) -> str:
-    """A p-value, or a share of simulated draws; ``≤`` at the smallest possible value."""
+    """Return a p-value, or a share of simulated draws; ``≤`` at the smallest possible value."""
     if math.isnan(value):
         return "–"
     if value < 0.001:
         return "< 0.001"
-    return f"≤ {least:.3f}" if value <= least * (1 + 1e-9) else f"{value:.3f}"
+    if value <= least * (1 + 1e-9):
+        return f"≤ {least:.3f}"
+    return f"{value:.3f}"
 
 
 def p_equals(value: float) -> str:
-    """A p-value in a sentence: "p = 0.012", "p < 0.001" or, the least of 999 draws, "p ≤ 0.001"."""
+    """Return a p-value for a sentence: "p = 0.012", "p < 0.001", or "p ≤ 0.001" of 999 draws."""
     shown = p_text(value)
-    return f"p {shown}" if shown[0] in "<≤" else f"p = {shown}"
+    if shown[0] in "<≤":
+        return f"p {shown}"
+    return f"p = {shown}"
 
 
 def two_places(value: float) -> str:
-    """A number with two decimals."""
+    """Return a number with two decimals."""
     return fixed(value, 2)
 
 
 def two_places_interval(ends: Interval) -> str:
-    """``[low, high]`` with two decimals, or nothing where there is no interval."""
-    return (
-        f"[{two_places(ends[0])}, {two_places(ends[1])}]" if all(map(math.isfinite, ends)) else ""
-    )
+    """Return ``[low, high]`` with two decimals, or nothing without a finite interval."""
+    if not all(map(math.isfinite, ends)):
+        return ""
+    return f"[{two_places(ends[0])}, {two_places(ends[1])}]"
 
 
 def rounded(value: float) -> float | None:
-    """A number with six decimals, for tables that programs read; None where it is undefined."""
-    return round(float(value), 6) if math.isfinite(value) else None
+    """Return a number with six decimals for tables that programs read; None if it is undefined."""
+    if not math.isfinite(value):
+        return None
+    return round(float(value), 6)
 
 
 def short_percent(share: float) -> str:
-    """A share in per cent with three significant digits: "81.2 %", "0.0123 %", "20 %"."""
+    """Return a share in percent with three significant digits: "81.2 %", "0.0123 %", "20 %"."""
     return f"{significant(share, 3, 2)} %"
 
 
 def short_count(value: float) -> str:
-    """A count or a sum of weights in at most seven characters: 273, 12,345, 1.24M, 3.5."""
-    if value >= 999_500:
-        for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-            if value >= 0.9995 * unit:
-                return f"{significant(value / unit)}{name}"
+    """Return a count or a sum of weights in at most seven characters: 273, 12,345, 1.24M, 3.5."""
+    for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if value >= 0.9995 * unit:  # three digits round it up to 1 unit
+            return f"{significant(value / unit)}{name}"
     if value >= 1000 or float(value).is_integer():
         return f"{value:,.0f}"
     return significant(value)
 
 
 def whole_percent(share: float) -> str:
-    """A share in whole per cent for a cell of a figure; 0 and 100 only if exact, nothing for NaN."""
+    """Return a share in whole percent for a figure; 0 and 100 only if exact, nothing for NaN."""
     if not math.isfinite(share):
         return ""
     if 0 < share < 0.005:
@@ -239,14 +279,14 @@ def whole_percent(share: float) -> str:
 
 
 def figure_percent(share: float) -> str:
-    """A share in per cent with three significant digits for a figure, or the word for NaN."""
+    """Return a share in percent with three significant digits for a figure; "undefined" for NaN."""
     if not math.isfinite(share):
         return "undefined"
     return f"{significant(share, 3, 2)}%"
 
 
 def places_apart(values: Sequence[float]) -> int:
-    """Decimals that tell values of a column apart: three for shares, more if they are close, fewer for large ones."""
+    """Return the decimals of a column: more than three for close values, fewer for large ones."""
     finite = [float(value) for value in values if math.isfinite(value)]
     if not finite:
         return 3

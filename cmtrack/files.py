@@ -19,25 +19,32 @@ def write_whole(
     private: bool = False,
     synced: bool = True,
 ) -> None:
-    """Write files beside their places; when all are written, move them there, one after the other.
+    """Write files under other names; when all are written, rename them one after the other.
 
-    OSError if one of them cannot be written; all places are as they were.
+    OSError if one of them cannot be written; then no file has changed.
 
-    ``files``: the content, or what writes it into the file that it gets. Folders that are missing are made.
-    ``private``: whether only their owner may read them, and enter the folders that are made.
-    ``synced``: whether the disk has them before they are moved, so that not even a loss of power leaves a part of one.
+    ``files``: the content, or a function that writes it into a file. Missing folders are made.
+    ``private``: whether only their owner may read them and enter the folders that are made.
+    ``synced``: whether the disk has them before they are renamed, so that not even a loss of power
+    leaves half a file.
     """
+    folder_mode = 0o777
+    file_mode = 0o666
+    if private:
+        folder_mode = 0o700
+        file_mode = 0o600
+
+    def open_new(name: str, flags: int) -> int:
+        return os.open(name, flags, file_mode)
+
     written: dict[Path, Path] = {}
     try:
         for path, content in files.items():
-            make_folder(path.parent, 0o700 if private else 0o777)
+            make_folder(path.parent, folder_mode)
             partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{PARTIAL}")
             written[partial] = path
-            with open(
-                partial,
-                "xb",
-                opener=lambda name, flags: os.open(name, flags, 0o600 if private else 0o666),
-            ) as file:
+            # The file has its mode from the start: others could open it before a later chmod.
+            with open(partial, "xb", opener=open_new) as file:
                 if isinstance(content, bytes):
                     file.write(content)
                 else:
@@ -55,7 +62,7 @@ def write_whole(
 
 
 def make_folder(folder: Path, mode: int) -> None:
-    """Make a folder, and those above it; those that are there stay as they are."""
+    """Make a folder and its missing parents; existing ones keep their mode."""
     if folder.is_dir():
         return
     make_folder(folder.parent, mode)

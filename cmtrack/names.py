@@ -1,4 +1,4 @@
-"""Names of runs, classes and files as a person reads them: on one line, quoted, and short but never alike."""
+"""Names of runs, classes and files for people: on one line, quoted, short, and never alike."""
 
 from __future__ import annotations
 
@@ -10,57 +10,62 @@ from itertools import takewhile
 from cmtrack.untrusted import one_line
 
 GAP = "…"
-MAY_BE_BEST, RULED_OUT = "may be the best", "ruled out as the best"
+MAY_BE_BEST = "may be the best"
+RULED_OUT = "ruled out as the best"
 """The two standings of a run among others."""
 SELECTED = (
     "That of the leader allows for its selection",
     "Those of the leader and of the chosen run allow for their selection",
 )
-"""Of one run, or of two, whose interval is adjusted."""
+"""The remarks on the adjusted interval of one run, and on those of two."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)?|[\W_]")
 """A word, a number with its decimals, or a mark."""
 
 
 def quoted(name: object) -> str:
-    """A name in a sentence: “forest 100, labels only”."""
+    """Quote a name for a sentence: “forest 100, labels only”."""
     return f"“{one_line(name)}”"
 
 
 def some_of(names: Sequence[str], most: int) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    """Return the first names, and how many more there are."""
+    text = ", ".join(names[:most])
+    if len(names) > most:
+        text += f" and {len(names) - most} more"
+    return text
 
 
 def join_names(names: Sequence[str], most: int = 3) -> str:
-    """Return "a, b and c"; of more than ``most`` + 1 names the first ``most``, and how many more there are."""
+    """Return "a, b and c"; more than ``most`` + 1 names become "a, b, c and 5 more"."""
     if len(names) > most + 1:
         return some_of(names, most)
-    *first, last = names or [""]
-    return f"{', '.join(first)} and {last}" if first else last
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def elide(text: str, width: int) -> str:
-    """`text` in at most `width` characters, cut in the middle."""
+    """Cut a text in the middle, so that it has at most ``width`` characters."""
     if len(text) <= width:
         return text
-    head = width // 2
-    tail = max(width - 1 - head, 0)
-    return text[:head].rstrip() + GAP + (text[-tail:].lstrip() if tail else "")
+    n_first = width // 2
+    n_last = max(width - 1 - n_first, 0)
+    last = text[len(text) - n_last :]
+    return text[:n_first].rstrip() + GAP + last.lstrip()
 
 
 def distinct(names: Sequence[object], width: int) -> list[str]:
     """Short names that are as different as the full ones.
 
-    The words that all long names begin and end with are left out first, then the middle of what is left. No number is
-    appended, which a reader could take for part of the name.
+    The words that all long names begin and end with are removed first, then the middle of the rest.
+    No number is appended, because a reader could take it for part of the name.
 
     Parameters
     ----------
     names : sequence
         Put on one line each.
     width : int
-        Characters of a short name. A name is longer only where it could not be told from another one otherwise.
+        Characters of a short name. A name is longer only if it would otherwise equal another one.
 
     Returns
     -------
@@ -85,10 +90,12 @@ def distinct(names: Sequence[object], width: int) -> list[str]:
     long = [name for name in dict.fromkeys(full) if len(name) > width]
     short = {name: name for name in full} | _shortened(long, width)
     alike = _alike(short)
-    while alike:  # cuts at different places gave the same letters
-        whole = [name for group in alike for name in group if short[name] != name]
-        short |= {name: name for name in whole}
-        alike = _alike(short) if whole else []
+    while alike:
+        # Cuts at different positions gave the same letters. Each round writes at least one more
+        # name in full, because two names that are both in full differ.
+        for group in alike:
+            short |= {name: name for name in group}
+        alike = _alike(short)
     return [short[name] for name in full]
 
 
@@ -96,7 +103,8 @@ def _shortened(names: Sequence[str], width: int) -> dict[str, str]:
     """Return short names of different names that are all too long."""
     short = _without_common(names, [_TOKEN.findall(name) for name in names], width)
     if len(names) > 1 and len(set(short.values())) == 1:
-        # They differ inside a word that is cut. Without the letters in common they begin differently.
+        # They differ inside a word that is cut. Without the letters in common they begin
+        # differently.
         short = _without_common(names, names, width)
     for group in _alike(short):
         if len(group) < len(names):
@@ -135,21 +143,25 @@ def _count_common(pieces: Sequence[Sequence[str]]) -> int:
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, columns))
 
 
-def _fit(first: str, own: str, last: str, width: int) -> str:
-    """Return a name in `width` characters, with as much of its common ends as its own part leaves room for."""
-    room = width - len(own)
+def _fit(first: str, middle: str, last: str, width: int) -> str:
+    """Return a name in `width` characters.
+
+    ``first`` and ``last`` are common to all names and get the room that ``middle`` leaves.
+    """
+    room = width - len(middle)
     if last and len(last) > min(room - 1, width // 3):
         last = GAP
     room -= len(last)
     if first and len(first) > room:
         first = _whole_words(first, room - 1).rstrip() + GAP
-    text = f"{first}{own}{last}".replace(GAP + GAP, GAP)
+    text = f"{first}{middle}{last}".replace(GAP + GAP, GAP)
     return elide(text, width)
 
 
 def _whole_words(text: str, width: int) -> str:
-    """Return the first `width` characters of a text, without a word that is cut, unless that is all."""
+    """Return the first `width` characters of a text, without a cut word unless it is the only."""
     head = text[: max(width, 0)]
     if text[width : width + 1].isalnum():
-        head = re.sub(r"[^\W_]+$", "", head) or head
+        whole = re.sub(r"[^\W_]+$", "", head)
+        head = whole or head
     return head

@@ -19,80 +19,101 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROWS = 12
-"""Of a table; the frame has all."""
+"""Rows of a table; the frame has all."""
 _WIDTH = 60
+"""Characters of a text in a cell."""
 
 
 def view(*parts: str, notes: Iterable[str] = ()) -> str:
-    """Parts of HTML one below the other, and remarks as a list."""
+    """Put parts of HTML one below the other, and remarks into a list."""
+    content = "".join(parts)
     remarks = "".join(f"<li>{escape(note)}</li>" for note in notes)
-    return for_page(f"<div>{''.join(parts)}{f'<ul>{remarks}</ul>' if remarks else ''}</div>")
+    if remarks:
+        content += f"<ul>{remarks}</ul>"
+    return for_page(f"<div>{content}</div>")
 
 
 def sentence(text: object) -> str:
-    """A paragraph."""
-    return f"<p>{escape(str(text))}</p>" if str(text) else ""
+    """Return a paragraph, or nothing for an empty text."""
+    words = escape(str(text))
+    if not words:
+        return ""
+    return f"<p>{words}</p>"
 
 
 def table(frame: pd.DataFrame, rows: int = ROWS) -> str:
-    """The first rows of a frame with rounded numbers; ``low`` and ``high`` become one column beside their value.
+    """Return the first rows of a frame, its numbers rounded and its intervals in one column.
 
-    ``frame``: columns are named as in programs: ``share_low`` is shown as "share low". A named index is shown, too.
+    ``frame``: columns are named as in programs: ``share_low`` is shown as "share low". A named
+    index is also shown.
     """
     shown = frame.head(rows)
     if any(shown.index.names):
         shown = shown.reset_index()
     columns = {str(name): [_text(name, value) for value in shown[name]] for name in shown.columns}
-    for name in [name for name in columns if name == "low" or name.endswith("_low")]:
-        stem, high = name.removesuffix("low"), name.removesuffix("low") + "high"
-        value = stem.removesuffix("_") or next(
-            (word for word in ("value", "difference") if word in columns), "value"
-        )
+    for name in [name for name in columns if _is_low(name)]:
+        high = name.removesuffix("low") + "high"
         if high in columns:
-            centre = shown[value] if value in columns else shown[name]
-            ends = zip(centre, shown[name], shown[high], strict=True)
-            columns[name] = [interval(value, (low, high)) or "–" for value, low, high in ends]
+            columns[name] = _intervals(shown, name, high)
             del columns[high]
-    columns = {
-        name: cells
-        for name, cells in columns.items()
-        if any(cell not in ("", "–") for cell in cells)
-    }
+    columns = {name: cells for name, cells in columns.items() if not _is_empty(cells)}
     heads = "".join(f"<th>{escape(_heading(name))}</th>" for name in columns)
-    cells = zip(*columns.values(), strict=True)
-    lines = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in cells
-    )
-    more = (
-        f"<p>{len(shown)} of {len(frame):,} rows; <code>.to_frame()</code> has all.</p>"
-        if len(frame) > rows
-        else ""
-    )
-    return f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>{more}"
+    lines = ""
+    for row in zip(*columns.values(), strict=True):
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
+        lines += f"<tr>{cells}</tr>"
+    html = f"<table><thead><tr>{heads}</tr></thead><tbody>{lines}</tbody></table>"
+    if len(frame) > rows:
+        html += f"<p>{len(shown)} of {len(frame):,} rows; <code>.to_frame()</code> has all.</p>"
+    return html
 
 
 def matrix(frame: pd.DataFrame) -> str:
-    """The first classes of a matrix, with rows and columns that say what they are."""
+    """Return the first classes of a matrix, with the names of its rows and columns."""
     shown = frame.iloc[:, :ROWS].rename_axis(index=f"{frame.index.name} / {frame.columns.name}")
-    more = f"<p>{ROWS} of {frame.shape[1]:,} columns.</p>" if frame.shape[1] > ROWS else ""
-    return table(shown) + more
+    html = table(shown)
+    if frame.shape[1] > ROWS:
+        html += f"<p>{ROWS} of {frame.shape[1]:,} columns.</p>"
+    return html
 
 
 def picture(figure: Figure) -> str:
-    """A figure as PNG, inside the text."""
+    """Return a figure as PNG inside the HTML."""
     content = base64.b64encode(figure._repr_png_()).decode()  # type: ignore[attr-defined]
     return f'<img alt="" src="data:image/png;base64,{content}" style="max-width: 480px">'
 
 
+def _is_empty(cells: Iterable[str]) -> bool:
+    """Return whether a column shows nothing in any row."""
+    return all(cell in ("", "–") for cell in cells)
+
+
+def _is_low(name: str) -> bool:
+    """Return whether a column has the lower limits of intervals."""
+    return name == "low" or name.endswith("_low")
+
+
+def _intervals(shown: pd.DataFrame, low: str, high: str) -> list[str]:
+    """Return the cells ``[low, high]`` of an interval's column.
+
+    The values next to it decide the digits: those of ``share`` for ``share_low``, those of
+    ``value`` or ``difference`` for ``low``.
+    """
+    stem = low.removesuffix("low").removesuffix("_")
+    names = [stem] if stem else ["value", "difference"]
+    name = next((name for name in names if name in shown), low)
+    rows = zip(shown[name], shown[low], shown[high], strict=True)
+    return [interval(value, (least, most)) or "–" for value, least, most in rows]
+
+
 def _heading(name: str) -> str:
-    words = (
-        name.removesuffix("low") + "interval" if name == "low" or name.endswith("_low") else name
-    )
-    return {"pvalue": "p", "index": ""}.get(words, words.replace("_", " "))
+    if _is_low(name):
+        name = name.removesuffix("low") + "interval"
+    return {"pvalue": "p", "index": ""}.get(name, name.replace("_", " "))
 
 
 def _text(name: object, value: Any) -> str:
-    """A cell: numbers as sentences have them, truth as yes or no."""
+    """Return the text of a cell: numbers as in sentences, "yes" and "no" for truth."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, (bool, np.bool_)):

@@ -1,8 +1,9 @@
-"""A question as a record: words and rules of each of its entries, and all that is made from it.
+"""Questions as records: the words and rules of each option in one entry.
 
-A frozen dataclass whose fields are made by :func:`entry` is such a record: :class:`cmtrack.evaluation.spec.Spec` of an
-evaluation. Signatures, docstrings, flags of the command line, checks, stored forms and the rules of merging are made
-from its entries. An entry that is added is in all of them; a test wants a number that it changes.
+Such a record is a frozen dataclass whose fields are made by :func:`entry`, such as
+:class:`cmtrack.evaluation.spec.Spec` of an evaluation. Signatures, docstrings, flags of the command
+line, checks, stored forms and the rules of merging are made from its entries, so a new entry is in
+all of them. A test then asks for a number that the new option changes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Taker = TypeVar("Taker", bound=Callable[..., Any])
 
 
 def probabilities_of(y_prob: Any, options: Any) -> Any:
-    """Return ``y_prob``, which scikit-learn and MLflow spell ``y_proba``; that spelling leaves ``options``.
+    """Return ``y_prob``, or take ``y_proba``, the spelling of scikit-learn, out of ``options``.
 
     Raises
     ------
@@ -42,6 +43,7 @@ def probabilities_of(y_prob: Any, options: Any) -> Any:
 
 
 def _same(value: Any) -> Any:
+    """Return a value as it is, which is the check and the stored form of most options."""
     return value
 
 
@@ -52,29 +54,33 @@ class Entry:
     Attributes
     ----------
     kind : str
-        Type and default, as numpydoc writes them; an entry without one is no option, but follows from the call.
+        Type and default, as numpydoc writes them. An entry without one is not an option: it follows
+        from the call.
     text : str
     default : object
     check : callable, optional
-        From the value that was given to the one that is used; raises where no data could make it right.
+        From the value of the call to the value that is used; raises if the value is wrong for all
+        data.
     flag, help : str
-        Of the command line; an option without a flag is not there, or is read from a file there.
+        Of the command line. An option without a flag is not on it, or is read from a file.
     choices : mapping of str to object, optional
-        What the command line takes, and what it stands for.
+        The values of the flag, and the values of the option that they stand for.
     several : bool
         True for a flag that may be repeated.
     of_flag : type, default str
-        Type of the flag's value; of a path, that of a file that is read.
+        Type of the flag's value; ``Path`` for a file that is read.
     of_texts : callable, optional
-        From the values of a flag that is repeated to that of the option.
+        From the values of a repeated flag to the value of the option.
     metavar : str
-        The flag's value, as its help calls it.
+        The name of the flag's value in the help.
     form : str
-        What a rule file may say of it, for errors; an option without one does not decide.
+        The values that a rule file may state, for errors. An option without a form is not in rule
+        files.
     write, read : callable, optional
-        To and from plain data; without ``write`` the entry is not stored.
+        To and from plain data. Without ``write`` the entry is not stored.
     merge : callable, optional
-        From two values to that of the merged result, or ValueError; by default they must be equal.
+        From two values to the value of the merged result, or ValueError. By default they must be
+        equal.
     """
 
     kind: str = ""
@@ -94,25 +100,33 @@ class Entry:
     merge: Callable[[Any, Any], Any] | None = None
 
 
-def late(place: str, *more: Any, optional: bool = False) -> Callable[[Any], Any]:
-    """A function that is imported when it is called, with more arguments; ``optional``: None stays None."""
-    return lambda value: (
-        None if optional and value is None else pkgutil.resolve_name(place)(value, *more)
-    )
+def late(path: str, *arguments: Any, optional: bool = False) -> Callable[[Any], Any]:
+    """Return a function that is imported when it is first called.
+
+    ``path``: its module and name, such as ``cmtrack.grouping:as_costs``.
+    ``arguments``: what it takes after the value.
+    ``optional``: whether None stays None.
+    """
+
+    def call(value: Any) -> Any:
+        if optional and value is None:
+            return None
+        return pkgutil.resolve_name(path)(value, *arguments)
+
+    return call
 
 
 def entry(
-    kind: str = "", text: str = "", default: Any = None, *, compare: bool = True, **more: Any
+    kind: str = "", text: str = "", default: Any = None, *, compare: bool = True, **details: Any
 ) -> Any:
-    """A field of a question, with an :class:`Entry` of these words."""
-    return dataclasses.field(
-        default=default, compare=compare, metadata={"entry": Entry(kind, text, default, **more)}
-    )
+    """Declare a field of a question; ``details`` are other attributes of its :class:`Entry`."""
+    described = Entry(kind, text, default, **details)
+    return dataclasses.field(default=default, compare=compare, metadata={"entry": described})
 
 
 @dataclass(frozen=True)
 class Question:
-    """The base of the questions of all kinds of evaluations, which all have a confidence level."""
+    """Base of the questions of all kinds of evaluations, which all have a confidence level."""
 
     if TYPE_CHECKING:
 
@@ -122,57 +136,63 @@ class Question:
 
     @classmethod
     def entries(cls) -> dict[str, Entry]:
-        """The entries by name, in order."""
+        """Return the entries by name, in order."""
         return {field.name: field.metadata["entry"] for field in dataclasses.fields(cls)}
 
     @classmethod
     def options(cls) -> dict[str, Entry]:
-        """The entries that a caller gives."""
+        """Return the entries that a caller gives."""
         return {name: entry for name, entry in cls.entries().items() if entry.kind}
 
     @classmethod
     def of(cls, given: Mapping[str, Any], caller: Callable[..., Any]) -> Self:
-        """The question of a call, checked: what was given, and the defaults of the rest.
+        """Check the options of a call, and return its question.
 
         Parameters
         ----------
         given : mapping
+            The options of the call; the others have their defaults.
         caller : callable
             The function or class that was called, for errors.
 
         Raises
         ------
         ValueError, TypeError
-            If there is no such option, or no data could make its value right; the text gives the rule and the value.
+            If there is no such option, or its value is wrong for all data. The text gives the rule
+            and the value.
         """
         cls.check_names(given, caller)
-        return cls(**{n: one.check(given.get(n, one.default)) for n, one in cls.options().items()})
+        values = {}
+        for name, option in cls.options().items():
+            values[name] = option.check(given.get(name, option.default))
+        return cls(**values)
 
     @classmethod
     def check_names(cls, given: Mapping[str, Any], caller: Callable[..., Any]) -> None:
-        """Raise TypeError for an unknown option, with the argument of the caller that was probably meant."""
+        """Raise TypeError for an unknown option, and name the argument that was probably meant."""
         options = cls.options()
         for name in given:
-            if name not in options:
-                removed = reason(f"{caller.__name__}({name}=)")
-                if removed is not None:
-                    raise TypeError(removed)
-                hint = near(name, inspect.signature(caller).parameters)
-                raise TypeError(
-                    f"{caller.__name__}() got an unexpected keyword argument {name!r}{hint}"
-                )
+            if name in options:
+                continue
+            removed = reason(f"{caller.__name__}({name}=)")
+            if removed is not None:
+                raise TypeError(removed)
+            hint = near(name, inspect.signature(caller).parameters)
+            raise TypeError(
+                f"{caller.__name__}() got an unexpected keyword argument {name!r}{hint}"
+            )
 
     def given(self) -> dict[str, Any]:
-        """The options by name, as a call takes them."""
+        """Return the options by name, as a call takes them."""
         return {name: getattr(self, name) for name in self.options()}
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data of the entries that are stored."""
-        return {
-            n: one.write(getattr(self, n))
-            for n, one in self.entries().items()
-            if one.write is not None
-        }
+        """Return plain data of the entries that are stored."""
+        data = {}
+        for name, described in self.entries().items():
+            if described.write is not None:
+                data[name] = described.write(getattr(self, name))
+        return data
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Self:
@@ -183,16 +203,17 @@ class Question:
         ValueError, and others of ``archive.DAMAGED``
             If they are damaged.
         """
-        stored = {n: one for n, one in cls.entries().items() if one.write is not None and n in data}
-        absent = {
-            name for name, one in stored.items() if data[name] is None and one.default is None
-        }
-        return cls(
-            **{name: one.read(data[name]) for name, one in stored.items() if name not in absent}
-        )
+        values = {}
+        for name, described in cls.entries().items():
+            if described.write is None or name not in data:
+                continue
+            # ``read`` need not know null, which stands for a default of None.
+            if data[name] is not None or described.default is not None:
+                values[name] = described.read(data[name])
+        return cls(**values)
 
     def merged(self, other: Self, what: str) -> Self:
-        """The question of the results of two sets of rows together.
+        """Return the question of the merged results of two sets of rows.
 
         Raises
         ------
@@ -201,10 +222,12 @@ class Question:
         """
         changed = {}
         for field in dataclasses.fields(self):
-            name, rule = field.name, field.metadata["entry"].merge
-            ours, theirs = getattr(self, name), getattr(other, name)
-            if rule is not None:
-                changed[name] = rule(ours, theirs)
+            name = field.name
+            merge = field.metadata["entry"].merge
+            ours = getattr(self, name)
+            theirs = getattr(other, name)
+            if merge is not None:
+                changed[name] = merge(ours, theirs)
             elif field.compare and ours != theirs:
                 raise ValueError(
                     f"{what} must have the same {name} to be merged, got {ours!r} and {theirs!r}"
@@ -213,48 +236,51 @@ class Question:
 
 
 def takes(question: type[Question], options: type) -> Callable[[Taker], Taker]:
-    """Show the options of a question in the signature and the docstring of what takes ``**options``."""
+    """Show a question's options in the signature and docstring of a function with ``**options``."""
 
-    def shown(function: Taker) -> Taker:
-        target: Any = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
+    def show_options(function: Taker) -> Taker:
+        target: Any = function
+        if isinstance(function, type):
+            target = function.__init__  # type: ignore[misc]
         signature = inspect.signature(target)
-        fixed = [
-            p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD
+        parameters = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         ]
-        more = [
-            inspect.Parameter(
+        for name, option in question.options().items():
+            parameter = inspect.Parameter(
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=one.default,
+                default=option.default,
                 annotation=_type_of(options, name),
             )
-            for name, one in question.options().items()
-        ]
-        target.__signature__ = signature.replace(parameters=[*fixed, *more])
+            parameters.append(parameter)
+        target.__signature__ = signature.replace(parameters=parameters)
         function.__doc__ = _with_entries(function.__doc__ or "", question)
         return function
 
-    return shown
+    return show_options
 
 
 def _type_of(options: type, name: str) -> str:
-    """The type of an option as it is written, like those of a function's other parameters."""
+    """Return the type of an option as it is written, like those of other parameters."""
     return str(options.__annotations__[name].__forward_arg__)
 
 
 def _with_entries(text: str, question: type[Question]) -> str:
-    """A docstring with an entry for each option in the place of ``**options``."""
-    place = re.search(r"^( *)\*\*options\n(?:\1 +.*\n)*", text, flags=re.MULTILINE)
-    if place is None:
+    """Replace ``**options`` in a docstring by an entry for each option."""
+    section = re.search(r"^( *)\*\*options\n(?:\1 +.*\n)*", text, flags=re.MULTILINE)
+    if section is None:
         return text
-    indent, written = place[1], ""
-    for name, one in question.options().items():
-        lines = textwrap.wrap(one.text, 112 - len(indent))
-        written += f"{indent}{name} : {one.kind}\n" + "".join(
-            f"{indent}    {line}\n" for line in lines
-        )
-    return text[: place.start()] + written + text[place.end() :]
+    indent = section[1]
+    lines = []
+    for name, option in question.options().items():
+        lines.append(f"{indent}{name} : {option.kind}\n")
+        sentences = textwrap.fill(option.text, 112 - len(indent))
+        lines.append(textwrap.indent(sentences, f"{indent}    ") + "\n")
+    return text[: section.start()] + "".join(lines) + text[section.end() :]
 
 
-# where it was before the record
+# ``Options`` was here before it moved next to the record of an evaluation.
 __getattr__ = found_in(__name__, {"Options": "cmtrack.evaluation.spec"})

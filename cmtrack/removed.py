@@ -1,21 +1,25 @@
 """Names that version 0.2 had and this version no longer has, and what to use instead.
 
-Whoever uses one of these names gets an error that says so, for one version. A key is written as a user writes the name:
+For one version, using one of these names raises an error that names the replacement. A key is
+written as a user writes the name:
 
 - ``cmtrack.attribute_subsets`` or ``cmtrack.rows.Pair``: a name of a module;
 - ``Comparison.deciding``: an attribute or a method of a class;
 - ``compare(rope=)`` or ``Evaluation.at(calibration=)``: an option of a function or a method;
 - ``Evaluation.at(scores)``: values that a method no longer takes;
-- ``compare(block_kind="datasets")`` or ``Evaluation.threshold(subject_to="METRIC.low >= number")``: a value of an option, and of the flag of that name;
+- ``compare(block_kind="datasets")`` or
+  ``Evaluation.threshold(subject_to="METRIC.low >= number")``: a value of an option, and of the flag
+  of that name;
 - ``compare(rank_by={metric: weight})``: another kind of value;
 - ``cmtrack rows --deciding``: a flag of a command;
 - ``cmtrack[server]`` and other names that cannot raise: they are only listed, in the changelog.
 
 The changelog's table "Removed in 0.3" lists every key.
 
-If an option stays and only one of its values was removed, its check raises :class:`RemovedFeature`. Rule files and
-bundles that such an option or value made are recognized by it. Keys that only a removed feature wrote into the data of
-a review are in ``STORED``. ``cmtrack verify`` ends with exit code 3 for all of these.
+If an option stays and only one of its values was removed, its check raises :class:`RemovedFeature`.
+Rule files and bundles that such an option or value made are recognized by it. Keys that only a
+removed feature wrote into the data of a review are in ``STORED``. ``cmtrack verify`` ends with exit
+code 3 for all of these.
 """
 
 from __future__ import annotations
@@ -51,6 +55,8 @@ _BY_CLASS = (
 _SUSPECT = (
     "--missed N lists the rows that at least N runs get wrong, those that most runs get wrong first"
 )
+_ONLY_ONE = "--broken and --fixed list the rows that only one of two runs gets right"
+_ONE_FIT = "calibration/slope and calibration/intercept are of one fit, with intervals"
 _TOGETHER = "Comparison.flips(a, b) has the shares of rows that only one of two runs gets right"
 _CROSSING = (
     "compare(..., at=share) ranks the runs at a share of positives; Evaluation.at(share) has "
@@ -72,15 +78,18 @@ _TARGET_FILE = (
     "positive=...) and give Evaluation.at(estimate), or state them by --prevalence"
 )
 _LIMIT = (
-    "bound the metric itself, with a margin, such as 'binary/precision >= 0.93' for 0.9; Threshold.bounded "
+    "bound the metric itself, with a margin, such as 'binary/precision >= 0.93' for 0.9; "
+    "Threshold.bounded "
     "has its interval on rows that did not choose the threshold"
 )
 _ONE_BAND = (
-    "CalibrationCurve.band() has the one band of the curve, in which a calibrated score stays; calibration/error "
+    "CalibrationCurve.band() has the one band of the curve, in which a calibrated score stays; "
+    "calibration/error "
     "and calibration/slope have intervals"
 )
 _MISCALIBRATION = (
-    "CalibrationCurve.ece() has a calibration error with the value that a calibrated score shows by chance, and "
+    "CalibrationCurve.ece() has a calibration error with the value that a calibrated score shows "
+    "by chance, and "
     "calibration/pvalue is the test"
 )
 _NO_BAND = "CalibrationCurve.no_band says why the curve has no band, and is empty otherwise"
@@ -93,7 +102,8 @@ _ROPE = (
     "same rows"
 )
 _TWO_MODELS = (
-    "compare(..., segments=) has the paired differences of runs by segment, and worst_segments(columns, first - second)"
+    "compare(..., segments=) has the paired differences of runs by segment, and "
+    "worst_segments(columns, first - second)"
     " finds segments where the difference of two models is unlike that of other rows"
 )
 _SHRINKAGE = (
@@ -109,7 +119,10 @@ _OF_POSTERIORS = (
     "shares for densities that you know"
 )
 _OWN_SHARE = "count_low and count_high are the ends of the interval of the target's own number"
-_ADJUSTED = 'interval="adjusted" holds the true share as often, and includes the error of the labelled scores'
+_ADJUSTED = (
+    'interval="adjusted" holds the true share as often, and includes the error of the labelled '
+    "scores"
+)
 MATRIX = "evaluate_families(indicator matrix)"
 _MATRIX = (
     "give lists of sets, such as MultiLabelBinarizer(classes=codes).fit([codes])"
@@ -155,7 +168,7 @@ INSTEAD: dict[str, str] = {
     "CalibrationCurve.confidence_band": _ONE_BAND,
     "CalibrationCurve.no_confidence_band": _ONE_BAND,
     "CalibrationCurve.expected_miscalibration": _MISCALIBRATION,
-    "CalibrationCurve.large_logit": "calibration/slope and calibration/intercept are of one fit, with intervals",
+    "CalibrationCurve.large_logit": _ONE_FIT,
     "CalibrationCurve.on_grid": "CalibrationCurve.drawn has at most 1,600 scores, by their means",
     "CalibrationCurve.has_band": _NO_BAND,
     "CalibrationCurve.no_draws": _NO_BAND,
@@ -167,7 +180,7 @@ INSTEAD: dict[str, str] = {
     "cmtrack at --y-prob": _TARGET_FILE,
     "cmtrack rows --deciding": _SUSPECT,
     "cmtrack rows --suspect": _SUSPECT,
-    "cmtrack rows --together": "--broken and --fixed list the rows that only one of two runs gets right",
+    "cmtrack rows --together": _ONLY_ONE,
     "cmtrack[server]": _LIVE_PAGE,
     "cmtrack_integrations.server": _LIVE_PAGE,
     "mlflow.app cmtrack": _LIVE_PAGE,
@@ -207,14 +220,14 @@ STORED: frozenset[str] = frozenset(
         "repeated.models.average_rank",
     )
 )
-"""Keys of ``review.json`` that only a removed feature wrote, without positions: ``repeated.models.worse``."""
+"""Keys of ``review.json``, without positions, that only a removed feature wrote."""
 
 FAREWELL = "made by a feature that cmtrack 0.3 no longer has; use 0.2"
-"""What ``cmtrack verify`` says of a bundle that needs a removed feature."""
+"""The words of ``cmtrack verify`` on a bundle that needs a removed feature."""
 
 
 class RemovedFeature(ValueError):
-    """An option, or a value of an option, that this version no longer has; the text says what to use instead."""
+    """An option, or a value of one, that was removed; the text says what to use instead."""
 
 
 def reason(name: str) -> str | None:
@@ -240,7 +253,7 @@ def refuse_removed(method: Callable[P, Result]) -> Callable[P, Result]:
 
 
 class RemovedMembers(EnumType):
-    """The type of an enum whose removed members raise an AttributeError that says what to use instead."""
+    """The type of an enum whose removed members raise an error that says what to use instead."""
 
     if not TYPE_CHECKING:
 
@@ -261,4 +274,5 @@ class RemovedAttributes:
                 sentence = reason(f"{kind.__name__}.{name}")
                 if sentence is not None:
                     raise AttributeError(sentence, name=name, obj=self)
-            return object.__getattribute__(self, name)  # also an error inside a property, as it is
+            # An AttributeError inside a property also leads here; this raises it again.
+            return object.__getattribute__(self, name)

@@ -1,7 +1,8 @@
-"""Schemas of stored files: the one that each file has now, and how files of older ones are brought to it.
+"""Schemas of stored files: the newest one of each file, and the migrations from older ones.
 
-A schema gets the next number when a file of the one before cannot be read as it is; a key that is added and may be
-absent needs none. Files of every schema lie in ``tests/golden`` and are read by the tests.
+A schema gets the next number if files of the one before cannot be read as they are. A new key that
+may be absent needs no new number. Files of every schema are in ``tests/golden``, and the tests read
+them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import Any
 class Stored:
     """One kind of file, a JSON mapping with its schema's number under ``schema``.
 
-    ``name``: as errors call it.
+    ``name``: the file's name in errors.
     ``newest``: the schema that is written.
-    ``migrations``: by schema: from plain data of it to plain data of the next.
+    ``migrations``: by schema, the function from its plain data to plain data of the next schema.
     ``unnumbered``: the schema of files without a number.
     """
 
@@ -29,19 +30,17 @@ class Stored:
     unnumbered: int | None = None
 
     def migrated(self, data: dict[str, Any]) -> dict[str, Any]:
-        """The data as a file of the newest schema holds them.
+        """Bring the data of a file to the newest schema.
 
-        ValueError if the schema is newer than this version of cmtrack, or no schema.
+        ValueError if the schema is newer than this version of cmtrack, or is not a schema.
         """
         schema = data.get("schema", self.unnumbered)
-        if (
-            isinstance(schema, bool)
-            or not isinstance(schema, int)
-            or not 1 <= schema <= self.newest
-        ):
+        # True is an integer, and would be read as schema 1.
+        is_number = isinstance(schema, int) and not isinstance(schema, bool)
+        if not is_number or not 1 <= schema <= self.newest:
             raise ValueError(
-                f"{self.name} has schema {schema!r:.40}, this version of cmtrack reads up to {self.newest}: "
-                "upgrade cmtrack"
+                f"{self.name} has schema {schema!r:.40}, this version of cmtrack reads up to "
+                f"{self.newest}: upgrade cmtrack"
             )
         for older in range(schema, self.newest):
             data = self.migrations[older](data)
@@ -53,6 +52,7 @@ def _with_choice(manifest: dict[str, Any]) -> dict[str, Any]:
     return {"on_existing": "replace"} | manifest
 
 
+# Notes of schema 1 by their first words, and the member of Lost that says the same since schema 2.
 _LOST = {
     "regrouped without the data: the counts by": "SCORES",
     "regrouped without the data: log loss": "LOSSES",
@@ -68,29 +68,33 @@ _LOST = {
 
 
 def _with_losses(evaluation: dict[str, Any]) -> dict[str, Any]:
-    """Schema 1 to 2: losses were among the notes, and ``lost`` held the metrics that depend on the order of classes."""
-    notes = [note for note in evaluation.get("notes", ()) if isinstance(note, str)]
-    lost = {
-        note: name
-        for note in notes
-        for beginning, name in _LOST.items()
-        if note.startswith(beginning)
-    }
+    """Schema 1 to 2: losses were notes, ``lost`` had the metrics of another order of classes."""
+    notes = []
+    lost = set()
+    for note in evaluation.get("notes", ()):
+        if not isinstance(note, str):
+            continue
+        names = [name for first_words, name in _LOST.items() if note.startswith(first_words)]
+        if names:
+            lost.update(names)
+        else:
+            notes.append(note)
     changed = {
-        "notes": [note for note in notes if note not in lost],
-        "lost": sorted(set(lost.values())),
+        "notes": notes,
+        "lost": sorted(lost),
+        "of_another_order": evaluation.get("lost", {}),
     }
-    return evaluation | changed | {"of_another_order": evaluation.get("lost", {})}
+    return evaluation | changed
 
 
 EVALUATION = Stored("the evaluation", 2, {1: _with_losses})
-"""Of classes and of families; ``kind`` says which."""
+"""An evaluation of classes or of families, as its ``kind`` says."""
 REVIEW = Stored("the review", 1)
 ENTRY = Stored("entry.json", 1)
-"""Of an entry of the spool."""
+"""The file of an entry of the spool."""
 MANIFEST = Stored("manifest.json", 2, {1: _with_choice}, unnumbered=1)
-"""Of a whole entry that cmtrack 0.1 or 0.2 wrote, which had no ``entry.json``."""
+"""The file of a whole entry of cmtrack 0.1 or 0.2, which wrote no ``entry.json``."""
 INTENT = Stored("intent.json", 1, unnumbered=1)
-"""Where an entry goes that cmtrack 0.1 or 0.2 did not finish."""
+"""The destination of an entry that cmtrack 0.1 or 0.2 did not finish."""
 BUNDLE = Stored("the bundle", 1)
 """The manifest of a review that is written with everything that it is computed from."""

@@ -1,7 +1,8 @@
-"""Validation of values that come from a store, a file or a server: one function for each kind of value.
+"""Validation of values from a store, a file or a server: one function for each kind of value.
 
-Whoever may edit a run's tags, a file in a spool or a server's answer decides what these values are. Before one of them
-becomes a path, a pattern, a URL, a size, or text on a terminal, it passes through a function of this module.
+Whoever may edit a run's tags, a file in a spool or a server's answer decides what these values are.
+Before one of them becomes a path, a pattern, a URL, a size, or text on a terminal, it passes
+through a function of this module.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import stat
 import struct
 import zipfile
 import zlib
+from collections.abc import Container
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -28,26 +30,31 @@ _USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 # "?" and "&" end a name, so that each character is read once: a server's message may be long.
 _QUERY_VALUE = re.compile(r"([?&])([^?&=#\s]*)=([^&#\s\"'<>]+)")
 _SECRET_NAME = re.compile(r"(?i)password|passwd|token|secret|signature|credential")
-# C0 and C1 controls but for tab and newline, and the marks that reorder text (bidirectional overrides and isolates);
-# surrogates, which no stream can encode
+# C0 and C1 controls but for tab and newline, and the marks that reorder text (bidirectional
+# overrides and isolates); surrogates, which no stream can encode
 _CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff"
+    "\ud800-\udfff]"
 )
-# scripts that are written from right to left: Hebrew to Arabic Extended-A, their presentation forms, and beyond the BMP
+# scripts that are written from right to left: Hebrew to Arabic Extended-A, their presentation
+# forms, and beyond the BMP
 _RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
 _RIGHT_TO_LEFT_RUN = re.compile(f"[{_RIGHT_TO_LEFT}]+(?:[ '_-]+[{_RIGHT_TO_LEFT}]+)*")
 
 
 def digest(value: Any) -> str | None:
-    """The digest of a file, as :func:`cmtrack.tracking.cache.digest_of` writes it; None if invalid.
+    """Return the digest of a file, or None if it is invalid.
 
-    A digest names a file of the cache, so nothing but 32 hexadecimal digits is accepted.
+    :func:`cmtrack.tracking.cache.digest_of` writes it. A digest names a file of the cache, so
+    nothing but 32 hexadecimal digits is accepted.
     """
-    return value if isinstance(value, str) and _DIGEST.fullmatch(value) else None
+    if isinstance(value, str) and _DIGEST.fullmatch(value):
+        return value
+    return None
 
 
 def file_name(value: Any, what: str = "a file's name") -> str:
-    """The name of a file in one known folder.
+    """Return the name of a file, which cannot lead out of its folder.
 
     ValueError if it is empty, leads to another folder, or holds control characters.
     """
@@ -57,7 +64,7 @@ def file_name(value: Any, what: str = "a file's name") -> str:
 
 
 def identifier(value: Any, what: str) -> str:
-    """The id of a run, model or experiment: it becomes a part of URLs and paths.
+    """Return the id of a run, model or experiment, which becomes a part of URLs and paths.
 
     ValueError if it holds anything but letters, digits, ``_``, ``.`` and ``-``.
     """
@@ -69,7 +76,7 @@ def identifier(value: Any, what: str) -> str:
 
 
 def version(value: Any) -> str:
-    """The version of a program, as a server names it; ValueError if it is no text that begins with two numbers."""
+    """Return the version that a server names; ValueError if it does not begin with two numbers."""
     match = _VERSION.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(
@@ -80,60 +87,71 @@ def version(value: Any) -> str:
 
 _WEB = re.compile(r"(?i:https?)://[\w.:\[\]-]+(?:[/?#][!#-;=?-\[\]_a-~]*)?", re.ASCII)
 MAX_ADDRESS = 2000
+"""Characters of a web address; browsers and servers refuse much longer ones."""
+_MAX_URI = 4096
+"""Characters of a URI or path; Linux has no longer path."""
 
 
 def web_address(value: Any, what: str) -> str:
-    """The address of a page or picture that a reader may open; it becomes a link.
+    """Return the address of a page or picture, which becomes a link for readers.
 
-    ValueError if it is of another scheme than http and https, has a user name, or holds what an address has to encode.
+    ValueError if it is of another scheme than http and https, has a user name, or holds what an
+    address has to encode.
     """
     if not isinstance(value, str) or len(value) > MAX_ADDRESS or not _WEB.fullmatch(value):
         raise ValueError(
-            f"{what} must hold addresses of http or https, without a user name, of at most {MAX_ADDRESS:,} characters "
+            f"{what} must hold addresses of http or https, without a user name, of at most "
+            f"{MAX_ADDRESS:,} characters "
             f"of ASCII without blanks, got {str(value)!r:.80}"
         )
     return value
 
 
 SERVED = ("http", "https", "mlflow-artifacts")
-"""Schemes of folders of artifacts that lie on a server."""
+"""Schemes of folders of artifacts that are on a server."""
 
 
 def artifact_uri(value: Any) -> str:
-    """The URI or path of a folder of artifacts.
+    """Return the URI or path of a folder of artifacts.
 
-    ValueError if it is no text, holds control characters, is a reference to a run or a model, or is an address of a
-    server with '..', a query, or what programs read differently: a user name, blanks or a backslash.
+    ValueError if it is no text, holds control characters, is a reference to a run or a model, or is
+    an address of a server with '..', a query, or what programs read differently: a user name,
+    blanks or a backslash.
     """
     if (
         not isinstance(value, str)
         or not value
-        or len(value) > 4096
+        or len(value) > _MAX_URI
         or any(character < " " for character in value)
     ):
         raise ValueError(f"artifacts must lie under a URI or path, got {str(value)!r:.80}")
-    parts, shown = urlsplit(value), without_credentials(value)
+    parts = urlsplit(value)
     if parts.scheme in ("runs", "models"):
+        shown = without_credentials(value)
         raise ValueError(f"artifacts must lie under a URI or path of their own, got {shown!r:.80}")
     if parts.scheme in SERVED:
-        if ".." in unquote(parts.path).split("/") or parts.query or parts.fragment:
-            raise ValueError(
-                f"the URI of artifacts must not hold '..' or a query, got {shown!r:.80}"
-            )
-        if (
-            "\\" in unquote(value)
-            or "@" in parts.netloc
-            or value != value.strip()
-            or len(parts.netloc.split()) > 1
-        ):
-            raise ValueError(
-                f"the URI of artifacts must not hold a user name, blanks or '\\', got {shown!r:.80}"
-            )
+        _check_served_uri(value)
     return value
 
 
+def _check_served_uri(uri: str) -> None:
+    """Refuse an address on a server that leaves its folder or that programs read differently."""
+    parts = urlsplit(uri)
+    shown = without_credentials(uri)
+    # The server unquotes the path, so "%2e%2e" leads out of the folder as ".." does.
+    if ".." in unquote(parts.path).split("/") or parts.query or parts.fragment:
+        raise ValueError(f"the URI of artifacts must not hold '..' or a query, got {shown!r:.80}")
+    has_backslash = "\\" in unquote(uri)
+    has_user = "@" in parts.netloc
+    has_blanks = uri != uri.strip() or len(parts.netloc.split()) > 1
+    if has_backslash or has_user or has_blanks:
+        raise ValueError(
+            f"the URI of artifacts must not hold a user name, blanks or '\\', got {shown!r:.80}"
+        )
+
+
 def without_credentials(text: str) -> str:
-    """A URI, or a text with URIs in it, without user names, passwords and tokens in front of hosts.
+    """Remove user names, passwords and tokens from the URIs in a text.
 
     Examples
     --------
@@ -144,7 +162,10 @@ def without_credentials(text: str) -> str:
 
 
 def _without_secret(value: re.Match[str]) -> str:
-    return f"{value[1]}{value[2]}=***" if _SECRET_NAME.search(value[2]) else value[0]
+    mark, name = value.group(1, 2)
+    if _SECRET_NAME.search(name):
+        return f"{mark}{name}=***"
+    return value[0]
 
 
 _SECRET_WORDS = frozenset(
@@ -165,7 +186,9 @@ _WORD = re.compile(r"[A-Za-z][a-z]*|[A-Z]+(?![a-z])")
 
 
 def without_secret(name: str, value: str) -> str:
-    """The value of a parameter, hidden where its name is that of a secret, and without credentials in its addresses.
+    """Return the value of a parameter, hidden if its name is the name of a secret.
+
+    Other values lose the credentials in their addresses.
 
     Examples
     --------
@@ -173,12 +196,15 @@ def without_secret(name: str, value: str) -> str:
     ('***', '512')
     """
     words = [word.lower() for word in _WORD.findall(name)]
-    pairs = {first + second for first, second in itertools.pairwise(words)}
-    return "***" if _SECRET_WORDS & ({*words} | pairs) else without_credentials(value)
+    # "api_key" and "apiKey" are two words, "apikey" is one.
+    pairs = [first + second for first, second in itertools.pairwise(words)]
+    if _SECRET_WORDS.isdisjoint([*words, *pairs]):
+        return without_credentials(value)
+    return "***"
 
 
 def printable(text: str) -> str:
-    r"""A text that is safe to print: control and bidirectional characters become ``\x1b`` and the like.
+    r"""Spell out the control and bidirectional characters of a text, such as ``\x1b``.
 
     Examples
     --------
@@ -189,7 +215,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: object) -> str:
-    r"""A name that may be printed inside a line: as :func:`printable`, with blanks for line breaks and tabs.
+    r"""Return a text that is safe to print inside a line, with blanks for line breaks and tabs.
 
     Examples
     --------
@@ -200,7 +226,9 @@ def one_line(text: object) -> str:
 
 
 def printable_json(text: str) -> str:
-    r"""JSON that may be printed: the characters of :func:`printable` as JSON's own escapes, so that it reads the same.
+    r"""Return JSON that is safe to print and has the same data.
+
+    The characters that :func:`printable` spells out become JSON's own escapes.
 
     Examples
     --------
@@ -211,11 +239,12 @@ def printable_json(text: str) -> str:
 
 
 def for_page(html: str) -> str:
-    r"""HTML or Markdown whose names cannot reorder what stands beside them.
+    r"""Return HTML or Markdown whose names cannot reorder the text next to them.
 
-    Control characters and marks that reorder text are spelled out, as by :func:`printable`. Words of scripts that are
-    written from right to left are put between U+2068 and U+2069, so that the numbers and names around them keep their
-    places. No character of the markup is touched: the text is escaped by who wrote it.
+    Control characters and marks that reorder text are spelled out, as by :func:`printable`. Words
+    of scripts that are written from right to left are put between U+2068 and U+2069, so that the
+    numbers and names around them keep their places. The markup does not change: callers have
+    escaped the text.
 
     Examples
     --------
@@ -228,39 +257,47 @@ def for_page(html: str) -> str:
 def open_file(path: Path, *, own: bool = False) -> BinaryIO:
     """Open a plain file for reading; never block on anything else.
 
-    ValueError if it is a link, a folder, a pipe, a device or anything else but a plain file; OSError if it cannot be
-    read.
+    ValueError if it is a link, a folder, a pipe, a device or anything else but a plain file;
+    OSError if it cannot be read.
 
-    ``own``: whether the user named it: a link is then followed. Others may write into the folders of all other files.
+    ``own``: whether the user named it: a link is then followed. Others may write into the folders
+    of all other files.
     """
+    # Opening a pipe that nobody writes to would wait for ever without O_NONBLOCK.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    if not own and path.is_symlink():
-        raise ValueError(f"{path.name!r:.80} must be a plain file, got a link")
-    handle = os.open(path, flags if own else flags | getattr(os, "O_NOFOLLOW", 0))
+    shown = str(path)
+    if not own:
+        if path.is_symlink():
+            raise ValueError(f"{path.name!r:.80} must be a plain file, got a link")
+        # Somebody may put a link there between the check and the opening.
+        flags |= getattr(os, "O_NOFOLLOW", 0)
+        shown = path.name
+    handle = os.open(path, flags)
     mode = os.fstat(handle).st_mode
     if stat.S_ISREG(mode):
         return os.fdopen(handle, "rb")
     os.close(handle)
     kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
-    shown = str(path) if own else path.name
-    raise ValueError(
-        f"{shown!r:.300} must be a plain file, got {kinds.get(stat.S_IFMT(mode), 'a device')}"
-    )
+    kind = kinds.get(stat.S_IFMT(mode), "a device")
+    raise ValueError(f"{shown!r:.300} must be a plain file, got {kind}")
 
 
 def read_file(path: Path, limit: int, *, own: bool = False) -> bytes:
-    """The content of a plain file of at most ``limit`` bytes; ``own`` as in :func:`open_file`.
+    """Read a plain file of at most ``limit`` bytes; ``own`` as in :func:`open_file`.
 
     ValueError if it is no plain file, or larger; OSError if it cannot be read.
     """
     with open_file(path, own=own) as file:
         size = os.fstat(file.fileno()).st_size
-        content = b"" if size > limit else file.read(limit + 1)
-    if max(size, len(content)) > limit:
-        allowed = f"{limit >> 20} MB" if limit >> 20 else f"{limit >> 10} kB"
-        raise ValueError(
-            f"{path.name!r:.80} must not be larger than {allowed}, got {max(size, len(content)):,} bytes"
-        )
+        if size <= limit:
+            content = file.read(limit + 1)
+            # The file may have grown since its size was read.
+            size = max(size, len(content))
+    if size > limit:
+        allowed = f"{limit >> 10} kB"
+        if limit >= 1 << 20:
+            allowed = f"{limit >> 20} MB"
+        raise ValueError(f"{path.name!r:.80} must not be larger than {allowed}, got {size:,} bytes")
     return content
 
 
@@ -279,14 +316,16 @@ _SCHEMES = (
 
 
 def parsed_json(text: str | bytes, *, finite: bool = False) -> Any:
-    """The data of a JSON text, all numbers of which have to be ``finite`` where that is asked.
+    """Parse a JSON text; ``finite`` refuses numbers that are not finite.
 
-    ValueError if it is no JSON, nested so deeply that Python does not read it, holds another number, or a key twice:
-    another reader may take the first of two.
+    ValueError if it is no JSON, nested so deeply that Python does not read it, holds another
+    number, or a key twice: another reader may take the first of two.
     """
-    numbers: dict[str, Any] = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
+    parsers: dict[str, Any] = {}
+    if finite:
+        parsers = {"parse_constant": _finite, "parse_float": _finite}
     try:
-        return json.loads(text, object_pairs_hook=_each_key_once, **numbers)
+        return json.loads(text, object_pairs_hook=_each_key_once, **parsers)
     except RecursionError:
         raise ValueError(
             "a JSON text must not be nested so deeply that Python cannot read it"
@@ -310,25 +349,26 @@ def _finite(text: str) -> float:
 
 
 def array_bytes(shape: Any, limit: int) -> int:
-    """The bytes that an array of a shape takes, at 8 a number.
+    """Return the bytes that an array of a shape takes, at 8 a number.
 
-    ValueError if it is no list of at most eight whole numbers, or the array would take more than ``limit`` bytes.
+    ValueError if it is no list of at most eight whole numbers, or the array would take more than
+    ``limit`` bytes.
     """
-    whole = (
+    # type() and not isinstance(): True is an integer.
+    is_shape = (
         isinstance(shape, list)
         and len(shape) <= 8
         and all(type(n) is int and n >= 0 for n in shape)
     )
-    size = 8 * math.prod(shape) if whole else -1
-    if not 0 <= size <= limit:
+    if not is_shape or 8 * math.prod(shape) > limit:
         raise ValueError(
             f"an array must have a shape of at most {limit >> 20} MB, got {shape!r:.80}"
         )
-    return size
+    return 8 * math.prod(shape)
 
 
 def unpacked(text: Any, size: int) -> bytes:
-    """The bytes of a base64 text of zlib; more than ``size`` bytes are never unpacked.
+    """Unpack a base64 text of zlib; more than ``size`` bytes are never unpacked.
 
     ValueError if it is damaged, or holds another number of bytes.
     """
@@ -337,29 +377,29 @@ def unpacked(text: Any, size: int) -> bytes:
     except (TypeError, zlib.error) as error:
         raise ValueError(f"packed bytes are damaged: {error}") from None
     if len(raw) != size:
-        raise ValueError(
-            f"packed bytes must be {size:,}, got {'more' if len(raw) > size else f'{len(raw):,}'}"
-        )
+        found = "more" if len(raw) > size else f"{len(raw):,}"
+        raise ValueError(f"packed bytes must be {size:,}, got {found}")
     return raw
 
 
 def tracking_uri(value: Any) -> str:
-    """The URI of a tracking store from a file.
+    """Return the URI of a tracking store from a file.
 
     ValueError if it is no text of one line, or of a scheme that no store has.
     """
     if (
         not isinstance(value, str)
         or not value
-        or len(value) > 4096
+        or len(value) > _MAX_URI
         or _CONTROL.search(value)
         or "\n" in value
     ):
         raise ValueError(f"a tracking URI must be a text of one line, got {str(value)!r:.80}")
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+):", value)
     if scheme and scheme[1].split("+")[0].lower() not in _SCHEMES:
+        schemes = ", ".join(_SCHEMES)
         raise ValueError(
-            f"a tracking URI must be of one of the schemes {', '.join(_SCHEMES)}, got {scheme[1]!r:.40}"
+            f"a tracking URI must be of one of the schemes {schemes}, got {scheme[1]!r:.40}"
         )
     return value
 
@@ -367,10 +407,11 @@ def tracking_uri(value: Any) -> str:
 MAX_TEXT = 64 << 10
 """Bytes of a file that a person writes: a rule, a grouping, costs."""
 _DEEPEST = 64
+"""Levels of a YAML text: many more than a rule, a grouping or costs need."""
 
 
 def parsed_yaml(content: bytes, what: str) -> Any:
-    """The data of a YAML text, read by the safe loader: by that in C where there is one.
+    """Parse a YAML text with the safe loader, the one in C if it is installed.
 
     ValueError if it is no YAML, nested more deeply than 64 times, or holds an alias or a key twice.
 
@@ -384,26 +425,29 @@ def parsed_yaml(content: bytes, what: str) -> Any:
     class Loader(base):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             keys: set[Any] = set()
-            for one, _ in node.value:
-                key = self.construct_object(one, deep=True)
+            for key_node, _ in node.value:
+                key = self.construct_object(key_node, deep=True)
                 if key in keys:
                     raise yaml.YAMLError(f"a key must be given once, got {key!r:.40} twice")
                 keys.add(key)
             return super().construct_mapping(node, deep=deep)
 
     try:
-        text, depth = content.decode("utf-8"), 0
+        text = content.decode("utf-8")
+        depth = 0
+        # Events are read first: an alias of an alias of an alias would fill the memory.
         for event in yaml.parse(text, base):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
-                event, yaml.CollectionEndEvent
-            )
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
             if isinstance(event, yaml.AliasEvent):
                 raise yaml.YAMLError(f"{what} must have no anchors and no aliases")
             if depth > _DEEPEST:
                 raise yaml.YAMLError(too_deep)
         return yaml.load(text, Loader)
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, OverflowError) as error:
-        # libyaml looks ahead, to its own limit
+        # libyaml reads ahead and may reach its own limit before the loop above reaches ours.
         if getattr(error, "context", None) == "while increasing flow level":
             error = yaml.YAMLError(too_deep)
         raise ValueError(next(iter(str(error).splitlines()), type(error).__name__)) from None
@@ -413,16 +457,16 @@ _ENTRY = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}/){0,3}[A-Za-z0-9_][A-
 
 
 def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
-    """The files of a user's zip archive by their names, read into memory; nothing is written to a disk.
+    """Read the files of a user's zip archive by their names; nothing is written to a disk.
 
-    ValueError if it is no zip archive or a damaged one, has too many or too large files, a name twice, or an entry that
-    is no plain file in folders of plain names: a link, a name with '..', an encrypted one; OSError if it cannot be
-    read.
+    ValueError if it is no zip archive or a damaged one, has too many or too large files, a name
+    twice, or an entry that is no plain file in folders of plain names: a link, a name with '..', an
+    encrypted one; OSError if it cannot be read.
 
     ``limit``: most bytes that they may have together, once unpacked; more are never unpacked.
     ``most``: most files.
     """
-    out: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     left = limit
     try:
         with open_file(path, own=True) as packed, zipfile.ZipFile(packed) as archive:
@@ -432,33 +476,15 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
                     f"an archive must hold at most {most:,} files, got {len(entries):,}"
                 )
             for entry in entries:
-                kind = stat.S_IFMT(entry.external_attr >> 16)
-                if (
-                    not _ENTRY.fullmatch(entry.filename)
-                    or ".." in entry.filename
-                    or kind not in (0, stat.S_IFREG)
-                ):
-                    raise ValueError(
-                        f"an archive must hold plain files in plain folders, got {entry.filename!r:.80}"
-                    )
-                if entry.filename in out:
-                    raise ValueError(
-                        f"an archive must hold each file once, got {entry.filename!r:.80} twice"
-                    )
-                if entry.flag_bits & 1 or entry.compress_type not in (
-                    zipfile.ZIP_STORED,
-                    zipfile.ZIP_DEFLATED,
-                ):
-                    raise ValueError(
-                        f"a file of an archive must be stored or deflated, not encrypted, got {entry.filename!r:.80}"
-                    )
-                if entry.file_size > left:
-                    raise ValueError(
-                        f"the files of an archive must have at most {limit >> 20:,} MB together, got more"
-                    )
+                _check_entry(entry, contents)
                 left -= entry.file_size
+                if left < 0:
+                    raise ValueError(
+                        f"the files of an archive must have at most {limit >> 20:,} MB together, "
+                        "got more"
+                    )
                 with archive.open(entry) as file:
-                    out[entry.filename] = file.read(entry.file_size)
+                    contents[entry.filename] = file.read(entry.file_size)
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -468,4 +494,20 @@ def unzipped(path: Path, limit: int, most: int) -> dict[str, bytes]:
         struct.error,
     ) as error:
         raise ValueError(f"the archive is damaged: {error}") from None
-    return out
+    return contents
+
+
+def _check_entry(entry: zipfile.ZipInfo, earlier: Container[str]) -> None:
+    """Refuse an entry of an archive that is not a plain file with a plain name of its own."""
+    name = entry.filename
+    # The upper half of external_attr is the mode of the file on Unix; 0 if another system wrote it.
+    kind = stat.S_IFMT(entry.external_attr >> 16)
+    if not _ENTRY.fullmatch(name) or ".." in name or kind not in (0, stat.S_IFREG):
+        raise ValueError(f"an archive must hold plain files in plain folders, got {name!r:.80}")
+    if name in earlier:
+        raise ValueError(f"an archive must hold each file once, got {name!r:.80} twice")
+    is_encrypted = entry.flag_bits & 1
+    if is_encrypted or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(
+            f"a file of an archive must be stored or deflated, not encrypted, got {name!r:.80}"
+        )
