@@ -1,13 +1,17 @@
-"""Class groups, and rules for counting predictions inside the right group.
+"""Class groups, the rules for counting predictions inside them, and costs of predictions.
 
-A :class:`Grouping` puts every class into one group and says which (actual, predicted) pairs *inside*
-a group count as right: all of them (relaxed), only equal classes (strict), or chosen pairs (hybrid).
-Groupings chain with :meth:`Grouping.then`. :func:`compose` turns a chain, at one of its steps, into a
-single assignment of the original classes, so that any step is computed in one pass. :class:`Costs` are of pairs of
-classes, or of the groups of a step.
+A :class:`Grouping` puts every class into one group and states which (actual, predicted) pairs
+inside a group are hits: all of them (relaxed), only equal classes (strict), or chosen pairs
+(hybrid). Groupings chain with :meth:`Grouping.then`. :meth:`Grouping.compose` writes every step of
+a chain on the original classes, so that any step is computed in one pass. :class:`Costs` are of
+pairs of classes, or of the groups of a step.
 
-Source: Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its Application
-on Net Promoter Score Classification Problem", sections 3 and 4.1.
+Start with ``chain``, which has the public :class:`Grouping`. ``step`` checks, reads and writes a
+single partition, and ``costs`` has :class:`Costs`. The room knows classes and groups only: it does
+not count rows, and it has no metrics.
+
+Source: Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its
+Application on Net Promoter Score Classification Problem", sections 3 and 4.1.
 """
 
 from cmtrack.grouping.chain import ComposedStep, Grouping

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from cmtrack.grouping.step import (
     check_members,
     check_mode,
     describe_step,
+    mode_of,
+    numbers_of_groups,
     plain,
     read_file,
     read_step,
@@ -44,7 +46,8 @@ class ComposedStep:
     positive : int or None
         Index of the positive group where there are exactly two groups.
     threshold : float, optional
-        The score of the positive group from which on it is predicted; by default the most probable class is.
+        The score of the positive group from which on it is predicted; by default the most probable
+        class is.
 
     Examples
     --------
@@ -70,8 +73,9 @@ class ComposedStep:
 
     @property
     def relaxed(self) -> bool:
-        """True where every prediction of the right group is a hit, so that there are no mismatches."""
-        return bool((self.accept == (self.group_of_class[:, None] == self.group_of_class)).all())
+        """True if every prediction of the actual group is a hit, and none a mismatch."""
+        same_group = self.group_of_class[:, None] == self.group_of_class
+        return np.array_equal(self.accept, same_group)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -81,13 +85,14 @@ class Grouping:
     Parameters
     ----------
     groups : mapping of group name to classes
-        For example ``{"detractor": range(0, 7), "passive": [7, 8], "promoter": [9, 10]}``. Each class
-        is in exactly one group; the mapping's order is the order of the groups.
+        For example ``{"detractor": range(0, 7), "passive": [7, 8], "promoter": [9, 10]}``. Each
+        class is in exactly one group; the mapping's order is the order of the groups.
     mode : "relaxed", "strict" or mapping, default "relaxed"
-        How pairs of classes of one group count, for all groups or by group name. ``"relaxed"``: every
-        pair is a hit; ``"strict"``: only equal classes; an iterable of ``(actual, predicted)`` pairs or a
-        callable ``(actual, predicted) -> bool``: the hybrid option. In a hybrid group the diagonal is a
-        hit unless ``include_diagonal=False``. Groups that the mapping leaves out are relaxed.
+        How pairs of classes of one group count, for all groups or by group name. ``"relaxed"``:
+        every pair is a hit; ``"strict"``: only equal classes; an iterable of ``(actual,
+        predicted)`` pairs or a callable ``(actual, predicted) -> bool``: the hybrid option. In a
+        hybrid group the diagonal is a hit unless ``include_diagonal=False``. Groups that the
+        mapping leaves out are relaxed.
     positive : group name, optional
         The positive group where there are two groups; the last one by default.
     name : str, optional
@@ -98,18 +103,19 @@ class Grouping:
     Raises
     ------
     ValueError
-        If a class is repeated, a group is empty, fewer than two groups are given, a hybrid pair lies
-        outside its group, or the positive group does not exist.
+        If a class is repeated, a group is empty, fewer than two groups are given, a hybrid pair
+        lies outside its group, or the positive group does not exist.
 
     Notes
     -----
-    The set of accepted pairs is G_TP of Markoulidakis et al. (2021), equations 4-8. Accepted pairs are
-    (actual, predicted). Equations 19 and 20 are printed with the membership signs exchanged; the sum over
-    *accepted* pairs is the number of hits, the sum over the others the number of intragroup mismatches.
+    The set of accepted pairs is G_TP of Markoulidakis et al. (2021), equations 4-8. Accepted pairs
+    are (actual, predicted). Equations 19 and 20 are printed with the membership signs exchanged;
+    the sum over *accepted* pairs is the number of hits, the sum over the others the number of
+    intragroup mismatches.
 
     Examples
     --------
-    >>> nps = Grouping({"detractor": range(0, 7), "passive": [7, 8], "promoter": [9, 10]}, name="nps")
+    >>> nps = Grouping({"detractor": range(7), "passive": [7, 8], "promoter": [9, 10]}, name="nps")
     >>> chain = nps.then(Grouping({"promoter": ["promoter"], "other": ["passive", "detractor"]},
     ...                           mode="strict", positive="promoter", name="promoters"))
     >>> [step.name for step in chain.steps]
@@ -132,7 +138,8 @@ class Grouping:
         if positive is not None:
             if len(members) != 2:
                 raise ValueError(
-                    f"positive needs exactly two groups, got {len(members)} groups and positive={positive!r}"
+                    f"positive needs exactly two groups, got {len(members)} groups and "
+                    f"positive={positive!r}"
                 )
             if positive not in dict(members):
                 raise ValueError(
@@ -143,7 +150,7 @@ class Grouping:
         step = Step(name or f"{len(members)}_groups", members, acceptance, plain(positive))
         object.__setattr__(self, "_steps", (step,))
 
-    # -- reading ---------------------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -174,19 +181,18 @@ class Grouping:
         return tuple(_from_steps((step,)) for step in self._steps)
 
     def __repr__(self) -> str:
-        parts = []
+        steps = []
         for step in self._steps:
-            words = {w if isinstance(w, str) else "hybrid" for w in step.acceptance}
-            parts.append(
-                f"{step.name}: {', '.join(map(str, step.labels))} ({'/'.join(sorted(words))})"
-            )
-        return printable(f"Grouping({' -> '.join(parts)})")
+            groups = ", ".join(map(str, step.labels))
+            modes = "/".join(sorted({mode_of(rule) for rule in step.acceptance}))
+            steps.append(f"{step.name}: {groups} ({modes})")
+        return printable(f"Grouping({' -> '.join(steps)})")
 
     def describe(self) -> str:
-        """The grouping in a line of words, such as ``nps: detractor = 0-6; promoter = 9, 10 (strict)``."""
+        """Describe the grouping in a line: ``nps: detractor = 0-6; promoter = 9, 10 (strict)``."""
         return " -> ".join(describe_step(step) for step in self._steps)
 
-    # -- building --------------------------------------------------------------------------------------
+    # -- building --------------------------------------------------------------------------------
 
     def then(self, other: Grouping) -> Grouping:
         """Chain another grouping whose classes are this grouping's group names.
@@ -201,20 +207,22 @@ class Grouping:
         Examples
         --------
         >>> from cmtrack import Grouping
-        >>> halves = Grouping({"pleased": ["passive", "promoter"], "displeased": ["detractor"]}, name="halves")
-        >>> Grouping.nps().then(halves)
-        Grouping(nps: detractor, passive, promoter (relaxed) -> halves: pleased, displeased (relaxed))
+        >>> groups = {"pleased": ["passive", "promoter"], "displeased": ["detractor"]}
+        >>> Grouping.nps().then(Grouping(groups, name="half"))
+        Grouping(nps: detractor, passive, promoter (relaxed) -> half: pleased, displeased (relaxed))
         """
         if not isinstance(other, Grouping):
             raise TypeError(f"then() takes a Grouping, got {type(other).__name__}")
         check_cover(other._steps[0], self.labels, "the earlier step's groups")
         steps = list(self._steps)
         for step in other._steps:
-            used = {s.name for s in steps}
-            unique, number = step.name, 2
-            while unique in used:
-                unique, number = f"{step.name}_{number}", number + 1
-            steps.append(Step(unique, step.members, step.acceptance, step.positive))
+            used = {earlier.name for earlier in steps}
+            name = step.name
+            number = 1
+            while name in used:
+                number += 1
+                name = f"{step.name}_{number}"
+            steps.append(replace(step, name=name))
         return _from_steps(tuple(steps))
 
     @classmethod
@@ -245,8 +253,8 @@ class Grouping:
         ----------
         data : mapping
             One step, ``{"groups": {...}, "mode": ..., "positive": ..., "name": ...}``, or a chain,
-            ``{"steps": [step, ...]}``. A group's classes are a list, or ``{"from": 0, "to": 6}`` with both
-            ends included. A hybrid mode is a list of ``[actual, predicted]``.
+            ``{"steps": [step, ...]}``. A group's classes are a list, or ``{"from": 0, "to": 6}``
+            with both ends included. A hybrid mode is a list of ``[actual, predicted]``.
 
         Raises
         ------
@@ -256,7 +264,8 @@ class Grouping:
         Examples
         --------
         >>> from cmtrack import Grouping
-        >>> Grouping.from_dict({"groups": {"low": {"from": 0, "to": 2}, "high": [3, 4]}, "mode": "strict"})
+        >>> groups = {"low": {"from": 0, "to": 2}, "high": [3, 4]}
+        >>> Grouping.from_dict({"groups": groups, "mode": "strict"})
         Grouping(2_groups: low, high (strict))
         """
         if not isinstance(data, Mapping):
@@ -276,9 +285,11 @@ class Grouping:
         return chain
 
     def to_dict(self) -> dict[str, Any]:
-        """The grouping as plain data that JSON and YAML can hold."""
+        """Return the grouping as plain data that JSON and YAML can hold."""
         steps = [write_step(step) for step in self._steps]
-        return steps[0] if len(steps) == 1 else {"steps": steps}
+        if len(steps) == 1:
+            return steps[0]
+        return {"steps": steps}
 
     @classmethod
     def from_file(cls, path: str | Path) -> Grouping:
@@ -293,13 +304,13 @@ class Grouping:
         """
         return cls.from_dict(read_file(path, "a grouping file"))
 
-    # -- using -----------------------------------------------------------------------------------------
+    # -- using -----------------------------------------------------------------------------------
 
     def compose(self, labels: Sequence[Label]) -> tuple[ComposedStep, ...]:
         """Write every step of the chain on the original classes.
 
-        A pair is accepted at a step if it is accepted where its two classes first share a group and at
-        every later step up to that one, so any step is one pass over the K x K matrix.
+        A pair is accepted at a step if it is accepted where its two classes first share a group and
+        at every later step up to that one, so any step is one pass over the K x K matrix.
 
         Parameters
         ----------
@@ -313,55 +324,53 @@ class Grouping:
         Raises
         ------
         ValueError
-            If a class is in no group. Classes of the grouping that do not occur in ``labels`` have no
-            samples and are passed over.
+            If a class is in no group. Classes of the grouping that do not occur in ``labels`` have
+            no samples and are ignored.
         """
-        first = self._steps[0]
-        named = {member for _, members in first.members for member in members}
-        missing = [label for label in labels if label not in named]
-        if missing:
-            spare = sorted(map(repr, named.difference(labels)))
-            no_class = (
-                f"; the groups name {', '.join(spare[:10])}, which the data do not have"
-                if spare
-                else ""
-            )
-            raise ValueError(
-                f"every class must be in one group, got none for {missing[:10]}{no_class}"
-            )
-        count = len(labels)
-        current: list[Label] = list(labels)
-        group = np.arange(count)
-        # classes as their own groups: everything inside is a hit
-        accept = np.eye(count, dtype=bool)
+        _check_grouped(labels, self._steps[0])
+        current: Sequence[Label] = labels
+        group = np.arange(len(labels))
+        # Before the first step every class is a group of its own, in which all pairs are hits.
+        accept = np.eye(len(labels), dtype=bool)
         composed = []
         for step in self._steps:
-            home = {
-                member: index
-                for index, (_, members) in enumerate(step.members)
-                for member in members
-            }
-            pairs = accepted_pairs(step, current, home)
-            same_before = group[:, None] == group[None, :]
-            accept = np.where(same_before, accept, True) & pairs[np.ix_(group, group)]
-            group = np.array([home[current[g]] for g in group], dtype=np.int64)
-            current = [name for name, _ in step.members]
+            number_of = numbers_of_groups(step)
+            pairs = accepted_pairs(step, current)
+            # A step decides on pairs that it brings together and on pairs that were hits so far.
+            together_before = group[:, None] == group[None, :]
+            accept = (accept | ~together_before) & pairs[np.ix_(group, group)]
+            group = np.array([number_of[current[g]] for g in group], dtype=np.int64)
+            current = step.labels
             positive = None
-            if len(step.members) == 2:
-                positive = 1 if step.positive is None else current.index(step.positive)
-            composed.append(ComposedStep(step.name, step.labels, group, accept.copy(), positive))
+            if step.positive is not None:
+                positive = current.index(step.positive)
+            elif len(current) == 2:
+                positive = 1
+            composed.append(ComposedStep(step.name, current, group, accept, positive))
         return tuple(composed)
 
     def with_positive(self, positive: Label) -> Grouping:
-        """The same chain with another positive group in its last step."""
+        """Return the same chain with another positive group in its last step."""
         last = self._steps[-1]
         if len(last.members) != 2 or positive not in last.labels:
             raise ValueError(
                 f"positive must be one of two groups {list(last.labels)}, got {positive!r}"
             )
-        return _from_steps(
-            (*self._steps[:-1], Step(last.name, last.members, last.acceptance, plain(positive)))
-        )
+        return _from_steps((*self._steps[:-1], replace(last, positive=plain(positive))))
+
+
+def _check_grouped(labels: Sequence[Label], step: Step) -> None:
+    """Refuse labels that are in no group of a step."""
+    named = numbers_of_groups(step)
+    missing = [label for label in labels if label not in named]
+    if not missing:
+        return
+    message = f"every class must be in one group, got none for {missing[:10]}"
+    # A misspelled class is easy to see next to the names that the data do not have.
+    unused = sorted(map(repr, named.keys() - set(labels)))
+    if unused:
+        message += f"; the groups name {', '.join(unused[:10])}, which the data do not have"
+    raise ValueError(message)
 
 
 def _from_steps(steps: tuple[Step, ...]) -> Grouping:

@@ -1,10 +1,11 @@
-"""The public :class:`Costs`: what each decision costs, by the actual class or group."""
+"""The public :class:`Costs`: the cost of each prediction, by the actual class or group."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from cmtrack.grouping.step import Label, plain, read_file
 from cmtrack.names import quoted
 from cmtrack.untrusted import printable
 
+_SHOWN = 12
+"""Pairs of a repr or a line of words; the cost of a thousand pairs is not for reading."""
+
 
 @dataclass(frozen=True, init=False, repr=False)
 class Costs:
@@ -25,16 +29,17 @@ class Costs:
     Parameters
     ----------
     costs : mapping of (actual, predicted) to float
-        For example ``{("promoter", "detractor"): 5, ("detractor", "promoter"): 20}``; a negative cost is a gain.
-        Costs are of classes if all names are classes, else of the groups of the step that has all these names.
+        For example ``{("promoter", "detractor"): 5, ("detractor", "promoter"): 20}``; a negative
+        cost is a gain. Costs are of classes if all names are classes, else of the groups of the
+        step that has all of them.
     default : float, default 1.0
-        Cost of a wrong pair that is not named. Equal pairs cost 0 unless they are named.
+        Cost of an error that is not named. Equal pairs cost 0 unless they are named.
     mismatch : mapping of group to float, optional
-        Of groups: what a wrong class inside the right group costs where the grouping does not accept it; by default
-        ``default``, so that no mismatch is free by oversight. Accepted pairs inside a group cost what the group's
-        equal pair costs.
+        Cost of a wrong class inside the actual group that the grouping does not accept. By default
+        it is ``default``, so that no mismatch is free by oversight. Accepted pairs inside a group
+        have the cost of the group's equal pair.
     step : str, optional
-        Name of the step whose groups are named, where several steps have groups of these names.
+        Name of the step whose groups are named, if several steps have groups of these names.
     name : str, optional
         For people. Costs of other names and the same numbers are equal.
 
@@ -45,8 +50,9 @@ class Costs:
 
     Notes
     -----
-    A cost of a pair of groups holds for every pair of their classes, so that costs of groups are costs of classes.
-    Elkan (2001) writes predicted classes in rows; here the actual class comes first, as in confusion matrices.
+    A cost of a pair of groups holds for every pair of their classes, so that costs of groups are
+    costs of classes. Elkan (2001) writes predicted classes in rows; here the actual class comes
+    first, as in confusion matrices.
 
     Examples
     --------
@@ -83,13 +89,13 @@ class Costs:
         for pair, cost in costs.items():
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ValueError(f"a cost must be of a pair (actual, predicted), got {pair!r:.60}")
-            pairs.append(
-                (plain(pair[0]), plain(pair[1]), _number(cost, f"the cost of {pair!r:.60}"))
-            )
-        mismatches = [
-            (plain(group), _number(cost, f"the mismatch of {group!r:.60}"))
-            for group, cost in (mismatch or {}).items()
-        ]
+            actual, predicted = pair
+            number = _number(cost, f"the cost of {pair!r:.60}")
+            pairs.append((plain(actual), plain(predicted), number))
+        mismatches = []
+        for group, cost in (mismatch or {}).items():
+            mismatches.append((plain(group), _number(cost, f"the mismatch of {group!r:.60}")))
+        # Sorted, so that equal costs are equal whatever their order.
         object.__setattr__(self, "pairs", tuple(sorted(pairs, key=repr)))
         object.__setattr__(self, "default", _number(default, "the default cost"))
         object.__setattr__(self, "mismatch", tuple(sorted(mismatches, key=repr)))
@@ -97,37 +103,45 @@ class Costs:
         object.__setattr__(self, "name", name)
 
     def __repr__(self) -> str:
-        parts = [f"{{{', '.join(f'({a!r}, {p!r}): {cost:g}' for a, p, cost in self.pairs[:12])}"]
-        parts[0] += ", …}" if len(self.pairs) > 12 else "}"
-        parts.append(f"default={self.default:g}")
+        pairs = [f"({a!r}, {p!r}): {cost:g}" for a, p, cost in self.pairs[:_SHOWN]]
+        if len(self.pairs) > _SHOWN:
+            pairs.append("…")
+        arguments = [f"{{{', '.join(pairs)}}}", f"default={self.default:g}"]
         if self.mismatch:
-            parts.append(
-                f"mismatch={{{', '.join(f'{group!r}: {cost:g}' for group, cost in self.mismatch)}}}"
-            )
-        parts += [
-            f"{name}={text!r}"
-            for name, text in (("step", self.step), ("name", self.name))
-            if text is not None
-        ]
-        return printable(f"Costs({', '.join(parts)})")
+            groups = ", ".join(f"{group!r}: {cost:g}" for group, cost in self.mismatch)
+            arguments.append(f"mismatch={{{groups}}}")
+        if self.step is not None:
+            arguments.append(f"step={self.step!r}")
+        if self.name is not None:
+            arguments.append(f"name={self.name!r}")
+        return printable(f"Costs({', '.join(arguments)})")
 
     def describe(self) -> str:
-        """The costs in a line of words, the dearest first, such as ``“fraud” as “fine” 100; other wrong pairs 1``."""
-        listed_pairs = [
-            pair for pair in self.pairs if pair[2] != (0.0 if pair[0] == pair[1] else self.default)
-        ]
-        listed_pairs.sort(key=lambda pair: -abs(pair[2]))
-        parts = [f"{quoted(a)} as {quoted(p)} {cost:g}" for a, p, cost in listed_pairs]
-        parts = [*parts[:12], f"and {len(parts) - 12} more"] if len(parts) > 13 else parts
-        parts += [f"mismatches of {quoted(group)} {cost:g}" for group, cost in self.mismatch]
-        parts.append(f"other wrong pairs {self.default:g}")
-        return ("" if self.name is None else f"{quoted(self.name)}: ") + "; ".join(parts)
+        """Describe the costs in a line: ``“fraud” as “fine” 100; other wrong pairs 1``.
 
-    # -- reading and writing ---------------------------------------------------------------------------
+        The largest costs come first, and pairs that cost what they cost by default are not listed.
+        """
+        unusual = []
+        for actual, predicted, cost in self.pairs:
+            usual_cost = 0.0 if actual == predicted else self.default
+            if cost != usual_cost:
+                unusual.append((actual, predicted, cost))
+        unusual.sort(key=lambda pair: -abs(pair[2]))
+        words = [f"{quoted(a)} as {quoted(p)} {cost:g}" for a, p, cost in unusual]
+        if len(words) > _SHOWN + 1:
+            words = [*words[:_SHOWN], f"and {len(words) - _SHOWN} more"]
+        words += [f"mismatches of {quoted(group)} {cost:g}" for group, cost in self.mismatch]
+        words.append(f"other wrong pairs {self.default:g}")
+        text = "; ".join(words)
+        if self.name is not None:
+            text = f"{quoted(self.name)}: {text}"
+        return text
+
+    # -- reading and writing ---------------------------------------------------------------------
 
     @classmethod
     def from_matrix(cls, matrix: Any, labels: Sequence[Any], **options: Any) -> Costs:
-        """Costs of every pair, from a square matrix.
+        """Make costs of every pair from a square matrix.
 
         Parameters
         ----------
@@ -141,25 +155,28 @@ class Costs:
         Raises
         ------
         ValueError
-            If the matrix has another shape, holds something other than finite numbers, or a label is repeated.
+            If the matrix has another shape, holds something other than finite numbers, or a label
+            is repeated.
         """
         names = [plain(label) for label in labels]
         if len(set(names)) < len(names):
             raise ValueError(f"the labels of a cost matrix must be distinct, got {names[:20]}")
-        rows = matrix.tolist() if hasattr(matrix, "tolist") else matrix
+        rows = matrix
+        if hasattr(matrix, "tolist"):
+            rows = matrix.tolist()
         try:
             shape: tuple[int, ...] = np.shape(rows)
         except ValueError:  # rows of different lengths
             shape = (len(rows),)
-        if shape != (len(names), len(names)):
+        square = (len(names), len(names))
+        if shape != square:
             raise ValueError(
-                f"a cost matrix of {len(names)} labels must have the shape {(len(names),) * 2}, got {shape}"
+                f"a cost matrix of {len(names)} labels must have the shape {square}, got {shape}"
             )
-        pairs = {
-            (a, p): cost
-            for a, row in zip(names, rows, strict=True)
-            for p, cost in zip(names, row, strict=True)
-        }
+        pairs = {}
+        for actual, row in zip(names, rows, strict=True):
+            for predicted, cost in zip(names, row, strict=True):
+                pairs[actual, predicted] = cost
         return cls(pairs, **options)
 
     @classmethod
@@ -169,8 +186,9 @@ class Costs:
         Parameters
         ----------
         data : mapping
-            ``{"costs": [[actual, predicted, cost], ...]}`` or ``{"labels": [...], "matrix": [[...], ...]}``, and
-            maybe ``default``, ``mismatch`` (``{group: cost}``, or a list of ``[group, cost]``), ``step`` and ``name``.
+            ``{"costs": [[actual, predicted, cost], ...]}`` or ``{"labels": [...], "matrix": [[...],
+            ...]}``, and optionally ``default``, ``mismatch`` (``{group: cost}``, or a list of
+            ``[group, cost]``), ``step`` and ``name``.
 
         Raises
         ------
@@ -183,46 +201,48 @@ class Costs:
         >>> Costs.from_dict({"costs": [["fraud", "fine", 100]], "default": 2})
         Costs({('fraud', 'fine'): 100}, default=2)
         """
-        keys = {"costs", "labels", "matrix", "default", "mismatch", "step", "name"}
-        if (
-            not isinstance(data, Mapping)
-            or set(data) - keys
-            or ("costs" in data) == ("matrix" in data)
-        ):
-            got = list(data) if isinstance(data, Mapping) else data
+        optional = {"labels", "default", "mismatch", "step", "name"}
+        keys = set(data) if isinstance(data, Mapping) else set()
+        if len(keys & {"costs", "matrix"}) != 1 or keys - optional - {"costs", "matrix"}:
+            found = list(data) if isinstance(data, Mapping) else data
             raise ValueError(
-                f"costs must have 'costs' or 'matrix', and may have {sorted(keys - {'costs', 'matrix'})}, "
-                f"got {got!r:.120}"
+                f"costs must have 'costs' or 'matrix', and may have {sorted(optional)}, "
+                f"got {found!r:.120}"
             )
         if ("labels" in data) != ("matrix" in data):
             raise ValueError(f"costs must have 'labels' and 'matrix' or neither, got {list(data)}")
         options = {
             name: data[name] for name in ("default", "step", "name") if data.get(name) is not None
         }
-        options["mismatch"] = _unique(
-            data.get("mismatch") or {},
-            2,
-            "'mismatch' must map groups to costs or list [group, cost]",
-        )
-        if "matrix" in data:
-            if not all(isinstance(data[name], list) for name in ("labels", "matrix")):
-                raise ValueError(
-                    f"'labels' and 'matrix' must be lists, got {data['labels']!r:.60} and {data['matrix']!r:.60}"
-                )
-            return cls.from_matrix(data["matrix"], data["labels"], **options)
-        return cls(
-            _unique(data["costs"], 3, "'costs' must list [actual, predicted, cost]"), **options
-        )
+        mismatch = data.get("mismatch") or {}
+        if isinstance(mismatch, Mapping):
+            mismatch = [list(item) for item in mismatch.items()]
+        rule = "'mismatch' must map groups to costs or list [group, cost]"
+        options["mismatch"] = _costs_by_key(mismatch, 2, rule)
+        if "costs" in data:
+            rule = "'costs' must list [actual, predicted, cost]"
+            return cls(_costs_by_key(data["costs"], 3, rule), **options)
+        labels = data["labels"]
+        matrix = data["matrix"]
+        if not isinstance(labels, list) or not isinstance(matrix, list):
+            raise ValueError(
+                f"'labels' and 'matrix' must be lists, got {labels!r:.60} and {matrix!r:.60}"
+            )
+        return cls.from_matrix(matrix, labels, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """The costs as plain data that JSON and YAML can hold."""
-        return {
+        """Return the costs as plain data that JSON and YAML can hold."""
+        data: dict[str, Any] = {
             "costs": [list(pair) for pair in self.pairs],
             "default": self.default,
-            **({"mismatch": [list(pair) for pair in self.mismatch]} if self.mismatch else {}),
-            **({} if self.step is None else {"step": self.step}),
-            **({} if self.name is None else {"name": self.name}),
         }
+        if self.mismatch:
+            data["mismatch"] = [list(pair) for pair in self.mismatch]
+        if self.step is not None:
+            data["step"] = self.step
+        if self.name is not None:
+            data["name"] = self.name
+        return data
 
     @classmethod
     def from_file(cls, path: str | Path) -> Costs:
@@ -237,19 +257,19 @@ class Costs:
         """
         return cls.from_dict(read_file(path, "a file of costs"))
 
-    # -- using -----------------------------------------------------------------------------------------
+    # -- using -----------------------------------------------------------------------------------
 
     def matrix(
         self, labels: Sequence[Label], grouping: Grouping | None = None
     ) -> npt.NDArray[np.float64]:
-        """Costs of all pairs of classes.
+        """Return the costs of all pairs of classes.
 
         Parameters
         ----------
         labels : sequence of length K
             The classes, in the order of the confusion matrix.
         grouping : Grouping, optional
-            Where costs may be of groups.
+            The groups that costs may be of.
 
         Returns
         -------
@@ -259,73 +279,80 @@ class Costs:
         Raises
         ------
         ValueError
-            If a cost names a class or group that does not exist, or several steps have groups of these names and their
-            costs differ.
+            If a cost names a class or group that does not exist, or several steps have groups of
+            these names and their costs differ.
         """
-        steps = () if grouping is None else grouping.compose(labels)
-        named = list(
-            dict.fromkeys(
-                [n for a, p, _ in self.pairs for n in (a, p)]
-                + [group for group, _ in self.mismatch]
-            )
-        )
-        if self.step is None and not self.mismatch:
-            absent = (
-                ()
-                if grouping is None
-                else [c for members in grouping.steps[0].groups.values() for c in members]
-            )
-            # classes of the grouping that do not occur are passed over
-            if set(named) <= {*labels, *absent}:
-                return self._filled(labels)
+        steps: tuple[ComposedStep, ...] = ()
+        classes = set(labels)
+        if grouping is not None:
+            steps = grouping.compose(labels)
+            # Classes of the grouping that the data do not have may be named.
+            classes.update(chain.from_iterable(grouping.steps[0].groups.values()))
+        names = self._names()
+        if self.step is None and not self.mismatch and classes.issuperset(names):
+            return self._matrix_of(labels)
+        fitting = [step for step in steps if set(step.labels).issuperset(names)]
         matrices = [
-            self._of_groups(s)
-            for s in steps
-            if self.step in (None, s.name) and set(named) <= set(s.labels)
+            self._matrix_of_groups(step) for step in fitting if self.step in (None, step.name)
         ]
         if not matrices:
-            allowed = "; ".join(
-                [
-                    f"the classes are {list(labels)[:20]}",
-                    *(f"the groups of {s.name!r} {list(s.labels)}" for s in steps),
-                ]
-            )
-            start = "mismatch costs are of groups: " if self.mismatch and not steps else ""
-            of = "" if self.step is None else f" of the step {self.step!r}"
-            every = {*labels, *(group for s in steps for group in s.labels)}
-            strange = [n for n in named if n not in every] or named
-            raise ValueError(
-                f"{start}costs must be of the classes, or of the groups of one step{of}, got {strange[:10]}; {allowed}"
-            )
+            raise ValueError(self._no_such_names(labels, steps))
         if any(not np.array_equal(matrices[0], other) for other in matrices[1:]):
-            names = [s.name for s in steps if set(named) <= set(s.labels)]
             raise ValueError(
-                f"costs must be of one step, which step= names: those of {named[:10]} differ in the steps {names}, "
-                "got step=None"
+                f"costs must be of one step, which step= names: those of {names[:10]} differ in "
+                f"the steps {[step.name for step in fitting]}, got step=None"
             )
         return matrices[0]
 
-    def _filled(self, labels: Sequence[Label]) -> npt.NDArray[np.float64]:
-        place = {label: k for k, label in enumerate(labels)}
-        out = np.full((len(place), len(place)), self.default)
-        np.fill_diagonal(out, 0.0)
-        for actual, predicted, cost in self.pairs:
-            if actual in place and predicted in place:
-                out[place[actual], place[predicted]] = cost
-        return out
+    def _names(self) -> list[Label]:
+        """Return the classes or groups that the costs name, each once."""
+        names = []
+        for actual, predicted, _ in self.pairs:
+            names += [actual, predicted]
+        names += [group for group, _ in self.mismatch]
+        return list(dict.fromkeys(names))
 
-    def _of_groups(self, step: ComposedStep) -> npt.NDArray[np.float64]:
-        mismatch_costs = np.array(
-            [dict(self.mismatch).get(group, self.default) for group in step.labels]
-        )
+    def _no_such_names(self, labels: Sequence[Label], steps: Sequence[ComposedStep]) -> str:
+        """Return the error for names that are neither the classes nor the groups of one step."""
+        allowed = [f"the classes are {list(labels)[:20]}"]
+        known = set(labels)
+        for step in steps:
+            allowed.append(f"the groups of {step.name!r} {list(step.labels)}")
+            known.update(step.labels)
+        names = self._names()
+        # All names may exist, some as classes and some as groups.
+        unknown = [name for name in names if name not in known] or names
+        rule = "costs must be of the classes, or of the groups of one step"
+        if self.mismatch and not steps:
+            rule = f"mismatch costs are of groups: {rule}"
+        if self.step is not None:
+            rule += f" of the step {self.step!r}"
+        return f"{rule}, got {unknown[:10]}; {'; '.join(allowed)}"
+
+    def _matrix_of(self, names: Sequence[Label]) -> npt.NDArray[np.float64]:
+        """Return the costs of pairs of names, which are all classes or all groups."""
+        index = {name: k for k, name in enumerate(names)}
+        costs = np.full((len(index), len(index)), self.default)
+        np.fill_diagonal(costs, 0.0)
+        for actual, predicted, cost in self.pairs:
+            if actual in index and predicted in index:
+                costs[index[actual], index[predicted]] = cost
+        return costs
+
+    def _matrix_of_groups(self, step: ComposedStep) -> npt.NDArray[np.float64]:
+        """Return the costs of pairs of classes by their groups in a step, shape (K, K)."""
+        mismatch = dict(self.mismatch)
+        mismatch_costs = np.array([mismatch.get(group, self.default) for group in step.labels])
         group = step.group_of_class
-        out = self._filled(step.labels)[np.ix_(group, group)]
-        inside = group[:, None] == group[None, :]
-        return np.where(inside & ~step.accept, mismatch_costs[group][:, None], out)
+        costs = self._matrix_of(step.labels)[np.ix_(group, group)]
+        same_group = group[:, None] == group[None, :]
+        return np.where(same_group & ~step.accept, mismatch_costs[group][:, None], costs)
 
 
 def as_costs(costs: Any) -> Costs:
-    """Costs as they are, from a mapping of pairs, from plain data of :meth:`Costs.from_dict`, or from a file.
+    """Make costs from a mapping of pairs, plain data of :meth:`Costs.from_dict`, or a file.
+
+    Costs stay as they are.
 
     Raises
     ------
@@ -347,33 +374,36 @@ def as_costs(costs: Any) -> Costs:
             raise ValueError(f"there is no file of costs that can be read: {error}") from None
     if not isinstance(costs, Mapping):
         raise TypeError(
-            f"costs must be Costs, a file, or map (actual, predicted) to costs, got {type(costs).__name__}"
+            "costs must be Costs, a file, or map (actual, predicted) to costs, "
+            f"got {type(costs).__name__}"
         )
-    return Costs.from_dict(costs) if {"costs", "matrix"} & set(costs) else Costs(costs)
+    if "costs" in costs or "matrix" in costs:
+        return Costs.from_dict(costs)
+    return Costs(costs)
 
 
 def _number(value: Any, what: str) -> float:
+    """Check that a cost is a finite number; ``what`` names it in the error."""
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{what} must be a finite number, got {value!r:.40}")
     return float(value)
 
 
-def _unique(data: Any, width: int, rule: str) -> dict[Any, Any]:
-    """Plain rows as a mapping: their last part by the parts before it, each once."""
-    rows = (
-        [list(item) for item in data.items()] if isinstance(data, Mapping) and width == 2 else data
-    )
-    out: dict[Any, Any] = {}
+def _costs_by_key(rows: Any, length: int, rule: str) -> dict[Any, Any]:
+    """Return the costs of plain rows, such as [actual, predicted, cost], by the names before them.
+
+    ``length``: values in a row.
+    ``rule``: the form of the rows, for the error.
+    """
+    costs: dict[Any, Any] = {}
     for row in rows if isinstance(rows, list) else [rows]:
-        if (
-            not isinstance(row, list)
-            or len(row) != width
-            or any(isinstance(part, (list, dict)) for part in row)
-        ):
+        is_nested = isinstance(row, list) and any(isinstance(value, (list, dict)) for value in row)
+        if not isinstance(row, list) or len(row) != length or is_nested:
             raise ValueError(f"{rule}, got {row!r:.60}")
-        key = row[0] if width == 2 else tuple(row[:-1])
-        if key in out:
+        *names, cost = row
+        key = names[0] if len(names) == 1 else tuple(names)
+        if key in costs:
             raise ValueError(f"a cost must be given once, got {key!r:.60} twice")
-        out[key] = row[-1]
-    return out
+        costs[key] = cost
+    return costs

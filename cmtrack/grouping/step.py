@@ -1,4 +1,4 @@
-"""One checked grouping step: the members of each group and the pairs inside it that are hits; and its plain data."""
+"""One step of a grouping: its groups, the pairs inside them that are hits, and its plain data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WORDS = ("relaxed", "strict")
 
 @dataclass(frozen=True)
 class Step:
-    """One grouping: members by group name and the acceptance of each group."""
+    """A checked partition of classes: the members and the acceptance of each group."""
 
     name: str
     members: Members
@@ -39,30 +39,47 @@ class Step:
         return tuple(group for group, _ in self.members)
 
 
-def accepted_pairs(
-    step: Step, current: Sequence[Label], home: Mapping[Label, int]
-) -> npt.NDArray[np.bool_]:
-    """Pairs of the current classes that are hits within their group (False across groups)."""
-    place = np.array([home[c] for c in current])
-    accept: npt.NDArray[np.bool_] = place[:, None] == place[None, :]
+def numbers_of_groups(step: Step) -> dict[Label, int]:
+    """Return the number of each class's group."""
+    return {label: index for index, (_, labels) in enumerate(step.members) for label in labels}
+
+
+def accepted_pairs(step: Step, labels: Sequence[Label]) -> npt.NDArray[np.bool_]:
+    """Return which pairs of classes are hits; pairs of different groups never are."""
+    number_of = numbers_of_groups(step)
+    group = np.array([number_of[label] for label in labels])
+    accept: npt.NDArray[np.bool_] = group[:, None] == group[None, :]
     for index, rule in enumerate(step.acceptance):
-        at = np.flatnonzero(place == index)
+        members = np.flatnonzero(group == index)
+        inside = np.ix_(members, members)
         if rule == "strict":
-            accept[np.ix_(at, at)] = np.eye(len(at), dtype=bool)
+            accept[inside] = np.eye(len(members), dtype=bool)
         elif not isinstance(rule, str):
-            accept[np.ix_(at, at)] = [
-                [(current[int(i)], current[int(j)]) in rule for j in at] for i in at
+            names = [labels[k] for k in members.tolist()]
+            accept[inside] = [
+                [(actual, predicted) in rule for predicted in names] for actual in names
             ]
     return accept
 
 
+def mode_of(rule: str | Pairs) -> str:
+    """Return the mode of a group: "relaxed", "strict" or "hybrid"."""
+    if isinstance(rule, str):
+        return rule
+    return "hybrid"
+
+
 def plain(value: Any) -> Label:
-    """A NumPy scalar as the Python scalar it equals."""
-    return value.item() if isinstance(value, np.generic) else value
+    """Return the Python scalar that a NumPy scalar equals, and any other value as it is."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
 
 
 def stored_label(value: Any) -> Label:
-    """A label as files hold it: a text, number or boolean; dates, decimals, UUIDs and bytes become their text.
+    """Return a label as files store it: a text, number or boolean.
+
+    Dates, decimals, UUIDs and bytes become their text.
 
     Raises
     ------
@@ -88,17 +105,17 @@ def stored_label(value: Any) -> Label:
             ) from None
     elif not isinstance(label, (bool, int, float)):
         raise TypeError(
-            f"labels must be texts, numbers, booleans, dates, decimals, UUIDs or bytes, got {label!r:.80} of type "
-            f"{type(label).__name__}"
+            "labels must be texts, numbers, booleans, dates, decimals, UUIDs or bytes, "
+            f"got {label!r:.80} of type {type(label).__name__}"
         )
     return label
 
 
 def same_label(label: Any) -> Any:
-    """A boolean or a whole float as the integer that it equals; any other label as it is.
+    """Return the integer that a boolean or a whole float equals, and any other label as it is.
 
-    The classes ``False``, ``0`` and ``0.0`` are one class in every comparison, as they are for Python. Their texts
-    differ, so whatever is compared by text takes the label from here.
+    The classes ``False``, ``0`` and ``0.0`` are one class in every comparison, as they are for
+    Python. Their texts differ, so labels that are compared by text must pass through here.
     """
     if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
         return int(label)
@@ -112,7 +129,7 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
     if len(groups) < 2:
         raise ValueError(f"a grouping needs at least two groups, got {len(groups)}")
     members: list[tuple[Label, tuple[Label, ...]]] = []
-    owner: dict[Label, Label] = {}
+    group_of: dict[Label, Label] = {}
     if len({str(plain(name)) for name in groups}) < len(groups):
         raise ValueError(f"group names must differ as texts, for metric names, got {list(groups)}")
     for name, classes in groups.items():
@@ -122,11 +139,12 @@ def check_members(groups: Mapping[Any, Iterable[Any]]) -> Members:
         if not labels:
             raise ValueError(f"group {name!r} must have at least one class, got none")
         for label in labels:
-            if label in owner:
+            if label in group_of:
                 raise ValueError(
-                    f"a class must be in exactly one group, got {label!r} in {owner[label]!r} and in {name!r}"
+                    f"a class must be in exactly one group, got {label!r} in {group_of[label]!r} "
+                    f"and in {name!r}"
                 )
-            owner[label] = name
+            group_of[label] = name
         members.append((plain(name), labels))
     return tuple(members)
 
@@ -141,14 +159,14 @@ def check_mode(members: Members, mode: Mode, include_diagonal: bool) -> tuple[st
             f"mode must be 'relaxed', 'strict' or a mapping by group, got {type(mode).__name__}"
         )
     groups = dict(members)
-    unknown = [g for g in mode if g not in groups]
+    unknown = [group for group in mode if group not in groups]
     if unknown:
         raise ValueError(
             f"mode must name groups of the grouping, got {unknown}; the groups are {list(groups)}"
         )
     return tuple(
-        _check_acceptance(g, classes, mode.get(g, "relaxed"), include_diagonal)
-        for g, classes in members
+        _check_acceptance(group, classes, mode.get(group, "relaxed"), include_diagonal)
+        for group, classes in members
     )
 
 
@@ -158,40 +176,46 @@ def _check_word(word: str) -> None:
 
 
 def _check_acceptance(
-    group: Label, own: tuple[Label, ...], accepted: Acceptance, include_diagonal: bool
+    group: Label, members: tuple[Label, ...], accepted: Acceptance, include_diagonal: bool
 ) -> str | Pairs:
+    """Check how the pairs inside a group count, and return its mode or its accepted pairs."""
     if isinstance(accepted, str):
         _check_word(accepted)
         return accepted
     if callable(accepted):
-        pairs = {(a, p) for a in own for p in own if accepted(a, p)}
+        pairs = {(a, p) for a in members for p in members if accepted(a, p)}
     else:
-        pairs = set()
-        for item in accepted:
-            pair = tuple(plain(v) for v in item) if isinstance(item, Iterable) else (item,)
-            if len(pair) != 2:
-                raise ValueError(
-                    f"a hybrid pair must be (actual, predicted), got {item!r} in group {group!r}"
-                )
-            if pair[0] not in own or pair[1] not in own:
-                raise ValueError(
-                    f"a hybrid pair must lie inside its group, got {pair!r} in {group!r}"
-                )
-            pairs.add(pair)
+        pairs = {_check_pair(item, group, members) for item in accepted}
     if include_diagonal:
-        pairs |= {(c, c) for c in own}
+        pairs |= {(label, label) for label in members}
     return frozenset(pairs)
+
+
+def _check_pair(pair: Any, group: Label, members: tuple[Label, ...]) -> tuple[Label, Label]:
+    """Check a pair of a hybrid group, and return it as (actual, predicted)."""
+    labels = [plain(label) for label in pair] if isinstance(pair, Iterable) else []
+    if len(labels) != 2:
+        raise ValueError(
+            f"a hybrid pair must be (actual, predicted), got {pair!r} in group {group!r}"
+        )
+    actual, predicted = labels
+    if actual not in members or predicted not in members:
+        raise ValueError(
+            f"a hybrid pair must lie inside its group, got {(actual, predicted)!r} in {group!r}"
+        )
+    return actual, predicted
 
 
 def check_cover(step: Step, names: Sequence[Label], what: str) -> None:
     """Refuse a step whose members are not exactly ``names``."""
-    named = [member for _, classes in step.members for member in classes]
-    members, wanted = set(named), set(names)
-    missing = [n for n in names if n not in members]
-    strange = [n for n in named if n not in wanted]
-    if missing or strange:
+    members = numbers_of_groups(step)
+    wanted = set(names)
+    missing = [name for name in names if name not in members]
+    unknown = [member for member in members if member not in wanted]
+    if missing or unknown:
         raise ValueError(
-            f"step {step.name!r} must group {what} {list(names)}: missing {missing}, not among them {strange}"
+            f"step {step.name!r} must group {what} {list(names)}: missing {missing}, not among "
+            f"them {unknown}"
         )
 
 
@@ -206,9 +230,10 @@ def write_step(step: Step) -> dict[str, Any]:
         written["mode"] = step.acceptance[0]
     else:
         written["mode"] = [
-            rule if isinstance(rule, str) else sorted(([a, p] for a, p in rule), key=repr)
+            rule if isinstance(rule, str) else sorted(map(list, rule), key=repr)
             for rule in step.acceptance
         ]
+        # The pairs of a hybrid group already have their diagonal, if it belongs to them.
         written["include_diagonal"] = False
     if step.positive is not None:
         written["positive"] = step.positive
@@ -216,7 +241,7 @@ def write_step(step: Step) -> dict[str, Any]:
 
 
 MAX_RANGE = 100_000
-"""Most classes that a file may name by their ends."""
+"""Most classes of a range in a file; a larger one would fill the memory."""
 
 
 def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,7 +249,8 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
     keys = {"groups", "mode", "positive", "name", "include_diagonal"}
     if "groups" not in data or set(data) - keys:
         raise ValueError(
-            f"a grouping must have 'groups', and may have {sorted(keys - {'groups'})}, got {list(data)}"
+            f"a grouping must have 'groups', and may have {sorted(keys - {'groups'})}, "
+            f"got {list(data)}"
         )
     groups = data["groups"]
     if isinstance(groups, list):
@@ -253,38 +279,40 @@ def read_step(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _MAX_JSON = 4 << 20
+"""Bytes of a JSON file, which a program may have written for thousands of classes."""
 
 
 def read_file(path: str | Path, what: str) -> Any:
-    """The plain data of a ``.yaml`` or ``.yml`` file of at most 64 kB, or of a ``.json`` file of at most 4 MB."""
+    """Read the plain data of a YAML file of at most 64 kB, or of a JSON file of at most 4 MB."""
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in (".yaml", ".yml", ".json"):
         raise ValueError(f"{what} must end in .yaml, .yml or .json, got {path.name!r}")
-    content = untrusted.read_file(
-        path, _MAX_JSON if ending == ".json" else untrusted.MAX_TEXT, own=True
-    )
+    is_json = ending == ".json"
+    limit = _MAX_JSON if is_json else untrusted.MAX_TEXT
+    content = untrusted.read_file(path, limit, own=True)
     try:
-        return (
-            untrusted.parsed_json(content)
-            if ending == ".json"
-            else untrusted.parsed_yaml(content, what)
-        )
+        if is_json:
+            return untrusted.parsed_json(content)
+        return untrusted.parsed_yaml(content, what)
     except ValueError as error:
         raise ValueError(f"{path.name} does not parse: {error}") from None
 
 
 def _read_classes(name: Label, classes: Any) -> Iterable[Any]:
+    """Read the classes of a group: a list, or a range with both ends."""
     if isinstance(classes, Mapping):
         try:
             members = range(int(classes["from"]), int(classes["to"]) + 1)
         except (KeyError, TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"a range of classes must be like {{from: 0, to: 6}}, got {dict(classes)} in group {name!r}"
+                "a range of classes must be like {from: 0, to: 6}, "
+                f"got {dict(classes)} in group {name!r}"
             ) from None
         if members.stop - members.start > MAX_RANGE:
             raise ValueError(
-                f"a range must name at most {MAX_RANGE:,} classes, got {dict(classes)} in group {name!r}"
+                f"a range must name at most {MAX_RANGE:,} classes, "
+                f"got {dict(classes)} in group {name!r}"
             )
         return members
     if not isinstance(classes, list):
@@ -293,17 +321,24 @@ def _read_classes(name: Label, classes: Any) -> Iterable[Any]:
 
 
 def describe_step(step: Step) -> str:
-    """A step in words: each group's classes, and how its pairs count where not relaxed."""
-    parts = []
+    """Describe a step in words: each group's classes, and its mode if it is not relaxed."""
+    groups = []
     for (group, classes), rule in zip(step.members, step.acceptance, strict=True):
-        how = rule if isinstance(rule, str) else "hybrid"
-        listed = "" if classes == (group,) else f" = {_listed(classes)}"
-        parts.append(f"{group}{listed}" + ("" if how == "relaxed" else f" ({how})"))
-    return f"{step.name}: {'; '.join(parts)}"
+        words = str(group)
+        if classes != (group,):
+            words += f" = {_list_classes(classes)}"
+        mode = mode_of(rule)
+        if mode != "relaxed":
+            words += f" ({mode})"
+        groups.append(words)
+    return f"{step.name}: {'; '.join(groups)}"
 
 
-def _listed(classes: tuple[Label, ...]) -> str:
-    whole = [c for c in classes if isinstance(c, int)]
-    if len(whole) == len(classes) > 2 and whole == list(range(whole[0], whole[0] + len(whole))):
-        return f"{whole[0]}-{whole[-1]}"
+def _list_classes(classes: tuple[Label, ...]) -> str:
+    """Return classes as a list, or three and more consecutive integers as ``0-6``."""
+    first = classes[0]
+    if isinstance(first, int) and len(classes) > 2:
+        consecutive = range(first, first + len(classes))
+        if all(isinstance(label, int) for label in classes) and classes == tuple(consecutive):
+            return f"{first}-{classes[-1]}"
     return ", ".join(map(str, classes))
