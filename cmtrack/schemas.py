@@ -35,9 +35,11 @@ class Stored:
         ValueError if the schema is newer than this version of cmtrack, or is not a schema.
         """
         schema = data.get("schema", self.unnumbered)
-        # True is an integer, and would be read as schema 1.
-        is_number = isinstance(schema, int) and not isinstance(schema, bool)
-        if not is_number or not 1 <= schema <= self.newest:
+        if (
+            isinstance(schema, bool)  # which is an integer
+            or not isinstance(schema, int)
+            or not 1 <= schema <= self.newest
+        ):
             raise ValueError(
                 f"{self.name} has schema {schema!r:.40}, this version of cmtrack reads up to "
                 f"{self.newest}: upgrade cmtrack"

@@ -339,7 +339,7 @@ class Grouping:
             # A step decides on pairs that it brings together and on pairs that were hits so far.
             together_before = group[:, None] == group[None, :]
             accept = (accept | ~together_before) & pairs[np.ix_(group, group)]
-            group = np.array([number_of[current[g]] for g in group], dtype=np.int64)
+            group = np.array([number_of[current[g]] for g in group.tolist()], dtype=np.int64)
             current = step.labels
             positive = None
             if step.positive is not None:

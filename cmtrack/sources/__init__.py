@@ -1,7 +1,14 @@
-"""Sources of rows: files and frames that are read in batches, and clusters on whose workers the kernel runs.
+"""Sources of rows: files and frames in batches, and clusters on whose workers the kernel runs.
 
-A new source is a module here with a class of :mod:`cmtrack.sources.source` and a function ``opened``, which gives
-one for the tables that are its own and None for others; its name stands in :data:`MODULES`. Files come first.
+The room turns tables of other libraries into batches for the kernel of ``statistics``. It does not
+count, and it knows no metric. Start with ``source``, which has the interface of all sources, then
+read a short one, such as ``polars``. ``columns`` finds the columns of an evaluation and checks
+their types, ``batches`` makes the kernel's batches, and ``texts`` has the rules for CSV files,
+which have no types.
+
+A new source is a module here with a class of :mod:`cmtrack.sources.source` and a function
+``opened``, which returns a source for its own tables and None for others. Its name is added to
+:data:`MODULES`. Files are tried first.
 """
 
 from __future__ import annotations
@@ -38,14 +45,14 @@ MODULES = ("duckdb", "polars", "pandas", "dask", "spark", "ray", "ibis", "arrow"
 def find_source(
     table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None
 ) -> Source | None:
-    """The source of a table; None for an unsupported type.
+    """Find the source of a table; None for an unsupported type.
 
     Parameters
     ----------
     table
         A path, a glob, a list of paths, or a frame.
     names : sequence of str, optional
-        Columns that the caller names. They tell the header of a CSV file and its separator.
+        Columns that the caller names. They decide on the header of a CSV file and its separator.
     missing : sequence of str, optional
         Texts that are missing values in CSV files; by default an empty field.
 
@@ -67,11 +74,13 @@ def find_source(
         return table
     from cmtrack.sources import files
 
-    stream = files.opened(table, names, missing)
-    if stream is not None:
-        return stream
-    sources = (import_module(f"cmtrack.sources.{name}").opened(table) for name in MODULES)
-    return next((source for source in sources if source is not None), None)
+    source: Source | None = files.opened(table, names, missing)
+    for name in MODULES:
+        if source is not None:
+            break
+        # The module does not import its library, which may be missing, before it has a table of it.
+        source = import_module(f"cmtrack.sources.{name}").opened(table)
+    return source
 
 
 def open_source(
@@ -101,12 +110,8 @@ def open_source(
     source = find_source(table, names, missing)
     if source is None:
         raise TypeError(
-            "table must be a path, a glob, a list of paths, or a frame (DuckDB, Polars, pandas, PyArrow, PySpark, "
-            f"Dask, Ray, Ibis, or any other that streams Arrow), got {type(table).__name__}"
+            "table must be a path, a glob, a list of paths, or a frame (DuckDB, Polars, pandas, "
+            "PyArrow, PySpark, Dask, Ray, Ibis, or any other that streams Arrow), got "
+            f"{type(table).__name__}"
         )
     return source
-
-
-def kind_of(table: Any) -> tuple[str, str]:
-    """The package and the name of a table's class, which tell a source without importing its package."""
-    return type(table).__module__.partition(".")[0], type(table).__name__

@@ -12,7 +12,7 @@ from cmtrack.sources.source import Stream
 
 
 def opened(table: Any) -> ArrowStream | None:
-    """The source of an Arrow table, batch or data set, or of an object that repeatedly converts to one."""
+    """Open an Arrow table, batch or data set, or an object that converts to one repeatedly."""
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if isinstance(table, pa.RecordBatchReader):
@@ -34,22 +34,22 @@ class ArrowStream(Stream):
     @cached_property
     def schema(self) -> pa.Schema:
         """Names and kinds of all columns."""
-        return (
-            self.table.schema
-            if isinstance(self.table, pa.Table) or not self._streams
-            else self._reader().schema
-        )
+        if isinstance(self.table, pa.Table) or not self._streams:
+            return self.table.schema
+        return self._reader().schema
 
     def categories(self, name: str) -> list[Any] | None:
-        """The values of an ordered dictionary."""
+        """Return the values of an ordered dictionary."""
         kind = self.schema.field(name).type
         if not (pa.types.is_dictionary(kind) and kind.ordered and isinstance(self.table, pa.Table)):
             return None
         column = self.table.column(name).unify_dictionaries()
-        return list(column.chunk(0).dictionary.to_pylist()) if column.num_chunks else []
+        if not column.num_chunks:
+            return []
+        return list(column.chunk(0).dictionary.to_pylist())
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """The named columns."""
+        """Read the named columns."""
         if isinstance(self.table, pa.Table):
             return self.table.select(names).to_batches()
         if not self._streams:
@@ -58,6 +58,7 @@ class ArrowStream(Stream):
 
     @property
     def _streams(self) -> bool:
+        """True for an object with Arrow's C interface; a data set has only PyArrow's methods."""
         return hasattr(self.table, "__arrow_c_stream__")
 
     def _reader(self) -> pa.RecordBatchReader:

@@ -1,4 +1,4 @@
-"""Batches of Arrow -> the kernel's batches, wherever they are read."""
+"""The kernel's batches from batches of Arrow, in this process and on workers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from cmtrack.statistics.factorize import is_missing
 from cmtrack.statistics.kernel import Batch, Kernel, Tally
 from cmtrack.statistics.segment_values import SegmentRows, check_fractions
 
-_MOST_ROWS, _FEWEST_ROWS, _VALUES = 1 << 17, 1 << 13, 1 << 21
+_MOST_ROWS = 1 << 17
+_FEWEST_ROWS = 1 << 13
+_VALUES = 1 << 21
+"""Numbers of a batch, about 16 MB: so wide rows come in smaller batches."""
 
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """A unit of work that is sent to the rows: the kernel, and the columns to count.
+    """A unit of work that is sent to the rows: the kernel and the columns to count.
 
     Attributes
     ----------
@@ -52,30 +55,34 @@ class Work:
         return tally
 
     def packed(self, batches: Iterable[pa.RecordBatch]) -> bytes:
-        """The tally of a partition, or the error of its rows, as bytes that a driver takes."""
+        """Return the tally of a partition, or the error of its rows, as bytes for the driver."""
         try:
             return _packed(self.tally(batches))
         except (TypeError, ValueError) as error:
             return _packed(error)
 
     def whole(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same rows in batches that are neither small nor large."""
+        """Yield the same rows in batches that are neither small nor large."""
         waiting: list[pa.RecordBatch] = []
-        n_waiting, wanted = 0, _MOST_ROWS
+        n_waiting = 0
         for batch in batches:
-            wanted = rows_at_once(self._width(batch))
-            for start in range(0, batch.num_rows, wanted):
-                part = batch.slice(start, wanted)
-                if part.num_rows + n_waiting > wanted:
+            most = rows_at_once(self._width(batch))
+            for start in range(0, batch.num_rows, most):
+                rows = batch.slice(start, most)
+                if rows.num_rows + n_waiting > most:
                     yield _joined(waiting)
-                    waiting, n_waiting = [], 0
-                waiting.append(part)
-                n_waiting += part.num_rows
+                    waiting = []
+                    n_waiting = 0
+                waiting.append(rows)
+                n_waiting += rows.num_rows
         if waiting:
             yield _joined(waiting)
 
     def read(self, batch: pa.RecordBatch, copies: npt.NDArray[Any] | None = None) -> Batch:
-        """A batch of Arrow as columns of NumPy; columns of strings stay Arrow's."""
+        """Convert a batch of Arrow to columns of NumPy; columns of strings stay in Arrow.
+
+        ``copies``: how many rows each row stands for, by default one.
+        """
         columns = self.columns
         lengths: Counter[int] | None = None
         scores: tuple[npt.NDArray[Any], ...] = ()
@@ -83,36 +90,48 @@ class Work:
             scores, lengths = _lists(batch.column(columns.scores[0]))
         else:
             scores = tuple(_numbers(batch.column(name)) for name in columns.scores)
+        n_rows = batch.num_rows
+        if copies is not None:
+            n_rows = int(copies.sum())
+
+        def labels(name: str | None, coded: bool) -> Any:
+            if name is None:
+                return None
+            return _labels(batch.column(name), coded)
+
+        weights = None
+        if columns.weight is not None:
+            weights = _numbers(batch.column(columns.weight))
+        # The kernel looks values of dictionaries up once it has numbered the classes.
         numbered = self.kernel.labels is not None
         return Batch(
-            batch.num_rows if copies is None else int(copies.sum()),
-            None if columns.y_true is None else _labels(batch.column(columns.y_true), numbered),
-            None if columns.y_pred is None else _labels(batch.column(columns.y_pred), numbered),
+            n_rows,
+            labels(columns.y_true, coded=numbered),
+            labels(columns.y_pred, coded=numbered),
             scores,
-            None if columns.weight is None else _numbers(batch.column(columns.weight)),
-            None if columns.row_ids is None else _labels(batch.column(columns.row_ids), False),
+            weights,
+            labels(columns.row_ids, coded=False),
             lengths,
             {name: _segments(name, batch.column(name)) for name in columns.dividing},
             copies,
         )
 
     def _width(self, batch: pa.RecordBatch) -> int:
-        """Numbers in a row, about."""
+        """Return about how many numbers a row has; lists are measured in the first rows."""
         width: int = batch.num_columns
         if self.columns.lists and batch.num_rows:
-            width += len(batch.column(self.columns.scores[0]).slice(0, 100).flatten()) // min(
-                100, batch.num_rows
-            )
+            lists = batch.column(self.columns.scores[0]).slice(0, 100)
+            width += len(lists.flatten()) // len(lists)
         return width
 
 
 def rows_at_once(width: int) -> int:
-    """Rows per batch, given the numbers in each row."""
+    """Return the rows of a batch, given the numbers in each row."""
     return max(_FEWEST_ROWS, min(_MOST_ROWS, _VALUES // max(width, 1)))
 
 
 def unpacked(packed: Any) -> Tally:
-    """The tally of a partition."""
+    """Return the tally of a partition, or raise the error of its rows."""
     result = pickle.loads(zlib.decompress(bytes(packed)))
     if isinstance(result, Exception):
         raise result
@@ -120,7 +139,7 @@ def unpacked(packed: Any) -> Tally:
 
 
 def packed_sum(packed: Iterable[Any]) -> bytes:
-    """The sum of several tallies, as bytes."""
+    """Return the sum of several tallies, as bytes."""
     try:
         tallies = map(unpacked, packed)
         return _packed(sum(tallies, next(tallies)))
@@ -128,29 +147,29 @@ def packed_sum(packed: Iterable[Any]) -> bytes:
         return _packed(error)
 
 
-def _packed(found: Any) -> bytes:
-    """Bytes of a tally, which is mostly zeros where scores are counted by cell."""
-    return zlib.compress(pickle.dumps(found, protocol=5), 1)
+def _packed(result: Any) -> bytes:
+    """Return the bytes of a tally, which is mostly zeros if scores are counted by cell."""
+    return zlib.compress(pickle.dumps(result, protocol=5), 1)
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    return pa.RecordBatch.from_arrays(
-        [
-            column.chunk(0) if column.num_chunks else pa.array([], column.type)
-            for column in table.columns
-        ],
-        names=table.column_names,
-    )
+    arrays = [
+        column.chunk(0) if column.num_chunks else pa.array([], column.type)
+        for column in table.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=table.column_names)
 
 
 def _labels(column: pa.Array, coded: bool) -> Any:
-    """Labels without a copy where they are numbers; ``coded``: dictionaries may stay what they are."""
+    """Return labels; numbers are not copied. ``coded``: whether dictionaries may stay."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return column if coded else _labels(column.dictionary_decode(), coded)
+        if coded:
+            return column
+        return _labels(column.dictionary_decode(), coded)
     if pa.types.is_null(kind) or str(kind) == "string_view":
         return column.cast(pa.string())
     if pa.types.is_decimal(kind):
@@ -161,13 +180,14 @@ def _labels(column: pa.Array, coded: bool) -> Any:
 
 
 def _segments(name: str, column: pa.Array) -> SegmentRows:
-    """The values of a column that divides the rows; categories are not looked at as numbers."""
+    """Return the values of a column that divides the rows; categories are never cut as numbers."""
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     values = [None if is_missing(value) else value for value in coded.dictionary.to_pylist()]
     missing = coded.indices.is_null().to_numpy(zero_copy_only=False)
     codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     if missing.any():
-        values, codes = [*values, None], np.where(missing, len(values), codes)
+        codes = np.where(missing, len(values), codes)
+        values.append(None)
     rows = SegmentRows.of(name, values, codes)
     if coded is not column:
         check_fractions(name, rows.values)
@@ -175,25 +195,22 @@ def _segments(name: str, column: pa.Array) -> SegmentRows:
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[Any]:
-    """Numbers without a copy where none is missing; NaN for null."""
+    """Return numbers, with NaN for null; without nulls they are not copied."""
     kind = column.type
-    if (
-        pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-        or (column.null_count and not pa.types.is_floating(kind))
-    ):
+    has_no_numpy_type = pa.types.is_decimal(kind) or pa.types.is_null(kind)
+    if has_no_numpy_type or (column.null_count and not pa.types.is_floating(kind)):
         column = column.cast(pa.float64())
     return column.to_numpy(zero_copy_only=False)
 
 
 def _lists(column: pa.Array) -> tuple[tuple[npt.NDArray[Any], ...], Counter[int]]:
-    """Columns of the lists' entries, if the lists are of one length, and rows by length."""
+    """Return columns of the lists' entries, none if their lengths differ, and rows by length."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if not is_list(column.type):
         raise ValueError(f"y_prob must hold lists of numbers, got {column.type}")
-    lengths_counted = pc.fill_null(pc.list_value_length(column), -1).value_counts().to_pylist()
-    lengths = Counter({int(each["values"]): each["counts"] for each in lengths_counted})
+    counts = pc.fill_null(pc.list_value_length(column), -1).value_counts()
+    lengths = Counter({int(entry["values"]): entry["counts"] for entry in counts.to_pylist()})
     if len(lengths) != 1 or min(lengths) < 1:
         return (), lengths
     values = _numbers(column.flatten()).reshape(len(column), -1)

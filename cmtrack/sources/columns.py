@@ -1,4 +1,4 @@
-"""The columns of a table by their part in the evaluation, and the kinds that they may be of."""
+"""The columns of a table by their part in the evaluation, and checks of their kinds."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ class Columns:
     scores : tuple of str
         Columns of probabilities, or one column of lists.
     declared : tuple of labels, optional
-        The labels that the columns of probabilities stand for; None where only their order tells.
+        The labels that the columns of probabilities stand for; None if they are in the order of the
+        labels.
     lists : bool
         Whether the one column of probabilities holds lists.
     weights_are : "frequency", "sampling" or None
-        What the weights are, where there are any.
+        The kind of the weights, if the table has any.
     what : str
-        The name of the argument that the scores were given as.
+        The name of the argument for the scores.
     segments : tuple of tuples of str
         Columns, and crossings of several, that divide the rows.
 
@@ -55,11 +56,8 @@ class Columns:
     def names(self) -> list[str]:
         """Every column that is read, once."""
         single = (self.y_true, self.y_pred, self.weight, self.row_ids)
-        return list(
-            dict.fromkeys(
-                [name for name in single if name is not None] + [*self.scores, *self.dividing]
-            )
-        )
+        names = [name for name in single if name is not None]
+        return list(dict.fromkeys([*names, *self.scores, *self.dividing]))
 
     @property
     def dividing(self) -> list[str]:
@@ -67,7 +65,7 @@ class Columns:
         return list(dict.fromkeys(name for division in self.segments for name in division))
 
     def parts(self, width: int) -> list[str]:
-        """The names of the given probabilities in error texts, where lists have this length."""
+        """Name the probabilities for error texts, given the length of lists."""
         if not self.lists:
             return [f"column {name!r}" for name in self.scores]
         return [f"entry {k} of column {self.scores[0]!r}" for k in range(width)]
@@ -89,7 +87,7 @@ def choose_columns(
     Raises
     ------
     ValueError
-        If a column is not there, or a pattern matches none.
+        If there is no such column, or a pattern matches none.
     TypeError
         If a name is not a text.
 
@@ -108,43 +106,52 @@ def choose_columns(
     }
     for argument, name in single.items():
         if name is not None:
-            _check(argument, name, names)
-    declared: tuple[Label, ...] | None = None
-    if y_prob is None:
-        scores: tuple[str, ...] = ()
-    elif isinstance(y_prob, str) and "*" in y_prob and y_prob not in names:
-        matched = match_pattern(
-            y_prob, [name for name in names if name not in single.values()], what
-        )
-        if not matched:
+            _check_name(argument, name, names)
+    if isinstance(y_prob, str) and "*" in y_prob and y_prob not in names:
+        free = [name for name in names if name not in single.values()]
+        scores: Any = match_pattern(y_prob, free, what)
+        if not scores:
             raise ValueError(f"no column matches {y_prob!r}; the columns are {listed(names, 20)}")
-        declared, scores = tuple(matched), tuple(matched.values())
-    elif isinstance(y_prob, Mapping):
-        declared, scores = tuple(y_prob), tuple(y_prob.values())
-    elif isinstance(y_prob, str):
-        scores = (y_prob,)
-    elif isinstance(y_prob, Sequence) and y_prob:
-        scores = tuple(y_prob)
     else:
-        raise TypeError(
-            f"{what} must be a column's name, a pattern with *, a list of names or a mapping of label to name, "
-            f"got {y_prob!r:.80}"
-        )
-    for name in scores:
-        _check(what, name, names)
-    if len(set(scores)) != len(scores):
-        raise ValueError(f"{what} must not name a column twice, got {listed(scores, 20)}")
-    divisions: Any = () if segments is None else divisions_of(segments)
-    for division in divisions:
-        for name in division:
-            _check("segments", name, names)
-    return Columns(
-        y_true, y_pred, sample_weight, row_ids, scores, declared, what=what, segments=divisions
+        scores = _names_of_scores(y_prob, what)
+    declared: tuple[Label, ...] | None = None
+    if isinstance(scores, Mapping):
+        declared = tuple(scores)
+        scores = scores.values()
+    columns = Columns(
+        y_true, y_pred, sample_weight, row_ids, scores=tuple(scores), declared=declared, what=what
+    )
+    for name in columns.scores:
+        _check_name(what, name, names)
+    if len(set(columns.scores)) != len(columns.scores):
+        raise ValueError(f"{what} must not name a column twice, got {listed(columns.scores, 20)}")
+    if segments is None:
+        return columns
+    divisions: Any = divisions_of(segments)  # of texts, which the loop below checks
+    columns = replace(columns, segments=divisions)
+    for name in columns.dividing:
+        _check_name("segments", name, names)
+    return columns
+
+
+def _names_of_scores(y_prob: Any, what: str) -> Sequence[str] | Mapping[Label, str]:
+    """Return the names of the columns of scores, by label if the labels are stated."""
+    if y_prob is None:
+        return ()
+    if isinstance(y_prob, str):
+        return (y_prob,)
+    if isinstance(y_prob, Mapping):
+        return y_prob
+    if isinstance(y_prob, Sequence) and y_prob:
+        return y_prob
+    raise TypeError(
+        f"{what} must be a column's name, a pattern with *, a list of names or a mapping of label "
+        f"to name, got {y_prob!r:.80}"
     )
 
 
 def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> dict[str, str]:
-    """Columns by the part that the star of a pattern such as ``p_*`` matches.
+    """Find columns by a pattern such as ``p_*``, and name each by the part that the star matches.
 
     Raises
     ------
@@ -159,23 +166,24 @@ def match_pattern(pattern: str, names: Sequence[str], what: str = "y_prob") -> d
     """
     if pattern.count("*") != 1:
         raise ValueError(f"{what} takes one *, which stands for the label, got {pattern!r}")
-    head, tail = pattern.split("*")
-    return {
-        name[len(head) : len(name) - len(tail)]: name
-        for name in names
-        if name.startswith(head) and name.endswith(tail) and len(name) > len(head) + len(tail)
-    }
+    start, end = pattern.split("*")
+    matched = {}
+    for name in names:
+        if name.startswith(start) and name.endswith(end) and len(name) > len(start) + len(end):
+            matched[name[len(start) : len(name) - len(end)]] = name
+    return matched
 
 
 def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = None) -> Columns:
-    """Check the kinds of the columns, and complete them with what the kinds tell of lists and weights.
+    """Check the kinds of the columns, and note whether they have lists and which weights.
 
     Parameters
     ----------
     columns : Columns
     schema : pyarrow.Schema
     weights_are : "frequency" or "sampling", optional
-        By default a column of integers, or of decimals without places such as a sum in DuckDB, holds frequencies.
+        By default a column of integers, or of decimals without places such as a sum in DuckDB,
+        holds frequencies.
 
     Raises
     ------
@@ -191,57 +199,63 @@ def check_kinds(columns: Columns, schema: pa.Schema, weights_are: str | None = N
     >>> checked.lists, checked.weights_are
     (True, 'frequency')
     """
-    for argument, name in (("y_true", columns.y_true), ("y_pred", columns.y_pred)):
-        if name is not None and label_kind(schema.field(name).type) is None:
-            kind = _shown(schema.field(name).type)
+    _check_labels(columns, schema)
+    kinds = [schema.field(name).type for name in columns.scores]
+    lists = bool(kinds) and is_list(kinds[0])
+    if lists:
+        if len(kinds) > 1:
             raise ValueError(
-                f"{argument} must hold integers, strings, booleans or floats, got {kind} in {name!r}"
+                f"{columns.what} must be one column of lists or several of numbers, "
+                f"got {list(columns.scores)}"
             )
-    if columns.row_ids is not None and label_kind(schema.field(columns.row_ids).type) not in (
-        int,
-        str,
-        object,
-    ):
-        kind = _shown(schema.field(columns.row_ids).type)
-        raise ValueError(
-            f"row_ids must be a column of integers or strings, got {kind} in {columns.row_ids!r}"
-        )
-    for name in columns.dividing:
-        stored = schema.field(name).type
-        if label_kind(stored) is None and not pa.types.is_temporal(stored):
-            raise ValueError(
-                f"segments must hold texts, numbers, booleans or times, got {_shown(stored)} in {name!r}"
-            )
-    lists = bool(columns.scores) and is_list(schema.field(columns.scores[0]).type)
-    if lists and len(columns.scores) > 1:
-        raise ValueError(
-            f"{columns.what} must be one column of lists or several of numbers, got {list(columns.scores)}"
-        )
-    for name in columns.scores:
-        _check_number(
-            columns.what,
-            name,
-            schema.field(name).type.value_type if lists else schema.field(name).type,
-        )
+        kinds = [kinds[0].value_type]
+    for name, kind in zip(columns.scores, kinds, strict=True):
+        _check_number(columns.what, name, kind)
     if columns.weight is None:
         return replace(columns, lists=lists)
     kind = schema.field(columns.weight).type
     _check_number("sample_weight", columns.weight, kind)
-    whole = label_kind(kind) in (int, bool) or (pa.types.is_decimal(kind) and kind.scale == 0)
-    return replace(
-        columns, lists=lists, weights_are=weights_are or (FREQUENCY if whole else SAMPLING)
-    )
+    if weights_are is None:
+        is_whole_decimal = pa.types.is_decimal(kind) and kind.scale == 0
+        is_whole = is_whole_decimal or label_kind(kind) in (int, bool)
+        weights_are = FREQUENCY if is_whole else SAMPLING
+    return replace(columns, lists=lists, weights_are=weights_are)
+
+
+def _check_labels(columns: Columns, schema: pa.Schema) -> None:
+    """Check the kinds of the columns of labels, ids and segments."""
+    for argument, name in (("y_true", columns.y_true), ("y_pred", columns.y_pred)):
+        if name is not None and label_kind(schema.field(name).type) is None:
+            kind = _name_of_kind(schema.field(name).type)
+            raise ValueError(
+                f"{argument} must hold integers, strings, booleans or floats, "
+                f"got {kind} in {name!r}"
+            )
+    if columns.row_ids is not None:
+        stored = schema.field(columns.row_ids).type
+        if label_kind(stored) not in (int, str, object):
+            raise ValueError(
+                "row_ids must be a column of integers or strings, "
+                f"got {_name_of_kind(stored)} in {columns.row_ids!r}"
+            )
+    for name in columns.dividing:
+        stored = schema.field(name).type
+        if label_kind(stored) is None and not pa.types.is_temporal(stored):
+            raise ValueError(
+                "segments must hold texts, numbers, booleans or times, "
+                f"got {_name_of_kind(stored)} in {name!r}"
+            )
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """True for a column that holds a list in each row."""
+    """Return whether a column has a list in each row."""
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     )
 
 
 def label_kind(kind: pa.DataType) -> type | None:
-    """The type of a column's labels: int, float, str or bool; object if unknown, None if unsupported.
+    """Return the type of labels: int, float, str or bool; object if unknown, None if unsupported.
 
     Examples
     --------
@@ -259,20 +273,23 @@ def label_kind(kind: pa.DataType) -> type | None:
         (str, (pa.types.is_string, pa.types.is_large_string, _is_string_view)),
         (object, (pa.types.is_null,)),
     )
-    return next((name for name, tests in kinds if any(test(kind) for test in tests)), None)
+    for label_type, tests in kinds:
+        if any(test(kind) for test in tests):
+            return label_type
+    return None
 
 
 def _check_number(what: str, name: str, kind: pa.DataType) -> None:
     if label_kind(kind) in (None, str) or pa.types.is_dictionary(kind):
-        raise ValueError(f"{what} must hold numbers, got {_shown(kind)} in column {name!r}")
+        raise ValueError(f"{what} must hold numbers, got {_name_of_kind(kind)} in column {name!r}")
 
 
 def _is_string_view(kind: pa.DataType) -> bool:
     return str(kind) == "string_view"
 
 
-def _shown(kind: pa.DataType) -> str:
-    """The kind of a column as data frames call it."""
+def _name_of_kind(kind: pa.DataType) -> str:
+    """Return the name of a column's kind in data frames."""
     names = {
         "double": "Float64",
         "float": "Float32",
@@ -284,10 +301,11 @@ def _shown(kind: pa.DataType) -> str:
     return names.get(text, text.replace("timestamp", "Datetime"))
 
 
-def _check(what: str, name: Any, names: Sequence[str]) -> None:
+def _check_name(what: str, name: Any, names: Sequence[str]) -> None:
     if not isinstance(name, str):
         raise TypeError(f"{what} must be the name of a column, got {name!r:.80}")
     if name not in names:
         raise ValueError(
-            f"{what} must be a column of the table, got {name!r}; the columns are {listed(names, 20)}"
+            f"{what} must be a column of the table, got {name!r}; "
+            f"the columns are {listed(names, 20)}"
         )

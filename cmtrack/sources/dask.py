@@ -1,4 +1,4 @@
-"""Dask: the kernel runs on the workers over their partitions, and their tallies are added up there in a tree."""
+"""Dask: the kernel runs on the workers, and their tallies are added up there in a tree."""
 
 from __future__ import annotations
 
@@ -9,21 +9,17 @@ import pyarrow as pa
 
 from cmtrack.sources.batches import Work, packed_sum
 from cmtrack.sources.pandas import as_arrow, schema_of
-from cmtrack.sources.source import Cluster
+from cmtrack.sources.source import Cluster, kind_of
 
 FAN_IN = 8
-"""Tallies that are added up by a task."""
+"""Tallies that one task adds up."""
 
 
 def opened(table: Any) -> DaskCluster | None:
-    """The source of a data frame of Dask."""
-    from cmtrack.sources import kind_of
-
-    return (
-        DaskCluster(table)
-        if kind_of(table) in (("dask", "DataFrame"), ("dask_expr", "DataFrame"))
-        else None
-    )
+    """Open a data frame of Dask."""
+    if kind_of(table) in (("dask", "DataFrame"), ("dask_expr", "DataFrame")):
+        return DaskCluster(table)
+    return None
 
 
 class DaskCluster(Cluster):
@@ -38,17 +34,20 @@ class DaskCluster(Cluster):
         return schema_of(self.frame._meta)
 
     def categories(self, name: str) -> list[Any] | None:
-        """The categories of a categorical column, where they are known."""
+        """Return the categories of a categorical column, if they are known."""
         column = self.frame[name]
-        are_known = hasattr(column.dtype, "categories") and column.cat.known
-        return list(column.cat.categories) if are_known else None
+        if hasattr(column.dtype, "categories") and column.cat.known:
+            return list(column.cat.categories)
+        return None
 
     def tallies(self, work: Work) -> Iterable[Any]:
-        """The sum of the tallies of all partitions."""
+        """Return the sum of the tallies of all partitions."""
         from dask import delayed
 
-        count, add = delayed(_count), delayed(packed_sum)
-        tallies = [count(work, part) for part in self.frame[work.columns.names].to_delayed()]
+        count = delayed(_count)
+        add = delayed(packed_sum)
+        partitions = self.frame[work.columns.names].to_delayed()
+        tallies = [count(work, partition) for partition in partitions]
         while len(tallies) > 1:
             tallies = [
                 add(tallies[start : start + FAN_IN]) for start in range(0, len(tallies), FAN_IN)
@@ -56,5 +55,5 @@ class DaskCluster(Cluster):
         return [tally.compute() for tally in tallies]
 
 
-def _count(work: Work, part: Any) -> bytes:
-    return work.packed(as_arrow(part).to_batches())
+def _count(work: Work, partition: Any) -> bytes:
+    return work.packed(as_arrow(partition).to_batches())

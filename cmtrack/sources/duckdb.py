@@ -11,18 +11,21 @@ from cmtrack._lazy import cached_property
 from cmtrack.sources.source import Stream
 
 _ROWS = 1 << 16
+"""Rows of a batch."""
 
 
 def opened(table: Any) -> DuckDBStream | None:
-    """The source of a relation."""
-    return DuckDBStream(table) if type(table).__name__ == "DuckDBPyRelation" else None
+    """Open a relation."""
+    if type(table).__name__ == "DuckDBPyRelation":
+        return DuckDBStream(table)
+    return None
 
 
 class DuckDBStream(Stream):
     """Batches of a relation."""
 
     def __init__(self, relation: Any, connection: Any = None) -> None:
-        # before 1.5, DuckDB closes one that nobody holds, under its relations
+        # Before 1.5, DuckDB closes a connection without references, and its relations fail.
         self.connection = connection
         self.relation = relation
 
@@ -32,34 +35,36 @@ class DuckDBStream(Stream):
         return _reader(self.relation.limit(0)).schema
 
     def categories(self, name: str) -> list[Any] | None:
-        """The values of an ENUM."""
+        """Return the values of an ENUM."""
         kind = self.relation.types[self.relation.columns.index(name)]
-        return list(dict(kind.children)["values"]) if kind.id == "enum" else None
+        if kind.id != "enum":
+            return None
+        return list(dict(kind.children)["values"])
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """The named columns."""
+        """Read the named columns."""
         return explained(_reader(self.relation.project(", ".join(map(quoted, names)))))
 
 
 def quoted(name: str) -> str:
-    """A column's name in SQL."""
+    """Quote a column's name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _reader(relation: Any) -> pa.RecordBatchReader:
-    read = (
-        relation.to_arrow_reader
-        if hasattr(relation, "to_arrow_reader")
-        else relation.fetch_record_batch
-    )
-    return read(_ROWS)
+    if hasattr(relation, "to_arrow_reader"):
+        return relation.to_arrow_reader(_ROWS)
+    return relation.fetch_record_batch(_ROWS)  # older versions of DuckDB
 
 
 def explained(reader: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, with the error of a table that cannot be read."""
+    """Yield the batches; ValueError for a table that cannot be read."""
     try:
         yield from reader
-    except (OSError, pa.ArrowException) as error:  # what DuckDB says comes through Arrow
-        raise ValueError(
-            f"the table could not be read: {str(error).partition(chr(10))[0]}"
-        ) from error
+    except (OSError, pa.ArrowException) as error:  # Arrow passes DuckDB's errors on
+        raise ValueError(f"the table could not be read: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's text; DuckDB adds the query and hints to it."""
+    return str(error).partition("\n")[0]

@@ -15,34 +15,42 @@ from pyarrow import parquet
 from cmtrack._lazy import needs
 from cmtrack.sources.batches import Work, rows_at_once
 from cmtrack.sources.columns import Columns, label_kind
-from cmtrack.sources.duckdb import DuckDBStream, explained, quoted
+from cmtrack.sources.duckdb import DuckDBStream, explained, first_line, quoted
 from cmtrack.sources.source import Watch
 from cmtrack.sources.table_file import CSV, PARQUET, file_kind
-from cmtrack.sources.texts import KINDS, kind_of_texts, kinds_of_labels, lossless_kinds, read_header
+from cmtrack.sources.texts import (
+    KINDS,
+    Header,
+    kind_of_texts,
+    kinds_of_labels,
+    lossless_kinds,
+    read_header,
+)
 from cmtrack.statistics.kernel import Tally
 from cmtrack.statistics.labels import MAX_CLASSES
 from cmtrack.statistics.score_pass import n_threads
 from cmtrack.untrusted import open_file
 
 _SAMPLE = 1 << 17
+"""Rows in which distinct labels are counted first, to see whether these are classes."""
 _BUFFER = 1 << 18
 """Bytes of a column that are read at a time."""
 _FEW = 1000
-"""Files whose ends are all read before."""
+"""Most files whose metadata are read before their rows."""
 _SQL: dict[type | None, str] = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
 
 
 class FileStream(DuckDBStream):
-    """Batches of files; DuckDB groups the rows where only their labels are asked for.
+    """Batches of files; DuckDB groups the rows if an evaluation needs only their labels.
 
-    ``parquet``: local files of Parquet. Where DuckDB would give their columns as they are, PyArrow reads them, in
-    half of its time.
+    ``parquet``: local files of Parquet. If DuckDB would return their columns as they are, PyArrow
+    reads them, which takes half of the time.
     """
 
     parquet: Sequence[str] = ()
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """The named columns."""
+        """Read the named columns."""
         wanted = [self.schema.field(name) for name in names]
         with contextlib.suppress(OSError, pa.ArrowException):
             schemas = [parquet.read_schema(file) for file in self.parquet]
@@ -51,10 +59,11 @@ class FileStream(DuckDBStream):
         return super().batches(names)
 
     def count(self, work: Work, watch: Watch) -> Tally:
-        """Count the rows; those with faults are counted one by one, as their errors are."""
+        """Count the rows by groups of equal labels, or one by one if groups do not suffice."""
         import duckdb
 
         tally = Tally(work.kernel)
+        # Rows with faults are counted one by one, because their error names rows.
         with contextlib.suppress(ValueError, duckdb.Error):
             for batch in self._groups(work):
                 tally.add(work.read(batch, batch.columns[-1].to_numpy()))
@@ -64,17 +73,20 @@ class FileStream(DuckDBStream):
         return super().count(work, watch)
 
     def _groups(self, work: Work) -> list[pa.RecordBatch]:
-        """Distinct labels and how many rows have them; none where more is asked for, or these are no classes."""
-        columns, names = work.columns, work.columns.names
+        """Return distinct labels with their numbers of rows, or nothing if these do not suffice."""
+        columns = work.columns
+        names = columns.names
         if columns.row_ids or columns.weight or columns.scores or columns.segments:
             return []
         if any(label_kind(self.schema.field(name).type) not in (int, str, bool) for name in names):
             return []
+        # Labels with very many values are an error, which counting one by one finds sooner.
         distinct = ", ".join(f"count(DISTINCT {quoted(name)})" for name in names)
-        if max(self.relation.limit(_SAMPLE).aggregate(distinct).fetchall()[0]) > MAX_CLASSES:
+        [counts] = self.relation.limit(_SAMPLE).aggregate(distinct).fetchall()
+        if max(counts) > MAX_CLASSES:
             return []
-        # no other column's name
-        labels, n_rows = ", ".join(map(quoted, names)), quoted("".join([*names, "#"]))
+        labels = ", ".join(map(quoted, names))
+        n_rows = quoted("".join([*names, "#"]))  # longer than the name of any other column
         groups = self.relation.aggregate(f"{labels}, count(*) AS {n_rows}", labels)
         batches: list[pa.RecordBatch] = groups.to_arrow_table().to_batches()
         return batches
@@ -83,8 +95,8 @@ class FileStream(DuckDBStream):
 class CSVStream(FileStream):
     """Batches of CSV files, whose columns have no types of their own.
 
-    DuckDB guesses the types of columns of numbers. It would guess the type of each label column alone, so
-    :meth:`with_kinds` reads the texts of labels, ids and segments first.
+    DuckDB guesses the types of columns of numbers. It would guess the type of each label column
+    alone, so :meth:`with_kinds` reads the texts of labels, ids and segments first.
     """
 
     def __init__(
@@ -95,11 +107,13 @@ class CSVStream(FileStream):
         self.has_blanks = has_blanks
         self.connection = connection
         guessed = connection.read_csv(files, **options)
-        self.clean_names = {raw: raw.strip() if has_blanks else raw for raw in guessed.columns}
+        self.clean_names = dict(zip(guessed.columns, guessed.columns, strict=True))
+        if has_blanks:
+            self.clean_names = {name: name.strip() for name in guessed.columns}
         super().__init__(self._with_clean_names(guessed), connection)
 
     def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> FileStream:
-        """The same rows, in which labels, ids and segments have a kind that keeps every text."""
+        """Return the same rows, with labels, ids and segments of a kind that keeps every text."""
         numbers = {columns.weight, *columns.scores}
         texts = [name for name in columns.names if name not in numbers]
         if not texts:
@@ -116,18 +130,17 @@ class CSVStream(FileStream):
         return FileStream(relation.project(", ".join(converted)), self.connection)
 
     def _read(self, texts: Collection[str]) -> Any:
-        """The relation with clean names, in which these columns are texts."""
+        """Return the relation with clean names, in which these columns are texts."""
         types = {raw: "VARCHAR" for raw, clean in self.clean_names.items() if clean in texts}
-        return self._with_clean_names(
-            self.connection.read_csv(self.files, **self.options, dtype=types)
-        )
+        relation = self.connection.read_csv(self.files, **self.options, dtype=types)
+        return self._with_clean_names(relation)
 
     def _with_clean_names(self, relation: Any) -> Any:
         renamed = [f"{quoted(raw)} AS {quoted(clean)}" for raw, clean in self.clean_names.items()]
         return relation.project(", ".join(renamed))
 
     def _converted(self, name: str, kind: type | None) -> str:
-        """A column in SQL; None keeps its type."""
+        """Return a column in SQL; None keeps its type."""
         column = quoted(name)
         if kind is str and self.has_blanks:
             return f"trim({column}) AS {column}"
@@ -137,33 +150,36 @@ class CSVStream(FileStream):
 
 
 def _has(schema: pa.Schema, wanted: list[pa.Field]) -> bool:
-    places = [schema.get_field_index(field.name) for field in wanted]
-    return all(
-        at >= 0 and schema.field(at).type == field.type
-        for at, field in zip(places, wanted, strict=True)
-    )
+    """Return whether a file has these columns, each once and of the same kind."""
+    for field in wanted:
+        index = schema.get_field_index(field.name)  # -1 for none, and for several of the name
+        if index < 0 or schema.field(index).type != field.type:
+            return False
+    return True
 
 
 def _batches(files: Sequence[str], names: list[str]) -> Iterator[pa.RecordBatch]:
-    for file in files:
-        with parquet.ParquetFile(file, buffer_size=_BUFFER) as rows:
-            # On few cores, which the kernel's own threads hold, one thread decodes in less time than several.
-            for batch in rows.iter_batches(
-                rows_at_once(len(names)), columns=names, use_threads=n_threads() > 8
-            ):
+    # The kernel's threads already use all cores: on few of them, one thread decodes faster than
+    # several.
+    use_threads = n_threads() > 8
+    batch_size = rows_at_once(len(names))
+    for path in files:
+        with parquet.ParquetFile(path, buffer_size=_BUFFER) as file:
+            for batch in file.iter_batches(batch_size, columns=names, use_threads=use_threads):
                 yield batch.select(names)
 
 
 def opened(
     table: Any, names: Sequence[str] = (), missing: Sequence[str] | None = None
 ) -> FileStream | None:
-    """The source of a path, a glob, a folder or a list of them.
+    """Open a path, a glob, a folder or a list of them; None for anything else.
 
-    ``names``: columns that the caller names. If the first line of a CSV file has one of them, it is the header.
+    ``names``: columns that the caller names. If the first line of a CSV file has one of them, it is
+    the header.
     ``missing``: texts that are missing values in CSV files; by default an empty field.
     """
     paths = table if isinstance(table, list) else [table]
-    if not paths or not all(isinstance(part, (str, Path)) for part in paths):
+    if not paths or not all(isinstance(path, (str, Path)) for path in paths):
         return None
     files = _files(paths)
     kinds = {file_kind(file) for file in files}
@@ -174,32 +190,46 @@ def opened(
     with needs("reading files", "duckdb"):
         import duckdb
 
-    config: dict[str, Any] = {
-        "preserve_insertion_order": False,
-        "temp_directory": tempfile.gettempdir(),
-    }
-    connection = duckdb.connect(config=config)
-    # whole row groups in advance cost memory, and help over a network
-    if not any("://" in file for file in files):
-        with contextlib.suppress(duckdb.Error):  # older ones have no such setting
-            connection.execute("SET disable_parquet_prefetching = true")
+    connection = _connect(files)
     try:
         if kinds == {"CSV"}:
             return _csv_stream(connection, files, names, missing)
-        source = FileStream(connection.read_parquet(files), connection)
-        source.n_rows = source.relation.count("*").fetchall()[0][0]  # the files' ends know it
-        local = _local_files(connection, files)
-        if len(local) <= _FEW and not any("://" in file or "=" in file for file in local):
-            source.parquet = local  # "=": a folder's name may be a column
-        return source
+        return _parquet_stream(connection, files)
     except duckdb.IOException as error:
         raise FileNotFoundError(
-            f"no file can be read at {files[:5]}: {_first_line(error)}"
+            f"no file can be read at {files[:5]}: {first_line(error)}"
         ) from None
     except duckdb.Error as error:
         raise ValueError(
-            f"{files[:5]} could not be read as {kinds.pop()}: {_first_line(error)}"
+            f"{files[:5]} could not be read as {kinds.pop()}: {first_line(error)}"
         ) from None
+
+
+def _connect(files: Sequence[str]) -> Any:
+    """Connect to a database of DuckDB in memory."""
+    import duckdb
+
+    config: dict[str, Any] = {
+        "preserve_insertion_order": False,  # which would keep many batches in memory
+        "temp_directory": tempfile.gettempdir(),
+    }
+    connection = duckdb.connect(config=config)
+    # Reading whole row groups in advance helps over a network, and costs memory.
+    if not any(map(_is_remote, files)):
+        with contextlib.suppress(duckdb.Error):  # older versions have no such setting
+            connection.execute("SET disable_parquet_prefetching = true")
+    return connection
+
+
+def _parquet_stream(connection: Any, files: list[str]) -> FileStream:
+    source = FileStream(connection.read_parquet(files), connection)
+    [(n_rows,)] = source.relation.count("*").fetchall()  # from the files' metadata
+    source.n_rows = n_rows
+    local = _local_files(connection, files)
+    # DuckDB makes a column of a folder's name such as "year=2024", which PyArrow would not.
+    if len(local) <= _FEW and not any(_is_remote(file) or "=" in file for file in local):
+        source.parquet = local
+    return source
 
 
 def _csv_stream(
@@ -208,40 +238,54 @@ def _csv_stream(
     options: dict[str, Any] = {}
     if missing is not None:
         options["na_values"] = list(missing)
-    local = [] if "://" in files[0] else _local_files(connection, files[:1])
-    header = read_header(Path(local[0]), names) if local else None
-    # DuckDB looks for a header, unless the names are those that it gives
-    if header is None or not header.n_found:
-        if names and all(re.fullmatch(r"column[0-9]+", name) for name in names):
-            options["header"] = False
-        return CSVStream(connection, files, options, False)
-    options |= {"header": True, "sep": header.separator}
-    return CSVStream(connection, files, options, header.has_blanks)
+    header = _header_of(connection, files[0], names)
+    if header is not None and header.n_found:
+        options |= {"header": True, "sep": header.separator}
+        return CSVStream(connection, files, options, header.has_blanks)
+    # DuckDB looks for a header, unless the caller uses the names that it invents without one.
+    if names and all(re.fullmatch(r"column[0-9]+", name) for name in names):
+        options["header"] = False
+    return CSVStream(connection, files, options, has_blanks=False)
+
+
+def _header_of(connection: Any, file: str, names: Sequence[str]) -> Header | None:
+    """Read the header of the first file that a glob matches; None if no local file does."""
+    if _is_remote(file):
+        return None
+    local = _local_files(connection, [file])
+    if not local:
+        return None
+    return read_header(Path(local[0]), names)
+
+
+def _is_remote(file: str) -> bool:
+    return "://" in file
 
 
 def _local_files(connection: Any, files: Sequence[str]) -> list[str]:
-    globs = [connection.execute("SELECT file FROM glob(?)", [file]).fetchall() for file in files]
-    return [file for matches in globs for (file,) in matches]
+    """Return the files that globs match."""
+    matches = []
+    for file in files:
+        rows = connection.execute("SELECT file FROM glob(?)", [file]).fetchall()
+        matches += [match for (match,) in rows]
+    return matches
 
 
 def _files(paths: list[Any]) -> list[str]:
-    """Paths and globs as DuckDB reads them; a folder stands for all its files."""
-    out = []
-    for part in paths:
-        path = Path(part)
-        if "://" in str(part) or not path.is_dir():
-            if path.exists():
+    """Return paths and globs for DuckDB; a folder becomes globs of all its files."""
+    endings = (*PARQUET, *CSV)
+    files = []
+    for table in paths:
+        path = Path(table)
+        if not _is_remote(str(table)) and path.is_dir():
+            globs = [f"*{ending}" for ending in endings if any(path.rglob(f"*{ending}"))]
+            if not globs:
+                raise FileNotFoundError(
+                    f"the folder {str(path)!r} holds no {', '.join(endings)} file"
+                )
+            files += [str(path / "**" / glob) for glob in globs]
+        else:
+            if path.exists():  # a glob does not exist as a path
                 open_file(path, own=True).close()
-            out.append(str(part))
-            continue
-        inside = [kind for kind in (*PARQUET, *CSV) if any(path.rglob(f"*{kind}"))]
-        if not inside:
-            raise FileNotFoundError(
-                f"the folder {str(path)!r} holds no {', '.join((*PARQUET, *CSV))} file"
-            )
-        out += [str(path / "**" / f"*{kind}") for kind in inside]
-    return out
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+            files.append(str(table))
+    return files

@@ -7,15 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from cmtrack.sources.source import Stream
+from cmtrack.sources.source import Stream, kind_of
 
 
 def opened(table: Any) -> IbisStream | None:
-    """The source of an expression that is a table."""
-    from cmtrack.sources import kind_of
-
+    """Open an expression that is a table."""
     package, _ = kind_of(table)
-    return IbisStream(table) if package == "ibis" and hasattr(table, "to_pyarrow_batches") else None
+    if package == "ibis" and hasattr(table, "to_pyarrow_batches"):
+        return IbisStream(table)
+    return None
 
 
 class IbisStream(Stream):
@@ -30,5 +30,5 @@ class IbisStream(Stream):
         return self.table.schema().to_pyarrow()
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """The named columns."""
+        """Read the named columns."""
         return self.table.select(*names).to_pyarrow_batches(chunk_size=1 << 16)

@@ -1,4 +1,4 @@
-"""pandas' data frames, whose columns Arrow takes without a copy where they are numbers."""
+"""pandas' data frames; Arrow takes columns of numbers without a copy."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 import pyarrow as pa
 
 from cmtrack.sources.arrow import ArrowStream
+from cmtrack.sources.source import kind_of
 
 
 def opened(table: Any) -> PandasStream | None:
-    """The source of a frame of pandas."""
-    from cmtrack.sources import kind_of
-
-    return PandasStream(table) if kind_of(table) == ("pandas", "DataFrame") else None
+    """Open a frame of pandas."""
+    if kind_of(table) == ("pandas", "DataFrame"):
+        return PandasStream(table)
+    return None
 
 
 class PandasStream(ArrowStream):
@@ -29,32 +30,32 @@ class PandasStream(ArrowStream):
         return schema_of(self.table)
 
     def categories(self, name: str) -> list[Any] | None:
-        """The categories of a categorical column."""
-        return (
-            list(self.table[name].cat.categories)
-            if hasattr(self.table[name].dtype, "categories")
-            else None
-        )
+        """Return the categories of a categorical column."""
+        column = self.table[name]
+        if not hasattr(column.dtype, "categories"):
+            return None
+        return list(column.cat.categories)
 
     def batches(self, names: list[str]) -> Any:
-        """The named columns."""
+        """Read the named columns."""
         return as_arrow(self.table[names]).to_batches()
 
 
 def as_arrow(frame: Any) -> pa.Table:
-    """A frame as an Arrow table."""
+    """Convert a frame to an Arrow table."""
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
 def schema_of(frame: Any) -> pa.Schema:
-    """The kinds of a frame's columns as Arrow has them; null for columns of objects without rows."""
+    """Return the kinds of a frame's columns in Arrow; null for columns of objects without rows."""
     fields = []
     for name in frame.columns:
+        column = frame[name]
+        if column.dtype != object:  # the first rows have the type of all
+            column = column[:1000]
         try:
-            kind = pa.Array.from_pandas(
-                frame[name][:1000] if frame[name].dtype != object else frame[name]
-            ).type
+            kind = pa.Array.from_pandas(column).type
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            kind = pa.binary()
+            kind = pa.binary()  # a mixture, which no part of an evaluation may be
         fields.append(pa.field(str(name), kind))
     return pa.schema(fields)

@@ -1,4 +1,4 @@
-"""Polars: frames as they are, and lazy frames that its streaming engine computes batch by batch."""
+"""Polars: frames, and lazy frames that its streaming engine computes batch by batch."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ from typing import Any
 import pyarrow as pa
 
 from cmtrack._lazy import cached_property
-from cmtrack.sources.source import Stream
+from cmtrack.sources.source import Stream, kind_of
 
 _ROWS = 1 << 16
+"""Rows of a batch."""
 
 
 def opened(table: Any) -> PolarsStream | None:
-    """The source of a frame or lazy frame of Polars."""
-    from cmtrack.sources import kind_of
-
-    return (
-        PolarsStream(table)
-        if kind_of(table) in (("polars", "DataFrame"), ("polars", "LazyFrame"))
-        else None
-    )
+    """Open a frame or lazy frame of Polars."""
+    if kind_of(table) in (("polars", "DataFrame"), ("polars", "LazyFrame")):
+        return PolarsStream(table)
+    return None
 
 
 class PolarsStream(Stream):
@@ -37,15 +34,18 @@ class PolarsStream(Stream):
         return self.frame.lazy().limit(0).collect().to_arrow().schema
 
     def categories(self, name: str) -> list[Any] | None:
-        """The values of an Enum; a Categorical has no order."""
+        """Return the values of an Enum; a Categorical has no order."""
         kind = self.frame.lazy().collect_schema()[name]
-        return kind.categories.to_list() if type(kind).__name__ == "Enum" else None
+        if type(kind).__name__ != "Enum":
+            return None
+        return kind.categories.to_list()
 
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """The named columns."""
-        return (batch for part in self._parts(names) for batch in part.to_arrow().to_batches())
+        """Read the named columns."""
+        for slice_of_rows in self._slices(names):
+            yield from slice_of_rows.to_arrow().to_batches()
 
-    def _parts(self, names: list[str]) -> Iterator[Any]:
+    def _slices(self, names: list[str]) -> Iterator[Any]:
         chosen = self.frame.select(names)
         if hasattr(chosen, "collect_batches"):
             return chosen.collect_batches(chunk_size=_ROWS, maintain_order=False)

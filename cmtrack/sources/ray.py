@@ -1,4 +1,4 @@
-"""Ray Data: the kernel runs in Ray's tasks over blocks of Arrow, and one tally of each block comes back."""
+"""Ray Data: the kernel runs in Ray's tasks over blocks of Arrow, which return a tally each."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from cmtrack.sources.batches import Work
-from cmtrack.sources.source import Cluster
+from cmtrack.sources.source import Cluster, kind_of
 
 
 def opened(table: Any) -> RayCluster | None:
-    """The source of a data set of Ray."""
-    from cmtrack.sources import kind_of
-
-    package, name = kind_of(table)
-    return (
-        RayCluster(table)
-        if package == "ray" and name in ("Dataset", "MaterializedDataset")
-        else None
-    )
+    """Open a data set of Ray."""
+    if kind_of(table) in (("ray", "Dataset"), ("ray", "MaterializedDataset")):
+        return RayCluster(table)
+    return None
 
 
 class RayCluster(Cluster):
@@ -32,19 +27,20 @@ class RayCluster(Cluster):
     @property
     def schema(self) -> pa.Schema:
         """Names and kinds of all columns; null for those that Arrow has no kind for."""
-        fields = self.data.schema()
-        kinds = [kind if isinstance(kind, pa.DataType) else pa.null() for kind in fields.types]
-        return pa.schema(
-            [pa.field(name, kind) for name, kind in zip(fields.names, kinds, strict=True)]
-        )
+        schema = self.data.schema()
+        fields = []
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            if not isinstance(kind, pa.DataType):
+                kind = pa.null()
+            fields.append(pa.field(name, kind))
+        return pa.schema(fields)
 
     def tallies(self, work: Work) -> Iterable[Any]:
-        """The tally of each block, as Ray finishes them."""
+        """Return the tally of each block, as Ray finishes them."""
 
         def count(block: pa.Table) -> pa.Table:
-            return pa.table(
-                {"tally": pa.array([work.packed(block.to_batches())], pa.large_binary())}
-            )
+            tally = pa.array([work.packed(block.to_batches())], pa.large_binary())
+            return pa.table({"tally": tally})
 
         chosen = self.data.select_columns(work.columns.names)
         tallies = chosen.map_batches(

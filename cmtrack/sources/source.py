@@ -1,7 +1,8 @@
-"""The interface of a source of rows: streams of batches that are counted here, and clusters that count there.
+"""The interface of a source of rows: streams are counted in this process, clusters on workers.
 
-A source of its own is a class of about thirty lines: how its columns are called, and either the batches of some of
-them (:class:`Stream`) or how each of its partitions is counted where it is (:class:`Cluster`).
+A new source is a class of about thirty lines. It has the names and kinds of its columns, and either
+batches of some of them (:class:`Stream`) or a way to count each partition where it is
+(:class:`Cluster`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from cmtrack.statistics.kernel import Tally
 from cmtrack.statistics.score_pass import n_threads
 
 Watch = Callable[[int], object]
-"""Is told how many rows were counted since it was last told."""
+"""Is called with the number of rows that were counted since its last call."""
 
 
 class Source(ABC):
@@ -31,7 +32,7 @@ class Source(ABC):
     Attributes
     ----------
     n_rows : int, optional
-        How many rows there are, where that is known without reading them.
+        Number of rows, if it is known without reading them.
 
     Examples
     --------
@@ -45,14 +46,16 @@ class Source(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns; null where nothing tells the kind."""
+        """Names and kinds of all columns; null for an unknown kind."""
 
     def categories(self, name: str) -> list[Any] | None:
-        """The values of a column that someone put in an order; None for any other column."""
+        """Return the values of a column with a stated order; None for any other column."""
         return None
 
     def with_kinds(self, columns: Columns, label_kinds: Collection[type] = KINDS) -> Source:
-        """The same rows; a source of texts converts labels, ids and segments to kinds that keep every text.
+        """Return the same rows, with labels, ids and segments of a kind that keeps every text.
+
+        Only sources of texts convert anything.
 
         ``label_kinds``: the kinds that labels may have.
         """
@@ -64,7 +67,7 @@ class Source(ABC):
 
 
 class Stream(Source):
-    """Rows that come to this process batch by batch, and are counted by a thread for each core.
+    """Rows that come to this process in batches, which a thread for each core counts.
 
     Examples
     --------
@@ -74,14 +77,16 @@ class Stream(Source):
     >>> class Repeated(Stream):
     ...     schema = pa.schema({"y": pa.int64(), "z": pa.int64()})
     ...     def batches(self, names):
-    ...         return (pa.record_batch({"y": [0, 1], "z": [0, 0]}).select(names) for _ in range(1_000))
-    >>> evaluate_table(Repeated(), y_true="y", y_pred="z", progress=False).confusion_matrix.counts.tolist()
+    ...         for _ in range(1_000):
+    ...             yield pa.record_batch({"y": [0, 1], "z": [0, 0]}).select(names)
+    >>> evaluation = evaluate_table(Repeated(), y_true="y", y_pred="z", progress=False)
+    >>> evaluation.confusion_matrix.counts.tolist()
     [[1000, 0], [1000, 0]]
     """
 
     @abstractmethod
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """The named columns; asked for again for each reading."""
+        """Read the named columns; each reading calls it once."""
 
     def count(self, work: Work, watch: Watch) -> Tally:
         """Count the rows; no more batches are in memory than there are threads."""
@@ -94,7 +99,7 @@ class Stream(Source):
                     counted.add(work.read(batch))
                     watch(batch.num_rows)
             finally:
-                batches.stop()  # after an error the others need not go on
+                batches.stop()  # after an error the other threads need not go on
             return counted
 
         with ThreadPoolExecutor(n_threads()) as pool:
@@ -103,7 +108,7 @@ class Stream(Source):
 
 
 class Cluster(Source):
-    """Rows that stay where they are: the kernel runs on the workers, which need cmtrack, and tallies come back.
+    """Rows that stay on workers, which need cmtrack: the kernel runs there, and tallies come back.
 
     Examples
     --------
@@ -111,17 +116,20 @@ class Cluster(Source):
     >>> from cmtrack import evaluate_table
     >>> from cmtrack.sources import Cluster
     >>> class Two(Cluster):
-    ...     parts = [pa.record_batch({"y": [0, 1], "z": [0, 1]}), pa.record_batch({"y": [1], "z": [0]})]
-    ...     schema = parts[0].schema
-    ...     def tallies(self, work):  # here the workers would do it
-    ...         return (work.packed([part.select(work.columns.names)]) for part in self.parts)
-    >>> evaluate_table(Two(), y_true="y", y_pred="z", progress=False).confusion_matrix.counts.tolist()
+    ...     first = pa.record_batch({"y": [0, 1], "z": [0, 1]})
+    ...     second = pa.record_batch({"y": [1], "z": [0]})
+    ...     schema = first.schema
+    ...     def tallies(self, work):  # a real cluster does this on its workers
+    ...         for batch in (self.first, self.second):
+    ...             yield work.packed([batch.select(work.columns.names)])
+    >>> evaluation = evaluate_table(Two(), y_true="y", y_pred="z", progress=False)
+    >>> evaluation.confusion_matrix.counts.tolist()
     [[1, 0], [1, 1]]
     """
 
     @abstractmethod
     def tallies(self, work: Work) -> Iterable[Any]:
-        """The packed tally of each partition, or of several together (``work.packed``, ``packed_sum``)."""
+        """Return packed tallies: of each partition (``work.packed``), or sums (``packed_sum``)."""
 
     def count(self, work: Work, watch: Watch) -> Tally:
         """Count the rows, and add the tallies up as they come."""
@@ -131,6 +139,11 @@ class Cluster(Source):
             watch(tally.faults.n_rows)
             total += tally
         return total
+
+
+def kind_of(table: Any) -> tuple[str, str]:
+    """Return the package and the name of a table's class, without importing the package."""
+    return type(table).__module__.partition(".")[0], type(table).__name__
 
 
 class _Shared:
@@ -151,20 +164,20 @@ class _Shared:
             return next(self._batches)
 
     def stop(self) -> None:
-        """Give out no more batches."""
+        """End the batches for all threads."""
         self._stopped = True
 
 
 Reading = Callable[[str, int | None], Watch]
-"""Begins a reading, which has a name for people and maybe a known number of rows, and says who counts its rows."""
+"""Begins a reading of a name and, if known, a number of rows; returns what its batches call."""
 
 
 @contextlib.contextmanager
 def watched(show: bool | None, n_readings: int) -> Iterator[Reading]:
-    """Say on stderr which reading runs, which of how many, and how many rows it has counted.
+    """Show on stderr the name and the number of the current reading, and the rows it has counted.
 
-    ``show``: by default where stderr is a terminal.
-    ``n_readings``: how many there will be, where all is well.
+    ``show``: by default if stderr is a terminal.
+    ``n_readings``: the expected number; an error in the rows may need one more.
     """
     if show is False:
         yield lambda name, n_rows: lambda rows: None
@@ -183,12 +196,13 @@ def watched(show: bool | None, n_readings: int) -> Iterator[Reading]:
     )
     bar = Progress(*columns, console=console, transient=terminal, disable=not (show or terminal))
     task = bar.add_task("opening", total=None)
-    begun = 0
+    n_begun = 0
 
     def begin(name: str, n_rows: int | None) -> Watch:
-        nonlocal begun
-        begun += 1
-        bar.reset(task, total=n_rows, description=f"{name} ({begun} of {max(n_readings, begun)})")
+        nonlocal n_begun
+        n_begun += 1
+        description = f"{name} ({n_begun} of {max(n_readings, n_begun)})"
+        bar.reset(task, total=n_rows, description=description)
         return lambda rows: bar.advance(task, rows)
 
     with bar:

@@ -28,7 +28,7 @@ CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 
 
 def file_kind(name: str) -> str:
-    """Parquet or CSV, by the end of the name; ValueError if it is another."""
+    """Return "Parquet" or "CSV", by the end of the name; ValueError for another end."""
     lowered = name.lower()
     if lowered.endswith(PARQUET):
         return "Parquet"
@@ -38,12 +38,12 @@ def file_kind(name: str) -> str:
 
 
 def column_names(path: Path, wanted: Sequence[str] = ()) -> list[str]:
-    """Names of the file's columns; ValueError as in :func:`read_frame`.
+    """Read the names of a file's columns; ValueError as in :func:`read_frame`.
 
     ``wanted``: columns that the caller names. They decide the separator of a CSV file.
     """
     if file_kind(path.name) == "CSV":
-        return readable(path, lambda: list(_clean_names(path, read_header(path, wanted)).values()))
+        return readable(path, lambda: [*_clean_names(path, read_header(path, wanted)).values()])
     import pyarrow.parquet as pq
 
     return readable(path, lambda: [str(name) for name in pq.read_schema(path).names])
@@ -58,12 +58,14 @@ def read_frame(
     label_kinds: Sequence[type] = KINDS,
     missing: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """The file, or the named columns of it; ValueError if it is of another kind or cannot be read.
+    """Read a file, or the named columns of it; ValueError if it cannot be read.
 
     The other arguments are for CSV files, whose columns have no types.
 
-    ``labels``: columns of labels, which are of one kind (:func:`cmtrack.sources.texts.kinds_of_labels`).
-    ``texts``: columns of ids, groups and segments. They are numbers only if no text changes by that.
+    ``labels``: columns of labels, which are of one kind
+    (:func:`cmtrack.sources.texts.kinds_of_labels`).
+    ``texts``: columns of ids, groups and segments. They become numbers only if that keeps every
+    text.
     ``label_kinds``: the kinds that labels may have.
     ``missing``: texts that are missing values; by default those of pandas.
     """
@@ -91,11 +93,14 @@ def _csv_frame(
     kinds |= kinds_of_labels({name: lossless[name] for name in labels}, label_kinds)
     for name, kind in kinds.items():
         frame[name] = _as_kind(frame[name], kind, strip=header.has_blanks)
-    others = [str(name) for name in frame if name not in kinds and frame[name].dtype.kind in "iuf"]
-    if names is None and others:  # attributes of rows, of which some may be codes
-        written = _read_csv(path, header, others, missing, others)
-        codes = [name for name in others if has_codes(_arrow(written[name]))]
-        frame = frame.assign(**{name: written[name] for name in codes})
+    numbers = [str(name) for name in frame if name not in kinds and frame[name].dtype.kind in "iuf"]
+    if names is not None or not numbers:
+        return frame
+    # All columns are attributes of rows. pandas has read some codes, such as 007, as numbers.
+    written = _read_csv(path, header, numbers, missing, numbers)
+    for name in numbers:
+        if has_codes(_arrow(written[name])):
+            frame[name] = written[name]
     return frame
 
 
@@ -121,11 +126,14 @@ def _read_csv(
 
 
 def _clean_names(path: Path, header: Header) -> dict[str, str]:
-    """The names of the columns by the names that pandas gives them."""
+    """Return the names of the columns by the names that pandas gives them."""
     from cmtrack._pandas import pd
 
     names = [str(name) for name in pd.read_csv(path, nrows=0, sep=header.separator).columns]
-    return {name: name.strip() if header.has_blanks else name for name in names}
+    clean_names = names
+    if header.has_blanks:
+        clean_names = [name.strip() for name in names]
+    return dict(zip(names, clean_names, strict=True))
 
 
 def _arrow(column: pd.Series[Any]) -> pa.Array:
@@ -133,24 +141,27 @@ def _arrow(column: pd.Series[Any]) -> pa.Array:
 
 
 def _as_kind(column: pd.Series[Any], kind: type, strip: bool) -> pd.Series[Any]:
-    """The texts of a column as a kind that keeps them; integers and booleans stay what they are next to missing."""
+    """Convert the texts of a column to a kind that keeps them, also next to missing values."""
+    if kind is str and not strip:
+        return column
+    texts = column.str.strip()
     if kind is str:
-        return column.str.strip() if strip else column
-    numbers = column.str.strip()
+        return texts
     if kind is bool:
-        return numbers.map(lambda text: text.lower() == "true", na_action="ignore")
+        return texts.map(lambda text: text.lower() == "true", na_action="ignore")
     if kind is float:
-        return numbers.astype("float64")
-    if column.isna().any():
-        return numbers.map(int, na_action="ignore").astype("Int64")
-    return numbers.map(int).astype("int64")
+        return texts.astype("float64")
+    if column.isna().any():  # int64 has no missing value
+        return texts.map(int, na_action="ignore").astype("Int64")
+    return texts.map(int).astype("int64")
 
 
 def readable(path: Path, read: Callable[[], Result]) -> Result:
-    """Read a plain file by a function; ValueError if it is no plain file or cannot be read."""
+    """Read a plain file by a function; ValueError if it is another kind of file or damaged."""
     try:
         open_file(path, own=True).close()
         return read()
     except Exception as error:  # pandas and Arrow raise many kinds
-        name, why = one_line(path.name)[:80], one_line(error)[:200]
-        raise ValueError(f"{name} could not be read as {file_kind(path.name)}: {why}") from None
+        name = one_line(path.name)[:80]
+        reason = one_line(error)[:200]
+        raise ValueError(f"{name} could not be read as {file_kind(path.name)}: {reason}") from None

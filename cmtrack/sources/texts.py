@@ -1,12 +1,14 @@
 """The texts of CSV files: how the header is written, and which texts are numbers.
 
-Both readers of CSV files, pandas for a file in memory and DuckDB for tables, take their rules from here.
+Both readers of CSV files, pandas for a file in memory and DuckDB for tables, take their rules from
+here.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +56,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _EXACT = 1 << 53
 """Whole numbers up to this one are exact in floats."""
 _LONGEST_LINE = 1 << 20
+"""Characters of a header that are read; a file without line breaks may be large."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ class Header:
     n_found : int
         How many of the names that the caller gave are in the line.
     has_blanks : bool
-        Whether these are found only without the blanks around the names, which the values then have as well.
+        Whether more of them are found without the blanks around the names, which the values then
+        also have.
 
     Examples
     --------
@@ -116,21 +120,26 @@ def read_header(path: Path, wanted: Sequence[str]) -> Header:
 
 
 def usual_separator(name: str) -> str:
-    """The separator that the end of a file's name stands for."""
-    return "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
+    """Return the separator that the end of a file's name stands for."""
+    if name.lower().endswith((".tsv", ".tsv.gz")):
+        return "\t"
+    return ","
 
 
 def lossless_kinds(texts: Any) -> set[type]:
     """Return the kinds to which all texts of an Arrow array can be converted without loss.
 
-    An integer has no leading zeros and fits 64 bits. A float is whole and exact, or Python writes it like the text.
+    An integer has no leading zeros and fits 64 bits. A float is whole and exact, or Python writes
+    it like the text.
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> from cmtrack.sources.texts import lossless_kinds
-    >>> int in lossless_kinds(pa.array(["1", "2", None])), int in lossless_kinds(pa.array(["1", "007"]))
-    (True, False)
+    >>> sorted(kind.__name__ for kind in lossless_kinds(pa.array(["1", "2", None])))
+    ['float', 'int', 'str']
+    >>> lossless_kinds(pa.array(["1", "007"]))
+    {<class 'str'>}
     """
     distinct = texts.unique().drop_null()
     is_short_integer = pc.match_substring_regex(distinct, _SHORT_INTEGER)
@@ -188,9 +197,9 @@ def kinds_of_labels(
 
 
 def kinds_named(labels: Iterable[Any]) -> tuple[type, ...]:
-    """Return the kinds that labels may have if the caller gives some of them: texts if one is not a number.
+    """Return the kinds that labels may have if the caller names some of the labels.
 
-    The rows may be without this class.
+    They are texts if one of the names is not a number, even if no row has this class.
 
     Examples
     --------
@@ -211,7 +220,7 @@ def grouped_labels(grouping: Grouping | None) -> list[Any]:
 
 
 def has_codes(texts: Any) -> bool:
-    """True if a text of an Arrow array has leading zeros, or is an integer of more than 64 bits."""
+    """Return whether a text of an Arrow array has leading zeros or is too large for 64 bits."""
     distinct = texts.unique().drop_null()
     return any(_is_code(text.strip()) for text in distinct.to_pylist())
 
@@ -232,8 +241,8 @@ def _is_exact_float(text: str) -> bool:
         value = float(text)
     except ValueError:
         return False
-    # NaN has many spellings, and is a missing label in all of them
-    if value != value or repr(value) == text:
+    # NaN has many spellings, and all of them are a missing label.
+    if math.isnan(value) or repr(value) == text:
         return True
     return _WHOLE.fullmatch(text) is not None and value.is_integer() and abs(value) <= _EXACT
 
