@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from cmtrack.metrics.cells import Table
 from cmtrack.metrics.function import Fraction
@@ -56,7 +57,8 @@ class OfClassSums(Fraction):
     outer: Callable[..., Any]
 
     def __call__(self, table: Table) -> float:
-        return float(self.outer(*table.once(_sums, self)))
+        sums, _ = table.once(_expand, self)
+        return float(self.outer(*sums))
 
     def influence(self, table: Table) -> FloatArray:
         """Influence per cell, shape (C,)."""
@@ -68,20 +70,23 @@ class OfClassSums(Fraction):
         """Of shares: every sample counts."""
 
 
-def _sums(table: Table, metric: OfClassSums) -> FloatArray:
-    terms = metric.terms(table.once(ClassSums.of_table))
-    return np.array([np.sum(term, where=table.kept) for term in terms], dtype=np.float64)
+def _stepped(table: Table) -> ClassSums:
+    """Return the sums with a step of one of the first four, shape (4, K): each metric is derived at these points."""
+    classes: ClassSums = table.once(ClassSums.of_table)
+    return ClassSums(*_steps_of(np.array(classes[:4])), *classes[4:])
+
+
+def _expand(table: Table, metric: OfClassSums) -> tuple[FloatArray, FloatArray]:
+    """Return the sums of the terms, shape (m,), and their derivatives by the sums of each class, shape (m, 4, K)."""
+    terms = np.where(table.kept, np.array(metric.terms(table.once(_stepped))), 0.0)
+    # A step of 1e-30 is lost in the real part, which is the term itself.
+    return terms[:, 0].real.sum(axis=1), terms.imag / _STEP
 
 
 def _influence(table: Table, metric: OfClassSums) -> FloatArray:
-    slopes = _derivatives(metric.outer, table.once(_sums, metric))
-    classes: ClassSums = table.once(ClassSums.of_table)
-
-    def linear(hits: Any, agreed: Any, actual: Any, predicted: Any) -> Any:
-        stepped = classes._replace(hits=hits, agreed=agreed, actual=actual, predicted=predicted)
-        return sum(slope * term for slope, term in zip(slopes, metric.terms(stepped), strict=True))
-
-    by_class = np.where(table.kept, _derivatives(linear, np.array(classes[:4])), 0.0) * table.total
+    sums, derivatives = table.once(_expand, metric)
+    slopes = np.imag(metric.outer(*_steps_of(sums))) / _STEP
+    by_class = np.tensordot(slopes, derivatives, axes=1) * table.total
     by_hit, by_agreed, by_actual, by_predicted = by_class
     cells = table.cells
     i = cells.actual
@@ -90,8 +95,8 @@ def _influence(table: Table, metric: OfClassSums) -> FloatArray:
     return np.asarray(psi - float(cells.weight @ psi) / cells.total)
 
 
-def _derivatives(function: Callable[..., Any], numbers: FloatArray) -> FloatArray:
-    """Return the derivatives of an elementwise function by each of its arguments, shape of ``numbers``, (n, ...)."""
+def _steps_of(numbers: FloatArray) -> npt.NDArray[np.complex128]:
+    """Return n numbers, shape (n, ...), with a step of each in turn, shape (n, n, ...)."""
     n = len(numbers)
     steps = _STEPS[:n, :n].reshape(n, n, *[1] * (numbers.ndim - 1))
-    return np.asarray(np.imag(function(*(numbers[:, None] + steps))) / _STEP)
+    return np.asarray(numbers[:, None] + steps)
