@@ -23,7 +23,7 @@ _prefix_option = click.option(
 
 
 class Store(NamedTuple):
-    """Where stored evaluations are, and who is told about the progress."""
+    """The place of stored evaluations, and a function that reports the progress."""
 
     step: Step
     prefix: str

@@ -1,4 +1,4 @@
-"""What decisions are based on: costs by class and at other shares, net benefit, risk by coverage."""
+"""The basis of decisions: costs by class and at other shares, net benefit, risk by coverage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two evaluations answer one question, and an evaluation in a line of text."""
+"""The parts that comparable evaluations share, equality, and an evaluation in a line of text."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def _add(entry: Entry, name: str, content: str | bytes) -> None:
 
 
 def _content(write: Callable[[BinaryIO], object]) -> bytes:
-    """What a function writes into the file that it gets."""
+    """Return the bytes that a function writes into a file."""
     content = BytesIO()
     write(content)
     return content.getvalue()

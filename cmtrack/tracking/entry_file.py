@@ -59,7 +59,7 @@ def read(folder: Path) -> Entry:
 
 
 def _stored(folder: Path, state: State) -> _Stored:
-    """What an entry's file holds, under the names that ``entry.json`` has for it."""
+    """The content of an entry's file, under the names of ``entry.json``."""
     file = ENTRY
     if not os.path.lexists(folder / ENTRY):
         file = INTENT if state is State.UNFINISHED else MANIFEST

@@ -1,4 +1,4 @@
-"""What waits in the spool: ``listing`` describes it, and ``push`` sends it to the stores."""
+"""The waiting entries of the spool: ``listing`` describes them, and ``push`` sends them to their stores."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def _run_of(entry: Entry) -> str:
 
 
 def _time_of(name: str) -> str:
-    """When an entry was made, by its name; empty if the name has no time."""
+    """Return the time in an entry's name; empty if the name has none."""
     made = spool.made(name)
     if made is None:
         return ""

@@ -34,7 +34,7 @@ class Rounds(Hook):
         self.every = check_every(every)
         self.trained = self.used = 0
         self.open = False
-        """Whether a training has begun whose end was not evaluated."""
+        """True if a training has begun whose end was not evaluated."""
 
     def begin(self, run_id: str | None = None, tracking_uri: str | None = None) -> None:
         super().begin(run_id, tracking_uri)

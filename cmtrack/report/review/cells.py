@@ -62,7 +62,7 @@ class NameCell(Cell):
 
 @dataclass
 class GateCell(Cell):
-    """What a gate found; ``passed`` is None if it did not look."""
+    """The answer of a gate; ``passed`` is None if it could not tell."""
 
     passed: bool | None = None
 

@@ -95,11 +95,11 @@ class Column:
         return self.cell is not None and self.shown(ranking)
 
     def text(self, entry: Ranked, ranking: Ranking) -> str:
-        """What people read of an entry in one line; empty if the column is for programs alone."""
+        """Return an entry's text for people, in one line; empty if the column is for programs alone."""
         return "" if self.cell is None else self.cell(entry, ranking).with_interval
 
     def value_of(self, entry: Ranked, ranking: Ranking) -> Any:
-        """What programs read of an entry."""
+        """Return an entry's value for programs."""
         if self.value is None:
             return getattr(entry, self.key)
         return self.value(entry, ranking)

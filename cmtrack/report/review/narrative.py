@@ -586,7 +586,7 @@ def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
 
 
 def segment_table_reading(review: Review, pairs: Sequence[SegmentDifferences], n_shown: int) -> str:
-    """How to read a page's table of segments."""
+    """Return the instructions for reading a page's table of segments."""
     first = pairs[0]
     rest = "."
     if n_shown < len(first.segments):
@@ -893,7 +893,7 @@ def explained(level: float, noun: str = "run") -> str:
 
 
 def reading(review: Review) -> str:
-    """How to read the table of a ranking."""
+    """Return the instructions for reading the table of a ranking."""
     comparison = review.comparison
     if comparison.criterion.pareto:
         return f"Brackets are {review.level} intervals; # is the number of the front. The runs of front 1 are not dominated."

@@ -1,4 +1,4 @@
-"""What the sentences and the tables of one review share: names, titles, shares, the rival and the columns."""
+"""The parts that the sentences and tables of one review share: names, titles, shares, the rival and the columns."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Review:
 
     @property
     def noun(self) -> str:
-        """What is ranked: "run" or "model"."""
+        """The word for an entry of the ranking: "run" or "model"."""
         return self.comparison.noun
 
     @property
     def criterion(self) -> Criterion:
-        """What ranks."""
+        """The criterion of the ranking."""
         return self.comparison.criterion
 
     @property
@@ -72,7 +72,7 @@ class Review:
 
     @cached_property
     def right_side(self) -> str:
-        """What the prediction for a row is right about: the class, or the group of the step that ranks."""
+        """The noun for what is predicted: "class", or "group" if a step ranks."""
         ranking = self.run_ranking
         if ranking is None or not isinstance(ranking.foremost.evaluation, Evaluation):
             return "class"
@@ -127,7 +127,7 @@ class Review:
 
     @cached_property
     def distinctions(self) -> list[str]:
-        """What is different in each of several rankings, such as "grouped by “parity”"."""
+        """The heading of each of several rankings, such as "grouped by “parity”"."""
         return headings(self.comparison.rankings, self.comparison.reads)
 
     @cached_property
@@ -144,7 +144,7 @@ class Review:
 
     @property
     def at(self) -> str:
-        """What a heading adds to a metric that is not of the rows' own class shares: " at 2 %"; else empty."""
+        """The addition of a heading to a metric that is not of the rows' own class shares: " at 2 %"; else empty."""
         if self.shares is None:
             return ""
         if isinstance(self.shares, float):
