@@ -41,8 +41,8 @@ def brief(name: object, width: int) -> str:
 def short_names(names: Iterable[object], width: int) -> list[str]:
     """Names of about `width` characters that are as distinct as the full ones.
 
-    What the names have in common is cut first, see :func:`cmtrack.names.distinct`. Names that are equal, or boxes in an
-    image, get their place in the list, counted from 1: ``"a name [17]"``.
+    What the names have in common is cut first, see :func:`cmtrack.names.distinct`. Names that are
+    equal, or boxes in an image, get their place in the list, counted from 1: ``"a name [17]"``.
     """
     full = [one_line(name) for name in names]
     wide = max((columns(boxed(name)) / len(name) for name in full if name), default=1.0)
@@ -62,7 +62,10 @@ def numbered(names: Sequence[str]) -> list[str]:
 
 
 def wrap(text: str, width: int) -> str:
-    """Break `text` into lines of about `width` characters, after blanks, "_", "/", "-" and CJK characters."""
+    """Break `text` into lines of about `width` characters.
+
+    A line ends after a blank, "_", "/", "-" or a Chinese, Japanese or Korean character.
+    """
     lines = [""]
     for part in _PART.findall(text):
         if lines[-1] and columns((lines[-1] + part).rstrip()) > width:
@@ -84,12 +87,16 @@ def characters(points: float, size: float) -> float:
 def tick_step(cell: float, size: float) -> int:
     """The step between labelled classes for cells of `cell` points and text of `size` points."""
     least = max(1, math.ceil(1.15 * size / cell))
-    return least if least <= 2 else next((s for s in (5, 10, 20, 25, 50, 100) if s >= least), least)
+    if least <= 2:
+        return least
+    return next((step for step in (5, 10, 20, 25, 50, 100) if step >= least), least)
 
 
 def ordinal(n: int) -> str:
-    """1 -> 1st, 2 -> 2nd, ..."""
-    suffix = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    """Return an ordinal number: 1st, 2nd, ..."""
+    if n % 100 in (11, 12, 13):
+        return f"{n}th"
+    suffix = {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
     return f"{n}{suffix}"
 
 
@@ -167,7 +174,10 @@ def boxed(name: str) -> str:
 
 
 def drawable(name: str) -> str:
-    """As :func:`boxed`, for an image; warns for the first name with a box. A page has fonts of its own."""
+    """Return what an image can show of a name; warn for the first name with a box.
+
+    Names on a page are not checked: a browser has its own fonts.
+    """
     shown = boxed(name)
     if shown != name:
         _warn_once(name)
@@ -260,7 +270,7 @@ def _warn_once(name: str) -> None:
             return
         _warned = True
     warnings.warn(
-        f"no installed font has all characters of “{name}” and maybe other names: figures show boxes for them; "
-        + _ADVICE,
+        f"no installed font has all characters of “{name}” and maybe other names: "
+        f"figures show boxes for them; {_ADVICE}",
         stacklevel=2,
     )

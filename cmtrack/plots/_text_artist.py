@@ -40,9 +40,11 @@ class Words(PathCollection):
         bold: Sequence[bool],
         ax: Axes,
     ) -> None:
-        some = [i for i, text in enumerate(texts) if text]
-        self.texts, self.bold = [texts[i] for i in some], [bool(bold[i]) for i in some]
-        self.places = places[some]
+        written = [i for i, text in enumerate(texts) if text]
+        self.texts = [texts[i] for i in written]
+        self.bold = [bool(bold[i]) for i in written]
+        self.colours = [colours[i] for i in written]
+        self.places = places[written]
         fonts = [FontProperties(weight=weight, size=1.0) for weight in ("normal", "bold")]
         paths = [
             _block(text, fonts[heavy]) for text, heavy in zip(self.texts, self.bold, strict=True)
@@ -51,11 +53,11 @@ class Words(PathCollection):
             paths,
             offsets=self.places,
             offset_transform=ax.transData,
-            facecolors=[colours[i] for i in some],
+            facecolors=self.colours,
             linewidths=0,
             zorder=3,
         )
-        self.colours, self._points = [colours[i] for i in some], size
+        self._points = size
         self.set_in_layout(False)
 
     def draw(self, renderer: RendererBase) -> None:

@@ -1,7 +1,7 @@
 """The style of all figures, given explicitly so that no global matplotlib state is read or written.
 
-Not even ``matplotlib.rc_context`` is used: it swaps the process-wide parameters for a moment, which two
-threads drawing at once can leave changed.
+Not even ``matplotlib.rc_context`` is used: it swaps the process-wide parameters for a moment, which
+two threads drawing at once can leave changed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ FloatArray = npt.NDArray[np.float64]
 DPI = 130
 NOTEBOOK_DPI = 90
 _COMPRESSION = 1
-"""Of PNG files: plain areas and straight lines are small at any."""
+"""Level of PNG files: plain areas and straight lines are small at any level."""
+_SHRUNK = 0.6
+"""Share of its size that axes keep about, if an engine makes room for their texts."""
 PAD = 0.1  # inches around a figure
 TITLE_SIZE = 12.0
 TEXT_SIZE = 9.5
@@ -64,22 +66,25 @@ RUN = "run-"
 
 
 def ramp(name: str, *colours: str) -> Colormap:
-    """A map that runs over the colours; grey where there is no value."""
+    """Return a map that runs over the colours; grey for missing values."""
     return LinearSegmentedColormap.from_list(name, list(colours), N=512).with_extremes(bad=EMPTY)
 
 
 def hit_map() -> Colormap:
-    """White to dark blue: shares of an actual class."""
+    """Return the map for shares of an actual class: white to dark blue."""
     return ramp("cmtrack_share", "#ffffff", "#d3e6f3", "#7fb8da", "#2b7bba", "#0b3c6b")
 
 
 def mismatch_map() -> Colormap:
-    """White to dark orange: shares of intragroup mismatches."""
+    """Return the map for shares of intragroup mismatches: white to dark orange."""
     return ramp("cmtrack_mismatch", "#ffffff", "#fde3c8", "#f6a860", "#d55e00", "#7f3300")
 
 
 def separation_map() -> Colormap:
-    """Near-black (-1) over red (0) to near-white (1), lightness always rising: trouble is dark."""
+    """Return the map for sPCC: near-black (-1) over red (0) to near-white (1).
+
+    Lightness rises all the way, so that pairs of classes that get confused are dark.
+    """
     return ramp(
         "cmtrack_separation", "#1b0a2a", "#5a0f4d", "#b3123f", "#ee7b32", "#fbd48a", "#fdfaf0"
     )
@@ -87,38 +92,38 @@ def separation_map() -> Colormap:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Axes to draw into and the figure that holds them; `own` if the figure was made for them."""
+    """Axes to draw into and the figure that holds them; `is_new` if it was made for them."""
 
     figure: Figure
     ax: Axes
-    own: bool
+    is_new: bool
 
     def finish(self) -> Figure:
-        """Resize an own figure to the axes and the texts around them."""
-        if self.own:
+        """Resize a new figure to the axes and the texts around them."""
+        if self.is_new:
             return fit(self.figure)
         use_fallbacks(self.ax)
         return self.figure
 
 
 def sheet(ax: Axes | None, size: tuple[float, float]) -> tuple[Sheet, Axes]:
-    """The given axes, or new ones of `size` inches in a figure of their own without pyplot, and their sheet."""
+    """Return a sheet and its axes: those passed, or new ones of `size` inches in a new figure."""
     if ax is None:
         figure, (ax,) = inch_figure([(0.0, 0.0, *size)])
-        return Sheet(figure, ax, own=True), ax
+        return Sheet(figure, ax, is_new=True), ax
     plain_axes(ax)
-    return Sheet(root_figure(ax), ax, own=False), ax
+    return Sheet(root_figure(ax), ax, is_new=False), ax
 
 
 def curve_sheet(ax: Axes | None, size: tuple[float, float]) -> tuple[Sheet, Axes]:
-    """A sheet for curves, and its axes."""
+    """Return a sheet for curves, and its axes."""
     page, ax = sheet(ax, size)
     open_axes(ax)
     return page, ax
 
 
 def of_shape(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    """The values as float64; ValueError if they have another shape."""
+    """Return the values as float64; ValueError if they have another shape."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
@@ -126,24 +131,23 @@ def of_shape(name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatA
 
 
 def of_one_shape(least: int = 1, /, **arrays: npt.ArrayLike) -> list[FloatArray]:
-    """The arrays as float64, one-dimensional and of one length; ValueError otherwise."""
+    """Return the arrays as float64, one-dimensional and of one length; ValueError otherwise."""
     values = [np.asarray(array, dtype=np.float64) for array in arrays.values()]
-    if (
-        values[0].ndim != 1
-        or len(values[0]) < least
-        or any(array.shape != values[0].shape for array in values)
-    ):
+    shapes = [array.shape for array in values]
+    if len(set(shapes)) > 1 or values[0].ndim != 1 or len(values[0]) < least:
         names = join_names([*arrays], len(arrays))
-        got = join_names([str(array.shape) for array in values], len(arrays))
+        got = join_names([str(shape) for shape in shapes], len(arrays))
         raise ValueError(f"{names} must have one shape (n_points,), got {got}")
     return values
 
 
 def extent_points(ax: Axes) -> tuple[float, float]:
-    """Width and height of the axes in points, estimated if a layout engine will shrink them."""
+    """Return width and height of the axes in points, estimated if an engine will shrink them."""
     figure = root_figure(ax)
     box = ax.get_window_extent()
-    scale = 72.0 / figure.dpi * (1.0 if figure.get_layout_engine() is None else 0.6)
+    scale = 72.0 / figure.dpi
+    if figure.get_layout_engine() is not None:
+        scale *= _SHRUNK
     return float(box.width * scale), float(box.height * scale)
 
 
@@ -154,12 +158,12 @@ def fold(text: str, points: float, size: float = SMALL_SIZE) -> str:
 
 
 def as_png(figure: Figure, dpi: float = DPI) -> bytes:
-    """The figure's PNG file."""
+    """Return the figure's PNG file."""
     if dpi == figure.dpi:
         raster = raster_of(figure, *figure.bbox.size)
         figure.draw(raster)
         return png_file(raster.buffer_rgba(), dpi)
-    # letters are not equally wide at any resolution, so that names could be cut off
+    # Text widths change with the resolution: lay out again, or names could be cut off.
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight", pad_inches=PAD)
     return buffer.getvalue()
@@ -168,50 +172,57 @@ def as_png(figure: Figure, dpi: float = DPI) -> bytes:
 def png_file(
     pixels: Any, dpi: float = DPI, compression: int = _COMPRESSION, signature: str = ""
 ) -> bytes:
-    """An image of shape (rows, columns, 3 or 4), row 0 on top, as a PNG file.
+    """Return an image of shape (rows, columns, 3 or 4), row 0 on top, as a PNG file.
 
-    ``signature``: what an opaque figure is of, on one line in small grey type below it; it is cut in its middle to the
-        figure's width.
+    ``signature``: what an opaque figure is of, on one line in small grey type below it; it is cut
+        in its middle to the figure's width.
     """
-    shown = np.asarray(pixels)
-    if shown.shape[2] == 4 and (shown[..., 3] == 255).all():
-        shown = np.asarray(Image.fromarray(shown).convert("RGB"))  # quicker than a slice
+    image = np.asarray(pixels)
+    if image.shape[2] == 4 and (image[..., 3] == 255).all():
+        image = np.asarray(Image.fromarray(image).convert("RGB"))  # quicker than a slice
     if signature:
-        line = np.asarray(_strip(one_line(signature), shown.shape[1]))
-        left, (high, across) = round(PAD * DPI), line.shape[:2]
-        below = np.full((high, shown.shape[1], 3), 255, dtype=np.uint8)
-        below[:, left : left + across] = line
-        shown = np.concatenate((shown, below))
+        width = image.shape[1]
+        words = np.asarray(_signature(one_line(signature), width))
+        left = round(PAD * DPI)
+        strip = np.full((len(words), width, 3), 255, dtype=np.uint8)
+        strip[:, left : left + words.shape[1]] = words
+        image = np.concatenate((image, strip))
     encoded = io.BytesIO()
-    Image.fromarray(shown).save(encoded, "PNG", dpi=(dpi, dpi), compress_level=compression)
+    Image.fromarray(image).save(encoded, "PNG", dpi=(dpi, dpi), compress_level=compression)
     return encoded.getvalue()
 
 
 @lru_cache(maxsize=8)
 def _line(words: str) -> Image.Image:
-    """A line of small grey text on white, cropped to its width."""
+    """Return a line of small grey text on white, cropped to its width."""
     font = FontProperties(size=TINY_SIZE)
     font.set_family(families_for(words, font.get_family()))
-    height = 1.8 * TINY_SIZE / 72 * DPI
-    raster: Any = Raster(columns(words) * TINY_SIZE / 72 * DPI + DPI, height, DPI)  # type: ignore[no-untyped-call]
-    high, below = raster.get_text_width_height_descent(words, font, False)[1:]
-    tall, deep = raster.get_text_width_height_descent("lp", font, False)[1:]
-    middle = (max(high - below, tall - deep) - max(below, deep)) / 2
+    size = TINY_SIZE / 72 * DPI
+    strip_height = 1.8 * size
+    raster = _new_raster(columns(words) * size + DPI, strip_height, DPI)
+    # The line is centred as if it had letters that reach up and down, whatever letters it has.
+    _, height, descent = raster.get_text_width_height_descent(words, font, False)
+    _, full_height, full_descent = raster.get_text_width_height_descent("lp", font, False)
+    ascent = max(height - descent, full_height - full_descent)
+    middle = (ascent - max(descent, full_descent)) / 2
     pixels = np.asarray(raster.buffer_rgba())
     pixels[:] = 255
     ink = raster.new_gc()
     ink.set_foreground(MUTED)
-    raster.draw_text(ink, 0.0, 0.6 * height + middle, words, font, 0.0)
-    drawn = Image.fromarray(pixels).convert("RGB")
-    inked = ImageChops.invert(drawn).getbbox() or (0, 0, 1, 1)
-    return drawn.crop((0, 0, inked[2], drawn.height))
+    raster.draw_text(ink, 0.0, 0.6 * strip_height + middle, words, font, 0.0)
+    image = Image.fromarray(pixels).convert("RGB")
+    inked = ImageChops.invert(image).getbbox() or (0, 0, 1, 1)
+    return image.crop((0, 0, inked[2], image.height))
 
 
-def _strip(words: str, width: int) -> Image.Image:
-    """Caption strip of a given width in pixels; elided in the middle."""
+def _signature(words: str, width: int) -> Image.Image:
+    """Return a line of text that fits under an image of a width in pixels, elided in its middle."""
     room = max(width - 2 * round(PAD * DPI), 1)
-    wide = _MEASURE.get_text_width_height_descent(words, FontProperties(size=TINY_SIZE), False)[0]
-    line = _line(words if wide <= room else elide(words, max(1, int(len(words) * room / wide) - 1)))
+    font = FontProperties(size=TINY_SIZE)
+    text_width = _MEASURE.get_text_width_height_descent(words, font, False)[0]
+    if text_width > room:
+        words = elide(words, max(1, int(len(words) * room / text_width) - 1))
+    line = _line(words)
     return line.crop((0, 0, min(line.width, room), line.height))
 
 
@@ -232,81 +243,98 @@ class Raster(RendererAgg):
     def get_text_width_height_descent(
         self, s: str, prop: Any, ismath: Any
     ) -> tuple[float, float, float]:
-        """Size of a text in pixels."""
+        """Return width, height and descent of a text in pixels."""
         s = boxed(s)
         key = (s, hash(prop), bool(ismath), self.dpi)
         size = _sizes.get(key)
-        if size is None:
-            if len(_sizes) > _MOST_SIZES:
-                _sizes.clear()
-            size = super().get_text_width_height_descent(s, prop, ismath)  # type: ignore[no-untyped-call]
-            _sizes[key] = size
-        return size
+        if size is not None:
+            return size
+        if len(_sizes) > _MOST_SIZES:
+            _sizes.clear()
+        measure: Any = super().get_text_width_height_descent
+        measured: tuple[float, float, float] = measure(s, prop, ismath)
+        _sizes[key] = measured
+        return measured
 
     def _get_font_height_metrics(
         self, prop: Any
     ) -> tuple[float | None, float | None, float | None]:
-        """Ascent, descent and gap of lines in pixels, which matplotlib would read from the font for every text."""
+        """Return ascent, descent and gap of lines in pixels.
+
+        matplotlib would read them from the font for every text.
+        """
         return _heights(prop, self.dpi)
 
 
 @lru_cache
 def _heights(prop: Any, dpi: float) -> tuple[float | None, float | None, float | None]:
     font = get_font(findfont(prop))
-    lines, head = font.get_sfnt_table("OS/2"), font.get_sfnt_table("head")
-    if lines is None or head is None:
+    metrics = font.get_sfnt_table("OS/2")
+    head = font.get_sfnt_table("head")
+    if metrics is None or head is None:
         return None, None, None
     scale = 1 / head["unitsPerEm"] * prop.get_size_in_points() * dpi / 72
     return (
-        lines["sTypoAscender"] * scale,
-        -lines["sTypoDescender"] * scale,
-        lines["sTypoLineGap"] * scale,
+        metrics["sTypoAscender"] * scale,
+        -metrics["sTypoDescender"] * scale,
+        metrics["sTypoLineGap"] * scale,
     )
 
 
-def raster_of(figure: Figure, width: float = 1, height: float = 1) -> Any:
-    """A renderer in the figure's resolution, for an image of a given size in pixels."""
+def _new_raster(width: float, height: float, dpi: float) -> Any:
+    """Return a renderer for an image of a size in pixels; matplotlib declares no types for it."""
     make: Any = Raster
-    return make(width, height, figure.dpi)
+    return make(width, height, dpi)
 
 
-_MEASURE = Raster(1, 1, DPI)  # type: ignore[no-untyped-call]
+def raster_of(figure: Figure, width: float = 1, height: float = 1) -> Any:
+    """Return a renderer in the figure's resolution, for an image of a size in pixels."""
+    return _new_raster(width, height, figure.dpi)
+
+
+_MEASURE = _new_raster(1, 1, DPI)
 
 
 class _Canvas(FigureCanvasAgg):
-    """A canvas of such images."""
+    """A canvas that draws with :class:`Raster`."""
 
     _raster: Any = None
 
     def get_renderer(self) -> Any:
         width, height = self.figure.bbox.size
-        now = self._raster
-        if now is None or (now.width, now.height, now.dpi) != (width, height, self.figure.dpi):
+        raster = self._raster
+        size = (width, height, self.figure.dpi)
+        if raster is None or (raster.width, raster.height, raster.dpi) != size:
             self._raster = raster_of(self.figure, width, height)
         return self._raster
 
 
+# Drawing takes 1.15 times as long with matplotlib's own axes, which place their ticks again for the
+# axis, for its label, for the title and for each tight box. Nothing moves in between, so an axis of
+# cmtrack remembers its ticks for the time of one drawing.
 @contextmanager
 def placed_once(figure: Any) -> Iterator[None]:
     """Place ticks once while nothing that moves them happens to the figure."""
-    figure.places = {}
+    figure.ticks = {}
     try:
         yield
     finally:
-        figure.places = None
+        figure.ticks = None
 
 
 class _Placed(Axis):
-    """An axis whose ticks and labels are placed once per drawing, not once for each part beside them."""
+    """An axis whose ticks and labels are placed once while a figure is drawn."""
 
     def _once(self, name: str, *args: Any) -> Any:
-        places, place = getattr(root_figure(self.axes), "places", None), getattr(super(), name)
-        if places is None:
-            return place(*args)
+        remembered = getattr(root_figure(self.axes), "ticks", None)
+        compute = getattr(super(), name)
+        if remembered is None:
+            return compute(*args)
+        # Laying out changes limits and sizes of axes while a figure is drawn.
         key = (self, name, *self.get_view_interval(), *self.axes.bbox.bounds)
-        if key not in places:
-            places[key] = place(*args)
-        return places[key]
+        if key not in remembered:
+            remembered[key] = compute(*args)
+        return remembered[key]
 
     def _update_ticks(self) -> Any:
         return self._once("_update_ticks")
@@ -315,7 +343,10 @@ class _Placed(Axis):
         return self._once("_get_ticklabel_bboxes", *args)
 
     def _copy_tick_props(self, src: Any, dest: Any) -> None:
-        """Copy the look of a tick's labels; its lines look as the axis says, and copies of them are slow."""
+        """Copy the look of a tick's labels.
+
+        The look of its lines is set for the whole axis, and copying them is slow.
+        """
         dest.label1.update_from(src.label1)
         dest.label2.update_from(src.label2)
         dest.set_clip_path(self.axes.patch)
@@ -334,24 +365,26 @@ class PlacedAxes(Axes):
 
     def _init_axis(self) -> None:
         super()._init_axis()  # type: ignore[misc]
-        self.xaxis.__class__, self.yaxis.__class__ = _XAxis, _YAxis
+        # matplotlib has no hook for the class of an axis.
+        self.xaxis.__class__ = _XAxis
+        self.yaxis.__class__ = _YAxis
 
 
 class ShownFigure(Figure):
     """A figure that a notebook shows, although it belongs to no pyplot registry."""
 
-    places: dict[Any, Any] | None = None
+    ticks: dict[Any, Any] | None = None
 
     def add_subplot(self, *args: Any, **kwargs: Any) -> Any:
-        """Add such axes in a grid."""
+        """Add :class:`PlacedAxes` in a grid."""
         return super().add_subplot(*args, **{"axes_class": PlacedAxes, **kwargs})
 
     def add_axes(self, *args: Any, **kwargs: Any) -> Any:
-        """Add such axes at a place."""
+        """Add :class:`PlacedAxes` at a place."""
         return super().add_axes(*args, **{"axes_class": PlacedAxes, **kwargs})
 
     def draw(self, renderer: Any) -> None:
-        """Draw all that is on it."""
+        """Draw the figure."""
         with placed_once(self):
             super().draw(renderer)
 
@@ -360,23 +393,29 @@ class ShownFigure(Figure):
 
 
 def new_figure(size: tuple[float, float], layout: Literal["constrained"] | None = None) -> Figure:
-    """A figure that belongs to no pyplot registry; "constrained" makes room for the labels of several axes."""
+    """Return a figure that belongs to no pyplot registry.
+
+    ``layout``: "constrained" makes room for the labels of several axes.
+    """
     figure = ShownFigure(figsize=size, dpi=DPI, facecolor="white", layout=layout)
-    _Canvas(figure)  # texts are measured by what draws them
+    _Canvas(figure)  # so that the renderer that draws texts has also measured them
     return figure
 
 
 def inch_figure(places: Sequence[tuple[float, float, float, float]]) -> tuple[Figure, list[Axes]]:
-    """A figure without pyplot with axes at (left, bottom, width, height), all in inches; see :func:`fit`."""
-    width = max(left + across for left, _, across, _ in places)
-    height = max(bottom + high for _, bottom, _, high in places)
-    figure = new_figure((width, height))
+    """Return a figure without pyplot, and its axes; :func:`fit` makes room for texts.
+
+    ``places``: left, bottom, width and height of each axes in inches.
+    """
+    full_width = max(left + width for left, _, width, _ in places)
+    full_height = max(bottom + height for _, bottom, _, height in places)
+    figure = new_figure((full_width, full_height))
+    full = np.array([full_width, full_height, full_width, full_height])
     panels = []
-    for left, bottom, across, high in places:
-        panels.append(
-            figure.add_axes((left / width, bottom / height, across / width, high / height))
-        )
-        plain_axes(panels[-1])
+    for place in places:
+        ax = figure.add_axes(tuple(np.array(place) / full))
+        plain_axes(ax)
+        panels.append(ax)
     return figure, panels
 
 
@@ -386,24 +425,27 @@ def fit(figure: Figure) -> Figure:
     with placed_once(figure):
         use_fallbacks(figure)
         box = figure.get_tightbbox(raster_of(figure))
-    left, low = PAD - box.x0, PAD - box.y0
-    full = box.width + 2 * PAD, box.height + 2 * PAD
+    full_width = box.width + 2 * PAD
+    full_height = box.height + 2 * PAD
+    # Positions are shares of the figure: read them before its size changes.
     places = [ax.get_position(original=True).bounds for ax in figure.axes]
-    figure.set_size_inches(*full)
-    for ax, (x, y, across, high) in zip(figure.axes, places, strict=True):
+    figure.set_size_inches(full_width, full_height)
+    for ax, (left, bottom, across, high) in zip(figure.axes, places, strict=True):
+        inches_left = left * width + (PAD - box.x0)
+        inches_bottom = bottom * height + (PAD - box.y0)
         ax.set_position(
             (
-                (x * width + left) / full[0],
-                (y * height + low) / full[1],
-                across * width / full[0],
-                high * height / full[1],
+                inches_left / full_width,
+                inches_bottom / full_height,
+                across * width / full_width,
+                high * height / full_height,
             )
         )
     return figure
 
 
 def root_figure(ax: Axes) -> Figure:
-    """The figure that holds `ax`, also through a subfigure."""
+    """Return the figure that holds `ax`, also through a subfigure."""
     parent: Any = ax.figure
     while isinstance(parent, SubFigure):
         parent = parent.figure
@@ -413,7 +455,7 @@ def root_figure(ax: Axes) -> Figure:
 
 
 def plain_axes(ax: Axes) -> None:
-    """Set what the process-wide parameters could have changed: background, grid, frame and text colours."""
+    """Set background, grid, frame and text colours, which process-wide parameters could change."""
     ax.set_facecolor("white")
     ax.grid(False)
     ax.set_axisbelow(True)
@@ -430,23 +472,23 @@ def plain_axes(ax: Axes) -> None:
 
 
 def open_axes(ax: Axes, grid: Literal["both", "x"] = "both") -> None:
-    """Curve axes: no upper and right frame, a light grid."""
+    """Set axes for curves: no upper and right frame, a light grid."""
     plain_axes(ax)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, axis=grid, color=GRID, linewidth=0.7, linestyle="-")
 
 
 def name_axes(ax: Axes, x: str, y: str, title: str | None) -> None:
-    """Axis labels and, where given, the title."""
+    """Set axis labels and the title, if any."""
     ax.set_xlabel(x, fontsize=TEXT_SIZE, color=INK)
     ax.set_ylabel(y, fontsize=TEXT_SIZE, color=INK)
     if title is not None:
-        # nothing above the axes to be measured
+        # A place for the title spares matplotlib a measurement of everything above the axes.
         ax.set_title(title, fontsize=TITLE_SIZE, color=INK, pad=9, y=1.0)
 
 
 def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:
-    """Axes of two shares: from 0 to 1, in per cent, with their names."""
+    """Set axes of two shares: from 0 to 1, in per cent, with their names."""
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set_yticks(np.linspace(0, 1, 6))
     for axis in (ax.xaxis, ax.yaxis):
@@ -455,8 +497,11 @@ def unit_square(ax: Axes, x: str, y: str, title: str | None) -> None:
 
 
 def logit_axis(axis: XAxis | YAxis, ticks: Sequence[float], show: Callable[[float], str]) -> None:
-    """A scale of log-odds with ticks at these shares."""
-    (axis.axes.set_xscale if isinstance(axis, XAxis) else axis.axes.set_yscale)("logit")
+    """Set a scale of log-odds with ticks at some shares."""
+    if isinstance(axis, XAxis):
+        axis.axes.set_xscale("logit")
+    else:
+        axis.axes.set_yscale("logit")
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda share, _: show(share)))
@@ -492,23 +537,21 @@ def write_beside(
 def caption(
     ax: Axes, lines: Sequence[str], points: float, under: Any, x: float = 0.0, gap: float = 7.0
 ) -> None:
-    """Small explanations, if any, `points` wide, at the left or the middle (x) of the coordinates `under`."""
-    if lines:
-        folded = "\n".join(fold(line, points) for line in lines)
-        write_beside(
-            ax,
-            folded,
-            (x, 0.0),
-            (0, -gap),
-            under,
-            ha="center" if x else "left",
-            va="top",
-            colour=MUTED,
-        )
+    """Write small explanations, if any, `points` wide.
+
+    ``under``: the coordinates or the artist below which they are written.
+    ``x``: the place in these coordinates; at 0 the text begins, elsewhere it is centred.
+    """
+    if not lines:
+        return
+    folded = "\n".join(fold(line, points) for line in lines)
+    side = "center" if x else "left"
+    write_beside(ax, folded, (x, 0.0), (0, -gap), under, ha=side, va="top", colour=MUTED)
 
 
 def caption_below(ax: Axes, lines: Sequence[str]) -> None:
-    """Small explanations under the x axis label, as wide as the names on the left and the colour bar allow."""
+    """Write small explanations under the x axis label of a matrix."""
+    # The names on the left and the colour bar on the right leave room for 110 points more.
     caption(ax, lines, extent_points(ax)[0] + 110, ax.xaxis.label, x=0.5)
 
 
@@ -519,7 +562,7 @@ def legend_below(
     handlelength: float = 2.4,
     ncols: int = 1,
 ) -> Legend:
-    """A legend `points` under the axes, of the given artists in their order, else of all."""
+    """Add a legend `points` under the axes, of some artists in their order, or of all."""
     below = ScaledTranslation(0, -points / 72, root_figure(ax).dpi_scale_trans)
     return ax.legend(
         handles=handles,
@@ -538,7 +581,7 @@ def legend_below(
 def legend_of_panels(
     figure: Figure, handles: Sequence[Artist], ncols: int, size: float = SMALL_SIZE
 ) -> Legend:
-    """A legend at the foot of a figure of several panels."""
+    """Add a legend at the foot of a figure of several panels."""
     return figure.legend(
         handles=handles,
         loc="lower center",
@@ -558,43 +601,52 @@ def arrange(
     heights: Sequence[float] | None = None,
     title: str | None = None,
 ) -> None:
-    """Lay out panels in the space left by labels, the figure's title and `below`.
+    """Lay out panels in the space left by labels, the figure's title and a legend below.
 
-    All panels of a column are equally wide, all of a row equally high; the rows are as high as each other, or as
-    `heights` to each other. Everything is measured once, in its place.
+    All panels of a column are equally wide, all of a row equally high; the rows are as high as each
+    other, or as `heights` to each other. Everything is measured once, in its place.
     """
     if title is not None:
         figure.suptitle(
             title, fontsize=TITLE_SIZE, color=INK, y=1 - 0.5 * PAD / figure.get_figheight()
         )
     renderer = raster_of(figure)
-    full = figure.get_size_inches() * figure.dpi
+    full_width, full_height = figure.get_size_inches() * figure.dpi
     pad = PAD * figure.dpi
-    head = (TITLE_SIZE * 1.6 if figure.get_suptitle() else 3.0) / 72 * figure.dpi
+    title_points = 3.0
+    if figure.get_suptitle():
+        title_points = TITLE_SIZE * 1.6
+    head = title_points / 72 * figure.dpi
+    foot = pad
     with placed_once(figure):
         use_fallbacks(figure)
-        low = below.get_window_extent(renderer).height + pad if below is not None else pad
+        if below is not None:
+            foot = below.get_window_extent(renderer).height + pad
         around = np.array([[_around(ax, renderer) for ax in row] for row in panels])
-    left, right = around[..., 0].max(axis=0) + pad, around[..., 1].max(axis=0)
-    top, bottom = around[..., 2].max(axis=1), around[..., 3].max(axis=1) + pad
-    width = (full[0] - pad - left.sum() - right.sum()) / len(left)
-    parts = np.ones(len(top)) if heights is None else np.asarray(heights, dtype=np.float64)
-    each = (full[1] - low - head - top.sum() - bottom.sum()) * parts / parts.sum()
-    y = full[1] - head
-    for row, height, above, under in zip(panels, each, top, bottom, strict=True):
+    left = around[..., 0].max(axis=0) + pad
+    right = around[..., 1].max(axis=0)
+    top = around[..., 2].max(axis=1)
+    bottom = around[..., 3].max(axis=1) + pad
+    width = (full_width - pad - left.sum() - right.sum()) / len(left)
+    ratios = np.ones(len(top)) if heights is None else np.asarray(heights, dtype=np.float64)
+    room = full_height - foot - head - top.sum() - bottom.sum()
+    y = full_height - head
+    for row, height, above, under in zip(
+        panels, room * ratios / ratios.sum(), top, bottom, strict=True
+    ):
         y -= above + height
         x = 0.0
         for ax, before, after in zip(row, left, right, strict=True):
-            ax.set_position(
-                ((x + before) / full[0], y / full[1], width / full[0], height / full[1])
-            )
+            box = ((x + before) / full_width, y / full_height)
+            ax.set_position((*box, width / full_width, height / full_height))
             x += before + width + after
         y -= under
 
 
 def _around(ax: Axes, renderer: Any) -> tuple[float, float, float, float]:
-    """Extent of the texts to the left, right, above and below the axes."""
-    inner, outer = ax.get_window_extent(renderer), ax.get_tightbbox(renderer, bbox_extra_artists=[])
+    """Return the extent of the texts to the left, right, above and below the axes."""
+    inner = ax.get_window_extent(renderer)
+    outer = ax.get_tightbbox(renderer, bbox_extra_artists=[])
     if outer is None:
         return 0.0, 0.0, 0.0, 0.0
     return inner.x0 - outer.x0, outer.x1 - inner.x1, outer.y1 - inner.y1, inner.y0 - outer.y0

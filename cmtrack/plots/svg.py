@@ -1,7 +1,8 @@
 """Figures as SVG for pages: text stays text, and ink, frames and background follow a dark scheme.
 
-The renderer is a small one of its own and not matplotlib's, which reads process-wide parameters, makes random ids and
-writes every style in full. Nothing global is read or written, so that threads may draw at once.
+The renderer is a small one of its own and not matplotlib's, which reads process-wide parameters,
+makes random ids and writes every style in full. Nothing global is read or written, so that threads
+may draw at once.
 """
 # ruff: noqa: D102  # the methods of a renderer are matplotlib's
 
@@ -15,7 +16,7 @@ from copy import copy
 from functools import wraps
 from html import escape
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -41,18 +42,22 @@ from .style import (
     raster_of,
 )
 
-_UNITS = 10  # of the drawing in a pixel of the figure: all numbers are whole
+Box: TypeAlias = tuple[float, float, float, float]
+
+_UNITS = 10  # units of the drawing in a pixel of the figure, so that all numbers are whole
 CSS_DPI = 96
-_LEAST = 0.75  # part of its size below which a figure is scrolled, as its text would be too small
-_SQUARES = 30 * 30  # cells, beyond which they are an image
-_HATCH = 72  # pixels of a tile
-_TOP = 0.4  # inches in which a figure has its title
-_UNDER = 5.0  # points from its baseline to what is below
+_LEAST = 0.75  # share of its size below which a figure is scrolled, as its text would be too small
+_MOST_SQUARES = 30 * 30  # more cells are written as an image, which is smaller than their paths
+_HATCH = 72  # pixels on each side of a tile of hatching
+_TOP = 0.4  # inches at the top of a figure where its title is
+_UNDER = 5.0  # points from the baseline of the title to what is below
+_BOLD = 600  # font weight from which on a browser's bold face is nearest
+_BOLD_TEXT = ' font-weight="700"'
 _NO_ID = re.compile(r"[^A-Za-z0-9_]")
 
 MOST_CELLS = 40_000
-"""Of a matrix that is drawn as cells; beyond, they are smaller than pixels."""
-TURNED = {
+"""Cells of a matrix up to which they are drawn one by one; more are smaller than pixels."""
+VARIABLES = {
     INK: "ink",
     MUTED: "soft",
     FRAME: "frame",
@@ -62,25 +67,28 @@ TURNED = {
     BAND: "band",
     BLUE.lower(): "data-blue",
 }
-"""Colours that are those of the page, by the name of its variable."""
-_TURNED_TEXT = TURNED | {ORANGE.lower(): "data-orange-text"}
+"""Names of the page's variables, by the colour of figures that follows them."""
+# Orange lines keep their colour; orange words have to be readable on both schemes.
+_TEXT_VARIABLES = VARIABLES | {ORANGE.lower(): "data-orange-text"}
 _CAPS = {"projecting": "square", "round": "round"}
-_ANCHORS = {"left": "", "center": "middle", "right": "end"}
-_ALONG = {"top": "right", "bottom": "left"}  # of upright text: where it ends, where it begins
+_ANCHORS = {"center": "middle", "right": "end"}
+_UPWARD_SIDES = {"top": "right", "bottom": "left"}  # text turned by 90 degrees ends at its top
+_DOWNWARD_SIDES = {"top": "left", "bottom": "right"}
 
 
 def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = None) -> str:
-    """The figure as an ``<svg>`` element for an HTML page.
+    """Return the figure as an ``<svg>`` element for an HTML page.
 
     ``name``: distinct in the page: ids begin with it.
-    ``title``: what it shows, for those who do not see it.
-    The result: an element that is as wide as its box, but at most its own size, and never so narrow that its text
-        cannot be read: the box around it is to scroll. It holds no style sheet, no date and no random id. Texts have
-        the font of the page. What belongs to a run has ``data-run``, the run's place from 0 on.
+    ``title``: what it shows, for those who do not see it. The result: an element that is as wide as
+        its box, but at most its own size, and never so narrow that its text
+        cannot be read: the box around it is to scroll. It holds no style sheet, no date and no
+        random id. Texts have the font of the page. What belongs to a run has ``data-run``, the
+        run's place from 0 on.
     ``raster``: a renderer of images that draws the same.
     """
     width, height = figure.get_size_inches() * figure.dpi
-    prefix = _NO_ID.sub(lambda found: f"-{ord(found[0]):x}-", name)
+    prefix = _NO_ID.sub(lambda match: f"-{ord(match[0]):x}-", name)
     renderer = SvgRenderer(
         width,
         height,
@@ -91,36 +99,40 @@ def as_svg(figure: Figure, name: str = "figure", title: str = "", raster: Any = 
         title=title,
     )
     figure.draw(renderer)
-    top, scale = renderer.top, CSS_DPI / figure.dpi
-    across, high = width * scale, (height - top) * scale
-    box = f"{round(width * _UNITS)} {round((height - top) * _UNITS)}"
-    label = f"<title>{escape(title)}</title>" if title else ""
+    visible_height = height - renderer.top
+    css_width = width * CSS_DPI / figure.dpi
+    css_height = visible_height * CSS_DPI / figure.dpi
+    view = [round(pixels * _UNITS) for pixels in (renderer.top, width, visible_height)]
+    label = ""
+    if title:
+        label = f"<title>{escape(title)}</title>"
     return (
-        f'<svg role="img" width="{across:.0f}" height="{high:.0f}" viewBox="0 {round(top * _UNITS)} {box}" fill="none" '
-        f'style="min-width:{_LEAST * across:.0f}px;max-width:100%;height:auto" stroke-linejoin="round">'
-        f"{label}{renderer.content()}</svg>"
+        f'<svg role="img" width="{css_width:.0f}" height="{css_height:.0f}" '
+        f'viewBox="0 {view[0]} {view[1]} {view[2]}" fill="none" '
+        f'style="min-width:{_LEAST * css_width:.0f}px;max-width:100%;height:auto" '
+        f'stroke-linejoin="round">{label}{renderer.content()}</svg>'
     )
 
 
 def as_svg_and_png(
     figure: Figure, name: str = "figure", title: str = "", signature: str = ""
 ) -> tuple[str, bytes]:
-    """The element of :func:`as_svg` and the PNG file with a caption strip, in one drawing."""
+    """Draw a figure once, as an element of :func:`as_svg` and as a PNG file with a caption."""
     raster = raster_of(figure, *(figure.get_size_inches() * figure.dpi))
     svg = as_svg(figure, name, title, raster)
     return svg, png_file(raster.buffer_rgba(), figure.dpi, signature=signature)
 
 
 def _in_both(draw: Callable[..., None]) -> Callable[..., None]:
-    """Have a method of a renderer called of its image, too, where that gets the same."""
+    """Call a drawing method also on the image, if both are drawn."""
 
     @wraps(draw)
-    def drawn(self: SvgRenderer, *args: Any, **kwargs: Any) -> None:
+    def draw_both(self: SvgRenderer, *args: Any, **kwargs: Any) -> None:
         if self.raster is not None:
             getattr(self.raster, draw.__name__)(*args, **kwargs)
         draw(self, *args, **kwargs)
 
-    return drawn
+    return draw_both
 
 
 def _matrix(transform: Transform) -> FloatArray:
@@ -149,20 +161,30 @@ class SvgRenderer(RendererBase):
         title: str = "",
     ) -> None:
         super().__init__()
-        self.width, self.height, self.dpi, self.prefix = width, height, dpi, prefix
-        self._measure, self.raster = image, image if drawn else None
-        self._title, self._under_title, self._highest = title.casefold(), 0.0, float(height)
-        self._parts: list[str] = []
+        self.width = width
+        self.height = height
+        self.dpi = dpi
+        self.prefix = prefix
+        self.raster = image if drawn else None
+        self._measure = image
+        self._title = title.casefold()
+        self._title_end = 0.0
+        self._text_top = float(height)
+        self._elements: list[str] = []
         self._groups: list[bool] = []
-        self._defined: dict[object, str] = {}
-        self._areas: list[tuple[float, float, float, float]] = []
-        self._named: list[str] = []
+        self._ids: dict[object, str] = {}
+        self._cell_boxes: list[Box] = []
+        self._links: list[str] = []
 
     def content(self) -> str:
-        """The elements, and above all others an empty one for each matrix whose cells have names, with its place."""
-        return "".join(self._parts + self._named)
+        """Return all elements.
 
-    # -- what matplotlib asks a renderer ---------------------------------------------------------------------
+        The last ones are empty: they lie above each matrix whose cells have names, for a page that
+        makes links of the cells.
+        """
+        return "".join(self._elements + self._links)
+
+    # -- methods that matplotlib calls -------------------------------------------------------------
 
     def get_canvas_width_height(self) -> tuple[float, float]:
         return self.width, self.height
@@ -188,26 +210,33 @@ class SvgRenderer(RendererBase):
         return self._measure._get_font_height_metrics(prop)
 
     def open_group(self, s: str, gid: str | None = None) -> None:
-        run = gid is not None and gid.startswith(RUN)
-        self._groups.append(run)
-        if gid is not None and run:
-            self._parts.append(f'<g data-run="{escape(gid.removeprefix(RUN))}">')
+        # matplotlib closes every group that it opens, also those that get no element here
+        if gid is None or not gid.startswith(RUN):
+            self._groups.append(False)
+            return
+        self._groups.append(True)
+        self._elements.append(f'<g data-run="{escape(gid.removeprefix(RUN))}">')
 
     def close_group(self, s: str) -> None:
-        if self._groups.pop():
-            self._parts.append("</g>")
+        has_element = self._groups.pop()
+        if has_element:
+            self._elements.append("</g>")
 
     @_in_both
     def draw_path(
         self, gc: GraphicsContextBase, path: Path, transform: Transform, rgbFace: Any = None
     ) -> None:
-        clip = None if rgbFace is not None or gc.get_hatch() is not None else self._clip_box(gc)
+        # Only lines are cut at the frame: the cut edge of an area would be drawn as its outline.
+        clip = None
+        if rgbFace is None and gc.get_hatch() is None:
+            clip = self._clip_box(gc)
         self._draw(gc, [_Outline(path, self._flipped(transform), clip)], rgbFace)
 
     @_in_both
     def draw_path_collection(self, gc: GraphicsContextBase, *args: Any, **kwargs: Any) -> None:
-        with self._alone():
-            super().draw_path_collection(gc, *args, **kwargs)  # each by draw_path
+        # matplotlib calls draw_path for each path; the image has the whole collection already.
+        with self._without_raster():
+            super().draw_path_collection(gc, *args, **kwargs)
 
     @_in_both
     def draw_markers(
@@ -219,12 +248,13 @@ class SvgRenderer(RendererBase):
         trans: Transform,
         rgbFace: Any = None,
     ) -> None:
-        places = np.asarray(trans.transform(path.vertices), dtype=np.float64).reshape(-1, 2)
+        centres = np.asarray(trans.transform(path.vertices), dtype=np.float64).reshape(-1, 2)
         shape = _Outline(marker_path, Affine2D(_matrix(marker_trans)).scale(1, -1))
-        seen = (places > -_HATCH).all(axis=1) & (
-            places < (self.width + _HATCH, self.height + _HATCH)
-        ).all(axis=1)
-        self._draw(gc, [shape.at(x, self.height - y) for x, y in places[seen].tolist()], rgbFace)
+        # A marker far outside would be invisible, and a comparison with NaN is false.
+        upper = (self.width + _HATCH, self.height + _HATCH)
+        inside = ((centres > -_HATCH) & (centres < upper)).all(axis=1)
+        markers = [shape.moved_to(x, self.height - y) for x, y in centres[inside].tolist()]
+        self._draw(gc, markers, rgbFace)
 
     @_in_both
     def draw_quad_mesh(
@@ -240,24 +270,23 @@ class SvgRenderer(RendererBase):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        """Draw axis-aligned cells, as those of a colour bar."""
-        corners = master_transform.transform(
-            np.asarray(coordinates, dtype=np.float64).reshape(-1, 2)
-        )
-        corners = corners.reshape(meshHeight + 1, meshWidth + 1, 2)
-        rows = np.asarray(facecolors, dtype=np.float64).reshape(meshHeight, meshWidth, 4)
+        """Draw the cells of a colour bar, whose columns are alike."""
+        points = np.asarray(coordinates, dtype=np.float64).reshape(-1, 2)
+        corners = master_transform.transform(points).reshape(meshHeight + 1, meshWidth + 1, 2)
+        colours = np.asarray(facecolors, dtype=np.float64).reshape(meshHeight, meshWidth, 4)
         y = corners[:, 0, 1]
-        high = max(1, round(abs(y[-1] - y[0])))
-        middle = np.linspace(y[0], y[-1], 2 * high + 1)[1::2]
-        rows_at = np.clip(np.searchsorted(y, middle) - 1, 0, meshHeight - 1)
+        # One row of pixels for each pixel of the figure, in the colour of the cell at its centre.
+        n_pixels = max(1, round(abs(y[-1] - y[0])))
+        pixel_centres = np.linspace(y[0], y[-1], 2 * n_pixels + 1)[1::2]
+        cells = np.clip(np.searchsorted(y, pixel_centres) - 1, 0, meshHeight - 1)
         box = (corners[0, 0, 0], y[0], corners[0, -1, 0], y[-1])
-        self._areas.append(box)
-        self._image(np.rint(255 * rows[rows_at][::-1]).astype(np.uint8), box, "")
+        self._cell_boxes.append(box)
+        self._image(np.rint(255 * colours[cells][::-1]).astype(np.uint8), box, "")
 
     @property
     def top(self) -> float:
-        """The end of what is left out at the top, in pixels: above every other text."""
-        return max(min(self._under_title, self._highest), 0.0)
+        """Pixels left out at the top, where the title was; no other text is there."""
+        return max(min(self._title_end, self._text_top), 0.0)
 
     @_in_both
     def draw_image(self, gc: GraphicsContextBase, x: float, y: float, im: Any) -> None:
@@ -275,53 +304,57 @@ class SvgRenderer(RendererBase):
         ismath: Any = False,
         mtext: Any = None,
     ) -> None:
-        if ismath:  # no text of ours is a formula
-            with self._alone():
+        if ismath:  # cmtrack writes no formulas; matplotlib draws one of an axis as paths
+            with self._without_raster():
                 super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
             return
         if s.casefold() == self._title and y < _TOP * self.dpi:
-            self._under_title = y + self.points_to_pixels(_UNDER)
+            self._title_end = y + self.points_to_pixels(_UNDER)
             return
+        points = prop.get_size_in_points()
         if not angle:
-            self._highest = min(
-                self._highest, y - self.points_to_pixels(1.2 * prop.get_size_in_points())
-            )
+            self._text_top = min(self._text_top, y - self.points_to_pixels(1.2 * points))
         side = "left" if mtext is None else _side(mtext, angle)
-        if side != "left":  # a browser's font is not as wide: what is flush or centred stays so
-            across = self.get_text_width_height_descent(s, prop, ismath)[0] * (
-                0.5 if side == "center" else 1.0
-            )
+        attributes = ""
+        if side != "left":
+            # A browser's font has other widths. An anchor at the right place keeps text that is
+            # centred or flush right so.
+            distance = self.get_text_width_height_descent(s, prop, ismath)[0]
+            if side == "center":
+                distance *= 0.5
             turn = np.deg2rad(angle)
-            x, y = x + across * np.cos(turn), y - across * np.sin(turn)
-        attributes = f' text-anchor="{_ANCHORS[side]}"' if side != "left" else ""
+            x += distance * np.cos(turn)
+            y -= distance * np.sin(turn)
+            attributes = f' text-anchor="{_ANCHORS[side]}"'
         if angle:
-            attributes += f' transform="rotate({-angle:g} {self._whole(x)} {self._whole(y)})"'
-        bold = weight_dict.get(prop.get_weight(), prop.get_weight()) >= 600
-        self._text(s, x, y, prop.get_size_in_points(), bold, gc.get_rgb(), attributes)
+            attributes += f' transform="rotate({-angle:g} {_whole(x)} {_whole(y)})"'
+        if weight_dict.get(prop.get_weight(), prop.get_weight()) >= _BOLD:
+            attributes += _BOLD_TEXT
+        self._text(s, (x, y), points, gc.get_rgb(), attributes)
 
-    # -- what artists of our own ask ---------------------------------------------------------------------------
+    # -- methods that artists of cmtrack call ------------------------------------------------------
 
-    def draw_cells(
-        self, rgba: FloatArray, box: tuple[float, float, float, float], names: str = ""
-    ) -> None:
-        """Cells of shape (rows, columns, 4), row 0 on top, that fill (left, bottom, right, top) in pixels."""
+    def draw_cells(self, rgba: FloatArray, box: Box, names: str = "") -> None:
+        """Draw cells of shape (rows, columns, 4), row 0 on top.
+
+        ``box``: left, bottom, right and top in pixels, which the cells fill.
+        ``names``: what a page makes links of, see :func:`cmtrack.plots._heatmap.name_cells`.
+        """
         left, low, right, top = box
-        self._areas.append((min(left, right), min(low, top), max(left, right), max(low, top)))
+        self._cell_boxes.append((min(left, right), min(low, top), max(left, right), max(low, top)))
         pixels = np.rint(255 * rgba).astype(np.uint8)
         rows, columns = pixels.shape[:2]
-        across, high = (right - left) * _UNITS / columns, (top - low) * _UNITS / rows
-        place = f"{self._whole(left)} {self._whole(self.height - top)}"
+        corner = f"{_whole(left)} {_whole(self.height - top)}"
+        size = f"{(right - left) * _UNITS / columns:.4g} {(top - low) * _UNITS / rows:.4g}"
         if names:
-            self._named.append(
-                f'<g data-cells="{escape(names)} {place} {across:.4g} {high:.4g}"></g>'
-            )
-        if rows * columns <= _SQUARES:
-            self._parts.append(
-                f'<g transform="translate({place})scale({across:.4g} {high:.4g})" shape-rendering="crispEdges">'
-                f"{_squares(pixels)}</g>"
-            )
+            self._links.append(f'<g data-cells="{escape(names)} {corner} {size}"></g>')
+        if rows * columns > _MOST_SQUARES:
+            self._image(pixels, box, ' style="image-rendering:pixelated"')
             return
-        self._image(pixels, box, ' style="image-rendering:pixelated"')
+        self._elements.append(
+            f'<g transform="translate({corner})scale({size})" shape-rendering="crispEdges">'
+            f"{_squares(pixels)}</g>"
+        )
 
     def draw_words(
         self,
@@ -333,213 +366,253 @@ class SvgRenderer(RendererBase):
         line: float,
         middle: float,
     ) -> None:
-        """Texts centred at places in pixels, `line` font sizes a line, the baseline `middle` below the centre."""
+        """Draw texts centred at places in pixels.
+
+        ``size``: of the font, in points.
+        ``line``: font sizes from one baseline to the next.
+        ``middle``: font sizes from the centre of a line down to its baseline.
+        """
         font = self.points_to_pixels(size)
-        self._parts.append(f'<g text-anchor="middle" font-size="{self._whole(font)}">')
-        for text, (x, y), colour, heavy in zip(texts, places.tolist(), colours, bold, strict=True):
+        self._elements.append(f'<g text-anchor="middle" font-size="{_whole(font)}">')
+        for text, (x, y), colour, is_bold in zip(
+            texts, places.tolist(), colours, bold, strict=True
+        ):
             lines = text.split("\n")
-            down = self.height - y + font * (middle - (len(lines) - 1) * line / 2)
+            baseline = self.height - y + font * (middle - (len(lines) - 1) * line / 2)
+            style = f'fill="{to_hex(colour)}"'
+            if is_bold:
+                style += _BOLD_TEXT
             for number, words in enumerate(lines):
-                weight = ' font-weight="700"' if heavy else ""
-                self._parts.append(
-                    f'<text x="{self._whole(x)}" y="{self._whole(down + number * line * font)}" '
-                    f'fill="{to_hex(colour)}"{weight}>{escape(words, quote=False)}</text>'
+                self._elements.append(
+                    f'<text x="{_whole(x)}" y="{_whole(baseline + number * line * font)}" '
+                    f"{style}>{escape(words, quote=False)}</text>"
                 )
-        self._parts.append("</g>")
+        self._elements.append("</g>")
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Exclude everything drawn meanwhile from the image."""
-        raster, self.raster = self.raster, None
+    def _without_raster(self) -> Iterator[None]:
+        """Draw elements meanwhile, and nothing into the image."""
+        raster = self.raster
+        self.raster = None
         yield
         self.raster = raster
 
-    # -- elements ----------------------------------------------------------------------------------------------
+    # -- elements ----------------------------------------------------------------------------------
 
     def _text(
-        self, words: str, x: float, y: float, points: float, bold: bool, rgba: Any, attributes: str
+        self, words: str, place: tuple[float, float], points: float, rgba: Any, attributes: str
     ) -> None:
-        weight = ' font-weight="700"' if bold else ""
-        opacity = f' fill-opacity="{rgba[3]:.2g}"' if rgba[3] < 1 else ""
-        fill = self._colour("fill", rgba, self._is_on_cells(x, self.height - y), text=True)
-        self._parts.append(
-            f'<text x="{self._whole(x)}" y="{self._whole(y)}" font-size="{self._whole(self.points_to_pixels(points))}"'
-            f"{attributes}{weight}{fill}{opacity}>{escape(words, quote=False)}</text>"
+        x, y = place
+        fill = _colour("fill", rgba, self._is_on_cells(x, self.height - y), text=True)
+        if rgba[3] < 1:
+            fill += f' fill-opacity="{rgba[3]:.2g}"'
+        font = _whole(self.points_to_pixels(points))
+        self._elements.append(
+            f'<text x="{_whole(x)}" y="{_whole(y)}" font-size="{font}"'
+            f"{attributes}{fill}>{escape(words, quote=False)}</text>"
         )
 
-    def _image(
-        self, pixels: npt.NDArray[np.uint8], box: tuple[float, float, float, float], style: str
-    ) -> None:
+    def _image(self, pixels: npt.NDArray[np.uint8], box: Box, style: str) -> None:
         left, low, right, top = box
         data = base64.b64encode(png_file(pixels, compression=9)).decode("ascii")
-        self._parts.append(
-            f'<image x="{self._whole(left)}" y="{self._whole(self.height - top)}" '
-            f'width="{self._whole(right - left)}" height="{self._whole(top - low)}" preserveAspectRatio="none"{style} '
-            f'href="data:image/png;base64,{data}"/>'
+        self._elements.append(
+            f'<image x="{_whole(left)}" y="{_whole(self.height - top)}" '
+            f'width="{_whole(right - left)}" height="{_whole(top - low)}" '
+            f'preserveAspectRatio="none"{style} href="data:image/png;base64,{data}"/>'
         )
 
     def _flipped(self, transform: Transform) -> Affine2D | Transform:
         return transform + Affine2D().scale(1, -1).translate(0, self.height)
 
-    def _clip_box(self, gc: GraphicsContextBase) -> tuple[float, float, float, float] | None:
+    def _clip_box(self, gc: GraphicsContextBase) -> Box | None:
+        """Return left, top, right and bottom of the clip rectangle, with y downwards."""
         box = gc.get_clip_rectangle()
-        return None if box is None else (box.x0, self.height - box.y1, box.x1, self.height - box.y0)
+        if box is None:
+            return None
+        return box.x0, self.height - box.y1, box.x1, self.height - box.y0
 
     def _draw(self, gc: GraphicsContextBase, outlines: Sequence[_Outline], face: Any) -> None:
-        drawn = [outline for outline in outlines if outline.box]
-        if not drawn:
+        visible = [outline for outline in outlines if outline.box]
+        if not visible:
             return
-        boxes = np.array([outline.box for outline in drawn])
+        boxes = np.array([outline.box for outline in visible])
         left, top = boxes[:, :2].min(axis=0).tolist()
         right, low = boxes[:, 2:].max(axis=0).tolist()
-        style = self._style(
-            gc, face, self._is_on_cells((left + right) / 2, self.height - (top + low) / 2)
-        )
+        on_cells = self._is_on_cells((left + right) / 2, self.height - (top + low) / 2)
+        style = self._style(gc, face, on_cells)
         if not style:
             return
+        clip_attribute = self._clip_attribute(gc, (left, top, right, low))
+        if clip_attribute is None:
+            return
+        data = "".join(outline.data for outline in visible)
+        self._elements.append(f'<path d="{data}"{style}{clip_attribute}/>')
+
+    def _clip_attribute(self, gc: GraphicsContextBase, box: Box) -> str | None:
+        """Return the attribute that clips what fills a box, or None if nothing of it is visible.
+
+        Most paths lie within their clip rectangle. They need no attribute.
+        """
+        clip_path: Any
+        clip_path, transform = gc.get_clip_path()
+        if clip_path is not None and transform is not None:
+            return self._define_clip(_Outline(clip_path, self._flipped(transform)).data)
         clip = self._clip_box(gc)
-        clip_path: Any = gc.get_clip_path()
-        limit = ""
-        if clip_path[0] is not None:
-            limit = self._define_clip(_Outline(clip_path[0], self._flipped(clip_path[1])).data)
-        elif clip is not None:
-            if right < clip[0] - 1 or left > clip[2] + 1 or low < clip[1] - 1 or top > clip[3] + 1:
-                return
-            slack = 1 + self.points_to_pixels(gc.get_linewidth())
-            if (
-                left < clip[0] - slack
-                or top < clip[1] - slack
-                or right > clip[2] + slack
-                or low > clip[3] + slack
-            ):
-                x, y, to_x, to_y = map(self._whole, clip)
-                limit = self._define_clip(f"M{x} {y}H{to_x}V{to_y}H{x}z")
-        self._parts.append(
-            f'<path d="{"".join(outline.data for outline in drawn)}"{style}{limit}/>'
-        )
+        if clip is None:
+            return ""
+        left, top, right, low = clip
+        # how far the box reaches beyond each side of the rectangle
+        beyond = (left - box[0], top - box[1], box[2] - right, box[3] - low)
+        if box[2] < left - 1 or box[0] > right + 1 or box[3] < top - 1 or box[1] > low + 1:
+            return None
+        if max(beyond) <= 1 + self.points_to_pixels(gc.get_linewidth()):
+            return ""
+        x, y, to_x, to_y = map(_whole, clip)
+        return self._define_clip(f"M{x} {y}H{to_x}V{to_y}H{x}z")
 
     def _define_clip(self, data: str) -> str:
-        name = self._defined.get(data)
+        name = self._ids.get(data)
         if name is None:
-            name = self._defined[data] = f"{self.prefix}-{len(self._defined)}"
-            self._parts.append(f'<clipPath id="{name}"><path d="{data}"/></clipPath>')
+            name = self._new_id(data)
+            self._elements.append(f'<clipPath id="{name}"><path d="{data}"/></clipPath>')
         return f' clip-path="url(#{name})"'
 
-    def _style(self, gc: GraphicsContextBase, face: Any, fixed: bool) -> str:
-        """The style attributes; empty if nothing would be visible."""
-        parts = []
-        alpha = gc.get_alpha() if gc.get_forced_alpha() else None
-        if gc.get_hatch() is not None:
-            parts.append(f' fill="url(#{self._define_hatch(gc, face, fixed)})"')
-        elif face is not None and not (len(face) == 4 and face[3] == 0):
-            parts.append(self._colour("fill", face, fixed))
-            if alpha is None and len(face) == 4 and face[3] < 1:
-                parts.append(f' fill-opacity="{face[3]:.2g}"')
-        width, rgb = self.points_to_pixels(gc.get_linewidth()), gc.get_rgb()
-        if width and (len(rgb) < 4 or rgb[3] > 0):
-            parts.append(
-                f'{self._colour("stroke", rgb, fixed)} stroke-width="{self._whole(width)}"'
-            )
-            if alpha is None and rgb[3] < 1:
-                parts.append(f' stroke-opacity="{rgb[3]:.2g}"')
-            start, dashes = gc.get_dashes()
-            if dashes is not None:
-                parts.append(
-                    f' stroke-dasharray="{" ".join(map(self._whole, self.points_to_pixels(np.array(dashes))))}"'
-                )
-                if start:
-                    parts.append(
-                        f' stroke-dashoffset="{self._whole(self.points_to_pixels(start))}"'
-                    )
-            if gc.get_joinstyle() != "round":
-                parts.append(f' stroke-linejoin="{gc.get_joinstyle()}"')
-            if gc.get_capstyle() in _CAPS:
-                parts.append(f' stroke-linecap="{_CAPS[gc.get_capstyle()]}"')
-        if parts and alpha is not None and alpha < 1:
-            parts.append(f' opacity="{alpha:.2g}"')
-        return "".join(parts)
-
-    def _define_hatch(self, gc: GraphicsContextBase, face: Any, fixed: bool) -> str:
-        key = (
-            gc.get_hatch(),
-            None if face is None else tuple(face),
-            tuple(gc.get_hatch_color()),
-            fixed,
-        )
-        name = self._defined.get(key)
-        if name is None:
-            name = self._defined[key] = f"{self.prefix}-{len(self._defined)}"
-            outline = _Outline(
-                gc.get_hatch_path(), Affine2D().scale(_HATCH, -_HATCH).translate(0, _HATCH)
-            )
-            side = self._whole(_HATCH)
-            ground = (
-                ""
-                if face is None
-                else f'<path d="M0 0h{side}v{side}h-{side}z"{self._colour("fill", face, fixed)}/>'
-            )
-            lines = self._colour("stroke", gc.get_hatch_color(), fixed)
-            width = self._whole(self.points_to_pixels(gc.get_hatch_linewidth()))
-            self._parts.append(
-                f'<pattern id="{name}" patternUnits="userSpaceOnUse" width="{side}" height="{side}">{ground}'
-                f'<path d="{outline.data}"{lines} stroke-width="{width}"/></pattern>'
-            )
+    def _new_id(self, key: object) -> str:
+        name = f"{self.prefix}-{len(self._ids)}"
+        self._ids[key] = name
         return name
 
-    def _colour(self, what: str, rgba: Any, fixed: bool, *, text: bool = False) -> str:
-        """A colour as an attribute: a variable of the page; on cells, whose colours are fixed, the colour itself."""
-        shown = to_hex(rgba[:3])
-        turned = (_TURNED_TEXT if text else TURNED).get(shown)
-        if turned is None or fixed or (text and turned == "page"):
-            return f' {what}="{shown}"'
-        return f' {what}="var(--{turned})"'
+    def _style(self, gc: GraphicsContextBase, face: Any, on_cells: bool) -> str:
+        """Return the style attributes; none if nothing would be visible."""
+        # A forced alpha holds for the whole path; else each colour has one of its own.
+        alpha = gc.get_alpha() if gc.get_forced_alpha() else None
+        style = self._fill(gc, face, on_cells, alpha) + self._stroke(gc, on_cells, alpha)
+        if style and alpha is not None and alpha < 1:
+            style += f' opacity="{alpha:.2g}"'
+        return style
+
+    def _fill(self, gc: GraphicsContextBase, face: Any, on_cells: bool, alpha: float | None) -> str:
+        if gc.get_hatch() is not None:
+            return f' fill="url(#{self._define_hatch(gc, face, on_cells)})"'
+        if face is None:
+            return ""
+        opacity = face[3] if len(face) == 4 else 1
+        if opacity == 0:
+            return ""
+        fill = _colour("fill", face, on_cells)
+        if alpha is None and opacity < 1:
+            fill += f' fill-opacity="{opacity:.2g}"'
+        return fill
+
+    def _stroke(self, gc: GraphicsContextBase, on_cells: bool, alpha: float | None) -> str:
+        width = self.points_to_pixels(gc.get_linewidth())
+        rgba = gc.get_rgb()
+        if not width or (len(rgba) == 4 and rgba[3] == 0):
+            return ""
+        stroke = f'{_colour("stroke", rgba, on_cells)} stroke-width="{_whole(width)}"'
+        if alpha is None and rgba[3] < 1:
+            stroke += f' stroke-opacity="{rgba[3]:.2g}"'
+        offset, dashes = gc.get_dashes()
+        if dashes is not None:
+            lengths = " ".join(map(_whole, self.points_to_pixels(np.array(dashes))))
+            stroke += f' stroke-dasharray="{lengths}"'
+            if offset:
+                stroke += f' stroke-dashoffset="{_whole(self.points_to_pixels(offset))}"'
+        if gc.get_joinstyle() != "round":
+            stroke += f' stroke-linejoin="{gc.get_joinstyle()}"'
+        cap = _CAPS.get(gc.get_capstyle())
+        if cap is not None:
+            stroke += f' stroke-linecap="{cap}"'
+        return stroke
+
+    def _define_hatch(self, gc: GraphicsContextBase, face: Any, on_cells: bool) -> str:
+        ground = "" if face is None else _colour("fill", face, on_cells)
+        lines = _colour("stroke", gc.get_hatch_color(), on_cells)
+        key = (gc.get_hatch(), ground, lines)
+        name = self._ids.get(key)
+        if name is not None:
+            return name
+        name = self._new_id(key)
+        upside_down = Affine2D().scale(_HATCH, -_HATCH).translate(0, _HATCH)
+        outline = _Outline(gc.get_hatch_path(), upside_down)
+        side = _whole(_HATCH)
+        width = _whole(self.points_to_pixels(gc.get_hatch_linewidth()))
+        tile = f'<path d="{outline.data}"{lines} stroke-width="{width}"/>'
+        if ground:
+            tile = f'<path d="M0 0h{side}v{side}h-{side}z"{ground}/>{tile}'
+        self._elements.append(
+            f'<pattern id="{name}" patternUnits="userSpaceOnUse" width="{side}" height="{side}">'
+            f"{tile}</pattern>"
+        )
+        return name
 
     def _is_on_cells(self, x: float, y: float) -> bool:
-        return any(left <= x <= right and low <= y <= top for left, low, right, top in self._areas)
+        return any(
+            left <= x <= right and low <= y <= top for left, low, right, top in self._cell_boxes
+        )
 
-    @staticmethod
-    def _whole(pixels: Any) -> str:
-        return str(round(float(pixels) * _UNITS))
+
+def _colour(attribute: str, rgba: Any, on_cells: bool, *, text: bool = False) -> str:
+    """Return a colour as an attribute: a variable of the page if it follows the scheme.
+
+    The colours of cells are fixed, and so is what is drawn on them.
+    """
+    colour = to_hex(rgba[:3])
+    variable = (_TEXT_VARIABLES if text else VARIABLES).get(colour)
+    # White text is on a dark ground in each scheme; it must not take the page's colour.
+    if variable is None or on_cells or (text and variable == "page"):
+        return f' {attribute}="{colour}"'
+    return f' {attribute}="var(--{variable})"'
+
+
+def _whole(pixels: Any) -> str:
+    """Return a length in the units of the drawing."""
+    return str(round(float(pixels) * _UNITS))
 
 
 class _Outline:
-    """A path in pixels: start, relative steps, and bounding box."""
+    """A path in pixels: start, relative steps, and bounding box, which is empty for nothing."""
 
-    def __init__(
-        self,
-        path: Path,
-        transform: Transform,
-        clip: tuple[float, float, float, float] | None = None,
-    ) -> None:
-        self.box: tuple[float, ...] = ()  # of nothing
-        self.start, self.rest = (0, 0), ""
-        matrix = _matrix(transform) if path is Path.unit_circle() else None
-        if matrix is not None and np.allclose(
-            [abs(matrix[0, 0]), matrix[0, 1]], [abs(matrix[1, 1]), matrix[1, 0]]
-        ):
-            x, y, r = matrix[0, 2], matrix[1, 2], float(np.hypot(matrix[0, 0], matrix[0, 1]))
-            if np.isfinite([x, y, r]).all():
-                self.box = (x - r, y - r, x + r, y + r)
-                self.start, radius = (round(_UNITS * (x - r)), round(_UNITS * y)), round(_UNITS * r)
-                self.rest = f"a{radius} {radius} 0 1 0 {2 * radius} 0a{radius} {radius} 0 1 0 {-2 * radius} 0z"
-            return
-        simple = bool(path.should_simplify) and clip is not None
+    def __init__(self, path: Path, transform: Transform, clip: Box | None = None) -> None:
+        self.box: tuple[float, ...] = ()
+        self.start = (0, 0)
+        self.steps = ""
+        if path is Path.unit_circle():
+            matrix = _matrix(transform)
+            # A transform that keeps angles keeps the circle; two arcs are shorter than its curves.
+            sides = [abs(matrix[0, 0]), matrix[0, 1]]
+            if np.allclose(sides, [abs(matrix[1, 1]), matrix[1, 0]]):
+                self._set_circle(matrix[0, 2], matrix[1, 2], float(np.hypot(*matrix[0, :2])))
+                return
+        # A clipped line may also be simplified. Without a clip it is an area, whose edge must stay.
+        simplify = bool(path.should_simplify) and clip is not None
         cleaned = path.cleaned(
-            transform=transform, remove_nans=True, clip=clip, simplify=simple, curves=True
+            transform=transform, remove_nans=True, clip=clip, simplify=simplify, curves=True
         )
-        codes, vertices = np.asarray(cleaned.codes), np.asarray(cleaned.vertices)
-        seen = vertices[(codes != Path.STOP) & (codes != Path.CLOSEPOLY)]
-        if len(seen):
-            self.box = (*seen.min(axis=0).tolist(), *seen.max(axis=0).tolist())
-            self.start, self.rest = _data(np.rint(_UNITS * vertices), codes)
+        codes = np.asarray(cleaned.codes)
+        vertices = np.asarray(cleaned.vertices)
+        # Both of these codes come with a vertex of (0, 0) that is not drawn.
+        points = vertices[(codes != Path.STOP) & (codes != Path.CLOSEPOLY)]
+        if len(points):
+            self.box = (*points.min(axis=0).tolist(), *points.max(axis=0).tolist())
+            self.start, self.steps = _data(np.rint(_UNITS * vertices), codes)
+
+    def _set_circle(self, x: float, y: float, radius: float) -> None:
+        if not np.isfinite([x, y, radius]).all():
+            return
+        self.box = (x - radius, y - radius, x + radius, y + radius)
+        self.start = (round(_UNITS * (x - radius)), round(_UNITS * y))
+        units = round(_UNITS * radius)
+        arc = f"a{units} {units} 0 1 0"
+        self.steps = f"{arc} {2 * units} 0{arc} {-2 * units} 0z"
 
     @property
     def data(self) -> str:
-        """Of a path element."""
-        return f"M{self.start[0]} {self.start[1]}{self.rest}"
+        """The data of a path element."""
+        return f"M{self.start[0]} {self.start[1]}{self.steps}"
 
-    def at(self, x: float, y: float) -> _Outline:
-        """The same elsewhere."""
+    def moved_to(self, x: float, y: float) -> _Outline:
+        """Return the outline with its origin at a place in pixels."""
         moved = copy(self)
         if self.box:
             left, top, right, low = self.box
@@ -548,90 +621,99 @@ class _Outline:
         return moved
 
 
-_LETTERS = {Path.CURVE3: ("q", 2), Path.CURVE4: ("c", 3)}
+_CURVES = {Path.CURVE3: ("q", 2), Path.CURVE4: ("c", 3)}
 
 
 def _data(vertices: FloatArray, codes: npt.NDArray[Any]) -> tuple[tuple[int, int], str]:
-    """SVG path data in integers: the start, then relative steps."""
+    """Return SVG path data in integers: the start, and the relative steps from it."""
     points = vertices.astype(np.int64)
-    # runs of points of one kind
-    edges = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
-    here = begin = points[0]
-    out: list[str] = []
-    for start, stop in pairwise(edges):
-        kind, run = codes[start], points[start:stop]
+    edges = _run_edges(codes)
+    # Of several moves in a row only the last counts.
+    start = points[edges[1] - 1] if codes[0] == Path.MOVETO else points[0]
+    position = subpath_start = points[0]
+    steps: list[str] = []
+    for first, stop in pairwise(edges):
+        kind = codes[first]
+        run = points[first:stop]
         if kind == Path.STOP:
             break
+        if kind == Path.CLOSEPOLY:
+            steps.append("z")
+            position = subpath_start  # SVG counts the next step from where the closed part began
+            continue
         if kind == Path.MOVETO:
-            if start:
-                out.append("m{} {}".format(*(run[-1] - here).tolist()))
-            here = begin = run[-1]
-        elif kind == Path.CLOSEPOLY:
-            out.append("z")
-            here = begin  # there the next part begins to count
+            if first:
+                steps.append("m{} {}".format(*(run[-1] - position).tolist()))
+            subpath_start = run[-1]
+        elif kind == Path.LINETO:
+            steps.append(_lines(np.diff(run, axis=0, prepend=position[None])))
         else:
-            if kind == Path.LINETO:
-                out.append(_lines(np.diff(run, axis=0, prepend=here[None])))
-            else:
-                letter, step = _LETTERS[kind]
-                origins = np.concatenate([here[None], run[step - 1 : -1 : step]]).repeat(
-                    step, axis=0
-                )
-                out.append(letter + " ".join(map(str, (run - origins).ravel().tolist())))
-            here = run[-1]
-    first = points[0] if codes[0] != Path.MOVETO else points[edges[1] - 1]
-    return (int(first[0]), int(first[1])), "".join(out).replace(" -", "-")
+            # All points of a curve are relative to the end of the curve before it.
+            letter, n_points = _CURVES[kind]
+            ends = np.concatenate([position[None], run[n_points - 1 : -1 : n_points]])
+            numbers = (run - ends.repeat(n_points, axis=0)).ravel().tolist()
+            steps.append(letter + " ".join(map(str, numbers)))
+        position = run[-1]
+    return (int(start[0]), int(start[1])), "".join(steps).replace(" -", "-")
+
+
+def _run_edges(codes: npt.NDArray[Any]) -> list[int]:
+    """Return where runs of equal neighbours begin, and the end of the last one."""
+    return [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), len(codes)]
 
 
 def _lines(moves: npt.NDArray[np.int64]) -> str:
-    """Line segments; consecutive horizontal or vertical ones in one direction are merged."""
-    moved = moves[moves.any(axis=1)]
-    if not len(moved):
+    """Return steps as line segments; horizontal or vertical ones in one direction are merged."""
+    moves = moves[moves.any(axis=1)]
+    if not len(moves):
         return "h0"
-    way = np.where(
-        moved[:, 1] == 0,
-        np.sign(moved[:, 0]),
-        np.where(moved[:, 0] == 0, 2 * np.sign(moved[:, 1]), 0),
+    # -1 and 1: left and right; -2 and 2: up and down; 0: slanted, which is never merged
+    horizontal, vertical = np.sign(moves).T
+    direction = np.where(horizontal == 0, 2 * vertical, np.where(vertical == 0, horizontal, 0))
+    starts_piece = np.concatenate(
+        [[True], (direction[1:] != direction[:-1]) | (direction[1:] == 0)]
     )
-    other = np.concatenate([[True], (way[1:] != way[:-1]) | (way[1:] == 0)])
-    pieces = np.add.reduceat(moved, np.flatnonzero(other), axis=0).tolist()
-    return "".join([f"h{x}" if not y else f"v{y}" if not x else f"l{x} {y}" for x, y in pieces])
+    pieces = np.add.reduceat(moves, np.flatnonzero(starts_piece), axis=0).tolist()
+    return "".join([_line(x, y) for x, y in pieces])
+
+
+def _line(x: int, y: int) -> str:
+    if not y:
+        return f"h{x}"
+    if not x:
+        return f"v{y}"
+    return f"l{x} {y}"
 
 
 def _squares(pixels: npt.NDArray[np.uint8]) -> str:
-    """Unit cells as one path per colour, with neighbours in a row merged; the most frequent colour lies below."""
+    """Return unit cells as one path per colour, with neighbours in a row merged."""
     rows, columns = pixels.shape[:2]
-    pieces: dict[tuple[int, ...], list[str]] = {}
+    pieces: dict[bytes, list[str]] = {}
     for row, cells in enumerate(pixels):
-        edges = np.concatenate(
-            [[0], np.flatnonzero((cells[1:] != cells[:-1]).any(axis=1)) + 1, [columns]]
-        ).tolist()
-        for start, stop in pairwise(edges):
-            pieces.setdefault(tuple(cells[start].tolist()), []).append(
-                f"M{start} {row}h{stop - start}v1h{start - stop}z"
-            )
+        # The four bytes of a colour are compared as one number.
+        for start, stop in pairwise(_run_edges(cells.view(np.uint32)[:, 0])):
+            piece = f"M{start} {row}h{stop - start}v1h{start - stop}z"
+            pieces.setdefault(cells[start].tobytes(), []).append(piece)
     if all(colour[3] == 255 for colour in pieces):
-        most = max(pieces, key=lambda colour: len(pieces[colour]))
-        pieces = {most: [f"M0 0h{columns}v{rows}h-{columns}z"]} | {
-            c: p for c, p in pieces.items() if c != most
-        }
-    return "".join(
-        f'<path fill="#{"".join(f"{part:02x}" for part in (colour if colour[3] < 255 else colour[:3]))}" '
-        f'd="{"".join(parts)}"/>'
-        for colour, parts in pieces.items()
-        if colour[3]
-    )
+        # The most frequent colour lies below the others, as one rectangle.
+        ground = max(pieces, key=lambda colour: len(pieces[colour]))
+        del pieces[ground]
+        pieces = {ground: [f"M0 0h{columns}v{rows}h-{columns}z"], **pieces}
+    paths: list[str] = []
+    for colour, data in pieces.items():
+        if colour[3] == 0:
+            continue
+        shown = colour if colour[3] < 255 else colour[:3]
+        paths.append(f'<path fill="#{shown.hex()}" d="{"".join(data)}"/>')
+    return "".join(paths)
 
 
 def _side(text: Any, angle: float) -> str:
-    """The text anchor of an alignment."""
-    if angle and text.get_rotation_mode() != "anchor":
-        if angle % 180 == 90:
-            side = _ALONG.get(text.get_va(), "center")
-            return (
-                side
-                if angle % 360 == 90 or side == "center"
-                else {"left": "right", "right": "left"}[side]
-            )
-        return "left"
-    return str(getattr(text, "_multialignment", None) or text.get_ha())
+    """Return the side of a text at which it is anchored: "left", "center" or "right"."""
+    if not angle or text.get_rotation_mode() == "anchor":
+        return str(getattr(text, "_multialignment", None) or text.get_ha())
+    if angle % 360 == 90:
+        return _UPWARD_SIDES.get(text.get_va(), "center")
+    if angle % 360 == 270:
+        return _DOWNWARD_SIDES.get(text.get_va(), "center")
+    return "left"
