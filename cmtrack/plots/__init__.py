@@ -1,8 +1,13 @@
 """Figures of computed data.
 
 Every function takes plain arrays, draws into the given axes or into a new figure, and returns the
-:class:`matplotlib.figure.Figure`. None touches pyplot or the process-wide parameters, so figures can be made
-without a display and in threads, and are freed like any other object.
+:class:`matplotlib.figure.Figure`. None touches pyplot or the process-wide parameters, so figures
+can be made without a display and in threads, and are freed like any other object.
+
+What a figure shows is computed in other rooms: of an :class:`~cmtrack.Evaluation` by its own
+properties, of a review by :mod:`cmtrack.report`. Start reading with ``evaluation.py``, which draws
+the figures of an evaluation; ``style.py`` has the axes, legends and layout that all figures share,
+``_heatmap.py`` the parts of matrices, and ``svg.py`` the renderer for pages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shared parts of the matrix figures: cell sizes, class ticks, cell texts, frames, hatches, colour bar."""
+"""Parts of all matrix figures: cell sizes, ticks, cell texts, frames, hatches, colour bar."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ from .style import (
     fold,
     hit_map,
     mismatch_map,
+    name_axes,
     root_figure,
     sheet,
 )
@@ -44,10 +45,13 @@ from .svg import MOST_CELLS, SvgRenderer
 Cells = Sequence[tuple[float, float]]
 
 GAP = 0.14
-"""Between a matrix and what stands apart, in cells."""
+"""Distance between a matrix and its last column and row, in cells."""
 FEW = 20
-"""Samples below which a class's shares are drawn pale, as a single sample would look like a finding."""
+"""Samples below which the shares of a class are pale: one sample would look like a finding."""
 PALE = 0.35
+"""Opacity of the colours of such a class."""
+DARK = 0.24
+"""Luminance below which white text on a colour is easier to read than dark text."""
 SHARES = {0.0: "0%", 0.25: "25%", 0.5: "50%", 0.75: "75%", 1.0: "100%"}
 """Ticks of a colour bar."""
 ROOTS = {
@@ -91,7 +95,7 @@ class Cell:
 
 
 def cell_for(n_classes: int, ax: Axes | None) -> Cell:
-    """The cell that `n_classes` classes get in the given axes, or in a figure made for them."""
+    """Return the cell that `n_classes` classes get in some axes, or in a figure made for them."""
     if ax is not None:
         return Cell(min(extent_points(ax)) / n_classes)
     if n_classes <= 3:
@@ -100,22 +104,22 @@ def cell_for(n_classes: int, ax: Axes | None) -> Cell:
         return Cell(max(44.0, 300.0 / n_classes))
     if n_classes <= 30:
         return Cell(26.0)
-    return Cell(
-        float(np.clip(840.0 / n_classes, 5.0, 15.0)) if n_classes <= 200 else 1000.0 / n_classes
-    )
+    if n_classes <= 200:
+        return Cell(float(np.clip(840.0 / n_classes, 5.0, 15.0)))
+    return Cell(1000.0 / n_classes)
 
 
 def matrix_sheet(n_cells: float, cell: Cell, ax: Axes | None) -> tuple[Sheet, Axes]:
-    """Axes for a square of `n_cells` cells on each side."""
+    """Return a sheet and its axes for a square of `n_cells` cells on each side."""
     side = n_cells * cell.points / 72
     return sheet(ax, (side, side))
 
 
 def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
-    """Explanations under the matrix: hatched rows, pale rows and numbered names."""
-    lines = (
-        [f"Hatched: no samples of this class ({empty} of {len(names)} classes)."] if empty else []
-    )
+    """Return the explanations of hatched rows, pale rows and numbered names."""
+    lines = []
+    if empty:
+        lines.append(f"Hatched: no samples of this class ({empty} of {len(names)} classes).")
     if few:
         lines.append(f"Pale rows: fewer than {FEW} samples ({few} of {len(names)} rows).")
     return lines + text.numbered(names)
@@ -124,41 +128,61 @@ def notes(names: Sequence[str], empty: int = 0, few: int = 0) -> list[str]:
 def pale_rows(
     totals: FloatArray, labels: Sequence[object] = (), positive: object | None = None
 ) -> npt.NDArray[np.bool_]:
-    """Rows with few samples, shape (K,); never the positive one, and never with fractional weights."""
+    """Return which rows have few samples, shape (K,); never the positive one."""
+    # Fractional weights do not tell how many samples a row has.
     if not (totals == np.round(totals)).all():
         return np.zeros(totals.shape, dtype=np.bool_)
     few = (totals > 0) & (totals < FEW)
-    return few & [label != positive for label in labels] if positive is not None else few
+    if positive is None:
+        return few
+    return few & [label != positive for label in labels]
 
 
 def row_strength(pale: npt.NDArray[np.bool_]) -> FloatArray:
-    """Opacity of each row's colours, shape (K, 1)."""
+    """Return the opacity of each row's colours, shape (K, 1)."""
     return np.where(pale, PALE, 1.0)[:, None]
 
 
 def with_totals(names: Sequence[str], totals: FloatArray, cell: Cell) -> list[str]:
-    """The names of rows with the numbers of their samples."""
-    ends = ["\n" if columns(name) > 14 and cell.holds_text else " " for name in names]
-    return [
-        f"{k}{end}(n={digits.short_count(n)})"
-        for k, end, n in zip(names, ends, totals, strict=True)
-    ]
+    """Return the names of rows with the numbers of their samples."""
+    labels = []
+    for name, total in zip(names, totals, strict=True):
+        is_two_lines = cell.holds_text and columns(name) > 14
+        gap = "\n" if is_two_lines else " "
+        labels.append(f"{name}{gap}(n={digits.short_count(total)})")
+    return labels
 
 
 def share_scale(linear: bool) -> tuple[Normalize, Mapping[float, str], str]:
-    """Norm of shares, ticks of its colour bar, and the end of its label: linear, or that of square roots."""
+    """Return the norm of shares, the ticks of its colour bar, and the end of the bar's label.
+
+    Where numbers are written the scale is linear; else square roots keep small shares visible.
+    """
     if linear:
         return Normalize(0.0, 1.0), SHARES, ""
     return PowerNorm(0.5, 0.0, 1.0), ROOTS, " (square-root colour scale)"
 
 
 def thinned(step: int) -> str:
-    """The part of an axis name that says that names are thinned out."""
-    return "" if step == 1 else f" (every {text.ordinal(step)} is named)"
+    """Return the end of an axis name that tells readers that some names are not written."""
+    if step == 1:
+        return ""
+    return f" (every {text.ordinal(step)} is named)"
+
+
+def name_matrix_axes(ax: Axes, kind: str, step: int, title: str | None) -> None:
+    """Name the axes after what the rows and columns are, of which every `step`-th has a name."""
+    suffix = thinned(step)
+    name_axes(ax, f"predicted {kind}{suffix}", f"actual {kind}{suffix}", title)
+
+
+def diagonal(rows: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return the centres of the diagonal cells of some rows."""
+    return [(row, row) for row in np.flatnonzero(rows).tolist()]
 
 
 def check_matrix(name: str, matrix: npt.ArrayLike, labels: Sequence[object]) -> FloatArray:
-    """`matrix` as a (K, K) float64 array with one label per class; ValueError otherwise."""
+    """Return a (K, K) float64 array with one label per class; ValueError otherwise."""
     values = np.asarray(matrix, dtype=np.float64)
     if values.ndim != 2 or values.shape[0] != values.shape[1] or not values.size:
         raise ValueError(f"{name} must have shape (n_classes, n_classes), got {values.shape}")
@@ -176,21 +200,25 @@ def check_counts(name: str, counts: FloatArray) -> None:
 
 
 def cell_texts(counts: FloatArray, shares: FloatArray, cell: Cell) -> Callable[[int, int], str]:
-    """The count and the share of each cell, as far as there is room."""
+    """Return a function for the count and the share of a cell, as far as there is room."""
 
-    def content(i: int, j: int) -> str:
+    def cell_text(i: int, j: int) -> str:
+        has_share = not np.isnan(shares[i, j])
         if counts[i, j] == 0:
-            return "" if np.isnan(shares[i, j]) else "0"
-        if np.isnan(shares[i, j]):
-            return digits.short_count(counts[i, j])
+            return "0" if has_share else ""
+        count = digits.short_count(counts[i, j])
+        if not has_share:
+            return count
         share = digits.whole_percent(float(shares[i, j]))
-        return f"{digits.short_count(counts[i, j])}\n{share}" if cell.holds_two_lines else share
+        if cell.holds_two_lines:
+            return f"{count}\n{share}"
+        return share
 
-    return content
+    return cell_text
 
 
 def row_shares(counts: FloatArray, totals: FloatArray) -> FloatArray:
-    """`counts` over the actual total of their row, NaN in rows without samples."""
+    """Return counts over the actual total of their row, NaN in rows without samples."""
     share = np.full(counts.shape, np.nan)
     np.divide(counts, totals[:, None], out=share, where=totals[:, None] > 0)
     return share
@@ -205,16 +233,17 @@ def draw_image(
     strength: FloatArray | None = None,
     aspect: Literal["equal", "auto"] = "equal",
 ) -> AxesImage:
-    """One cell per value, row 0 on top; `at` is the centre (x, y) of the first cell, `strength` the opacity."""
-    rows, across = values.shape
-    x, y = at[0] - 0.5, at[1] - 0.5
+    """Draw one cell per value, row 0 on top.
+
+    ``at``: the centre (x, y) of the first cell.
+    ``strength``: opacity of the colours, of a shape that fits that of the values.
+    """
+    n_rows, n_columns = values.shape
+    left = at[0] - 0.5
+    top = at[1] - 0.5
+    extent = (left, left + n_columns, top + n_rows, top)
     image = _Cells(
-        ax,
-        cmap=cmap,
-        norm=norm,
-        interpolation="antialiased",
-        origin="upper",
-        extent=(x, x + across, y + rows, y),
+        ax, cmap=cmap, norm=norm, interpolation="antialiased", origin="upper", extent=extent
     )
     image.set_data(np.ma.masked_invalid(values))
     if strength is not None and bool((strength < 1).any()):
@@ -222,15 +251,17 @@ def draw_image(
     ax.set_aspect(aspect)
     ax.add_image(image)
     image.set_clip_path(ax.patch)
-    image.set_extent(image.get_extent())  # and with it the limits of the axes
+    image.set_extent(extent)  # sets the limits of the axes
     return image
 
 
 def name_cells(
     image: AxesImage, matrix: str, rows: Iterable[object], columns: Iterable[object]
 ) -> None:
-    """Name the cells of a drawn matrix, so that a page can make links of them: rows and columns by short codes."""
-    image.cells = f"{matrix} {','.join(map(str, rows))} {','.join(map(str, columns))}"  # type: ignore[attr-defined]
+    """Name the cells of a drawn matrix by short codes, so that a page can make links of them."""
+    if not isinstance(image, _Cells):
+        raise TypeError(f"image must come from draw_image, got a {type(image).__name__}")
+    image.cells = f"{matrix} {','.join(map(str, rows))} {','.join(map(str, columns))}"
 
 
 class _Cells(AxesImage):
@@ -239,11 +270,12 @@ class _Cells(AxesImage):
     cells = ""
 
     def draw(self, renderer: RendererBase, *args: Any, **kwargs: Any) -> None:
-        shown = self.get_array()
-        if isinstance(renderer, SvgRenderer) and shown is not None and shown.size <= MOST_CELLS:
+        values = self.get_array()
+        if isinstance(renderer, SvgRenderer) and values is not None and values.size <= MOST_CELLS:
             left, right, low, top = self.get_extent()
-            (x, y), (to_x, to_y) = self.axes.transData.transform([(left, low), (right, top)])
-            renderer.draw_cells(_on_white(self, shown), (x, y, to_x, to_y), self.cells)
+            corners = self.axes.transData.transform([(left, low), (right, top)])
+            x, y, to_x, to_y = corners.ravel()
+            renderer.draw_cells(_on_white(self, values), (x, y, to_x, to_y), self.cells)
             if renderer.raster is None:
                 return
             renderer = renderer.raster
@@ -251,9 +283,12 @@ class _Cells(AxesImage):
 
 
 def _on_white(image: AxesImage, values: Any) -> FloatArray:
-    # as they are seen on white, which texts are chosen for
-    colours, opacity = np.asarray(image.to_rgba(values), dtype=np.float64), image.get_alpha()
-    return colours if opacity is None else 1 - np.asarray(opacity)[..., None] * (1 - colours)
+    """Return the colours of values as they are seen on white, which texts are chosen for."""
+    colours = np.asarray(image.to_rgba(values), dtype=np.float64)
+    opacity = image.get_alpha()
+    if opacity is None:
+        return colours
+    return 1 - np.asarray(opacity)[..., None] * (1 - colours)
 
 
 def write_cells(
@@ -265,13 +300,18 @@ def write_cells(
     at: tuple[float, float] = (0.0, 0.0),
     bold: npt.NDArray[np.bool_] | None = None,
 ) -> None:
-    """Write a text into each cell of `image`, in the colour that reads best, `bold` where that is true."""
+    """Write a text into each cell of `image`, in the colour that reads best on it.
+
+    ``bold``, shape of the values: cells with a bold text.
+    """
     colours = contrast(_on_white(image, np.ma.masked_invalid(values)).reshape(-1, 4))
-    words = [texts(i, j) for i, j in np.ndindex(values.shape)]
+    cells = list(np.ndindex(values.shape))
+    words = [texts(i, j) for i, j in cells]
     inks = [MUTED if word == "0" else colour for word, colour in zip(words, colours, strict=True)]
-    places = np.argwhere(np.ones(values.shape, dtype=np.bool_))[:, ::-1] + np.asarray(at)
-    heavy = [False] * len(words) if bold is None else bold.ravel().tolist()
-    ax.add_collection(Words(words, places, inks, size, heavy, ax), autolim=False)
+    places = np.array(cells)[:, ::-1] + np.asarray(at)
+    if bold is None:
+        bold = np.zeros(values.shape, dtype=np.bool_)
+    ax.add_collection(Words(words, places, inks, size, bold.ravel().tolist(), ax), autolim=False)
 
 
 def name_ticks(
@@ -284,28 +324,29 @@ def name_ticks(
 ) -> int:
     """Label columns and rows, rotated and thinned out as needed; returns the step between labels.
 
-    ``aside``: the name of a last column and row that stand apart; it is never left out.
+    ``aside``: the name of a last column and row that are apart from the matrix; it is never left
+        out.
     """
     size = cell.font
     step = text.tick_step(cell.points, size)
-    shown = slice(None, None, step)
-    named = [text.wrap(name, int(text.characters(0.95 * cell.points, size))) for name in names]
-    turn: dict[str, Any]
-    if max(text.text_width(name, size) for name in named) <= 0.95 * cell.points:
-        turn = {"rotation": 0.0, "ha": "center"}
-    else:
-        named = [one_line(name) for name in names]
-        slanted = cell.points >= 22
-        turn = (
-            {"rotation": 40.0, "ha": "right", "rotation_mode": "anchor"}
-            if slanted
-            else {"rotation": 90.0}
-        )
-    last = [aside] if aside else []
-    places = [*positions[shown], *(len(names) + GAP for _ in last)]
-    ax.set_xticks(places, [*named[shown], *last], fontsize=size, color=INK, **turn)
-    ax.set_yticks(places, [*row_names[shown], *last], fontsize=size, color=INK)
-    ax.tick_params(length=3 if cell.points < 22 else 0)
+    room = 0.95 * cell.points
+    column_names = [text.wrap(name, int(text.characters(room, size))) for name in names]
+    turn: dict[str, Any] = {"rotation": 0.0, "ha": "center"}
+    if max(text.text_width(name, size) for name in column_names) > room:
+        column_names = [one_line(name) for name in names]
+        turn = {"rotation": 90.0}
+        if cell.holds_text:
+            turn = {"rotation": 40.0, "ha": "right", "rotation_mode": "anchor"}
+    places = list(positions[::step])
+    columns_shown = list(column_names[::step])
+    rows_shown = list(row_names[::step])
+    if aside:
+        places.append(len(names) + GAP)
+        columns_shown.append(aside)
+        rows_shown.append(aside)
+    ax.set_xticks(places, columns_shown, fontsize=size, color=INK, **turn)
+    ax.set_yticks(places, rows_shown, fontsize=size, color=INK)
+    ax.tick_params(length=0 if cell.holds_text else 3)
     return step
 
 
@@ -314,8 +355,9 @@ def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge:
     if not cells:
         return
     width = float(np.clip(cell.points / 28, 0.25, 1.3))
-    inset = 0.5 * width / cell.points if face == "none" else 0.0
-    side = 1 - 2 * inset
+    side = 1.0
+    if face == "none":
+        side -= width / cell.points  # the line lies inside of its cell
     squares = [Rectangle((x - side / 2, y - side / 2), side, side) for x, y in cells]
     ax.add_collection(
         PatchCollection(squares, facecolor=face, edgecolor=edge, linewidth=width, zorder=2.5),
@@ -324,12 +366,12 @@ def frame_cells(ax: Axes, cells: Cells, cell: Cell, *, face: str = "none", edge:
 
 
 def hatch_rows(ax: Axes, rows: npt.NDArray[np.intp], columns: int, start: float = 0.0) -> None:
-    """Grey hatching over the rows of classes without samples, from the column centred at `start`."""
+    """Hatch the rows of classes without samples, from the column centred at `start`."""
     hatch(ax, [Rectangle((start - 0.5, float(row) - 0.5), columns, 1) for row in rows])
 
 
 def hatch(ax: Axes, areas: Sequence[Rectangle]) -> None:
-    """Grey hatching over some areas."""
+    """Draw grey hatching over some areas."""
     look: dict[str, Any] = {
         "facecolor": EMPTY,
         "edgecolor": FRAME,
@@ -342,24 +384,26 @@ def hatch(ax: Axes, areas: Sequence[Rectangle]) -> None:
 
 
 def colour_bar(ax: Axes, image: AxesImage, label: str, ticks: Mapping[float, str]) -> None:
-    """A colour bar as high as the matrix, whatever room the axes got; `ticks` maps values to names."""
+    """Add a colour bar as high as the matrix; `ticks` maps values to names."""
     across, high = extent_points(ax)
     width = min(0.035, 18.0 / across)
-    place = ax.inset_axes((1 + width, 0.0, width, 1.0), axes_class=PlacedAxes)
-    bar = root_figure(ax).colorbar(image, cax=place)
+    bar_ax = ax.inset_axes((1 + width, 0.0, width, 1.0), axes_class=PlacedAxes)
+    bar = root_figure(ax).colorbar(image, cax=bar_ax)
     bar.set_ticks(list(ticks), labels=list(ticks.values()))
     bar.set_label(fold(label, high), fontsize=SMALL_SIZE, color=INK)
-    place.tick_params(labelsize=SMALL_SIZE, labelcolor=INK, color=FRAME, length=3, width=0.8)
-    place.spines[:].set(color=FRAME, linewidth=0.8)
+    bar_ax.tick_params(labelsize=SMALL_SIZE, labelcolor=INK, color=FRAME, length=3, width=0.8)
+    bar_ax.spines[:].set(color=FRAME, linewidth=0.8)
 
 
 def contrast(rgba: FloatArray) -> list[str]:
-    """The text colour, white or ink, that reads best on each of the (N, 4) background colours."""
-    linear = np.where(
-        rgba[:, :3] <= 0.04045, rgba[:, :3] / 12.92, ((rgba[:, :3] + 0.055) / 1.055) ** 2.4
-    )
+    """Return the text colour, white or ink, that reads best on each of (N, 4) colours.
+
+    The luminance of a colour is that of WCAG 2.2: sRGB values are made linear and weighted.
+    """
+    rgb = rgba[:, :3]
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     luminance = linear @ np.array([0.2126, 0.7152, 0.0722])
-    return ["white" if light < 0.24 else INK for light in luminance]
+    return np.where(luminance < DARK, "white", INK).tolist()
 
 
 def draw_with_aside(
@@ -370,30 +414,28 @@ def draw_with_aside(
     norm: Normalize,
     strength: FloatArray | None = None,
 ) -> AxesImage:
-    """Draw a matrix whose last column and row stand apart in another hue, without their corner.
+    """Draw a matrix with its last column and row apart in another hue, without their corner.
 
-    ``strength``, shape (K, 1): opacity of the rows, and of the places in the last one.
-    The result: the image of the part in front.
+    ``strength``, shape (K, 1): opacity of the rows, and of the cells of the last row.
+    The result: the image of the matrix itself.
     """
     size = len(shares) - 1
-    images = []
-    for row, column in ((0, 0), (0, size), (size, 0)):
-        part = shares[row : row + 1 if row else size, column : column + 1 if column else size]
-        at = (column and column + GAP, row and row + GAP)
-        opacity = strength.T if strength is not None and row else strength
-        images.append(
-            draw_image(ax, part, mismatch_map() if row or column else hit_map(), norm, at, opacity)
-        )
-        if cell.holds_text:
-            content = lambda i, j, row=row, column=column: texts(i + row, j + column)  # noqa: E731
-            write_cells(ax, images[-1], part, content, cell.text_font, at)
-        high, across = part.shape
-        corner = (at[0] - 0.5, at[1] - 0.5)
-        ax.add_patch(
-            Rectangle(
-                corner, across, high, fill=False, edgecolor=FRAME, linewidth=0.8, clip_on=False
-            )
-        )
-    ax.set(xlim=(-0.5, size + GAP + 0.5), ylim=(size + GAP + 0.5, -0.5))
+    apart = size + GAP
+    matrix = draw_image(ax, shares[:size, :size], hit_map(), norm, strength=strength)
+    column = draw_image(ax, shares[:size, size:], mismatch_map(), norm, (apart, 0.0), strength)
+    across = None if strength is None else strength.T
+    row = draw_image(ax, shares[size:, :size], mismatch_map(), norm, (0.0, apart), across)
+    if cell.holds_text:
+        font = cell.text_font
+        write_cells(ax, matrix, shares[:size, :size], texts, font)
+        in_column = lambda i, j: texts(i, j + size)  # noqa: E731
+        write_cells(ax, column, shares[:size, size:], in_column, font, (apart, 0.0))
+        in_row = lambda i, j: texts(i + size, j)  # noqa: E731
+        write_cells(ax, row, shares[size:, :size], in_row, font, (0.0, apart))
+    look: dict[str, Any] = {"fill": False, "edgecolor": FRAME, "linewidth": 0.8, "clip_on": False}
+    ax.add_patch(Rectangle((-0.5, -0.5), size, size, **look))
+    ax.add_patch(Rectangle((apart - 0.5, -0.5), 1, size, **look))
+    ax.add_patch(Rectangle((-0.5, apart - 0.5), size, 1, **look))
+    ax.set(xlim=(-0.5, apart + 0.5), ylim=(apart + 0.5, -0.5))
     ax.spines[:].set_visible(False)
-    return images[0]
+    return matrix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ from .style import (
 )
 
 _GRID = 250
-"""Places on each axis that points of a curve are told apart by."""
+"""Cells on each axis; of several points of a curve in one cell, the first is drawn."""
 
 
 @dataclass(frozen=True)
@@ -55,33 +56,30 @@ class ClassCurve:
 def plot_class_curves(
     rows: Sequence[tuple[str, Sequence[ClassCurve]]], title: str | None = None
 ) -> Figure:
-    """Draw ROC, precision over recall, and gains side by side: in each row the curves that belong together.
+    """Draw ROC, precision over recall, and gains side by side, a row for each group of curves.
 
     ValueError if there is no row.
 
-    ``rows``, sequence of (name, sequence of ClassCurve): the lines are the same ones in each row; without a name a row
-        is the only one.
+    ``rows``, sequence of (name, sequence of ClassCurve): the lines are the same ones in each row;
+        without a name a row is the only one.
     """
     if not rows:
         raise ValueError("rows must hold at least one (name, curves), got none")
-    lines = len(rows[0][1])
-    columns = 1 + (lines > 4)
-    figure = new_figure((8.4, 2.3 * len(rows) + 0.17 * -(-lines // columns) + 0.45))
+    n_lines = len(rows[0][1])
+    columns = 2 if n_lines > 4 else 1
+    legend_height = 0.17 * math.ceil(n_lines / columns)
+    figure = new_figure((8.4, 2.3 * len(rows) + legend_height + 0.45))
     panels = figure.subplots(len(rows), 3, squeeze=False)
     for (name, curves), (roc, precision, gains) in zip(rows, panels, strict=True):
         for ax in (roc, precision, gains):
             open_axes(ax)
         for place, curve in enumerate(curves):
-            zero = np.append(0.0, curve.recall)
-            _line(roc, np.append(0.0, np.clip(curve.fpr, 0, 1)), zero, curve, place, name=True)
-            _line(
-                precision,
-                *steps(curve.recall, curve.precision),
-                curve,
-                place,
-                drawstyle="steps-pre",
-            )
-            _line(gains, np.append(0.0, curve.called), zero, curve, place)
+            recall = np.append(0.0, curve.recall)
+            fpr = np.append(0.0, np.clip(curve.fpr, 0, 1))
+            _line(roc, fpr, recall, curve, place, name=True)
+            x, y = steps(curve.recall, curve.precision)
+            _line(precision, x, y, curve, place, drawstyle="steps-pre")
+            _line(gains, np.append(0.0, curve.called), recall, curve, place)
         for ax in (roc, gains):
             ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", label="_chance")
         unit_square(roc, "false positive rate", "recall", None)
@@ -106,7 +104,7 @@ def _line(
 ) -> None:
     colour, dashes = line_style(place if curve.run is None else curve.run)
     cells = np.floor(_GRID * np.stack((x, y)))
-    # points that are not on the cell of the one before
+    # A point in the grid cell of the one before it would not be seen.
     apart = np.append(True, (np.diff(cells) != 0).any(axis=0))
     apart[-1] = True
     ax.plot(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,12 +33,15 @@ from .style import (
 )
 
 _CHART = 512.0  # pixels on each side: twice what MLflow's grid of images has
-_CHART_CLASSES = 12
-_CHART_NAME = 7  # characters
-_CHART_COLUMNS = 37
+_CHART_PAD = 8.0  # pixels around the matrix
+_CHART_NAMES = 92.0  # pixels for the names of classes
+_CHART_CLASSES = 12  # classes up to which numbers and names can be read
+_CHART_NAME = 7  # characters of a class's name
+_CHART_COLUMNS = 37  # characters of a line of the title
 _MISMATCH_CAPTION = [
     "Intragroup mismatch: right group, wrong class within it; neither hit nor false alarm.",
-    "Mismatches are shown twice (row and column): rows add up to the actual, columns to the predicted totals.",
+    "Mismatches are shown twice (row and column): rows add up to the actual, columns to the "
+    "predicted totals.",
 ]
 
 
@@ -51,11 +55,11 @@ def plot_confusion_matrix(
 ) -> Figure:
     """Draw a confusion matrix, coloured by the share of the actual class.
 
-    Up to about 12 classes a cell shows its count and its share, up to about 30 the share; larger matrices
-    are an image with as many class names as can be read, on a square-root colour scale so that rare
-    confusions stay visible. Diagonal cells are framed. A class without samples has a hatched row: its
-    shares are undefined, not 0. The row of a class of fewer than 20 samples
-    is pale, unless it is the positive one.
+    Up to about 12 classes a cell shows its count and its share, up to about 30 the share; larger
+    matrices are an image with as many class names as can be read, on a square-root colour scale so
+    that rare confusions stay visible. Diagonal cells are framed. A class without samples has a
+    hatched row: its shares are undefined, not 0. The row of a class of fewer than 20 samples is
+    pale, unless it is the positive one.
 
     Parameters
     ----------
@@ -91,15 +95,13 @@ def plot_confusion_matrix(
     image = heat.draw_image(ax, shares, hit_map(), norm, strength=heat.row_strength(pale))
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
-    heat.frame_cells(ax, [(i, i) for i in range(size) if totals[i] > 0], cell)
+    heat.frame_cells(ax, heat.diagonal(totals > 0), cell)
     if cell.holds_text:
         heat.write_cells(ax, image, shares, heat.cell_texts(values, shares, cell), cell.text_font)
         _write_no_samples(ax, empty, size)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     heat.colour_bar(ax, image, f"share of the actual class{scale}", ticks)
-    name_axes(
-        ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title
-    )
+    heat.name_matrix_axes(ax, "class", step, title)
     caption_below(ax, heat.notes(names, empty.size, int(pale.sum())))
     return page.finish()
 
@@ -117,8 +119,9 @@ def plot_reduced_matrix(
 ) -> Figure:
     """Draw a reduced confusion matrix with its intragroup mismatches (the M x M + IM layout).
 
-    The mismatches are set apart in another hue, as an extra column and, repeated, as an extra row; the
-    corner is blank. Shares are of the actual group's total, which is the row's sum with its mismatches.
+    The mismatches are set apart in another hue, as an extra column and, repeated, as an extra row;
+    the corner is blank. Shares are of the actual group's total, which is the row's sum with its
+    mismatches.
 
     Parameters
     ----------
@@ -144,8 +147,8 @@ def plot_reduced_matrix(
 
     References
     ----------
-    Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its Application on Net
-    Promoter Score Classification Problem", figures 4 and 5.
+    Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its Application
+    on Net Promoter Score Classification Problem", figures 4 and 5.
 
     Examples
     --------
@@ -168,28 +171,31 @@ def plot_reduced_matrix(
     pale = heat.pale_rows(totals, labels, positive)
 
     texts = heat.cell_texts(counts, shares, cell)
+
+    def cell_text(i: int, j: int) -> str:
+        # The last row repeats the mismatches: their shares are in the column already.
+        if i == size:
+            return digits.short_count(aside[j])
+        return texts(i, j)
+
     drawn = np.vstack((shares, np.append(np.nan_to_num(shares[:, -1]), np.nan)))
-    image = heat.draw_with_aside(
-        ax,
-        drawn,
-        lambda i, j: texts(i, j) if i < size else digits.short_count(aside[j]),
-        cell,
-        Normalize(0.0, 1.0),
-        heat.row_strength(pale),
-    )
+    strength = heat.row_strength(pale)
+    image = heat.draw_with_aside(ax, drawn, cell_text, cell, Normalize(0.0, 1.0), strength)
     empty = np.flatnonzero(totals <= 0)
     heat.hatch_rows(ax, empty, size)
     heat.hatch_rows(ax, empty, 1, start=apart)
-    heat.frame_cells(ax, [(i, i) for i in range(size) if totals[i] > 0], cell)
+    heat.frame_cells(ax, heat.diagonal(totals > 0), cell)
     if cell.holds_text:
         _write_no_samples(ax, empty, size)
-    extra = ["intragroup\nmismatch"]
-    heat.name_ticks(ax, names + extra, row_names + extra, cell, [*range(size), apart])
+    # No name is left out: a reduced matrix has few groups.
+    last = ["intragroup\nmismatch"]
+    heat.name_ticks(ax, names + last, row_names + last, cell, [*range(size), apart])
     heat.colour_bar(ax, image, f"share of the actual {of}", heat.SHARES)
     name_axes(ax, f"predicted {of}", f"actual {of}", title)
-    caption_below(
-        ax, [caption] * bool(caption) + _MISMATCH_CAPTION + heat.notes(names, few=int(pale.sum()))
-    )
+    lines = _MISMATCH_CAPTION + heat.notes(names, few=int(pale.sum()))
+    if caption:
+        lines.insert(0, caption)
+    caption_below(ax, lines)
     return page.finish()
 
 
@@ -203,103 +209,80 @@ def plot_confusion_chart(
 ) -> Figure:
     """Draw a confusion matrix for a thumbnail of 256 pixels: row percentages and few words.
 
-    The image has 512 pixels on each side, for sharp screens. Of more than 12 classes only the colours are drawn.
-    ValueError if `counts` is not square, is negative or not finite, or if `labels` has another length.
+    The image has 512 pixels on each side, for sharp screens. Of more than 12 classes only the
+    colours are drawn. ValueError if `counts` is not square, is negative or not finite, or if
+    `labels` has another length.
 
     ``counts``, shape (K, K): samples or weights, rows actual, columns predicted.
     ``labels``, sequence of length K.
     ``positive``: the label of the positive class, whose row is never pale.
-    ``run``: the beginning of the title, which is ``svm · step 7 · accuracy 0.94``; cut in its middle where it is long.
-    ``value``: the rest of the title, such as ``step 7 · accuracy 0.94``; on a line of its own where there is no room
-        for it.
+    ``run``: the beginning of the title, which is ``svm · step 7 · accuracy 0.94``; cut in its
+        middle where it is long.
+    ``value``: the rest of the title, such as ``step 7 · accuracy 0.94``; on a line of its own where
+        there is no room for it.
     """
     values, totals, shares = _by_row(counts, labels)
-    size, written = len(values), len(values) <= _CHART_CLASSES
-    lines = [" · ".join(filter(None, (text.brief(run, _CHART_COLUMNS), value)))]
+    size = len(values)
+    is_written = size <= _CHART_CLASSES
+    title = text.brief(run, _CHART_COLUMNS)
+    lines = [" · ".join(filter(None, (title, value)))]
     if text.columns(lines[0]) > _CHART_COLUMNS:
-        lines = [text.brief(run, _CHART_COLUMNS), value]
-    left, below, above = (92.0 if written else 8.0), 8.0, 12.0 + 27.0 * len(lines)
-    side = min(_CHART - left - 8.0, _CHART - below - above)
+        lines = [title, value]
+    left = _CHART_NAMES if is_written else _CHART_PAD
+    above = 12.0 + 27.0 * len(lines)
+    side = _CHART - _CHART_PAD - max(left, above)
     cell = heat.Cell(side / size * 72 / DPI)
     figure = new_figure((_CHART / DPI, _CHART / DPI))
-    ax = figure.add_axes(
-        (left / _CHART, (_CHART - above - side) / _CHART, side / _CHART, side / _CHART)
-    )
+    bottom = _CHART - above - side
+    ax = figure.add_axes((left / _CHART, bottom / _CHART, side / _CHART, side / _CHART))
     ax.set_axis_off()  # a frame and names are less work than ticks
-    frame = Rectangle(
-        (0, 0),
-        1,
-        1,
-        transform=ax.transAxes,
-        fill=False,
-        edgecolor=FRAME,
-        linewidth=0.8,
-        clip_on=False,
-    )
+    look: dict[str, Any] = {"fill": False, "edgecolor": FRAME, "linewidth": 0.8, "clip_on": False}
+    frame = Rectangle((0, 0), 1, 1, transform=ax.transAxes, **look)
     frame.set_zorder(2.5)
     ax.add_artist(frame)
-    norm = heat.share_scale(written)[0]
+    norm = heat.share_scale(is_written)[0]
     strength = heat.row_strength(heat.pale_rows(totals, labels, positive))
     image = heat.draw_image(ax, shares, hit_map(), norm, strength=strength)
     heat.hatch_rows(ax, np.flatnonzero(totals <= 0), size)
-    if written:
-        numbers = np.where(np.isfinite(shares), np.round(100 * np.nan_to_num(shares)), -1).astype(
-            int
-        )
-        font = min(26.0, 0.52 * cell.points)
-        heat.write_cells(
-            ax, image, shares, lambda i, j: "" if numbers[i, j] < 0 else f"{numbers[i, j]}", font
-        )
+    if is_written:
+
+        def percentage(i: int, j: int) -> str:
+            share = shares[i, j]
+            return "" if np.isnan(share) else f"{round(100 * share)}"
+
+        heat.write_cells(ax, image, shares, percentage, min(26.0, 0.52 * cell.points))
+        x = (left - 2 * DPI / 72) / _CHART
+        font = min(9.5, 0.6 * cell.points)
         for row, label in enumerate(labels):
-            figure.text(
-                (left - 2 * DPI / 72) / _CHART,
-                1 - (above + (row + 0.5) * side / size) / _CHART,
-                text.brief(label, _CHART_NAME),
-                ha="right",
-                va="center_baseline",
-                fontsize=min(9.5, 0.6 * cell.points),
-                color=INK,
-            )
-    figure.text(
-        0.5,
-        1 - 6 / _CHART,
-        "\n".join(lines),
-        ha="center",
-        va="top",
-        fontsize=11.5,
-        color=INK,
-        linespacing=1.15,
-    )
+            y = 1 - (above + (row + 0.5) * side / size) / _CHART
+            name = text.brief(label, _CHART_NAME)
+            figure.text(x, y, name, ha="right", va="center_baseline", fontsize=font, color=INK)
+    heading: dict[str, Any] = {"fontsize": 11.5, "color": INK, "linespacing": 1.15}
+    figure.text(0.5, 1 - 6 / _CHART, "\n".join(lines), ha="center", va="top", **heading)
     use_fallbacks(figure)
     return figure
 
 
 def chart_words(step: str, metric: str, value: float) -> str:
-    """The rest of a chart's title: a step and one metric."""
-    return " · ".join(
-        filter(None, (step, "" if math.isnan(value) else f"{metric} {digits.fixed(value, 2)}"))
-    )
+    """Return the rest of a chart's title: a step and one metric, as far as there are any."""
+    words = [step] if step else []
+    if not math.isnan(value):
+        words.append(f"{metric} {digits.fixed(value, 2)}")
+    return " · ".join(words)
 
 
 def _write_no_samples(ax: Axes, rows: npt.NDArray[np.intp], columns: int) -> None:
+    box = {"facecolor": EMPTY, "edgecolor": "none", "pad": 1.5}
+    look: dict[str, Any] = {"fontsize": SMALL_SIZE, "color": INK, "bbox": box, "zorder": 3}
+    middle = (columns - 1) / 2
     for row in rows:
-        ax.text(
-            (columns - 1) / 2,
-            float(row),
-            "no samples",
-            ha="center",
-            va="center",
-            fontsize=SMALL_SIZE,
-            color=INK,
-            bbox={"facecolor": EMPTY, "edgecolor": "none", "pad": 1.5},
-            zorder=3,
-        )
+        ax.text(middle, float(row), "no samples", ha="center", va="center", **look)
 
 
 def _by_row(
     counts: npt.ArrayLike, labels: Sequence[object]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Checked counts (K, K), the totals (K,) of their rows, and the shares (K, K) of these."""
+    """Return checked counts (K, K), the totals (K,) of their rows, and their shares (K, K)."""
     values = heat.check_matrix("counts", counts, labels)
     heat.check_counts("counts", values)
     totals = values.sum(axis=1)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +36,9 @@ from .style import (
 _RARE = 0.02
 """Share of positives below which the share called is drawn on a logarithmic axis."""
 _FEW = 20
+"""Effective number of answers below which a risk is drawn pale."""
 _POINTS = 400
+"""Points of a curve that is not straight between its own points."""
 
 
 def plot_decision_curve(
@@ -78,28 +81,23 @@ def plot_decision_curve(
     Examples
     --------
     >>> from cmtrack.plots import plot_decision_curve
-    >>> figure = plot_decision_curve([0.1, 0.3, 0.5], [0.28, 0.21, 0.15], [0.22, 0.0, -0.4], positive="ill")
+    >>> by_score, everyone = [0.28, 0.21, 0.15], [0.22, 0.0, -0.4]
+    >>> figure = plot_decision_curve([0.1, 0.3, 0.5], by_score, everyone, positive="ill")
     >>> figure.savefig("decision_curve.png")
     """
-    t, by_score, all_ = of_one_shape(thresholds=thresholds, value=value, everyone=everyone)
-    order = np.argsort(t, kind="stable")
-    t, by_score, all_ = t[order], by_score[order], all_[order]
+    curves = np.stack(of_one_shape(thresholds=thresholds, value=value, everyone=everyone))
+    order = np.argsort(curves[0], kind="stable")
+    t, by_score, by_all = curves[:, order]
     page, ax = curve_sheet(ax, (5.2, 4.2))
-    highest = [by_score.max(), all_.max(), 0.0]
+    highest = [by_score.max(), by_all.max(), 0.0]
     if band is not None:
         low, high = (np.asarray(end, dtype=np.float64)[order] for end in band)
         words = f"band of the whole curve ({digits.level(level)})"
         ax.fill_between(t, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
         highest.append(high.max())
-    ax.plot(
-        t,
-        by_score,
-        color=BLUE,
-        linewidth=1.8,
-        zorder=3,
-        label="positive where the score reaches the threshold",
-    )
-    ax.plot(t, all_, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label="all positive")
+    words = "positive where the score reaches the threshold"
+    ax.plot(t, by_score, color=BLUE, linewidth=1.8, zorder=3, label=words)
+    ax.plot(t, by_all, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label="all positive")
     ax.axhline(0.0, color=INK, linewidth=1.0, linestyle=":", zorder=2, label="none positive: 0")
     top = max(highest) or 1.0
     ax.set(xlim=(0, t[-1]), ylim=(-0.3 * top, 1.06 * top))
@@ -112,16 +110,20 @@ def plot_decision_curve(
 
 
 def _odds_text(threshold: float, place: object = None) -> str:
-    """A threshold with its odds: ``20% / 1:4``."""
+    """Return a threshold with its odds: ``20% / 1:4``."""
     if not 0 < threshold < 1:
         return f"{100 * threshold:g}%"
     odds = threshold / (1 - threshold)
-    pair = f"1:{_short(1 / odds)}" if odds <= 1 else f"{_short(odds)}:1"
-    return f"{digits.figure_percent(threshold)}\n{pair}"
+    percent = digits.figure_percent(threshold)
+    if odds <= 1:
+        return f"{percent}\n1:{_short(1 / odds)}"
+    return f"{percent}\n{_short(odds)}:1"
 
 
 def _short(number: float) -> str:
-    return f"{number:,.0f}" if number >= 99.5 else digits.significant(number, 2)
+    if number >= 99.5:
+        return f"{number:,.0f}"
+    return digits.significant(number, 2)
 
 
 def plot_gains(
@@ -140,8 +142,9 @@ def plot_gains(
     Parameters
     ----------
     called, gain : array_like of shape (T,)
-        From the highest threshold to the lowest. Points are joined by straight lines: samples of one score are called
-        in random order. Below a prevalence of 2 % the share called is drawn on a logarithmic scale.
+        From the highest threshold to the lowest. Points are joined by straight lines: samples of
+        one score are called in random order. Below a prevalence of 2 % the share called is drawn on
+        a logarithmic scale.
     prevalence : float
         Share of actual positives.
     ceiling : float, default 1.0
@@ -161,76 +164,56 @@ def plot_gains(
     Examples
     --------
     >>> from cmtrack.plots import plot_gains
-    >>> plot_gains([0, 0.2, 0.5, 1], [0, 0.7, 0.9, 1], prevalence=0.25, positive="ill").savefig("gains.png")
+    >>> figure = plot_gains([0, 0.2, 0.5, 1], [0, 0.7, 0.9, 1], prevalence=0.25, positive="ill")
+    >>> figure.savefig("gains.png")
     """
-    x, y = (np.append(0.0, part) for part in of_one_shape(called=called, gain=gain))
+    x, y = (np.append(0.0, values) for values in of_one_shape(called=called, gain=gain))
     page, ax = curve_sheet(ax, (4.7, 4.7))
-    rare = prevalence < _RARE
-    least = max(min(x[1], prevalence) / 2, 1e-12) if rare else 0.0
-    grid = np.geomspace(least, 1.0, 4 * _POINTS) if rare else x
+    is_rare = prevalence < _RARE
     best = min(ceiling * prevalence, 1.0)
-    share = min(0.1, 10.0 ** math.ceil(math.log10(prevalence))) if prevalence > 0 else 0.1
-    lift = float(np.interp(share, x, y)) / share
-    words = (
-        f"by the score: lift {digits.significant(lift)} at {digits.figure_percent(share)} called"
-    )
-    ax.plot(
-        grid, np.interp(grid, x, y), color=BLUE, linewidth=1.8, zorder=3, clip_on=False, label=words
-    )
-    ends = (
-        np.unique(np.append(grid[:: len(grid) // _POINTS + 1], [best, 1.0]))
-        if rare
-        else np.array([0.0, best, 1.0])
-    )
-    ax.plot(
-        ends,
-        np.interp(ends, [0.0, best, 1.0], [0.0, ceiling, ceiling]),
-        color=GREEN,
-        linewidth=1.2,
-        linestyle="--",
-        zorder=2,
-        label=f"perfect order: {digits.figure_percent(ceiling)} found at {digits.figure_percent(best)} called",
-    )
-    ax.plot(
-        ends,
-        ceiling * ends,
-        color=MUTED,
-        linewidth=1.0,
-        linestyle=":",
-        label="chance: lift " + digits.significant(ceiling),
-    )
+    left = 0.0
+    grid = x
+    corners = np.array([0.0, best, 1.0])
+    x_title = "share called"
+    if is_rare:
+        # Straight lines are curves on a logarithmic axis, which has no 0.
+        left = max(min(x[1], prevalence) / 2, 1e-12)
+        grid = np.geomspace(left, 1.0, 4 * _POINTS)
+        corners = np.unique(np.append(grid[:: len(grid) // _POINTS + 1], [best, 1.0]))
+        x_title += " (log scale)"
+    # The lift is that at a round share about as large as the prevalence.
+    share = 0.1
+    if prevalence > 0:
+        share = min(share, 10.0 ** math.ceil(math.log10(prevalence)))
+    lift = digits.significant(float(np.interp(share, x, y)) / share)
+    words = f"by the score: lift {lift} at {digits.figure_percent(share)} called"
+    found = np.interp(grid, x, y)
+    ax.plot(grid, found, color=BLUE, linewidth=1.8, zorder=3, clip_on=False, label=words)
+    perfect = np.interp(corners, [0.0, best, 1.0], [0.0, ceiling, ceiling])
+    at_best = f"{digits.figure_percent(ceiling)} found at {digits.figure_percent(best)} called"
+    words = f"perfect order: {at_best}"
+    ax.plot(corners, perfect, color=GREEN, linewidth=1.2, linestyle="--", zorder=2, label=words)
+    words = f"chance: lift {digits.significant(ceiling)}"
+    ax.plot(corners, ceiling * corners, color=MUTED, linewidth=1.0, linestyle=":", label=words)
     if ceiling < 1:
-        ax.axhline(
-            ceiling,
-            color=INK,
-            linewidth=1.0,
-            linestyle="--",
-            label=fold(ceiling_words(ceiling), 300),
-        )
+        words = fold(ceiling_words(ceiling), 300)
+        ax.axhline(ceiling, color=INK, linewidth=1.0, linestyle="--", label=words)
     if operating_point is not None and all(map(math.isfinite, operating_point)):
-        place = max(operating_point[0], least), operating_point[1]  # no logarithm of 0
-        mark_operating_point(
-            ax, place, ("called", "found"), tuple(map(digits.figure_percent, operating_point))
-        )
-    unit_square(
-        ax,
-        "share called" + (" (log scale)" if rare else ""),
-        "share found" + of_positive(positive),
-        title,
-    )
-    if rare:
+        place = (max(operating_point[0], left), operating_point[1])
+        shares = tuple(map(digits.figure_percent, operating_point))
+        mark_operating_point(ax, place, ("called", "found"), shares)
+    unit_square(ax, x_title, "share found" + of_positive(positive), title)
+    if is_rare:
         ax.set_aspect("auto")
         ax.set_xscale("log")
-        ax.set_xlim(least, 1.0)
-        ax.xaxis.set_major_formatter(
-            FuncFormatter(lambda value, place: digits.figure_percent(value))
-        )
+        ax.set_xlim(left, 1.0)
+        ax.xaxis.set_major_formatter(lambda share, _: digits.figure_percent(share))
     legend_below(ax)
     return page.finish()
 
 
 class Point(NamedTuple):
-    """An operating point of a risk-coverage curve: the share accepted, its risk with interval, the least confidence."""
+    """An operating point of a risk-coverage curve: share accepted, risk, least confidence."""
 
     coverage: float
     risk: float
@@ -250,7 +233,7 @@ def plot_risk_coverage(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the risk-coverage curve: error rate of accepted predictions by share accepted, most confident first.
+    """Draw the error rate of accepted predictions by the share accepted, most confident first.
 
     Parameters
     ----------
@@ -280,70 +263,57 @@ def plot_risk_coverage(
     """
     a, r, n = of_one_shape(coverage=coverage, risk=risk, size=size)
     page, ax = curve_sheet(ax, (4.9, 4.2))
-    few = float(np.interp(_FEW, np.append(0.0, n), np.append(0.0, a)))
+    from_zero = np.append(0.0, a)
+    few = float(np.interp(_FEW, np.append(0.0, n), from_zero))
     grid = np.unique(np.concatenate((a, np.linspace(0.0, 1.0, _POINTS)[1:], [few])))
     grid = grid[grid > 0]
-    lost = np.interp(grid, np.append(0.0, a), np.append(0.0, a * r))
-    wrong, total = lost / grid, float(r[-1])
-    sure = grid >= min(few, 1.0)
-    ends = (
-        ""
-        if interval is None
-        else f" (interval {digits.significant(interval[0])} to {digits.significant(interval[1])})"
-    )
-    ax.plot(
-        grid[sure],
-        wrong[sure],
-        color=BLUE,
-        linewidth=1.8,
-        zorder=3,
-        clip_on=False,
-        label=f"most confident first: AURC {digits.significant(aurc)}{ends}",
-    )
-    ax.plot(grid[~sure], wrong[~sure], color=BLUE, linewidth=1.4, alpha=0.35, zorder=2)
+    # Answers of one confidence enter evenly: between two points errors grow linearly, not the risk.
+    errors = np.interp(grid, from_zero, np.append(0.0, a * r))
+    wrong = errors / grid
+    total = float(r[-1])
+    is_sure = grid >= min(few, 1.0)
+    words = f"most confident first: AURC {digits.significant(aurc)}"
+    if interval is not None:
+        low, high = map(digits.significant, interval)
+        words += f" (interval {low} to {high})"
+    look: dict[str, Any] = {"linewidth": 1.8, "zorder": 3, "clip_on": False}
+    ax.plot(grid[is_sure], wrong[is_sure], color=BLUE, label=words, **look)
+    ax.plot(grid[~is_sure], wrong[~is_sure], color=BLUE, linewidth=1.4, alpha=0.35, zorder=2)
     ideal = np.maximum(grid - (1 - total), 0.0) / grid
-    ax.plot(
-        grid,
-        ideal,
-        color=GREEN,
-        linewidth=1.2,
-        linestyle="--",
-        zorder=2,
-        label="perfect order: all wrong ones last",
-    )
-    ax.axhline(
-        total,
-        color=MUTED,
-        linewidth=1.0,
-        linestyle=":",
-        label=f"no order: {digits.figure_percent(total)} wrong",
-    )
-    for place, point in enumerate(points):
-        label = (
-            f"{digits.figure_percent(point.coverage)} accepted: {digits.figure_percent(point.risk)} wrong (confidence from "
-            f"{digits.significant(point.confidence)})"
-        )
-        ax.errorbar(
-            [point.coverage],
-            [point.risk],
-            yerr=[[point.risk - point.low], [point.high - point.risk]],
-            color=ORANGE,
-            marker="Dos"[place % 3],
-            markersize=6,
-            markeredgecolor="white",
-            capsize=2.5,
-            linewidth=1.0,
-            zorder=4,
-            clip_on=False,
-            label=fold(label, extent_points(ax)[0]),
-            linestyle="none",
-        )
-    highest = max(
-        [total, *wrong[sure], *(point.high for point in points if math.isfinite(point.high))]
-    )
-    ax.set(xlim=(0, 1), ylim=(0, min(1.0, 1.08 * highest) or 1.0))
+    words = "perfect order: all wrong ones last"
+    ax.plot(grid, ideal, color=GREEN, linewidth=1.2, linestyle="--", zorder=2, label=words)
+    words = f"no order: {digits.figure_percent(total)} wrong"
+    ax.axhline(total, color=MUTED, linewidth=1.0, linestyle=":", label=words)
+    for point, marker in zip(points, itertools.cycle("Dos"), strict=False):
+        _mark_point(ax, point, marker)
+    highest = [total, *wrong[is_sure], *(point.high for point in points)]
+    top = max(height for height in highest if math.isfinite(height))
+    ax.set(xlim=(0, 1), ylim=(0, min(1.0, 1.08 * top) or 1.0))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0))
     name_axes(ax, "share of the answers that is accepted", "wrong among the accepted", title)
     legend_below(ax)
     return page.finish()
+
+
+def _mark_point(ax: Axes, point: Point, marker: str) -> None:
+    """Mark an operating point with the interval of its risk."""
+    coverage = digits.figure_percent(point.coverage)
+    risk = digits.figure_percent(point.risk)
+    confidence = digits.significant(point.confidence)
+    words = f"{coverage} accepted: {risk} wrong (confidence from {confidence})"
+    ax.errorbar(
+        [point.coverage],
+        [point.risk],
+        yerr=[[point.risk - point.low], [point.high - point.risk]],
+        color=ORANGE,
+        marker=marker,
+        markersize=6,
+        markeredgecolor="white",
+        capsize=2.5,
+        linewidth=1.0,
+        zorder=4,
+        clip_on=False,
+        label=fold(words, extent_points(ax)[0]),
+        linestyle="none",
+    )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.special import expit, logit
 
 from cmtrack import digits
 from cmtrack.digits import p_text
@@ -34,6 +35,7 @@ from .reliability import ReliabilityPanel, plot_reliability, plot_reliability_pa
 from .roc import interval_words, plot_roc
 from .scores import plot_score_histogram
 from .spcc import PairSeparation, plot_spcc_matrix, plot_spcc_pairs
+from .style import FloatArray
 
 if TYPE_CHECKING:
     from cmtrack.base import BaseEvaluation
@@ -66,58 +68,62 @@ def evaluation_figures(
 
 
 def confusion_matrix_figure(evaluation: Evaluation) -> Figure:
-    """The confusion matrix: whole up to 30 classes, else of the 20 most confused ones and the others as one group."""
-    matrix, positive = evaluation.confusion_matrix, evaluation.positive
+    """Draw the confusion matrix; of more than 30 classes, the 20 most confused and all others."""
+    matrix = evaluation.confusion_matrix
+    positive = evaluation.positive
     if len(matrix.labels) <= WHOLE_UP_TO:
         counts, labels = in_order(matrix.counts, matrix.labels)
         figure = plot_confusion_matrix(counts, labels, positive=positive, title="Confusion matrix")
         return with_named_cells(figure, 0, evaluation, "", labels)
-    part = with_others(matrix.counts, matrix.labels, positive)
+    selection = with_others(matrix.counts, matrix.labels, positive)
     figure = plot_reduced_matrix(
-        part.counts,
-        part.mismatches,
-        part.labels,
+        selection.counts,
+        selection.mismatches,
+        selection.labels,
         positive=positive,
         of="class",
-        caption=part.caption,
+        caption=selection.caption,
         title="Confusion matrix of the most confused classes",
     )
-    return with_named_cells(figure, 0, evaluation, "", part.labels)
+    return with_named_cells(figure, 0, evaluation, "", selection.labels)
 
 
 def with_named_cells(
     figure: Figure, panel: int, evaluation: Evaluation, step: str, shown: Sequence[object]
 ) -> Figure:
-    """A figure whose matrix in a panel has named cells: codes of the classes, or of the groups of a step, by place."""
-    matrix, labels = CLASSES, evaluation.labels
+    """Name the cells of a panel's matrix, so that a page can link to their rows of data.
+
+    A name has the places of classes, or of the groups of a step.
+    """
+    matrix = CLASSES
+    labels = evaluation.labels
     if step:
-        place = [one.name for one in evaluation.reduced].index(step)
-        matrix, labels = f"{STEP}{place}", evaluation.reduced[place].labels
-    codes = [labels.index(label) if label in labels else OTHER for label in shown]
-    sides: tuple[tuple[list[Any], list[Any]], ...] = (
-        (codes, codes),
-        (codes, [ASIDE]),
-        ([ASIDE], codes),
-    )
-    for image, (rows, columns) in zip(figure.axes[panel].images, sides, strict=False):
+        place = [reduced.name for reduced in evaluation.reduced].index(step)
+        matrix = f"{STEP}{place}"
+        labels = evaluation.reduced[place].labels
+    codes: list[Any] = [labels.index(label) if label in labels else OTHER for label in shown]
+    # A reduced matrix has a column and a row of mismatches as a second and a third image.
+    cells = [(codes, codes), (codes, [ASIDE]), ([ASIDE], codes)]
+    for image, (rows, columns) in zip(figure.axes[panel].images, cells, strict=False):
         name_cells(image, matrix, rows, columns)
     return figure
 
 
 def confusion_chart(evaluation: Evaluation, run: str = "", step: str = "") -> Figure:
-    """The confusion matrix for MLflow's charts, with a run, its step and one metric in its title."""
-    name, metric = (
-        ("accuracy", "multiclass/accuracy") if evaluation.none is None else ("F1", "spans/f1_micro")
-    )
+    """Draw the confusion matrix for MLflow's charts, with a run and one metric in the title."""
+    name = "accuracy"
+    metric = "multiclass/accuracy"
+    if evaluation.none is not None:
+        name = "F1"
+        metric = "spans/f1_micro"
     words = chart_words(step, name, evaluation.metrics.get(metric, math.nan))
-    counts, labels = in_order(
-        evaluation.confusion_matrix.counts, evaluation.confusion_matrix.labels
-    )
+    matrix = evaluation.confusion_matrix
+    counts, labels = in_order(matrix.counts, matrix.labels)
     return plot_confusion_chart(counts, labels, positive=evaluation.positive, run=run, value=words)
 
 
 def reduced_figure(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figure:
-    """The reduced matrix of a grouping step."""
+    """Draw the reduced matrix of a grouping step."""
     title = f"Reduced confusion matrix “{text.brief(step.name, 40)}”"
     figure = plot_reduced_matrix(
         step.counts, step.mismatches, step.labels, positive=step.positive, title=title
@@ -126,12 +132,14 @@ def reduced_figure(evaluation: Evaluation, step: ReducedConfusionMatrix) -> Figu
 
 
 def roc_figure(evaluation: Evaluation) -> Figure | None:
-    """The ROC curve; None without scores of the positive group."""
-    return None if evaluation.roc is None else draw_roc(evaluation.roc, title="ROC curve")
+    """Draw the ROC curve; None without scores of the positive group."""
+    if evaluation.roc is None:
+        return None
+    return draw_roc(evaluation.roc, title="ROC curve")
 
 
 def draw_roc(roc: RocCurve, title: str | None = None, ax: Axes | None = None) -> Figure:
-    """The ROC curve from the computed one."""
+    """Draw a computed ROC curve."""
     return plot_roc(
         roc.fpr,
         roc.tpr,
@@ -147,7 +155,7 @@ def draw_roc(roc: RocCurve, title: str | None = None, ax: Axes | None = None) ->
 
 
 def precision_recall_figure(evaluation: Evaluation) -> Figure | None:
-    """Precision over recall; None without scores of the positive group, or without positives."""
+    """Draw precision over recall; None without scores of the positive group or positives."""
     curve = evaluation.precision_recall
     if curve is None or math.isnan(curve.average_precision):
         return None
@@ -157,7 +165,7 @@ def precision_recall_figure(evaluation: Evaluation) -> Figure | None:
 def draw_precision_recall(
     curve: PrecisionRecallCurve, title: str | None = None, ax: Axes | None = None
 ) -> Figure:
-    """Precision over recall from the computed curve."""
+    """Draw a computed curve of precision over recall."""
     return plot_precision_recall(
         curve.recall,
         curve.precision,
@@ -175,14 +183,14 @@ def draw_precision_recall(
 def reliability_figure(
     evaluation: Evaluation, *, band: str | None = "consistency"
 ) -> Figure | None:
-    """The reliability of the positive group's score; None without it, or with one group alone.
+    """Draw the reliability of the positive group's score; None without it or with one group alone.
 
     Parameters
     ----------
     evaluation : Evaluation
     band : "consistency" or None
-        Where the curve of a calibrated score stays, or none. The band is left out for rows with sampling weights or
-        clusters.
+        Where the curve of a calibrated score stays, or none. The band is left out for rows with
+        sampling weights or clusters.
 
     Raises
     ------
@@ -196,7 +204,8 @@ def reliability_figure(
     >>> from cmtrack.plots import reliability_figure
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.random(500)
-    >>> reliability_figure(evaluate(rng.random(500) < scores, y_prob=scores)).savefig("reliability.png")
+    >>> evaluation = evaluate(rng.random(500) < scores, y_prob=scores)
+    >>> reliability_figure(evaluation).savefig("reliability.png")
     """
     if band == "confidence":
         raise RemovedFeature(reason('reliability_figure(band="confidence")'))
@@ -212,9 +221,9 @@ def reliability_figure(
     blocks = curve.table.blocks
     if not (blocks.positive.any() and blocks.negative.any()):
         return None
-    ends = evaluation.intervals.get("calibration/error")
+    interval = evaluation.intervals.get("calibration/error")
     return draw_reliability(
-        curve, ends, evaluation.negative, title="Reliability", with_band=band is not None
+        curve, interval, evaluation.negative, title="Reliability", with_band=band is not None
     )
 
 
@@ -226,24 +235,26 @@ def draw_reliability(
     ax: Axes | None = None,
     with_band: bool = True,
 ) -> Figure:
-    """Reliability from the computed curve; with `ax` without the histogram of scores."""
+    """Draw a computed reliability curve; with `ax` without the histogram of scores."""
     error = curve.table.error.value
     level = curve.table.level
-    below = upper_bound(error, interval)
-    if below:
-        shown_error = f"{below} ({digits.level(level)})"
-    else:
-        shown_error = digits.number(error) + interval_words(interval)
+    error_words = digits.number(error) + interval_words(interval)
+    bound = upper_bound(error, interval)
+    if bound:
+        error_words = f"{bound} ({digits.level(level)})"
     curve = curve.drawn
+    band = None
+    if with_band and not curve.no_band:
+        band = curve.band(level)
     blocks = curve.table.blocks
     return plot_reliability(
         curve.scores,
         curve.recalibrated,
         blocks.positive,
         blocks.negative,
-        band=curve.band(level) if with_band and not curve.no_band else None,
+        band=band,
         level=level,
-        error=shown_error,
+        error=error_words,
         names=(negative, curve.positive),
         title=title,
         ax=ax,
@@ -256,101 +267,98 @@ _MOST_CURVES = 8
 def class_curve(
     evaluation: Evaluation, label: object, name: str, run: int | None = None
 ) -> ClassCurve:
-    """The curves of one class's probability against all others."""
+    """Return the curves of one class's probability against all others."""
     curve = precision_recall(evaluation.calibration_of(label).table)
     return ClassCurve(name, curve.recall, curve.precision, curve.called, curve.prevalence, run)
 
 
 def hardest_classes(evaluation: Evaluation, most: int) -> list[tuple[object, str]]:
-    """The classes with the least areas under their ROC curves, in the order of the labels, each with its metric."""
+    """Return the classes with the least areas under their ROC curves, each with its metric.
+
+    They are in the order of the labels.
+    """
     names = {label: f"class/{encode_label(label)}/roc_auc" for label in evaluation.labels}
     areas = {label: evaluation.metrics.get(name, math.nan) for label, name in names.items()}
-    there = sorted(
-        (label for label in names if math.isfinite(areas[label])), key=lambda label: areas[label]
-    )[:most]
-    return [(label, name) for label, name in names.items() if label in there]
+    defined = [label for label, area in areas.items() if math.isfinite(area)]
+    hardest = sorted(defined, key=areas.__getitem__)[:most]
+    return [(label, name) for label, name in names.items() if label in hardest]
 
 
 def class_curves_figure(evaluation: Evaluation) -> Figure | None:
-    """ROC, precision over recall and gains of each class against all others; None without them."""
+    """Draw ROC, precision over recall and gains of each class; None without probabilities."""
     if not evaluation.has_class_calibration:
         return None
-    drawn, short = (
-        hardest_classes(evaluation, _MOST_CURVES),
-        text.short_names(evaluation.labels, 30),
-    )
-    if not drawn:
+    hardest = hardest_classes(evaluation, _MOST_CURVES)
+    if not hardest:
         return None
-    lines = []
-    for label, metric in drawn:
-        area = digits.number(evaluation.metrics[metric]) + interval_words(
-            evaluation.intervals.get(metric)
-        )
-        name = short[evaluation.labels.index(label)]
-        lines.append(class_curve(evaluation, label, f"{name}: AUC {area}"))
-    more = (
-        f" (the {len(drawn)} of {len(short)} with the least AUC)" if len(drawn) < len(short) else ""
-    )
-    return plot_class_curves([("", lines)], title=f"Each class against all others{more}")
+    names = text.short_names(evaluation.labels, 30)
+    curves = []
+    for label, metric in hardest:
+        name = names[evaluation.labels.index(label)]
+        area = digits.number(evaluation.metrics[metric])
+        interval = interval_words(evaluation.intervals.get(metric))
+        curves.append(class_curve(evaluation, label, f"{name}: AUC {area}{interval}"))
+    title = "Each class against all others"
+    if len(hardest) < len(names):
+        title += f" (the {len(hardest)} of {len(names)} with the least AUC)"
+    return plot_class_curves([("", curves)], title=title)
 
 
 _MOST_PANELS = 12
+_ROUNDING = 1e-12  # 1 - 0.95 is above 0.05 by a rounding error
 
 
 def reliability_classes_figure(evaluation: Evaluation) -> Figure | None:
-    """The reliability of the predicted class's probability and of each class's; None without them.
+    """Draw the reliability of the predicted class's probability and of each class's.
 
-    Of more than twelve classes the largest are drawn. Classes without samples, or without others, are left out.
+    Of more than twelve classes the largest are drawn. Classes without samples, or without others,
+    are left out.
     """
     if not evaluation.has_class_calibration:
         return None
-    judged = evaluation.class_calibration()
-    there = [one for one in judged.classes if 0 < one.share < 1]
-    drawn = sorted(there, key=lambda one: -one.support)[:_MOST_PANELS]
+    calibration = evaluation.class_calibration()
+    candidates = [row for row in calibration.classes if 0 < row.share < 1]
+    largest = sorted(candidates, key=lambda row: -row.support)[:_MOST_PANELS]
+    if not largest:
+        return None
     panels = []
     confidence = evaluation.confidence_calibration if evaluation.has_section("confidence") else None
     if confidence is not None:
-        p = evaluation.metrics["confidence/pvalue"]
-        panels.append(
-            _panel(
-                "predicted class",
-                confidence,
-                evaluation.intervals.get("confidence/error"),
-                p_text(p),
-                p,
-            )
-        )
-    for one in (one for one in there if one in drawn):
-        shown, ends = p_text(one.pvalue_holm, judged.least), (one.low, one.high)
-        panels.append(
-            _panel(one.label, evaluation.calibration_of(one.label), ends, shown, one.pvalue_holm)
-        )
-    if not drawn:
-        return None
-    more = f" (the {len(drawn)} largest of {len(there)})" if len(there) > len(drawn) else ""
+        interval = evaluation.intervals.get("confidence/error")
+        pvalue = evaluation.metrics["confidence/pvalue"]
+        panels.append(_panel("predicted class", confidence, interval, p_text(pvalue), pvalue))
+    for row in candidates:
+        if row in largest:
+            curve = evaluation.calibration_of(row.label)
+            words = p_text(row.pvalue_holm, calibration.least)
+            panels.append(_panel(row.label, curve, (row.low, row.high), words, row.pvalue_holm))
+    title = "Reliability by class"
+    if len(candidates) > len(largest):
+        title += f" (the {len(largest)} largest of {len(candidates)})"
     return plot_reliability_panels(
         panels,
-        level=judged.level,
+        level=calibration.level,
         names=("other classes, or wrong", "the class, or right"),
-        title=f"Reliability by class{more}",
+        title=title,
     )
 
 
 def _panel(
     name: object,
     curve: CalibrationCurve,
-    ends: tuple[float, float] | None,
-    shown: str,
+    interval: tuple[float, float] | None,
+    pvalue_words: str,
     pvalue: float,
 ) -> ReliabilityPanel:
-    """A small figure of a curve, with its class's size, calibration error and p-value."""
-    error, curve, level = curve.table.error.value, curve.drawn, curve.table.level
+    """Return the panel of a curve, with its class's size, calibration error and p-value."""
+    error = curve.table.error.value
+    level = curve.table.level
+    curve = curve.drawn
     blocks = curve.table.blocks
-    p = "" if math.isnan(pvalue) else f", p {shown}"
-    size, error_shown = (
-        float(blocks.positive.sum()),
-        upper_bound(error, ends) or digits.number(error),
-    )
+    size = digits.short_count(float(blocks.positive.sum()))
+    note = f"n={size}, error {upper_bound(error, interval) or digits.number(error)}"
+    if not math.isnan(pvalue):
+        note += f", p {pvalue_words}"
     return ReliabilityPanel(
         name,
         curve.scores,
@@ -358,30 +366,30 @@ def _panel(
         blocks.positive,
         blocks.negative,
         band=None if curve.no_band else curve.band(level),
-        note=f"n={digits.short_count(size)}, error {error_shown}{p}",
-        marked=pvalue <= 1 - level + 1e-12,
+        note=note,
+        marked=pvalue <= 1 - level + _ROUNDING,
     )
 
 
 def decision_curve_figure(evaluation: Evaluation) -> Figure | None:
-    """Net benefit by threshold; None without probabilities of the positive group, or with one group alone."""
+    """Draw net benefit by threshold; None without probabilities or with one group alone."""
     curve = evaluation.gains
     if curve is None or evaluation.statistics.ranking_only or not 0 < curve.prevalence < 1:
         return None
-    worth = evaluation.net_benefit()
+    benefit = evaluation.net_benefit()
     return plot_decision_curve(
-        worth.thresholds,
-        worth.value,
-        worth.all,
-        band=None if worth.reason else (worth.band_low, worth.band_high),
-        level=worth.confidence_level,
-        positive=worth.positive,
+        benefit.thresholds,
+        benefit.value,
+        benefit.all,
+        band=None if benefit.reason else (benefit.band_low, benefit.band_high),
+        level=benefit.confidence_level,
+        positive=benefit.positive,
         title="Decision curve",
     )
 
 
 def gains_figure(evaluation: Evaluation) -> Figure | None:
-    """Gains; None without scores of the positive group, or with one group alone."""
+    """Draw the gains; None without scores of the positive group, or with one group alone."""
     curve = evaluation.gains
     if curve is None or not 0 < curve.prevalence < 1:
         return None
@@ -400,16 +408,17 @@ _REJECTED = (0.5, 0.2, 0.1)
 
 
 def risk_coverage_figure(evaluation: Evaluation) -> Figure | None:
-    """Risk by coverage; None without probabilities of the predictions."""
+    """Draw risk by coverage; None without probabilities of the predictions."""
     curve = evaluation.risk_coverage if evaluation.has_section("confidence") else None
     if curve is None:
         return None
+    # Equal confidences are rejected together, so that two shares may give one point.
     points = {}
     for share in _REJECTED:
-        rest = evaluation.reject(share)
-        if rest.accepted < 1:
-            points[rest.accepted] = Point(
-                rest.accepted, rest.risk, rest.low, rest.high, rest.threshold
+        answers = evaluation.reject(share)
+        if answers.accepted < 1:
+            points[answers.accepted] = Point(
+                answers.accepted, answers.risk, answers.low, answers.high, answers.threshold
             )
     return plot_risk_coverage(
         curve.coverage,
@@ -426,7 +435,7 @@ _PAIRS = 15
 
 
 def spcc_figure(evaluation: Evaluation) -> Figure | None:
-    """The one-vs-one sPCC at equal shares, of more than 12 classes of the pairs that are separated least.
+    """Draw the one-vs-one sPCC at equal shares; of more than 12 classes, the least separated pairs.
 
     None without probabilities or with two classes.
     """
@@ -444,31 +453,32 @@ def spcc_figure(evaluation: Evaluation) -> Figure | None:
         )
     level = evaluation.confidence_level
     has_errors = not evaluation.statistics.has_sampling_weights and evaluation.n_clusters is None
-    found = least_separated(scores, FEW, _PAIRS, level if has_errors else None)
-    if not found.n_pairs:
+    least = least_separated(scores, FEW, _PAIRS, level if has_errors else None)
+    if not least.n_pairs:
         return None
-    columns = zip(found.first, found.second, found.value, found.low, found.high, strict=True)
+    columns = zip(least.first, least.second, least.value, least.low, least.high, strict=True)
     return plot_spcc_pairs(
         [PairSeparation(labels[c], labels[d], *numbers) for c, d, *numbers in columns],
         names=labels,
         level=level,
-        n_pairs=found.n_pairs,
+        n_pairs=least.n_pairs,
         title="The pairs of classes with the lowest sPCC",
     )
 
 
 def score_figure(evaluation: Evaluation) -> Figure | None:
-    """Scores of the positive group by actual class; None without them, and for decision values."""
+    """Draw scores of the positive group by actual class; None for decision values or none."""
     scores = evaluation.positive_scores
     if scores is None or evaluation.statistics.ranking_only:
         return None
-    accepted, rejected, *negatives = scores.counts
+    # positives whose class within the group is correct, those whose class is not, and negatives
+    hits, mismatches, *negatives = scores.counts
     rows = {str(evaluation.negative): sum(negatives)}
-    if rejected.any():
-        rows[f"{evaluation.positive}, wrong class within it"] = rejected
-        rows[f"{evaluation.positive}, right class within it"] = accepted
+    if mismatches.any():
+        rows[f"{evaluation.positive}, wrong class within it"] = mismatches
+        rows[f"{evaluation.positive}, right class within it"] = hits
     else:
-        rows[str(evaluation.positive)] = accepted
+        rows[str(evaluation.positive)] = hits
     return plot_score_histogram(
         scores.values,
         list(rows.values()),
@@ -479,12 +489,15 @@ def score_figure(evaluation: Evaluation) -> Figure | None:
 
 
 def likelihood_figure(evaluation: Evaluation) -> Figure | None:
-    """The likelihood of the calibrated prevalence; None where it is undefined, or known from the same labels."""
+    """Draw the likelihood of the calibrated prevalence; None if it is undefined.
+
+    None also if the test set itself calibrates: then its labels tell the prevalence.
+    """
     estimate = evaluation.prevalence
     if estimate is None or math.isnan(estimate.value) or evaluation.calibrates_itself:
         return None
     metrics = evaluation.metrics
-    # a target of its own: what is known is of other rows
+    # With a separate target the metrics are about other rows than the estimate.
     if "prevalence/calibrated_bias" not in metrics:
         return prevalence_figure(estimate)
     references = {label: metrics[name] for name, label in _REFERENCES.items() if name in metrics}
@@ -498,7 +511,7 @@ SHARES = 25
 def at_prevalence_figure(
     evaluation: Evaluation, metric: str | None = None, *, target: float = math.nan
 ) -> Figure | None:
-    """A metric against the share of positives; None without two groups or classes, one of them positive."""
+    """Draw a metric by the share of positives; None without a positive and a negative group."""
     step = evaluation.scored
     if step is None or step.positive is None or evaluation.none is not None:
         return None
@@ -506,26 +519,18 @@ def at_prevalence_figure(
     here = float(counts[step.in_positive].sum() / counts.sum())
     if not 0 < here < 1:
         return None
-    steps = list(evaluation._views.composed)
-    name = metric or (f"reduced/{steps[-1]}/accuracy" if steps else "multiclass/accuracy")
-    marks = [share for share in (here, target) if 0 < share < 1]
-    ends = np.array(
-        [
-            min([0.01, *(share / 2 for share in marks)]),
-            max([0.99, *((1 + share) / 2 for share in marks)]),
-        ]
-    )
-    low, high = np.log(ends / (1 - ends))
-    shares = np.union1d(1 / (1 + np.exp(-np.linspace(low, high, SHARES))), marks)
-    moved = [evaluation.at(float(share)) for share in shares]
-    if any(name not in there.metrics for there in moved):
+    name = metric or _default_metric(evaluation)
+    shares = _shares_around([share for share in (here, target) if 0 < share < 1])
+    others = [evaluation.at(float(share)) for share in shares]
+    if any(name not in other.metrics for other in others):
         return None
     entry = evaluation.catalog.lookup(name)
+    unknown = (math.nan, math.nan)
     return plot_at_prevalence(
         shares,
-        [there.metrics[name] for there in moved],
-        band=np.transpose([there.intervals.get(name, (math.nan, math.nan)) for there in moved]),
-        constant=[there.constant(name) for there in moved],
+        [other.metrics[name] for other in others],
+        band=np.transpose([other.intervals.get(name, unknown) for other in others]),
+        constant=[other.constant(name) for other in others],
         lower_is_better=entry.better == "lower",
         here=here,
         target=target,
@@ -534,6 +539,22 @@ def at_prevalence_figure(
         positive=evaluation.positive,
         title="At other shares of positives",
     )
+
+
+def _default_metric(evaluation: Evaluation) -> str:
+    """Return the accuracy of the last step of the grouping, or of the classes without one."""
+    steps = list(evaluation._views.composed)
+    if steps:
+        return f"reduced/{steps[-1]}/accuracy"
+    return "multiclass/accuracy"
+
+
+def _shares_around(marks: Sequence[float]) -> FloatArray:
+    """Return ascending shares that include some and go beyond them, evenly in log-odds."""
+    lowest = min([0.01, *(share / 2 for share in marks)])
+    highest = max([0.99, *((1 + share) / 2 for share in marks)])
+    low, high = logit([lowest, highest])
+    return np.union1d(expit(np.linspace(low, high, SHARES)), marks)
 
 
 def prevalence_figure(
@@ -578,17 +599,19 @@ def prevalence_figure(
     """
     if isinstance(estimate, ClassPrevalenceEstimate):
         raise TypeError(
-            f"the likelihood is drawn for two classes, got the classes {list(estimate.classes)}; to_frame() has the "
-            "share of every class"
+            "the likelihood is drawn for two classes, got the classes "
+            f"{list(estimate.classes)}; to_frame() has the share of every class"
         )
+    remark = f"This {ASSUMES}."
     if math.isnan(estimate.value):
-        caption = f"{caption} Not estimated: {estimate.why}.".lstrip()
-    else:
-        caption = f"{caption} This {ASSUMES}.".lstrip()
+        remark = f"Not estimated: {estimate.why}."
+    caption = f"{caption} {remark}".lstrip()
     if doubt(estimate.fit_pvalue):
         caption += (
             f" They may not be ({digits.p_equals(estimate.fit_pvalue)}): do not trust the estimate."
         )
+    if title is None:
+        title = f"Prevalence of “{text.brief(estimate.positive, 40)}”"
     curves = estimate.likelihood()
     return plot_prevalence_likelihood(
         curves.prevalence,
@@ -602,5 +625,5 @@ def prevalence_figure(
         references=references,
         caption=caption,
         ax=ax,
-        title=f"Prevalence of “{text.brief(estimate.positive, 40)}”" if title is None else title,
+        title=title,
     )

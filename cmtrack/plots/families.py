@@ -1,11 +1,11 @@
-"""Families of codes: family matrices, the distributions behind one code, and the figures of a family evaluation."""
+"""Family matrices, the distributions behind one code, and the figures of a family evaluation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,6 @@ from .style import (
     caption_below,
     hit_map,
     mismatch_map,
-    name_axes,
     new_figure,
     of_shape,
     open_axes,
@@ -51,19 +50,19 @@ if TYPE_CHECKING:
 
 _ROOTS = {0.0: "0%", 0.01: "1%", 0.05: "5%", 0.1: "10%", 0.25: "25%", 0.5: "50%", 1.0: "100%"}
 _RULE = (
-    "A code that is both actual and predicted in a document is a match. Any other code is paired with the unmatched "
-    "codes of its family on the other side; without one it is out of family."
+    "A code that is both actual and predicted in a document is a match. Any other code is paired "
+    "with the unmatched codes of its family on the other side; without one it is out of family."
 )
 _ALL_PAIRS = (
-    "Counts: all pairs of an actual and a predicted code of a document, including matched codes. Shares leave matched "
-    "codes out and split a code that is paired with several codes among these."
+    "Counts: all pairs of an actual and a predicted code of a document, including matched codes. "
+    "Shares leave matched codes out and split a code that is paired with several codes among these."
 )
 _SPLIT = "Counts: pairs. Shares: a code that is paired with several codes is split among these."
 _ASIDE = {
-    "actual": "Row below: share of the documents with the predicted code that have no unmatched actual code of the "
-    "family.",
-    "predicted": "Column at the right: share of the documents with the actual code that have no unmatched predicted "
-    "code of the family.",
+    "actual": "Row below: share of the documents with the predicted code that have no unmatched "
+    "actual code of the family.",
+    "predicted": "Column at the right: share of the documents with the actual code that have no "
+    "unmatched predicted code of the family.",
 }
 
 
@@ -85,13 +84,15 @@ def plot_family_matrix(
         Rows actual, columns predicted, out of family last.
     codes : sequence of length k
     shares : array_like of shape (k + 1, k + 1), optional
-        What the colours show: shares given the actual code (rows sum to 1, the diagonal is recall) or the predicted one
-        (columns sum to 1, the diagonal is precision). By default the values over the sum of their row or column. The
-        row (or column) of what is not given holds shares of the other direction.
+        What the colours show: shares given the actual code (rows sum to 1, the diagonal is recall)
+        or the predicted one (columns sum to 1, the diagonal is precision). By default the values
+        over the sum of their row or column. The row (or column) of what is not given holds shares
+        of the other direction.
     given : "actual" or "predicted"
         Of the shares.
     matches_removed : bool, default True
-        Whether the values leave out pairs with a code that is on both sides of its document, as the caption says.
+        Whether the values leave out pairs with a code that is on both sides of its document, as the
+        caption says.
     title, ax : optional
         Of the axes; by default those of a new figure, which pyplot does not know.
 
@@ -111,32 +112,30 @@ def plot_family_matrix(
     heat.check_counts("values", counts)
     if given not in ("actual", "predicted"):
         raise ValueError(f"given must be 'actual' or 'predicted', got {given!r}")
-    share = (
-        _shares(counts, given)
-        if shares is None
-        else of_shape("shares", shares, counts.shape).copy()
-    )
+    share = _shares(counts, given) if shares is None else of_shape("shares", shares, counts.shape)
     cell = heat.cell_for(size + 1, ax)
     names = text.short_names(codes, 30)
-    apart = size + heat.GAP
     page, ax = heat.matrix_sheet(size + 1 + heat.GAP, cell, ax)
     norm, ticks, scale = heat.share_scale(cell.holds_two_lines)
-    # undefined where no document has the code
-    empty = np.flatnonzero(np.isnan(np.diag(share)[:size]))
-    shown = share.copy()
-    for part in (shown[:size, :size], shown[:size, size:], shown[size:, :size]):
-        if not np.isfinite(part).any():
-            part[:] = 0.0
-    image = heat.draw_with_aside(ax, shown, heat.cell_texts(counts, share, cell), cell, norm)
-    _hatch(ax, empty, size, apart, given)
-    heat.frame_cells(ax, [(i, i) for i in range(size) if i not in set(empty.tolist())], cell)
-    aside = "out of\nfamily" if cell.points >= 22 else "out of family"
+    if not cell.holds_two_lines:
+        ticks = _ROOTS
+    # The share of a code with itself is undefined if no document has the code.
+    is_empty = np.isnan(np.diag(share)[:size])
+    empty = np.flatnonzero(is_empty)
+    # matplotlib cannot scale the colours of an image without a single number.
+    drawn = share.copy()
+    for block in (drawn[:size, :size], drawn[:size, size:], drawn[size:, :size]):
+        if not np.isfinite(block).any():
+            block[:] = 0.0
+    image = heat.draw_with_aside(ax, drawn, heat.cell_texts(counts, share, cell), cell, norm)
+    _hatch(ax, empty, size, given)
+    heat.frame_cells(ax, heat.diagonal(~is_empty), cell)
+    aside = "out of\nfamily" if cell.holds_text else "out of family"
     step = heat.name_ticks(ax, names, names, cell, range(size), aside)
-    ticks = ticks if cell.holds_two_lines else _ROOTS
     heat.colour_bar(ax, image, f"share of the documents with the {given} code{scale}", ticks)
-    name_axes(ax, "predicted code" + heat.thinned(step), "actual code" + heat.thinned(step), title)
-    rule = [_RULE, _SPLIT] if matches_removed else [_ALL_PAIRS]
-    notes = [*rule, _ASIDE[given], *heat.notes(names)]
+    heat.name_matrix_axes(ax, "code", step, title)
+    notes = [_RULE, _SPLIT] if matches_removed else [_ALL_PAIRS]
+    notes += [_ASIDE[given], *heat.notes(names)]
     if empty.size:
         other = "predicted" if given == "actual" else "actual"
         notes.append(f"Hatched: never {given} ({empty.size} of {size} codes). Grey: never {other}.")
@@ -195,17 +194,21 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
     """
     if not panels:
         raise ValueError("panels must hold at least one family, got none")
-    columns = min(3, len(panels))
-    rows = math.ceil(len(panels) / columns)
-    figure = new_figure((4.1 * columns, 3.9 * rows + (0.4 if title else 0.0)), "constrained")
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for ax in grid.ravel()[len(panels) :]:
+    n_columns = min(3, len(panels))
+    n_rows = math.ceil(len(panels) / n_columns)
+    height = 3.9 * n_rows
+    if title:
+        height += 0.4
+    figure = new_figure((4.1 * n_columns, height), "constrained")
+    grid = figure.subplots(n_rows, n_columns, squeeze=False).ravel().tolist()
+    for ax in grid[len(panels) :]:
         ax.set_visible(False)
-    images = [
-        _panel(ax, panel, left=place % columns == 0, bottom=place + columns >= len(panels))
-        for place, (ax, panel) in enumerate(zip(grid.ravel(), panels, strict=False))
-    ]
-    bar = figure.colorbar(images[0], ax=grid.ravel().tolist(), shrink=0.6, aspect=30, pad=0.02)
+    images = []
+    for place, panel in enumerate(panels):
+        is_left = place % n_columns == 0
+        is_bottom = place + n_columns >= len(panels)
+        images.append(_draw_panel(grid[place], panel, is_left=is_left, is_bottom=is_bottom))
+    bar = figure.colorbar(images[0], ax=grid, shrink=0.6, aspect=30, pad=0.02)
     bar.set_ticks(list(_ROOTS), labels=list(_ROOTS.values()))
     bar.set_label(
         "share of the documents with the actual code (square-root colour scale)",
@@ -219,39 +222,35 @@ def plot_worst_families(panels: Sequence[FamilyPanel], *, title: str | None = No
 
 
 def _shares(counts: FloatArray, given: str) -> FloatArray:
-    rows, columns = (
-        np.asarray(np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0))
-        for totals in (counts.sum(axis=1, keepdims=True), counts.sum(axis=0, keepdims=True))
-    )
+    """Return counts over the totals of their rows or columns."""
+    rows = heat.row_shares(counts, counts.sum(axis=1))
+    columns = heat.row_shares(counts.T, counts.sum(axis=0)).T
     return _crossed(rows, columns, given)
 
 
 def _crossed(rows: FloatArray, columns: FloatArray, given: str) -> FloatArray:
-    """The shares of one direction, with those of the other out of family."""
+    """Return the shares of one direction, with those of the other out of family.
+
+    A row or column out of family has no code that its shares could be given.
+    """
     if given == "actual":
-        rows[-1] = columns[-1]
-        return rows
-    columns[:, -1] = rows[:, -1]
-    return columns
+        return np.vstack((rows[:-1], columns[-1]))
+    return np.column_stack((columns[:, :-1], rows[:, -1]))
 
 
-def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, apart: float, given: str) -> None:
-    if given == "actual":
-        heat.hatch_rows(ax, empty, size)
-        heat.hatch_rows(ax, empty, 1, start=apart)
-        return
-    parts = ((0.0, size), (apart, 1))
-    heat.hatch(
-        ax,
-        [
-            Rectangle((k - 0.5, start - 0.5), 1, high)
-            for k in empty.tolist()
-            for start, high in parts
-        ],
-    )
+def _hatch(ax: Axes, empty: npt.NDArray[np.intp], size: int, given: str) -> None:
+    """Hatch the rows or columns of codes without documents, also their cell out of family."""
+    areas = []
+    for start, length in ((0.0, size), (size + heat.GAP, 1)):
+        for k in empty.tolist():
+            if given == "actual":
+                areas.append(Rectangle((start - 0.5, k - 0.5), length, 1))
+            else:
+                areas.append(Rectangle((k - 0.5, start - 0.5), 1, length))
+    heat.hatch(ax, areas)
 
 
-def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesImage:
+def _draw_panel(ax: Axes, panel: FamilyPanel, *, is_left: bool, is_bottom: bool) -> AxesImage:
     size = len(panel.codes)
     plain_axes(ax)
     norm = PowerNorm(0.5, 0.0, 1.0)
@@ -260,10 +259,10 @@ def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesIma
     heat.draw_image(ax, panel.shares[:size, size:], mismatch_map(), norm, at=(apart, 0.0))
     ax.set(xlim=(-0.5, apart + 0.5), ylim=(size - 0.5, -0.5))
     points = 190.0 / (size + 1)
+    width = min(1.0, points / 28)
     for i in range(size):
-        ax.add_patch(
-            Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=INK, lw=min(1.0, points / 28))
-        )
+        frame = Rectangle((i - 0.5, i - 0.5), 1, 1, fill=False, edgecolor=INK, lw=width)
+        ax.add_patch(frame)
     font = float(np.clip(0.8 * points, 5.5, SMALL_SIZE))
     step = text.tick_step(points, font)
     names = text.short_names(panel.codes, 14)
@@ -275,8 +274,10 @@ def _panel(ax: Axes, panel: FamilyPanel, *, left: bool, bottom: bool) -> AxesIma
     ax.spines[:].set_visible(False)
     name = text.brief(panel.name, 34)
     ax.set_title(f"{name}\n{panel.headline}", fontsize=TEXT_SIZE, color=INK)
-    ax.set_xlabel("predicted" if bottom else "", fontsize=SMALL_SIZE, color=INK)
-    ax.set_ylabel("actual" if left else "", fontsize=SMALL_SIZE, color=INK)
+    if is_bottom:
+        ax.set_xlabel("predicted", fontsize=SMALL_SIZE, color=INK)
+    if is_left:
+        ax.set_ylabel("actual", fontsize=SMALL_SIZE, color=INK)
     return image
 
 
@@ -290,7 +291,7 @@ def plot_code_shares(
     few: tuple[bool, bool] = (False, False),
     most: int = 8,
 ) -> Figure:
-    """Draw two distributions: the actual codes where a code is predicted, and the predicted ones where it is actual.
+    """Draw the actual codes of documents with a predicted code, and the reverse, side by side.
 
     Parameters
     ----------
@@ -313,18 +314,24 @@ def plot_code_shares(
     >>> plot_code_shares("I21.0", [right, wrong], [right, wrong], (80, 85)).savefig("code.png")
     """
     sides = [_shortened(side, most) for side in (given_predicted, given_actual)]
-    widest = max((columns(one_line(name)) for side in sides for name, *_ in side), default=8)
-    rows = max(1, *map(len, sides))
-    figure = new_figure((7.2 + 0.11 * min(widest, 28), 1.75 + 0.34 * rows), "constrained")
+    bars = [bar for side in sides for bar in side]
+    widest = max((columns(one_line(name)) for name, *_ in bars), default=8)
+    n_rows = max(1, *map(len, sides))
+    figure = new_figure((7.2 + 0.11 * min(widest, 28), 1.75 + 0.34 * n_rows), "constrained")
     figure.suptitle(text.brief(code, 40), fontsize=12, color=INK)
-    titles = ("Actual codes where it is predicted", "Predicted codes where it is actual")
-    for ax, side, n, words, rare in zip(
-        figure.subplots(1, 2), sides, documents, titles, few, strict=True
+    headings = ("Actual codes where it is predicted", "Predicted codes where it is actual")
+    for ax, side, n, heading, is_rare in zip(
+        figure.subplots(1, 2), sides, documents, headings, few, strict=True
     ):
-        _bars(ax, side, rows)
-        many = f"{n:,} document{'s' if n != 1 else ''}"
-        few_words, colour = (" – too few to rely on", ORANGE) if rare else ("", INK)
-        ax.set_title(f"{words}\n{many}{few_words}", fontsize=TEXT_SIZE, color=colour)
+        _draw_bars(ax, side, n_rows)
+        heading += f"\n{n:,} document"
+        if n != 1:
+            heading += "s"
+        colour = INK
+        if is_rare:
+            heading += " – too few to rely on"
+            colour = ORANGE
+        ax.set_title(heading, fontsize=TEXT_SIZE, color=colour)
     figure.supxlabel(
         f"share of these documents, with {100 * confidence_level:g}% intervals",
         fontsize=SMALL_SIZE,
@@ -337,53 +344,46 @@ def plot_code_shares(
 def _shortened(
     side: Sequence[tuple[str, float, float, float]], most: int
 ) -> list[tuple[str, float, float, float]]:
-    """The most frequent siblings; the others pooled in one bar without an interval."""
+    """Return the most frequent siblings; the others are pooled in one bar without an interval."""
     if len(side) <= most + 2:
         return list(side)
-    code, siblings, outside = side[0], side[1:-1], side[-1]
-    rest = siblings[most - 1 :]
-    together = (
-        f"{len(rest)} more siblings",
-        sum(share for _, share, *_ in rest),
-        math.nan,
-        math.nan,
-    )
-    return [code, *siblings[: most - 1], together, outside]
+    pooled = side[most:-1]
+    total = sum(share for _, share, *_ in pooled)
+    bar = (f"{len(pooled)} more siblings", total, math.nan, math.nan)
+    return [*side[:most], bar, side[-1]]
 
 
-def _bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], rows: int) -> None:
+def _draw_bars(ax: Axes, side: Sequence[tuple[str, float, float, float]], n_rows: int) -> None:
     open_axes(ax, "x")
     places = np.arange(len(side))
-    shares = np.nan_to_num([share for _, share, *_ in side])
-    colours = [GREEN, *[BLUE] * max(0, len(side) - 2), MUTED][: len(side)]
-    ax.barh(places, shares, color=colours, height=0.62, zorder=2)
+    shares = np.array([share for _, share, *_ in side])
+    # the code itself, its siblings, out of family
+    colours = np.full(len(side), BLUE)
+    colours[-1:] = MUTED
+    colours[:1] = GREEN
+    ax.barh(places, np.nan_to_num(shares), color=colours.tolist(), height=0.62, zorder=2)
     for place, (_, share, low, high) in enumerate(side):
         end = share
         if math.isfinite(low):
             ax.plot([low, high], [place, place], color=INK, lw=1.1, solid_capstyle="butt", zorder=3)
             end = high
         if math.isfinite(share):
-            ax.text(
-                end + 0.015,
-                place,
-                digits.whole_percent(share),
-                va="center",
-                fontsize=SMALL_SIZE,
-                color=INK,
-            )
+            number = digits.whole_percent(share)
+            ax.text(end + 0.015, place, number, va="center", fontsize=SMALL_SIZE, color=INK)
     names = text.short_names([name for name, *_ in side], 28)
     ax.set_yticks(places, names, fontsize=SMALL_SIZE, color=INK)
-    ax.set(xlim=(0, 1.14), ylim=(rows - 0.5, -0.5))
-    ax.set_xticks([0, 0.25, 0.5, 0.75, 1.0], list(heat.SHARES.values()), fontsize=SMALL_SIZE)
-    if not any(math.isfinite(share) for _, share, *_ in side):
-        ax.text(
-            0.5, 0.5, "no documents", transform=ax.transAxes, ha="center", va="center", color=MUTED
-        )
+    ax.set(xlim=(0, 1.14), ylim=(n_rows - 0.5, -0.5))  # room for the numbers beside full bars
+    ax.set_xticks(list(heat.SHARES), list(heat.SHARES.values()), fontsize=SMALL_SIZE)
+    if not np.isfinite(shares).any():
+        look: dict[str, Any] = {"ha": "center", "va": "center", "color": MUTED}
+        ax.text(0.5, 0.5, "no documents", transform=ax.transAxes, **look)
 
 
 MOST_FAMILIES = 6
 MOST_CODES = 60
 """Families with more codes are drawn without the codes that hold the fewest labels."""
+_MOST_PANEL_CODES = 25
+"""Codes of a family that is drawn beside others."""
 
 
 def family_matrix_figure(
@@ -400,7 +400,8 @@ def family_matrix_figure(
     evaluation : FamilyEvaluation
     family : label
     given : "actual" or "predicted"
-        Colours are shares given the actual code (the diagonal is recall) or the predicted one (precision).
+        Colours are shares given the actual code (the diagonal is recall) or the predicted one
+        (precision).
     matching : str, optional
         Of the counts in the cells.
 
@@ -409,26 +410,26 @@ def family_matrix_figure(
     >>> from cmtrack import Prefix, evaluate_families
     >>> from cmtrack.plots import family_matrix_figure
     >>> actual, predicted = [["I21.0"], ["I21.1"], ["J45.0"]], [["I21.0"], ["I21.0"], ["J45.0"]]
-    >>> family_matrix_figure(evaluate_families(actual, predicted, Prefix(".")), "I21").savefig("family.png")
+    >>> evaluation = evaluate_families(actual, predicted, Prefix("."))
+    >>> family_matrix_figure(evaluation, "I21").savefig("family.png")
     """
     matrix = evaluation.matrix(family, matching)
-    rows, columns = (
-        evaluation.distribution(family, side).values for side in ("actual", "predicted")
-    )
-    shown = _most_frequent(evaluation, family)
-    cells = np.ix_([*shown, len(matrix.codes)], [*shown, len(matrix.codes)])
-    shares, codes = _crossed(rows.copy(), columns.copy(), given), [matrix.codes[i] for i in shown]
-    more = (
-        f" (the {len(shown)} most frequent of {len(matrix.codes)} codes)"
-        if len(shown) < len(matrix.codes)
-        else ""
-    )
+    rows = evaluation.distribution(family, "actual").values
+    columns = evaluation.distribution(family, "predicted").values
+    shares = _crossed(rows, columns, given)
+    n_codes = len(matrix.codes)
+    frequent = _most_frequent(evaluation, family, MOST_CODES)
+    places = [*frequent, n_codes]
+    cells = np.ix_(places, places)
+    title = f"Family {_short_name(family)}"
+    if len(frequent) < n_codes:
+        title += f" (the {len(frequent)} most frequent of {n_codes} codes)"
     return plot_family_matrix(
         matrix.values[cells],
-        codes,
+        [matrix.codes[i] for i in frequent],
         shares=shares[cells],
         given=given,
-        title=f"Family {_shown(family)}{more}",
+        title=title,
         matches_removed=evaluation.statistics.together is None,
     )
 
@@ -443,7 +444,8 @@ def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
     >>> actual, predicted = [["I21.0"], ["I21.1"], ["J45.0"]], [["I21.0"], ["I21.0"], ["J45.0"]]
     >>> code_figure(evaluate_families(actual, predicted, Prefix(".")), "I21.0").savefig("code.png")
     """
-    predicted, actual = evaluation.given_predicted(code), evaluation.given_actual(code)
+    predicted = evaluation.given_predicted(code)
+    actual = evaluation.given_actual(code)
     return plot_code_shares(
         code,
         _outcomes(predicted),
@@ -455,72 +457,67 @@ def code_figure(evaluation: FamilyEvaluation, code: Label) -> Figure:
 
 
 def _outcomes(answer: CodeAnswer) -> list[tuple[str, float, float, float]]:
+    """Return the name, share and interval of each bar: the code, its siblings, out of family."""
     other = "actual" if answer.given == "predicted" else "predicted"
-    out = [(f"{_shown(answer.code)} (right)", answer.right, *answer.right_interval)]
-    out += [
-        (_shown(code), share, *ends)
-        for (code, share), ends in zip(answer.siblings, answer.sibling_intervals, strict=True)
-    ]
-    return [*out, (f"no sibling {other}", answer.outside, *answer.outside_interval)]
+    bars = [(f"{_short_name(answer.code)} (right)", answer.right, *answer.right_interval)]
+    for (code, share), interval in zip(answer.siblings, answer.sibling_intervals, strict=True):
+        bars.append((_short_name(code), share, *interval))
+    bars.append((f"no sibling {other}", answer.outside, *answer.outside_interval))
+    return bars
 
 
 def _worst(evaluation: FamilyEvaluation) -> list[Label]:
-    """Families with confused labels, the most first."""
+    """Return the families with confused labels, those with the most first."""
     sums, _ = family_tallies(evaluation.statistics)
     confused = sums[:, 1] + sums[:, 2]
     return [evaluation.families[f] for f in np.argsort(-confused, kind="stable") if confused[f] > 0]
 
 
 def worst_matrix_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """The matrix of the family with the most confused labels; None if nothing is confused."""
+    """Draw the matrix of the family with the most confused labels; None if nothing is confused."""
     worst = _worst(evaluation)
-    return family_matrix_figure(evaluation, worst[0]) if worst else None
+    if not worst:
+        return None
+    return family_matrix_figure(evaluation, worst[0])
 
 
 def family_chart(evaluation: FamilyEvaluation, run: str = "", step: str = "") -> Figure | None:
-    """The worst family's matrix for MLflow's charts, with run, step and one metric in its title."""
+    """Draw the worst family's matrix for MLflow's charts, with a run and its F1 in the title."""
     worst = _worst(evaluation)
     if not worst:
         return None
     panel = _panel_of(evaluation, worst[0])
     words = chart_words(step, "F1", evaluation.metrics.get("family/f1_micro", math.nan))
-    return plot_confusion_chart(
-        np.nan_to_num(panel.shares), [*panel.codes, "OOF"], run=run, value=words
-    )
+    shares = np.nan_to_num(panel.shares)
+    return plot_confusion_chart(shares, [*panel.codes, "OOF"], run=run, value=words)
 
 
 def worst_families_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """The families with the most confused labels; None if fewer than two have any."""
+    """Draw the families with the most confused labels; None if fewer than two have any."""
     worst = _worst(evaluation)[:MOST_FAMILIES]
     if len(worst) < 2:
         return None
-    return plot_worst_families(
-        [_panel_of(evaluation, family) for family in worst],
-        title="Families with the most confused labels",
-    )
+    panels = [_panel_of(evaluation, family) for family in worst]
+    return plot_worst_families(panels, title="Families with the most confused labels")
 
 
 def _panel_of(evaluation: FamilyEvaluation, family: Label) -> FamilyPanel:
-    some = _most_frequent(evaluation, family, 25)
     shares = evaluation.distribution(family, "actual")
-    outside = len(shares.codes)
-    cells = np.ix_([*some, outside], [*some, outside])
-    metrics, prefix = evaluation.metrics, f"family/{encode_label(family)}"
-    confused = digits.whole_percent(metrics[f"{prefix}/confusion_share"])
-    n = digits.short_count(metrics[f"{prefix}/support"])
-    more = f", {len(some)} of {outside} codes" if len(some) < outside else ""
-    return FamilyPanel(
-        _shown(family),
-        [shares.codes[i] for i in some],
-        shares.values[cells],
-        f"{confused} confused, n={n}{more}",
-    )
+    n_codes = len(shares.codes)
+    frequent = _most_frequent(evaluation, family, _MOST_PANEL_CODES)
+    places = [*frequent, n_codes]
+    prefix = f"family/{encode_label(family)}"
+    confused = digits.whole_percent(evaluation.metrics[f"{prefix}/confusion_share"])
+    n = digits.short_count(evaluation.metrics[f"{prefix}/support"])
+    headline = f"{confused} confused, n={n}"
+    if len(frequent) < n_codes:
+        headline += f", {len(frequent)} of {n_codes} codes"
+    codes = [shares.codes[i] for i in frequent]
+    return FamilyPanel(_short_name(family), codes, shares.values[np.ix_(places, places)], headline)
 
 
-def _most_frequent(
-    evaluation: FamilyEvaluation, family: Label, most: int = MOST_CODES
-) -> list[int]:
-    """Indices of the family's most frequent codes, in order."""
+def _most_frequent(evaluation: FamilyEvaluation, family: Label, most: int) -> list[int]:
+    """Return the indices of the family's most frequent codes, in order."""
     families = evaluation.statistics.families
     start, stop = families.starts[families.family_place(family) :][:2]
     labels = evaluation.statistics.codes[start:stop, 1:3].sum(axis=1)
@@ -528,16 +525,22 @@ def _most_frequent(
 
 
 def worst_code_figure(evaluation: FamilyEvaluation) -> Figure | None:
-    """The code with the largest share of confused labels, of at least 20 documents; None if nothing is confused."""
+    """Draw the code with the largest share of confused labels; None if nothing is confused.
+
+    Codes of fewer than 20 documents count only if no other code is confused. Then it is the code
+    with the most confused labels.
+    """
     codes = evaluation.statistics.codes
-    confused = codes[:, 1] + codes[:, 2] - 2 * codes[:, 0] - codes[:, 3] - codes[:, 4]
-    if not len(confused) or not confused.max() > 0:
+    matched, predicted, actual, predicted_outside, actual_outside = codes.T
+    labels = predicted + actual
+    confused = labels - 2 * matched - predicted_outside - actual_outside
+    if not len(confused) or confused.max() <= 0:
         return None
-    enough = codes[:, 1:3].min(axis=1) >= FEW
-    if confused[enough].any():  # else the most confused labels, however few
-        confused = np.where(enough, confused / np.maximum(1, codes[:, 1] + codes[:, 2]), 0)
+    is_frequent = np.minimum(actual, predicted) >= FEW
+    if confused[is_frequent].any():
+        confused = np.where(is_frequent, confused / np.maximum(1, labels), 0)
     return code_figure(evaluation, evaluation.codes[int(confused.argmax())])
 
 
-def _shown(label: object) -> str:
+def _short_name(label: object) -> str:
     return elide(one_line(label), 48) or "(empty)"

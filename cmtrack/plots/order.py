@@ -1,4 +1,4 @@
-"""The order in which a matrix of many classes is drawn, and the classes among which most of its errors are.
+"""The order of a matrix of many classes, and the classes among which most of its errors are.
 
 For display only: no number depends on it.
 """
@@ -15,11 +15,11 @@ from cmtrack.digits import short_percent
 from cmtrack.plots.style import FloatArray
 
 IN_GIVEN_ORDER = 12
-"""Classes up to which a matrix has them as they are given; of more, those that are confused stand beside each other."""
+"""Classes up to which a matrix keeps their order; beyond, confused classes are neighbours."""
 WHOLE_UP_TO = 30
-"""Classes of a matrix that is drawn whole."""
+"""Classes up to which a matrix is drawn whole."""
 SHOWN = 20
-"""Classes of one that is not."""
+"""Classes shown of a larger matrix."""
 
 OTHERS = "(others)"
 
@@ -41,7 +41,7 @@ class WithOthers(NamedTuple):
 
 
 def in_order(counts: npt.ArrayLike, labels: Sequence[object]) -> tuple[FloatArray, list[object]]:
-    """A matrix and its labels, of more than 12 classes with those beside each other that are confused."""
+    """Return a matrix and its labels; of more than 12 classes, confused ones are neighbours."""
     values = np.asarray(counts, dtype=np.float64)
     if len(values) <= IN_GIVEN_ORDER:
         return values, list(labels)
@@ -52,34 +52,41 @@ def in_order(counts: npt.ArrayLike, labels: Sequence[object]) -> tuple[FloatArra
 def with_others(
     counts: npt.ArrayLike, labels: Sequence[object], positive: object | None = None
 ) -> WithOthers:
-    """The 20 most confused classes, and the positive one, in order; the others as one group, whose totals stay."""
+    """Return the matrix of the 20 most confused classes, the positive one, and all others pooled.
+
+    No total changes.
+    """
     values = np.asarray(counts, dtype=np.float64)
-    shown = most_confused(values)
-    shown = np.union1d(
-        shown, [place for place, label in enumerate(labels) if label == positive]
-    ).astype(np.intp)
+    positives = [place for place, label in enumerate(labels) if label == positive]
+    shown = np.union1d(most_confused(values), positives).astype(np.intp)
     shown = shown[order_of(values[np.ix_(shown, shown)])]
-    part = np.full(len(values), len(shown))
-    part[shown] = np.arange(len(shown))
-    member = np.eye(len(shown) + 1)[part]
-    sums = member.T @ values @ member
-    others = part == len(shown)
-    right = float(np.diag(values)[others].sum())
-    mismatches = np.append(np.zeros(len(shown)), sums[-1, -1] - right)
-    sums[-1, -1] = right
-    errors, inside = float(values.sum() - np.trace(values)), sums[:-1, :-1]
-    share = (
-        f", {short_percent((inside.sum() - np.trace(inside)) / errors)} of all" if errors else ""
-    )
-    words = f"Shown are the {len(shown)} classes of {len(values)} with the most errors among them{share}."
-    return WithOthers(sums, mismatches, [*(labels[place] for place in shown), OTHERS], words)
+    n_shown = len(shown)
+    group = np.full(len(values), n_shown)
+    group[shown] = np.arange(n_shown)
+    membership = np.eye(n_shown + 1)[group]
+    sums = membership.T @ values @ membership
+    # A confusion of two pooled classes is an error: the diagonal keeps correct predictions only.
+    pooled_hits = float(np.diag(values)[group == n_shown].sum())
+    mismatches = np.append(np.zeros(n_shown), sums[-1, -1] - pooled_hits)
+    sums[-1, -1] = pooled_hits
+    words = f"Shown are the {n_shown} classes of {len(values)} with the most errors among them"
+    errors = _errors_in(values)
+    if errors:
+        words += f", {short_percent(_errors_in(sums[:-1, :-1]) / errors)} of all"
+    names = [labels[place] for place in shown]
+    return WithOthers(sums, mismatches, [*names, OTHERS], f"{words}.")
+
+
+def _errors_in(counts: FloatArray) -> float:
+    return float(counts.sum() - np.trace(counts))
 
 
 def order_of(counts: npt.ArrayLike) -> IntArray:
-    """Places of the classes, those beside each other that are confused: a permutation of shape (K,).
+    """Return the places of the classes, confused ones as neighbours: a permutation of shape (K,).
 
-    Average linkage of ``1 - S / max S``, where S is the mean of both rates of confusion of two classes, with the
-    optimal order of the leaves (Bar-Joseph, Gifford and Jaakkola 2001). The first is before the last as given.
+    Average linkage of ``1 - S / max S``, where S is the mean of both rates of confusion of two
+    classes, with the optimal order of the leaves (Bar-Joseph, Gifford and Jaakkola 2001). The first
+    is before the last as given.
     """
     from scipy.cluster.hierarchy import average, leaves_list, optimal_leaf_ordering
     from scipy.spatial.distance import squareform
@@ -91,39 +98,44 @@ def order_of(counts: npt.ArrayLike) -> IntArray:
     np.fill_diagonal(alike, 0.0)
     if len(values) < 3 or not alike.max() > 0:
         return np.arange(len(values))
-    apart = 1 - alike / alike.max()
-    np.fill_diagonal(apart, 0.0)
-    apart = squareform(apart)
-    order: IntArray = leaves_list(optimal_leaf_ordering(average(apart), apart)).astype(np.intp)
-    return order if order[0] < order[-1] else order[::-1]
+    distances = 1 - alike / alike.max()
+    np.fill_diagonal(distances, 0.0)
+    pairs = squareform(distances)
+    order: IntArray = leaves_list(optimal_leaf_ordering(average(pairs), pairs)).astype(np.intp)
+    # The reverse order is as good: one of both is chosen, so that a figure is always the same.
+    if order[0] > order[-1]:
+        return order[::-1]
+    return order
 
 
 def most_confused(counts: npt.ArrayLike, n: int = SHOWN) -> IntArray:
-    """Places of ``n`` classes with many errors among them, ascending.
+    """Return the places of ``n`` classes with many errors among them, ascending.
 
-    The class with the fewest errors inside is taken out again and again; then others are exchanged for them as long as
-    that gains.
+    The class with the fewest errors inside is taken out again and again; then others are exchanged
+    for them as long as that gains.
     """
     values = np.asarray(counts, dtype=np.float64)
     errors = values + values.T  # between two classes, both ways
     np.fill_diagonal(errors, 0.0)
-    some = list(range(len(errors)))
-    while len(some) > n:
-        del some[int(errors[np.ix_(some, some)].sum(axis=1).argmin())]
-    return np.array(sorted(_exchanged(errors, some)), dtype=np.intp)
+    chosen = list(range(len(errors)))
+    while len(chosen) > n:
+        del chosen[int(errors[np.ix_(chosen, chosen)].sum(axis=1).argmin())]
+    return np.array(sorted(_exchanged(errors, chosen)), dtype=np.intp)
 
 
-def _exchanged(errors: FloatArray, some: list[int]) -> list[int]:
-    """A set after all exchanges of one class for another that gain errors inside."""
-    some = list(some)
+def _exchanged(errors: FloatArray, classes: list[int]) -> list[int]:
+    """Return a set of classes after all exchanges of one for another that gain errors inside."""
+    chosen = list(classes)
+    # Each exchange gains, so there is an end; the bound is for rounding that gains in circles.
     for _ in range(len(errors)):
-        to = errors[:, some].sum(axis=1)
-        others = np.setdiff1d(np.arange(len(errors)), some)
+        with_chosen = errors[:, chosen].sum(axis=1)
+        others = np.setdiff1d(np.arange(len(errors)), chosen)
         if not len(others):
             break
-        gain = to[others][None, :] - to[some][:, None] - errors[some][:, others]
-        place, new = np.unravel_index(int(gain.argmax()), gain.shape)
-        if gain[place, new] <= 1e-9:
+        # The errors between both classes of an exchange do not count: only one of them is inside.
+        gain = with_chosen[others] - with_chosen[chosen][:, None] - errors[chosen][:, others]
+        leaving, entering = np.unravel_index(int(gain.argmax()), gain.shape)
+        if gain[leaving, entering] <= 1e-9:
             break
-        some[int(place)] = int(others[new])
-    return some
+        chosen[int(leaving)] = int(others[entering])
+    return chosen

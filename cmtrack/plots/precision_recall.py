@@ -37,13 +37,13 @@ def plot_precision_recall(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw precision over recall in steps; with intragroup mismatches recall ends at a ceiling below 1.
+    """Draw precision over recall in steps; with intragroup mismatches recall ends at a ceiling.
 
     Parameters
     ----------
     recall, precision : array_like of shape (T,)
-        From the highest threshold to the lowest. Each is one step: samples of one score are called together, and linear
-        interpolation is wrong in this plane (Davis and Goadrich 2006).
+        From the highest threshold to the lowest. Each is one step: samples of one score are called
+        together, and linear interpolation is wrong in this plane (Davis and Goadrich 2006).
     average_precision : float
         Area under the steps (NaN where undefined).
     prevalence : float
@@ -67,7 +67,8 @@ def plot_precision_recall(
     Examples
     --------
     >>> from cmtrack.plots import plot_precision_recall
-    >>> figure = plot_precision_recall([0, 0.5, 0.5, 1], [1, 1, 0.5, 0.67], average_precision=0.83, prevalence=0.5)
+    >>> recall, precision = [0, 0.5, 0.5, 1], [1, 1, 0.5, 0.67]
+    >>> figure = plot_precision_recall(recall, precision, average_precision=0.83, prevalence=0.5)
     >>> figure.savefig("precision_recall.png")
     """
     x, y = of_one_shape(0, recall=recall, precision=precision)
@@ -100,7 +101,9 @@ def plot_precision_recall(
 
 
 def steps(recall: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Points of the steps, from zero recall; thresholds that add no hits are left out."""
-    with_hits = np.flatnonzero(np.diff(recall, prepend=0.0) > 0)
-    x, y = recall[with_hits], precision[with_hits]
-    return np.append(0.0, x), np.append(y[:1] if len(y) else 0.0, y)
+    """Return the points of the steps, from zero recall, without thresholds that add no hits."""
+    adds_hits = np.diff(recall, prepend=0.0) > 0
+    x = recall[adds_hits]
+    y = precision[adds_hits]
+    first = y[0] if len(y) else 0.0
+    return np.append(0.0, x), np.append(first, y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
-from scipy.special import chdtri
+from scipy.special import chdtri, expit, logit
 
 from cmtrack import digits
 from cmtrack.metrics.intervals import check_level
@@ -39,7 +40,7 @@ from .style import (
 )
 
 _REFERENCE_MARKS = (("s", YELLOW), ("^", PINK), ("v", GREEN), ("P", SKY), ("X", MUTED))
-_FAR = 3.0  # interval widths beyond which a reference is only pointed at
+_FAR = 3.0  # interval widths beyond which an arrowhead at the end of the axis marks a reference
 
 
 @refuse_removed
@@ -61,29 +62,33 @@ def plot_prevalence_likelihood(
 ) -> Figure:
     """Draw the profile deviance of a prevalence and the interval it gives.
 
-    The interval holds every prevalence whose adjusted deviance (solid curve) is at most the chi-square quantile.
-    Without the adjustment (thin dashed curve) the class-wise score densities would count as known exactly, and the
-    interval would be too short. The dot with the thick bar is the estimate with its interval.
+    The interval holds every prevalence whose adjusted deviance (solid curve) is at most the
+    chi-square quantile. Without the adjustment (thin dashed curve) the class-wise score densities
+    would count as known exactly, and the interval would be too short. The dot with the thick bar is
+    the estimate with its interval.
 
     Parameters
     ----------
     prevalence : array_like of shape (P,)
         Ascending grid of prevalences in [0, 1], fine near the interval.
     deviance : array_like of shape (P,)
-        ``2 * (l_max - l)`` at each of them, with the densities taken as known; infinite values are left out.
+        ``2 * (l_max - l)`` at each of them, with the densities taken as known; infinite values are
+        left out.
     value, low, high : float
         Estimate and limits of its interval, as shares. NaN where not identified.
     confidence_level : float
         Level of the interval, such as 0.95.
     inflation : float, default 1.0
-        Total variance over the variance from sampling the target: the adjusted deviance is the deviance over it.
+        Total variance over the variance from sampling the target: the adjusted deviance is the
+        deviance over it.
     adjusted : array_like of shape (P,), optional
-        The adjusted deviance itself, where it is not the deviance over a constant. `inflation` is not read then.
+        The adjusted deviance itself, where it is not the deviance over a constant. `inflation` is
+        not read then.
     actual : float, optional
         Prevalence among the labels, where they are known.
     references : mapping of str to float, optional
-        Other estimates by name, drawn as marks on the axis. One that is far from the interval does not
-        stretch the axis; its mark points at the side where it lies.
+        Other estimates by name, drawn as marks on the axis. One that is far from the interval does
+        not stretch the axis; its mark points at the side where it lies.
     caption : str, default ""
         A sentence below, such as what to be careful with.
     title, ax : optional
@@ -100,7 +105,12 @@ def plot_prevalence_likelihood(
     >>> from cmtrack.plots import plot_prevalence_likelihood
     >>> share = np.linspace(0, 0.2, 101)
     >>> figure = plot_prevalence_likelihood(
-    ...     share, ((share - 0.08) / 0.015) ** 2, value=0.08, low=0.051, high=0.109, confidence_level=0.95
+    ...     share,
+    ...     ((share - 0.08) / 0.015) ** 2,
+    ...     value=0.08,
+    ...     low=0.051,
+    ...     high=0.109,
+    ...     confidence_level=0.95,
     ... )
     >>> figure.savefig("prevalence.png")
     """
@@ -110,10 +120,11 @@ def plot_prevalence_likelihood(
         raise ValueError(f"inflation must be positive, got {inflation}")
     solid = y / inflation if adjusted is None else of_shape("adjusted", adjusted, x.shape)
     marks = {name: share for name, share in (references or {}).items() if math.isfinite(share)}
-    truth = actual if actual is not None and math.isfinite(actual) else None
-    left, right = _limits(
-        x, value, low, high, [*marks.values(), *([] if truth is None else [truth])]
-    )
+    others = list(marks.values())
+    has_actual = actual is not None and math.isfinite(actual)
+    if actual is not None and has_actual:
+        others.append(actual)
+    left, right = _limits(x, value, low, high, others)
     page, ax = curve_sheet(ax, (5.8, 3.6))
 
     cut = float(chdtri(1, 1 - confidence_level))
@@ -121,70 +132,39 @@ def plot_prevalence_likelihood(
     if math.isfinite(low) and math.isfinite(high):
         words = f"{level} interval: {digits.figure_percent(low)} to {digits.figure_percent(high)}"
         ax.axvspan(low, high, color=BLUE, alpha=0.14, linewidth=0, label=words)
-        ax.plot(
-            [low, high],
-            [0, 0],
-            color=BLUE,
-            linewidth=4.0,
-            solid_capstyle="butt",
-            clip_on=False,
-            zorder=4,
-            label="_interval",
-        )
-    differ = not np.array_equal(solid, y)
-    if differ:
-        known_exactly = np.isfinite(y)
+        bar: dict[str, Any] = {"linewidth": 4.0, "solid_capstyle": "butt", "clip_on": False}
+        ax.plot([low, high], [0, 0], color=BLUE, zorder=4, label="_interval", **bar)
+    width = extent_points(ax)[0]
+    words = "deviance"
+    if not np.array_equal(solid, y):
+        words = "adjusted deviance: with the error of the densities"
+        finite = np.isfinite(y)
         naive = "deviance with densities taken as known"
-        ax.plot(
-            x[known_exactly],
-            y[known_exactly],
-            color=INK,
-            linewidth=0.9,
-            linestyle="--",
-            label=naive,
-        )
-    keep = np.isfinite(solid)
-    curve = "adjusted deviance: with the error of the densities" if differ else "deviance"
-    ax.plot(
-        x[keep], solid[keep], color=BLUE, linewidth=2.0, label=fold(curve, extent_points(ax)[0])
-    )
-    ax.axhline(
-        cut,
-        color=MUTED,
-        linewidth=0.9,
-        linestyle=":",
-        label=f"cut at χ² quantile {digits.fixed(cut, 2)}",
-    )
-    top = 2.6 * cut
+        ax.plot(x[finite], y[finite], color=INK, linewidth=0.9, linestyle="--", label=naive)
+    finite = np.isfinite(solid)
+    ax.plot(x[finite], solid[finite], color=BLUE, linewidth=2.0, label=fold(words, width))
+    words = f"cut at χ² quantile {digits.fixed(cut, 2)}"
+    ax.axhline(cut, color=MUTED, linewidth=0.9, linestyle=":", label=words)
     if math.isfinite(value):
-        ax.plot(
-            [value],
-            [0],
-            marker="o",
-            markersize=8,
-            color=BLUE,
-            markeredgecolor="white",
-            linestyle="none",
-            label=f"estimate: {digits.figure_percent(value)}",
-            clip_on=False,
-            zorder=5,
-        )
-    if truth is not None:
-        _mark_actual(ax, truth, left, right)
+        words = f"estimate: {digits.figure_percent(value)}"
+        dot: dict[str, Any] = {"marker": "o", "markersize": 8, "markeredgecolor": "white"}
+        dot |= {"linestyle": "none", "clip_on": False, "zorder": 5}
+        ax.plot([value], [0], color=BLUE, label=words, **dot)
+    if actual is not None and has_actual:
+        _mark_actual(ax, actual, left, right)
     _mark_references(ax, marks, left, right)
-    ax.set(xlim=(left, right), ylim=(0, top))
+    # The curves rise steeply: what matters is where they cross the cut.
+    ax.set(xlim=(left, right), ylim=(0, 2.6 * cut))
     ax.xaxis.set_major_formatter(PercentFormatter(1.0))
     name_axes(ax, "prevalence of the positive class", "deviance: 2 (max ℓ − ℓ)", title)
-    below = (
-        [Line2D([], [], linestyle="none", label=fold(caption, extent_points(ax)[0]))]
-        if caption
-        else []
-    )
-    legend_below(ax, [*ax.get_legend_handles_labels()[0], *below])
+    handles = ax.get_legend_handles_labels()[0]
+    if caption:
+        handles.append(Line2D([], [], linestyle="none", label=fold(caption, width)))
+    legend_below(ax, handles)
     return page.finish()
 
 
-_SAME = 1e-9
+_SAME = 1e-9  # rounding of a grid that was made from log-odds
 _TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)
 
 
@@ -214,7 +194,8 @@ def plot_at_prevalence(
     band : array_like of shape (2, P), optional
         Lower and upper ends of its interval.
     constant : array_like of shape (P,), optional
-        The value of the best answer that is the same for all rows; shares where it is as good are shaded.
+        The value of the best answer that is the same for all rows; shares where it is as good are
+        shaded.
     lower_is_better : bool, default False
     here, target : float, optional
         The share of positives in the test set, and in a target.
@@ -243,33 +224,11 @@ def plot_at_prevalence(
     ax.set_xscale("logit")
     drawn = [y]
     if constant is not None:
-        same = np.asarray(constant, dtype=np.float64)
-        drawn.append(same)
-        line = np.log(x / (1 - x))
-        fine = np.linspace(line[0], line[-1], 600)
-        gain = np.interp(fine, line, same - y) * (-1 if lower_is_better else 1)
-        if (gain >= 0).any():
-            ax.fill_between(
-                1 / (1 + np.exp(-fine)),
-                0,
-                1,
-                where=(gain >= 0).tolist(),
-                transform=ax.get_xaxis_transform(),
-                color=EMPTY,
-                alpha=0.6,
-                linewidth=0,
-                zorder=0,
-                label="a constant answer is as good",
-            )
-        ax.plot(
-            x,
-            same,
-            color=MUTED,
-            linewidth=1.2,
-            linestyle="--",
-            zorder=2,
-            label="best constant answer",
-        )
+        best = np.asarray(constant, dtype=np.float64)
+        drawn.append(best)
+        _shade(ax, x, y - best if lower_is_better else best - y)
+        words = "best constant answer"
+        ax.plot(x, best, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label=words)
     if band is not None:
         low, high = np.asarray(band, dtype=np.float64)
         words = f"interval at each share ({digits.figure_percent(level)})"
@@ -283,68 +242,92 @@ def plot_at_prevalence(
         if share is not None and math.isfinite(share):
             words = f"{name}: {digits.figure_percent(share)}"
             ax.axvline(share, color=colour, linewidth=1.2, linestyle=style, zorder=2, label=words)
-    finite = np.concatenate(drawn)[np.isfinite(np.concatenate(drawn))]
+    values = np.concatenate(drawn)
+    finite = values[np.isfinite(values)]
     margin = 0.04 * (np.ptp(finite) or 1.0)
     ax.set(xlim=(x[0], x[-1]), ylim=(finite.min() - margin, finite.max() + margin))
     ax.set_xticks([tick for tick in _TICKS if x[0] - _SAME <= tick <= x[-1] + _SAME])
     ax.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
     ax.xaxis.set_minor_formatter(NullFormatter())
-    of = "positives" if positive is None else text.verbatim(text.brief(positive, 40))
-    name_axes(ax, f"share of {of}", text.verbatim(metric), title)
+    name = "positives" if positive is None else text.verbatim(text.brief(positive, 40))
+    name_axes(ax, f"share of {name}", text.verbatim(metric), title)
     legend_below(ax)
     return page.finish()
+
+
+def _shade(ax: Axes, shares: FloatArray, gain: FloatArray) -> None:
+    """Shade the shares at which a constant answer gains, or loses nothing."""
+    log_odds = logit(shares)
+    fine = np.linspace(log_odds[0], log_odds[-1], 600)
+    is_as_good = np.interp(fine, log_odds, gain) >= 0
+    if not is_as_good.any():
+        return
+    look: dict[str, Any] = {"color": EMPTY, "alpha": 0.6, "linewidth": 0, "zorder": 0}
+    ax.fill_between(
+        expit(fine),
+        0,
+        1,
+        where=is_as_good.tolist(),
+        transform=ax.get_xaxis_transform(),
+        label="a constant answer is as good",
+        **look,
+    )
 
 
 def _limits(
     grid: FloatArray, value: float, low: float, high: float, others: list[float]
 ) -> tuple[float, float]:
-    """Axis limits around the interval and nearby estimates, within [0, 1] and a small margin."""
+    """Return axis limits around the interval and nearby estimates, within [0, 1] and a margin."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return float(grid.min()), float(grid.max())
-    inner = [low, high, value] if math.isfinite(value) else [low, high]
+    inner = [low, high]
+    if math.isfinite(value):
+        inner.append(value)
     width = max(max(inner) - min(inner), 1e-6)
     inner += [other for other in others if low - _FAR * width <= other <= high + _FAR * width]
-    left, right = min(inner) - 0.6 * width, max(inner) + 0.6 * width
-    left, right = max(left, 0.0), min(right, 1.0)
+    left = max(min(inner) - 0.6 * width, 0.0)
+    right = min(max(inner) + 0.6 * width, 1.0)
+    # At 0 and 1 a margin keeps the curve off the frame.
     margin = 0.03 * (right - left)
-    return left - margin * (left == 0.0), right + margin * (right == 1.0)
+    if left == 0.0:
+        left -= margin
+    if right == 1.0:
+        right += margin
+    return left, right
 
 
 def _place(share: float, left: float, right: float) -> tuple[float, str, str]:
-    """The position of a share's marker; the marker and a hint if it is clipped to the axis."""
+    """Return where a share is marked; an arrow and a hint if it is beyond the axis."""
     if share > right:
         return right, ">", " (further right)"
-    return (left, "<", " (further left)") if share < left else (share, "", "")
+    if share < left:
+        return left, "<", " (further left)"
+    return share, "", ""
 
 
 def _mark_actual(ax: Axes, actual: float, left: float, right: float) -> None:
-    where, arrow, hint = _place(actual, left, right)
+    place, arrow, hint = _place(actual, left, right)
     label = f"actual: {digits.figure_percent(actual)}{hint}"
-    if arrow:
-        ax.plot(
-            [where],
-            [0.5],
-            transform=ax.get_xaxis_transform(),
-            marker=arrow,
-            markersize=9,
-            color=ORANGE,
-            linestyle="none",
-            label=label,
-            clip_on=False,
-        )
-    else:
-        ax.axvline(where, color=ORANGE, linewidth=1.6, label=label)
+    if not arrow:
+        ax.axvline(place, color=ORANGE, linewidth=1.6, label=label)
+        return
+    look: dict[str, Any] = {"markersize": 9, "linestyle": "none", "clip_on": False}
+    across = ax.get_xaxis_transform()
+    ax.plot([place], [0.5], transform=across, marker=arrow, color=ORANGE, label=label, **look)
 
 
 def _mark_references(ax: Axes, marks: Mapping[str, float], left: float, right: float) -> None:
-    beyond = 0
+    n_beyond = 0
     for i, (name, share) in enumerate(marks.items()):
-        where, arrow, hint = _place(share, left, right)
+        place, arrow, hint = _place(share, left, right)
         marker, colour = _REFERENCE_MARKS[i % len(_REFERENCE_MARKS)]
-        beyond += bool(arrow)
-        height = 0.06 * beyond if arrow else 0.0
+        height = 0.0
+        if arrow:
+            # Arrowheads at an end of the axis are above each other.
+            n_beyond += 1
+            height = 0.06 * n_beyond
         ax.plot(
-            [where],
+            [place],
             [height],
             transform=ax.get_xaxis_transform(),
             marker=arrow or marker,

@@ -1,4 +1,4 @@
-"""Reliability of scores: the observed share of positives over the score, without bins, above the scores themselves."""
+"""Reliability of scores: the observed share of positives over the score, without bins."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, PercentFormatter
@@ -44,7 +45,8 @@ from .style import (
 
 Band: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
 """Lower and upper ends, both of shape (U,)."""
-_BINS, _SMALL_BINS = 40, 20
+_BINS = 40
+_SMALL_BINS = 20  # of a panel among others
 
 
 @refuse_removed
@@ -70,7 +72,8 @@ def plot_reliability(
     scores : array_like of shape (U,)
         Distinct scores in ascending order, in [0, 1].
     recalibrated : array_like of shape (U,)
-        Observed share of positives at each, by isotonic regression (Dimitriadis, Gneiting and Jordan 2021).
+        Observed share of positives at each, by isotonic regression (Dimitriadis, Gneiting and
+        Jordan 2021).
     positive, negative : array_like of shape (U,)
         Samples, or weight, of each score.
     band : (array_like, array_like) of shape (U,), optional
@@ -99,7 +102,8 @@ def plot_reliability(
     x, y, above, below = of_one_shape(
         0, scores=scores, recalibrated=recalibrated, positive=positive, negative=negative
     )
-    weights, n = np.stack((below, above)), below + above
+    weights = np.stack((below, above))
+    n = below + above
     on_score = f"score: probability of {text.brief(names[1], 28)}"
     scale = _Scale.of(x, y, n)
     if ax is not None:
@@ -109,7 +113,8 @@ def plot_reliability(
         legend_below(ax)
         return page.finish()
     figure = new_figure((4.9, 6.3))
-    top, bottom = figure.add_subplot(211), figure.add_subplot(212)
+    top = figure.add_subplot(211)
+    bottom = figure.add_subplot(212)
     _draw_curve(top, x, y, band, level, error, scale)
     heights, edges = histogram(scale.places(x), weights, _BINS)
     draw_panel(bottom, heights, scale.values(edges), [BLUE, ORANGE], weights.sum(axis=1))
@@ -166,8 +171,8 @@ def plot_reliability_panels(
 ) -> Figure:
     """Draw reliability curves of several scores side by side, each with its histogram.
 
-    All axes are the same, but for scores of rare positives: where all are below a fifth of the others' largest, both
-    axes end where they do.
+    All axes are the same, but for scores of rare positives: where all are below a fifth of the
+    others' largest, both axes end where they do.
 
     Parameters
     ----------
@@ -187,15 +192,17 @@ def plot_reliability_panels(
     Examples
     --------
     >>> from cmtrack.plots import ReliabilityPanel, plot_reliability_panels
-    >>> panels = [ReliabilityPanel(name, [0.1, 0.8], [0.0, 0.9], [0, 45], [50, 5]) for name in ("cat", "dog")]
-    >>> plot_reliability_panels(panels).savefig("reliability.png")
+    >>> cat = ReliabilityPanel("cat", [0.1, 0.8], [0.0, 0.9], [0, 45], [50, 5])
+    >>> dog = ReliabilityPanel("dog", [0.1, 0.8], [0.0, 0.9], [0, 35], [60, 5])
+    >>> plot_reliability_panels([cat, dog]).savefig("reliability.png")
     """
     if not panels:
         raise ValueError("panels must have at least one panel, got none")
-    columns = (
-        min(range(3, 6), key=lambda n: (-len(panels) % n, -n)) if len(panels) > 5 else len(panels)
-    )
-    rows = -(-len(panels) // columns)
+    columns = len(panels)
+    if columns > 5:
+        # of three to five columns those that leave the fewest gaps in the last row
+        columns = min(range(3, 6), key=lambda n: (-len(panels) % n, -n))
+    rows = math.ceil(len(panels) / columns)
     figure = new_figure((0.7 + 1.75 * max(columns, 2), 1.0 + 2.6 * rows))
     axes = figure.subplots(2 * rows, columns, squeeze=False)
     shown = text.short_names([panel.name for panel in panels], 22)
@@ -211,7 +218,8 @@ def plot_reliability_panels(
         zip(panels, reaches, strips, strict=True)
     ):
         top, bottom = pairs[place]
-        first, last = place % columns == 0, place >= (rows - 1) * columns
+        first = place % columns == 0
+        last = place >= (rows - 1) * columns
         x, y = (np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.recalibrated))
         _draw_curve(top, x, y, panel.band, level, "", _Scale(reach_of(float(x[-1]))))
         draw_panel(bottom, heights, np.linspace(0, reach, _SMALL_BINS + 1), [BLUE, ORANGE], totals)
@@ -281,7 +289,8 @@ def _draw_curve(
 ) -> None:
     open_axes(ax)
     scale.use(ax, both=True)
-    x, y = scale.inside(x), scale.inside(y)
+    x = scale.inside(x)
+    y = scale.inside(y)
     if band is not None:
         low, high = (scale.inside(np.asarray(end, dtype=np.float64)) for end in band)
         label = f"{digits.level(level)} band of a perfectly calibrated model"
@@ -299,19 +308,13 @@ def _draw_curve(
         linestyle=":",
         label="perfect: as often as the score says",
     )
-    alone: dict[str, Any] = (
-        {"marker": "o", "markersize": 5, "clip_on": False} if len(x) == 1 else {}
-    )
-    ax.plot(
-        x,
-        y,
-        color=BLUE,
-        linewidth=1.8,
-        zorder=3,
-        drawstyle="steps-mid",
-        **alone,
-        label=fold("observed share" + (f"; calibration error {error}" if error else ""), 300),
-    )
+    look: dict[str, Any] = {"linewidth": 1.8, "zorder": 3, "drawstyle": "steps-mid"}
+    if len(x) == 1:  # a line of one point would not be seen
+        look |= {"marker": "o", "markersize": 5, "clip_on": False}
+    words = "observed share"
+    if error:
+        words += f"; calibration error {error}"
+    ax.plot(x, y, color=BLUE, label=fold(words, 300), **look)
 
 
 _RARE = 0.05
@@ -320,7 +323,12 @@ _TICKS = (1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 @dataclass(frozen=True)
 class _Scale:
-    """The axis of a score: up to ``reach``, or on logits from ``low`` on; that of shares: up to ``top``."""
+    """The axes of a score and of shares.
+
+    ``reach``: where the axis of the score ends.
+    ``low``: where it begins, on logits; 0 for a plain scale.
+    ``top``: where the axis of shares ends.
+    """
 
     reach: float
     low: float = 0.0
@@ -328,14 +336,15 @@ class _Scale:
 
     @classmethod
     def of(cls, x: FloatArray, y: FloatArray, n: FloatArray) -> _Scale:
-        """That of scores x with recalibrated ones y and n samples each."""
-        seen = x[(x > 0) & (n > 0)]
-        if not seen.size or float(x @ n) >= _RARE * float(n.sum()):
+        """Choose the scale of scores x with recalibrated ones y and n samples each."""
+        above_zero = x[(x > 0) & (n > 0)]
+        if not above_zero.size or float(x @ n) >= _RARE * float(n.sum()):
             return cls(reach_of(float(x[-1])))
-        share = np.cumsum(n) / n.sum()
-        low = max(float(x[np.searchsorted(share, 0.01)]), float(seen[0]), 1e-5) / 1.5
-        across, up = (min(max(1.5 * float(part[-1]), 4 * low), 0.995) for part in (x, y))
-        return cls(across, low, max(across, up))
+        # Log-odds have no 0: the axis begins below the first percent of the samples.
+        percentile = float(x[np.searchsorted(np.cumsum(n) / n.sum(), 0.01)])
+        low = max(percentile, float(above_zero[0]), 1e-5) / 1.5
+        reach, top = (min(max(1.5 * float(values[-1]), 4 * low), 0.995) for values in (x, y))
+        return cls(reach, low, max(reach, top))
 
     def inside(self, values: FloatArray) -> FloatArray:
         """The values, on a logit axis within its ends."""
@@ -357,20 +366,24 @@ class _Scale:
 
     def use(self, ax: Axes, *, both: bool = False) -> None:
         """Set the horizontal axis, or both, the vertical one of a plain scale up to 1."""
-        for axis in (ax.xaxis, ax.yaxis)[: 1 + both]:
-            if self.low:
-                logit_axis(
-                    axis,
-                    [tick for tick in _TICKS if self.low <= tick <= self.top],
-                    digits.figure_percent,
-                )
-            else:
-                axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        self._set_ticks(ax.xaxis)
+        if both:
+            self._set_ticks(ax.yaxis)
+        # A change of the scale resets the limits.
         ax.set_xlim(self.low, self.reach)
         if both:
             ax.set_ylim(self.low, self.top)
 
+    def _set_ticks(self, axis: XAxis | YAxis) -> None:
+        if self.low:
+            ticks = [tick for tick in _TICKS if self.low <= tick <= self.top]
+            logit_axis(axis, ticks, digits.figure_percent)
+        else:
+            axis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
 
 def reach_of(largest: float) -> float:
-    """The upper limit of the score axis; all scores of rare positives are small."""
-    return 1.0 if largest > 0.5 else min(1.0, math.ceil(largest * 21) / 20)
+    """Return the upper limit of the score axis; all scores of rare positives are small."""
+    if largest > 0.5:
+        return 1.0
+    return min(1.0, math.ceil(largest * 21) / 20)

@@ -43,9 +43,9 @@ def plot_roc(
 ) -> Figure:
     """Draw a ROC curve; with intragroup mismatches it ends at a ceiling below 1.
 
-    A positive sample whose class within the group is wrong is never a hit, at no threshold. The largest
-    reachable true positive rate is therefore the ceiling, and a score without information runs along the
-    line from (0, 0) to (1, ceiling).
+    A positive sample whose class within the group is wrong is never a hit, at no threshold. The
+    largest reachable true positive rate is therefore the ceiling, and a score without information
+    runs along the line from (0, 0) to (1, ceiling).
 
     Parameters
     ----------
@@ -61,7 +61,8 @@ def plot_roc(
     auc_interval : (float, float), optional
         Confidence interval of `auc`.
     operating_point : (float, float), optional
-        (false positive rate, recall) of the predicted labels, which in general does not lie on the curve.
+        (false positive rate, recall) of the predicted labels, which in general does not lie on the
+        curve.
     positive : object, optional
         Name of the positive class or group.
     title, ax : optional
@@ -74,14 +75,15 @@ def plot_roc(
 
     References
     ----------
-    Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its Application on Net
-    Promoter Score Classification Problem", section 5.4 and figures 9 and 10; the ceiling and the normalised
-    area are added here, because areas under different ceilings are not comparable.
+    Markoulidakis et al. (2021), "Multiclass Confusion Matrix Reduction Method and Its Application
+    on Net Promoter Score Classification Problem", section 5.4 and figures 9 and 10; the ceiling and
+    the normalised area are added here, because areas under different ceilings are not comparable.
 
     Examples
     --------
     >>> from cmtrack.plots import plot_roc
-    >>> plot_roc([0, 0, 0.5, 0.5, 1], [0, 0.5, 0.5, 1, 1], auc=0.75, positive="ill").savefig("roc.png")
+    >>> figure = plot_roc([0, 0, 0.5, 0.5, 1], [0, 0.5, 0.5, 1, 1], auc=0.75, positive="ill")
+    >>> figure.savefig("roc.png")
     """
     x, y = of_one_shape(0, fpr=fpr, tpr=tpr)
     page, ax = curve_sheet(ax, (4.7, 4.7))
@@ -123,14 +125,16 @@ def plot_roc(
 def mark_operating_point(
     ax: Axes, point: tuple[float, float], names: tuple[str, str], shown: tuple[str, ...] = ()
 ) -> None:
-    """Mark the operating point of the predicted labels, with its coordinates or another text in the legend."""
-    rates = [
-        f"{name} {rate}"
-        for name, rate in zip(names, shown or map(digits.number, point), strict=True)
-    ]
+    """Mark the operating point of the predicted labels, with its coordinates in the legend.
+
+    ``shown``: the coordinates as they are written.
+    """
+    numbers = shown or tuple(map(digits.number, point))
+    rates = [f"{name} {number}" for name, number in zip(names, numbers, strict=True)]
     words = f"predicted labels: {', '.join(rates)}"
     ax.plot(
-        *([value] for value in point),
+        [point[0]],
+        [point[1]],
         color=ORANGE,
         marker="D",
         markersize=7,
@@ -143,19 +147,21 @@ def mark_operating_point(
 
 
 def interval_words(interval: tuple[float, float] | None) -> str:
-    """The interval of an area, after its value in the legend."""
+    """Return the interval of an area, after its value in the legend."""
     if interval is None or not all(map(math.isfinite, interval)):
         return ""
     return f" (interval {digits.fixed(interval[0], 3)} to {digits.fixed(interval[1], 3)})"
 
 
 def ceiling_words(ceiling: float) -> str:
-    """The words for the largest recall that any threshold reaches."""
+    """Return the words for the largest recall that any threshold reaches."""
     return (
         f"ceiling c = {digits.fixed(ceiling, 3)} (positives whose class within the group is right)"
     )
 
 
 def of_positive(positive: object | None) -> str:
-    """The positive class or group, after the name of an axis."""
-    return "" if positive is None else f" (positive: {text.brief(positive, 28)})"
+    """Return the positive class or group, after the name of an axis."""
+    if positive is None:
+        return ""
+    return f" (positive: {text.brief(positive, 28)})"

@@ -50,19 +50,22 @@ def plot_rough_approximations(
 ) -> Figure:
     """Draw lower approximation, upper approximation and size of each class as bars.
 
-    It is no part of ``Evaluation.figures()``: what a confusion matrix alone tells of the approximations is in the
-    matrix already, and every figure there is drawn and stored in every run.
+    It is no part of ``Evaluation.figures()``: what a confusion matrix alone tells of the
+    approximations is in the matrix already, and every figure there is drawn and stored in every
+    run.
 
     Parameters
     ----------
     lower, upper : array_like of shape (K,)
-        Samples of the lower and upper approximation, or an upper bound of the first and a lower bound of the second.
+        Samples of the lower and upper approximation, or an upper bound of the first and a lower
+        bound of the second.
     sizes : array_like of shape (K,)
         Samples of each class.
     labels : sequence of length K
         Class names.
     condition : str, optional
-        Given where `lower` and `upper` are bounds: a sentence that says when they hold. It is printed under the figure.
+        Given where `lower` and `upper` are bounds: a sentence that says when they hold. It is
+        printed under the figure.
     title, ax : optional
         Of the axes; by default those of a new figure, which pyplot does not know.
 
@@ -73,7 +76,8 @@ def plot_rough_approximations(
 
     References
     ----------
-    Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data analysis.
+    Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
+    analysis.
 
     Examples
     --------
@@ -146,20 +150,25 @@ def _checked(
 
 def _explain(ax: Axes, condition: str | None, numbers: bool, notes: Sequence[str]) -> None:
     """The legend, ending with an explanation of the bars."""
-    bound = condition is not None
-    lines = [
-        f"Bounds from the confusion matrix. {condition}" if bound else "Exact, from the granules.",
-        f"Certainly of the class is {'at most ' * bound}the dark part, possibly {'at least ' * bound}the whole bar.",
-        *(["Beside the bars: dark part | class size | whole bar."] if numbers else []),
-        *notes,
-    ]
+    lower = "lower approximation"
+    upper = "boundary, up to the upper approximation"
+    lines = ["Exact, from the granules."]
+    reading = "Certainly of the class is the dark part, possibly the whole bar."
+    if condition is not None:
+        lower += ": at most this"
+        upper += ": at least this"
+        lines = [f"Bounds from the confusion matrix. {condition}"]
+        reading = (
+            "Certainly of the class is at most the dark part, possibly at least the whole bar."
+        )
+    lines.append(reading)
+    if numbers:
+        lines.append("Beside the bars: dark part | class size | whole bar.")
+    lines += notes
     width = extent_points(ax)[0] + 60
     handles: list[Artist] = [
-        Patch(color=BLUE, label=f"lower approximation{': at most this' if bound else ''}"),
-        Patch(
-            color=_BOUNDARY,
-            label=f"boundary, up to the upper approximation{': at least this' if bound else ''}",
-        ),
+        Patch(color=BLUE, label=lower),
+        Patch(color=_BOUNDARY, label=upper),
         Line2D(
             [], [], linestyle="none", marker="|", color=ORANGE, ms=10, mew=2, label="class size"
         ),

@@ -51,8 +51,8 @@ def plot_score_histogram(
 ) -> Figure:
     """Draw the score histogram of each actual class: in shares of the class and in log counts.
 
-    Shares of its class show the shape of a class of some dozens beside one of many thousands; counts on a logarithmic
-    axis show both as they are mixed.
+    Shares of its class show the shape of a class of some dozens beside one of many thousands;
+    counts on a logarithmic axis show both as they are mixed.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ def plot_score_histogram(
     Returns
     -------
     matplotlib.figure.Figure
-        One or two rows (before, after calibration) and columns (shares, counts); pyplot does not know it.
+        One or two rows (before, after calibration) and columns (shares, counts); pyplot does not
+        know it.
 
     Raises
     ------
@@ -83,8 +84,8 @@ def plot_score_histogram(
 
     References
     ----------
-    Gubbels (2023), "The sample Pearson Correlation Coefficient for classification models and identifying
-    platform economy businesses from web-scraped data", figure 1.2.
+    Gubbels (2023), "The sample Pearson Correlation Coefficient for classification models and
+    identifying platform economy businesses from web-scraped data", figure 1.2.
 
     Examples
     --------
@@ -116,13 +117,9 @@ def plot_score_histogram(
             draw_panel(logarithmic, histograms, edges, colours, totals)
             use_log_counts(logarithmic, histograms)
             name_axes(logarithmic, name, "samples (log scale)", None)
-        linear.set_title(
-            ("before" if name == "score" else "after") + " calibration" if len(rows) > 1 else "",
-            loc="left",
-            fontsize=SMALL_SIZE + 1,
-            color=INK,
-            y=1.0,
-        )
+        if calibrated is not None:
+            heading = "before calibration" if name == "score" else "after calibration"
+            linear.set_title(heading, loc="left", fontsize=SMALL_SIZE + 1, color=INK, y=1.0)
     arrange(figure, panels.tolist(), _shared_legend(figure, names, totals, colours), title=title)
     return figure
 
@@ -130,7 +127,7 @@ def plot_score_histogram(
 def histogram(
     values: FloatArray, weights: FloatArray, n_bins: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Weights of shape (C, U) summed into equal bins over [0, 1]; returns (C, n_bins) and the bin edges.
+    """Return weights of shape (C, U) summed into equal bins over [0, 1], and the bin edges.
 
     A value on an edge, up to rounding, belongs to the bin above it, the value 1 to the last bin.
     """
@@ -149,15 +146,21 @@ def _unit_values(name: str, values: npt.ArrayLike, weights: FloatArray) -> Float
 
 
 def _class_colours(n_classes: int) -> list[str]:
-    """Cool colours for the first half of the classes, warm ones for the others, the last one orange."""
+    """Return cool colours for the first half of the classes, warm ones for the others.
+
+    The last class is always orange.
+    """
     cool = [_NEGATIVES[i % 3] for i in range(n_classes // 2)]
     return cool + [_POSITIVES[i % 3] for i in reversed(range(n_classes - n_classes // 2))]
 
 
 def _dashes(row: int, colours: Sequence[str]) -> Any:
-    """The line style of a class: solid for the first negative and the last class, dashed for others."""
-    half = len(colours) // 2
-    return _DASHES[(row if row < half else len(colours) - 1 - row) % len(_DASHES)]
+    """Return the line style of a class: solid for the first and the last class, else dashed."""
+    # The colours of each half begin at its end of the list; so do the line styles.
+    distance = row
+    if row >= len(colours) // 2:
+        distance = len(colours) - 1 - row
+    return _DASHES[distance % len(_DASHES)]
 
 
 def draw_panel(
@@ -185,16 +188,21 @@ def draw_panel(
 
 
 def use_log_counts(ax: Axes, histograms: FloatArray, *, low_axis: bool = False) -> None:
-    """Set a log axis for counts around the smallest and largest bar, with few labels if it is low."""
-    seen = histograms[histograms > 0]
-    low, high = (seen.min(), seen.max()) if seen.size else (1.0, 1.0)
+    """Set a log axis for counts around the smallest and largest bar, with few labels if low."""
+    counts = histograms[histograms > 0]
+    low = high = 1.0
+    if counts.size:
+        low = counts.min()
+        high = counts.max()
     ax.set_yscale("log", nonpositive="clip")
-    if high < 100 * low:  # powers of ten alone would be few
-        ax.yaxis.set_major_locator(
-            LogLocator(subs=((1,) if high >= 10 * low else (1, 3)) if low_axis else (1, 2, 5))
-        )
+    if high < 100 * low:
+        # Powers of ten alone would be few labels, and all of these too many on a low axis.
+        subs: tuple[int, ...] = (1, 2, 5)
+        if low_axis:
+            subs = (1,) if high >= 10 * low else (1, 3)
+        ax.yaxis.set_major_locator(LogLocator(subs=subs))
     ax.yaxis.set_major_formatter(_count_tick)
-    # marks without a number are most of the time that the axes take
+    # Drawing minor ticks, which have no number, would take most of the time of the axes.
     ax.yaxis.set_minor_locator(NullLocator())
     ax.set_ylim(0.6 * low, 2.0 * high)
 

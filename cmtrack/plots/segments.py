@@ -60,7 +60,8 @@ class SegmentPanel:
     Examples
     --------
     >>> from cmtrack.plots import SegmentPanel
-    >>> SegmentPanel("recall", [0.7, 0.9], [0.6, 0.85], [0.8, 0.94], whole=0.85, apart=[-1, 0]).title
+    >>> low, high = [0.6, 0.85], [0.8, 0.94]
+    >>> SegmentPanel("recall", [0.7, 0.9], low, high, whole=0.85, apart=[-1, 0]).title
     'recall'
     """
 
@@ -107,14 +108,16 @@ def plot_segments(
     Examples
     --------
     >>> from cmtrack.plots import SegmentPanel, plot_segments
-    >>> recall = SegmentPanel("recall", [0.7, 0.9], [0.6, 0.85], [0.8, 0.94], whole=0.85, apart=[-1, 0])
+    >>> low, high = [0.6, 0.85], [0.8, 0.94]
+    >>> recall = SegmentPanel("recall", [0.7, 0.9], low, high, whole=0.85, apart=[-1, 0])
     >>> plot_segments(["south", "north"], [120, 480], [recall]).savefig("segments.png")
     """
     check_level(confidence_level)
     n_segments = len(names)
     if not n_segments or not panels:
         raise ValueError(
-            f"names and panels must not be empty, got {n_segments} segments and {len(panels)} panels"
+            "names and panels must not be empty, "
+            f"got {n_segments} segments and {len(panels)} panels"
         )
     counts = of_shape("sizes", sizes, (n_segments,))
     n = min(n_segments, max_rows)

@@ -40,15 +40,15 @@ def plot_spcc_matrix(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the one-vs-one sPCC of all ordered pairs of classes; dark cells are the pairs that get confused.
+    """Draw the one-vs-one sPCC of all ordered pairs of classes; pairs that get confused are dark.
 
-    A pair of a frequent and a rare class has a low sPCC even if the score tells the two apart well. Give the matrix at
-    equal shares (:func:`cmtrack.metrics.spcc.spcc_ovo`) to compare pairs.
+    A pair of a frequent and a rare class has a low sPCC even if the score tells the two apart well.
+    Give the matrix at equal shares (:func:`cmtrack.metrics.spcc.spcc_ovo`) to compare pairs.
 
-    Entry (c, d) is the correlation of "the actual class is c" with the score of class c over the samples of
-    c and d: 1 if the score is constant within each class, 0 if both have the same mean score, negative if it points
-    the wrong way.
-    The matrix is in general not symmetric. The diagonal is blank; undefined entries are grey.
+    Entry (c, d) is the correlation of "the actual class is c" with the score of class c over the
+    samples of c and d: 1 if the score is constant within each class, 0 if both have the same mean
+    score, negative if it points the wrong way. The matrix is in general not symmetric. The diagonal
+    is blank; undefined entries are grey.
 
     Parameters
     ----------
@@ -57,7 +57,8 @@ def plot_spcc_matrix(
     labels : sequence of length K
         Class names.
     samples : array_like of shape (K,), optional
-        (Effective) samples of each class, written beside its name. Pairs with fewer than 20 of either class are grey.
+        (Effective) samples of each class, written beside its name. Pairs with fewer than 20 of
+        either class are grey.
     equal_shares : bool, default False
         Whether the entries are those at equal shares of both classes, as the colour bar then says.
     title, ax : optional
@@ -70,14 +71,15 @@ def plot_spcc_matrix(
 
     References
     ----------
-    Gubbels (2023), "The sample Pearson Correlation Coefficient for classification models and identifying
-    platform economy businesses from web-scraped data": the one-vs-one matrix as "some sort of inverse
-    confusion matrix".
+    Gubbels (2023), "The sample Pearson Correlation Coefficient for classification models and
+    identifying platform economy businesses from web-scraped data": the one-vs-one matrix as "some
+    sort of inverse confusion matrix".
 
     Examples
     --------
     >>> from cmtrack.plots import plot_spcc_matrix
-    >>> plot_spcc_matrix([[0, 0.9, 0.4], [0.8, 0, 0.7], [0.5, 0.6, 0]], ["a", "b", "c"]).savefig("spcc.png")
+    >>> figure = plot_spcc_matrix([[0, 0.9, 0.4], [0.8, 0, 0.7], [0.5, 0.6, 0]], ["a", "b", "c"])
+    >>> figure.savefig("spcc.png")
     """
     values = heat.check_matrix("matrix", matrix, labels).copy()
     np.fill_diagonal(values, np.nan)
@@ -112,7 +114,9 @@ def plot_spcc_matrix(
     )
     undefined = np.isnan(values).sum() - size
     pairs = size * (size - 1)
-    grey = [f"Grey: undefined ({undefined} of {pairs} pairs)."] if undefined else []
+    grey = []
+    if undefined:
+        grey.append(f"Grey: undefined ({undefined} of {pairs} pairs).")
     if few.any():
         grey.append(
             f"Grey: fewer than {heat.FEW} samples of a class ({int(few.sum())} of {pairs} pairs)."
@@ -122,7 +126,9 @@ def plot_spcc_matrix(
 
 
 class PairSeparation(NamedTuple):
-    """A pair of classes: the one-vs-one sPCC of the first one's score, with its interval; NaN ends where unknown.
+    """A pair of classes with the one-vs-one sPCC of the first one's score and its interval.
+
+    The limits of an unknown interval are NaN.
 
     Examples
     --------
@@ -199,14 +205,10 @@ def plot_spcc_pairs(
         "",
         title,
     )
-    words = (
-        f" with its {digits.level(level)} interval, each by itself"
-        if np.isfinite(low).any()
-        else ""
-    )
-    lines = [
-        f"Of each pair the score of the first class{words}. {len(pairs)} of {n_pairs:,} pairs."
-    ]
+    words = "Of each pair the score of the first class"
+    if np.isfinite(low).any():
+        words += f" with its {digits.level(level)} interval, each by itself"
+    lines = [f"{words}. {len(pairs)} of {n_pairs:,} pairs."]
     caption_below(ax, lines + text.numbered(list(short.values())))
     return page.finish()
 
@@ -214,5 +216,7 @@ def plot_spcc_pairs(
 def _entry(value: float, cell: heat.Cell) -> str:
     if np.isnan(value):
         return ""
-    shown = digits.fixed(value, 2)
-    return shown if cell.holds_two_lines else shown.replace("0.", ".", 1)
+    number = digits.fixed(value, 2)
+    if cell.holds_two_lines:
+        return number
+    return number.replace("0.", ".", 1)

@@ -27,6 +27,7 @@ from .style import (
     ORANGE,
     PINK,
     SKY,
+    TEXT_SIZE,
     YELLOW,
     FloatArray,
     arrange,
@@ -41,7 +42,7 @@ from .style import (
 if TYPE_CHECKING:
     from cmtrack.evaluation.threshold import Threshold
 
-_NEAR_AN_END = 0.03
+_NEAR_AN_END = 0.03  # a threshold nearer to 0 or 1 could not be seen beside the others
 _TICKS = (1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999)
 _COLOURS = (GREEN, PINK, SKY, YELLOW, MUTED)
 _COST = "mean cost of a decision"
@@ -73,7 +74,8 @@ def plot_thresholds(
     metrics : mapping of str to array_like of shape (T,), optional
         By their names for people, on the rows that chose the threshold; NaN where undefined.
     judged : mapping of str to (value, low, high), optional
-        What the chosen threshold is worth on other rows, with an interval (NaN without one): of "cost", or of a metric.
+        What the chosen threshold is worth on other rows, with an interval (NaN without one): of
+        "cost", or of a metric.
     calibrated : float
         The threshold of least cost if the scores were calibrated; NaN for none.
     bound : (str, float), optional
@@ -96,52 +98,46 @@ def plot_thresholds(
     x = np.asarray(thresholds, dtype=np.float64)
     y = None if cost is None else np.asarray(cost, dtype=np.float64)
     curves = {name: np.asarray(curve, dtype=np.float64) for name, curve in (metrics or {}).items()}
-    drawn = [*([] if y is None else [y]), *curves.values()]
+    drawn = list(curves.values())
+    if y is not None:
+        drawn.insert(0, y)
     if not drawn or any(curve.shape != x.shape for curve in drawn) or x.ndim != 1:
         shapes = [curve.shape for curve in drawn]
         raise ValueError(
             f"cost or metrics must have the shape of thresholds, {x.shape}, got {shapes}"
         )
-    n_panels = (y is not None) + bool(curves)
+    n_panels = len(drawn) - len(curves) + min(len(curves), 1)
     figure = new_figure((5.6, 1.7 + 2.7 * n_panels))
-    (low, high), dots = _ends(x, [value, calibrated]), dict(judged or {})
-    x, chosen = np.concatenate(([low], np.clip(x, low, high))), float(np.clip(value, low, high))
     panels = [figure.add_subplot(2, 1, k + 1) for k in range(n_panels)]
+    low, high = _ends(x, [value, calibrated])
+    x = np.concatenate(([low], np.clip(x, low, high)))
+    chosen = float(np.clip(value, low, high))
     for ax in panels:
         open_axes(ax)
-        at = "no row" if math.isinf(value) else digits.significant(value)
-        ax.axvline(
-            chosen,
-            color=INK,
-            linewidth=1.0,
-            linestyle="--",
-            label=f"chosen: {at}" if ax is panels[0] else None,
-        )
-        if low > 0:
-            logit_axis(ax.xaxis, [tick for tick in _TICKS if low < tick < high], "{:g}".format)
-        else:
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda score, _: f"{score:g}"))
-        ax.set_xlim(low, high)
+        _set_score_axis(ax, low, high)
+        ax.axvline(chosen, color=INK, linewidth=1.0, linestyle="--")
+    score = "no row" if math.isinf(value) else digits.significant(value)
+    panels[0].lines[0].set_label(f"chosen: {score}")
+    held_out = dict(judged or {})
     if y is not None:
         label = "cost on the rows that chose the threshold: too favourable where it is lowest"
         _draw_steps(panels[0], x, y, BLUE, label)
         if math.isfinite(calibrated):
-            panels[0].axvline(
-                float(np.clip(calibrated, low, high)),
-                color=MUTED,
-                linewidth=1.0,
-                linestyle=":",
-                label=f"of least cost if the scores were calibrated: {digits.significant(calibrated)}",
-            )
-        _draw_judged(panels[0], chosen, "cost", dots.get("cost"), ORANGE)
+            place = float(np.clip(calibrated, low, high))
+            score = digits.significant(calibrated)
+            words = f"of least cost if the scores were calibrated: {score}"
+            panels[0].axvline(place, color=MUTED, linewidth=1.0, linestyle=":", label=words)
+        _draw_judged(panels[0], chosen, "cost", held_out.get("cost"), ORANGE)
         name_axes(panels[0], "", _COST, None)
     if curves:
         for (name, curve), colour in zip(curves.items(), _COLOURS, strict=False):
             _draw_steps(panels[-1], x, curve, colour, text.verbatim(name))
-            _draw_judged(panels[-1], chosen, name, dots.get(name), colour)
+            _draw_judged(panels[-1], chosen, name, held_out.get(name), colour)
         _finish_metrics(panels[-1], curves, bound)
-    of = "" if positive is None else f": probability of {text.brief(positive, 28)}"
-    panels[-1].set_xlabel(f"threshold of the score{of}", fontsize=9.5, color=INK)
+    x_title = "threshold of the score"
+    if positive is not None:
+        x_title += f": probability of {text.brief(positive, 28)}"
+    panels[-1].set_xlabel(x_title, fontsize=TEXT_SIZE, color=INK)
     handles = [handle for ax in panels for handle in ax.get_legend_handles_labels()[0]]
     arrange(figure, [[ax] for ax in panels], legend_below(panels[-1], handles), title=title)
     return figure
@@ -164,47 +160,60 @@ def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figur
     >>> evaluation = evaluate(["no", "no", "yes", "yes"] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
     >>> threshold_figure(evaluation.threshold({("yes", "no"): 10})).savefig("threshold.png")
     """
-    parts = [part for part in (threshold.objective, threshold.bounded) if part is not None]
-    names = [
-        "binary/recall",
-        "binary/precision",
-        "binary/specificity",
-        *(p.name for p in parts if p.name != COST),
-    ]
+    names = ["binary/recall", "binary/precision", "binary/specificity"]
+    held_out = {}
+    for goal in (threshold.objective, threshold.bounded):
+        if goal is None:
+            continue
+        heading = "cost"
+        if goal.name != COST:
+            names.append(goal.name)
+            heading = lookup(goal.name).heading()
+        held_out[heading] = (goal.value, goal.low, goal.high)
     metrics = {
         lookup(name).heading(): values_of(lookup(name), threshold.counts)
         for name in dict.fromkeys(names)
     }
-    judged = {
-        "cost" if p.name == COST else lookup(p.name).heading(): (p.value, p.low, p.high)
-        for p in parts
-    }
+    cost = None
+    if threshold.costs is not None:
+        cost = threshold.costs.of(threshold.counts)
+    if title is None:
+        title = f"Threshold of {text.brief(threshold.positive, 40)}"
     return plot_thresholds(
         threshold.thresholds,
         value=threshold.value,
-        cost=threshold.costs.of(threshold.counts) if threshold.costs is not None else None,
+        cost=cost,
         metrics=metrics,
-        judged=judged,
+        judged=held_out,
         calibrated=threshold.calibrated,
         bound=threshold.bound_in_words,
         positive=threshold.positive,
-        title=f"Threshold of {text.brief(threshold.positive, 40)}" if title is None else title,
+        title=title,
     )
 
 
 def _ends(thresholds: FloatArray, marks: list[float]) -> tuple[float, float]:
-    """Ends of the axis; the lower one is above 0 where the axis is of log-odds, as a mark is close to 0 or 1."""
-    inner, there = (
-        thresholds[np.isfinite(thresholds)],
-        [mark for mark in marks if math.isfinite(mark)],
-    )
-    between = [mark for mark in there if 0 < mark < 1]
+    """Return the ends of the axis; the lower one is above 0 on an axis of log-odds.
+
+    An axis is of log-odds if a mark is close to 0 or 1.
+    """
+    finite = thresholds[np.isfinite(thresholds)].tolist()
+    finite_marks = [mark for mark in marks if math.isfinite(mark)]
+    between = [mark for mark in finite_marks if 0 < mark < 1]
     if not any(min(mark, 1 - mark) < _NEAR_AN_END for mark in between):
-        return 0.0, 1.02 * reach_of(max([inner.max() if len(inner) else 1.0, *there]))
-    between += inner[(inner > 0) & (inner < 1)].tolist()
+        return 0.0, 1.02 * reach_of(max([*(finite or [1.0]), *finite_marks]))
+    between += [score for score in finite if 0 < score < 1]
     left, right = logit((max(min(between), 1e-6), min(max(between), 1 - 1e-6)))
     edge = 0.04 * (right - left) + 0.1
     return float(expit(left - edge)), float(expit(right + edge))
+
+
+def _set_score_axis(ax: Axes, low: float, high: float) -> None:
+    if low > 0:
+        logit_axis(ax.xaxis, [tick for tick in _TICKS if low < tick < high], "{:g}".format)
+    else:
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda score, _: f"{score:g}"))
+    ax.set_xlim(low, high)
 
 
 def _draw_steps(ax: Axes, x: FloatArray, y: FloatArray, colour: str, label: str) -> None:
@@ -226,13 +235,16 @@ def _draw_judged(
     """Draw the chosen threshold's held-out performance, with its interval."""
     if judged is None or not math.isfinite(judged[0]):
         return
-    at, low, high = judged
-    whole = math.isfinite(low + high)
-    words = f"{name} on rows that did not choose the threshold: {digits.significant(at)}"
+    value, low, high = judged
+    arms = None
+    words = f"{name} on rows that did not choose the threshold: {digits.significant(value)}"
+    if math.isfinite(low + high):
+        arms = [[value - low], [high - value]]
+        words += f" [{digits.significant(low)}, {digits.significant(high)}]"
     ax.errorbar(
         [x],
-        [at],
-        yerr=[[at - low], [high - at]] if whole else None,
+        [value],
+        yerr=arms,
         color=colour,
         marker="o",
         markersize=5.5,
@@ -242,10 +254,7 @@ def _draw_judged(
         linestyle="none",
         zorder=4,
         clip_on=False,
-        label=fold(
-            words + (f" [{digits.significant(low)}, {digits.significant(high)}]" if whole else ""),
-            _WIDE,
-        ),
+        label=fold(words, _WIDE),
     )
 
 
@@ -254,14 +263,9 @@ def _finish_metrics(
 ) -> None:
     if bound is not None:
         words, height = bound
-        ax.axhline(
-            height,
-            color=MUTED,
-            linewidth=1.0,
-            linestyle="-.",
-            label=f"asked for: {text.verbatim(words)}",
-        )
-    there = np.concatenate([curve[np.isfinite(curve)] for curve in curves.values()])
-    ax.set_ylim(min(0.0, there.min(initial=0.0)), 1.02)
+        label = f"asked for: {text.verbatim(words)}"
+        ax.axhline(height, color=MUTED, linewidth=1.0, linestyle="-.", label=label)
+    values = np.concatenate(list(curves.values()))
+    ax.set_ylim(np.nanmin(values[np.isfinite(values)], initial=0.0), 1.02)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     name_axes(ax, "", "metric on the rows that chose", None)

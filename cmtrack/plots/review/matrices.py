@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -26,7 +25,6 @@ from cmtrack.plots.style import (
     fit,
     hit_map,
     inch_figure,
-    name_axes,
     ramp,
     write_beside,
 )
@@ -45,13 +43,14 @@ def plot_matrices(
     max_matrices: int = 6,
     title: str | None = None,
 ) -> Figure:
-    """Draw confusion matrices side by side on one colour scale, coloured by the share of the actual class.
+    """Draw confusion matrices side by side on one colour scale, coloured by actual class shares.
 
-    Cells hold counts, with shares where there is room, as long as both can be read; larger matrices are images on a
-    square-root colour scale. The classes are named at the left and at the bottom only.
+    Cells hold counts, with shares where there is room, as long as both can be read; larger matrices
+    are images on a square-root colour scale. The classes are named at the left and at the bottom
+    only.
 
-    ``matrices``, sequence of (name, array_like of shape (K, K)): name of a run and its samples or weights, rows actual,
-        columns predicted; best first.
+    ``matrices``, sequence of (name, array_like of shape (K, K)): name of a run and its samples or
+        weights, rows actual, columns predicted; best first.
     ``labels``, sequence of length K: class names in the order of the rows and columns.
     ``max_matrices``: matrices that are drawn at most.
     ``title``: title of the figure.
@@ -64,69 +63,71 @@ def plot_matrices(
     wide = max(12, int(text.characters(72 * side, TEXT_SIZE)))
     titles = text.short_names([name for name, _ in matrices], min(44, int(2.2 * wide)))[:n]
     columns = {1: 1, 2: 2, 4: 2}.get(n, 3)
-    n_rows = math.ceil(n / columns)
-    places = [
-        (
-            (i % columns) * (side + _ACROSS),
-            (n_rows - 1 - i // columns) * (side + _ABOVE),
-            side,
-            side,
-        )
-        for i in range(n)
-    ]
-    figure, panels = inch_figure(places)
+    figure, panels = inch_figure(_matrix_places(n, columns, side))
     names = text.short_names(labels, 30)
     totals = [values.sum(axis=1) for values in counts]
-    alike = all(np.allclose(total, totals[0]) for total in totals)
-    row_names = (
-        [f"{k} (n={digits.short_count(t)})" for k, t in zip(names, totals[0], strict=True)]
-        if alike
-        else names
-    )
-    longest = max(
-        text.text_width(digits.short_count(value), _font(cell))
-        for values in counts
-        for value in values.flat
-    )
-    write = cell.points >= 20 and longest <= 0.95 * cell.points
-    norm, ticks, scale = heat.share_scale(write)
-    step, last = 1, panels[0]
+    row_names = names
+    # The rows have one name for all matrices, so it can hold a total only if that is one, too.
+    if all(np.allclose(total, totals[0]) for total in totals):
+        sizes = map(digits.short_count, totals[0])
+        row_names = [f"{name} (n={total})" for name, total in zip(names, sizes, strict=True)]
+    is_written = cell.points >= 20 and _widest_count(counts, cell) <= 0.95 * cell.points
+    norm, ticks, scale = heat.share_scale(is_written)
     for i, (ax, values, total) in enumerate(zip(panels, counts, totals, strict=True)):
+        is_left = i % columns == 0
+        is_bottom = i + columns >= n
         shares = heat.row_shares(values, total)
-        image = heat.draw_image(
-            ax, shares, hit_map(), norm, strength=heat.row_strength(heat.pale_rows(total))
-        )
+        strength = heat.row_strength(heat.pale_rows(total))
+        image = heat.draw_image(ax, shares, hit_map(), norm, strength=strength)
         heat.hatch_rows(ax, np.flatnonzero(total <= 0), size)
-        heat.frame_cells(ax, [(k, k) for k in range(size) if total[k] > 0], cell)
-        if write:
-            heat.write_cells(ax, image, shares, _content(values, shares, cell), _font(cell))
+        heat.frame_cells(ax, heat.diagonal(total > 0), cell)
+        if is_written:
+            heat.write_cells(ax, image, shares, _cell_text(values, shares, cell), _font(cell))
         step = heat.name_ticks(ax, names, row_names, cell, range(size))
-        ax.tick_params(labelleft=i % columns == 0, labelbottom=i + columns >= n)
+        ax.tick_params(labelleft=is_left, labelbottom=is_bottom)
+        heat.name_matrix_axes(ax, "class", step, None)
+        if not is_left:
+            ax.set_ylabel("")
+        if not is_bottom:
+            ax.set_xlabel("")
         name = text.wrap(titles[i], wide)
-        ax.set_title(
-            name, fontsize=TEXT_SIZE if name.count("\n") < 2 else SMALL_SIZE, color=INK, pad=5
-        )
+        font = TEXT_SIZE if name.count("\n") < 2 else SMALL_SIZE
+        ax.set_title(name, fontsize=font, color=INK, pad=5)
         if i == min(columns, n) - 1:
             heat.colour_bar(ax, image, f"share of the actual class{scale}", ticks)
-        across = "predicted class" + heat.thinned(step) if i + columns >= n else ""
-        name_axes(ax, across, "actual class" + heat.thinned(step) if i % columns == 0 else "", None)
-        last = ax if i % columns == 0 else last
-    few = int(heat.pale_rows(totals[0]).sum())
-    lines = left_out(len(matrices), n, "matrices") + heat.notes(
-        names, int((totals[0] <= 0).sum()), few
-    )
+    n_empty = int((totals[0] <= 0).sum())
+    n_few = int(heat.pale_rows(totals[0]).sum())
+    lines = left_out(len(matrices), n, "matrices") + heat.notes(names, n_empty, n_few)
+    last = panels[(n - 1) // columns * columns]  # the first one of the last row
     width = columns * (side + _ACROSS) * 72
     caption_under(last, last.xaxis.label, lines, max(width, 200.0))
     if title is not None:
-        pad = 12 + 14 * max(1, panels[0].get_title().count("\n") + 1)
-        write_beside(
-            panels[0], title, (0, 1), (0, pad), "axes fraction", va="bottom", size=TITLE_SIZE
-        )
+        n_lines = panels[0].get_title().count("\n") + 1
+        above = (0, 12 + 14 * n_lines)
+        first = panels[0]
+        write_beside(first, title, (0, 1), above, "axes fraction", va="bottom", size=TITLE_SIZE)
     return fit(figure)
 
 
+def _matrix_places(n: int, columns: int, side: float) -> list[tuple[float, float, float, float]]:
+    """Return left, bottom, width and height of each matrix in inches, row by row from the top."""
+    last_row = (n - 1) // columns
+    places = []
+    for i in range(n):
+        left = i % columns * (side + _ACROSS)
+        bottom = (last_row - i // columns) * (side + _ABOVE)
+        places.append((left, bottom, side, side))
+    return places
+
+
+def _widest_count(counts: Sequence[FloatArray], cell: heat.Cell) -> float:
+    """Return the width in points of the widest count in a matrix."""
+    values = np.concatenate([matrix.ravel() for matrix in counts])
+    return max(text.text_width(digits.short_count(value), _font(cell)) for value in values)
+
+
 def _cell(size: int) -> heat.Cell:
-    """The cell size, smaller than for a single matrix."""
+    """Return the cell size, smaller than for a single matrix."""
     if size <= 3:
         return heat.Cell(56.0)
     if size <= 12:
@@ -138,15 +139,18 @@ def _font(cell: heat.Cell) -> float:
     return float(np.clip(cell.points / 5.0, 6.5, 9.5))
 
 
-def _content(counts: FloatArray, shares: FloatArray, cell: heat.Cell) -> Callable[[int, int], str]:
-    def content(i: int, j: int) -> str:
+def _cell_text(
+    counts: FloatArray, shares: FloatArray, cell: heat.Cell
+) -> Callable[[int, int], str]:
+    def cell_text(i: int, j: int) -> str:
         if np.isnan(shares[i, j]):
             return ""
-        count = digits.short_count(counts[i, j])
-        two = cell.holds_two_lines and counts[i, j] > 0
-        return f"{count}\n{digits.whole_percent(float(shares[i, j]))}" if two else count
+        words = digits.short_count(counts[i, j])
+        if cell.holds_two_lines and counts[i, j] > 0:
+            words += f"\n{digits.whole_percent(float(shares[i, j]))}"
+        return words
 
-    return content
+    return cell_text
 
 
 NOT_SIGNIFICANT = 0.2
@@ -165,27 +169,30 @@ def plot_matrix_difference(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the difference of two row-normalised confusion matrices; blue is good for the second, orange bad.
+    """Draw the difference of two row-normalised confusion matrices; blue is better, orange worse.
 
-    Only significant differences have full colours and a triangle, upwards for better; others are pale, paler still in
-    rows of fewer than 20 samples, where one sample is many percentage points.
+    Only significant differences have full colours and a triangle, upwards for better; others are
+    pale, paler still in rows of fewer than 20 samples, where one sample is many percentage points.
 
-    Good is more on the diagonal (hits) and less off it (confusions), so the colour does not follow the sign of the
-    number: fewer confusions are a negative number in a blue cell. Numbers are percentage points of the actual class,
-    written up to about 30 classes; larger matrices are an image on a colour scale of square roots.
+    Good is more on the diagonal (hits) and less off it (confusions), so the colour does not follow
+    the sign of the number: fewer confusions are a negative number in a blue cell. Numbers are
+    percentage points of the actual class, written up to about 30 classes; larger matrices are an
+    image on a colour scale of square roots.
 
-    ``difference``, shape (K, K): share of the actual class in `second` minus that in `first`, in [-1, 1]; NaN in rows
-        without samples.
+    ``difference``, shape (K, K): share of the actual class in `second` minus that in `first`, in
+        [-1, 1]; NaN in rows without samples.
     ``labels``, sequence of length K: class names in the order of the rows and columns.
     ``first``, ``second``: names of the two runs.
-    ``significant``, shape (K, K): cells whose difference is significant: framed, with a bold number. By default all are
-        drawn in full colours.
-    ``counts``, shape (K, K): samples of `second` minus those of `first`, written below the points where there is room.
+    ``significant``, shape (K, K): cells whose difference is significant: framed, with a bold
+        number. By default all are drawn in full colours.
+    ``counts``, shape (K, K): samples of `second` minus those of `first`, written below the points
+        where there is room.
     ``totals``, shape (K,): samples of each actual class, written beside its name.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
     values = np.asarray(difference, dtype=np.float64)
     size = len(values)
+    is_tested = significant is not None
     marked = np.zeros((size, size), dtype=bool) if significant is None else significant
     good = np.where(np.eye(size, dtype=bool), values, -values)
     cell = heat.cell_for(size, ax)
@@ -195,62 +202,68 @@ def plot_matrix_difference(
     row_names = names if totals is None else heat.with_totals(names, sizes, cell)
     a, b = map(quoted, text.short_names([first, second], 40))
 
-    steady = values if (sizes < heat.FEW).all() else values[sizes >= heat.FEW]
-    top = _top(
-        values[marked] if marked.any() else steady,
-        tested=significant is not None and not marked.any(),
-    )
-    strength = (
-        np.where(marked, 1.0, NOT_SIGNIFICANT) if significant is not None else np.ones((size, size))
-    )
-    strength = strength * heat.row_strength(heat.pale_rows(sizes))
-    image = heat.draw_image(
-        ax, good, difference_map(), _norm(top, linear=cell.holds_text), strength=strength
-    )
-    empty = np.flatnonzero(np.isnan(values).all(axis=1))
+    # Rows with few samples have large differences by chance, which would pale all others.
+    scaled = values
+    if marked.any():
+        scaled = values[marked]
+    elif (sizes >= heat.FEW).any():
+        scaled = values[sizes >= heat.FEW]
+    top = _top(scaled, 0.05 if is_tested and not marked.any() else 0.01)
+    strength = np.ones((size, size)) * heat.row_strength(heat.pale_rows(sizes))
+    if is_tested:
+        strength[~marked] *= NOT_SIGNIFICANT
+    norm = _norm(top, linear=cell.holds_text)
+    image = heat.draw_image(ax, good, difference_map(), norm, strength=strength)
+    is_empty = np.asarray(np.isnan(values).all(axis=1))
+    empty = np.flatnonzero(is_empty)
     heat.hatch_rows(ax, empty, size)
-    heat.frame_cells(ax, [(i, i) for i in range(size) if i not in empty], cell, edge=FRAME)
+    heat.frame_cells(ax, heat.diagonal(~is_empty), cell, edge=FRAME)
     if cell.holds_text:
         font = float(np.clip(cell.points / 4.6, 6.5, 10.0))
-        content = _change_text(values, counts if cell.holds_two_lines else None)
-        heat.write_cells(ax, image, good, content, font, bold=marked)
+        cell_text = _change_text(values, counts if cell.holds_two_lines else None)
+        heat.write_cells(ax, image, good, cell_text, font, bold=marked)
         heat.frame_cells(ax, np.argwhere(marked)[:, ::-1].tolist(), cell)
-    for marker, label, cells in (
-        ("^", "_better", marked & (good > 0)),
-        ("v", "_worse", marked & (good < 0)),
-    ):
-        _mark(ax, cells, marker, label, cell)
+    _mark(ax, marked & (good > 0), "^", "_better", cell)
+    _mark(ax, marked & (good < 0), "v", "_worse", cell)
     step = heat.name_ticks(ax, names, row_names, cell, range(size))
     scale = "" if cell.holds_text else " on a square-root scale"
     heat.colour_bar(ax, image, f"← worse | percentage points{scale} | better →", _bar_ticks(top))
-    name_axes(
-        ax, "predicted class" + heat.thinned(step), "actual class" + heat.thinned(step), title
-    )
-    caption_below(
-        ax,
-        _reading(a, b, cell, marked, significant is not None, counts is not None)
-        + heat.notes(names, empty.size, int(heat.pale_rows(sizes).sum())),
-    )
+    heat.name_matrix_axes(ax, "class", step, title)
+    lines = [
+        f"Blue ▲: {b} does better than {a} here (more on the diagonal, less off it). "
+        "Orange ▼: it does worse."
+    ]
+    if cell.holds_text:
+        below = ""
+        if counts is not None and cell.holds_two_lines:
+            below = " (in brackets: samples)"
+        lines.append(f"Numbers: percentage points of the actual class{below}, {b} minus {a}.")
+    if is_tested:
+        sign = "bold number" if cell.holds_text else "triangle"
+        n_marked = f"{int(marked.sum())} of {marked.size} cells"
+        lines.append(
+            f"Full colour, {sign}: significant difference ({n_marked}). Pale: not significant."
+        )
+    lines += heat.notes(names, empty.size, int(heat.pale_rows(sizes).sum()))
+    caption_below(ax, lines)
     return page.finish()
 
 
-def _top(values: FloatArray, *, tested: bool) -> float:
-    """Upper end of the colour scale: the largest difference, at least 5 % if no tested one is significant."""
-    sizes = np.abs(values[~np.isnan(values)])
-    return max(float(sizes.max()) if sizes.size else 0.0, 0.05 if tested else 0.01)
+def _top(values: FloatArray, least: float) -> float:
+    """Return the upper end of the colour scale: the largest difference, but at least `least`."""
+    return float(np.nanmax(np.abs(values), initial=least))
 
 
 def _mark(ax: Axes, cells: BoolArray, marker: str, label: str, cell: heat.Cell) -> None:
-    """Triangles that mark better and worse without colour: in a corner beside a number, else centred."""
+    """Mark better and worse cells by triangles, for readers who do not see the colours."""
     rows, columns = np.nonzero(cells)
     if not rows.size:
         return
-    aside = 0.36 if cell.holds_text else 0.0
-    size = (
-        float(np.clip(0.12 * cell.points, 3.0, 6.0))
-        if cell.holds_text
-        else float(np.clip(0.4 * cell.points, 2, 5))
-    )
+    aside = 0.0
+    size = float(np.clip(0.4 * cell.points, 2, 5))
+    if cell.holds_text:  # in a corner beside the number
+        aside = 0.36
+        size = float(np.clip(0.12 * cell.points, 3.0, 6.0))
     ax.plot(
         columns + aside,
         rows - aside,
@@ -266,7 +279,7 @@ def _mark(ax: Axes, cells: BoolArray, marker: str, label: str, cell: heat.Cell) 
 
 
 def difference_map() -> Colormap:
-    """Orange (bad) over white (no difference) to blue (good)."""
+    """Return the map from orange (bad) over white (no difference) to blue (good)."""
     return ramp(
         "cmtrack_difference",
         "#b34e00",
@@ -287,43 +300,32 @@ def _norm(top: float, *, linear: bool) -> Normalize:
 
 
 def _change_text(values: FloatArray, samples: FloatArray | None) -> Callable[[int, int], str]:
-    def content(i: int, j: int) -> str:
+    def cell_text(i: int, j: int) -> str:
         if np.isnan(values[i, j]):
             return ""
         if values[i, j] == 0:
             return "0"
         points = 100 * values[i, j]
-        shown = digits.fixed(points, 1 if abs(points) < 99.95 else 0, sign=True)
+        decimals = 1 if abs(points) < 99.95 else 0
+        words = digits.fixed(points, decimals, sign=True)
         if samples is None:
-            return shown
-        count = digits.short_count(abs(samples[i, j]))
-        return f"{shown}\n({'−' if samples[i, j] < 0 else '+' if samples[i, j] > 0 else ''}{count})"
+            return words
+        change = digits.short_count(abs(samples[i, j]))
+        if samples[i, j] < 0:
+            change = f"−{change}"
+        elif samples[i, j] > 0:
+            change = f"+{change}"
+        return f"{words}\n({change})"
 
-    return content
+    return cell_text
+
+
+_BAR_STEPS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
 
 
 def _bar_ticks(top: float) -> dict[float, str]:
-    step = next(s for s in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5) if top / s <= 4.5)
+    """Return the ticks of the colour bar with their names, at most four on each side of 0."""
+    step = next(step for step in _BAR_STEPS if top / step <= 4.5)
     marks = [step * k for k in range(1, int(top / step + 1e-9) + 1)]
     names = {mark: digits.significant(mark, 3, 2) for mark in marks}
     return {-mark: name for mark, name in reversed(names.items())} | {0.0: "0"} | names
-
-
-def _reading(
-    first: str, second: str, cell: heat.Cell, marked: BoolArray, tested: bool, counted: bool
-) -> list[str]:
-    lines = [
-        f"Blue ▲: {second} does better than {first} here (more on the diagonal, less off it). Orange ▼: it does worse."
-    ]
-    if cell.holds_text:
-        below = " (in brackets: samples)" if counted and cell.holds_two_lines else ""
-        lines.append(
-            f"Numbers: percentage points of the actual class{below}, {second} minus {first}."
-        )
-    if tested:
-        sign = "bold number" if cell.holds_text else "triangle"
-        cells = f"{int(marked.sum())} of {marked.size} cells"
-        lines.append(
-            f"Full colour, {sign}: significant difference ({cells}). Pale: not significant."
-        )
-    return lines

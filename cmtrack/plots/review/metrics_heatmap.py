@@ -1,4 +1,4 @@
-"""All metrics of all runs in one table, coloured by how far each is behind the best of its column."""
+"""All metrics of all runs in one table, coloured by how far each is behind the column's best."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from cmtrack.plots.style import EMPTY, INK, SMALL_SIZE, TITLE_SIZE, FloatArray, 
 
 from ._layout import BoolArray, caption_under
 
-_WIDTH, _HEIGHT = 0.72, 0.25  # inches of a cell
+_WIDTH = 0.72  # inches of a cell
+_HEIGHT = 0.25
 _LARGEST = 16.0  # standard errors behind the best, from which on the colour is the deepest
 _ARROWS = {"higher": "↑", "lower": "↓", "nearest zero": "→0"}
 _WORDS = {arrow: BETTER[word] for word, arrow in _ARROWS.items()}
@@ -41,16 +42,17 @@ def plot_metric_heatmap(
 ) -> Figure:
     """Draw a table of runs and metrics; the colour is the distance behind the best of the column.
 
-    The distance is counted in standard errors, so that noise stays pale, on a logarithmic scale that ends at 16, so
-    that one bad run does not make all others alike. The colour compares the shown runs only: a white cell is as good as
-    the best of these, not necessarily a good value.
+    The distance is counted in standard errors, so that noise stays pale, on a logarithmic scale
+    that ends at 16, so that one bad run does not make all others alike. The colour compares the
+    shown runs only: a white cell is as good as the best of these, not necessarily a good value.
 
     ``names``, sequence of length R: names of the runs, best first.
     ``metric_titles``, sequence of length M: names of the metrics.
     ``values``, shape (R, M): the metrics; NaN where undefined.
-    ``better``, sequence of length M: for each metric ``"higher"``, ``"lower"`` or ``"nearest zero"``.
-    ``errors``, shape (R, M): standard errors of the values; NaN where unknown. A column's distances are counted in its
-        median one, and where there is none, in quarters of the median distance.
+    ``better``, sequence of length M: for each metric ``"higher"``, ``"lower"`` or ``"nearest
+        zero"``.
+    ``errors``, shape (R, M): standard errors of the values; NaN where unknown. A column's distances
+        are counted in its median one, and where there is none, in quarters of the median distance.
     ``tied``, shape (R,): runs that cannot be told from the best run (bold name); ``tied_are``: what
         this means, in words.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
@@ -58,13 +60,13 @@ def plot_metric_heatmap(
     table = np.asarray(values, dtype=np.float64)
     n_runs, n_metrics = table.shape
     page, ax = sheet(ax, (n_metrics * _WIDTH, n_runs * _HEIGHT))
-    spread = (
-        np.full(table.shape, np.nan) if errors is None else np.asarray(errors, dtype=np.float64)
-    )
-    position = column_tones(table, better, spread)
-    image = heat.draw_image(ax, position, _tone_map(), Normalize(0.0, 1.0), aspect="auto")
-    places = [digits.places_apart(table[:, j].tolist()) for j in range(n_metrics)]
-    heat.write_cells(ax, image, position, lambda i, j: _number(table[i, j], places[j]), SMALL_SIZE)
+    if errors is None:
+        errors = np.full(table.shape, np.nan)
+    spread = np.asarray(errors, dtype=np.float64)
+    tones = column_tones(table, better, spread)
+    image = heat.draw_image(ax, tones, _tone_map(), Normalize(0.0, 1.0), aspect="auto")
+    decimals = [digits.places_apart(table[:, j].tolist()) for j in range(n_metrics)]
+    heat.write_cells(ax, image, tones, lambda i, j: _number(table[i, j], decimals[j]), SMALL_SIZE)
     ax.set_xticks(np.arange(n_metrics + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(n_runs + 1) - 0.5, minor=True)
     ax.grid(True, which="minor", color="white", linewidth=1.5)
@@ -76,7 +78,7 @@ def plot_metric_heatmap(
     _name_metrics(
         ax, [f"{name} {_ARROWS[word]}" for name, word in zip(metrics, better, strict=True)]
     )
-    lines = _explanations(table, position, better, spread)
+    lines = _explanations(tones, better, spread)
     if tied is not None:
         for words, bold in zip(ax.get_yticklabels(), tied, strict=True):
             words.set_fontweight("bold" if bold else "normal")
@@ -89,71 +91,73 @@ def plot_metric_heatmap(
 
 
 def column_tones(values: FloatArray, better: Sequence[str], errors: FloatArray) -> FloatArray:
-    """Distance of each value from the best of its column: 0 up to one standard error, then logarithmic to 1 at 16."""
+    """Return how far each value is behind the best of its column, from 0 to 1.
+
+    It is 0 up to one standard error, and then logarithmic to 1 at 16 standard errors.
+    """
     tones = np.full(values.shape, np.nan)
-    for j, word in enumerate(better):
-        column = values[:, j]  # turned so that more is better:
-        good = {"nearest zero": -np.abs(column), "lower": -column}.get(word, column)
-        there = np.isfinite(good)
-        if there.any():
-            behind = good[there].max() - good[there]
-            steps = behind / _unit(behind, errors[:, j])
-            tones[there, j] = np.clip(np.log2(np.maximum(steps, 1.0)) / np.log2(_LARGEST), 0.0, 1.0)
+    for j, direction in enumerate(better):
+        goodness = values[:, j]
+        if direction == "lower":
+            goodness = -goodness
+        elif direction == "nearest zero":
+            goodness = -np.abs(goodness)
+        defined = np.isfinite(goodness)
+        if defined.any():
+            behind = goodness[defined].max() - goodness[defined]
+            steps = np.maximum(behind / _unit(behind, errors[:, j]), 1.0)
+            tones[defined, j] = np.clip(np.log2(steps) / np.log2(_LARGEST), 0.0, 1.0)
     return tones
 
 
 def _unit(behind: FloatArray, errors: FloatArray) -> float:
+    """Return the unit of a column's distances: its median error, else a quarter of its median."""
     sizes = errors[np.isfinite(errors) & (errors > 0)]
     if sizes.size:
         return float(np.median(sizes))
-    return float(np.median(behind[behind > 0])) / 4 if (behind > 0).any() else 1.0
+    if not behind.any():
+        return 1.0
+    return float(np.median(behind[behind > 0])) / 4
 
 
 def _tone_map() -> Colormap:
-    """White to orange, light enough for numbers on it."""
+    """Return the map from white to orange, light enough for numbers on it."""
     ramp = ["#ffffff", "#fde3c8", "#f6a860", "#d9752b"]
     return LinearSegmentedColormap.from_list("cmtrack_behind", ramp, N=256).with_extremes(bad=EMPTY)
 
 
 def _name_metrics(ax: Axes, titles: Sequence[str]) -> None:
-    """Names over the columns: in up to three lines if they fit, else slanted."""
+    """Write names over the columns: in up to three lines if they fit, else slanted."""
     room = 0.95 * extent_points(ax)[0] / len(titles)
-    wrapped = [text.wrap(name, int(text.characters(room, SMALL_SIZE))) for name in titles]
-    flat = all(
-        name.count("\n") < 3 and text.text_width(name, SMALL_SIZE) <= room for name in wrapped
-    )
-    turn: dict[str, Any] = {} if flat else {"rotation": 40, "ha": "left", "rotation_mode": "anchor"}
+    shown = [text.wrap(name, int(text.characters(room, SMALL_SIZE))) for name in titles]
+    turn: dict[str, Any] = {}
+    if any(name.count("\n") > 2 or text.text_width(name, SMALL_SIZE) > room for name in shown):
+        shown = list(titles)
+        turn = {"rotation": 40, "ha": "left", "rotation_mode": "anchor"}
     ax.xaxis.tick_top()
-    ax.set_xticks(
-        range(len(titles)), wrapped if flat else titles, fontsize=SMALL_SIZE, color=INK, **turn
-    )
+    ax.set_xticks(range(len(shown)), shown, fontsize=SMALL_SIZE, color=INK, **turn)
     ax.tick_params(which="both", length=0)
 
 
-def _explanations(
-    values: FloatArray, position: FloatArray, better: Sequence[str], errors: FloatArray
-) -> list[str]:
+def _explanations(tones: FloatArray, better: Sequence[str], errors: FloatArray) -> list[str]:
     arrows = [arrow for arrow in _WORDS if arrow in {_ARROWS[word] for word in better}]
     lines = ["; ".join(f"{arrow} {_WORDS[arrow]}" for arrow in arrows) + "."]
     measured = (np.isfinite(errors) & (errors > 0)).any(axis=0)
-    scale = "White: at most one standard error behind the best of the column. The deeper the orange, the farther behind"
-    scale += (
-        f"; deepest from {_LARGEST:.0f} standard errors on."
-        if np.nanmax(position, initial=0) >= 1
-        else "."
-    )
+    unmeasured = "Orange: behind the best of the column"
     if measured.any():
-        lines.append(scale)
-    if not measured.all() and len(values) > 1:
-        which = (
-            "Columns without a standard error"
-            if measured.any()
-            else "Orange: behind the best of the column"
+        unmeasured = "Columns without a standard error"
+        scale = (
+            "White: at most one standard error behind the best of the column. "
+            "The deeper the orange, the farther behind"
         )
-        lines.append(f"{which}: the middle tone is the median distance.")
-    undefined = int(np.isnan(position).sum())
+        if np.nanmax(tones, initial=0) >= 1:
+            scale += f"; deepest from {_LARGEST:.0f} standard errors on"
+        lines.append(f"{scale}.")
+    if not measured.all() and len(tones) > 1:
+        lines.append(f"{unmeasured}: the middle tone is the median distance.")
+    undefined = int(np.isnan(tones).sum())
     if undefined:
-        lines.append(f"Grey, –: undefined ({undefined} of {values.size}).")
+        lines.append(f"Grey, –: undefined ({undefined} of {tones.size}).")
     return lines
 
 

@@ -1,8 +1,10 @@
-"""Overlaid curves of several runs: ROC, precision-recall, reliability; a run has the same colour in all."""
+"""Overlaid curves of several runs: ROC, precision-recall, reliability.
+
+A run has the same colour and line style in all figures.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -40,14 +42,19 @@ from ._layout import caption_under, left_out
 Curves: TypeAlias = Sequence[tuple[object, npt.ArrayLike, npt.ArrayLike]]
 _COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, YELLOW, INK, MUTED)
 _DASHES: tuple[tuple[float, ...], ...] = (
-    (), (6, 2), (1.2, 1.6), (7, 2, 1.2, 2), (3, 1.5), (7, 2, 1.2, 2, 1.2, 2), (9, 4), (4, 1.5, 4, 1.5, 1.2, 1.5),
+    (), (6, 2), (1.2, 1.6), (7, 2, 1.2, 2),
+    (3, 1.5), (7, 2, 1.2, 2, 1.2, 2), (9, 4), (4, 1.5, 4, 1.5, 1.2, 1.5),
 )  # fmt: skip
 
 
 def line_style(place: int) -> tuple[str, Any]:
-    """Colour and line style of a run, or of the line at another place."""
+    """Return colour and line style of a run, or of the line at another place."""
+    colour = _COLOURS[place % len(_COLOURS)]
+    # When the colours begin again the line styles are shifted, so that no two runs are alike.
     dashes = _DASHES[(place + place // len(_COLOURS)) % len(_DASHES)]
-    return _COLOURS[place % len(_COLOURS)], (0, dashes) if dashes else "-"
+    if not dashes:
+        return colour, "-"
+    return colour, (0, dashes)
 
 
 def plot_roc_overlay(
@@ -64,14 +71,16 @@ def plot_roc_overlay(
 ) -> Figure:
     """Draw several ROC curves over each other, distinguished by colour and line style.
 
-    ``curves``, sequence of (name, fpr, tpr): best first; false and true positive rates as two sequences of one length,
-        from the highest threshold to the lowest.
+    ``curves``, sequence of (name, fpr, tpr): best first; false and true positive rates as two
+        sequences of one length, from the highest threshold to the lowest.
     ``areas``, shape (R,): area under each curve; NaN where undefined.
     ``intervals``, shape (R, 2): limits of the areas; NaN where there are none.
-    ``ceilings``, shape (R,): largest reachable recall of each curve; one below 1 is marked by a short
-        dashed line to the right of the frame, has its own line of chance, and its area over ceiling is written.
+    ``ceilings``, shape (R,): largest reachable recall of each curve; one below 1 is marked by a
+        short dashed line to the right of the frame, has its own line of chance, and its area over
+        ceiling is written.
     ``positive``: name of the positive class or group.
-    ``places``: the place of each run, from 0 on, which its colour and line style are of; by default that of its curve.
+    ``places``: the place of each run, from 0 on, which its colour and line style are of; by default
+        that of its curve.
     ``max_curves``: curves that are drawn at most.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
@@ -79,9 +88,7 @@ def plot_roc_overlay(
     relative = runs.areas / np.where(runs.ceilings > 0, runs.ceilings, np.nan)
     page, ax = sheet(ax, (5.0, 5.0))
     for top in runs.reached:
-        ax.plot(
-            [0, 1], [0, top], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_chance"
-        )
+        ax.plot([0, 1], [0, top], zorder=1, label="_chance", **_DOTTED)
     words = [
         f"AUC {runs.number(i)}{_ceiling_text(runs.ceilings[i], relative[i])}"
         for i in range(runs.shown)
@@ -90,14 +97,13 @@ def plot_roc_overlay(
     for colour, top in runs.capped:
         ax.plot([1.01, 1.06], [top, top], color=colour, **_CEILING)
     unit_square(ax, "false positive rate", "recall" + of_positive(positive), title)
-    chance = (
-        "Dotted lines: chance, up to the ceiling of each curve."
-        if runs.capped
-        else "Dotted diagonal: chance."
-    )
+    chance = "Dotted diagonal: chance."
+    if runs.capped:
+        chance = "Dotted lines: chance, up to the ceiling of each curve."
     ceiling = (
-        "Dashes right of the frame: the ceiling, the largest share of positives that a curve can reach. Compare "
-        "normalised areas (area / ceiling; chance is 0.5): areas under different ceilings are not comparable."
+        "Dashes right of the frame: the ceiling, the largest share of positives that a curve can "
+        "reach. Compare normalised areas (area / ceiling; chance is 0.5): areas under different "
+        "ceilings are not comparable."
     )
     runs.explain(ax, chance, "interval of each area", ceiling)
     return page.finish()
@@ -118,7 +124,8 @@ def plot_precision_recall_overlay(
 ) -> Figure:
     """Draw precision over recall of several runs, in steps, distinguished by colour and line style.
 
-    ``curves``, sequence of (name, recall, precision): best first; from the highest threshold to the lowest.
+    ``curves``, sequence of (name, recall, precision): best first; from the highest threshold to the
+        lowest.
     ``areas``, shape (R,): average precision of each; NaN where undefined.
     ``prevalence``: share of actual positives: the precision of chance.
     ``intervals``, ``ceilings``, ``positive``, ``places``, ``max_curves``, ``title``, ``ax``: as in
@@ -127,14 +134,8 @@ def plot_precision_recall_overlay(
     runs = _Runs(curves, areas, intervals, ceilings, max_curves, places)
     page, ax = sheet(ax, (5.0, 5.0))
     for top in runs.reached:
-        ax.plot(
-            [0, top],
-            [top * prevalence] * 2,
-            color=MUTED,
-            linewidth=0.8,
-            linestyle=":",
-            label="_chance",
-        )
+        precision = top * prevalence
+        ax.plot([0, top], [precision, precision], label="_chance", **_DOTTED)
     words = [
         f"average precision {runs.number(i)}{_ceiling_text(runs.ceilings[i])}"
         for i in range(runs.shown)
@@ -160,26 +161,26 @@ def plot_reliability_overlay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw the reliability curves of several runs, without bins, distinguished by colour and line style.
+    """Draw the reliability curves of several runs, distinguished by colour and line style.
 
-    ``curves``, sequence of (name, scores, recalibrated): best first; distinct scores ascending, and the observed share
-        at each by isotonic regression.
+    ``curves``, sequence of (name, scores, recalibrated): best first; distinct scores ascending, and
+        the observed share at each by isotonic regression.
     ``errors``, shape (R,): calibration error of each; NaN where undefined.
     ``words``: what is said of each, for the legend.
     ``event``: what the scores are probabilities of: the positive class or group.
-    ``intervals``, ``places``, ``max_curves``, ``title``, ``ax``: as in :func:`plot_roc_overlay`, the intervals of the
-        errors.
+    ``intervals``, ``places``, ``max_curves``, ``title``, ``ax``: as in :func:`plot_roc_overlay`,
+        the intervals of the errors.
     """
     runs = _Runs(curves, errors, intervals, None, max_curves, places)
     page, ax = sheet(ax, (5.0, 5.0))
-    ax.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8, linestyle=":", zorder=1, label="_perfect")
-    ends = [f"; {word}" if word else "" for word in words or [""] * len(curves)]
-    limits = [(float(low), float(high)) for low, high in runs.limits]
-    numbers = [upper_bound(runs.areas[i], limits[i]) or runs.number(i) for i in range(runs.shown)]
-    legend = [
-        f"calibration error {number}{words_of}"
-        for number, words_of in zip(numbers, ends, strict=False)
-    ]
+    ax.plot([0, 1], [0, 1], zorder=1, label="_perfect", **_DOTTED)
+    legend = []
+    for i in range(runs.shown):
+        low, high = runs.limits[i].tolist()
+        label = f"calibration error {upper_bound(runs.areas[i], (low, high)) or runs.number(i)}"
+        if words is not None and words[i]:
+            label += f"; {words[i]}"
+        legend.append(label)
     runs.draw(ax, legend, drawstyle="steps-mid")
     score = "score" if event is None else f"score: probability of {text.brief(event, 28)}"
     unit_square(ax, score, "observed share", title)
@@ -190,6 +191,7 @@ def plot_reliability_overlay(
     return page.finish()
 
 
+_DOTTED: dict[str, Any] = {"color": MUTED, "linewidth": 0.8, "linestyle": ":"}
 _CEILING: dict[str, Any] = {
     "linewidth": 1.7,
     "linestyle": (0, (2.5, 1)),
@@ -215,15 +217,13 @@ class _Runs:
         self.points = [
             (np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)) for _, x, y in curves
         ]
+        if intervals is None:
+            intervals = np.full((n_runs, 2), np.nan)
+        if ceilings is None:
+            ceilings = np.ones(n_runs)
         self.areas = np.asarray(areas, dtype=np.float64)
-        self.limits = (
-            np.full((n_runs, 2), np.nan)
-            if intervals is None
-            else np.asarray(intervals, dtype=np.float64)
-        )
-        self.ceilings = (
-            np.ones(n_runs) if ceilings is None else np.asarray(ceilings, dtype=np.float64)
-        )
+        self.limits = np.asarray(intervals, dtype=np.float64)
+        self.ceilings = np.asarray(ceilings, dtype=np.float64)
         self.shown = min(n_runs, max_curves)
         self.places = range(n_runs) if places is None else places
 
@@ -241,11 +241,12 @@ class _Runs:
 
     def number(self, i: int) -> str:
         """The number of a curve with its interval."""
-        value, limits = self.areas[i], self.limits[i]
-        whole = math.isfinite(value) and np.isfinite(limits).all()
-        return digits.number(value) + (
-            f" ({digits.fixed(limits[0], 3)} to {digits.fixed(limits[1], 3)})" if whole else ""
-        )
+        value = self.areas[i]
+        low, high = self.limits[i]
+        words = digits.number(value)
+        if np.isfinite([value, low, high]).all():
+            words += f" ({digits.fixed(low, 3)} to {digits.fixed(high, 3)})"
+        return words
 
     def draw(
         self,
@@ -256,25 +257,24 @@ class _Runs:
     ) -> None:
         """Draw the shown curves, or given points of them, with legend texts."""
         open_axes(ax)
-        for i, (xy, text_of) in enumerate(
-            zip((points or self.points)[: self.shown], words, strict=True)
-        ):
+        points = points or self.points
+        for i in range(self.shown):
             place = self.places[i]
             colour, dashes = line_style(place)
             ax.plot(
-                *xy,
+                *points[i],
                 color=colour,
                 linestyle=dashes,
                 linewidth=1.7,
-                label=f"{self.names[i]}: {text_of}",
-                zorder=3 - i / len(self.names),
+                label=f"{self.names[i]}: {words[i]}",
+                zorder=3 - i / len(self.names),  # the best run is on top of the others
                 clip_on=False,
                 drawstyle=drawstyle,
                 gid=f"{RUN}{place}",
             )
 
     def explain(self, ax: Axes, first: str, interval: str, ceiling: str = "") -> None:
-        """The legend and the captions on the dotted line, left-out runs, names, intervals and ceilings."""
+        """Add the legend and the captions, which begin with the one on the dotted line."""
         lines = [
             first,
             *left_out(len(self.names), self.shown, "curves"),
@@ -282,13 +282,15 @@ class _Runs:
         ]
         if np.isfinite(self.limits[: self.shown]).any():
             lines.append(f"In brackets: the {interval} by itself.")
-        lines += [ceiling] if self.capped else []
+        if self.capped:
+            lines.append(ceiling)
         caption_under(ax, legend_below(ax), lines, extent_points(ax)[0] + 30)
 
 
 def _ceiling_text(ceiling: float, normalized: float | None = None) -> str:
-    if not ceiling < 1:
+    if np.isnan(ceiling) or ceiling >= 1:
         return ""
-    return f", ceiling {digits.fixed(ceiling, 3)}" + (
-        "" if normalized is None else f", normalised {digits.number(normalized)}"
-    )
+    words = f", ceiling {digits.fixed(ceiling, 3)}"
+    if normalized is not None:
+        words += f", normalised {digits.number(normalized)}"
+    return words

@@ -47,16 +47,18 @@ def plot_metric_against_parameter(
 ) -> Figure:
     """Draw a metric of runs against one of their parameters, with error bars.
 
-    A line joins the means at each value of the parameter, unless there are many values of one run each; the axis is
-    logarithmic where all values are positive and the largest is at least 100 times the smallest. Runs at the same value
-    are drawn side by side in the order given, as far as there is room.
+    A line joins the means at each value of the parameter, unless there are many values of one run
+    each; the axis is logarithmic where all values are positive and the largest is at least 100
+    times the smallest. Runs at the same value are drawn side by side in the order given, as far as
+    there is room.
 
     ``x``, sequence of length R: the parameter; None: not set.
     ``values``, shape (R,): the metric; NaN where undefined.
     ``intervals``, shape (R, 2): limits of the values; NaN where there are none.
     ``parameter``, ``metric_title``: names of the parameter and of the metric.
     ``names``, sequence of length R: names of the runs; that of the highlighted one is written.
-    ``tied``, shape (R,): runs that may be the best: blue circles, the others orange squares. By default all.
+    ``tied``, shape (R,): runs that may be the best: blue circles, the others orange squares. By
+        default all.
     ``highlight``: index of the chosen run: a star, as in the ranking.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
@@ -76,11 +78,9 @@ def plot_metric_against_parameter(
     x_title, y_title = (text.brief(t, 48) for t in (parameter, metric_title))
     log = " (log scale)" if ax.get_xscale() == "log" else ""
     name_axes(ax, x_title + log, y_title, title)
-    lines = (
-        ["Grey line: mean of the runs at each value."]
-        if means and distinct.size < drawn.size
-        else []
-    )
+    lines = []
+    if means and distinct.size < drawn.size:
+        lines.append("Grey line: mean of the runs at each value.")
     if np.isfinite(limits[shown]).all(axis=1).any():
         lines.append("Bars: the interval of each value by itself.")
     if not shown.all():
@@ -88,7 +88,9 @@ def plot_metric_against_parameter(
         lines.append(f"{away}: the parameter is not set or the metric undefined.")
     if highlight is not None:
         name = quoted(text.short_names(names, 60)[highlight])
-        lines.insert(0, f"★ chosen: {name}{'' if shown[highlight] else ' (left out)'}.")
+        if not shown[highlight]:
+            name += " (left out)"
+        lines.insert(0, f"★ chosen: {name}.")
     if not same[shown].all():
         lines.insert(0, f"Blue circles: {MAY_BE_BEST}. Orange squares: {RULED_OUT}.")
     caption_under(ax, ax.xaxis.label, lines, max(extent_points(ax)[0], 300.0))
@@ -98,7 +100,8 @@ def plot_metric_against_parameter(
 def _name_values(ax: Axes, distinct: FloatArray) -> None:
     if not distinct.size:
         return
-    low, high = float(distinct[0]), float(distinct[-1])
+    low = float(distinct[0])
+    high = float(distinct[-1])
     if low > 0 and high / low >= _LOG_RATIO:
         ax.set_xscale("log")
         margin = (high / low) ** 0.05

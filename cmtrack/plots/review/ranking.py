@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,8 @@ from cmtrack.plots.style import (
 
 from ._layout import BoolArray, caption_under, left_out
 
-_ROW, _WIDTH = 0.27, 2.7  # inches: a row, a panel
+_ROW = 0.27  # inches
+_WIDTH = 2.7  # inches of a panel
 _WORSE = {
     "higher": "left of zero: worse",
     "lower": "right of zero: worse",
@@ -61,73 +63,74 @@ def plot_ranking(
     max_rows: int = 30,
     title: str | None = None,
 ) -> Figure:
-    """Draw runs from the best to the worst: on the left the metric, on the right the difference from the best other.
+    """Draw runs from best to worst, on the right with the difference from the best other run.
 
-    Whether a run can be told from the best is seen on the right and by the colour. The intervals on the left say how
-    well each value is known; on the same test rows the differences are known better than that. A run that is many times
-    further from the leader than the others does not stretch the axis: an arrowhead points at it, and its number stands
-    beside it.
+    Whether a run can be told from the best is seen on the right and by the colour. The intervals on
+    the left say how well each value is known; on the same test rows the differences are known
+    better than that. A run that is many times further from the leader than the others does not
+    stretch the axis: an arrowhead points at it, and its number stands beside it.
 
     ``names``, sequence of length R: names of the runs, best first. The first one is the leader.
     ``values``, shape (R,): the metric, best first; NaN last.
     ``intervals``, shape (R, 2): limits of each value by itself; NaN where there are none.
-    ``differences``, shape (R,): value minus the best other value: of the leader its lead, of the others their
-        difference from the leader. Of the absolute values where `better` is ``"nearest zero"``.
+    ``differences``, shape (R,): value minus the best other value: of the leader its lead, of the
+        others their difference from the leader. Of the absolute values where `better` is ``"nearest
+        zero"``.
     ``difference_intervals``, shape (R, 2): limits of the differences; NaN where there are none.
     ``tied``, shape (R,): runs that may be the best.
-    ``picked``, shape (R,): runs of which the interval in `intervals` allows for their selection from the
-        others.
+    ``picked``, shape (R,): runs of which the interval in `intervals` allows for their selection
+        from the others.
     ``metric_title``: name of the metric.
     ``better``, {"higher", "lower", "nearest zero"}: which values are good.
     ``chosen``: index of the run that was chosen.
-    ``confidence_level``: level of the intervals; those of the differences hold for all runs at once.
+    ``confidence_level``: level of the intervals; those of the differences hold for all runs at
+        once.
     ``max_rows``: runs that are shown at most.
     ``title``: title of the figure.
     """
-    n_runs, n = len(names), min(len(names), max_rows)
-    given = (values, intervals, differences, difference_intervals)
-    value, limits, gap, gap_limits = (np.asarray(part, dtype=np.float64)[:n] for part in given)
-    same, wider = tied[:n], picked[:n]
-    high = n * _ROW + 0.1
-    texts = _numbers(value, limits, sign=False), _numbers(gap, gap_limits, sign=True)
-    columns = [max(map(len, words)) * 0.56 * _FONT / 72 + 0.3 for words in texts]
-    figure, (left, right) = inch_figure(
-        [(0, 0, _WIDTH, high), (_WIDTH + columns[0] + 0.12, 0, _WIDTH, high)]
-    )
-    right.sharey(left)
-    star = chosen if chosen is not None and chosen < n else None
-    metric = text.brief(metric_title, 44)
+    n_runs = len(names)
+    n = min(n_runs, max_rows)
     level = digits.figure_percent(confidence_level)
-
-    beyond = [
-        _draw_panel(
-            left,
-            value,
-            limits,
-            texts[0],
-            same,
-            star,
-            1 + columns[0] / _WIDTH,
-            better == "nearest zero",
-        ),
-        _draw_panel(right, gap, gap_limits, texts[1], same, star, 1 + columns[1] / _WIDTH, True),
-    ]
+    star = chosen if chosen is not None and chosen < n else None
+    may_be_best = tied[:n]
+    metric_rows = _Rows(
+        np.asarray(values, dtype=np.float64)[:n],
+        np.asarray(intervals, dtype=np.float64)[:n],
+        may_be_best,
+        has_zero=better == "nearest zero",
+    )
+    gap_rows = _Rows(
+        np.asarray(differences, dtype=np.float64)[:n],
+        np.asarray(difference_intervals, dtype=np.float64)[:n],
+        may_be_best,
+        has_zero=True,
+    )
+    metric_texts = metric_rows.texts(sign=False)
+    gap_texts = gap_rows.texts(sign=True)
+    text_width = _inches(metric_texts)
+    height = n * _ROW + 0.1
+    gap_left = _WIDTH + text_width + 0.12
+    figure, (left, right) = inch_figure([(0, 0, _WIDTH, height), (gap_left, 0, _WIDTH, height)])
+    right.sharey(left)
+    is_beyond = metric_rows.draw(left, metric_texts, star)
+    is_beyond |= gap_rows.draw(right, gap_texts, star)
+    metric = text.brief(metric_title, 44)
     name_axes(left, f"{text.wrap(metric, 36)}\n({BETTER[better]})", "", None)
     name_axes(right, f"from the best other run\n({_WORSE[better]})", "", None)
     left.set_ylim(n - 0.5 + 0.05 / _ROW, -0.5 - 0.05 / _ROW)
     short = text.short_names(names, 40)
     _name_rows(left, right, short[:n], star)
-    legend = _legend(left, same, level, star is not None)
+    legend = _legend(left, may_be_best, level, star is not None)
     lines = left_out(n_runs, n, "runs")
     if chosen is not None and star is None:
         lines.append(
             f"The chosen run, {quoted(short[chosen])}, is number {chosen + 1} of {n_runs}."
         )
-    lines += _explanations(limits, gap_limits, level, wider)
+    lines += _explanations(metric_rows.limits, gap_rows.limits, level, picked[:n])
     lines += text.numbered(short[:n])
-    if any(beyond):
+    if is_beyond:
         lines.append("Arrowheads: beyond the axis; the numbers stand beside it.")
-    caption_under(left, legend, lines, 72 * (2 * _WIDTH + columns[0]))
+    caption_under(left, legend, lines, 72 * (2 * _WIDTH + text_width))
     if title is not None:
         left.set_title(title, fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
     return fit(figure)
@@ -168,7 +171,8 @@ def _explanations(
     if np.isfinite(limits).any():
         lines.append(f"Left: {level} interval of each value; do not compare these.")
     if picked.any():
-        lines.append(f"{SELECTED[int(picked.sum()) > 1]}.")
+        words = SELECTED[0] if picked.sum() == 1 else SELECTED[1]
+        lines.append(f"{words}.")
     if np.isfinite(gap_limits).any():
         lines.append(f"Right: simultaneous {level} intervals of the differences.")
     missing = int((~np.isfinite(gap_limits)).any(axis=1).sum())
@@ -177,108 +181,141 @@ def _explanations(
     return lines
 
 
-_FONT = 7.5  # of the numbers
-_FAR = 6.0  # times the median distance from the first row: beyond, a row does not stretch the axis
-# times the median half-width of the intervals of tied rows: nor does what reaches further
-_WIDE = 3.0
+_FONT = 7.5  # size of the numbers
+# What is further away than some times the median would stretch the axis until all others are alike.
+_FAR = 6.0  # times the median distance from the first row
+_WIDE = 3.0  # times the median half-width of the intervals of runs that may be the best
 
 
-def _range(
-    centres: FloatArray, limits: FloatArray, tied: BoolArray, zero: bool
-) -> tuple[float, float]:
-    """Axis limits around all rows except outliers in position or width."""
-    distance = np.abs(centres - centres[0])
-    others = distance[1:][np.isfinite(distance[1:]) & (distance[1:] > 0)]
-    near = distance <= (_FAR * np.median(others) if others.size else np.inf)
-    arms = np.abs(limits - centres[:, None]).max(axis=1)
-    usual = (
-        arms[np.isfinite(arms) & tied] if np.isfinite(arms[tied]).any() else arms[np.isfinite(arms)]
-    )
-    most = _WIDE * np.median(usual) if usual.size else np.inf
-    limits = np.clip(limits, (centres - most)[:, None], (centres + most)[:, None])
-    reached = np.concatenate(
-        [centres[near], limits[near].ravel(), limits[:1].ravel(), [0.0] * zero]
-    )
-    reached = reached[np.isfinite(reached)]
-    if not reached.size:
-        return -1.0, 1.0
-    low, high = float(reached.min()), float(reached.max())
-    margin = 0.06 * (high - low) or 0.05 * abs(high) or 0.1
-    return low - margin, high + margin
+def _inches(texts: Sequence[str]) -> float:
+    """Return the width of the numbers beside a panel."""
+    return max(map(len, texts)) * 0.56 * _FONT / 72 + 0.3
 
 
-def _draw_panel(
-    ax: Axes,
-    centres: FloatArray,
-    limits: FloatArray,
-    texts: Sequence[str],
-    tied: BoolArray,
-    star: int | None,
-    reach: float,
-    zero: bool,
-) -> bool:
-    """Dots, intervals and their numbers in rows, bands up to `reach` panel widths; `zero`: with a line there.
+@dataclass(frozen=True)
+class _Rows:
+    """Numbers of runs with their intervals, which a panel shows row by row.
 
-    Returns whether a row, or an end of its interval, lies beyond the axis.
+    ``values``, shape (R,). ``limits``, shape (R, 2). ``tied``, shape (R,).
+    ``has_zero``: whether the axis reaches 0 and has a line there.
     """
-    open_axes(ax, "x")
-    ax.spines["left"].set_visible(False)
-    low, high = _range(centres, limits, tied, zero)
-    across = ax.get_yaxis_transform()
-    look: dict[str, Any] = {
-        "transform": across,
-        "facecolor": BAND,
-        "edgecolor": "none",
-        "zorder": 0.2,
-    }
-    for top in np.flatnonzero(tied & ~tied.all()) - 0.5:
-        ax.add_patch(Rectangle((0.0, float(top)), reach, 1, clip_on=False, **look))
-    beyond = False
-    for row, (centre, (start, stop)) in enumerate(zip(centres, limits, strict=True)):
-        colour, marker = (BLUE, "o") if tied[row] else (ORANGE, "s")
-        if np.isfinite(start) and np.isfinite(stop):
-            ax.plot(
-                [start, stop],
-                [row, row],
-                color=colour,
-                linewidth=1.6,
-                solid_capstyle="butt",
-                zorder=2,
-                gid=f"{RUN}{row}",
-            )
-            for end, arrow, there in (
-                (low, "<", start < low < stop),
-                (high, ">", start < high < stop),
-            ):
-                if there:
-                    beyond = True
-                    ax.plot(
-                        [end],
-                        [row],
-                        marker=arrow,
-                        markersize=5.0,
-                        color=colour,
-                        markeredgecolor="none",
-                        linestyle="none",
-                        zorder=2.5,
-                        clip_on=False,
-                        gid=f"{RUN}{row}",
-                    )
-        if not np.isfinite(centre):
-            continue
-        where = float(np.clip(centre, low, high))
+
+    values: FloatArray
+    limits: FloatArray
+    tied: BoolArray
+    has_zero: bool
+
+    def texts(self, *, sign: bool) -> list[str]:
+        """Return each value with its interval, as it is written beside its row."""
+        decimals = digits.places_apart(self.values.tolist())
+        texts = []
+        for value, (low, high) in zip(self.values, self.limits, strict=True):
+            words = "undefined"
+            if np.isfinite(value):
+                words = digits.fixed(value, decimals, sign=sign)
+            if np.isfinite([value, low, high]).all():
+                start = digits.fixed(low, decimals, sign=sign)
+                words += f" ({start} to {digits.fixed(high, decimals, sign=sign)})"
+            texts.append(words)
+        return texts
+
+    def axis_limits(self) -> tuple[float, float]:
+        """Return axis limits around all rows except outliers in position or width."""
+        distances = np.abs(self.values - self.values[0])
+        others = distances[1:][distances[1:] > 0]
+        others = others[np.isfinite(others)]
+        farthest = _FAR * np.median(others) if others.size else np.inf
+        near = distances <= farthest
+        arms = np.abs(self.limits - self.values[:, None]).max(axis=1)
+        has_interval = np.isfinite(arms)
+        usual = arms[has_interval & self.tied]
+        if not usual.size:
+            usual = arms[has_interval]
+        longest = _WIDE * np.median(usual) if usual.size else np.inf
+        centres = self.values[:, None]
+        limits = np.clip(self.limits, centres - longest, centres + longest)
+        reached = [self.values[near], limits[near].ravel(), limits[0]]
+        if self.has_zero:
+            reached.append(np.zeros(1))
+        points = np.concatenate(reached)
+        points = points[np.isfinite(points)]
+        if not points.size:
+            return -1.0, 1.0
+        low = float(points.min())
+        high = float(points.max())
+        margin = 0.06 * (high - low) or 0.05 * abs(high) or 0.1
+        return low - margin, high + margin
+
+    def draw(self, ax: Axes, texts: Sequence[str], star: int | None) -> bool:
+        """Draw dots, intervals and numbers; returns whether any of them is beyond the axis."""
+        open_axes(ax, "x")
+        ax.spines["left"].set_visible(False)
+        ends = self.axis_limits()
+        across = ax.get_yaxis_transform()
+        # Bands mark the runs that may be the best, unless all may; they reach over the numbers.
+        if not self.tied.all():
+            look: dict[str, Any] = {"facecolor": BAND, "edgecolor": "none", "zorder": 0.2}
+            width = 1 + _inches(texts) / _WIDTH
+            for row in np.flatnonzero(self.tied).tolist():
+                corner = (0.0, row - 0.5)
+                band = Rectangle(corner, width, 1, transform=across, clip_on=False, **look)
+                ax.add_patch(band)
+        is_beyond = False
+        for row in range(len(self.values)):
+            is_beyond |= self._draw_interval(ax, row, ends)
+            is_beyond |= self._draw_value(ax, row, ends, is_chosen=row == star)
+        if self.has_zero:
+            ax.axvline(0.0, color=INK, linewidth=0.9, zorder=1.5)
+        ax.set_xlim(*ends)
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+        ax.ticklabel_format(axis="x", style="plain", useOffset=False)  # no "+8.7e-1" at the axis
+        beside = across + ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
+        font: dict[str, Any] = {"va": "center", "ha": "left", "fontsize": _FONT, "color": INK}
+        for row, words in enumerate(texts):
+            ax.text(1.0, row, words, transform=beside, gid=f"{RUN}{row}", **font)
+        return is_beyond
+
+    def _colour(self, row: int) -> str:
+        return BLUE if self.tied[row] else ORANGE
+
+    def _draw_interval(self, ax: Axes, row: int, ends: tuple[float, float]) -> bool:
+        """Draw an interval; returns whether an arrowhead marks that it is longer than the axis."""
+        start, stop = self.limits[row]
+        if not (np.isfinite(start) and np.isfinite(stop)):
+            return False
+        look: dict[str, Any] = {"color": self._colour(row), "gid": f"{RUN}{row}"}
+        line: dict[str, Any] = {"linewidth": 1.6, "solid_capstyle": "butt", "zorder": 2}
+        ax.plot([start, stop], [row, row], **line, **look)
+        look |= {"markersize": 5.0, "markeredgecolor": "none", "linestyle": "none"}
+        is_beyond = False
+        for end, arrow in zip(ends, "<>", strict=True):
+            if start < end < stop:
+                is_beyond = True
+                ax.plot([end], [row], marker=arrow, zorder=2.5, clip_on=False, **look)
+        return is_beyond
+
+    def _draw_value(
+        self, ax: Axes, row: int, ends: tuple[float, float], *, is_chosen: bool
+    ) -> bool:
+        """Draw a dot, or an arrowhead for a value beyond the axis; returns whether it is."""
+        value = self.values[row]
+        if not np.isfinite(value):
+            return False
+        place = float(np.clip(value, *ends))
+        marker = "o" if self.tied[row] else "s"
         size = 5.5
-        if where != centre:
-            beyond = True
-            marker, size = (">" if centre > high else "<"), 7.0
-        elif row == star:
-            marker, size = "*", 12.0
+        if is_chosen:
+            marker = "*"
+            size = 12.0
+        if place != value:
+            marker = ">" if value > place else "<"
+            size = 7.0
         ax.plot(
-            [where],
+            [place],
             [row],
             marker=marker,
             markersize=size,
-            color=colour,
+            color=self._colour(row),
             markeredgecolor="white",
             markeredgewidth=0.6,
             linestyle="none",
@@ -286,34 +323,4 @@ def _draw_panel(
             clip_on=False,
             gid=f"{RUN}{row}",
         )
-    if zero:
-        ax.axvline(0.0, color=INK, linewidth=0.9, zorder=1.5)
-    ax.set_xlim(low, high)
-    ax.xaxis.set_major_locator(MaxNLocator(5))
-    ax.ticklabel_format(axis="x", style="plain", useOffset=False)  # no "+8.7e-1" at the axis
-    beside = across + ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
-    for row, words in enumerate(texts):
-        ax.text(
-            1.0,
-            row,
-            words,
-            transform=beside,
-            va="center",
-            ha="left",
-            fontsize=_FONT,
-            color=INK,
-            gid=f"{RUN}{row}",
-        )
-    return beyond
-
-
-def _numbers(centres: FloatArray, limits: FloatArray, *, sign: bool) -> list[str]:
-    """The texts next to the rows: each value with its interval."""
-    places = digits.places_apart(centres.tolist())
-    texts = []
-    for centre, (low, high) in zip(centres, limits, strict=True):
-        words = digits.fixed(centre, places, sign=sign) if np.isfinite(centre) else "undefined"
-        if np.isfinite([centre, low, high]).all():
-            words += f" ({digits.fixed(low, places, sign=sign)} to {digits.fixed(high, places, sign=sign)})"
-        texts.append(words)
-    return texts
+        return place != value

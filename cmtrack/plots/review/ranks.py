@@ -28,14 +28,15 @@ def plot_rank_distribution(
 ) -> Figure:
     """Draw the probability of each rank (columns, 1 is the best) of each run (rows, best on top).
 
-    Up to about 30 runs a probability of at least 1% is written into its cell; more runs are an image on a square-root
-    colour scale.
+    Up to about 30 runs a probability of at least 1% is written into its cell; more runs are an
+    image on a square-root colour scale.
 
     ``names``, sequence of length R: names of the runs, best first.
     ``probabilities``, shape (R, R): ``[run, rank - 1]``; each row adds up to 1.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
-    n_runs, shares = len(names), np.asarray(probabilities, dtype=np.float64)
+    n_runs = len(names)
+    shares = np.asarray(probabilities, dtype=np.float64)
     cell = heat.Cell(60.0) if n_runs <= 3 and ax is None else heat.cell_for(n_runs, ax)
     if ax is None and 3 < n_runs <= 30:
         cell = heat.Cell(min(40.0, max(26.0, 300.0 / n_runs)))
@@ -55,8 +56,10 @@ def plot_rank_distribution(
     ax.tick_params(length=0 if cell.holds_text else 3)
     heat.colour_bar(ax, image, f"probability of the rank{scale}" if scale else "probability", ticks)
     name_axes(ax, "rank (1: best)", "" if row_step == 1 else f"run{heat.thinned(row_step)}", title)
-    small = cell.holds_text and bool(((shares > 0) & (shares < 0.01)).any())
-    caption_below(ax, ["Below 1%: no number."] * small + text.numbered(short))
+    lines = text.numbered(short)
+    if cell.holds_text and ((shares > 0) & (shares < 0.01)).any():
+        lines.insert(0, "Below 1%: no number.")
+    caption_below(ax, lines)
     return page.finish()
 
 
