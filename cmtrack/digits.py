@@ -186,15 +186,24 @@ def level(confidence_level: float) -> str:
     return f"{round(100 * confidence_level, 6):g} %"
 
 
-def plain_number(value: Any) -> str:
-    """Return the value of a tie-breaker: a number with three significant digits, a text whole."""
+def plain_numbers(values: Sequence[Any]) -> list[str]:
+    """Return the values of a tie-breaker: texts whole, numbers with enough digits to differ."""
+    exact = {_plain_number(value, 17) for value in values}
+    for digits in range(3, 17):
+        texts = [_plain_number(value, digits) for value in values]
+        if len(set(texts)) == len(exact):
+            break
+    return texts
+
+
+def _plain_number(value: Any, digits: int) -> str:
     if value is None:
         return "none"
     if not isinstance(value, float):
         return one_line(value)
     if math.isnan(value):
         return "undefined"
-    return significant(value)
+    return significant(value, digits)
 
 
 def signed(value: float, ends: tuple[float, float] | None = None) -> str:

@@ -210,6 +210,10 @@ class Table(Samples):
         self._known: dict[Any, Any] = {}
         self.total, self.fractional = cells.total, cells.fractional
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without what was computed: its keys have functions without a name, which no pickle holds."""
+        return self.__dict__ | {"_known": {}}
+
     def standard_error(self, influence: FloatArray) -> float:
         return self.cells.standard_error(influence)
 

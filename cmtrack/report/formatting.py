@@ -20,7 +20,7 @@ from cmtrack.digits import p_equals as p_equals
 from cmtrack.digits import p_text as p_text
 from cmtrack.digits import percent as percent
 from cmtrack.digits import percent_with_interval as percent_with_interval
-from cmtrack.digits import plain_number as plain_number
+from cmtrack.digits import plain_numbers as plain_numbers
 from cmtrack.digits import points as points
 from cmtrack.digits import rounded as rounded
 from cmtrack.digits import signed as signed

@@ -14,6 +14,7 @@ from cmtrack.digits import (
     p_equals,
     percent,
     percent_with_interval,
+    plain_numbers,
     points,
     significant,
     significant_with_interval,
@@ -158,3 +159,10 @@ def test_significant_digits(value: float, text: str) -> None:
 )
 def test_names_in_a_sentence(names: list[str], text: str) -> None:
     assert join_names(names, 3) == text
+
+
+def test_values_of_a_tie_breaker_are_told_apart() -> None:
+    assert plain_numbers([0.7723, 0.7719, 2.0]) == ["0.7723", "0.7719", "2"]
+    assert plain_numbers([0.77234, 0.5]) == ["0.772", "0.5"]
+    assert plain_numbers([0.1, 0.1]) == ["0.1", "0.1"]
+    assert plain_numbers([None, math.nan, "a"]) == ["none", "undefined", "a"]

@@ -482,9 +482,8 @@ def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: Tie
     worse = [other for other in others if other not in same and keys[other] >= keys[place]]
     earlier = [other for other in others if other not in same and other not in worse]
     names = [review.say(entry.name) for entry in near]
-    shown = [
-        f"{name} ({fmt.plain_number(value)})" for name, value in zip(names, values, strict=True)
-    ]
+    texts = fmt.plain_numbers(values)
+    shown = [f"{name} ({text})" for name, text in zip(names, texts, strict=True)]
     where = _near_words(ranking.margin, ranking.criterion)
     sentence = f"Among the {len(near)} {ranking.noun}s {where}, the {_rule_title(rule)} decides: {shown[place]}"
     if worse:

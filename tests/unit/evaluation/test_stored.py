@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -280,3 +281,11 @@ def test_files_of_the_spool_without_a_number_are_of_the_first_schema() -> None:
     for numbered in (EVALUATION, REVIEW, ENTRY):
         with pytest.raises(ValueError, match="has schema None"):
             numbered.migrated({})
+
+
+def test_an_evaluation_is_pickled_after_its_metrics_were_read() -> None:
+    evaluation = evaluate([0, 1, 2] * 20, [0, 1, 1] * 20)
+    assert evaluation.intervals
+    again = pickle.loads(pickle.dumps(evaluation))
+    assert again == evaluation
+    assert again.intervals == evaluation.intervals

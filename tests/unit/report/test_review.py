@@ -119,7 +119,7 @@ def test_the_tie_breaker_that_chose_is_named_with_its_values():
         "than 0.2, it has the largest balanced accuracy."
     )
     values = {
-        run.name: f"{run.evaluation.metrics['multiclass/balanced_accuracy']:.4g}"
+        run.name: f"{run.evaluation.metrics['multiclass/balanced_accuracy']:.3g}"
         for run in (chosen, other)
     }
     assert (
