@@ -8,6 +8,7 @@ import pickle
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import mlflow
 import numpy as np
@@ -218,6 +219,20 @@ def test_what_an_earlier_version_left_in_the_spool_is_pushed(
         "val_cmtrack_confusion_matrix.png",
     } <= files
     assert [entry["kind"] for entry in waiting_in(folder)] == ["inputs"]
+
+
+def test_what_an_earlier_version_left_keeps_the_run_that_it_was_given(
+    golden_spool: Path, store: mlflow.MlflowClient, tmp_path: Path
+) -> None:
+    folder = tmp_path / "spool"
+    shutil.copytree(golden_spool, folder)
+    uri = mlflow.get_tracking_uri()
+    with mock.patch("mlflow.MlflowClient.log_batch", side_effect=ConnectionError("gone")):
+        first = push(folder, uri, "--experiment", "golden")
+    never = {None, "0" * 31 + "1", "0" * 31 + "2"}
+    [given] = {entry["run_id"] for entry in first} - never
+    second = push(folder, uri, "--experiment", "golden")
+    assert given in [entry["run_id"] for entry in second if entry["status"] == "sent"]
 
 
 def test_the_spool_says_its_schema(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
