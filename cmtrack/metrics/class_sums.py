@@ -73,7 +73,8 @@ class OfClassSums(Fraction):
 def _stepped(table: Table) -> ClassSums:
     """Return the sums with a step of one of the first four, shape (4, K): each metric is derived at these points."""
     classes: ClassSums = table.once(ClassSums.of_table)
-    return ClassSums(*_steps_of(np.array(classes[:4])), *classes[4:])
+    hits, agreed, actual, predicted = _steps_of(np.array(classes[:4]))
+    return classes._replace(hits=hits, agreed=agreed, actual=actual, predicted=predicted)
 
 
 def _expand(table: Table, metric: OfClassSums) -> tuple[FloatArray, FloatArray]:

@@ -215,7 +215,8 @@ def log_evaluation(
 
     # Write it to the spool. The report of a step waits if the last one was drawn just now.
     place = (request.tracking_uri or "", request.run_id or "", request.prefix)
-    is_due = steps.is_due(place, request.step)
+    # Claimed before anything is written, so that an earlier step's report does not come after this step.
+    is_due = steps.claim_report(place, request.step)
     has_report = is_due or request.step is None or request.figures not in ("auto", True)
     try:
         entry = write_entry(evaluation, request, report=has_report)

@@ -26,8 +26,8 @@ _made: dict[Place, float] = {}
 _at_work = threading.RLock()
 
 
-def is_due(place: Place, step: int | None = None) -> bool:
-    """Take the place from its last step, whose report is under way or waits; True if it is time for another report.
+def claim_report(place: Place, step: int | None = None) -> bool:
+    """Claim the next report of a place: drop an earlier step's that waits; return True if one is due now.
 
     The report of a higher step goes on waiting: a run holds the evaluation of its highest step.
     """

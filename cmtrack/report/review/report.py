@@ -17,7 +17,6 @@ from cmtrack.report.formatting import capital, markdown_table, split_json
 from cmtrack.report.formatting import markdown_text as _plain
 from cmtrack.report.html import drawn, render_page, write_text
 from cmtrack.report.review.cells import Cell, GateCell, NameCell, Table
-from cmtrack.report.review.columns import columns_of
 from cmtrack.report.review.data import to_dict
 from cmtrack.report.review.narrative import decision
 from cmtrack.report.review.page import choices, context, ranking_tables
@@ -166,9 +165,10 @@ def as_json(comparison: Comparison) -> str:
 
 def ranking_json(comparison: Comparison) -> str:
     """Rows of all rankings, the run first: the artifact view groups by the first column."""
+    review = Review(comparison)
     rows = []
     for place, ranking in enumerate(comparison.rankings, 1):
-        columns = [column for column in columns_of(comparison) if column.is_shown(ranking)]
+        columns = [column for column in review.columns if column.is_shown(ranking)]
         for entry in ranking.standings:
             texts = {column.key: column.text(entry, ranking) for column in columns}
             shown = {"run": entry.name, "standing": texts["status"], "rank": entry.rank}
