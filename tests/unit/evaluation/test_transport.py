@@ -493,7 +493,7 @@ def test_an_estimate_adds_its_error() -> None:
         assert stated.standard_errors[name] < there.standard_errors[name], name
     assert there.fit_pvalue == pytest.approx(ESTIMATE.fit_pvalue)
     assert there.warnings[0].endswith(
-        "the target's scores fit (p = 0.84); this test finds only large changes"
+        "the target's scores fit (p = 0.842); this test finds only large changes"
     )
     assert 0 < ESTIMATE.missed_move < 0.5
     assert "would miss moves it by up to" in ESTIMATE._repr_html_()

@@ -198,7 +198,7 @@ def test_the_kind_is_kept_and_shown(tmp_path: Path) -> None:
         loaded = Evaluation.load(judged.save(tmp_path / kind))
         assert loaded == judged
         assert loaded.weights_are == kind
-        assert f"400 samples ({kind} weight 1160)" in repr(loaded)
+        assert f"400 samples ({kind} weight 1,160)" in repr(loaded)
         assert f"400 samples ({kind} weight 1,160)" in loaded._repr_html_()
         page = judged.report(tmp_path / f"{kind}.html").read_text()
         assert f"400 samples ({kind} weight 1,160)" in page
