@@ -42,7 +42,7 @@ def fixed(value: float, places: int, times_ten: int = 0, *, sign: bool = False) 
 
 
 def significant(value: float, digits: int = 3, times_ten: int = 0) -> str:
-    """Return a number with at most so many significant digits: "0.812", "20", "1,300"."""
+    """Return a number with at most this many significant digits: "0.812", "20", "1,300"."""
     if not math.isfinite(value):
         return minus(f"{value:g}")
     shifted = _shifted(value, times_ten)

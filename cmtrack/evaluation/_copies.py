@@ -1,6 +1,6 @@
 """Changed copies of an evaluation: priced, with other sections, labels, metrics or errors, or merged.
 
-Regrouping has a module of its own.
+Regrouping is in ``_regrouping``.
 """
 
 from __future__ import annotations

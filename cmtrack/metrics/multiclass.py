@@ -113,8 +113,8 @@ RECALL_WEIGHTED = OfClassSums(lambda c: (c.hits, c.actual), quotient)
 def disagreement(c: ClassSums) -> tuple[Any, Any]:
     """Return the samples that disagree and those that would by chance, times n, of each class.
 
-    Where one class has nearly all samples, the samples that agree are as many as would by chance but for their last
-    digits; those that disagree are not.
+    If one class has nearly all samples, agreement and agreement by chance differ in their last digits only, and their
+    difference would be rounding. The two disagreements differ in all digits.
     """
     return c.all_actual * (c.actual - c.agreed), c.actual * (c.all_predicted - c.predicted)
 

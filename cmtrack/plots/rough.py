@@ -50,7 +50,7 @@ def plot_rough_approximations(
 ) -> Figure:
     """Draw lower approximation, upper approximation and size of each class as bars.
 
-    It is no part of ``Evaluation.figures()``: what a confusion matrix alone tells of the
+    It is not among ``Evaluation.figures()``: what a confusion matrix alone tells of the
     approximations is in the matrix already, and every figure there is drawn and stored in every
     run.
 

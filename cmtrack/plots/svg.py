@@ -695,7 +695,7 @@ def _squares(pixels: npt.NDArray[np.uint8]) -> str:
             piece = f"M{start} {row}h{stop - start}v1h{start - stop}z"
             pieces.setdefault(cells[start].tobytes(), []).append(piece)
     if all(colour[3] == 255 for colour in pieces):
-        # The most frequent colour lies below the others, as one rectangle.
+        # The most frequent colour is below the others, as one rectangle.
         ground = max(pieces, key=lambda colour: len(pieces[colour]))
         del pieces[ground]
         pieces = {ground: [f"M0 0h{columns}v{rows}h-{columns}z"], **pieces}

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack._lazy import cached_property
+from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.inputs import SAMPLING, BoolArray, FloatArray, IntArray, kind_of_weights
 from cmtrack.statistics.labels import encode_groups
 
@@ -30,8 +31,8 @@ class Design:
     ----------
     n_rows : int
     weights : ndarray of shape (n,), optional
-        int64 are frequencies: the row stands for so many equal, independent rows. float64 are sampling weights: it
-        stands for a part of a population, and errors are robust (sandwich) ones, whatever the scale of the weights. A
+        int64 are frequencies: the number of equal, independent rows. float64 are sampling weights: the row
+        represents a part of a population, and errors are robust (sandwich) ones, whatever the scale of the weights. A
         row of weight 0 does not count.
     clusters : ndarray of shape (n,), int64, optional
         Numbers from 0 of rows that belong together. Their weighted values are summed before they are squared.
@@ -116,7 +117,7 @@ class Design:
     def effective_size(self) -> float:
         """Effective number of independent units (Kish 1965), (sum of w)^2 / sum of w^2; 0 without any weight.
 
-        w is the weight of a cluster, else of a row. Rows with a frequency are so many rows of weight 1.
+        w is the weight of a cluster, else of a row. A frequency counts rows of weight 1.
         """
         squares = float(self.products(np.ones((self.n_rows, 1)))[0, 0])
         return self.total**2 / squares if squares > 0 else 0.0
@@ -208,7 +209,7 @@ class Design:
 
         ``influence``, shape (n, R): influence values, a column each.
         ``actual``, shape (n,), int64: class of each row; None where rows have no single class.
-        ``folded``: whether the sums of two columns count, too: the smaller of the two numbers is given.
+        ``folded``: whether the sums of two columns also count; the smaller of the two numbers is given.
 
         Notes
         -----
@@ -249,11 +250,11 @@ class Design:
                 variance[place] += of_class
                 squares[place] += of_class**2 / max(float(sizes[k]) - 1, 1.0)
         usable = (variance > 1e-12 * scale) & (squares > 0)
-        found = np.divide(variance**2, squares, out=np.full(shape, math.inf), where=usable)
+        welch = np.divide(variance**2, squares, out=np.full(shape, math.inf), where=usable)
         present = sizes[sizes > 0]
         if len(present) == 2 and present.min() <= 1:  # nothing tells how much that class varies
-            found = np.where(usable, 1.0, math.inf)
-        degrees = np.maximum(found, 1.0).min(axis=0)
+            welch = np.where(usable, 1.0, math.inf)
+        degrees = np.maximum(welch, 1.0).min(axis=0)
         np.fill_diagonal(degrees, math.inf)
         return degrees
 
@@ -263,7 +264,7 @@ class Design:
         if not self.is_sampled:
             return sums
         squares = np.bincount(actual, self.row_weights**2)
-        return np.divide(sums**2, squares, out=np.zeros_like(sums), where=squares > 0)
+        return np.asarray(Counted(sums, squares).effective_size())
 
     def _degrees_of_units(self, psi: FloatArray, signs: tuple[int, ...]) -> FloatArray:
         """Degrees of freedom of clusters or of rows, (R, R), by fourth powers of their centred influence, (n, R)."""

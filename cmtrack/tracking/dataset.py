@@ -124,9 +124,8 @@ def log(
     models = None if model_id is None else [LoggedModelInput(model_id)]
     try:
         client.log_inputs(run_id, inputs, models)
-    except (
-        MlflowException
-    ):  # another run may have written the same dataset at the same moment: now it is there
+    except MlflowException:
+        # Another run may have written the same dataset at the same moment: now it is there.
         client.log_inputs(run_id, inputs, models)
 
 

@@ -46,7 +46,7 @@ class BusyEntry(Exception):
     """Another process or thread is sending this entry, or another entry to the same place."""
 
 
-def deliver(entry: Entry, client: MlflowClient | None = None, *, waited: bool = False) -> Sent:
+def deliver(entry: Entry, client: MlflowClient | None = None, *, is_late: bool = False) -> Sent:
     """Send a spooled entry, and remove it from the spool when it has arrived.
 
     The sending runs in a thread of its own. As long as the store answers, one call after the other, it is waited for;
@@ -57,12 +57,12 @@ def deliver(entry: Entry, client: MlflowClient | None = None, *, waited: bool = 
 
     ``entry``: its folder is the spool's entry, or None.
     ``client``: one whose store is known to answer; by default one of MLflow's own choice, which is asked first.
-    ``waited``: whether it was made earlier: it does then not take the place of a newer one.
+    ``is_late``: whether it was made earlier; it then leaves a newer evaluation in its place.
     """
     from mlflow import get_tracking_uri
 
     late = threading.Event()
-    if waited:
+    if is_late:
         late.set()
     if client is None:
         silences.check(entry.tracking_uri)
@@ -138,9 +138,8 @@ def _send_until_taken(
                 raise
             pause = _AGAIN
             if isinstance(error, MixedUp):
-                pause *= random.uniform(
-                    0.5, 1.5
-                )  # two writers must not wait for each other in step
+                # Two writers must not wait for each other in step.
+                pause *= random.uniform(0.5, 1.5)
             time.sleep(pause)
 
 

@@ -451,7 +451,7 @@ def _report_sender(evaluation: BaseEvaluation, request: Entry, sent: Entry) -> C
 
     def send_report() -> None:
         client = client_for(tracking_uri)
-        deliver(write_entry(evaluation, again), client, waited=True)
+        deliver(write_entry(evaluation, again), client, is_late=True)
 
     return send_report
 

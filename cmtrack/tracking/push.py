@@ -120,7 +120,7 @@ class _Push:
             client = self._client(uri)
             self._find_run(entry, client)
             taken = settings.narrow(entry)
-            sent = deliver(entry, client, waited=not self.replace_newer)
+            sent = deliver(entry, client, is_late=not self.replace_newer)
         except Exception as error:
             self._note_silence(uri, error)
             assert entry.folder is not None

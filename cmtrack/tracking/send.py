@@ -66,7 +66,7 @@ def send(
     from ``started`` to ``completed``, so half-written runs can be told apart. Sending twice leaves the run as sending
     once. A file other than the evaluation that the store refuses, such as one larger than a proxy lets through, is left
     out and named in the tag ``cmtrack.left_out``. ``answered`` is called whenever the store has taken something;
-    ``late`` says whether the entry has waited: it then leaves a newer evaluation in its place. MlflowException if the
+    ``late`` says whether the entry is late, as one that has waited: it then leaves a newer evaluation in its place. MlflowException if the
     run does not exist, is deleted, or refuses a write; ValueError if the run is deleted or holds another evaluation
     that must not be replaced, or the store refuses the evaluation's file: then the run has the metrics only.
 
@@ -206,9 +206,8 @@ def _read_back(client: MlflowClient, run: Any, entry: Entry, sent: list[str]) ->
     """
     try:
         items = client.list_artifacts(run.info.run_id)
-    except (
-        Exception
-    ):  # of whatever kind: MLflow lists no plain HTTP server, and some stores may not be listed
+    except Exception:
+        # Of whatever kind: MLflow lists no plain HTTP server, and some stores may not be listed.
         return _read_evaluation_back(client, run, entry, sent[0])
     sizes = {item.path: item.file_size for item in items if not item.is_dir}
     for name in sent:
@@ -597,13 +596,13 @@ def _named(left_out: Mapping[str, str]) -> str:
     return ", ".join(f"{name} ({reason})" for name, reason in left_out.items())
 
 
-def _log_images(client: MlflowClient, run: Any, entry: Entry, waited: bool) -> None:
+def _log_images(client: MlflowClient, run: Any, entry: Entry, is_late: bool) -> None:
     run_id, step = run.info.run_id, entry.step or 0
     paths: list[str] = []
     # Only a sending that was cut off, or an entry that has waited, may have left images: a run of thousands of steps
     # has thousands of them, and listing them takes longer at each step.
     status = run.data.tags.get(names.tag("status", entry.prefix))
-    if entry.images and status is not None and (waited or status != "completed"):
+    if entry.images and status is not None and (is_late or status != "completed"):
         paths = [file.path for file in client.list_artifacts(run_id, "images")]
     for key, file in entry.images.items():
         # MLflow names an image by these three and a number of its own: one that is there already was sent before

@@ -68,7 +68,7 @@ def plot_ranking(
     Whether a run can be told from the best is seen on the right and by the colour. The intervals on
     the left say how well each value is known; on the same test rows the differences are known
     better than that. A run that is many times further from the leader than the others does not
-    stretch the axis: an arrowhead points at it, and its number stands beside it.
+    stretch the axis: an arrowhead points at it, and its number is next to it.
 
     ``names``, sequence of length R: names of the runs, best first. The first one is the leader.
     ``values``, shape (R,): the metric, best first; NaN last.

@@ -1,6 +1,7 @@
 """The columns of a ranking's table, on a page, in a notebook, on a terminal, in a frame and in JSON.
 
-One list describes them all. To add a column, add an entry to the list of :func:`columns_of`.
+One list describes them all. To add a column, add an entry to the list of :func:`columns_of`. A narrow terminal leaves
+out columns in the order of ``_PRIORITIES`` in :mod:`cmtrack.cli.comparison_table`.
 """
 
 from __future__ import annotations

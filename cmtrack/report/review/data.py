@@ -79,7 +79,7 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
     best = comparison.best
     looks = review.looks
     resolution = review.resolution
-    columns = [column for column in columns_of(comparison) if column.json]
+    columns = [column for column in review.columns if column.json]
     columns.sort(key=lambda column: _FIRST_IN_FILES.get(column.key, 0))
     data: dict[str, Any] = as_plain(
         {

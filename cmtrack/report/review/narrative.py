@@ -57,15 +57,15 @@ def lead(review: Review) -> str:
     if ranking is None:
         return "no run is ranked"
     criterion = ranking.criterion
-    first = ranking.leader
+    leader = ranking.leader
     text = f"{_front_names(review, ranking)} on the Pareto front"
     if not criterion.pareto:
         title = fmt.metric_title(criterion.metrics[0], brief=True, catalog=criterion.catalog)
         over = f" over {ranking.over} with mean" if ranking.over else " with"
-        text = f"{review.say(first.name)} leads{over} {title} {_value(first)}"
+        text = f"{review.say(leader.name)} leads{over} {title} {_value(leader)}"
         if len(ranking.tied) > 1:
             text += f", {maybe(ranking)}"
-    if ranking.foremost is not first:
+    if ranking.foremost is not leader:
         text = f"take {review.say(ranking.foremost.name)}; {text}"
     if len(review.rankings) > 1:
         text += f" (ranking 1 of {len(review.rankings)})"
@@ -243,11 +243,11 @@ def _standing(review: Review, ranking: Ranking) -> str:
     """The leader and its selection bias, other runs that may be the best, and those that are ruled out."""
     if ranking.criterion.pareto:
         return _front(review, ranking)
-    first = ranking.leader
-    name = review.say(first.name)
+    leader = ranking.leader
+    name = review.say(leader.name)
     title = criterion_title(ranking.criterion, ranking.evaluation.positive)
-    value = _value(first)
-    if first.picked:
+    value = _value(leader)
+    if leader.picked:
         value += "*"
     if ranking.over:
         title = f"mean {title} over {ranking.over}"
@@ -256,7 +256,7 @@ def _standing(review: Review, ranking: Ranking) -> str:
         return _joined(sentence, selection(review), selected(ranking))
     if ranking.over:
         blocks = ranking.over.partition(" ")[2]
-        value += f" (standard deviation over the {blocks} {fmt.number(first.sd)})"
+        value += f" (standard deviation over the {blocks} {fmt.number(leader.sd)})"
     sentence = f"{name} {_leads(ranking)}: {title} {value}."
     if len(ranking.tied) > 1 and _shared(ranking):
         sentence = f"The {title} of {name} is {value}."
@@ -353,14 +353,14 @@ def _front_names(review: Review, ranking: Ranking) -> str:
 
 def _price(review: Review, ranking: Ranking) -> str:
     """The chosen one against the leader; a model that leads itself, against the next one."""
-    first = ranking.leader
+    leader = ranking.leader
     entry = ranking.foremost
-    if entry is first and ranking.over and len(ranking.standings) > 1:
+    if entry is leader and ranking.over and len(ranking.standings) > 1:
         entry = ranking.standings[1]
-    if entry is first or not ranking.criterion.single:
+    if entry is leader or not ranking.criterion.single:
         return ""
     ends = (entry.difference_low, entry.difference_high)
-    gap = _gap_words(entry.difference, ends, ranking.criterion.direction, review.say(first.name))
+    gap = _gap_words(entry.difference, ends, ranking.criterion.direction, review.say(leader.name))
     verb = "is" if ranking.over else f"has {_value(entry)}:"
     claim = f"{review.say(entry.name)} {verb} {gap}"
     if math.isnan(entry.p_set):
@@ -707,20 +707,20 @@ def break_evens(review: Review) -> list[str]:
     sentences = []
     alike = []
     names = review.names
-    first = ranking.foremost
-    others = [run for run in ranking.runs if run is not first]
+    taken = ranking.foremost
+    others = [run for run in ranking.runs if run is not taken]
     for other in others[:RIVALS]:
-        cost_ratio = _break_even(other.evaluation, first.evaluation, ranking.confidence_level)
+        cost_ratio = _break_even(other.evaluation, taken.evaluation, ranking.confidence_level)
         if cost_ratio is None:
             continue
         if cost_ratio.told_apart or cost_ratio.false_alarms == cost_ratio.misses == 0:
-            sentences.append(cost_ratio.sentence(names[other.name], names[first.name]))
+            sentences.append(cost_ratio.sentence(names[other.name], names[taken.name]))
         else:
             alike.append(quoted(names[other.name]))
     if alike:
-        taken = quoted(names[first.name])
         sentences.append(
-            f"{taken} is not shown to be cheaper or dearer than {' or '.join(alike)} at any cost of a miss."
+            f"{quoted(names[taken.name])} is not shown to be cheaper or dearer than {' or '.join(alike)} "
+            "at any cost of a miss."
         )
     left = len(others) - RIVALS
     if sentences and left > 0:
