@@ -6,8 +6,10 @@ import importlib.util
 import pkgutil
 import re
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import generated_pages
 import pytest
@@ -302,3 +304,27 @@ def test_a_search_that_needs_the_network_is_found(build, tmp_path):
         "searchindex.js",
         "_static/documentation_options.js",
     ]
+
+
+# -- the picture of the rooms ----------------------------------------------------------------------------------
+
+
+def test_the_picture_of_the_rooms_has_the_floors_of_the_imports():
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = linter["contracts"][0]["layers"]
+    picture = ElementTree.parse(DOCS / "images" / "rooms.svg").getroot()
+    heights = {
+        str(text.text): int(text.attrib["y"])
+        for text in picture.iter("{http://www.w3.org/2000/svg}text")
+        if text.attrib["class"] == "room"
+    }
+    rooms = {folder.parent.name for folder in (ROOT / "cmtrack").glob("*/__init__.py")}
+    assert rooms | {"cmtrack_integrations"} <= set(heights)
+    above = 0
+    for layer in layers:
+        names = [name.removeprefix("cmtrack.") for name in layer.split(" | ")]
+        floor = [heights.pop(name) for name in names if name in heights]
+        assert min(floor, default=above) >= above, layer
+        assert len(set(floor)) <= 1, layer
+        above = max(floor, default=above)
+    assert not heights, "not a layer of the imports"
