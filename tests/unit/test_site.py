@@ -312,7 +312,7 @@ def test_a_search_that_needs_the_network_is_found(build, tmp_path):
 def test_the_picture_of_the_rooms_has_the_floors_of_the_imports():
     linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers = linter["contracts"][0]["layers"]
-    picture = ElementTree.parse(DOCS / "images" / "rooms.svg").getroot()
+    picture = ElementTree.parse(DOCS / "_static" / "rooms.svg").getroot()
     heights = {
         str(text.text): int(text.attrib["y"])
         for text in picture.iter("{http://www.w3.org/2000/svg}text")
