@@ -1,13 +1,14 @@
 """Statistics of label sets, collected in one pass over blocks of documents.
 
-Codes are numbered so that those of a family, and those below any node, stand side by side. Then the keys
-``document * L + code``, ``document * F + family`` and ``document * N + node`` of sorted labels are sorted too, and
-everything is a search in sorted arrays: O(labels + pairs).
+Codes are numbered so that the codes of a family, and the codes below any node, are next to each
+other. The keys ``document * L + code``, ``document * F + family`` and ``document * N + node`` of
+sorted labels are then sorted as well, and each step is a search in sorted arrays: O(labels +
+pairs).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -45,105 +46,128 @@ class Runs:
     @classmethod
     def of(cls, keys: IntArray) -> Runs:
         """Find the runs of sorted keys (n,)."""
-        new = np.empty(len(keys), dtype=bool)
-        new[:1] = True
-        np.not_equal(keys[1:], keys[:-1], out=new[1:])
-        start = np.flatnonzero(new)
-        return cls(keys[start], start, np.diff(start, append=len(keys)), np.cumsum(new) - 1)
+        is_first = np.empty(len(keys), dtype=bool)
+        is_first[:1] = True
+        np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+        start = np.flatnonzero(is_first)
+        return cls(keys[start], start, np.diff(start, append=len(keys)), np.cumsum(is_first) - 1)
 
     def sum(self, flags: BoolArray) -> IntArray:
-        """Number of true flags in each run."""
+        """Return the number of true flags in each run."""
         if not len(self.start):
-            return np.zeros(0, dtype=np.int64)
+            return np.zeros(0, dtype=np.int64)  # reduceat refuses an empty array
         return np.add.reduceat(flags, self.start, dtype=np.int64)
 
 
-def partners(ours: IntArray, theirs: IntArray) -> tuple[IntArray, IntArray]:
-    """The place of each side's distinct sorted keys on the other side; -1 where they are not there."""
-    mine, yours = np.full(len(ours), -1, dtype=np.int64), np.full(len(theirs), -1, dtype=np.int64)
-    if len(ours) and len(theirs):
-        at = np.searchsorted(theirs, ours)
-        at[at == len(theirs)] = 0
-        shared = np.flatnonzero(theirs[at] == ours)
-        mine[shared] = at[shared]
-        yours[at[shared]] = shared
-    return mine, yours
+def partners(first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
+    """Return where the distinct sorted keys of each side are on the other side; -1 if nowhere."""
+    in_second = np.full(len(first), -1, dtype=np.int64)
+    in_first = np.full(len(second), -1, dtype=np.int64)
+    if len(first) and len(second):
+        found = np.searchsorted(second, first)
+        found[found == len(second)] = 0
+        shared = np.flatnonzero(second[found] == first)
+        in_second[shared] = found[shared]
+        in_first[found[shared]] = shared
+    return in_second, in_first
 
 
-# -- pairs of unmatched codes -------------------------------------------------------------------------
+# -- pairs of unmatched codes -------------------------------------------------------------------
 
-_PAIRS = 2_000_000  # made at a time
+_PAIRS = 2_000_000
+"""Pairs that are made at a time: eight arrays of them take about 130 MB."""
 
 
-class Left(NamedTuple):
-    """Codes of one side, ordered by (document, family), and the number of codes of each."""
+class GroupedCodes(NamedTuple):
+    """Codes of one side, ordered by (document, family), and the number of codes of each group."""
 
     code: IntArray
     size: IntArray
 
+    @property
+    def start(self) -> IntArray:
+        """Where each group begins."""
+        return np.cumsum(self.size) - self.size
+
 
 class PairSum:
-    """Sum of pairs.
+    """Sums of pairs of codes of one family, for every matching.
 
-    With a predicted and b actual codes left, a pair counts 1 (product), 1/b (row: each predicted code has mass 1), 1/a
-    (column: each actual code has mass 1) and 1/max(a, b) (balanced: the mean of all largest one-to-one pairings);
-    what is left of a code's balanced mass goes out of the family.
+    If a document has ``a`` predicted and ``b`` actual codes of a family left, a pair counts 1
+    (product), 1/b (row: each predicted code has mass 1), 1/a (column: each actual code has mass 1)
+    and 1/max(a, b) (balanced: the mean of all largest one-to-one pairings). What is left of a
+    code's balanced mass goes out of the family.
     """
 
     def __init__(self, families: Families) -> None:
         self._size = len(families.codes)
-        self._sparse: list[tuple[IntArray, IntArray]] = []
+        self._sums: list[tuple[IntArray, IntArray]] = []
         self._pending = 0
         self._surplus = np.zeros((self._size, 2), dtype=np.int64)
 
-    def add(self, predicted: Left, actual: Left) -> None:
-        """Add runs (G) that have the same order on both sides."""
-        a, b = predicted.size, actual.size
-        most = np.maximum(a, b)
-        ends = np.cumsum(a * b)
-        cuts = np.searchsorted(ends, np.arange(0, ends[-1] if len(ends) else 0, _PAIRS)[1:])
-        edges = np.unique(np.concatenate(([0], cuts, [len(a)])))
-        starts = np.cumsum(a) - a, np.cumsum(b) - b
-        unit = np.stack((np.ones_like(a), _share(b), _share(a), _share(most)))
-        for first, last in pairwise(edges):
-            part = slice(first, last)
-            times = a[part] * b[part]
-            run = np.repeat(np.arange(last - first), times)
-            k = np.arange(len(run)) - np.repeat(np.cumsum(times) - times, times)
-            each = b[part][run]
-            x = predicted.code[starts[0][part][run] + k // each]
-            y = actual.code[starts[1][part][run] + k % each]
-            self._sparse.append(sum_by_key(y * self._size + x, unit[:, part][:, run].T))
-            self._pending += len(self._sparse[-1][0])
-            if len(self._sparse) > 1 and self._pending > 4 * _PAIRS:
-                self._sparse = [self._compact()]
-                # what is large is not put together each time
-                self._pending = len(self._sparse[0][0]) // 2
-        for side, (left, mine, other) in enumerate(((predicted, a, b), (actual, b, a))):
-            rest = np.where(mine > other, UNIT - other * unit[3], 0)
-            if rest.any():
-                np.add.at(self._surplus[:, side], left.code, np.repeat(rest, mine))
+    def add(self, predicted: GroupedCodes, actual: GroupedCodes) -> None:
+        """Add the pairs of groups (G) that have the same order on both sides."""
+        a = predicted.size
+        b = actual.size
+        balanced = _share(np.maximum(a, b))
+        shares = np.stack((np.ones_like(a), _share(b), _share(a), balanced))
+        predicted_start = predicted.start
+        actual_start = actual.start
+        n_pairs = a * b
+        pairs_end = np.cumsum(n_pairs)
+        pairs_start = pairs_end - n_pairs
+        for first, last in _pieces(pairs_end):
+            group = np.repeat(np.arange(first, last), n_pairs[first:last])
+            number = np.arange(pairs_start[first], pairs_end[last - 1]) - pairs_start[group]
+            predicted_code = predicted.code[predicted_start[group] + number // b[group]]
+            actual_code = actual.code[actual_start[group] + number % b[group]]
+            self._add_sums(actual_code * self._size + predicted_code, shares[:, group].T)
+        self._add_surplus(0, predicted, np.where(a > b, UNIT - b * balanced, 0))
+        self._add_surplus(1, actual, np.where(b > a, UNIT - a * balanced, 0))
 
-    def _compact(self) -> tuple[IntArray, IntArray]:
-        if not self._sparse:
+    def _add_sums(self, keys: IntArray, shares: IntArray) -> None:
+        self._sums.append(sum_by_key(keys, shares))
+        self._pending += len(self._sums[-1][0])
+        if len(self._sums) > 1 and self._pending > 4 * _PAIRS:
+            self._sums = [self._merged()]
+            # The merged table counts half. If it counted whole and were large, each call would
+            # merge it again.
+            self._pending = len(self._sums[0][0]) // 2
+
+    def _add_surplus(self, column: int, codes: GroupedCodes, surplus: IntArray) -> None:
+        if surplus.any():
+            np.add.at(self._surplus[:, column], codes.code, np.repeat(surplus, codes.size))
+
+    def _merged(self) -> tuple[IntArray, IntArray]:
+        if not self._sums:
             return np.zeros(0, dtype=np.int64), np.zeros((0, 4), dtype=np.int64)
-        keys, values = zip(*self._sparse, strict=True)
-        return sum_by_key(np.concatenate(keys), np.concatenate(values))
+        keys, shares = zip(*self._sums, strict=True)
+        return sum_by_key(np.concatenate(keys), np.concatenate(shares))
 
     def result(self) -> PairCounts:
-        """The pairs added so far."""
-        return PairCounts(*self._compact(), self._surplus)
+        """Return the pairs added so far."""
+        return PairCounts(*self._merged(), self._surplus)
+
+
+def _pieces(ends: IntArray, most: int = _PAIRS) -> list[tuple[int, int]]:
+    """Cut a sequence into ranges with about ``most`` of what ``ends`` adds up."""
+    total = ends[-1:].sum()  # 0 if the sequence is empty
+    cuts = np.searchsorted(ends, np.arange(0, total, most)[1:])
+    edges = np.unique(np.concatenate(([0], cuts, [len(ends)])))
+    return list(pairwise(edges.tolist()))
 
 
 def _share(n: IntArray) -> IntArray:
-    """UNIT / n, rounded."""
+    """Return UNIT / n, rounded."""
     return (2 * UNIT + n) // (2 * n)
 
 
-# -- documents ----------------------------------------------------------------------------------------
+# -- documents ----------------------------------------------------------------------------------
 
-_LABELS = 400_000  # of a block and side
-_SMALL = 8  # numbers of codes below this are counted without a sort
+_LABELS = 400_000
+"""Labels of a block on each side."""
+_SMALL = 8
+"""Patterns of fewer codes than this are counted in a table, which needs no sort."""
 
 
 def collect_families(
@@ -156,36 +180,37 @@ def collect_families(
 ) -> tuple[FamilyStatistics, DocumentRows]:
     """Count label sets.
 
-    ``actual``, ``predicted``: of the same documents; code numbers are places in ``families``.
-    ``remove_matches``: if False, pairs are also counted with the codes that match among them.
-    The result, (FamilyStatistics, DocumentRows).
+    ``actual``, ``predicted``: of the same documents; code numbers are positions in ``families``.
+    ``remove_matches``: if False, pairs of all codes, with the matches, are also counted.
     """
-    work = _Collector(families, actual.size, remove_matches)
-    for first, last in _blocks(actual, predicted):
-        work.add(first, last, predicted.part(first, last), actual.part(first, last))
-    hits = [np.concatenate(parts) if parts else np.zeros(0, bool) for parts in work.hits]
-    macros = _macro_influence(work.codes, actual, predicted, *hits)
+    collector = _Collector(families, actual.size, remove_matches)
+    labels_end = (actual.indptr + predicted.indptr)[1:]
+    for first, last in _pieces(labels_end, 2 * _LABELS):
+        collector.add(first, last, predicted.part(first, last), actual.part(first, last))
+    influence = _macro_influence(
+        collector.codes,
+        actual,
+        predicted,
+        np.concatenate(collector.actual_hits),
+        np.concatenate(collector.predicted_hits),
+    )
+    sums, products = tally_sums(collector.tallies)
     statistics = FamilyStatistics(
         families,
         LabelDigest.from_hashes(actual.document_hashes(families.codes)),
-        work.codes,
-        work.pairs.result(),
-        work.patterns(),
-        *tally_sums(work.tallies),
+        collector.codes,
+        collector.pairs.result(),
+        collector.patterns(),
+        sums,
+        products,
         np.array([actual.repeated, predicted.repeated], dtype=np.int64),
         row_ids,
-        None if work.together is None else work.together.result(),
-        work.alone,
     )
-    return statistics, DocumentRows(work.tallies, macros)
-
-
-def _blocks(actual: LabelSets, predicted: LabelSets) -> list[tuple[int, int]]:
-    """Ranges of documents with about as many labels each."""
-    labels = actual.indptr + predicted.indptr
-    cuts = np.searchsorted(labels, np.arange(0, labels[-1], 2 * _LABELS)[1:])
-    edges = np.unique(np.concatenate(([0], cuts, [actual.size])))
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+    if not remove_matches:
+        statistics = replace(
+            statistics, together=collector.together.result(), alone=collector.alone
+        )
+    return statistics, DocumentRows(collector.tallies, influence)
 
 
 class _Side:
@@ -194,165 +219,205 @@ class _Side:
     def __init__(
         self, labels: tuple[IntArray, IntArray], hit: BoolArray, families: Families
     ) -> None:
+        n_families = len(families.names)
         self.document, self.code = labels
-        self.hit, n_families = hit, len(families.names)
+        self.hit = hit
         self.runs = Runs.of(self.document * n_families + families.family_of_code[self.code])
         self.family = self.runs.key % n_families
         self.matched = self.runs.sum(hit)
-        self.left = self.runs.size - self.matched
+        self.unmatched = self.runs.size - self.matched
 
-    def meet(self, other: _Side, at: IntArray) -> None:
-        """Find the unmatched siblings on the other side, ``at`` whose run each run meets, or -1."""
-        self.met = at >= 0
-        self.across = (
-            np.where(self.met, other.left[at], 0) if len(other.left) else np.zeros_like(at)
-        )
-        self.outside = ~self.hit & (self.across == 0)[self.runs.of_item]
+    def meet(self, other: _Side, other_run: IntArray) -> None:
+        """Find the unmatched siblings on the other side.
 
-    def unmatched(self) -> Left:
-        """Codes that are left on both sides."""
-        some = ~self.hit & (self.across > 0)[self.runs.of_item]
-        return Left(self.code[some], self.left[(self.left > 0) & (self.across > 0)])
+        ``other_run``: the run of the same document and family there; -1 if there is none.
+        """
+        self.has_other = other_run >= 0
+        # The last entry, which -1 finds, is for runs that the other side lacks.
+        self.siblings = np.append(other.unmatched, 0)[other_run]
+        self.outside = ~self.hit & (self.siblings == 0)[self.runs.of_item]
+
+    def confused_codes(self) -> GroupedCodes:
+        """Return the unmatched codes that have an unmatched sibling on the other side."""
+        is_confused = ~self.hit & (self.siblings > 0)[self.runs.of_item]
+        sizes = self.unmatched[(self.unmatched > 0) & (self.siblings > 0)]
+        return GroupedCodes(self.code[is_confused], sizes)
 
 
 class _Collector:
     """Sums of all documents so far."""
 
-    def __init__(self, families: Families, documents: int, remove_matches: bool) -> None:
-        size = len(families.codes)
-        self.families, self.size = families, size
-        self.codes = np.zeros((size, 5), dtype=np.int64)
+    def __init__(self, families: Families, n_documents: int, remove_matches: bool) -> None:
+        self.families = families
+        self.size = len(families.codes)
+        self.remove_matches = remove_matches
+        self.codes = np.zeros((self.size, 5), dtype=np.int64)
         self.pairs = PairSum(families)
-        self.together = None if remove_matches else PairSum(families)
-        self.alone = None if remove_matches else np.zeros((size, 2), dtype=np.int64)
-        self.tallies = np.zeros((documents, len(TALLIES)), dtype=np.int32)
-        self.hits: tuple[list[BoolArray], list[BoolArray]] = ([], [])
+        self.together = PairSum(families)
+        self.alone = np.zeros((self.size, 2), dtype=np.int64)
+        self.tallies = np.zeros((n_documents, len(TALLIES)), dtype=np.int32)
+        self.predicted_hits: list[BoolArray] = []
+        self.actual_hits: list[BoolArray] = []
         self._small = np.zeros((len(families.names), _SMALL**3), dtype=np.int64)
         self._large: list[IntArray] = []
-        depths = families.nodes.T
-        self._deeper = [
-            nodes for nodes in depths if not self._is_code(nodes) and not self._is_family(nodes)
-        ]
-        # depths whose nodes hold a single code each
-        self._like_codes = sum(map(self._is_code, depths))
-        self._like_families = sum(map(self._is_family, depths))
+        # Nodes of many depths are the codes or the families themselves, which are counted anyway.
+        self._other_depths: list[IntArray] = []
+        self._depths_of_codes = 0
+        self._depths_of_families = 0
+        for nodes in families.nodes.T:
+            if np.array_equal(nodes, np.arange(self.size)):
+                self._depths_of_codes += 1
+            elif np.array_equal(nodes, families.family_of_code):
+                self._depths_of_families += 1
+            else:
+                self._other_depths.append(nodes)
 
-    def _is_code(self, nodes: IntArray) -> bool:
-        return bool(np.array_equal(nodes, np.arange(self.size)))
-
-    def _is_family(self, nodes: IntArray) -> bool:
-        return not self._is_code(nodes) and bool(
-            np.array_equal(nodes, self.families.family_of_code)
+    def add(
+        self,
+        first: int,
+        last: int,
+        predicted_labels: tuple[IntArray, IntArray],
+        actual_labels: tuple[IntArray, IntArray],
+    ) -> None:
+        """Add the documents ``first`` to ``last``, whose labels are given as (document, code)."""
+        predicted_match, actual_match = partners(
+            self._label_keys(*predicted_labels), self._label_keys(*actual_labels)
         )
+        predicted = _Side(predicted_labels, predicted_match >= 0, self.families)
+        actual = _Side(actual_labels, actual_match >= 0, self.families)
+        actual_run, predicted_run = partners(predicted.runs.key, actual.runs.key)
+        predicted.meet(actual, actual_run)
+        actual.meet(predicted, predicted_run)
+        self.predicted_hits.append(predicted.hit)
+        self.actual_hits.append(actual.hit)
 
-    def add(self, first: int, last: int, *labels: tuple[IntArray, IntArray]) -> None:
-        """Add the documents ``first`` to ``last``, whose predicted and actual labels are given as (document, code)."""
-        hits = [
-            places >= 0
-            for places in partners(*(documents * self.size + codes for documents, codes in labels))
-        ]
-        ours, theirs = (
-            _Side(some, hit, self.families) for some, hit in zip(labels, hits, strict=True)
+        counted = (
+            predicted.code[predicted.hit],
+            predicted.code,
+            actual.code,
+            predicted.code[predicted.outside],
+            actual.code[actual.outside],
         )
-        at, gold_at = partners(ours.runs.key, theirs.runs.key)
-        ours.meet(theirs, at)
-        theirs.meet(ours, gold_at)
-        for of_side, side in zip(self.hits, (theirs, ours), strict=True):
-            of_side.append(side.hit)
-        gold = theirs.code[theirs.outside]
-        for column, codes in enumerate(
-            (ours.code[ours.hit], ours.code, theirs.code, ours.code[ours.outside], gold)
-        ):
+        for column, codes in enumerate(counted):
             self.codes[:, column] += np.bincount(codes, minlength=self.size)
-        self._count_patterns(ours.family, ours.matched, ours.left, ours.across)
-        zero = np.zeros(int((~theirs.met).sum()), dtype=np.int64)
-        self._count_patterns(theirs.family[~theirs.met], zero, zero, theirs.left[~theirs.met])
-        self.pairs.add(ours.unmatched(), theirs.unmatched())
-        if self.together is not None and self.alone is not None:
-            sides = [(side, side.met[side.runs.of_item]) for side in (ours, theirs)]
-            self.together.add(
-                *(Left(side.code[met], side.runs.size[side.met]) for side, met in sides)
-            )
-            for column, (side, met) in enumerate(sides):
-                self.alone[:, column] += np.bincount(side.code[~met], minlength=self.size)
-        self._count_documents(self.tallies[first:last], ours, theirs)
+        self._count_patterns(
+            predicted.family, predicted.matched, predicted.unmatched, predicted.siblings
+        )
+        missed = ~actual.has_other
+        zero = np.zeros(int(missed.sum()), dtype=np.int64)
+        self._count_patterns(actual.family[missed], zero, zero, actual.unmatched[missed])
+        self.pairs.add(predicted.confused_codes(), actual.confused_codes())
+        if not self.remove_matches:
+            self._add_with_matches(predicted, actual)
+        self._count_documents(self.tallies[first:last], predicted, actual)
+
+    def _label_keys(self, document: IntArray, code: IntArray) -> IntArray:
+        return document * self.size + code
+
+    def _add_with_matches(self, predicted: _Side, actual: _Side) -> None:
+        """Add the pairs of all codes of a family, and the codes whose family the other side lacks."""
+        groups = []
+        for column, side in enumerate((predicted, actual)):
+            has_other = side.has_other[side.runs.of_item]
+            groups.append(GroupedCodes(side.code[has_other], side.runs.size[side.has_other]))
+            self.alone[:, column] += np.bincount(side.code[~has_other], minlength=self.size)
+        self.together.add(groups[0], groups[1])
 
     def _count_patterns(
-        self, family: IntArray, matched: IntArray, left: IntArray, across: IntArray
+        self, family: IntArray, matched: IntArray, predicted: IntArray, actual: IntArray
     ) -> None:
-        small = np.maximum(np.maximum(matched, left), across) < _SMALL
-        key = ((family * _SMALL + matched) * _SMALL + left) * _SMALL + across
-        self._small += np.bincount(key[small], minlength=self._small.size).reshape(
-            self._small.shape
-        )
-        if not small.all():
-            rows = np.column_stack((family, matched, left, across, np.ones_like(family)))[~small]
-            self._large.append(count_rows(rows))
+        """Count documents by family, matches, and unmatched predicted and actual codes of it."""
+        is_small = np.maximum(np.maximum(matched, predicted), actual) < _SMALL
+        key = ((family * _SMALL + matched) * _SMALL + predicted) * _SMALL + actual
+        counts = np.bincount(key[is_small], minlength=self._small.size)
+        self._small += counts.reshape(self._small.shape)
+        if not is_small.all():
+            table = np.column_stack((family, matched, predicted, actual, np.ones_like(family)))
+            self._large.append(count_rows(table[~is_small]))
 
     def patterns(self) -> IntArray:
-        """Numbers of documents by family and pattern, shape (R, 5)."""
+        """Return the numbers of documents by family and pattern, shape (R, 5)."""
         family, key = np.nonzero(self._small)
-        small = np.column_stack(
-            (
-                family,
-                key // _SMALL**2,
-                key // _SMALL % _SMALL,
-                key % _SMALL,
-                self._small[family, key],
-            )
-        )
+        matched = key // _SMALL**2
+        predicted = key // _SMALL % _SMALL
+        actual = key % _SMALL
+        small = np.column_stack((family, matched, predicted, actual, self._small[family, key]))
         return count_rows(np.concatenate([small, *self._large]))
 
-    def _count_documents(self, out: TallyTable, ours: _Side, theirs: _Side) -> None:
-        def by_document(*documents: IntArray) -> IntArray:
-            return np.column_stack([np.bincount(some, minlength=len(out)) for some in documents])
+    def _count_documents(self, tallies: TallyTable, predicted: _Side, actual: _Side) -> None:
+        """Write the tallies of a block's documents, in the order of ``TALLIES``."""
 
-        codes = by_document(ours.document[ours.hit], ours.document, theirs.document)
-        out[:, 0] = codes[:, 0]
-        out[:, 3:5] = by_document(*(side.document[side.outside] for side in (ours, theirs)))
-        out[:, 1:3] = codes[:, 1:] - codes[:, :1] - out[:, 3:5]
-        nodes = self._like_codes * codes
-        if self._like_families:
-            keys, gold_keys = (side.runs.key // len(self.families.names) for side in (ours, theirs))
-            nodes += self._like_families * by_document(keys[ours.met], keys, gold_keys)
-        for node in self._deeper:
-            many = int(node.max()) + 1
-            keys, gold_keys = (
-                _distinct(side.document, node[side.code], many) for side in (ours, theirs)
+        def by_document(*labels: IntArray) -> IntArray:
+            counts = [np.bincount(documents, minlength=len(tallies)) for documents in labels]
+            return np.column_stack(counts)
+
+        codes = by_document(predicted.document[predicted.hit], predicted.document, actual.document)
+        outside = by_document(
+            predicted.document[predicted.outside], actual.document[actual.outside]
+        )
+        tallies[:, 0] = codes[:, 0]
+        tallies[:, 1:3] = codes[:, 1:] - codes[:, :1] - outside
+        tallies[:, 3:5] = outside
+        nodes = self._depths_of_codes * codes
+        if self._depths_of_families:
+            n_families = len(self.families.names)
+            documents = predicted.runs.key // n_families
+            families = by_document(
+                documents[predicted.has_other], documents, actual.runs.key // n_families
             )
-            shared = keys[partners(keys, gold_keys)[0] >= 0]
-            nodes += by_document(shared // many, keys // many, gold_keys // many)
-        out[:, 5:] += nodes.astype(np.int32)
+            nodes += self._depths_of_families * families
+        for node in self._other_depths:
+            n_nodes = int(node.max()) + 1
+            predicted_keys = _distinct(predicted.document, node[predicted.code], n_nodes)
+            actual_keys = _distinct(actual.document, node[actual.code], n_nodes)
+            shared_keys = predicted_keys[partners(predicted_keys, actual_keys)[0] >= 0]
+            nodes += by_document(
+                shared_keys // n_nodes, predicted_keys // n_nodes, actual_keys // n_nodes
+            )
+        tallies[:, 5:] += nodes.astype(np.int32)
 
 
-def _distinct(document: IntArray, node: IntArray, many: int) -> IntArray:
-    """Sorted distinct ``document * many + node`` of labels whose nodes never decrease within a document."""
-    assigned = node >= 0
-    return Runs.of(document[assigned] * many + node[assigned]).key
+def _distinct(document: IntArray, node: IntArray, n_nodes: int) -> IntArray:
+    """Return the sorted distinct ``document * n_nodes + node`` of labels.
+
+    Nodes must not decrease within a document. A node of -1 is none.
+    """
+    has_node = node >= 0
+    return Runs.of(document[has_node] * n_nodes + node[has_node]).key
 
 
 def _macro_influence(
-    codes: IntArray, actual: LabelSets, predicted: LabelSets, gold_hit: BoolArray, hit: BoolArray
+    codes: IntArray,
+    actual: LabelSets,
+    predicted: LabelSets,
+    actual_hit: BoolArray,
+    predicted_hit: BoolArray,
 ) -> FloatArray:
-    """Influence values (n, 3) of macro precision, recall and F1: a code of a document moves the mean of all codes."""
-    hits, called, held = codes[:, 0], codes[:, 1], codes[:, 2]
+    """Return the influence of each document on macro precision, recall and F1, shape (n, 3).
+
+    A code of a document changes the mean over all codes by what it adds to its own ratio.
+    """
     n = actual.size
-    out = np.zeros((n, 3))
-    for column, (side, flags, total) in enumerate(
-        ((predicted, hit, called), (actual, gold_hit, held))
-    ):
-        value, scale = _mean_of_ratios(hits, total)
-        out[:, column] = n * side.sum((flags - value[side.code]) * scale[side.code])
-    value, scale = _mean_of_ratios(2 * hits, called + held)
-    mine = (2 * hit - value[predicted.code]) * scale[predicted.code]
-    out[:, 2] = n * (predicted.sum(mine) - actual.sum((value * scale)[actual.code]))
-    return out
+    n_hits, n_predicted, n_actual = codes[:, :3].T
+    precision, scale = _mean_of_ratios(n_hits, n_predicted)
+    of_precision = (predicted_hit - precision[predicted.code]) * scale[predicted.code]
+    recall, scale = _mean_of_ratios(n_hits, n_actual)
+    of_recall = (actual_hit - recall[actual.code]) * scale[actual.code]
+    f1, scale = _mean_of_ratios(2 * n_hits, n_predicted + n_actual)
+    of_f1 = (2 * predicted_hit - f1[predicted.code]) * scale[predicted.code]
+    by_document = (
+        predicted.sum(of_precision),
+        actual.sum(of_recall),
+        predicted.sum(of_f1) - actual.sum((f1 * scale)[actual.code]),
+    )
+    return n * np.column_stack(by_document)
 
 
 def _mean_of_ratios(above: IntArray, below: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Ratios, and one over (denominator times the number of defined ratios); 0 where undefined."""
+    """Return ratios, and how much one more above the line moves their mean; 0 if undefined."""
     defined = below > 0
-    value, scale = np.zeros(len(above)), np.zeros(len(above))
+    value = np.zeros(len(above))
+    scale = np.zeros(len(above))
     np.divide(above, below, out=value, where=defined)
     np.divide(1.0, below * max(1, int(defined.sum())), out=scale, where=defined)
     return value, scale
