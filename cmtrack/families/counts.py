@@ -1,7 +1,7 @@
 """Statistics of label sets in families, and their merge.
 
-What each document adds up to (:class:`DocumentRows`), and counts of documents, codes and pairs of codes
-(:class:`FamilyStatistics`).
+What each document adds up to (:class:`DocumentRows`), and counts of documents, codes and pairs of
+codes (:class:`FamilyStatistics`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ TallyTable: TypeAlias = npt.NDArray[np.int32]
 class Sums8(NamedTuple):
     """Sums of the documents' tallies.
 
-    Of a document: codes on both sides; other codes with, and without, an unmatched sibling on the other side; nodes of
-    the codes with their ancestors.
+    Of a document: codes on both sides; other codes with, and without, an unmatched sibling on the
+    other side; nodes of the codes with their ancestors.
     """
 
     hits: Any
@@ -94,12 +94,13 @@ class DocumentRows:
         return Design(len(self))
 
 
-# -- counts -------------------------------------------------------------------------------------------
+# -- counts ---------------------------------------------------------------------------------------
 
 MATCHINGS = ("product", "row", "column", "balanced")
 UNIT = 232_792_560
-"""Shares are kept as whole numbers of 1/UNIT, the least common multiple of 1 to 20: shards add up exactly, in any
-order. Halves, thirds, ... twentieths are exact; a share of more siblings is rounded to 4e-9."""
+"""Shares are kept as whole numbers of 1/UNIT, the least common multiple of 1 to 20: shards add up
+exactly, in any order. Halves, thirds, ... twentieths are exact; a share of more siblings is rounded
+to 4e-9."""
 HITS, PREDICTED, ACTUAL, PREDICTED_OUTSIDE, ACTUAL_OUTSIDE = range(5)
 
 
@@ -108,9 +109,10 @@ class PairCounts(Record):
     """Pairs of an actual and a predicted code of one family, for every matching at once.
 
     ``keys``, shape (R,), int64, increasing: ``actual * L + predicted``, places among the codes.
-    ``masses``, shape (R, 4), int64: by :data:`MATCHINGS`; the product in ones, the others in 1/UNIT.
-    ``surplus``, shape (L, 2), int64: balanced mass, in 1/UNIT, of predicted and of actual codes that goes out of the
-        family although there are siblings, because there are fewer of them.
+    ``masses``, shape (R, 4), int64: by :data:`MATCHINGS`; the product in ones, the others in
+        1/UNIT.
+    ``surplus``, shape (L, 2), int64: balanced mass, in 1/UNIT, of predicted and of actual codes
+        that goes out of the family although there are siblings, because there are fewer of them.
     """
 
     keys: IntArray
@@ -161,18 +163,20 @@ class FamilyStatistics(Record):
     """Mergeable statistics of documents' predicted and actual codes.
 
     ``digest``: of the documents' actual codes.
-    ``codes``, shape (L, 5), int64: documents by code: with the code on both sides, predicted, actual, predicted out of
-        family, actual out of family.
+    ``codes``, shape (L, 5), int64: documents by code: with the code on both sides, predicted,
+        actual, predicted out of family, actual out of family.
     ``pairs``: of unmatched codes.
-    ``patterns``, shape (R, 5), int64: family, codes on both sides, unmatched predicted, unmatched actual codes of it,
-        and the number of documents that are so; documents without a code of the family are left out.
-    ``sums``, shape (8,), and ``products``, shape (8, 8), int64: of the documents' tallies, from :func:`tally_sums`.
-    ``repeated``, shape (2,), int64: codes that stood more than once in a document (each counts once), actual and
-        predicted.
+    ``patterns``, shape (R, 5), int64: family, codes on both sides, unmatched predicted, unmatched
+        actual codes of it, and the number of documents that are so; documents without a code of the
+        family are left out.
+    ``sums``, shape (8,), and ``products``, shape (8, 8), int64: of the documents' tallies, from
+        :func:`tally_sums`.
+    ``repeated``, shape (2,), int64: codes that stood more than once in a document (each counts
+        once), actual and predicted.
     ``row_ids``: of the documents' names.
     ``together``: of all codes, the matched ones among them, where this was asked for.
-    ``alone``, shape (L, 2) or None: with ``together``: documents whose other side has no code of the family at all, by
-        predicted and actual code.
+    ``alone``, shape (L, 2) or None: with ``together``: documents whose other side has no code of
+        the family at all, by predicted and actual code.
     """
 
     families: Families

@@ -40,18 +40,20 @@ def evaluate_families(
         The documents' actual and predicted codes, both in one of these forms:
 
         * iterables with a set (list, array) of codes for each document; a set may be empty;
-        * long frames (pandas, polars) with a row for each code of a document; ``columns`` names their columns, and
-          ``documents`` says which documents there are.
+        * long frames (pandas, polars) with a row for each code of a document; ``columns`` names
+          their columns, and ``documents`` says which documents there are.
     families : mapping or callable
-        ``{code: family}``, or a callable that gives the family of a code: ``Prefix(separator=".")``,
-        ``Prefix(length=3)``, ``Tree({child: parent}, level=1)``, or a function.
+        ``{code: family}``, or a callable that gives the family of a code:
+        ``Prefix(separator=".")``, ``Prefix(length=3)``, ``Tree({child: parent}, level=1)``, or a
+        function.
     matching : "product", "row", "column" or "balanced"
-        What a pair of unmatched codes counts in :meth:`FamilyEvaluation.matrix`, where a document has a predicted and b
-        actual ones left in a family: 1, 1/b, 1/a, or 1/max(a, b) with the rest out of family. All four are kept, this
-        is the one shown by default; no metric depends on it.
+        What a pair of unmatched codes counts in :meth:`FamilyEvaluation.matrix`, where a document
+        has a predicted and b actual ones left in a family: 1, 1/b, 1/a, or 1/max(a, b) with the
+        rest out of family. All four are kept, this is the one shown by default; no metric depends
+        on it.
     remove_matches : bool, default True
-        If False, matrices hold the plain co-occurrence within families: codes on both sides are partners too. Metrics
-        and distributions are not affected.
+        If False, matrices hold the plain co-occurrence within families: codes on both sides are
+        partners too. Metrics and distributions are not affected.
     codes : sequence, optional
         All codes in order. By default those seen, sorted.
     unassigned : label, optional
@@ -60,7 +62,8 @@ def evaluate_families(
     documents : array-like of shape (n,), optional
         Names of all documents of long frames, also of those without any code.
     row_ids : array-like of shape (n,), optional
-        Names of the documents (for long frames, ``documents`` is). Paired comparisons check that they are the same.
+        Names of the documents (for long frames, ``documents`` is). Paired comparisons check that
+        they are the same.
     confidence_level : float, default 0.95
 
     Returns
@@ -74,9 +77,10 @@ def evaluate_families(
 
     Notes
     -----
-    The rules are those of M. Falis, Hierarchical Confusion Matrices: a code on both sides is a match and no one's
-    partner; the other predicted codes of a family meet its other actual codes; a code that is left without any partner
-    is out of family (OOF). A code that occurs twice in a document counts once, and a warning counts these.
+    The rules are those of M. Falis, Hierarchical Confusion Matrices: a code on both sides is a
+    match and no one's partner; the other predicted codes of a family meet its other actual codes; a
+    code that is left without any partner is out of family (OOF). A code that occurs twice in a
+    document counts once, and a warning counts these.
 
     Examples
     --------
@@ -115,7 +119,9 @@ def evaluate_family_levels(
         Its own level does not matter.
     levels : iterable of int
         0 is the top.
-    y_true_sets, y_pred_sets, matching, remove_matches, codes, unassigned, columns, documents, row_ids, confidence_level
+    y_true_sets, y_pred_sets, matching, remove_matches, codes, unassigned
+        As in :func:`evaluate_families`.
+    columns, documents, row_ids, confidence_level
         As in :func:`evaluate_families`.
 
     Returns

@@ -1,7 +1,7 @@
 """Codes and their families, and the label sets that documents have of them.
 
-A family is given by a mapping or by a callable, such as a :class:`Prefix` or one level of a :class:`Tree`. Label sets
-come as lists of sets or as long frames, and become numbers once.
+A family is given by a mapping or by a callable, such as a :class:`Prefix` or one level of a
+:class:`Tree`. Label sets come as lists of sets or as long frames, and become numbers once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Prefix:
     separator : str, optional
         The family is what stands before the first one; a code without it is a family of its own.
     length : int, optional
-        The family is the first ``length`` characters; a code that is not longer is a family of its own.
+        The family is the first ``length`` characters; a code that is not longer is a family of its
+        own.
 
     Examples
     --------
@@ -69,9 +70,10 @@ class Tree:
     parents : mapping of label to label
         The parent of every node that has one. Codes may be anywhere in the tree, also inner nodes.
     level : int, default 0
-        Families are the nodes of this level, counted from the top; a code above it is a family of its own. Level 0 are
-        the roots, or, where there is a single root, its children: a root that holds everything says nothing, and is
-        left out of the hierarchical measures as well (Kiritchenko et al. 2005).
+        Families are the nodes of this level, counted from the top; a code above it is a family of
+        its own. Level 0 are the roots, or, where there is a single root, its children: a root that
+        holds everything says nothing, and is left out of the hierarchical measures as well
+        (Kiritchenko et al. 2005).
 
     Examples
     --------
@@ -133,7 +135,8 @@ Rule: TypeAlias = Mapping[Label, Label] | Callable[[Any], Label | None]
 class Families:
     """Codes in order, the codes of a family side by side.
 
-    ``paths``, tuple of tuple of labels, length L: for each code the nodes from the top down to the code itself.
+    ``paths``, tuple of tuple of labels, length L: for each code the nodes from the top down to the
+        code itself.
     ``level``: where the family stands in a path; shorter paths are families of their own.
     ``chosen``: whether the order of codes was given; else they are sorted.
     """
@@ -169,8 +172,9 @@ class Families:
     def nodes(self) -> IntArray:
         """Numbers of each code's nodes by depth, the code itself among them, shape (L, D); -1 below the code.
 
-        Numbers never decrease along the codes of a depth. A code that is its own family is one node, not two: the
-        hierarchical measures are of *sets* of codes and ancestors (Kiritchenko et al. 2005).
+        Numbers never decrease along the codes of a depth. A code that is its own family is one
+        node, not two: the hierarchical measures are of *sets* of codes and ancestors (Kiritchenko
+        et al. 2005).
         """
         depth = max(map(len, self.paths))
         table = np.full((len(self.paths), depth), -1, dtype=np.int64)
@@ -227,8 +231,8 @@ def assign(
 ) -> Families:
     """Put codes into families.
 
-    ``chosen``: whether the codes stand in an order that someone chose; it is kept within families, and families stand
-        in the order of their first code. Else both are sorted.
+    ``chosen``: whether the codes stand in an order that someone chose; it is kept within families,
+        and families stand in the order of their first code. Else both are sorted.
     ``unassigned``: the family of codes that have none.
     """
     family_of = _family_of(rule)
@@ -288,7 +292,7 @@ def _in_order_of_appearance(paths: Sequence[Path]) -> list[Path]:
     return sorted(paths, key=lambda path: [ranks[path[: d + 1]] for d in range(len(path))])
 
 
-# -- label sets ---------------------------------------------------------------------------------------
+# -- label sets -----------------------------------------------------------------------------------
 
 _NAMES = ("y_true_sets", "y_pred_sets")
 
@@ -399,8 +403,8 @@ def read_sets(
 ) -> Given:
     """Read the label sets of both sides.
 
-    ``y_true_sets``, ``y_pred_sets``: both of one form: iterables of sets of codes, or long frames (pandas, polars) with
-        a row for each document and code.
+    ``y_true_sets``, ``y_pred_sets``: both of one form: iterables of sets of codes, or long frames
+        (pandas, polars) with a row for each document and code.
     ``may_be_empty``: whether all documents may be without a code.
     ``columns``, (str, str): the frames' columns of documents and codes.
     ``documents``, array-like of shape (n,): of frames: all documents, also those without a code.

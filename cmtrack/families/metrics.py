@@ -1,11 +1,13 @@
 """Metrics of label sets in families of codes.
 
-All but the macro averages are ratios of sums over documents, ``Σ_d a·t_d / Σ_d b·t_d`` with a document's tallies
-``t_d``; documents are the sampling unit, so the standard error follows from the sums of products of the tallies.
+All but the macro averages are ratios of sums over documents, ``Σ_d a·t_d / Σ_d b·t_d`` with a
+document's tallies ``t_d``; documents are the sampling unit, so the standard error follows from the
+sums of products of the tallies.
 
-Shares are of labels, predicted and actual ones together. A label is a match (on both sides of its document), confused
-(not so, but an unmatched code of its family is on the other side), or out of family. Hierarchical measures count the
-codes of a document with all their ancestors (Kiritchenko, Matwin, Famili 2005).
+Shares are of labels, predicted and actual ones together. A label is a match (on both sides of its
+document), confused (not so, but an unmatched code of its family is on the other side), or out of
+family. Hierarchical measures count the codes of a document with all their ancestors (Kiritchenko,
+Matwin, Famili 2005).
 """
 
 from __future__ import annotations
@@ -322,8 +324,8 @@ def family_results(
 ) -> Results:
     """Every metric with its error and interval.
 
-    ``macro_errors``: standard errors of the macro averages that allow for codes of one document; by default codes count
-        as independent of each other.
+    ``macro_errors``: standard errors of the macro averages that allow for codes of one document; by
+        default codes count as independent of each other.
     """
     results = Results(confidence_level, Clusters(macro_errors or {}))
     FamilyViews(statistics).put(results, FAMILY)

@@ -1,7 +1,7 @@
 """The :class:`FamilyEvaluation`: sparse counts, every number and view that follows from them, and its stored form.
 
-The stored form is one versioned JSON text, with the statistics to compute from and the numbers to read; documents one
-by one are a compact Parquet file of tallies.
+The stored form is one versioned JSON text, with the statistics to compute from and the numbers to
+read; documents one by one are a compact Parquet file of tallies.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class FamilyEvaluation(BaseEvaluation):
     macro_errors : dict of str to float, optional
         Standard errors of the macro averages by documents.
     rows : DocumentRows or None
-        The documents one by one, where this evaluation was made from them: paired comparisons need them. They are
-        neither merged nor compared.
+        The documents one by one, where this evaluation was made from them: paired comparisons need
+        them. They are neither merged nor compared.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class FamilyEvaluation(BaseEvaluation):
         """Remarks made while the data were read."""
         return self.remarks
 
-    # -- numbers ---------------------------------------------------------------------------------------
+    # -- numbers ----------------------------------------------------------------------------------
 
     @cached_property
     def _results(self) -> Results:
@@ -114,7 +114,7 @@ class FamilyEvaluation(BaseEvaluation):
         """Warnings: rare codes and families, codes that averages pass over, repeated codes."""
         return (*self.notes, *metrics_of.family_warnings(self.statistics))
 
-    # -- parts -----------------------------------------------------------------------------------------
+    # -- parts ------------------------------------------------------------------------------------
 
     @property
     def codes(self) -> tuple[Label, ...]:
@@ -166,7 +166,7 @@ class FamilyEvaluation(BaseEvaluation):
         paths = [path for path, is_held in zip(families.paths, held, strict=True) if is_held]
         return (("families", _digest_of_paths(sorted(paths, key=str), families.level)),)
 
-    # -- views of a family and of a code ---------------------------------------------------------------
+    # -- views of a family and of a code ----------------------------------------------------------
 
     def matrix(self, family: Label, matching: str | None = None) -> FamilyMatrix:
         """A family's confusion matrix with its out-of-family (OOF) row and column: rows actual, columns predicted.
@@ -193,10 +193,12 @@ class FamilyEvaluation(BaseEvaluation):
         ----------
         family : label
         given : "predicted" or "actual"
-            "predicted": columns sum to 1 and the diagonal is precision; "actual": rows do and it is recall.
+            "predicted": columns sum to 1 and the diagonal is precision; "actual": rows do and it is
+            recall.
         normalization : "mass" or "reference"
-            "reference" divides the product counts by their sum instead, as the source's code does; documents with many
-            mismatches then weigh more, and the diagonal is neither precision nor recall.
+            "reference" divides the product counts by their sum instead, as the source's code does;
+            documents with many mismatches then weigh more, and the diagonal is neither precision
+            nor recall.
 
         Raises
         ------
@@ -260,8 +262,9 @@ class FamilyEvaluation(BaseEvaluation):
     def code_table(self) -> pd.DataFrame:
         """One row per code: its family, numbers of documents, precision, recall, F1, shares and frequent partners.
 
-        The shares ``match``, ``confused`` and ``oof`` sum to 1 in each direction; ``partner`` is the sibling that most
-        often stands for the code, of several that are as frequent the first in order.
+        The shares ``match``, ``confused`` and ``oof`` sum to 1 in each direction; ``partner`` is
+        the sibling that most often stands for the code, of several that are as frequent the first
+        in order.
         """
         return code_table(self.statistics)
 
@@ -269,7 +272,7 @@ class FamilyEvaluation(BaseEvaluation):
         """One row per family: its metrics with their intervals."""
         return family_table(self.statistics, self._results)
 
-    # -- doing -----------------------------------------------------------------------------------------
+    # -- doing ------------------------------------------------------------------------------------
 
     def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
         assert self.rows is not None  # the caller's business
@@ -342,7 +345,7 @@ class FamilyEvaluation(BaseEvaluation):
         """The same evaluation with the documents that :meth:`write_rows` wrote."""
         return replace(self, rows=read_documents(content, self))
 
-    # -- views -----------------------------------------------------------------------------------------
+    # -- views ------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         m = self.metrics
@@ -368,8 +371,9 @@ def _merged_errors(
 ) -> dict[str, float] | None:
     """Errors of the macro averages of both sets of documents together.
 
-    The larger of two: the sides' sums of squares (which know of codes that share a document, but are too small where a
-    side has few documents of a code), and that of independent codes in the merged counts.
+    The larger of two: the sides' sums of squares (which know of codes that share a document, but
+    are too small where a side has few documents of a code), and that of independent codes in the
+    merged counts.
     """
     ours, theirs = first.macro_errors, second.macro_errors
     if ours is None or theirs is None:
@@ -382,7 +386,7 @@ def _merged_errors(
     }
 
 
-# -- stored form --------------------------------------------------------------------------------------
+# -- stored form ----------------------------------------------------------------------------------
 
 
 def _digest_of_paths(paths: Iterable[tuple[Any, ...]], level: int) -> str:

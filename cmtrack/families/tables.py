@@ -55,9 +55,10 @@ class FamilyMatrix:
     family : label
     codes : tuple of length k
     values : ndarray of shape (k + 1, k + 1)
-        ``values[i, j]``: how often code i was actual where code j was predicted; the last row holds predicted codes
-        without an unmatched actual sibling, the last column actual codes without a predicted one. The source of this
-        matrix displays it the other way round, with predictions as rows.
+        ``values[i, j]``: how often code i was actual where code j was predicted; the last row holds
+        predicted codes without an unmatched actual sibling, the last column actual codes without a
+        predicted one. The source of this matrix displays it the other way round, with predictions
+        as rows.
     what : str
         What the values are.
     """
@@ -131,13 +132,15 @@ def family_distribution(
 ) -> FamilyMatrix:
     """Distribution of a family's actual codes given the predicted one, or the reverse.
 
-    Given predicted codes columns sum to 1, given actual ones rows do. NaN where no document has the code.
+    Given predicted codes columns sum to 1, given actual ones rows do. NaN where no document has the
+    code.
 
     Notes
     -----
-    "mass" gives each code of a document the mass 1, so that the diagonal is precision, or recall, exactly (row
-    matching given predicted codes, column matching given actual ones). "reference" divides the product counts by their
-    sum, as the source's own code does: documents with many mismatches weigh more, and the diagonal is neither.
+    "mass" gives each code of a document the mass 1, so that the diagonal is precision, or recall,
+    exactly (row matching given predicted codes, column matching given actual ones). "reference"
+    divides the product counts by their sum, as the source's own code does: documents with many
+    mismatches weigh more, and the diagonal is neither.
     """
     if given not in GIVEN:
         raise ValueError(f"given must be 'predicted' or 'actual', got {given!r}")
@@ -174,7 +177,7 @@ def _range(statistics: FamilyStatistics, family: Label) -> tuple[int, int]:
     return int(start), int(stop)
 
 
-# -- answers about one code ---------------------------------------------------------------------------
+# -- answers about one code -----------------------------------------------------------------------
 
 NOWHERE = (float("nan"), float("nan"))
 
@@ -190,12 +193,13 @@ class CodeAnswer:
     documents : int
         With the code predicted (or actual).
     right : float
-        Share of the documents in which it is right: precision given a predicted code, recall given an actual one.
+        Share of the documents in which it is right: precision given a predicted code, recall given
+        an actual one.
     outside : float
         Share in which it is not, and has no unmatched sibling on the other side: out of family.
     siblings : tuple of (label, float)
-        Siblings that stand for it on the other side, by their share of the documents, the most frequent first. With
-        ``right`` and ``outside`` the shares sum to 1.
+        Siblings that stand for it on the other side, by their share of the documents, the most
+        frequent first. With ``right`` and ``outside`` the shares sum to 1.
     right_interval, outside_interval : (float, float)
         Wilson intervals.
     sibling_intervals : tuple of (float, float)
@@ -296,7 +300,7 @@ def answer(
     )
 
 
-# -- tables of all codes and families -----------------------------------------------------------------
+# -- tables of all codes and families -------------------------------------------------------------
 
 
 def code_table(statistics: FamilyStatistics) -> pd.DataFrame:

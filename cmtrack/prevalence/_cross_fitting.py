@@ -1,21 +1,22 @@
 """Prevalence by matching a moment of the scores, with density ratios that are fitted without the samples they weigh.
 
-For a function h of the score, mean_target h = pi mean_positives h + (1-pi) mean_negatives h whatever the
-densities are. With density ratio r and sizes n, m1, m0 the h of least variance is
+For a function h of the score, mean_target h = pi mean_positives h + (1-pi) mean_negatives h
+whatever the densities are. With density ratio r and sizes n, m1, m0 the h of least variance is
 
     h = (r - 1) / ((pi r + 1 - pi)/n + pi^2 r/m1 + (1-pi)^2/m0),
 
-generalised least squares over the cells: it discounts cells where any of the three samples is noisy. Known
-densities (m1, m0 large) give the likelihood score. An error of the ratio costs variance, not bias, so the
-ratio's own error does not enter the variance to first order.
-Relatives: PACC (Bella et al. 2010), h = the posterior; method of moments, Hansen (1982). Stacks of densities: Smyth &
-Wolpert (1999); of posteriors, Wolpert (1992).
+generalised least squares over the cells: it discounts cells where any of the three samples is
+noisy. Known densities (m1, m0 large) give the likelihood score. An error of the ratio costs
+variance, not bias, so the ratio's own error does not enter the variance to first order. Relatives:
+PACC (Bella et al. 2010), h = the posterior; method of moments, Hansen (1982). Stacks of densities:
+Smyth & Wolpert (1999); of posteriors, Wolpert (1992).
 
-The estimate is made with two sets of folds (:class:`TwoFoldings`). Alternating folds take the labelled samples in score
-order in turn: low variance, but the folds share their noise, so that the ratio of one fits the other too well, the
-classes look farther apart than they are, and the estimate is pulled towards one half. That costs little at medium
-prevalences and multiplies rare ones. Random folds have no such bias, and more variance where labelled samples are few.
-How far the two disagree decides the weight of each.
+The estimate is made with two sets of folds (:class:`TwoFoldings`). Alternating folds take the
+labelled samples in score order in turn: low variance, but the folds share their noise, so that the
+ratio of one fits the other too well, the classes look farther apart than they are, and the estimate
+is pulled towards one half. That costs little at medium prevalences and multiplies rare ones. Random
+folds have no such bias, and more variance where labelled samples are few. How far the two disagree
+decides the weight of each.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from cmtrack.prevalence.densities import MODELS, ScoreCells
 from cmtrack.prevalence.mixture import Variance, deviance_limit
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 
-# -- folds: functions of the counts alone, the same for every order of the samples --------------------
+# -- folds: functions of the counts alone, the same for every order of the samples ----------------
 
 Folding = Callable[[FloatArray, int], FloatArray]
 """Of counts (B,) and a number of folds: counts (folds, B) that sum to the former."""
@@ -44,7 +45,8 @@ _MOST = 10**9
 def in_turn(counts: FloatArray, folds: int) -> FloatArray:
     """Deal the samples in score order to the folds in turn, fractional counts (weights) likewise.
 
-    The folds are as alike as can be, and so a model that is fitted on the others has nearly seen this one.
+    The folds are as alike as can be, and so a model that is fitted on the others has nearly seen
+    this one.
 
     The result, shape (folds, B).
     """
@@ -107,10 +109,11 @@ def fit_ratio(
 ) -> FittedRatio:
     """Fit the stack of density models.
 
-    A member's ratio r gives the probability r / (1 + r) of a positive among as many negatives. These
-    probabilities are averaged. The weights maximise the log score of the labelled classes, both classes of
-    weight one half, with every sample judged by members fitted without its fold; one sample's worth of weight
-    is added to each member, so that with few samples the average is close to the plain one.
+    A member's ratio r gives the probability r / (1 + r) of a positive among as many negatives.
+    These probabilities are averaged. The weights maximise the log score of the labelled classes,
+    both classes of weight one half, with every sample judged by members fitted without its fold;
+    one sample's worth of weight is added to each member, so that with few samples the average is
+    close to the plain one.
     """
     place, positives, negatives = cells.place, cells.positives, cells.negatives
     folds = int(min(most, positives.sum(), negatives.sum()))
@@ -140,8 +143,8 @@ def _log_odds(chance: FloatArray) -> FloatArray:
 def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
     """Probabilities of each member (first axis), no more extreme than half a count among all would give.
 
-    A high ratio is limited by the number of negatives, of which half a one could have such a score; a low one by that
-    of the positives.
+    A high ratio is limited by the number of negatives, of which half a one could have such a score;
+    a low one by that of the positives.
     """
     top, bottom = np.log(2 * negatives.sum(axis=1) + 1), np.log(2 * positives.sum(axis=1) + 1)
     fits = [
@@ -165,7 +168,8 @@ def _weights(left: FloatArray, positives: FloatArray, negatives: FloatArray) -> 
 def stacking_weights(own: FloatArray, mass: FloatArray) -> FloatArray:
     """Convex weights (members,) of the best log score, one sample's worth of weight added to each member.
 
-    ``own``, shape (members, m): each member's probability of the actual class, without the sample's fold.
+    ``own``, shape (members, m): each member's probability of the actual class, without the sample's
+        fold.
     ``mass``, shape (m,): weights of the samples.
     """
     weights = np.full(len(own), 1 / len(own))
@@ -180,7 +184,7 @@ def stacking_weights(own: FloatArray, mass: FloatArray) -> FloatArray:
     return weights
 
 
-# -- the moment ---------------------------------------------------------------------------------------
+# -- the moment -----------------------------------------------------------------------------------
 
 _CLIP = 30.0
 _POINTS = 161
@@ -190,12 +194,14 @@ _POINTS = 161
 class MomentMatch:
     """Three count vectors over cells, and the log density ratio of each cell.
 
-    With several folds every labelled sample is weighed by the h that was fitted without it, and the target by
-    the mean of all h (cross-fitting): an h fitted on a sample fits it too well, which would bias small shares upwards.
+    With several folds every labelled sample is weighed by the h that was fitted without it, and the
+    target by the mean of all h (cross-fitting): an h fitted on a sample fits it too well, which
+    would bias small shares upwards.
 
     ``log_ratio``, shape (F, B): by fold that was left out of the fit.
     ``target``, shape (B,): shares of target samples.
-    ``positives``, ``negatives``, shape (F, B): shares of labelled samples of each class, by fold; each sums to 1.
+    ``positives``, ``negatives``, shape (F, B): shares of labelled samples of each class, by fold;
+        each sums to 1.
     ``sizes``, (n, m1, m0): (Effective) numbers of samples.
     """
 
@@ -235,9 +241,10 @@ class MomentMatch:
     def solve(self) -> float:
         """The root in [0, 1] next to a first estimate; where there is none, the least equation in standard errors.
 
-        The first estimate takes h at 1/2, which no cell dominates. Near 0 and 1 a few samples of extreme ratio can
-        give the equation more roots, or lift it off its only one; the least of equation^2 / variance (continuous
-        updating, Hansen, Heaton & Yaron 1996) is then the end of the range or the place where the root was.
+        The first estimate takes h at 1/2, which no cell dominates. Near 0 and 1 a few samples of
+        extreme ratio can give the equation more roots, or lift it off its only one; the least of
+        equation^2 / variance (continuous updating, Hansen, Heaton & Yaron 1996) is then the end of
+        the range or the place where the root was.
         """
         h = self.weights(np.array([0.5]))[0]
         target, above, below = (
@@ -268,11 +275,12 @@ class MomentMatch:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Variances of the equation due to (target, positives, negatives), and minus its slope, at each prevalence.
 
-        The variance of h in a class is that of its labelled samples, and one sample's worth of that of the model.
+        The variance of h in a class is that of its labelled samples, and one sample's worth of that
+        of the model.
 
-        ``unseen``, (of positives, of negatives): where to allow for scores that the class has, but none of its labelled
-            samples has shown: the variance of the model if it is the larger, and half a sample more, which scores as
-            the other class does.
+        ``unseen``, (of positives, of negatives): where to allow for scores that the class has, but
+            none of its labelled samples has shown: the variance of the model if it is the larger,
+            and half a sample more, which scores as the other class does.
         """
         n, m1, m0 = self.sizes
         h, pi = self.weights(prevalence), prevalence
@@ -295,9 +303,10 @@ class MomentMatch:
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """:meth:`spread` at candidates for an interval around the estimate.
 
-        Negatives that score like positives, of which the labelled ones have shown none, would make the share smaller
-        than estimated, never larger; positives that score like negatives the other way round. So what is unseen of the
-        negatives widens the interval below the estimate, of the positives above it.
+        Negatives that score like positives, of which the labelled ones have shown none, would make
+        the share smaller than estimated, never larger; positives that score like negatives the
+        other way round. So what is unseen of the negatives widens the interval below the estimate,
+        of the positives above it.
         """
         return self.spread(prevalence, unseen=(prevalence > estimate, prevalence < estimate))
 
@@ -379,7 +388,7 @@ def _end(
         reach *= 2
 
 
-# -- two sets of folds --------------------------------------------------------------------------------
+# -- two sets of folds ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,31 +1,34 @@
 """Shares of more than two classes by matching moments of recalibrated probabilities.
 
-For functions h of the probabilities, mean_target h = sum_c pi_c mean_c h whatever the densities are, where mean_c is
-the mean over the labelled samples of class c. With the class ratios r and the sizes n, m_c the K functions (of which
-K - 1 are free)
+For functions h of the probabilities, mean_target h = sum_c pi_c mean_c h whatever the densities
+are, where mean_c is the mean over the labelled samples of class c. With the class ratios r and the
+sizes n, m_c the K functions (of which K - 1 are free)
 
     h_k = r_k / sum_c (pi_c / n + pi_c^2 / m_c) r_c
 
-are generalised least squares: known ratios and many labelled samples make them the score of the likelihood, which spans
-the same as the posteriors under the shares. Every labelled sample is weighed by an h that was fitted without it, the
-target by the mean of all (cross-fitting), so that wrong ratios cost variance, not bias. Two classes:
-:mod:`._cross_fitting`. Method of moments: Hansen (1982, Econometrica 50, 1029-1054); cross-fitting: Chernozhukov et al.
-(2018, Econometrics Journal 21, C1-C68).
+are generalised least squares: known ratios and many labelled samples make them the score of the
+likelihood, which spans the same as the posteriors under the shares. Every labelled sample is
+weighed by an h that was fitted without it, the target by the mean of all (cross-fitting), so that
+wrong ratios cost variance, not bias. Two classes: :mod:`._cross_fitting`. Method of moments: Hansen
+(1982, Econometrica 50, 1029-1054); cross-fitting: Chernozhukov et al. (2018, Econometrics Journal
+21, C1-C68).
 
-The ratios are recalibrated probabilities over labelled shares, of up to four models that are stacked by their
-cross-validated log score: the probabilities as they are; *temperature* (one slope, a bias per class); *vector* scaling
-(a slope and a bias per class); *matrix* scaling (all slopes). Sources: Guo, Pleiss, Sun and Weinberger (2017);
-Alexandari, Kundaje and Shrikumar (2020).
+The ratios are recalibrated probabilities over labelled shares, of up to four models that are
+stacked by their cross-validated log score: the probabilities as they are; *temperature* (one slope,
+a bias per class); *vector* scaling (a slope and a bias per class); *matrix* scaling (all slopes).
+Sources: Guo, Pleiss, Sun and Weinberger (2017); Alexandari, Kundaje and Shrikumar (2020).
 
-Maximum likelihood with these ratios has the smaller error where they are right, and a bias that does not vanish where
-they are not. The estimate therefore moves from the moments' towards maximum likelihood by the share
+Maximum likelihood with these ratios has the smaller error where they are right, and a bias that
+does not vanish where they are not. The estimate therefore moves from the moments' towards maximum
+likelihood by the share
 
     min(1, tr(V^-1 L) / (d' V^-1 d)),
 
-d the difference of the two, V the covariance of the moments' estimate and L the part of the labelled samples in it,
-about what d has if the ratios are right (Hausman 1978, Econometrica 46, 1251-1271). A bias makes d large, and the share
-falls with the square of it. After Green and Strawderman (1991, J. Amer. Statist. Assoc. 86, 1001-1006), who combine an
-unbiased with a possibly biased estimate. The covariance stated is V.
+d the difference of the two, V the covariance of the moments' estimate and L the part of the
+labelled samples in it, about what d has if the ratios are right (Hausman 1978, Econometrica 46,
+1251-1271). A bias makes d large, and the share falls with the square of it. After Green and
+Strawderman (1991, J. Amer. Statist. Assoc. 86, 1001-1006), who combine an unbiased with a possibly
+biased estimate. The covariance stated is V.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ _RIDGE = {"temperature": 0.1, "vector": 0.1, "matrix": 1.0}
 _STEPS = 100
 
 
-# -- ratios -------------------------------------------------------------------------------------------
+# -- ratios ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +140,8 @@ def fit_scaling(
 def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
     """The fold of each sample, random with a fixed seed within a class.
 
-    The same for every order of the rows and of the classes: samples are numbered by the probability of their own class.
+    The same for every order of the rows and of the classes: samples are numbered by the probability
+    of their own class.
     """
     of_label = probabilities[np.arange(len(actual)), actual]
     order = np.lexsort((*np.sort(probabilities, axis=1).T, of_label))
@@ -191,7 +195,7 @@ def _balanced(
     return np.exp(log_softmax(_logits(form, features, parameters) - np.log(prior), axis=1))
 
 
-# -- moments ------------------------------------------------------------------------------------------
+# -- moments --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,8 +230,8 @@ class ClassMoments:
     def at(self, shares: FloatArray, cautious: bool = True) -> Moments:
         """The moments of the h that is best at given shares, half a sample added to each class.
 
-        The few labelled samples of a class may all be easy ones. ``cautious`` takes its variance by all labelled
-        samples, as the ratios say that they are of the class, where that is larger.
+        The few labelled samples of a class may all be easy ones. ``cautious`` takes its variance by
+        all labelled samples, as the ratios say that they are of the class, where that is larger.
         """
         size = len(shares)
         shares = (shares * self.n + 0.5) / (self.n + size / 2)
@@ -275,7 +279,8 @@ class Moments:
 
     ``target``, shape (K,).
     ``classes``, shape (K, K): of each class (columns).
-    ``of_target``, shape (K, K): covariance of the difference of both sides that the target samples cause.
+    ``of_target``, shape (K, K): covariance of the difference of both sides that the target samples
+        cause.
     ``of_classes``, shape (K, K, K): what each class's labelled samples cause.
     """
 
@@ -326,7 +331,8 @@ def scaled_shares(
 ) -> ClassShares:
     """Shares of the classes in a target (n, K), their covariance by source and their intervals.
 
-    ``labelled``, (ndarray of shape (m,), ndarray of shape (m, K)): class codes, and the ratios of :func:`fit_scaling`.
+    ``labelled``, (ndarray of shape (m,), ndarray of shape (m, K)): class codes, and the ratios of
+        :func:`fit_scaling`.
     ``weights``, shape (n,): the target's rows count for as many samples as these sum to.
     """
     weights = np.ones(len(target)) if weights is None else weights

@@ -1,9 +1,9 @@
 """Shares of K classes in a target, jointly, with their covariance: by bins, for any number of classes, without a model.
 
-A sample's bin is its most probable class and the quantile group of that class's probability; labelled counts give each
-class's density over the bins, one count added, spread evenly (two classes: half a count in each bin).
-Expectation-maximisation gives the shares, a sandwich their covariance. By recalibrated probabilities:
-:mod:`.class_moments`.
+A sample's bin is its most probable class and the quantile group of that class's probability;
+labelled counts give each class's density over the bins, one count added, spread evenly (two
+classes: half a count in each bin). Expectation-maximisation gives the shares, a sandwich their
+covariance. By recalibrated probabilities: :mod:`.class_moments`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,16 @@ class ClassShares:
     Attributes
     ----------
     values, low, high : ndarray of shape (K,)
-        Shares that sum to 1, and the ends of their intervals; NaN for classes without labelled samples.
+        Shares that sum to 1, and the ends of their intervals; NaN for classes without labelled
+        samples.
     realised : ndarray of shape (2, K)
         Ends of the intervals of the target's own shares.
     covariance : ndarray of shape (K, K)
     of_labelled : ndarray of shape (K, K)
         The part of each share's variance (columns) that each class's labelled samples (rows) cause.
     identified : bool ndarray of shape (K,)
-        False where any share of the class, given up by others, would explain the target as well; its value is NaN.
+        False where any share of the class, given up by others, would explain the target as well;
+        its value is NaN.
     refused : str
         Why there are no shares although they are identified; else empty.
     """
@@ -114,8 +116,9 @@ def joint_ends(
 ) -> tuple[FloatArray, FloatArray]:
     """The lowest and the highest of each share (K,) within ``reach`` standard errors of the estimate.
 
-    Wald's ends, but only by shares none of which is below 0. Where scores hardly tell two classes apart, one share may
-    be larger only as far as the other can be smaller; Wald's interval of each reaches far beyond.
+    Wald's ends, but only by shares none of which is below 0. Where scores hardly tell two classes
+    apart, one share may be larger only as far as the other can be smaller; Wald's interval of each
+    reaches far beyond.
 
     ``reach``, shape (K,).
     """
@@ -156,10 +159,10 @@ def class_shares(
     """Estimate the shares of all classes.
 
     ``labelled``, TopScoreCounts of shape (K, K, cells): by actual class.
-    ``target``, TopScoreCounts of shape (1, K, cells), or None: None: the labelled samples are the target too, each left
-        out of its own class's density.
-    ``scales``, (float, float): effective over nominal size of the labelled and of the target samples, where these are
-        weighted.
+    ``target``, TopScoreCounts of shape (1, K, cells), or None: None: the labelled samples are the
+        target too, each left out of its own class's density.
+    ``scales``, (float, float): effective over nominal size of the labelled and of the target
+        samples, where these are weighted.
     """
     table, binned = _grouped(labelled, target, GROUPS)
     table, binned = table * scales[0], binned * (scales[0] if target is None else scales[1])
@@ -211,7 +214,8 @@ def covariance_parts(
     information = scaled.T @ gap
     del gap
     spread, identified = inverse_information(information)
-    # One labelled sample of class c in bin b moves the shares by -share_c / m_c times row b of `pull`, less its mean.
+    # One labelled sample of class c in bin b moves the shares by -share_c / m_c times row b of
+    # `pull`, less its mean.
     pull = scaled @ spread.T
     del scaled
     weight = shares**2 / labelled
@@ -224,7 +228,8 @@ def covariance_parts(
 def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Change of all K shares (rows) by a score of the first K-1 (columns), and flags of the identified shares.
 
-    A direction of the shares without information is left out; the classes that it would change are not identified.
+    A direction of the shares without information is left out; the classes that it would change are
+    not identified.
     """
     size = len(information)
     shares = np.vstack((np.eye(size), -np.ones(size)))
@@ -252,10 +257,11 @@ def _densities(counts: FloatArray) -> FloatArray:
 def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
     """Maximum-likelihood shares of the classes, shape (K,), by labelled counts (K, B).
 
-    The densities are those of :func:`_densities`: a part of a count everywhere, and few whole counts. So a step takes
-    as long as there are bins with counts, not bins times classes.
+    The densities are those of :func:`_densities`: a part of a count everywhere, and few whole
+    counts. So a step takes as long as there are bins with counts, not bins times classes.
 
-    ``target``, shape (B,), or None: None: the labelled samples themselves, each left out of its own class's density.
+    ``target``, shape (B,), or None: None: the labelled samples themselves, each left out of its own
+        class's density.
     """
     size, n_bins = counts.shape
     added = _added(counts)
@@ -384,7 +390,7 @@ class BinnedShares:
         scaled = gap / (self.densities @ self.shares)[:, None]
         return bool(np.isfinite(self.shares).all() and inverse_information(scaled.T @ gap)[1].all())
 
-    # -- the fit ---------------------------------------------------------------------------------------
+    # -- the fit ----------------------------------------------------------------------------------
 
     @cached_property
     def _standard(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -409,10 +415,10 @@ class BinnedShares:
     def statistic(self) -> float:
         """Pearson's X^2 of the target's bins against the mixture.
 
-        Of two classes at their shares. Of more at its least over shares, with the errors at these: shares that know
-        more than the bins would not cost a degree of freedom each (Chernoff & Lehmann 1954, Ann. Math. Statist. 25,
-        579-586). Densities have half a count in each bin: with fewer, bins that a rare class seems never to reach
-        reject too often.
+        Of two classes at their shares. Of more at its least over shares, with the errors at these:
+        shares that know more than the bins would not cost a degree of freedom each (Chernoff &
+        Lehmann 1954, Ann. Math. Statist. 25, 579-586). Densities have half a count in each bin:
+        with fewer, bins that a rare class seems never to reach reject too often.
         """
         return self._statistic(self.target / self.n, least=len(self.counts) > 2)
 

@@ -1,12 +1,12 @@
 """Densities of labelled scores by class: fine cells, and models of the ratio of two densities.
 
-The densities of a prevalence estimate must come from labelled scores that the scorer was not trained on:
-held out, or out of fold. Fitted on training scores they are badly wrong for flexible scorers, and nothing in
-the scores gives it away.
+The densities of a prevalence estimate must come from labelled scores that the scorer was not
+trained on: held out, or out of fold. Fitted on training scores they are badly wrong for flexible
+scorers, and nothing in the scores gives it away.
 
-Sources of the models: logistic, Platt (1999); beta, Kull, Silva Filho & Flach (2017); isotonic, Zadrozny & Elkan
-(2002); kernel densities for quantification, Moreo, González & del Coz (2025), here on the logit with the bandwidth of
-Silverman (1986).
+Sources of the models: logistic, Platt (1999); beta, Kull, Silva Filho & Flach (2017); isotonic,
+Zadrozny & Elkan (2002); kernel densities for quantification, Moreo, González & del Coz (2025), here
+on the logit with the bandwidth of Silverman (1986).
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ _STEPS = 1 << 14
 class ScoreCells:
     """Counts of labelled scores by cell, each cell with a place on the real line.
 
-    ``cells``: edges and counts. Edges lie halfway (in logits for scores in [0, 1]) between the labelled scores of
-        neighbouring cells.
-    ``place``, shape (B,): where the models see the cell: the mean logit of its labelled scores where scores are
-        probabilities, else the logit of its class-balanced mid-rank, which no increasing transformation changes.
-    ``lower``, shape (B-1,) or None: for scores that are no probabilities: the lowest labelled score of each cell but
-        the first. ``edges`` are then the highest ones, and a target score in the gap between is counted half in each
-        cell.
+    ``cells``: edges and counts. Edges lie halfway (in logits for scores in [0, 1]) between the
+        labelled scores of neighbouring cells.
+    ``place``, shape (B,): where the models see the cell: the mean logit of its labelled scores
+        where scores are probabilities, else the logit of its class-balanced mid-rank, which no
+        increasing transformation changes.
+    ``lower``, shape (B-1,) or None: for scores that are no probabilities: the lowest labelled score
+        of each cell but the first. ``edges`` are then the highest ones, and a target score in the
+        gap between is counted half in each cell.
     """
 
     cells: BinnedDensities
@@ -86,7 +87,8 @@ def _tally(
 ) -> FloatArray:
     """Number of scores in each gap between the keys, as by ``searchsorted``.
 
-    Of many scores each is first put into a step of an even grid; only steps that a key may cut are searched.
+    Of many scores each is first put into a step of an even grid; only steps that a key may cut are
+    searched.
     """
     if isinstance(scores, ScoreCounts):
         return np.bincount(
@@ -118,7 +120,7 @@ def _moved(bands: BinnedDensities, edges: FloatArray) -> BinnedDensities:
     )
 
 
-# -- models: log density ratio of each cell, for each row of counts -----------------------------------
+# -- models: log density ratio of each cell, for each row of counts -------------------------------
 
 _SMALLEST = 1e-12
 _RIDGE = 1e-6

@@ -1,7 +1,8 @@
 """Prevalence estimators: by bins, by models of the density ratio, and of more than two classes.
 
 * :func:`binned_estimate`: maximum likelihood over class-balanced quantile bins.
-* :func:`modelled_estimate`: a stack of density ratios, cross-fitted, by matching a moment of the scores.
+* :func:`modelled_estimate`: a stack of density ratios, cross-fitted, by matching a moment of the
+  scores.
 * :func:`class_estimate`: shares of K classes.
 """
 
@@ -66,8 +67,8 @@ def binned_estimate(
     """Estimate by maximum likelihood over class-balanced quantile bins of counted scores.
 
     ``labelled``: negatives, positives; scores that the scorer was not trained on.
-    ``target``: None: the labelled scores are the target too. Each is then left out of its own class's density
-        (:func:`leave_one_out`).
+    ``target``: None: the labelled scores are the target too. Each is then left out of its own
+        class's density (:func:`leave_one_out`).
     ``sizes``, (n, m1, m0): effective sizes where samples are weighted; the counts by default.
     """
     if target is not None and labelled.exact != target.exact:

@@ -1,7 +1,7 @@
 """Decisions by the p-value of an estimate's fit: no estimate, a warning, or nothing.
 
-The test asks whether the target's scores can be a mixture of the labelled classes' scores. Its p-value is NaN where it
-cannot be tested, which decides nothing.
+The test asks whether the target's scores can be a mixture of the labelled classes' scores. Its
+p-value is NaN where it cannot be tested, which decides nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ DOUBTFUL = 0.05
 REFUSED = 0.01
 """Below this p-value there is no estimate.
 
-Where the assumption holds, one estimate in a hundred is refused. A number with a warning is read as a number, and most
-refused estimates are far from the truth.
+Where the assumption holds, one estimate in a hundred is refused. A number with a warning is read as
+a number, and most refused estimates are far from the truth.
 """
 _CAUSE = (
     "either more than the shares of the classes changed, or the labelled scores are training scores"

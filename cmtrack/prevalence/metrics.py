@@ -161,7 +161,7 @@ def effective_share(statistics: Statistics) -> float:
     return totals.sums / totals.squares
 
 
-# -- values --------------------------------------------------------------------------------------------------
+# -- values ---------------------------------------------------------------------------------------
 
 
 class Actual(Fraction):
@@ -259,7 +259,7 @@ def _bias_ends(e: Any) -> tuple[float, float]:
     return e.estimate.realised[0] - e.actual, e.estimate.realised[1] - e.actual
 
 
-# -- declarations --------------------------------------------------------------------------------------------
+# -- declarations ---------------------------------------------------------------------------------
 
 _EXPECTED, _CALIBRATED = "Gubbels (2023), section 1.2.3", "Gubbels (2023), section 0.4"
 

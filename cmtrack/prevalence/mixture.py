@@ -1,8 +1,9 @@
 """Maximum likelihood of the shares of a mixture with known densities, its variance and its intervals.
 
-Model: target scores follow pi f1 + (1-pi) f0 with the densities of labelled scores (only the prevalence
-differs). The log-likelihood is concave in pi. Source: Gubbels (2023), section 0.4, equations 2-7, with the same
-prior in numerator and denominator of equation 2 and the data of equation 6 read as a multiset.
+Model: target scores follow pi f1 + (1-pi) f0 with the densities of labelled scores (only the
+prevalence differs). The log-likelihood is concave in pi. Source: Gubbels (2023), section 0.4,
+equations 2-7, with the same prior in numerator and denominator of equation 2 and the data of
+equation 6 read as a multiset.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _SLACK = 1e-4
 class Mixture:
     """A weighted sample from a two-part mixture.
 
-    ``p``, ``q``, shape (B,): density of the positives and of the negatives at each point or bin, up to one common
-        factor.
+    ``p``, ``q``, shape (B,): density of the positives and of the negatives at each point or bin, up
+        to one common factor.
     ``w``, shape (B,): number of target samples there.
     """
 
@@ -146,7 +147,8 @@ def profile_interval(
 ) -> tuple[float, float]:
     """All prevalences whose deviance is at most ``inflation`` times the chi-square quantile.
 
-    ``inflation`` is total variance over target variance: 1 gives the ordinary (naive) likelihood interval.
+    ``inflation`` is total variance over target variance: 1 gives the ordinary (naive) likelihood
+    interval.
     """
     limit = deviance_limit(confidence_level) * inflation / 2
     top = mixture.log_likelihood(estimate)
@@ -182,8 +184,8 @@ def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-
     weights : ndarray of shape (B,)
         Target samples (or shares) there.
     tolerance : float
-        Stop when ``max g - 1`` is at most this, g the Karush-Kuhn-Tucker ratios; the log-likelihood is then
-        within that much (per sample) of its maximum.
+        Stop when ``max g - 1`` is at most this, g the Karush-Kuhn-Tucker ratios; the log-likelihood
+        is then within that much (per sample) of its maximum.
 
     Returns
     -------
@@ -217,10 +219,10 @@ def climb(
 ) -> FloatArray:
     """Expectation-maximisation of :func:`em_shares`, with the matrix D of densities (B, K) given by its products.
 
-    Plain steps of expectation-maximisation first, which are enough where the densities are well apart; then steps that
-    are extrapolated from two of them (Varadhan and Roland 2008, Scand. J. Statist. 35, 335-353, scheme S3), unless the
-    likelihood falls far below the highest seen: classes that resemble each other would take plain steps in the ten
-    thousands.
+    Plain steps of expectation-maximisation first, which are enough where the densities are well
+    apart; then steps that are extrapolated from two of them (Varadhan and Roland 2008, Scand. J.
+    Statist. 35, 335-353, scheme S3), unless the likelihood falls far below the highest seen:
+    classes that resemble each other would take plain steps in the ten thousands.
 
     ``mix``, ``pull``: ``D @ shares`` and ``D.T @ ratio``.
     ``weights``, shape (B,).

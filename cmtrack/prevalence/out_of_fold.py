@@ -1,10 +1,11 @@
 """Out-of-fold labelled scores with their folds, and a target's scores by the models of all folds.
 
-Out-of-fold scores of a class are a mixture of the scores of K models. The scores that one model, fitted on all rows,
-gives a target are another distribution, and for some learners a very different one. Where each of the K models scores
-the target, and its scores weigh as much there as its fold does among the labelled ones, both sides are the same mixture
-and the estimate is free of the learner: cross-fitting, as in CV+ (Barber, Candès, Ramdas & Tibshirani 2021). The K
-score sets of n rows count as n samples.
+Out-of-fold scores of a class are a mixture of the scores of K models. The scores that one model,
+fitted on all rows, gives a target are another distribution, and for some learners a very different
+one. Where each of the K models scores the target, and its scores weigh as much there as its fold
+does among the labelled ones, both sides are the same mixture and the estimate is free of the
+learner: cross-fitting, as in CV+ (Barber, Candès, Ramdas & Tibshirani 2021). The K score sets of n
+rows count as n samples.
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ class Folds:
     def score_sets(self, target: Any, n_classes: int, what: str) -> list[Any] | None:
         """The K score arrays of a target; None where it is one array.
 
-        Several are a list of arrays or frames, an array of three dimensions, or, for two classes, one of two dimensions
-        that has not one or two columns.
+        Several are a list of arrays or frames, an array of three dimensions, or, for two classes,
+        one of two dimensions that has not one or two columns.
         """
         if column_names(target) is not None:
             return None
@@ -144,7 +145,7 @@ class Folds:
                 yield rows
 
 
-# -- counts by fold: a block of rows (channels) for each fold ---------------------------------------------
+# -- counts by fold: a block of rows (channels) for each fold -------------------------------------
 
 
 def by_fold(codes: IntArray, folds: Folds | None, size: int) -> tuple[IntArray, int]:

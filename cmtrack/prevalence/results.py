@@ -1,9 +1,9 @@
 """Results of a prevalence estimate: shares and counts with their intervals, plans, labels that agree with a count.
 
-Source: Gubbels (2023), section 0.4 ("Bayesian calibration"), with honest densities, a variance that knows of
-the labelled scores' error, and an interval by the adjusted profile likelihood. The square root of
-sum(tau (1-tau)), published as the error of the count (Table 2.4), is only the spread of the labels given
-correct probabilities: the truth lies 12 to 29 of it away there.
+Source: Gubbels (2023), section 0.4 ("Bayesian calibration"), with honest densities, a variance that
+knows of the labelled scores' error, and an interval by the adjusted profile likelihood. The square
+root of sum(tau (1-tau)), published as the error of the count (Table 2.4), is only the spread of the
+labels given correct probabilities: the truth lies 12 to 29 of it away there.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ class SamplePlan:
     now : float
         The half-width z sqrt(V) of the estimate as it is.
     target, positives, negatives : int or None
-        More target scores, labelled positives or labelled negatives; 0 where nothing is needed, None where this
-        kind alone cannot do it, because the other two parts of the variance already exceed the wanted one.
+        More target scores, labelled positives or labelled negatives; 0 where nothing is needed,
+        None where this kind alone cannot do it, because the other two parts of the variance already
+        exceed the wanted one.
     """
 
     half_width: float
@@ -85,8 +86,8 @@ class CountedLabels:
     ----------
     positive : ndarray of shape (n,) of bool
     tied : int
-        Samples at the score where the count falls within a block of equal scores, 0 if it does not. The block is
-        labelled as a whole, whichever way comes nearer to the count.
+        Samples at the score where the count falls within a block of equal scores, 0 if it does not.
+        The block is labelled as a whole, whichever way comes nearer to the count.
     """
 
     positive: BoolArray
@@ -137,8 +138,8 @@ class Likelihood(NamedTuple):
     ----------
     prevalence : ndarray of shape (P,)
     adjusted : ndarray of shape (P,)
-        By the variance that the estimate's interval takes: with the error of the labelled scores, but for
-        ``interval="naive"``.
+        By the variance that the estimate's interval takes: with the error of the labelled scores,
+        but for ``interval="naive"``.
     naive : ndarray of shape (P,)
         With the densities taken as known.
     """
@@ -148,7 +149,7 @@ class Likelihood(NamedTuple):
     naive: FloatArray
 
 
-# -- estimates ----------------------------------------------------------------------------------------
+# -- estimates ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +159,8 @@ class BasePrevalence(ABC):
     Attributes
     ----------
     value, low, high : float
-        Prevalence and the ends of its interval, in [0, 1]; NaN where it is not identified, or where the test of its
-        fit refuses it (p < 0.01): see :attr:`shift`.
+        Prevalence and the ends of its interval, in [0, 1]; NaN where it is not identified, or where
+        the test of its fit refuses it (p < 0.01): see :attr:`shift`.
     confidence_level : float
     positive : label
     n_target, n_positives, n_negatives : float
@@ -171,9 +172,10 @@ class BasePrevalence(ABC):
     density : str
         The density model.
     fit_statistic, fit_df, fit_pvalue : float, int, float
-        Test that the target's scores are a mixture of the labelled densities. A small p-value means that
-        not only the prevalence changed: below 0.05 a warning says that the estimate should not be trusted, below 0.01
-        there is none. A large one means nothing: the test sees gross changes only. NaN where it cannot be tested.
+        Test that the target's scores are a mixture of the labelled densities. A small p-value means
+        that not only the prevalence changed: below 0.05 a warning says that the estimate should not
+        be trusted, below 0.01 there is none. A large one means nothing: the test sees gross changes
+        only. NaN where it cannot be tested.
     realised : (float, float)
         Ends of the interval of the target's own share of positives, by the same method.
     undefined : dict of str to str
@@ -344,8 +346,9 @@ class BasePrevalence(ABC):
         ----------
         scores : array-like of shape (n,), for more than two classes (n, K)
         rule : "posterior" or "count"
-            "posterior": the positive class is the most probable one, which may find no positives where they are rare.
-            "count": the round(share x n) rows with the highest score of it, equal ones kept together.
+            "posterior": the positive class is the most probable one, which may find no positives
+            where they are rare. "count": the round(share x n) rows with the highest score of it,
+            equal ones kept together.
         """
         if rule not in ("posterior", "count"):
             raise ValueError(f"rule must be 'posterior' or 'count', got {rule!r}")
@@ -402,7 +405,8 @@ class PrevalenceEstimate(BasePrevalence):
     members : dict of str to float
         With ``density="auto"``: the weight of each stacked model.
     deviance : callable, optional
-        Quasi-deviance by a grid of prevalences and the interval's method, where there is no likelihood.
+        Quasi-deviance by a grid of prevalences and the interval's method, where there is no
+        likelihood.
     fit_contributions : tuple of (int, float)
         The bins that fit worst, with their parts of the statistic.
 
@@ -458,8 +462,9 @@ class PrevalenceEstimate(BasePrevalence):
     def missed_move(self) -> float:
         """The largest effect on the value of a shift that the test of fit would miss; NaN without a test.
 
-        The scores of both classes are tilted, their densities multiplied by exp(d s), s the score's logit in standard
-        deviations, by the smallest d, down and up, that the test sees in half of all cases (at most 5).
+        The scores of both classes are tilted, their densities multiplied by exp(d s), s the score's
+        logit in standard deviations, by the smallest d, down and up, that the test sees in half of
+        all cases (at most 5).
         """
         if math.isnan(self.fit_pvalue):
             return math.nan
@@ -492,8 +497,9 @@ class PrevalenceEstimate(BasePrevalence):
     def likelihood(self, n_points: int = 401) -> Likelihood:
         """The deviance 2 (l_max - l) on a grid of prevalences around the estimate, adjusted and naive.
 
-        The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high`, unless the interval is
-        widened to estimates without one fold. Without an estimate the likelihood is flat: deviance 0 everywhere.
+        The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high`, unless
+        the interval is widened to estimates without one fold. Without an estimate the likelihood is
+        flat: deviance 0 everywhere.
         """
         if math.isnan(self.value):
             return Likelihood(
@@ -529,8 +535,8 @@ class PrevalenceEstimate(BasePrevalence):
         ----------
         scores : array-like of shape (n,)
         method : "interpolated" or "bins"
-            Log ratios interpolated between bin centres, shifted so that they sum to the estimated count over
-            the target; or one value a bin, which sums to it exactly but changes ranks.
+            Log ratios interpolated between bin centres, shifted so that they sum to the estimated
+            count over the target; or one value a bin, which sums to it exactly but changes ranks.
 
         Examples
         --------
@@ -648,7 +654,8 @@ class ClassPrevalenceEstimate(BasePrevalence):
     scaling : Scaling or None
         The recalibration; None for ``density="bins"``.
     at_target : ndarray of shape (n, K)
-        The target's probabilities; of K models one after the other, where the models of all folds scored it.
+        The target's probabilities; of K models one after the other, where the models of all folds
+        scored it.
     target_weights : ndarray of shape (n,) or None
         How much each of these rows counts; None: one.
     binned : BinnedShares or None
@@ -679,8 +686,8 @@ class ClassPrevalenceEstimate(BasePrevalence):
     def missed_move(self) -> dict[Label, float]:
         """The largest effect on each share of a shift that the test of fit would miss; empty without a test.
 
-        As :attr:`PrevalenceEstimate.missed_move`, by a tilt of each class's own score; of more than ten
-        classes by one of the largest probability, which moves shares less.
+        As :attr:`PrevalenceEstimate.missed_move`, by a tilt of each class's own score; of more than
+        ten classes by one of the largest probability, which moves shares less.
         """
         moves = [] if self.binned is None else self.binned.missed_move.tolist()
         return {

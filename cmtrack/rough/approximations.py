@@ -1,12 +1,14 @@
 """Lower and upper approximations of the classes: exact ones by granules, bounds of them by a confusion matrix alone.
 
-Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, equations
-2.1-2.3, 3.3 and 3.4 (where p^i = n_i / nu_i is printed as "ni / nu_i"), sections 3 and 4. Their matrices have
-predicted classes in rows, ours actual ones: what they write n_ij is ``counts[j, i]`` here. Three things printed there
-cannot be right. The weights of equations 3.5 and 3.6 must be n_i. + n_.i - n_ii, since with n_i. + n_.i their own
-example gives 1.226 for a share. The "gamma" of equation 3.6 is the share of hits, an upper bound of that of equation
-3.3. And theorem 4.4 means nu** on its left. Without condition 4.1 the bounds can fail: the granules [[0, 4], [3, 0],
-[1, 2]] that are put into the classes (0, 0, 1) have a "bound" of 8 for an upper approximation of 6.
+Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
+analysis, equations 2.1-2.3, 3.3 and 3.4 (where p^i = n_i / nu_i is printed as "ni / nu_i"),
+sections 3 and 4. Their matrices have predicted classes in rows, ours actual ones: what they write
+n_ij is ``counts[j, i]`` here. Three things printed there cannot be right. The weights of equations
+3.5 and 3.6 must be n_i. + n_.i - n_ii, since with n_i. + n_.i their own example gives 1.226 for a
+share. The "gamma" of equation 3.6 is the share of hits, an upper bound of that of equation 3.3. And
+theorem 4.4 means nu** on its left. Without condition 4.1 the bounds can fail: the granules [[0, 4],
+[3, 0], [1, 2]] that are put into the classes (0, 0, 1) have a "bound" of 8 for an upper
+approximation of 6.
 """
 
 from __future__ import annotations
@@ -165,15 +167,16 @@ def _share(part: Counts, whole: Counts) -> FloatArray:
     return ratio(part.astype(np.float64), whole.astype(np.float64))
 
 
-# -- bounds by a confusion matrix ---------------------------------------------------------------------
+# -- bounds by a confusion matrix -----------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class RoughBounds:
     """Bounds of the lower and upper approximation of each class, arrays of shape (K,) in the order of ``labels``.
 
-    They hold where every granule (set of rows that the classifier cannot tell apart) meets the class that it is
-    assigned to. A matrix alone cannot prove that; it disproves it where a class is predicted but never rightly.
+    They hold where every granule (set of rows that the classifier cannot tell apart) meets the
+    class that it is assigned to. A matrix alone cannot prove that; it disproves it where a class is
+    predicted but never rightly.
 
     Attributes
     ----------
@@ -183,19 +186,21 @@ class RoughBounds:
     hits : ndarray
         nl*_j = n_jj, at least the lower approximation.
     lower_upper_bound : ndarray
-        nl**_j, at least the lower approximation and at most ``hits``: one less where the class is also predicted for
-        others.
+        nl**_j, at least the lower approximation and at most ``hits``: one less where the class is
+        also predicted for others.
     majority_lower_upper_bound : ndarray or None
-        nl^m_j, sharper still, where the classifier takes the most frequent class of each granule; else None.
+        nl^m_j, sharper still, where the classifier takes the most frequent class of each granule;
+        else None.
     union : ndarray
         nu*_j, samples that are of the class or predicted to be; at most the upper approximation.
     upper_lower_bound : ndarray
-        nu**_j, at most the upper approximation and at least ``union``: one more for each other class that samples of
-        this one are predicted to be.
+        nu**_j, at most the upper approximation and at least ``union``: one more for each other
+        class that samples of this one are predicted to be.
     majority_upper_lower_bound : ndarray or None
         nu^m_j, sharper still, as above.
     condition_holds : bool or None
-        Whether every granule meets the class it is assigned to; None where the granules are not known.
+        Whether every granule meets the class it is assigned to; None where the granules are not
+        known.
     broken_by : tuple of int
         The granules that do not, by their place in the table, where it is known.
     never_right : tuple of labels
@@ -203,8 +208,9 @@ class RoughBounds:
 
     Notes
     -----
-    "One less" and "one more" count samples. Where sample weights are fractions a sample can weigh less than one, so
-    ``lower_upper_bound`` is ``hits`` and ``upper_lower_bound`` is ``union`` there. Whole weights mean repeated rows.
+    "One less" and "one more" count samples. Where sample weights are fractions a sample can weigh
+    less than one, so ``lower_upper_bound`` is ``hits`` and ``upper_lower_bound`` is ``union``
+    there. Whole weights mean repeated rows.
 
     Examples
     --------
@@ -332,13 +338,14 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
     confusion_matrix : ConfusionMatrix
         Rows actual, columns predicted.
     majority : bool, default False
-        Whether the classifier takes the most frequent class of each granule: two bounds are sharper then.
+        Whether the classifier takes the most frequent class of each granule: two bounds are sharper
+        then.
 
     Returns
     -------
     RoughBounds
-        They hold where every granule meets the class that it is assigned to, which a matrix cannot prove;
-        :meth:`GranuleTable.bounds` checks it.
+        They hold where every granule meets the class that it is assigned to, which a matrix cannot
+        prove; :meth:`GranuleTable.bounds` checks it.
 
     Raises
     ------
@@ -349,7 +356,8 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
 
     References
     ----------
-    Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, equations 3.4-3.6, theorems 4.1-4.4.
+    Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, equations 3.4-3.6,
+    theorems 4.1-4.4.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """The section ``rough/`` of ``Evaluation.metrics``: bounds that the confusion counts give.
 
-Source: Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, sections 3 and 4. Each hit is a sample
-of the intersection of two sets, so the accuracies of approximation are shares of samples and have their errors.
+Source: Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, sections 3 and 4.
+Each hit is a sample of the intersection of two sets, so the accuracies of approximation are shares
+of samples and have their errors.
 """
 
 from __future__ import annotations

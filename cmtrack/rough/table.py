@@ -1,7 +1,8 @@
 """The granule table: rows that attributes cannot tell apart, by class.
 
-Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data analysis, section 2
-and Table 4 (whose text has the class first and whose table has the granule first; here granules are the rows).
+Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
+analysis, section 2 and Table 4 (whose text has the class first and whose table has the granule
+first; here granules are the rows).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 class GranuleTable(RemovedAttributes):
     """Counts of granules by class; :func:`granule_table` makes one.
 
-    A granule is a set of rows with equal attributes. Whatever sees only these attributes must treat its rows alike.
+    A granule is a set of rows with equal attributes. Whatever sees only these attributes must treat
+    its rows alike.
 
     Attributes
     ----------
@@ -100,7 +102,7 @@ class GranuleTable(RemovedAttributes):
         """Flags of the granules inside one class, shape (S,)."""
         return np.asarray((self.counts > 0).sum(axis=1) == 1)
 
-    # -- classifiers -----------------------------------------------------------------------------------
+    # -- classifiers ------------------------------------------------------------------------------
 
     def majority(self) -> tuple[Label, ...]:
         """The most frequent class of each granule, the first in label order on ties ("maximal row classifier")."""
@@ -119,7 +121,8 @@ class GranuleTable(RemovedAttributes):
         Raises
         ------
         ValueError
-            If a granule gets more than one class or none, or a row belongs to no granule of the table.
+            If a granule gets more than one class or none, or a row belongs to no granule of the
+            table.
 
         Examples
         --------
@@ -167,7 +170,7 @@ class GranuleTable(RemovedAttributes):
         np.add.at(counts, assigned, self.counts)
         return ConfusionMatrix(counts.T, self.labels)  # rows actual, columns predicted
 
-    # -- rough sets ------------------------------------------------------------------------------------
+    # -- rough sets -------------------------------------------------------------------------------
 
     def approximations(self) -> RoughApproximations:
         """Exact lower and upper approximation of each class, quality and accuracies, whatever the classifier."""
@@ -200,7 +203,7 @@ class GranuleTable(RemovedAttributes):
             f"{a}={v!r}" for a, v in zip(self.attributes, self.values[at], strict=True)
         )
 
-    # -- merging and views -----------------------------------------------------------------------------
+    # -- merging and views ------------------------------------------------------------------------
 
     def __add__(self, other: GranuleTable) -> GranuleTable:
         """Merge the tables of two disjoint sets of samples; labels may differ where both are in sorted order."""
@@ -265,10 +268,12 @@ def granule_table(
 
     Parameters
     ----------
-    X : pandas, polars or Arrow frame, mapping of columns, series, or array of shape (n_samples, n_attributes)
-        Attributes of any kind of value that can be compared. A missing value is a value of its own: rows that lack it
-        are alike in that, so that "equal attributes" stays an equivalence. Numbers with many digits make every row its
-        own granule, where everything is certain and nothing learned: put them into groups first.
+    X : pandas, polars or Arrow frame, mapping of columns, series, or array of shape (n_samples,
+    n_attributes)
+        Attributes of any kind of value that can be compared. A missing value is a value of its own:
+        rows that lack it are alike in that, so that "equal attributes" stays an equivalence.
+        Numbers with many digits make every row its own granule, where everything is certain and
+        nothing learned: put them into groups first.
     y : array-like of shape (n_samples,)
         Actual classes.
     attributes : sequence, optional
@@ -284,8 +289,8 @@ def granule_table(
     Raises
     ------
     ValueError
-        Unequal lengths, missing or unknown labels, fewer than two classes, unknown or repeated attributes, more than
-        100,000,000 cells.
+        Unequal lengths, missing or unknown labels, fewer than two classes, unknown or repeated
+        attributes, more than 100,000,000 cells.
 
     References
     ----------

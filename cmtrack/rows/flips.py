@@ -42,17 +42,19 @@ class Flips:
     n : ndarray of shape (S,)
         Number (or weight) of the rows of each part.
     rates : mapping of str to (values, low, high)
-        ``broken`` (only the first is right), ``fixed`` (only the second) and ``changed`` (other predictions): shares
-        of the part's rows, arrays (S,), with the ends of exact intervals (Clopper, Pearson 1934). Of several parts
-        those of all 2 S shares of broken and fixed rows hold together (Bonferroni).
+        ``broken`` (only the first is right), ``fixed`` (only the second) and ``changed`` (other
+        predictions): shares of the part's rows, arrays (S,), with the ends of exact intervals
+        (Clopper, Pearson 1934). Of several parts those of all 2 S shares of broken and fixed rows
+        hold together (Bonferroni).
     alone : ndarray of shape (S,)
-        p-value of the hypothesis of as many broken as fixed rows: McNemar's, mid-p (Fagerland, Lydersen, Laake 2013).
+        p-value of the hypothesis of as many broken as fixed rows: McNemar's, mid-p (Fagerland,
+        Lydersen, Laake 2013).
     pvalues : ndarray of shape (S,)
         The same, adjusted for the number of parts (Holm 1979).
     pvalue : float
-        Of the hypothesis that the parts are alike in what is broken and fixed: chi-square of broken and fixed rows by
-        part, over all tables with the same margins where an expected count is below 5. NaN for one part, and where rows
-        have fractional weights or belong together.
+        Of the hypothesis that the parts are alike in what is broken and fixed: chi-square of broken
+        and fixed rows by part, over all tables with the same margins where an expected count is
+        below 5. NaN for one part, and where rows have fractional weights or belong together.
     confidence_level : float
         At which the intervals of all parts hold together.
     level : float
@@ -97,8 +99,8 @@ class Flips:
         parts : (values, codes), optional
             The values that divide the rows, and the place of each row's value.
         weights, clusters : ndarray of shape (n,), optional
-            int64 are numbers of equal rows, float64 sampling weights. With these, or with clusters, a share is worth
-            as many rows as :func:`cmtrack.metrics.intervals.size_of_share` says.
+            int64 are numbers of equal rows, float64 sampling weights. With these, or with clusters,
+            a share is worth as many rows as :func:`cmtrack.metrics.intervals.size_of_share` says.
         confidence_level : float
         """
         values, codes = parts or (("all",), np.zeros(len(first), dtype=np.int64))
@@ -263,8 +265,9 @@ def _rows_worth(
 def unlike_pvalue(broken: Any, fixed: Any) -> float:
     """p-value of parts of the rows being alike in how many of their flips are broken rows; NaN where none can differ.
 
-    Chi-square of the S x 2 counts. Where an expected count is below 5, its distribution is that over all tables with
-    the same margins: by listing them or, where there are more than about 10^6, by 9,999 drawn ones.
+    Chi-square of the S x 2 counts. Where an expected count is below 5, its distribution is that
+    over all tables with the same margins: by listing them or, where there are more than about 10^6,
+    by 9,999 drawn ones.
     """
     broken, fixed = (np.rint(np.asarray(counts)).astype(np.int64) for counts in (broken, fixed))
     sizes = broken + fixed

@@ -39,7 +39,8 @@ def places_in(
 ) -> IntArray | None:
     """The row of a table, found by its index, of each of n rows with these ids; None where both have one order.
 
-    ValueError if numbers of rows or ids differ; the text says what to do ``instead`` where a run has no ids.
+    ValueError if numbers of rows or ids differ; the text says what to do ``instead`` where a run
+    has no ids.
     """
     if row_ids is not None and not isinstance(row_ids, str):
         return _by_index(table, row_ids, n_rows, digest, instead)

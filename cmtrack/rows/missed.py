@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Missed(RemovedAttributes):
     """Rows that several runs miss.
 
-    Mistakes that runs share look like wrong labels, but need not be. Only runs that were not trained on the rows are
-    evidence.
+    Mistakes that runs share look like wrong labels, but need not be. Only runs that were not
+    trained on the rows are evidence.
 
     Attributes
     ----------
@@ -65,7 +65,8 @@ class Missed(RemovedAttributes):
     def to_frame(self) -> pd.DataFrame:
         """The listed rows: those that most runs miss first, among them the first row.
 
-        Besides the columns of :meth:`cmtrack.Comparison.rows`: ``missed``, the number of runs that miss the row.
+        Besides the columns of :meth:`cmtrack.Comparison.rows`: ``missed``, the number of runs that
+        miss the row.
         """
         return self.make_rows()
 

@@ -32,8 +32,8 @@ class SegmentColumn:
     ----------
     name : str
     values : tuple of length S
-        The value of each segment: a text, number or boolean, None for the rows without one; for numbers that were cut,
-        both ends of a part.
+        The value of each segment: a text, number or boolean, None for the rows without one; for
+        numbers that were cut, both ends of a part.
     texts : tuple of str, of length S
         The same for people and for names, all different.
     codes : ndarray of shape (n,), int64
@@ -78,14 +78,14 @@ def segment_columns(
     Returns
     -------
     tuple of SegmentColumn
-        Values in sorted order (of categorical columns: in their own), missing ones last. Of more than 1,000 segments
-        the 999 largest stay, the others are one, and ``note`` says so.
+        Values in sorted order (of categorical columns: in their own), missing ones last. Of more
+        than 1,000 segments the 999 largest stay, the others are one, and ``note`` says so.
 
     Raises
     ------
     ValueError
-        A column that is not there, of another length, with one value only, with a value of its own in each row, or
-        continuous (more than 20 distinct numbers that are not whole).
+        A column that is not there, of another length, with one value only, with a value of its own
+        in each row, or continuous (more than 20 distinct numbers that are not whole).
 
     Examples
     --------
@@ -105,7 +105,8 @@ def search_columns(
 ) -> tuple[SegmentColumn, ...]:
     """The columns as :func:`segment_columns` gives them, but numbers of more than 20 values cut at quantiles.
 
-    Numbers that are names, such as postal codes, are categories where they are given as texts or as categorical data.
+    Numbers that are names, such as postal codes, are categories where they are given as texts or as
+    categorical data.
 
     Parameters
     ----------
@@ -136,8 +137,8 @@ def search_columns(
 def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> SegmentColumn:
     """Divide the rows by a column of numbers, cut at its quantiles into parts of about equal size.
 
-    A part holds the numbers above its lower and up to its upper end. Equal numbers stay together, so there may be
-    fewer parts.
+    A part holds the numbers above its lower and up to its upper end. Equal numbers stay together,
+    so there may be fewer parts.
 
     Parameters
     ----------
@@ -151,7 +152,8 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
     Raises
     ------
     TypeError, ValueError
-        If the column holds no numbers, has another length or one value only, or ``bins`` is less than 2.
+        If the column holds no numbers, has another length or one value only, or ``bins`` is less
+        than 2.
 
     Examples
     --------

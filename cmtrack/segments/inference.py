@@ -1,7 +1,7 @@
 """Simultaneous inference over several segments: intervals, differences, gaps, order, interaction.
 
-Everything stands on the segments' values, standard errors and, of shares, sample sizes; segments are disjoint where a
-function says so.
+Everything stands on the segments' values, standard errors and, of shares, sample sizes; segments
+are disjoint where a function says so.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Estimates:
     errors : ndarray of shape (S,)
         Standard errors, NaN where none is known.
     n : ndarray of shape (S,), optional
-        For a share (recall, accuracy): the effective number of samples in its denominator. Its intervals are then
-        Wilson's, and do not use ``errors``.
+        For a share (recall, accuracy): the effective number of samples in its denominator. Its
+        intervals are then Wilson's, and do not use ``errors``.
     degrees : ndarray of shape (S,), optional
         Degrees of freedom of the errors, where they rest on few clusters.
     bounds : (low, high)
@@ -134,9 +134,10 @@ class Estimates:
     def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
         """Ends of the interval of each value: those of :meth:`arms`, of shares of fewer than 20 hits or misses exact.
 
-        At the level of several intervals Wilson's intervals of rare events are simultaneous too seldom (at .95 in .81
-        of samples; with nine hits expected in each of ten segments in .91); Clopper and Pearson's (1934) do. Where the
-        error rests on few clusters, its level is that of Student's quantile.
+        At the level of several intervals Wilson's intervals of rare events are simultaneous too
+        seldom (at .95 in .81 of samples; with nine hits expected in each of ten segments in .91);
+        Clopper and Pearson's (1934) do. Where the error rests on few clusters, its level is that of
+        Student's quantile.
         """
         down, up = self.arms(level)
         low, high = self.values - down, self.values + up
@@ -200,7 +201,7 @@ def _quantiles(level: float, degrees: FloatArray | None, size: int) -> FloatArra
     return normal
 
 
-# -- differences ---------------------------------------------------------------------------------------
+# -- differences ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,9 +235,10 @@ def differences(
 ) -> Differences:
     """Differences of two independent samples by segment, such as each segment and all other rows.
 
-    Shares: the square-and-add of both Wilson intervals (Newcombe 1998, method 10), and where a side has fewer than 20
-    samples an interval excludes 0 only if Fisher's exact test (1935) at its level agrees; where such a side has
-    clusters or sampling weights, which the test does not allow for, it never excludes 0. Others: Wald.
+    Shares: the square-and-add of both Wilson intervals (Newcombe 1998, method 10), and where a side
+    has fewer than 20 samples an interval excludes 0 only if Fisher's exact test (1935) at its level
+    agrees; where such a side has clusters or sampling weights, which the test does not allow for,
+    it never excludes 0. Others: Wald.
 
     Parameters
     ----------
@@ -313,7 +315,7 @@ def _fisher(hits: FloatArray, n: FloatArray, hits_2: FloatArray, n_2: FloatArray
     return np.asarray((weights * (weights <= seen * (1 + 1e-7))).sum(axis=1) / weights.sum(axis=1))
 
 
-# -- disparity -----------------------------------------------------------------------------------------
+# -- disparity ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -358,17 +360,17 @@ class Disparity:
 def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity:
     """Gap and ratio of the extremes, with intervals that allow for the choice of the extremes.
 
-    The true gap is the difference of one of all S (S - 1) / 2 pairs of segments, so it lies between the greatest lower
-    and the greatest upper limit of all pairs' simultaneous intervals; for two segments it is the difference to the
-    rest, at its level. The intervals of differences are those of :func:`differences`; those of ratios are the same on
-    the scale of logarithms, and contain 1 where the gap's interval contains 0. The raw gap itself is too large on
-    average.
+    The true gap is the difference of one of all S (S - 1) / 2 pairs of segments, so it lies between
+    the greatest lower and the greatest upper limit of all pairs' simultaneous intervals; for two
+    segments it is the difference to the rest, at its level. The intervals of differences are those
+    of :func:`differences`; those of ratios are the same on the scale of logarithms, and contain 1
+    where the gap's interval contains 0. The raw gap itself is too large on average.
 
     Parameters
     ----------
     estimates : Estimates
-        Of disjoint segments. Segments without a value are passed over; where one with a value has no error, there is
-        no interval.
+        Of disjoint segments. Segments without a value are passed over; where one with a value has
+        no error, there is no interval.
     confidence_level : float
 
     Examples
@@ -416,8 +418,8 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
 def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: bool) -> Interval:
     """The least lower and the least upper limit of the ratios of all pairs, at most 1.
 
-    The arms of shares are those of Wilson's interval in logarithms. A value of 0 has no logarithm: the ends of both
-    intervals are divided then, which is wider.
+    The arms of shares are those of Wilson's interval in logarithms. A value of 0 has no logarithm:
+    the ends of both intervals are divided then, which is wider.
     """
     with np.errstate(all="ignore"):
         logs = np.log(values)
@@ -438,7 +440,7 @@ def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: 
     return min(1.0, float(np.nanmin(low[other]))), min(1.0, float(np.nanmin(high[other])))
 
 
-# -- order ---------------------------------------------------------------------------------------------
+# -- order ----------------------------------------------------------------------------------------
 
 
 def order_of_segments(estimates: Estimates, support: Any, better: str = "higher") -> IntArray:
@@ -466,7 +468,7 @@ def order_of_segments(estimates: Estimates, support: Any, better: str = "higher"
     return np.lexsort((-np.asarray(support, dtype=np.float64), keys))
 
 
-# -- two models ----------------------------------------------------------------------------------------
+# -- two models -----------------------------------------------------------------------------------
 
 
 class Interaction(NamedTuple):
@@ -498,7 +500,8 @@ class Interaction(NamedTuple):
 def qualitative_interaction(differences: Any, errors: Any) -> Interaction:
     """Test whether the differences of two models have both signs among disjoint segments.
 
-    The test is strict: where all true differences are equal, it rejects far less often than its level says.
+    The test is strict: where all true differences are equal, it rejects far less often than its
+    level says.
 
     Parameters
     ----------

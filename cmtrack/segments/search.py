@@ -1,9 +1,9 @@
 """Search for the segments where a model fails, with control of the family-wise error.
 
-The search looks at all values of one column and all crossings of two. Under the null hypothesis losses are
-exchangeable; permuting them shows how far the worst of all searched segments lies off by chance (Westfall, Young 1993).
-Clusters of rows are permuted whole. The values of segments that were found so are biased: they were chosen for being
-bad.
+The search looks at all values of one column and all crossings of two. Under the null hypothesis
+losses are exchangeable; permuting them shows how far the worst of all searched segments lies off by
+chance (Westfall, Young 1993). Clusters of rows are permuted whole. The values of segments that were
+found so are biased: they were chosen for being bad.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class SearchedSegment:
         Of the metric's own rows.
     clusters : int or None
     value, low, high : float
-        Its mean, and an interval that holds for all searched segments together. Biased where the segment was chosen.
+        Its mean, and an interval that holds for all searched segments together. Biased where the
+        segment was chosen.
     rest, difference, difference_low, difference_high : float
         The mean of all rows outside, the difference to it, and its simultaneous interval.
     divergence : float
@@ -104,7 +105,8 @@ class SegmentSearch:
     segments : tuple of SearchedSegment
         By falling z.
     searched : int
-        Number of segments of enough rows: every adjusted p-value and interval accounts for all of them.
+        Number of segments of enough rows: every adjusted p-value and interval accounts for all of
+        them.
     rows : int
         Rows that were searched.
     clusters : int or None
@@ -196,16 +198,18 @@ def worst_segments(
     columns : sequence of SegmentColumn
         As :func:`~cmtrack.segments.search_columns` makes them.
     values : array-like of shape (n,)
-        What the metric is the mean of: 1 for a hit (accuracy, recall), a cost, -ln of the actual class's probability.
+        What the metric is the mean of: 1 for a hit (accuracy, recall), a cost, -ln of the actual
+        class's probability.
     better : "lower" or "higher"
         Of the values.
     where : array-like of shape (n,), bool, optional
         The metric's own rows: for recall those of the class. By default all.
     weights : array-like of shape (n,), optional
-        Integers: numbers of equal rows; rows of weight 0 are left out. A search does not take sampling weights.
+        Integers: numbers of equal rows; rows of weight 0 are left out. A search does not take
+        sampling weights.
     clusters : array-like of shape (n,), optional
-        Rows that belong together; they are permuted whole, so each cluster must lie in one value of every column. Its
-        rows without a value are searched with those that have one.
+        Rows that belong together; they are permuted whole, so each cluster must lie in one value of
+        every column. Its rows without a value are searched with those that have one.
     depth : 1 or 2
         2 searches crossings of two columns, too.
     min_rows : int
@@ -217,20 +221,21 @@ def worst_segments(
     Returns
     -------
     SegmentSearch
-        ``z = sum of e over S / sqrt(m (n - m) / (n - 1) mean of e^2)``, m of n rows (or clusters) in S, e the weighted
-        deviations from the mean. ``p_adjusted = (1 + permutations whose greatest z is as large) / (1 + permutations)``:
-        exact where no segment differs.
+        ``z = sum of e over S / sqrt(m (n - m) / (n - 1) mean of e^2)``, m of n rows (or clusters)
+        in S, e the weighted deviations from the mean. ``p_adjusted = (1 + permutations whose
+        greatest z is as large) / (1 + permutations)``: exact where no segment differs.
 
     Raises
     ------
     TypeError, ValueError
-        Columns, values, weights or clusters of another length; no row of the metric; values that are not finite;
-        sampling weights; a cluster in two segments; ``min_rows`` that leaves nothing; a depth other than 1 or 2.
+        Columns, values, weights or clusters of another length; no row of the metric; values that
+        are not finite; sampling weights; a cluster in two segments; ``min_rows`` that leaves
+        nothing; a depth other than 1 or 2.
 
     Notes
     -----
-    Cost: ``n_permutations`` times the n rows times the crossings. 10⁵ rows and the crossings of 8 columns take about
-    6 s on one core.
+    Cost: ``n_permutations`` times the n rows times the crossings. 10⁵ rows and the crossings of 8
+    columns take about 6 s on one core.
 
     Examples
     --------
@@ -299,7 +304,7 @@ def worst_segments(
     )
 
 
-# -- rows ----------------------------------------------------------------------------------------------
+# -- rows -----------------------------------------------------------------------------------------
 
 
 class _Options(NamedTuple):
@@ -439,7 +444,7 @@ def _segment_of_clusters(
     return segment, int(elsewhere.sum())
 
 
-# -- segments ------------------------------------------------------------------------------------------
+# -- segments -------------------------------------------------------------------------------------
 
 
 class _Slices(NamedTuple):
@@ -447,8 +452,8 @@ class _Slices(NamedTuple):
 
     ``where``: (column, value) pairs of each.
     ``rows``, shape (S,): rows of each.
-    ``members``: for each column or pair of columns a scipy.sparse.csc_array of ones, with a row for each of its
-        segments, a last row for all other cells, and a column for each unit.
+    ``members``: for each column or pair of columns a scipy.sparse.csc_array of ones, with a row for
+        each of its segments, a last row for all other cells, and a column for each unit.
     """
 
     where: list[tuple[tuple[str, str], ...]]
@@ -515,7 +520,7 @@ def _crossings(n_columns: int, depth: int) -> list[tuple[int, ...]]:
     return single if depth == 1 else [*single, *combinations(range(n_columns), 2)]
 
 
-# -- numbers -------------------------------------------------------------------------------------------
+# -- numbers --------------------------------------------------------------------------------------
 
 
 def _permutation_test(
@@ -540,7 +545,8 @@ def _permutation_test(
             draw[:] = permuted
         sums = slices.sums(np.ascontiguousarray(batch.T))
         greatest.append((sums / scale[:, None]).max(axis=0))
-    # The order of a sum changes its last digits; rounded values are equal if they are equal in theory.
+    # The order of a sum changes its last digits; rounded values are equal if they are equal in
+    # theory.
     drawn = np.sort(np.round(np.concatenate(greatest), _DIGITS))
     as_large = len(drawn) - np.searchsorted(drawn, np.round(z, _DIGITS), side="left")
     return z, (1 + as_large) / (1 + options.n_permutations)
