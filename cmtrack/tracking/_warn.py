@@ -51,7 +51,8 @@ def text_of(error: BaseException) -> str:
 def is_of_a_signal_handler(error: BaseException) -> bool:
     """True if the script's own signal handler raised the error, such as at the time limit of a job.
 
-    Python runs a handler wherever the main thread is, so that its error comes out of any code of ours.
+    Python runs a handler wherever the main thread is, so that its error comes out of any code of
+    ours.
     """
     handlers = (signal.getsignal(number) for number in signal.valid_signals())
     codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}

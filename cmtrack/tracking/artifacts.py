@@ -1,12 +1,13 @@
 """Artifact files of runs: the servers that may be asked, and reading with one request per file.
 
-A store decides at which address the files of a run lie. A server gets the user's password or token with every request:
-therefore no other is asked than the tracking server, and those that the environment variable ``CMTRACK_ARTIFACT_HOSTS``
-lists. :func:`repository_for` holds that for reading, listing, uploading and removing. A file is read only if it is a
-regular one, up to a size.
+A store decides at which address the files of a run lie. A server gets the user's password or token
+with every request: therefore no other is asked than the tracking server, and those that the
+environment variable ``CMTRACK_ARTIFACT_HOSTS`` lists. :func:`repository_for` holds that for
+reading, listing, uploading and removing. A file is read only if it is a regular one, up to a size.
 
-MLflow's own download asks for the run, lists a folder and asks what the server can do before it reads a file. What
-the listing of runs says of their artifacts is enough to read a file from the server's address for it.
+MLflow's own download asks for the run, lists a folder and asks what the server can do before it
+reads a file. What the listing of runs says of their artifacts is enough to read a file from the
+server's address for it.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ class Redirected(ValueError):
 def _to_server(folder: str, file: str, subfolder: str | None) -> None:
     """Upload a file to the server of its folder, and to no other.
 
-    Redirected if the server sends it on; HTTPError if it refuses; OSError if a web page is the answer.
+    Redirected if the server sends it on; HTTPError if it refuses; OSError if a web page is the
+    answer.
     """
     name = os.path.basename(file)  # that of a file in memory is not in its path
     place = "/".join(filter(None, (subfolder, name)))
@@ -154,8 +156,8 @@ def _allowed(uri: str, tracking_uri: str) -> str:
     if not any(origin(one) == there for one in asked if one.partition(":")[0].lower() in _PORTS):
         place = untrusted.printable("{}://{}:{}".format(*there))
         raise ValueError(
-            f"its artifacts must lie on the tracking server, which gets your password or token, or on one that {HOSTS} "
-            f"lists, got {place:.80}"
+            "its artifacts must lie on the tracking server, which gets your password or token, or "
+            f"on one that {HOSTS} lists, got {place:.80}"
         )
     return folder
 
@@ -184,8 +186,9 @@ def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
 def read(uri: str, name: str, tracking_uri: str, limit: int = MAX_BYTES) -> bytes:
     """The content of one file of a folder of artifacts.
 
-    FileNotFoundError if there is no such file; OSError if it cannot be read, or the server does not answer; ValueError
-    if the address or its server may not be read, the file is not a regular one, or it exceeds the limit.
+    FileNotFoundError if there is no such file; OSError if it cannot be read, or the server does not
+    answer; ValueError if the address or its server may not be read, the file is not a regular one,
+    or it exceeds the limit.
 
     ``uri``: the folder, as the tracking store names it.
     ``name``: the file in it.
@@ -227,8 +230,8 @@ def _from_server(uri: str, name: str, tracking_uri: str, limit: int) -> bytes:
 def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
     """A file from the address that the tracking server signs for it; None if it signs none.
 
-    The tracking server has named the address, and the address itself is the permission: it is asked once, for this
-    file, without the user's password or token and without following a redirect.
+    The tracking server has named the address, and the address itself is the permission: it is asked
+    once, for this file, without the user's password or token and without following a redirect.
     """
     import requests
 

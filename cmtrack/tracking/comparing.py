@@ -72,10 +72,11 @@ def compare(
     Parameters
     ----------
     runs : str, object, sequence of these, frame or mapping, optional
-        Run ids or their beginnings (8 characters or more), names that a single run has, ``runs:/<id>``, ids of logged
-        models, model URIs (``models:/name/3``, ``models:/name@champion``), MLflow's run and model entities, or the
-        frame of ``mlflow.search_runs``; or ``{name: Evaluation}`` for evaluations that are in no run. By default the
-        runs of the experiments, or of the active experiment.
+        Run ids or their beginnings (8 characters or more), names that a single run has,
+        ``runs:/<id>``, ids of logged models, model URIs (``models:/name/3``,
+        ``models:/name@champion``), MLflow's run and model entities, or the frame of
+        ``mlflow.search_runs``; or ``{name: Evaluation}`` for evaluations that are in no run. By
+        default the runs of the experiments, or of the active experiment.
     progress : callable, optional
         Called with (what is being done, done, in all; 0 where that is not known).
     **options
@@ -89,20 +90,22 @@ def compare(
     Raises
     ------
     ValueError, TypeError
-        If a run or an experiment does not exist, nothing is evaluated, no run has a metric, or a gate does not parse.
+        If a run or an experiment does not exist, nothing is evaluated, no run has a metric, or a
+        gate does not parse.
     ConnectionError
         If a tracking server does not answer.
 
     Notes
     -----
-    Differences use the rows' predictions where these were kept: the models were judged on the same rows, and what
-    is common to them cancels. The *tied set* holds the runs that may be the best (multiple comparisons with the best,
-    Hsu 1984, 1996), the best one with at least the confidence level. Many runs invite finding a winner by chance: the
-    intervals from the best other run are simultaneous, that of the leader's value allows for its selection, and the
-    probability of being the best allows for how little equal runs would differ.
+    Differences use the rows' predictions where these were kept: the models were judged on the same
+    rows, and what is common to them cancels. The *tied set* holds the runs that may be the best
+    (multiple comparisons with the best, Hsu 1984, 1996), the best one with at least the confidence
+    level. Many runs invite finding a winner by chance: the intervals from the best other run are
+    simultaneous, that of the leader's value allows for its selection, and the probability of being
+    the best allows for how little equal runs would differ.
 
-    Cost: reading the runs' files, several at a time, and R² paired differences for R runs on the same rows. Of ten
-    evaluations in memory with 10⁵ rows each, about 1 s on one core.
+    Cost: reading the runs' files, several at a time, and R² paired differences for R runs on the
+    same rows. Of ten evaluations in memory with 10⁵ rows each, about 1 s on one core.
 
     Examples
     --------
@@ -204,7 +207,8 @@ def _with_sections_of(evaluation: BaseEvaluation, criterion: Criterion) -> BaseE
 def _looks(evaluations: Iterable[BaseEvaluation], listed: Listed, part: bool) -> tuple[int, int]:
     """Number of runs judged on the most common test rows, and of the reviews that contain them.
 
-    Where a ``part`` of the experiments' runs is compared, their stores are asked, for a few hundred runs at most.
+    Where a ``part`` of the experiments' runs is compared, their stores are asked, for a few hundred
+    runs at most.
     """
     digests = Counter(evaluation.labels_digest for evaluation in evaluations)
     if not digests:
@@ -388,15 +392,15 @@ def _nothing(listed: Listed, prefix: str) -> str:
     return f"{which} complete evaluation{under}: {there if others else way_out}"
 
 
-# -- what stores list, and the short list of it -----------------------------------------------------------------
+# -- what stores list, and the short list of it ----------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Listed(Listing):
     """Runs that stores list, sorted by their tags and metrics before any artifact is read.
 
-    ``runs``: to be read, under distinct names; best logged value first where they are reduced by it.
-    ``clients``: by tracking URI.
+    ``runs``: to be read, under distinct names; best logged value first where they are reduced by
+    it. ``clients``: by tracking URI.
     """
 
     runs: tuple[TrackedRun, ...]
@@ -408,12 +412,13 @@ def list_runs(
 ) -> Listed:
     """List the referenced runs, or those of experiments, in one or more stores; the best first if there are many.
 
-    ValueError or TypeError if a run, an experiment or a filter is not one; ConnectionError if a tracking server does
-    not answer.
+    ValueError or TypeError if a run, an experiment or a filter is not one; ConnectionError if a
+    tracking server does not answer.
     """
     if runs is not None and options.filter_string and not options.experiment_names:
         raise ValueError(
-            f"filter_string needs experiment_names beside runs, got {options.filter_string!r:.60} alone"
+            f"filter_string needs experiment_names beside runs, got {options.filter_string!r:.60} "
+            f"alone"
         )
     uris: list[Any] = several(options.tracking_uri or ()) or [None]
     by_uri = {client.tracking_uri: client for client in map(client_for, uris)}
@@ -447,12 +452,14 @@ def list_runs(
             if options.max_runs is not None and len(by_id) - before > options.max_runs:
                 by_id.popitem()
                 notes = (
-                    f"The store holds more runs than the {options.max_runs} that were listed (max_runs).",
+                    f"The store holds more runs than the {options.max_runs} that were listed "
+                    f"(max_runs).",
                 )
         for name in names if not by_id and len(by_uri) > 1 else ():
             if all(client.get_experiment_by_name(name) is None for client in by_uri.values()):
                 raise ValueError(
-                    f"there is no experiment {name!r} in {', '.join(map(shown_uri, by_uri.values()))}"
+                    f"there is no experiment {name!r} in "
+                    f"{', '.join(map(shown_uri, by_uri.values()))}"
                 )
     # the same review whatever the order that they were given or found in
     by_id = dict(sorted(by_id.items()))
@@ -494,9 +501,10 @@ def reduced(
 ) -> Listed:
     """Shortlist at most ``limit`` runs per data set that pass the gates by their logged values.
 
-    A value that was not logged decides nothing here: such a run stays on the list until its evaluation is read.
-    ``changes`` names what the runs are judged by anew (:attr:`CompareOptions.changes`), ``anew`` has their metrics by
-    run id where they are judged so already; ``read`` names what the comparison reads besides the labels.
+    A value that was not logged decides nothing here: such a run stays on the list until its
+    evaluation is read. ``changes`` names what the runs are judged by anew
+    (:attr:`CompareOptions.changes`), ``anew`` has their metrics by run id where they are judged so
+    already; ``read`` names what the comparison reads besides the labels.
     """
 
     def logged(run: TrackedRun, name: str) -> float | None:

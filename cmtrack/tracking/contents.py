@@ -1,6 +1,7 @@
 """The files, metrics, tags and description of an entry, made of an evaluation.
 
-The folder is whole before anything is sent: what cannot be sent is not lost, and what is sent later is the same.
+The folder is whole before anything is sent: what cannot be sent is not lost, and what is sent later
+is the same.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def make(
 ) -> None:
     """Make everything that an entry holds, file by file.
 
-    The evaluation itself comes first, then its rows. A figure or a table that fails is named in the entry's problems
-    and left out; it never takes the rest with it.
+    The evaluation itself comes first, then its rows. A figure or a table that fails is named in the
+    entry's problems and left out; it never takes the rest with it.
 
     ``rows``: writes the rows' predictions into the file that it gets.
     ``listed``: with the rows that the report may list.

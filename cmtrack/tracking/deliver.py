@@ -49,15 +49,17 @@ class BusyEntry(Exception):
 def deliver(entry: Entry, client: MlflowClient | None = None, *, is_late: bool = False) -> Sent:
     """Send a spooled entry, and remove it from the spool when it has arrived.
 
-    The sending runs in a thread of its own. As long as the store answers, one call after the other, it is waited for;
-    when nothing has come for :data:`PATIENCE` seconds the caller goes on. The thread goes on, too, as long as the
-    process lives; what it does not finish stays in the spool. The end of the process does not wait for it, nor for the
-    thread pools of the store's client that it has begun. NoAnswer if the store does not answer for so long; BusyEntry
-    if the entry is being sent already, or another one to the same prefix of its run; Exception: what the store said.
+    The sending runs in a thread of its own. As long as the store answers, one call after the other,
+    it is waited for; when nothing has come for :data:`PATIENCE` seconds the caller goes on. The
+    thread goes on, too, as long as the process lives; what it does not finish stays in the spool.
+    The end of the process does not wait for it, nor for the thread pools of the store's client that
+    it has begun. NoAnswer if the store does not answer for so long; BusyEntry if the entry is being
+    sent already, or another one to the same prefix of its run; Exception: what the store said.
 
     ``entry``: its folder is the spool's entry, or None.
-    ``client``: one whose store is known to answer; by default one of MLflow's own choice, which is asked first.
-    ``is_late``: whether it was made earlier; it then leaves a newer evaluation in its place.
+    ``client``: one whose store is known to answer; by default one of MLflow's own choice, which is
+    asked first. ``is_late``: whether it was made earlier; it then leaves a newer evaluation in its
+    place.
     """
     from mlflow import get_tracking_uri
 
@@ -146,8 +148,9 @@ def _send_until_taken(
 class Silences:
     """The stores that have not answered lately: the next evaluations go to the spool at once.
 
-    Else each epoch of a training would wait for a dead server. After two failures in a row a store is left alone for
-    half a minute, and for twice as long after each further one, up to ten minutes.
+    Else each epoch of a training would wait for a dead server. After two failures in a row a store
+    is left alone for half a minute, and for twice as long after each further one, up to ten
+    minutes.
     """
 
     def __init__(self) -> None:
@@ -194,8 +197,8 @@ silences = Silences()
 def _place(entry: Entry, anew: bool) -> Iterator[None]:
     """Lock a run's prefix for one sender of this spool: two evaluations sent at once would mix.
 
-    ``anew`` takes the place from the thread that sends this entry, and stops with its next answer. BusyEntry if
-    somebody else sends to it for half of :data:`PATIENCE`.
+    ``anew`` takes the place from the thread that sends this entry, and stops with its next answer.
+    BusyEntry if somebody else sends to it for half of :data:`PATIENCE`.
     """
     assert entry.folder is not None
     ends = time.monotonic() + PATIENCE / 2
@@ -212,9 +215,11 @@ def _place(entry: Entry, anew: bool) -> Iterator[None]:
 def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
     """The store's answer to a question that is asked in a separate thread.
 
-    NoAnswer if there is no answer for :data:`PATIENCE` seconds; the question is then left to itself.
+    NoAnswer if there is no answer for :data:`PATIENCE` seconds; the question is then left to
+    itself.
 
-    ``ask``: gets a function to call whenever the store has answered something: the patience then begins anew.
+    ``ask``: gets a function to call whenever the store has answered something: the patience then
+    begins anew.
     """
     future: Future[Result] = Future()
     last, patience = [time.monotonic()], PATIENCE
@@ -261,8 +266,8 @@ class _Sender(threading.Thread):
 def _let_end() -> None:
     """Let the process exit while thread pools of the store's client, begun by a sender, still wait.
 
-    Python waits for the work of such pools: with boto3, which waits 60 s for an answer of S3 and tries five times, for
-    minutes. What they have in hand waits in the spool.
+    Python waits for the work of such pools: with boto3, which waits 60 s for an answer of S3 and
+    tries five times, for minutes. What they have in hand waits in the spool.
     """
     senders = [thread for thread in threading.enumerate() if isinstance(thread, _Sender)]
     for sender in senders:

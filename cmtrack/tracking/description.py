@@ -1,7 +1,8 @@
 """Markdown blocks inside an MLflow description that users may edit.
 
-Each block is enclosed by two comments, which MLflow does not show: it is rewritten without touching what a person
-wrote. Links to files of a run are written when the run is known, without a host: they survive a move of the server.
+Each block is enclosed by two comments, which MLflow does not show: it is rewritten without touching
+what a person wrote. Links to files of a run are written when the run is known, without a host: they
+survive a move of the server.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def _table(evaluation: BaseEvaluation, prefix: str) -> str:
     return "\n".join(lines)
 
 
-# -- links -----------------------------------------------------------------------------------------------------
+# -- links -----------------------------------------------------------------------------------------
 
 
 def artifact_link(experiment_id: str, run_id: str, file: str) -> str:
@@ -124,19 +125,20 @@ def with_links(block: str, experiment_id: str, run_id: str, there: Container[str
     return re.sub(r"\n{3,}", "\n\n", _LINK.sub(link, block))
 
 
-# -- blocks ----------------------------------------------------------------------------------------------------
+# -- blocks ----------------------------------------------------------------------------------------
 
 
 def with_block(note: str, block: str, prefix: str = "", *, first: bool = False) -> str:
     """Insert a labelled block into a description: in place of its earlier version, else at the end.
 
-    No word of a person is touched. The label is at the end of the block's first line, since lists of MLflow show the
-    text as it is: the line begins with words. If the text gets longer than MLflow takes, the longest blocks of cmtrack
-    keep their first line only; if that is not enough, the block is left out, which :func:`has_block` tells. A block
-    that the first version of cmtrack wrote, without a label, goes.
+    No word of a person is touched. The label is at the end of the block's first line, since lists
+    of MLflow show the text as it is: the line begins with words. If the text gets longer than
+    MLflow takes, the longest blocks of cmtrack keep their first line only; if that is not enough,
+    the block is left out, which :func:`has_block` tells. A block that the first version of cmtrack
+    wrote, without a label, goes.
 
-    ``prefix``: of the evaluation; it is the label. That of a review is in brackets, which no prefix has.
-    ``first``: whether a new block goes before all others of cmtrack.
+    ``prefix``: of the evaluation; it is the label. That of a review is in brackets, which no prefix
+    has. ``first``: whether a new block goes before all others of cmtrack.
     """
     begin, end = _marks(prefix)
     head, *rest = block.split("\n", 1)

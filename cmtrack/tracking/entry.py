@@ -1,9 +1,10 @@
 """An evaluation on its way to a run: where it goes, what was asked, the files that were made, and a state.
 
-An entry is a folder of the spool (:mod:`cmtrack.tracking.spool`). Its ``entry.json`` is written first, with where it goes
-and what was asked, and again when everything is made. ``artifacts/`` holds the files for the run, and ``charts/`` the
-images of MLflow's charts. While it is written its name is hidden; the rename to its final name is the one step that
-makes it whole. No password is written.
+An entry is a folder of the spool (:mod:`cmtrack.tracking.spool`). Its ``entry.json`` is written
+first, with where it goes and what was asked, and again when everything is made. ``artifacts/``
+holds the files for the run, and ``charts/`` the images of MLflow's charts. While it is written its
+name is hidden; the rename to its final name is the one step that makes it whole. No password is
+written.
 """
 
 from __future__ import annotations
@@ -78,22 +79,25 @@ def state_of(folder: Path) -> State:
 class Entry:
     """An evaluation on its way to a run.
 
-    **Where it goes.** ``run_id`` is None if it has no run yet. ``tracking_uri`` is its store, without credentials.
-    ``on_existing`` ("replace" or "error") is what becomes of another evaluation that the run holds under the prefix.
+    **Where it goes.** ``run_id`` is None if it has no run yet. ``tracking_uri`` is its store,
+    without credentials. ``on_existing`` ("replace" or "error") is what becomes of another
+    evaluation that the run holds under the prefix.
 
-    **What was asked**, as :func:`cmtrack.log_evaluation` takes it: ``metric_names``, ``predictions``, ``dataset_name``
-    and ``figures``. ``run_name`` is for the figures and the report; it is empty if it is not known.
+    **What was asked**, as :func:`cmtrack.log_evaluation` takes it: ``metric_names``,
+    ``predictions``, ``dataset_name`` and ``figures``. ``run_name`` is for the figures and the
+    report; it is empty if it is not known.
 
-    **What was made.** ``has_rows``: whether the rows were to be written. ``metrics``: finite values by the name that
-    MLflow gets. ``images``: file in ``charts/`` by image key; earlier versions had them in ``artifacts/``. ``table``: the
-    file that the artifact view shows as a table. ``dataset``: as :mod:`cmtrack.tracking.dataset` has it.
-    ``description``: its block of the run's description; its links are made when it is sent. ``timestamp``: when it was
-    made, in milliseconds since 1970, so that sending twice gives the same points of a metric. ``problems``: what could
-    not be made.
+    **What was made.** ``has_rows``: whether the rows were to be written. ``metrics``: finite values
+    by the name that MLflow gets. ``images``: file in ``charts/`` by image key; earlier versions had
+    them in ``artifacts/``. ``table``: the file that the artifact view shows as a table.
+    ``dataset``: as :mod:`cmtrack.tracking.dataset` has it. ``description``: its block of the run's
+    description; its links are made when it is sent. ``timestamp``: when it was made, in
+    milliseconds since 1970, so that sending twice gives the same points of a metric. ``problems``:
+    what could not be made.
 
-    **Its files.** ``folder`` is None if no place on this machine could be written: then only metrics and tags can be
-    sent. ``contents`` holds the files in memory until all of them are in the folder. ``refusals``: places that refused a
-    file, with the reason.
+    **Its files.** ``folder`` is None if no place on this machine could be written: then only
+    metrics and tags can be sent. ``contents`` holds the files in memory until all of them are in
+    the folder. ``refusals``: places that refused a file, with the reason.
     """
 
     run_id: str | None = None
@@ -139,8 +143,8 @@ class Entry:
     def files(self) -> list[str]:
         """Names of the files to upload, the evaluation first, then the smallest.
 
-        Rows whose digest is not among the tags are none of them, nor is what a process that was killed left half
-        written.
+        Rows whose digest is not among the tags are none of them, nor is what a process that was
+        killed left half written.
         """
         if self.folder is None:
             return []
@@ -191,8 +195,9 @@ class Entry:
     def writing(self, old: Path | None = None) -> Iterator[None]:
         """Write the entry inside the block, into the first place that takes all of its files.
 
-        An error inside the block removes the entry. An interrupt, or an exit, keeps it once the evaluation is among its
-        files, and is passed on. ``old`` is an unfinished entry, which this one replaces.
+        An error inside the block removes the entry. An interrupt, or an exit, keeps it once the
+        evaluation is among its files, and is passed on. ``old`` is an unfinished entry, which this
+        one replaces.
         """
         unique = uuid.uuid4().hex[:8]
         if old is None:

@@ -33,8 +33,9 @@ _NEW_NAMES = {"metrics": "metric_names", "dataset": "dataset_name", "rows": "has
 def read(folder: Path) -> Entry:
     """Read an entry of the spool; of an unfinished one only where it goes and what was asked.
 
-    ValueError if ``entry.json`` or the evaluation is damaged, or names a file outside the entry; if the files are links,
-    too many or too large. Entries of cmtrack 0.1 and 0.2 have ``intent.json`` and ``manifest.json`` in its place.
+    ValueError if ``entry.json`` or the evaluation is damaged, or names a file outside the entry; if
+    the files are links, too many or too large. Entries of cmtrack 0.1 and 0.2 have ``intent.json``
+    and ``manifest.json`` in its place.
     """
     state = state_of(folder)
     stored = _stored(folder, state)
@@ -129,8 +130,8 @@ def _files(folder: Path) -> set[str]:
 def _check_rows(entry: Entry, files: set[str], evaluation: bytes) -> None:
     """Take rows that are missing or damaged out of an entry, with a problem.
 
-    Other rows than those that were written are whole if they are the evaluation's: a process that took out their
-    probabilities may have ended before it wrote their new digest.
+    Other rows than those that were written are whole if they are the evaluation's: a process that
+    took out their probabilities may have ended before it wrote their new digest.
     """
     digest = entry.digest(names.PREDICTIONS_FILE)
     if digest is None:
@@ -167,7 +168,8 @@ class _Stored:
             )
         if isinstance(value, int) and abs(value) >= 1 << 63:
             raise ValueError(
-                f"{self.file}: {name} must be a number of 64 bits, got one of {value.bit_length():,}"
+                f"{self.file}: {name} must be a number of 64 bits, got one of "
+                f"{value.bit_length():,}"
             )
         return value
 
@@ -202,7 +204,8 @@ class _Stored:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not is_number or not abs(value) <= sys.float_info.max:
                 raise ValueError(
-                    f"{self.file}: metrics must be finite numbers, got {value!r:.40} for {name!r:.80}"
+                    f"{self.file}: metrics must be finite numbers, got {value!r:.40} for "
+                    f"{name!r:.80}"
                 )
             metrics[name] = float(value)
         return metrics

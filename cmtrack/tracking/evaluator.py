@@ -54,8 +54,8 @@ def evaluate_dataset(
 ) -> EvaluationResult:
     """Evaluate a dataset of MLflow and log it to the run; a failure is a warning and an empty result.
 
-    With a ``model_id`` MLflow itself logs the metrics of the result, to the run and to the model: they are then not
-    logged here.
+    With a ``model_id`` MLflow itself logs the metrics of the result, to the run and to the model:
+    they are then not logged here.
 
     ``config``: the options of ``cmtrack_integrations.mlflow_evaluator``.
     ``known``: their names.
@@ -94,7 +94,7 @@ def evaluate_dataset(
     return EvaluationResult(metrics, artifacts, run_id)
 
 
-# -- what goes in --------------------------------------------------------------------------------------------
+# -- what goes in ----------------------------------------------------------------------------------
 
 
 def read_inputs(
@@ -111,7 +111,8 @@ def read_inputs(
     unknown = sorted(set(config) - known)
     if unknown:
         raise ValueError(
-            f"evaluator_config must hold options of cmtrack, got {unknown[0]!r}; they are {sorted(known)}"
+            f"evaluator_config must hold options of cmtrack, got {unknown[0]!r}; they are "
+            f"{sorted(known)}"
         )
     if dataset.labels_data is None:
         raise ValueError(
@@ -142,8 +143,10 @@ def read_inputs(
         given["y_prob"] = _probabilities(table, config.get("y_prob"))
         if given["y_pred"] is None and given["y_prob"] is None:
             raise ValueError(
-                "the data have neither predictions nor probabilities: pass predictions= to mlflow.models.evaluate, or "
-                f"name the columns of probabilities in evaluator_config ('y_prob': 'p_*'), got columns {list(table)}"
+                "the data have neither predictions nor probabilities: pass predictions= to "
+                "mlflow.models.evaluate, or "
+                f"name the columns of probabilities in evaluator_config ('y_prob': 'p_*'), got "
+                f"columns {list(table)}"
             )
         return given
     used = [config[name] for name in _BY_ROW if isinstance(config.get(name), str)]
@@ -191,7 +194,8 @@ def _columns_of(features: Any, feature_names: Any) -> dict[str, Any]:
 def _column(table: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in table:
         raise ValueError(
-            f"{what} must name a column of the data, got {name!r}; the columns are {list(table)[:30]}"
+            f"{what} must name a column of the data, got {name!r}; the columns are "
+            f"{list(table)[:30]}"
         )
     return table[name]
 
@@ -216,7 +220,8 @@ def _probabilities(table: Mapping[str, Any], wanted: Any) -> Any:
     if isinstance(wanted, (list, tuple)) and all(isinstance(name, str) for name in wanted):
         return np.column_stack([_column(table, name, "y_prob") for name in wanted])
     raise ValueError(
-        f"y_prob must be a column, a pattern with one star, a list or a mapping of columns, got {wanted!r}"
+        f"y_prob must be a column, a pattern with one star, a list or a mapping of columns, got "
+        f"{wanted!r}"
     )
 
 
@@ -254,14 +259,15 @@ def _predicted(
             **more,
         }
     tell(
-        "the model gives labels only, so the metrics of probabilities (ROC, sPCC, prevalence) are left out; a model "
+        "the model gives labels only, so the metrics of probabilities (ROC, sPCC, prevalence) are "
+        "left out; a model "
         'with predict_proba or pyfunc_predict_fn="predict_proba" has them',
         stacklevel=5,
     )
     return {"y_pred": np.ravel(values)}
 
 
-# -- what comes out ------------------------------------------------------------------------------------------
+# -- what comes out --------------------------------------------------------------------------------
 
 
 def _metrics(

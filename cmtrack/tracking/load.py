@@ -41,16 +41,19 @@ def load_evaluation(
     Parameters
     ----------
     run_id : str or object
-        A run id, ``runs:/<id>``, the id or URI of a logged or registered model (``models:/name@alias``), or an object
-        with a ``run_id``: whatever :func:`cmtrack.compare` takes.
+        A run id, ``runs:/<id>``, the id or URI of a logged or registered model
+        (``models:/name@alias``), or an object with a ``run_id``: whatever :func:`cmtrack.compare`
+        takes.
     prefix : str, default ""
         The prefix that it was logged under; ``"test"`` is enough for ``"test/"``.
     rows : bool, default False
-        Whether the rows' predictions are loaded too, for paired comparisons. Where rows belong together (``groups=``)
-        and have segments, they are always loaded, if they were kept: the segments' intervals need them.
+        Whether the rows' predictions are loaded too, for paired comparisons. Where rows belong
+        together (``groups=``) and have segments, they are always loaded, if they were kept: the
+        segments' intervals need them.
     extra_metrics : sequence of Metric, optional
-        The functions of custom metrics, which a run does not hold: without them the logged numbers are there, and what
-        needs the functions (regrouping, merging, paired differences) is missing.
+        The functions of custom metrics, which a run does not hold: without them the logged numbers
+        are there, and what needs the functions (regrouping, merging, paired differences) is
+        missing.
     client : mlflow.MlflowClient, optional
         By default one for the current tracking URI.
 
@@ -62,8 +65,8 @@ def load_evaluation(
     Raises
     ------
     ValueError
-        If there is no such run, the run holds no evaluation (or no predictions), or it is damaged or of a newer
-        schema.
+        If there is no such run, the run holds no evaluation (or no predictions), or it is damaged
+        or of a newer schema.
     ConnectionError
         If the tracking server does not answer.
 
@@ -142,7 +145,8 @@ def _said(error: Exception) -> str:
 def rows_file(run: TrackedRun, prefix: str = "") -> str:
     """The name of the run's file with per-row predictions.
 
-    A regrouped evaluation has no file of its own: a tag names that of the evaluation it was made from.
+    A regrouped evaluation has no file of its own: a tag names that of the evaluation it was made
+    from.
     """
     # a tag leads to no other folder
     elsewhere = PurePosixPath(digests(run.tags, prefix).get(ROWS_FILE, "")).name
@@ -161,7 +165,8 @@ def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
     """An artifact of an evaluation, read from a local folder, the cache or the artifact store.
 
-    ValueError if the run does not hold it, it is not the file that was logged, or it cannot be read.
+    ValueError if the run does not hold it, it is not the file that was logged, or it cannot be
+    read.
     """
     file = rows_file(run, prefix) if name == PREDICTIONS_FILE else file_name(name, prefix)
     digest = digests(run.tags, prefix).get(digest_key(name))

@@ -99,19 +99,20 @@ def log_evaluation(
 ) -> LoggedEvaluation:
     """Evaluate, unless it is an evaluation already, and log everything to an MLflow run.
 
-    The run gets a headline set of metrics in one batch, ``cmtrack_evaluation.json`` with every number and the
-    statistics, figures and a report at the root of its artifacts, one image series for the chart view, a table by
-    class, tags, and the evaluated rows as a dataset. A training run is never ended, opened or broken by this: on
-    any failure, a misspelt argument included, there is a warning that names a local folder with the evaluation or its
-    inputs, and the script goes on.
+    The run gets a headline set of metrics in one batch, ``cmtrack_evaluation.json`` with every
+    number and the statistics, figures and a report at the root of its artifacts, one image series
+    for the chart view, a table by class, tags, and the evaluated rows as a dataset. A training run
+    is never ended, opened or broken by this: on any failure, a misspelt argument included, there is
+    a warning that names a local folder with the evaluation or its inputs, and the script goes on.
 
-    **What leaves the machine.** By default each row's actual and predicted label, probabilities, weight, group and
-    segment by each declared column go to the tracking store, up to 32 MB; row ids only as a digest. The environment
-    variable ``CMTRACK_PREDICTIONS`` or ``[tool.cmtrack] predictions`` in the nearest ``pyproject.toml`` that has it
-    limits that whatever the code asks for: ``off`` keeps all rows here, ``labels`` the probabilities
-    (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` says at level INFO what goes along. Statistics go in any
-    case: counts of each distinct score of the positive group are among them, and of segments the counts by the values
-    of their columns.
+    **What leaves the machine.** By default each row's actual and predicted label, probabilities,
+    weight, group and segment by each declared column go to the tracking store, up to 32 MB; row ids
+    only as a digest. The environment variable ``CMTRACK_PREDICTIONS`` or ``[tool.cmtrack]
+    predictions`` in the nearest ``pyproject.toml`` that has it limits that whatever the code asks
+    for: ``off`` keeps all rows here, ``labels`` the probabilities
+    (:mod:`cmtrack.tracking.settings`). The logger ``cmtrack`` says at level INFO what goes along.
+    Statistics go in any case: counts of each distinct score of the positive group are among them,
+    and of segments the counts by the values of their columns.
 
     Parameters
     ----------
@@ -121,34 +122,40 @@ def log_evaluation(
     run_id : str, optional
         The run to write to; by default the active run of this thread.
     model_id : str, optional
-        The logged model that the metrics belong to; by default MLflow's active model, or the one model that the
-        run logged at this step.
+        The logged model that the metrics belong to; by default MLflow's active model, or the one
+        model that the run logged at this step.
     step : int, optional
-        The step of the metrics and of the image, for use during training. The files of a run are those of its highest
-        step, as are the metrics that MLflow shows: a lower step logs only its metrics, with a warning, and an
-        evaluation without a step is logged at the highest step of the run. The report is made at most every ten
-        seconds, and ten seconds after the last step or when the process ends.
+        The step of the metrics and of the image, for use during training. The files of a run are
+        those of its highest step, as are the metrics that MLflow shows: a lower step logs only its
+        metrics, with a warning, and an evaluation without a step is logged at the highest step of
+        the run. The report is made at most every ten seconds, and ten seconds after the last step
+        or when the process ends.
     prefix : str, default ""
-        Put before metric names (``"val"`` and ``"val/"`` give ``val/multiclass/accuracy``, ``"val_"`` gives
-        ``val_multiclass/accuracy``) and file names, for several evaluations in one run.
+        Put before metric names (``"val"`` and ``"val/"`` give ``val/multiclass/accuracy``,
+        ``"val_"`` gives ``val_multiclass/accuracy``) and file names, for several evaluations in one
+        run.
     metrics : "headline", "all" or list of names, default "headline"
-        What becomes an MLflow metric; everything is in the JSON file. A name ending in ``/*`` is a section.
+        What becomes an MLflow metric; everything is in the JSON file. A name ending in ``/*`` is a
+        section.
     predictions : "auto", "labels", True or False
-        Which rows are written as a compact Parquet file, where there are rows: with "auto" all, up to 32 MB before
-        compression; with "labels" the same without probabilities; with True all, of any size; with False none, also
-        not in the local folder. Paired comparisons need the labels, those of scores the probabilities, too.
+        Which rows are written as a compact Parquet file, where there are rows: with "auto" all, up
+        to 32 MB before compression; with "labels" the same without probabilities; with True all, of
+        any size; with False none, also not in the local folder. Paired comparisons need the labels,
+        those of scores the probabilities, too.
     on_existing : "replace" or "error", default "replace"
-        What becomes of another evaluation that the run holds under the same prefix. It is replaced with a warning, its
-        files are removed where the store can, and those of its metrics that the new one lacks, which MLflow cannot
-        remove, are named in the tag ``cmtrack.stale_metrics``; or the new one is kept in the local folder. With
-        ``step`` each takes the place of the one of a lower step. The same evaluation again changes nothing.
+        What becomes of another evaluation that the run holds under the same prefix. It is replaced
+        with a warning, its files are removed where the store can, and those of its metrics that the
+        new one lacks, which MLflow cannot remove, are named in the tag ``cmtrack.stale_metrics``;
+        or the new one is kept in the local folder. With ``step`` each takes the place of the one of
+        a lower step. The same evaluation again changes nothing.
     dataset : str, optional
-        A name for the evaluated data, such as "ANES 1996, test", in the run's list of datasets and below its figures;
-        by default the number of rows and classes. The digest of the rows links runs on the same data, not the name.
+        A name for the evaluated data, such as "ANES 1996, test", in the run's list of datasets and
+        below its figures; by default the number of rows and classes. The digest of the rows links
+        runs on the same data, not the name.
     figures : "auto", "all", True, False or list of str, default "auto"
-        Which are drawn: with "auto" or True those of a report, of which the confusion matrices and the ROC curve are
-        files of the run, too; with "all" or by name (:meth:`Evaluation.figures`) each is also a file, and drawn with
-        every ``step``; with False none, and no image.
+        Which are drawn: with "auto" or True those of a report, of which the confusion matrices and
+        the ROC curve are files of the run, too; with "all" or by name (:meth:`Evaluation.figures`)
+        each is also a file, and drawn with every ``step``; with False none, and no image.
     strict : bool, default False
         Raise instead of warning (the evaluation is kept in the local folder all the same).
     **options
@@ -160,8 +167,8 @@ def log_evaluation(
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.evaluate`, about 0.04 s for each figure, and some ten requests to the store: of 10⁴
-    rows of two classes about 0.3 s into a local SQLite store; a step 0.15 s.
+    Cost: that of :func:`cmtrack.evaluate`, about 0.04 s for each figure, and some ten requests to
+    the store: of 10⁴ rows of two classes about 0.3 s into a local SQLite store; a step 0.15 s.
 
     Examples
     --------
@@ -256,7 +263,7 @@ def log_evaluation(
     )
 
 
-# -- evaluate ----------------------------------------------------------------------------------------------------------
+# -- evaluate --------------------------------------------------------------------------------------
 
 
 def _evaluated(inputs: Inputs, options: Options) -> BaseEvaluation:
@@ -306,7 +313,7 @@ def _not_computed(
     return LoggedEvaluation(None, request.run_id, "failed", path, reason)
 
 
-# -- decide where it goes ----------------------------------------------------------------------------------------------
+# -- decide where it goes --------------------------------------------------------------------------
 
 
 def _checked(request: Entry) -> Entry:
@@ -385,7 +392,8 @@ def chosen_run(run_id: str | None) -> str:
     active = mlflow.active_run()
     if active is None:
         raise ValueError(
-            "no run is active in this thread: call log_evaluation inside `with mlflow.start_run():` or pass run_id="
+            "no run is active in this thread: call log_evaluation inside `with "
+            "mlflow.start_run():` or pass run_id="
         )
     return str(active.info.run_id)
 
@@ -399,7 +407,7 @@ def name_of_run(run_id: str) -> str:
     return str(name or made_runs.get(run_id, ""))
 
 
-# -- write, and send ---------------------------------------------------------------------------------------------------
+# -- write, and send -------------------------------------------------------------------------------
 
 
 def write_entry(evaluation: BaseEvaluation, request: Entry, *, report: bool = True) -> Entry:
@@ -506,7 +514,7 @@ def _lost(
     return LoggedEvaluation(evaluation, run_id, "failed", path, reason)
 
 
-# -- nested runs -------------------------------------------------------------------------------------------------------
+# -- nested runs -----------------------------------------------------------------------------------
 
 _PARENT = "mlflow.parentRunId"
 _NAME = "mlflow.runName"
@@ -539,8 +547,9 @@ def log_nested(
 ) -> tuple[LoggedEvaluation, ...]:
     """Log each evaluation to a new nested run of ``run_id`` (by default the active run), and end it.
 
-    The runs are made by the client: the active run stays what it is, and other threads are not concerned. Where a run
-    cannot be made, the evaluation is kept in the local folder, with a warning.
+    The runs are made by the client: the active run stays what it is, and other threads are not
+    concerned. Where a run cannot be made, the evaluation is kept in the local folder, with a
+    warning.
     """
     parent: Any = None
     problem: Exception | None = None

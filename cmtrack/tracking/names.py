@@ -55,13 +55,15 @@ def tag_text(text: str) -> str:
 def check_prefix(prefix: str) -> str:
     """Validate a prefix by MLflow's rules for metric names and image keys.
 
-    ValueError if it holds other characters than letters, digits, ``_ - . /`` and spaces, or a path that climbs.
+    ValueError if it holds other characters than letters, digits, ``_ - . /`` and spaces, or a path
+    that climbs.
     """
     if not isinstance(prefix, str):
         raise ValueError(f"prefix must be a text, got {type(prefix).__name__}")
     if prefix and (not _LEGAL_PREFIX.fullmatch(prefix) or "//" in prefix or ".." in prefix):
         raise ValueError(
-            f"prefix must start with a letter or digit and hold letters, digits and _-./, got {prefix!r}"
+            f"prefix must start with a letter or digit and hold letters, digits and _-./, got "
+            f"{prefix!r}"
         )
     return prefix
 
@@ -69,8 +71,8 @@ def check_prefix(prefix: str) -> str:
 def prefix_to_log(prefix: str | None) -> str:
     """Return the prefix under which an evaluation is logged, with a separator at its end: ``val`` becomes ``val/``.
 
-    Without one the metrics would be called ``valbinary/f1``. ValueError as by :func:`check_prefix`, or if it is so long
-    that files or tags could not be named.
+    Without one the metrics would be called ``valbinary/f1``. ValueError as by :func:`check_prefix`,
+    or if it is so long that files or tags could not be named.
     """
     checked = check_prefix(prefix or "")
     if len(checked) > MAX_PREFIX:
@@ -108,9 +110,9 @@ def digest_key(name: str) -> str:
 def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
     """Machine-readable facts of an evaluation from a run's tags, by key.
 
-    The entries are ``schema``, ``labels`` and ``row_ids`` (digests of the evaluated rows), ``evaluation`` and
-    ``predictions`` (digests of files), :data:`ROWS_FILE` and :data:`REGROUPING`. Tags of earlier versions are read,
-    too. A damaged tag says nothing.
+    The entries are ``schema``, ``labels`` and ``row_ids`` (digests of the evaluated rows),
+    ``evaluation`` and ``predictions`` (digests of files), :data:`ROWS_FILE` and :data:`REGROUPING`.
+    Tags of earlier versions are read, too. A damaged tag says nothing.
     """
     text = tags.get(tag(DIGESTS, prefix))
     if text is None:
@@ -148,10 +150,10 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
 
     ValueError if a name is in no evaluation.
 
-    ``chosen``, "headline", "all" or sequence of names: a name may end in ``/*`` to stand for a whole section, and ``*``
-        stands for all metrics.
-        ``segment/<column>/<value>/<metric>`` is a metric of a segment, of all segments of the column with ``*`` in the
-        place of the value.
+    ``chosen``, "headline", "all" or sequence of names: a name may end in ``/*`` to stand for a
+        whole section, and ``*`` stands for all metrics.
+        ``segment/<column>/<value>/<metric>`` is a metric of a segment, of all segments of the
+        column with ``*`` in the place of the value.
     """
     metrics = evaluation.metrics
     if isinstance(chosen, str):

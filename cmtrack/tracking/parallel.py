@@ -28,12 +28,13 @@ def each(
 ) -> list[Future[Result]]:
     """Apply an action to many items in a thread pool.
 
-    An interrupt, or an error that ``told`` raises, ends the work: what is under way is done whole, nothing else is
-    begun, and it is raised.
+    An interrupt, or an error that ``told`` raises, ends the work: what is under way is done whole,
+    nothing else is begun, and it is raised.
 
     ``told``: called in this thread with an item that is done and the number of those that are.
     ``workers``: threads.
-    The result: in the order of the items, all done: ``result()`` gives what the action gave, or raises what it raised.
+    The result: in the order of the items, all done: ``result()`` gives what the action gave, or
+    raises what it raised.
     """
     pool = ThreadPoolExecutor(workers, thread_name_prefix="cmtrack")
     try:
@@ -48,7 +49,8 @@ def each(
 def in_forked_workers(action: Callable[[], object]) -> None:
     """Register a function to run at the start of each forked process, once :func:`watch_forks` was called.
 
-    A forked process inherits locks, timers and threads' records of its parent, but none of the threads.
+    A forked process inherits locks, timers and threads' records of its parent, but none of the
+    threads.
     """
     _in_workers.append(action)
 

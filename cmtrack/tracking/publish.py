@@ -56,9 +56,11 @@ class LoggedReview:
     tagged_runs, tagged_models : tuple of str
         Ids of the runs and of the logged models that got its tags.
     alias : str
-        What was set, such as ``"models:/name@challenger (version 3)"``; empty where nothing was asked for.
+        What was set, such as ``"models:/name@challenger (version 3)"``; empty where nothing was
+        asked for.
     versions : tuple of str
-        Model versions of the compared runs whose page has rank and decision now, such as ``"models:/name/3"``.
+        Model versions of the compared runs whose page has rank and decision now, such as
+        ``"models:/name/3"``.
     problems : tuple of str
         What could not be drawn or tagged.
     """
@@ -82,9 +84,10 @@ def publish(
 ) -> LoggedReview:
     """Write the review into the chosen run's store, and tag what was compared; see :meth:`Comparison.log`.
 
-    Where no run is chosen, because gates stopped all of them or several rankings have equal claims, the review goes
-    into the store of the first run that was compared. Everything that may be refused is asked for
-    first: nothing is written where the runs are in no store, or there is no version for the alias.
+    Where no run is chosen, because gates stopped all of them or several rankings have equal claims,
+    the review goes into the store of the first run that was compared. Everything that may be
+    refused is asked for first: nothing is written where the runs are in no store, or there is no
+    version for the alias.
     """
     home = _home(comparison)
     if registered_model is not None and alias is None:
@@ -160,7 +163,8 @@ def _home(comparison: Comparison) -> Run:
     )
     if not first.tracking_uri:
         raise ValueError(
-            "these evaluations are in no run, so there is no store to log the review to: Comparison.report writes it "
+            "these evaluations are in no run, so there is no store to log the review to: "
+            "Comparison.report writes it "
             "to a file"
         )
     return first

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _NAME_ONE = "name an experiment for it (--experiment NAME, or experiment_name=)"
 HOW_TO_EVALUATE = (
-    f"the inputs of an evaluation that failed: load {spool.INPUTS} with numpy.load, correct the arrays (y_true, "
+    f"the inputs of an evaluation that failed: load {spool.INPUTS} with numpy.load, correct the "
+    f"arrays (y_true, "
     "y_pred, y_prob, sample_weight), give them to cmtrack.log_evaluation, and remove the folder"
 )
 
@@ -43,7 +44,8 @@ class PushedEntry:
     ----------
     entry : Path
     status : "sent", "kept" or "refused"
-        In the run, and no longer in the spool; still there, to be sent later; damaged, or nothing that can be sent.
+        In the run, and no longer in the spool; still there, to be sent later; damaged, or nothing
+        that can be sent.
     run_id : str or None
     reason : str
         Why it was not sent.
@@ -68,18 +70,19 @@ def push(
 ) -> list[PushedEntry]:
     """Send the evaluations that wait in the spool to the runs that they were meant for.
 
-    Sending twice leaves a run as sending once does; an entry that was half sent is sent whole. An entry for which the
-    store does not answer within ten seconds is kept, and so are, without asking, all others of a store that gave no
-    connection or twice no answer.
+    Sending twice leaves a run as sending once does; an entry that was half sent is sent whole. An
+    entry for which the store does not answer within ten seconds is kept, and so are, without
+    asking, all others of a store that gave no connection or twice no answer.
 
-    ``folder``: by default every folder in which :func:`cmtrack.log_evaluation` may have put entries:
-        ``./cmtrack_spool``, or what ``CMTRACK_SPOOL`` names, the user's data folder and private temporary folders.
-    ``tracking_uri``: by default the store that each was meant for; its credentials come from MLflow's variables, or
-        from the tracking URI that is set.
-    ``experiment_name``: where an evaluation that was meant for no run, or for one that does not exist, gets a new one;
-        without it such entries are kept.
-    ``replace_newer``: whether an evaluation takes the place of one that its run holds with a later time, such as by the
-        clock of another machine; else it is kept.
+    ``folder``: by default every folder in which :func:`cmtrack.log_evaluation` may have put
+        entries: ``./cmtrack_spool``, or what ``CMTRACK_SPOOL`` names, the user's data folder and
+        private temporary folders.
+    ``tracking_uri``: by default the store that each was meant for; its credentials come from
+        MLflow's variables, or from the tracking URI that is set.
+    ``experiment_name``: where an evaluation that was meant for no run, or for one that does not
+        exist, gets a new one; without it such entries are kept.
+    ``replace_newer``: whether an evaluation takes the place of one that its run holds with a later
+        time, such as by the clock of another machine; else it is kept.
     ``progress``: called with (what is being done, done, in all).
     The result: in the order of their age; without entries that another push has sent meanwhile.
     """
@@ -169,7 +172,8 @@ class _Push:
 def _with_credentials(uri: str | None) -> str | None:
     """The tracking URI of an entry, with the credentials of the current one if it is the same store.
 
-    ValueError if it is another server, which would get the user's password or token because a file names it.
+    ValueError if it is another server, which would get the user's password or token because a file
+    names it.
     """
     import mlflow
 
@@ -184,7 +188,8 @@ def _with_credentials(uri: str | None) -> str | None:
     ):
         shown = untrusted.without_credentials(uri)
         raise ValueError(
-            f"it names the server {shown!r:.80}, which is not the one that is set and would get your password or "
+            f"it names the server {shown!r:.80}, which is not the one that is set and would get "
+            f"your password or "
             "token: name it with tracking_uri (--tracking-uri), or set MLFLOW_TRACKING_URI"
         )
     return uri
@@ -257,7 +262,7 @@ def _rescued(unfinished: Entry, folder: Path) -> tuple[BaseEvaluation, bytes | N
         return evaluation, None
 
 
-# -- listing ---------------------------------------------------------------------------------------------------------
+# -- listing ---------------------------------------------------------------------------------------
 
 _WHAT = {
     State.INPUTS: "the inputs of an evaluation that failed",

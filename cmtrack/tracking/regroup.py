@@ -53,8 +53,8 @@ class RegroupedRun:
     before, after : dict of str to float
         Headline metrics under the former and the new grouping, by their plain names.
     already_done : bool
-        Whether the run held this very regrouping, so that nothing was read or written; its metrics are the logged
-        ones.
+        Whether the run held this very regrouping, so that nothing was read or written; its metrics
+        are the logged ones.
 
     Examples
     --------
@@ -94,9 +94,9 @@ def regroup_runs(
     """Reduce past runs anew under a grouping, and log the result into the same runs under a prefix.
 
     What the runs hold stays as it is; the new metrics, files and tags are added, and
-    ``compare(prefix=...)`` and ``load_evaluation(prefix=...)`` find them. Another regrouping under the same prefix is
-    overwritten. Several runs are worked on at once; an interrupt ends the work with whole runs, and a second call does
-    the others.
+    ``compare(prefix=...)`` and ``load_evaluation(prefix=...)`` find them. Another regrouping under
+    the same prefix is overwritten. Several runs are worked on at once; an interrupt ends the work
+    with whole runs, and a second call does the others.
 
     Parameters
     ----------
@@ -112,16 +112,19 @@ def regroup_runs(
     figures : bool or "auto", default "auto"
         Whether figures are drawn; "auto": for up to 100 runs.
     force : bool, default False
-        Regroup also the runs that already hold the same regrouping of the same evaluation by this version.
+        Regroup also the runs that already hold the same regrouping of the same evaluation by this
+        version.
     dry_run : bool, default False
         Only compute: nothing is written.
     progress : callable, optional
-        Called with (the name of a run, runs done, runs in all) as runs are done, whatever their order.
+        Called with (the name of a run, runs done, runs in all) as runs are done, whatever their
+        order.
 
     Returns
     -------
     list of RegroupedRun
-        In the order given. A run that cannot be regrouped is left out with the reason; it stops no other.
+        In the order given. A run that cannot be regrouped is left out with the reason; it stops no
+        other.
 
     Raises
     ------
@@ -132,11 +135,12 @@ def regroup_runs(
 
     Notes
     -----
-    Where the rows' predictions were kept, nothing is lost but the held-out calibration scores of another positive
-    group; else see :meth:`cmtrack.Evaluation.regroup`. Predictions are not written again: a tag points to the file.
+    Where the rows' predictions were kept, nothing is lost but the held-out calibration scores of
+    another positive group; else see :meth:`cmtrack.Evaluation.regroup`. Predictions are not written
+    again: a tag points to the file.
 
-    Cost: for each run the reading of its evaluation, the new numbers and figures, and eleven requests to the store;
-    several runs at a time.
+    Cost: for each run the reading of its evaluation, the new numbers and figures, and eleven
+    requests to the store; several runs at a time.
 
     Examples
     --------

@@ -108,7 +108,8 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
 
     ValueError if an id is none: ids become parts of paths and URLs.
 
-    ``model_ids``: the models that the run was looked up by; it stands for these, not for all that it made.
+    ``model_ids``: the models that the run was looked up by; it stands for these, not for all that
+    it made.
     """
     models = dict.fromkeys(model_ids) or evaluated_models(run)
     inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
@@ -207,8 +208,8 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
 def active_experiment_id() -> str:
     """The id of the experiment that a new run would go into.
 
-    ``mlflow.set_experiment`` leaves it in the environment, where a user may set it, too, or its name; one that does
-    not exist is made, as MLflow does.
+    ``mlflow.set_experiment`` leaves it in the environment, where a user may set it, too, or its
+    name; one that does not exist is made, as MLflow does.
     """
     from mlflow.environment_variables import MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME
 
@@ -227,14 +228,16 @@ def find(
 ) -> TrackedRun:
     """The run that a reference means.
 
-    TypeError or ValueError if the reference is of no such form, no store knows it, or an id begins like several;
-    ConnectionError if a store does not answer.
+    TypeError or ValueError if the reference is of no such form, no store knows it, or an id begins
+    like several; ConnectionError if a store does not answer.
 
-    ``reference``: a run id or its beginning (8 characters or more), a name that a single run has, ``runs:/<id>``,
+    ``reference``: a run id or its beginning (8 characters or more), a name that a single run has,
+    ``runs:/<id>``,
         the id of a logged model (``m-…``), a model URI (``models:/<id>``, ``models:/name/3``,
         ``models:/name@alias``), or an object with a ``run_id``, ``model_id`` or ``info.run_id``.
     ``clients``: tried in order.
-    ``experiments``: names of those in which the beginning of an id, or a name, is looked for; by default in all.
+    ``experiments``: names of those in which the beginning of an id, or a name, is looked for; by
+    default in all.
     """
     text = _as_text(reference)
     if isinstance(reference, TrackedRun):
@@ -311,7 +314,8 @@ def newest(
     like = f" that matches {filter_string!r}" if filter_string else ""
     under = f" under the prefix {prefix!r}" if prefix else ""
     raise ValueError(
-        f"there is no finished run with an evaluation{under} in {where}{like}; `cmtrack push` sends one that waits"
+        f"there is no finished run with an evaluation{under} in {where}{like}; `cmtrack push` "
+        f"sends one that waits"
     )
 
 
@@ -454,7 +458,8 @@ def version_for(run: Run, client: MlflowClient, registered_model: str | None = N
     who = f"run {run.name!r} ({run.run_id})"
     if not versions:
         raise ValueError(
-            f"no registered version {of}comes from {who}, so the alias cannot be set: register its model "
+            f"no registered version {of}comes from {who}, so the alias cannot be set: register its "
+            f"model "
             "first (mlflow.register_model)"
         )
     if len(versions) > 1:
@@ -495,9 +500,9 @@ def versions_of(run: Run, client: MlflowClient) -> list[Any]:
 def _model_id(version: Any, client: MlflowClient, copies: int = 0) -> str | None:
     """Return the id of the logged model that a version was registered from; None if it names none.
 
-    Only Databricks fills the field ``model_id``. The open-source registry keeps the id in the version's source.
-    A copied version's source is the original version, and a source ``runs:/<run>/<name>`` means the model that the
-    run logged under this name.
+    Only Databricks fills the field ``model_id``. The open-source registry keeps the id in the
+    version's source. A copied version's source is the original version, and a source
+    ``runs:/<run>/<name>`` means the model that the run logged under this name.
     """
     if getattr(version, "model_id", None):
         return str(version.model_id)

@@ -41,9 +41,9 @@ def segment_runs(
 ) -> list[Evaluation]:
     """Evaluate past runs by segments, from their kept predictions and the attributes of their rows.
 
-    A run keeps its rows in their order, and of their ids only a digest. So the table has to say which of its rows
-    belongs to which row of the run, in one of three ways: ``row_ids``, ``y_true``, or its order alone, which gives a
-    warning.
+    A run keeps its rows in their order, and of their ids only a digest. So the table has to say
+    which of its rows belongs to which row of the run, in one of three ways: ``row_ids``,
+    ``y_true``, or its order alone, which gives a warning.
 
     Parameters
     ----------
@@ -54,17 +54,17 @@ def segment_runs(
     segments : list of str, or of tuples of str
         Columns of the table that divide the rows; a tuple stands for the crossings of its columns.
     row_ids : str or array-like of shape (n,), optional
-        The name of the table's column of row ids, its rows in the order of the run; or the row ids in the order of the
-        run, which are looked up in a DataFrame's index, whatever its order. They are checked against the digest that
-        the run keeps.
+        The name of the table's column of row ids, its rows in the order of the run; or the row ids
+        in the order of the run, which are looked up in a DataFrame's index, whatever its order.
+        They are checked against the digest that the run keeps.
     y_true : str, optional
-        The table's column of actual labels, its rows in the order of the run. They are checked against those of the
-        run.
+        The table's column of actual labels, its rows in the order of the run. They are checked
+        against those of the run.
     prefix : str, default ""
         The prefix that the evaluations were logged under.
     log : bool, default False
-        Write the table of segments, ``cmtrack_segments.json``, to each run, in place of an earlier one; nothing is
-        written otherwise.
+        Write the table of segments, ``cmtrack_segments.json``, to each run, in place of an earlier
+        one; nothing is written otherwise.
 
     Returns
     -------
@@ -74,8 +74,8 @@ def segment_runs(
     Raises
     ------
     ValueError
-        If a run does not exist or keeps no rows, or rows of the table do not match those of the run; the text says how
-        many, where that is known.
+        If a run does not exist or keeps no rows, or rows of the table do not match those of the
+        run; the text says how many, where that is known.
     TypeError
         If segments are not a list of names.
     ConnectionError
@@ -95,7 +95,8 @@ def segment_runs(
     ...     logged = log_evaluation(y, [0, 1] * 30 + [0, 0] * 20)
     >>> evaluation = segment_runs(run.info.run_id, {"region": regions, "y": y}, segments=["region"], y_true="y")[0]
     >>> evaluation.segments.named("segment/region/*/multiclass/accuracy")
-    {'segment/region/north/multiclass/accuracy': 1.0, 'segment/region/south/multiclass/accuracy': 0.5}
+    {'segment/region/north/multiclass/accuracy': 1.0, 'segment/region/south/multiclass/accuracy':
+    0.5}
     """
     table = align_rows({"the run": None, "table": table})["table"]
     columns = attribute_columns(table, None, SEGMENTS)
@@ -138,7 +139,8 @@ def _places(
         _check_labels(evaluation, columns[y_true])
     elif places is None and row_ids is None:
         warnings.warn(
-            "rows of the table are matched to those of the run by their place alone: give row_ids= or y_true= to have "
+            "rows of the table are matched to those of the run by their place alone: give row_ids= "
+            "or y_true= to have "
             "that checked",
             UserWarning,
             stacklevel=4,
@@ -155,7 +157,8 @@ def _check_labels(evaluation: Evaluation, column: Any) -> None:
     if wrong:
         place = int((given != actual).argmax())
         raise ValueError(
-            f"the table must hold the actual labels of the run: {wrong:,} of {len(actual):,} rows do not match, "
+            f"the table must hold the actual labels of the run: {wrong:,} of {len(actual):,} rows "
+            f"do not match, "
             f"the first is row {place} with {given[place]!s:.80} instead of {actual[place]!s:.80}"
         )
 

@@ -44,9 +44,10 @@ _DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 class Sent:
     """The outcome of sending.
 
-    ``problems``: what had to be left out, such as a refused file or the link to a model that does not exist.
-    ``replaced``: which other evaluation had to make room, in a sentence; empty where none had.
-    ``stays``: whether the run keeps the evaluation that it held, of a higher step or a newer one.
+    ``problems``: what had to be left out, such as a refused file or the link to a model that does
+    not exist. ``replaced``: which other evaluation had to make room, in a sentence; empty where
+    none had. ``stays``: whether the run keeps the evaluation that it held, of a higher step or a
+    newer one.
     """
 
     problems: tuple[str, ...] = ()
@@ -62,16 +63,19 @@ def send(
 ) -> Sent:
     """Send an entry to its run: the evaluation and all metrics first, then the other files, then the closing tags.
 
-    The run is never opened, closed or re-opened, and nothing depends on an active run. The tag ``cmtrack.status`` goes
-    from ``started`` to ``completed``, so half-written runs can be told apart. Sending twice leaves the run as sending
-    once. A file other than the evaluation that the store refuses, such as one larger than a proxy lets through, is left
-    out and named in the tag ``cmtrack.left_out``. ``answered`` is called whenever the store has taken something;
-    ``late`` says whether the entry is late, as one that has waited: it then leaves a newer evaluation in its place. MlflowException if the
-    run does not exist, is deleted, or refuses a write; ValueError if the run is deleted or holds another evaluation
-    that must not be replaced, or the store refuses the evaluation's file: then the run has the metrics only.
+    The run is never opened, closed or re-opened, and nothing depends on an active run. The tag
+    ``cmtrack.status`` goes from ``started`` to ``completed``, so half-written runs can be told
+    apart. Sending twice leaves the run as sending once. A file other than the evaluation that the
+    store refuses, such as one larger than a proxy lets through, is left out and named in the tag
+    ``cmtrack.left_out``. ``answered`` is called whenever the store has taken something; ``late``
+    says whether the entry is late, as one that has waited: it then leaves a newer evaluation in its
+    place. MlflowException if the run does not exist, is deleted, or refuses a write; ValueError if
+    the run is deleted or holds another evaluation that must not be replaced, or the store refuses
+    the evaluation's file: then the run has the metrics only.
 
-    MLflow shows the metrics of a run's highest step, so its files are also those of the highest step. An evaluation of
-    a lower step logs only its metrics. An evaluation without a step is logged at the highest step.
+    MLflow shows the metrics of a run's highest step, so its files are also those of the highest
+    step. An evaluation of a lower step logs only its metrics. An evaluation without a step is
+    logged at the highest step.
     """
     from mlflow import MlflowClient
 
@@ -158,7 +162,8 @@ def _check_is_held(run: Any, entry: Entry) -> None:
     # one that was cut off before it had its rows lacks only what is there
     if not _holds_all_of(run, entry):
         raise ValueError(
-            f"run {run.info.run_id} holds an evaluation with a later time, which stays: `cmtrack push --replace` puts "
+            f"run {run.info.run_id} holds an evaluation with a later time, which stays: `cmtrack "
+            f"push --replace` puts "
             "this one in its place, and removing its folder discards it"
         )
 
@@ -200,9 +205,9 @@ class MixedUp(ConnectionError):
 def _read_back(client: MlflowClient, run: Any, entry: Entry, sent: list[str]) -> tuple[str, ...]:
     """Compare the files of the run with those that were sent; return a problem if the store shows none.
 
-    A proxy may answer "200" with a page of its own, or send to a login: the copy in the spool must not go on its word.
-    Of a store that lists no files the evaluation's own is read. NotThere if a file is missing; MixedUp if one has
-    another size, as that of another writer has.
+    A proxy may answer "200" with a page of its own, or send to a login: the copy in the spool must
+    not go on its word. Of a store that lists no files the evaluation's own is read. NotThere if a
+    file is missing; MixedUp if one has another size, as that of another writer has.
     """
     try:
         items = client.list_artifacts(run.info.run_id)
@@ -216,7 +221,8 @@ def _read_back(client: MlflowClient, run: Any, entry: Entry, sent: list[str]) ->
         size = entry.path_of(name).stat().st_size
         if sizes[name] is not None and sizes[name] != size:
             raise MixedUp(
-                f"the store has accepted {name}, and holds {sizes[name]:,} bytes in place of {size:,}"
+                f"the store has accepted {name}, and holds {sizes[name]:,} bytes in place of "
+                f"{size:,}"
             )
     return ()
 
@@ -248,11 +254,12 @@ def _close(
 ) -> tuple[str, ...]:
     """Write the closing tags, and read back that neither they nor the evaluation's file are another writer's.
 
-    MLflow has no transactions. Tags that several evaluations share, the description and the list of tables, are made
-    of what the run holds just before, and made again if another process has written them meanwhile. In a run with
-    several evaluations each writes its part of them into a tag of its own as well, with which any of them can make
-    the shared tags whole: of two writers at the same time, the later one reads after both parts were written.
-    MixedUp if the evaluation's file is another one's.
+    MLflow has no transactions. Tags that several evaluations share, the description and the list of
+    tables, are made of what the run holds just before, and made again if another process has
+    written them meanwhile. In a run with several evaluations each writes its part of them into a
+    tag of its own as well, with which any of them can make the shared tags whole: of two writers at
+    the same time, the later one reads after both parts were written. MixedUp if the evaluation's
+    file is another one's.
     """
     segments = names.file_name(names.SEGMENTS_FILE, entry.prefix)
     tables = tuple(table for table in (entry.table, segments) if table in sent)
@@ -292,9 +299,9 @@ def _write_shared_tags(
 
     ``tags``: others to write with them.
     ``gone``: tables to take from the list.
-    ``renews_block``: whether the part's block takes the place of its earlier version in the description.
-    ``alone``: the context of reading and writing.
-    The result: the run's tags, and what they lack, by prefix.
+    ``renews_block``: whether the part's block takes the place of its earlier version in the
+    description. ``alone``: the context of reading and writing. The result: the run's tags, and what
+    they lack, by prefix.
     """
     from mlflow.entities import RunTag
 
@@ -462,7 +469,8 @@ def _replacement(run_id: str, replaced: str, stale: list[str]) -> str:
 def client_for(tracking_uri: str | None = None) -> MlflowClient:
     """A client for one store, by default the current one, which keeps the model registry that is set.
 
-    ConnectionError if the tracking server does not answer, ImportError if mlflow-skinny has no code for the store.
+    ConnectionError if the tracking server does not answer, ImportError if mlflow-skinny has no code
+    for the store.
     """
     from mlflow import MlflowClient, get_tracking_uri
 
@@ -488,8 +496,8 @@ def import_what_reaches(tracking_uri: str) -> None:
 def probe(tracking_uri: str) -> None:
     """Ask once whether the tracking server answers; MLflow itself would retry for minutes.
 
-    ConnectionError if no connection is made within three seconds, or nothing is answered within ten. The answer's body
-    is not read: a server may send it byte by byte.
+    ConnectionError if no connection is made within three seconds, or nothing is answered within
+    ten. The answer's body is not read: a server may send it byte by byte.
     """
     parts = urlsplit(tracking_uri)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -505,7 +513,7 @@ def probe(tracking_uri: str) -> None:
         ) from None
 
 
-# -- files -----------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 def _optional(
@@ -539,8 +547,9 @@ def _upload(client: MlflowClient, entry: Entry, name: str) -> None:
 def _refusal(upload: Callable[[], object], asked: Callable[[], object] | None = None) -> str:
     """The reason why a store refuses an upload; empty if it accepts.
 
-    A proxy may close the connection instead of answering that a file is too large: where the store answers ``asked``
-    meanwhile, and the second try ends as the first, that is a refusal, too. Exception if it may go better another time.
+    A proxy may close the connection instead of answering that a file is too large: where the store
+    answers ``asked`` meanwhile, and the second try ends as the first, that is a refusal, too.
+    Exception if it may go better another time.
     """
     for again in (False, True):
         try:
@@ -632,7 +641,7 @@ def _log_images(client: MlflowClient, run: Any, entry: Entry, is_late: bool) -> 
                 ).delete_artifacts(path)
 
 
-# -- metrics, tags ------------------------------------------------------------------------------------------
+# -- metrics, tags ---------------------------------------------------------------------------------
 
 
 def _log_metrics(
@@ -688,8 +697,8 @@ def _only_model(run: Any, step: int) -> str | None:
 def with_tables(listed: str, tables: Iterable[str], gone: Iterable[str] = ()) -> str:
     """The tag with a run's list of tables, with some added and others removed.
 
-    A list that is damaged is begun again. MLflow cuts a tag at 8,000 characters, in the middle of a name: the oldest
-    tables leave a list that gets longer.
+    A list that is damaged is begun again. MLflow cuts a tag at 8,000 characters, in the middle of a
+    name: the oldest tables leave a list that gets longer.
     """
     try:
         entries = json.loads(listed)

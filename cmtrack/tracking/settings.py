@@ -1,17 +1,20 @@
 """Privacy settings of a user, project or organisation: which rows may be written and sent.
 
-By default an evaluation that is logged carries the judged rows along: each row's actual and predicted label, its
-probabilities, weight and group, and its segment by each declared column. The environment variable
-``CMTRACK_PREDICTIONS`` or a project's ``pyproject.toml`` limits that for every caller on the machine, whatever the code
-asks for::
+By default an evaluation that is logged carries the judged rows along: each row's actual and
+predicted label, its probabilities, weight and group, and its segment by each declared column. The
+environment variable ``CMTRACK_PREDICTIONS`` or a project's ``pyproject.toml`` limits that for every
+caller on the machine, whatever the code asks for::
 
     [tool.cmtrack]
-    predictions = "off"     # or "labels": rows without probabilities; "auto": as the code says; "on": of any size
+    predictions = "off"     # or "labels", "auto", "on"
 
-The environment goes before the project, whose file is the nearest one, from the working directory upwards, that has the
-setting. A setting that cannot be read counts as "off" and is warned of once: what is private stays here, and the
-training goes on. ``log_evaluation``, the hooks, ``push`` and the command line are bound by it. ``Evaluation.save`` is
-not: it writes into a folder that its caller names, sends nothing, and goes by its own ``rows=``.
+"labels" writes rows without probabilities, "auto" what the code says, "on" rows of any size.
+
+The environment goes before the project, whose file is the nearest one, from the working directory
+upwards, that has the setting. A setting that cannot be read counts as "off" and is warned of once:
+what is private stays here, and the training goes on. ``log_evaluation``, the hooks, ``push`` and
+the command line are bound by it. ``Evaluation.save`` is not: it writes into a folder that its
+caller names, sends nothing, and goes by its own ``rows=``.
 """
 
 from __future__ import annotations
@@ -63,7 +66,8 @@ class KeptRows:
 
     ``content``, "off", "labels" or "all".
     ``limited``: whether rows of more than 32 MB are left out.
-    ``reason``: what leaves something out, such as ``CMTRACK_PREDICTIONS=off``; empty where nothing does.
+    ``reason``: what leaves something out, such as ``CMTRACK_PREDICTIONS=off``; empty where nothing
+    does.
     """
 
     content: str
@@ -114,7 +118,8 @@ def with_kept_rows(
     if setting.limited and size > MAX_ROWS_BYTES:
         return (
             None,
-            f"0 rows are logged: all rows have {size / 1e6:.0f} MB, more than {MAX_ROWS_BYTES >> 20} MB.",
+            f"0 rows are logged: all rows have {size / 1e6:.0f} MB, more than "
+            f"{MAX_ROWS_BYTES >> 20} MB.",
         )
     held = (
         ["actual and predicted labels"]
@@ -135,7 +140,8 @@ def with_kept_rows(
     sentence = f"{len(rows):,} rows are logged ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
     return (
         evaluation,
-        f"{sentence} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities.",
+        f"{sentence} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the "
+        f"probabilities.",
     )
 
 
@@ -165,7 +171,8 @@ def kept_ids() -> str:
     if given and given not in KEPT_IDS and given not in _told:
         _told.add(given)
         tell(
-            f"{ROW_IDS} must be one of {', '.join(KEPT_IDS)}, got {given!r:.60}: no row ids are written",
+            f"{ROW_IDS} must be one of {', '.join(KEPT_IDS)}, got {given!r:.60}: no row ids are "
+            f"written",
             stacklevel=5,
         )
     return given if given in KEPT_IDS else "off"
@@ -270,7 +277,7 @@ def _reason(setting: KeptRows, ids: str) -> str:
     return f"{ROW_IDS}={ids}" if setting.content == "all" else setting.reason
 
 
-# -- sources of settings --------------------------------------------------------------------------------------
+# -- sources of settings ---------------------------------------------------------------------------
 
 
 def _asked(asked: Any) -> str:

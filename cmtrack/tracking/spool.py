@@ -1,9 +1,10 @@
 """Local queue of evaluations to be sent; each entry is complete or absent.
 
-Every evaluation passes through here on its way to the store and is removed when it has arrived: what is left is what
-did not. An entry is written under a hidden name and renamed when it is whole. Its writer holds a lock that the kernel
-releases, so an entry whose writer was killed, in whatever container, is known from one that is being written. A place
-that refuses a write is left for the next one: the working folder, the user's data folder, the temporary folder, shared memory.
+Every evaluation passes through here on its way to the store and is removed when it has arrived:
+what is left is what did not. An entry is written under a hidden name and renamed when it is whole.
+Its writer holds a lock that the kernel releases, so an entry whose writer was killed, in whatever
+container, is known from one that is being written. A place that refuses a write is left for the
+next one: the working folder, the user's data folder, the temporary folder, shared memory.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _MEMORY = Path("/dev/shm")
 _held: set[int] = set()
 
 
-# -- places ----------------------------------------------------------------------------------------------------------
+# -- places ----------------------------------------------------------------------------------------
 
 
 def spool_folder() -> Path:
@@ -99,7 +100,7 @@ def places() -> Iterator[Path]:
             )
 
 
-# -- writing ---------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -127,7 +128,7 @@ def tidy(folder: Path) -> None:
         folder.rmdir()
 
 
-# -- looking ---------------------------------------------------------------------------------------------------------
+# -- looking ---------------------------------------------------------------------------------------
 
 
 def waiting(folder: Path | None = None) -> list[Path]:
@@ -184,8 +185,8 @@ def is_foreign(folder: Path) -> bool:
 def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> Iterator[bool]:
     """Lock an entry, or the place it is sent to; gives False if another sender holds the lock.
 
-    A place is locked by a temporary file next to the entries: entries of one spool do not mix there.
-    ``anew`` takes it from a thread that will stop.
+    A place is locked by a temporary file next to the entries: entries of one spool do not mix
+    there. ``anew`` takes it from a thread that will stop.
     """
     digest = place and hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     lock = folder.with_name(f".{digest}{LOCK}") if digest else folder / LOCK

@@ -1,7 +1,7 @@
 """Reports and figures during a training: at most one set per ten seconds, and that of the last step.
 
-Metrics, evaluation and the image of the charts go to the run with every step. Drawing takes longer than all of them,
-and a report of every step is seen by nobody.
+Metrics, evaluation and the image of the charts go to the run with every step. Drawing takes longer
+than all of them, and a report of every step is seen by nobody.
 """
 
 from __future__ import annotations

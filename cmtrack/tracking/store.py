@@ -84,7 +84,8 @@ def experiment_named(client: MlflowClient, name: str, location: str | None = Non
     if experiment.lifecycle_stage != "active":
         stage = experiment.lifecycle_stage
         raise ValueError(
-            f"the experiment {name!r} is {stage}: it accepts no run; restore it, or choose another name"
+            f"the experiment {name!r} is {stage}: it accepts no run; restore it, or choose another "
+            f"name"
         )
     return str(experiment.experiment_id)
 

@@ -1,8 +1,9 @@
 """Saved views: MLflow's own run list and charts, arranged for one ranking.
 
-A view is a tag of the experiment (``mlflow.sharedViewState.<key>``) that its pages read when the address names it.
-MLflow documents neither the tag nor its value. What the value must be depends on the server's version, and a wrong one
-leaves the page without its list; so the version is asked, and nothing is written for one that is not known.
+A view is a tag of the experiment (``mlflow.sharedViewState.<key>``) that its pages read when the
+address names it. MLflow documents neither the tag nor its value. What the value must be depends on
+the server's version, and a wrong one leaves the page without its list; so the version is asked, and
+nothing is written for one that is not known.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Form:
     """The format of saved views in a range of MLflow versions.
 
     ``longest``: characters of an experiment's tag.
-    ``named``: whether the state is wrapped in an envelope with the view's name, which the menu of views lists.
+    ``named``: whether the state is wrapped in an envelope with the view's name, which the menu of
+    views lists.
     """
 
     longest: int
@@ -81,8 +83,8 @@ class SavedView:
     key : str
         Its part of the address. The same name in the same experiment has the same key.
     link : str
-        The list of runs in it: an absolute address where the store is a server, else from ``#`` on, to be put behind
-        that of ``mlflow server``.
+        The list of runs in it: an absolute address where the store is a server, else from ``#`` on,
+        to be put behind that of ``mlflow server``.
     charts : str
         The same for its charts.
     mlflow_version : str
@@ -115,7 +117,8 @@ def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
         or untrusted.one_line(name) != name
     ):
         raise ValueError(
-            f"a view's name must be a text of one line and at most {MAX_NAME} characters, got {name!r:.120}"
+            f"a view's name must be a text of one line and at most {MAX_NAME} characters, got "
+            f"{name!r:.120}"
         )
     client = client_for(home.tracking_uri)
     version = server_version(client)
@@ -132,7 +135,8 @@ def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
     value, left = fitted(state, cards, form, name, now)
     if left:
         notes.append(
-            f"{left} of the charts that MLflow makes by itself could not be taken out: this version keeps "
+            f"{left} of the charts that MLflow makes by itself could not be taken out: this "
+            f"version keeps "
             f"{form.longest:,} characters of a view."
         )
     key = "cmtrack" + hashlib.blake2b(name.encode(), digest_size=6).hexdigest()
@@ -180,14 +184,14 @@ def _write(client: MlflowClient, experiment_id: str, tags: Mapping[str, str]) ->
             client.set_experiment_tag(experiment_id, key, text)
 
 
-# -- the version, and the form that it reads ------------------------------------------------------------------------
+# -- the version, and the form that it reads -------------------------------------------------------
 
 
 def server_version(client: MlflowClient) -> str:
     """The MLflow version that shows a store's pages: the server's, else the installed one.
 
-    ValueError if the store is none of MLflow's, or its server names no version; ConnectionError if the server does not
-    answer.
+    ValueError if the store is none of MLflow's, or its server names no version; ConnectionError if
+    the server does not answer.
     """
     scheme = urlsplit(client.tracking_uri).scheme.split("+")[0]
     if scheme in _DATABASES:
@@ -196,7 +200,8 @@ def server_version(client: MlflowClient) -> str:
         return untrusted.version(mlflow.__version__)
     if scheme not in ("http", "https"):
         raise ValueError(
-            f"a saved view needs MLflow's own server, got a tracking URI of the scheme {scheme!r:.40}"
+            f"a saved view needs MLflow's own server, got a tracking URI of the scheme "
+            f"{scheme!r:.40}"
         )
     with mlflow_errors_as(f"{shown_uri(client)} did not answer", ConnectionError):
         answer = mlflow_inside.get(
@@ -216,7 +221,8 @@ def form_for(version: str) -> Form:
     if not fitting:
         first = ".".join(map(str, min(_FORMS)))
         raise ValueError(
-            f"saved views are known from MLflow {first} to 3.x, and this server has {version}: none written"
+            f"saved views are known from MLflow {first} to 3.x, and this server has {version}: "
+            f"none written"
         )
     return fitting[-1]
 
@@ -240,13 +246,14 @@ def fitted(
         low, high = (middle, high) if len(value(middle)) <= form.longest else (low, middle - 1)
     if low < 0:
         raise ValueError(
-            f"the view takes more than the {form.longest:,} characters that this version of MLflow keeps: "
+            f"the view takes more than the {form.longest:,} characters that this version of MLflow "
+            f"keeps: "
             "compare runs of an experiment in place of naming them, or shorten the filter"
         )
     return value(low), len(cards) - low
 
 
-# -- what it shows ----------------------------------------------------------------------------------------------------
+# -- what it shows ---------------------------------------------------------------------------------
 
 
 def _state(
@@ -265,7 +272,8 @@ def _state(
         )
     if comparison.how.get("grouping") is not None or comparison.how.get("costs") is not None:
         notes.append(
-            "The view shows the logged values: the ranking judged the runs anew, by a grouping or costs."
+            "The view shows the logged values: the ranking judged the runs anew, by a grouping or "
+            "costs."
         )
     second = _second(comparison, runs, deciding, logged, prefix)
     first = deciding[0] if deciding else second
@@ -440,7 +448,7 @@ def _column(kind: str, name: str) -> str:
     return f"{kind}.`{name}`"
 
 
-# -- the experiment's description ------------------------------------------------------------------------------------
+# -- the experiment's description ------------------------------------------------------------------
 
 
 def with_link(note: str, link: str, key: str, tags: Iterable[str]) -> str:
