@@ -1,7 +1,7 @@
 """Metrics: from statistics to numbers, by pure functions on NumPy and SciPy.
 
-Names are imported when they are first used. Those of rough sets and of prevalence live in packages of their own, which
-stand on modules of this one, and can be imported from here as well.
+Names are imported when they are first used. Those of rough sets and of prevalence live in packages
+of their own, which stand on modules of this one, and can be imported from here as well.
 """
 
 from cmtrack._lazy import lazy

@@ -1,7 +1,7 @@
-"""Computations on blocks of equal scores: recalibration, decompositions, the debiased error, the test, Cox's fit.
+"""Computations on blocks of equal scores: recalibration, errors, the test and Cox's fit.
 
-A block is a score s with the weight t of its rows and the weight of the positives among them. Every function depends on
-blocks only: not on the order of rows, and repeated rows are whole weights.
+A block is a score s with the weight t of its rows and the weight of the positives among them. Every
+function depends on blocks only: not on the order of rows, and repeated rows are whole weights.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ BINS = 15
 """Bins of equal mass of the calibration error."""
 DRAWS = 999
 MAX_BLOCKS = 4096
-"""Distinct scores that the test draws labels of; more are pooled to the cells of the grid, with their means."""
+"""Distinct scores that the test draws labels of; more are pooled to the cells of the grid, with
+their means.
+"""
 RUNS = 256
 """Runs of equal variance that cells are pooled to."""
 _MOST_ROWS = 2.0**53
@@ -37,7 +39,8 @@ _DIGITS = 9
 class Blocks(NamedTuple):
     """Weights by ascending distinct score, each of shape (U,); scores without weight are left out.
 
-    ``squares_positive`` and ``squares_negative`` are sums of squared weights, where weights are fractions.
+    ``squares_positive`` and ``squares_negative`` are sums of squared weights, where weights are
+    fractions.
     """
 
     scores: FloatArray
@@ -53,7 +56,7 @@ class Blocks(NamedTuple):
 
 
 def isotonic(blocks: Blocks) -> FloatArray:
-    """Recalibrated values, shape (U,): the isotonic regression of the shares of positives (CORP)."""
+    """Return recalibrated values (U,): the isotonic regression of the shares of positives (CORP)."""
     total = blocks.total
     fitted: FloatArray = isotonic_regression(blocks.positive / total, weights=total).x
     return np.clip(fitted, 0.0, 1.0)
@@ -69,7 +72,10 @@ class Parts(NamedTuple):
 
 
 def decompose(blocks: Blocks, recalibrated: FloatArray, log: bool = False) -> Parts:
-    """The Brier score, or the log loss, in parts; a log loss that is infinite makes the miscalibration infinite."""
+    """Return the Brier score, or the log loss, in parts.
+
+    A log loss that is infinite makes the miscalibration infinite.
+    """
     mean = np.full(len(recalibrated), blocks.positive.sum() / blocks.total.sum())
     whole, again, constant = (
         _loss(blocks, forecast, log) for forecast in (blocks.scores, recalibrated, mean)
@@ -89,11 +95,11 @@ def _loss(blocks: Blocks, forecast: FloatArray, log: bool) -> float:
 
 
 class DebiasedError(NamedTuple):
-    """The squared calibration error over bins; negative where none is seen.
+    """Squared calibration error over bins; negative if no error is seen.
 
-    ``reach`` is the standard error with a spread in every bin, for an interval: ``standard_error`` is 0 where the
-    labels of each bin are all alike. ``sizes``, ``differences`` (observed less forecast) and ``variances`` are of the
-    bins of more than one row.
+    ``reach`` is the standard error with a spread in every bin, for an interval: ``standard_error``
+    is 0 where the labels of each bin are all alike. ``sizes``, ``differences`` (observed less
+    forecast) and ``variances`` are of the bins of more than one row.
     """
 
     squared: float
@@ -110,9 +116,10 @@ class DebiasedError(NamedTuple):
 
 
 def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
-    """The squared calibration error over bins of equal mass, less what a calibrated model would show.
+    """Return the squared calibration error over bins, less what a calibrated model would show.
 
-    Ties stay together: a block stands in the bin of its middle row. NaN where no bin holds two rows.
+    The bins have equal mass. Ties stay together: a block stands in the bin of its middle row. NaN
+    where no bin holds two rows.
     """
     total, place = blocks.total, _bins_of_equal_mass(blocks, bins)
 
@@ -142,7 +149,7 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
 
 
 def _bins_of_equal_mass(blocks: Blocks, bins: int) -> IntArray:
-    """The bin of each block's middle row, shape (U,)."""
+    """Return the bin of each block's middle row, shape (U,)."""
     total = blocks.total
     middle = np.cumsum(total) - total / 2
     return np.asarray(
@@ -154,8 +161,8 @@ class BinnedError(NamedTuple):
     """The expected calibration error over bins of equal width, an average of absolute differences.
 
     ``value``: it is above 0 for calibrated scores, too, and the more the fewer rows there are.
-    ``if_calibrated``: its mean over labels that are drawn with the scores for probabilities; NaN where none can be
-        drawn.
+    ``if_calibrated``: its mean over labels that are drawn with the scores for probabilities; NaN
+        where none can be drawn.
     """
 
     value: float
@@ -163,7 +170,7 @@ class BinnedError(NamedTuple):
 
 
 def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedError:
-    """The expected calibration error (ECE), and what a calibrated score would show."""
+    """Return the expected calibration error (ECE), and what a calibrated score would show."""
     total, weight = blocks.total, float(blocks.total.sum())
     place = np.clip(np.ceil(blocks.scores * bins - 1e-9) - 1, 0, bins - 1).astype(np.int64)
     value = (
@@ -184,7 +191,9 @@ def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedE
 
 
 class CalibrationTest(NamedTuple):
-    """Kuiper's statistic of the sums of differences and the score statistic of Cox's fit, with p-values by draws.
+    """Kuiper's statistic and the score statistic of Cox's fit, with p-values by draws.
+
+    Kuiper's is of the running sums of differences.
 
     ``pvalue`` is that of the smaller of both p-values.
     """
@@ -199,12 +208,13 @@ class CalibrationTest(NamedTuple):
 def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS) -> CalibrationTest:
     """Test that labels are independent with their scores for probabilities.
 
-    With fractional weights the p-values are the larger ones of two tests: one draws labels, which is exact where labels
-    are sparse or scores sharp, the other the signs of differences, which asks nothing of the weights.
+    With fractional weights the p-values are the larger ones of two tests: one draws labels, which
+    is exact where labels are sparse or scores sharp, the other the signs of differences, which asks
+    nothing of the weights.
 
     ``draws``: labels that are drawn for every row, with a fixed seed.
-    ``most``: blocks that labels are drawn of; more are pooled, after the cells of the grid, to so many of equal
-        variance.
+    ``most``: blocks that labels are drawn of; more are pooled, after the cells of the grid, to so
+        many of equal variance.
     The result: all NaN where every score is 0 or 1 and no label contradicts its score.
     """
     decided = _without_draws(blocks, draws)
@@ -218,11 +228,11 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
 
 
 def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
-    """Both test statistics of simulated labels; a positive row's weight is multiplied by ``ratio``.
+    """Return the test of simulated labels; a positive row's weight is multiplied by ``ratio``.
 
-    With weights 1 / (chance to be sampled) a sampled row of score s is positive with the odds s / (1 - s) / ratio
-    (Prentice and Pyke 1979). A block's rows are as many, of one weight, as have its sums of weights and nearly its sum
-    of squares.
+    With weights 1 / (chance to be sampled) a sampled row of score s is positive with the odds s /
+    (1 - s) / ratio (Prentice and Pyke 1979). A block's rows are as many, of one weight, as have its
+    sums of weights and nearly its sum of squares.
     """
     s = blocks.scores
     weight = blocks.negative + blocks.positive / ratio
@@ -242,10 +252,10 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
 
 
 def _ratio_of_weights(blocks: Blocks) -> float:
-    """The weight of a positive row over that of a negative one of like score; 1 where one side is absent.
+    """Return the weight of a positive row over that of a negative one of like score.
 
-    The ratio of Mantel and Haenszel (1959) over up to ten runs of equal variance. Rounded where it steps, so that the
-    scale of the weights does not matter.
+    It is 1 if one side is absent. The ratio of Mantel and Haenszel (1959) over up to ten runs of
+    equal variance. Rounded where it steps, so that the scale of the weights does not matter.
     """
     sides = np.stack((blocks.positive, blocks.negative))
     squares = np.stack((blocks.squares_positive, blocks.squares_negative))
@@ -264,10 +274,10 @@ def _ratio_of_weights(blocks: Blocks) -> float:
 
 
 def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
-    """Both statistics of normal draws with the variance of the differences that were seen.
+    """Return the test of normal draws with the variance of the observed differences.
 
-    Signs of each row's difference are what :mod:`cmtrack.metrics.row_tests` draws of clusters; the sums of many are
-    normal.
+    Signs of each row's difference are what :mod:`cmtrack.metrics.row_tests` draws of clusters; the
+    sums of many are normal.
     """
     s = blocks.scores
     variance = blocks.squares_positive * (1 - s) ** 2 + blocks.squares_negative * s**2
@@ -286,24 +296,27 @@ def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
 
 
 def larger(first: CalibrationTest, second: CalibrationTest) -> CalibrationTest:
-    """The first test with the larger p-values of both."""
+    """Return the first test with the larger p-values of both."""
     return CalibrationTest(first.kuiper, first.cox, *map(max, first[2:], second[2:]))
 
 
 def reach(differences: FloatArray) -> FloatArray:
-    """Kuiper's statistic before it is scaled: the reach of the running sums of each row, 0 among them."""
+    """Return the reach of the running sums of each row, 0 among them.
+
+    It is Kuiper's statistic before it is scaled.
+    """
     running = np.cumsum(differences, axis=1)
     return np.maximum(running.max(axis=1), 0.0) - np.minimum(running.min(axis=1), 0.0)
 
 
 def refused(draws: int) -> CalibrationTest:
-    """The test where a label contradicts a score of 0 or 1: no draw does."""
+    """Return the test of labels that contradict a score of 0 or 1: no draw does."""
     least = 1 / (1 + draws)
     return CalibrationTest(math.inf, math.inf, least, least, least)
 
 
 def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
-    """The test where a label contradicts its score, or where no score leaves anything open."""
+    """Return the test if no draws are needed: a label contradicts its score, or all are 0 or 1."""
     s = blocks.scores
     if ((s == 0) & (blocks.positive > 0)).any() or ((s == 1) & (blocks.negative > 0)).any():
         return refused(draws)
@@ -311,7 +324,10 @@ def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
 
 
 def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
-    """The test from both statistics, each of the data and of every draw after them; rounded, so that ties are ties."""
+    """Return the test from both statistics, each of the data and of every draw after them.
+
+    They are rounded, so that ties are ties.
+    """
     kuiper = kuiper.round(_DIGITS)
     cox = cox.round(_DIGITS)
     kuiper_pvalues = _pvalues(kuiper)
@@ -339,7 +355,10 @@ class _Sums:
         self._running, self._top, self._bottom, self._slope = np.zeros((4, sets))
 
     def add(self, part: slice, differences: FloatArray) -> None:
-        """Take in some blocks: their differences in every set, shape (blocks, sets), which are used up."""
+        """Add some blocks: their differences in every set, shape (blocks, sets).
+
+        The array is overwritten.
+        """
         self._slope += np.einsum("b,bd->d", self._x[part], differences)  # no threads for little
         differences[0] += self._running
         running = np.cumsum(differences, axis=0)
@@ -348,7 +367,7 @@ class _Sums:
         self._running = running[-1]
 
     def statistics(self) -> tuple[FloatArray, FloatArray]:
-        """Kuiper's statistic and Cox's, of each set."""
+        """Return Kuiper's statistic and Cox's, of each set."""
         kuiper = (self._top - self._bottom) / math.sqrt(self._variance)
         cox = self._running**2 / self._variance
         if self._several:
@@ -357,7 +376,7 @@ class _Sums:
 
 
 def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int) -> FloatArray:
-    """Positives of each block in each draw, shape (blocks, draws)."""
+    """Draw positives of each block, shape (blocks, draws)."""
     drawn_labels: FloatArray = (rng.random((len(s), draws)) < s[:, None]).astype(np.float64)
     mean, variance = total * s, total * s * (1 - s)
     large = variance > _NORMAL
@@ -381,7 +400,10 @@ def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int
 
 
 def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
-    """The numbers that ``Generator.binomial`` makes of uniform ones by inversion; blocks of shape (U, 1)."""
+    """Return the numbers that ``Generator.binomial`` makes of uniform ones by inversion.
+
+    ``n`` and ``p`` are of blocks, shape (U, 1).
+    """
     rare = np.minimum(p, 1 - p)
     chance = np.exp(n * np.log1p(-rare))
     # small numbers are counted several at once
@@ -397,17 +419,17 @@ def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
 
 
 def _pvalues(statistics: FloatArray) -> FloatArray:
-    """Share of all sets with at least each one's statistic."""
+    """Return the share of all sets with at least each one's statistic."""
     return (len(statistics) - np.searchsorted(np.sort(statistics), statistics, side="left")) / len(
         statistics
     )
 
 
 def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
-    """Blocks pooled to a largest number, with the means of their scores; scores of 0 and 1 are left out.
+    """Pool blocks to a largest number, with the means of their scores.
 
-    More than :data:`MAX_BLOCKS` are put together by cell of the grid, and what is then too many into runs of equal
-    variance.
+    Scores of 0 and 1 are left out. More than :data:`MAX_BLOCKS` are put together by cell of the
+    grid, and what is then too many into runs of equal variance.
     """
     inner = (blocks.scores > 0) & (blocks.scores < 1)
     blocks = Blocks(*(part[inner] for part in blocks))
@@ -439,8 +461,8 @@ def _together(blocks: Blocks, place: IntArray) -> Blocks:
 class CoxFit(NamedTuple):
     """Logistic regression of the labels on the scores' logits.
 
-    ``influence_slope`` and ``influence_intercept`` have the shape (2, U): what a positive and a negative row of each
-    block add.
+    ``influence_slope`` and ``influence_intercept`` have the shape (2, U): what a positive and a
+    negative row of each block add.
     """
 
     slope: float
@@ -493,9 +515,10 @@ REFITS = 499
 
 
 def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Simultaneous band of recalibrated values that a calibrated model shows, both of shape (U,).
+    """Return a simultaneous band of the recalibrated values that a calibrated model shows.
 
-    A directional quantile envelope (Myllymäki et al. 2017) of refits to :data:`REFITS` drawn sets of labels.
+    Both ends have the shape (U,). A directional quantile envelope (Myllymäki et al. 2017) of refits
+    to :data:`REFITS` drawn sets of labels.
     """
     total = blocks.total
     shares = np.ascontiguousarray(_drawn_labels(blocks)) / total
@@ -516,6 +539,6 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
 
 
 def _drawn_labels(blocks: Blocks) -> FloatArray:
-    """Positives of each block, shape (draws, U)."""
+    """Draw positives of each block for the refits, shape (draws, U)."""
     total = np.rint(blocks.total).astype(np.int64)
     return _labels(np.random.default_rng(_SEED), blocks.scores, total, REFITS).T

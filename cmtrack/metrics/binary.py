@@ -1,15 +1,15 @@
 """Metrics of a 2x2+IM matrix: the section ``binary/`` as far as the six counts give it.
 
-Source: Markoulidakis et al. (2021), Tables 2 and 5 and equations 24-36, in the corrected forms: predicted
-negatives are TN + FN + IMN (equation 27 prints IMP) and the numerator of Matthews' correlation is
-(TP+IMP)(TN+IMN) - FN FP (equation 28 lacks TP IMN). With IMN = 0 for a one-class negative group the published
-Table 8 cannot be right: specificity, negative predictive value, fall-out and false omission rate there break
-equations 34 and 36.
+Source: Markoulidakis et al. (2021), Tables 2 and 5 and equations 24-36, in the corrected forms:
+predicted negatives are TN + FN + IMN (equation 27 prints IMP) and the numerator of Matthews'
+correlation is (TP+IMP)(TN+IMN) - FN FP (equation 28 lacks TP IMN). With IMN = 0 for a one-class
+negative group the published Table 8 cannot be right: specificity, negative predictive value,
+fall-out and false omission rate there break equations 34 and 36.
 
-Where mismatches exist the classical identities split. ``informedness`` is recall - fall-out and ``markedness`` is
-precision - false omission rate, the source's own forms; ``threat_score`` counts mismatches as failures,
-TP/(P_act + P_pred - TP) = F1/(2-F1); ``prevalence_threshold`` is sqrt(FPR)/(sqrt(TPR)+sqrt(FPR)), the form that its
-derivation needs.
+Where mismatches exist the classical identities split. ``informedness`` is recall - fall-out and
+``markedness`` is precision - false omission rate, the source's own forms; ``threat_score`` counts
+mismatches as failures, TP/(P_act + P_pred - TP) = F1/(2-F1); ``prevalence_threshold`` is
+sqrt(FPR)/(sqrt(TPR)+sqrt(FPR)), the form that its derivation needs.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class Proportion(Fraction):
         )
 
     def denominator(self, b: BinaryCounts) -> FloatArray:
-        """The cells that the share is of, shape (6,)."""
+        """Return the cells that the share is of, shape (6,)."""
         return np.array([part in self.below for part in b._fields], dtype=np.float64)
 
     def influence(self, b: BinaryCounts) -> FloatArray:
-        """Influence of a sample in each cell, shape (6,)."""
+        """Return the influence of a sample in each cell, shape (6,)."""
         inside = np.array([part in self.above for part in b._fields], dtype=np.float64)
         below, weight = self.denominator(b), np.array(b, dtype=np.float64)
         base = float(weight @ below)
@@ -63,7 +63,7 @@ class Count(Function):
         return getattr(b, self.part)
 
     def influence(self, b: BinaryCounts) -> FloatArray:
-        """n times the influence of its share, shape (6,)."""
+        """Return n times the influence of the count's share, shape (6,)."""
         inside = np.array([part == self.part for part in b._fields], dtype=np.float64)
         return float(sum(b)) * inside - float(self(b))
 
@@ -90,7 +90,7 @@ def _matthews(b: BinaryCounts) -> Any:
 
 
 def _binary(name: str, value: Any, formula: str, source: str, **words: Any) -> Metric:
-    """A metric of the section: a share of samples unless ``words`` say otherwise."""
+    """Declare a metric of the section: a share of samples unless ``words`` say otherwise."""
     usual = {
         "low": 0.0,
         "high": 1.0,

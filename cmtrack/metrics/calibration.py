@@ -1,10 +1,11 @@
 """Calibration of the positive group's score: its error, test and slope, and the reliability curve.
 
-Mismatches play no part: a row is positive or not, whatever is predicted. Where scores are counted by cell of the grid,
-the mean score of a cell stands for each of its scores. In files of earlier versions, which do not hold the means, it is
-the cell's centre, and there is no test: with centres it rejects calibrated scores too often. Sources:
-Dimitriadis, Gneiting and Jordan (2021) for the curve and the parts; Bröcker (2012) and Kumar, Liang and Ma (2019) for
-the error; Arrieta-Ibarra et al. (2022) and Cox (1958) for the test; Cox (1958) for slope and intercept.
+Mismatches play no part: a row is positive or not, whatever is predicted. Where scores are counted
+by cell of the grid, the mean score of a cell stands for each of its scores. In files of earlier
+versions, which do not hold the means, it is the cell's centre, and there is no test: with centres
+it rejects calibrated scores too often. Sources: Dimitriadis, Gneiting and Jordan (2021) for the
+curve and the parts; Bröcker (2012) and Kumar, Liang and Ma (2019) for the error; Arrieta-Ibarra et
+al. (2022) and Cox (1958) for the test; Cox (1958) for slope and intercept.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ _CLUSTERED = "rows are in clusters, and labels are drawn for independent rows"
 
 
 class ReliabilityTable(ScoreTable):
-    """Positives and negatives by score, and the numbers of calibration, each computed when first asked for.
+    """Positives and negatives by score, and their numbers of calibration.
+
+    Each number is computed when it is first asked for.
 
     ``level``: confidence level of the calibration error's interval.
     ``most``: blocks of scores that the test draws labels of; more are pooled.
@@ -142,7 +145,7 @@ class ReliabilityTable(ScoreTable):
 
     @property
     def has_means(self) -> bool:
-        """False for scores that are counted by cell without their sums, as earlier versions wrote them."""
+        """False for scores that are counted by cell without sums, as earlier versions wrote them."""
         return self.scores.exact or self.scores.sums is not None
 
     @property
@@ -164,7 +167,7 @@ class ReliabilityTable(ScoreTable):
         return blockwise.consistency_band(self.blocks, self.level)
 
     def curve(self, positive: Label = None) -> CalibrationCurve:
-        """The reliability curve."""
+        """Return the reliability curve."""
         return CalibrationCurve(self, positive)
 
 
@@ -193,12 +196,12 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def scores(self) -> FloatArray:
-        """Ascending distinct scores, shape (U,); the means of cells where scores are counted on a grid."""
+        """Ascending distinct scores, shape (U,); of scores on a grid the means of cells."""
         return self.table.blocks.scores
 
     @property
     def recalibrated(self) -> FloatArray:
-        """Share of positives that each score stands for, shape (U,): it does not fall from one score to the next."""
+        """Share of positives that each score stands for, ascending, shape (U,)."""
         return self.table.recalibrated
 
     @property
@@ -213,15 +216,15 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def log(self) -> Parts:
-        """The log loss in the same parts."""
+        """The log loss, in parts as those of the Brier score."""
         return self.table.log
 
     @property
     def test(self) -> CalibrationTest | None:
         """The test of calibration with its two parts, for independent rows.
 
-        None where rows have clusters (the metric ``calibration/pvalue`` has their test), and for scores on a grid
-        whose means are not known.
+        None where rows have clusters (the metric ``calibration/pvalue`` has their test), and for
+        scores on a grid whose means are not known.
         """
         return None if self.clustered else self.table.test
 
@@ -231,7 +234,7 @@ class CalibrationCurve(RemovedAttributes):
         return _CLUSTERED if self.clustered else self.table.no_band
 
     def error(self, bins: int = 15) -> DebiasedError:
-        """The debiased calibration error over bins of equal mass.
+        """Return the debiased calibration error over bins of equal mass.
 
         Raises
         ------
@@ -243,10 +246,10 @@ class CalibrationCurve(RemovedAttributes):
         return blockwise.debiased_error(self.table.blocks, bins)
 
     def ece(self, bins: int = 15) -> BinnedError:
-        """The expected calibration error over bins of equal width, and what a calibrated score would show.
+        """Return the expected calibration error over bins of equal width.
 
-        Judge by :meth:`error`: this one is above 0 for calibrated scores as well. Without a band (see :attr:`no_band`) its
-        expectation is NaN.
+        A calibrated score's expectation comes with it. Judge by :meth:`error`: this one is above 0
+        for calibrated scores as well. Without a band (see :attr:`no_band`) its expectation is NaN.
 
         Raises
         ------
@@ -259,12 +262,12 @@ class CalibrationCurve(RemovedAttributes):
 
     @property
     def drawn(self) -> CalibrationCurve:
-        """The curve as figures show it: by cell of the grid, with their means, where it has more than 1,600 scores."""
+        """The curve as figures show it: by cell of the grid if it has more than 1,600 scores."""
         return replace(self, table=self.table.drawn)
 
     @property
     def leaves_band(self) -> bool | None:
-        """True if the curve, as figures show it, leaves its band somewhere; None where there is no band."""
+        """True if the curve, as figures show it, leaves its band; None without a band."""
         if self.no_band:
             return None
         table = self.table.drawn
@@ -273,13 +276,15 @@ class CalibrationCurve(RemovedAttributes):
         return bool(is_outside.any())
 
     def band(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Simultaneous consistency band: where the curve of a calibrated score stays, low and high of shape (U,).
+        """Return a simultaneous band that holds the curve of a calibrated score.
+
+        Low and high have the shape (U,).
 
         Raises
         ------
         ValueError
-            If rows have sampling weights or clusters, or there are more than 4,096 distinct scores (:attr:`drawn` has
-            fewer).
+            If rows have sampling weights or clusters, or there are more than 4,096 distinct scores
+            (:attr:`drawn` has fewer).
         """
         if self.no_band:
             raise ValueError(f"there is no consistency band: {self.no_band}")
@@ -293,7 +298,7 @@ class CalibrationCurve(RemovedAttributes):
         return blockwise.consistency_band(self.table.blocks, check_level(level))
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per score."""
+        """Return one row per score."""
         from cmtrack._pandas import pd
 
         blocks = self.table.blocks
@@ -316,7 +321,10 @@ class CalibrationCurve(RemovedAttributes):
 
 
 def upper_bound(value: float, ends: Interval | None) -> str:
-    """``0 to 0.070`` of an error of 0 and its upper end: that none is seen does not mean that there is none."""
+    """Return ``0 to 0.070`` for an error of 0 and its upper end; an empty text for others.
+
+    That no error is seen does not mean that there is none.
+    """
     if value != 0 or ends is None or not ends[1] > 0:
         return ""
     places = max(3, 1 - math.floor(math.log10(ends[1])))
@@ -326,8 +334,9 @@ def upper_bound(value: float, ends: Interval | None) -> str:
 class Error(Function):
     """Square root of the debiased mean squared difference; its interval holds for independent rows.
 
-    Within a bin too high and too low cancel, so it is a lower bound of the scores' own error. The bins are the
-    sample's: of scores close to 0 and 1 what cancels, and so what is estimated, differs from sample to sample.
+    Within a bin too high and too low cancel, so it is a lower bound of the scores' own error. The
+    bins are the sample's: of scores close to 0 and 1 what cancels, and so what is estimated,
+    differs from sample to sample.
     """
 
     independent = "interval"
@@ -336,7 +345,10 @@ class Error(Function):
         return table.error.value
 
     def ends(self, table: ReliabilityTable) -> tuple[float, float]:
-        """Square roots of the ends of the interval of its square; a negative one reaches as high as 0 does."""
+        """Return the square roots of the interval of the squared error.
+
+        The interval of a negative one reaches as high as that of 0.
+        """
         squared, reach = table.error.squared, normal_quantile(table.level) * table.error.reach
         return math.sqrt(max(squared - reach, 0.0)), math.sqrt(max(squared, 0.0) + reach)
 
@@ -350,7 +362,7 @@ class PValue(Function):
         return math.nan if table.test is None else table.test.pvalue
 
     def why(self, table: ReliabilityTable, k: int | None) -> str:
-        """The reason why there is none."""
+        """Return the reason why there is no p-value."""
         return table.no_test or "every score is 0 or 1: a calibrated one can show nothing else"
 
 
@@ -364,7 +376,7 @@ class Part(Function):
         return float(getattr(table.log if self.log else table.brier, self.part))
 
     def why(self, table: ReliabilityTable, k: int | None) -> str:
-        """The rows whose log loss is infinite."""
+        """Return the number of rows that make the log loss infinite, in words."""
         blocks = table.blocks
         rows = blocks.positive[blocks.scores == 0].sum() + blocks.negative[blocks.scores == 1].sum()
         return f"infinite: {rows:g} rows give their actual group probability 0"
@@ -380,7 +392,7 @@ class Coefficient(Function):
         return math.nan if table.fit is None else float(getattr(table.fit, self.name))
 
     def influence(self, table: ReliabilityTable) -> FloatArray:
-        """Influence (4 U,), 0 where a score has no logit."""
+        """Return the influence (4 U,), 0 for a score without a logit."""
         assert table.fit is not None  # the value is defined
         psi = np.zeros((2, len(table.scores.values)))
         psi[:, table.held] = getattr(table.fit, f"influence_{self.name}")

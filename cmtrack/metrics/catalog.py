@@ -1,8 +1,8 @@
-"""The :class:`Catalog`: the metrics that an evaluation or a comparison has, by section, and the look-up of names.
+"""The :class:`Catalog` of an evaluation's or a comparison's metrics, and the look-up of names.
 
-Reports, rankings, gates, intervals and the logged names read it. A section declares its metrics, with their words and
-functions, in its own file; a kind of evaluation names its sections. Parts of names in angle brackets stand for a class
-label, a step's name, a group's or a family's name.
+Reports, rankings, gates, intervals and the logged names read it. A section declares its metrics,
+with their words and functions, in its own file; a kind of evaluation names its sections. Parts of
+names in angle brackets stand for a class label, a step's name, a group's or a family's name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Sections:
         return _at, self.places
 
     def find(self, name: str) -> tuple[Metric, dict[str, str]] | None:
-        """The metric of a full name, and its encoded parts that vary; None where there is none."""
+        """Return the metric of a full name, and its encoded parts that vary; None without one."""
         if name in self._exact:
             return self._exact[name], {}
         tried = (
@@ -61,7 +61,7 @@ class Sections:
         return next(((metric, match.groupdict()) for match, metric in tried if match), None)
 
     def of(self, metric: Metric) -> Section | None:
-        """The section of a metric; None for a custom one."""
+        """Return the section of a metric; None for a custom one."""
         return self._section_of.get(metric.name)
 
 
@@ -90,11 +90,13 @@ RESERVED = frozenset(
 )
 """Sections that are cmtrack's own, in whatever kind of evaluation."""
 _MEANING = ("of", "better", "low", "high", "interval")
-"""What two declarations of a user's metric must agree in; the first one's title and formula are shown."""
+"""What two declarations of a user's metric must agree in; the first one's title and formula are
+shown.
+"""
 
 
 def may_be_own(name: str) -> bool:
-    """True for a name that a custom metric may have."""
+    """Return whether a custom metric may have a name."""
     return OWN_NAME.fullmatch(name) is not None and name.split("/")[0] not in RESERVED
 
 
@@ -107,8 +109,8 @@ class Catalog:
     sections : Sections
     own : tuple of Metric
     open : bool
-        Whether any name that a custom metric may have counts as one whose words are not known yet: for texts that are
-        checked before an evaluation is read.
+        Whether any name that a custom metric may have counts as one whose words are not known yet:
+        for texts that are checked before an evaluation is read.
 
     Examples
     --------
@@ -123,12 +125,12 @@ class Catalog:
     open: bool = False
 
     def with_own(self, own: Iterable[Metric]) -> Catalog:
-        """The same sections with these custom metrics."""
+        """Return the catalog with these custom metrics in place of its own."""
         return replace(self, own=tuple(own))
 
     @classmethod
     def joined(cls, catalogs: Iterable[Catalog]) -> Catalog:
-        """One catalog of several."""
+        """Join catalogs to one."""
         several, declared = tuple(catalogs), dict[str, Metric]()
         for metric in (metric for catalog in several for metric in catalog.own):
             other = declared.setdefault(metric.name, metric)
@@ -147,7 +149,10 @@ class Catalog:
         return tuple(metric.name for metric in (*self.sections.metrics, *self.own))
 
     def find(self, name: str) -> tuple[Metric, dict[str, str]]:
-        """The metric of a full name such as ``class/7/recall``, and the encoded parts that vary: ``{"label": "7"}``."""
+        """Return the metric of a full name such as ``class/7/recall``, and the parts that vary.
+
+        The parts are encoded: ``{"label": "7"}``.
+        """
         built_in = self.sections.find(name)
         if built_in is not None:
             return built_in
@@ -159,11 +164,11 @@ class Catalog:
         raise KeyError(f"no metric is called {name!r}")
 
     def lookup(self, name: str) -> Metric:
-        """The metric of a full name, as in :meth:`find`."""
+        """Return the metric of a full name, as in :meth:`find`."""
         return self.find(name)[0]
 
     def has(self, name: str) -> bool:
-        """True if a metric has this full name."""
+        """Return whether a metric has this full name."""
         try:
             self.find(name)
         except KeyError:
@@ -171,10 +176,10 @@ class Catalog:
         return True
 
     def depends_on(self, name: str) -> frozenset[str]:
-        """The options that a metric depends on: "grouping", "positive", "costs", or none.
+        """Return the options that a metric depends on: "grouping", "positive", "costs", or none.
 
-        Runs that differ in other options may be ranked together by it. A metric that is not known here may depend on
-        the positive group.
+        Runs that differ in other options may be ranked together by it. A metric that is not known
+        here may depend on the positive group.
         """
         if not self.has(name):
             return OF_POSITIVE
@@ -191,7 +196,7 @@ class Catalog:
         positive: str = "",
         brief: bool = False,
     ) -> str:
-        """The title of a full metric name for people: ``class/7/recall`` as "recall of “7”".
+        """Return the title of a full metric name for people: ``class/7/recall`` as "recall of “7”".
 
         Parameters
         ----------
@@ -222,7 +227,7 @@ class Catalog:
     def section_title(
         self, name: str, show: Callable[[str], str] = quoted, positive: str = ""
     ) -> str:
-        """The title of a metric's section; arguments as in :meth:`title`."""
+        """Return the title of a metric's section; arguments as in :meth:`title`."""
         metric, parts = self.find(name)
         section = self.sections.of(metric)
         if section is None:

@@ -1,8 +1,9 @@
 """A confusion table as its cells: what full and reduced matrices have in common.
 
-Every metric of a table depends on which cell a sample falls into. A cell has an actual and a predicted class
-(or group) and is a hit or not; in a reduced matrix the mismatches are cells of their own, on the diagonal and
-no hit. So one implementation serves both, values and influence functions alike.
+Every metric of a table depends on which cell a sample falls into. A cell has an actual and a
+predicted class (or group) and is a hit or not; in a reduced matrix the mismatches are cells of
+their own, on the diagonal and no hit. So one implementation serves both, values and influence
+functions alike.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class SixCells(Weighted):
 
     @classmethod
     def of_counts(cls, counts: Counted[BinaryCounts]) -> SixCells:
-        """The six counts."""
+        """Return the cells of the six counts."""
         cells = counts.map(lambda six: np.array(six, dtype=np.float64))
         return cls(cells.sums, cells.squares)
 
@@ -85,9 +86,10 @@ class Cells(Weighted):
 
     ``actual``, ``predicted``, shape (C,), int64.
     ``hit``, shape (C,), bool.
-    ``weight``, shape (C,), float64: sum of the samples' weights (their number where there are none).
-    ``squares``, shape (C,), float64: sum of the squared weights; equals ``weight`` where weights are numbers of equal
-        rows.
+    ``weight``, shape (C,), float64: sum of the samples' weights (their number where there are
+        none).
+    ``squares``, shape (C,), float64: sum of the squared weights; equals ``weight`` where weights
+        are numbers of equal rows.
     ``size``: K.
     """
 
@@ -105,7 +107,7 @@ class Cells(Weighted):
 
     @classmethod
     def of_matrix(cls, counts: Counted[Counts]) -> Cells:
-        """The cells of a full matrix (K, K)."""
+        """Return the cells of a full matrix (K, K)."""
         actual, predicted = np.nonzero(counts.sums)
         cells = counts.map(lambda table: _floats(table[actual, predicted]))
         hit = actual == predicted
@@ -113,7 +115,7 @@ class Cells(Weighted):
 
     @classmethod
     def of_reduced(cls, reduced: Counted[ReducedConfusionMatrix]) -> Cells:
-        """The cells of a reduced matrix, its mismatches among them."""
+        """Return the cells of a reduced matrix, its mismatches among them."""
         size = len(reduced.sums.labels)
         actual, predicted = (grid.ravel() for grid in np.indices((size, size)))
         groups = np.arange(size)
@@ -129,7 +131,7 @@ class Cells(Weighted):
     def with_empty(
         self, actual: IntArray, predicted: IntArray, hit: BoolArray
     ) -> tuple[Cells, IntArray]:
-        """These cells, and those that only rows without weight fall into; and the cell of each row, shape (n,)."""
+        """Add the cells that only rows without weight fall into; also return the cell of each row."""
         code = (actual * self.size + predicted) * 2 + hit
         own_code = (self.actual * self.size + self.predicted) * 2 + self.hit
         codes = (
@@ -172,7 +174,7 @@ class Cells(Weighted):
         return self.size * self.size
 
     def argument(self, weight: Any = None) -> Any:
-        """The counts (K, K), rows actual; a mismatch is on the diagonal."""
+        """Return the counts (K, K), rows actual; a mismatch is on the diagonal."""
         weight = self.weight if weight is None else weight
         table = np.zeros((self.size, self.size), dtype=weight.dtype)
         np.add.at(table, (self.actual, self.predicted), weight)
@@ -211,7 +213,7 @@ class Table(Samples):
         self.total, self.fractional = cells.total, cells.fractional
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state without what was computed: its keys have functions without a name, which no pickle holds."""
+        """Return the state without computed values: their keys may be lambdas, which do not pickle."""
         return self.__dict__ | {"_known": {}}
 
     def standard_error(self, influence: FloatArray) -> float:
@@ -249,7 +251,7 @@ class Table(Samples):
 
     @cached_property
     def _of_all_cells(self) -> Table:
-        """The same table with its empty cells."""
+        """The table with its empty cells."""
         actual, predicted = (
             grid.ravel() for grid in np.indices((self.cells.size, self.cells.size))
         )
@@ -257,7 +259,7 @@ class Table(Samples):
         return Table(cells, self.over, self.whole)
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """``function(table, *arguments)``, computed when it is first asked for."""
+        """Return ``function(table, *arguments)``, computed at the first call."""
         key = function, *arguments
         if key not in self._known:
             self._known[key] = function(self, *arguments)
@@ -285,7 +287,10 @@ class Table(Samples):
 
 
 def _evened(cells: Weighted, actual: IntArray) -> FloatArray:
-    """Squares of the cells if those of each actual class were spread as its weights are, shape (C,)."""
+    """Return the squares of the cells if those of each actual class were spread as its weights.
+
+    The shape is (C,).
+    """
     by_class = np.bincount(actual, cells.weight).astype(np.float64)
     squares = np.bincount(actual, cells.squares).astype(np.float64)
     return np.asarray(cells.weight * ratio(squares, by_class, 0.0)[actual])
@@ -298,6 +303,6 @@ def _floats(counts: Counts) -> FloatArray:
 def ratio(
     numerator: FloatArray, denominator: FloatArray, undefined: float = math.nan
 ) -> FloatArray:
-    """Elementwise ratio; ``undefined`` where the denominator is zero."""
+    """Divide elementwise; ``undefined`` where the denominator is zero."""
     out = np.full(np.shape(numerator), undefined)
     return np.divide(numerator, denominator, out=out, where=denominator > 0)

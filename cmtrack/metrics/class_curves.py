@@ -1,9 +1,10 @@
-"""Curves of each class's probability against all other classes: areas, calibration, and their averages.
+"""Curves of each class's probability against all other classes, and averages of them.
 
-Source of the averages: Hand and Till (2001) for one-vs-one; of the single areas as in :mod:`cmtrack.metrics.roc`,
-:mod:`cmtrack.metrics.precision_recall` and :mod:`cmtrack.metrics.calibration`. The error of an average of areas
-needs the rows: where only counts are at hand it is the mean of the areas' own errors, which it never exceeds (Cauchy
-and Schwarz).
+Source of the averages: Hand and Till (2001) for one-vs-one; of the single areas as in
+:mod:`cmtrack.metrics.roc`, :mod:`cmtrack.metrics.precision_recall` and
+:mod:`cmtrack.metrics.calibration`. The error of an average of areas needs the rows: where only
+counts are at hand it is the mean of the areas' own errors, which it never exceeds (Cauchy and
+Schwarz).
 """
 
 from __future__ import annotations
@@ -138,13 +139,16 @@ class ClassCurves(Samples):
         return of_class(psi, actual == k, place_of(self.scores.tables[k], probabilities[:, k], 0))
 
     def places(self, probabilities: FloatArray) -> Iterator[IntArray]:
-        """The place of each row's probability (n, K) among the counted ones, class by class, each of shape (n,)."""
+        """Yield the place of each row's probability among the counted ones, class by class, (n,)."""
         for table, column in zip(self.scores.tables, probabilities.T, strict=True):
             yield place_of(table, column, 0)
 
 
 def of_class(psi: FloatArray, inside: BoolArray, place: IntArray) -> FloatArray:
-    """An influence (4 U,) of a class's table, for each row, inside the class or not, by its place (n,)."""
+    """Return an influence (4 U,) of a class's table for each row, by its place (n,).
+
+    ``inside``: whether the row is of the class.
+    """
     return np.asarray(psi.reshape(4, -1)[np.where(inside, 0, 2), place])
 
 
@@ -178,7 +182,10 @@ class Pairs:
         self.areas[k] = self.errors[k] = math.nan
 
     def influence(self, total: float) -> FloatArray:
-        """Sum of the influences of all areas that are defined, by actual class and score, shape (K, U)."""
+        """Return the sum of the influences of all areas that are defined, shape (K, U).
+
+        It is by actual class and score.
+        """
         there = np.isfinite(self.areas) & np.isfinite(self.errors)
         psi = np.zeros(self._below.shape)
         psi[there] = (self._above - self.areas[there, None]) * self._factor[there, None]
@@ -189,7 +196,7 @@ class Pairs:
 
 
 class CalibrationOfClass(NamedTuple):
-    """Calibration of one class's probability, and how well it orders the samples; NaN where undefined.
+    """Calibration of one class's probability, and how well it orders samples; NaN if undefined.
 
     Attributes
     ----------
@@ -201,7 +208,8 @@ class CalibrationOfClass(NamedTuple):
     pvalue, pvalue_holm : float
         Of the test of calibration, alone and adjusted for the number of classes that are tested.
     slope : float
-        Of the labels on logit(probability): below 1 over-confident. NaN where no finite one fits best.
+        Of the labels on logit(probability): below 1 over-confident. NaN where no finite one fits
+        best.
     mean_score, share : float
         Mean probability of the class, and its share of the samples.
     roc_auc, average_precision : float
@@ -231,8 +239,9 @@ class ClassCalibration:
     classes : tuple of CalibrationOfClass
         In the order of the labels.
     squared : float
-        Mean of the squared calibration errors less their bias, over the classes with samples of their own and
-        others; negative where no error is seen, NaN where it is not known of any class.
+        Mean of the squared calibration errors less their bias, over the classes with samples of
+        their own and others; negative where no error is seen, NaN where it is not known of any
+        class.
     level : float
         Confidence level. A class is not calibrated where its p-value by Holm is at most 1 - level.
 
@@ -256,7 +265,7 @@ class ClassCalibration:
 
     @property
     def pvalue(self) -> float:
-        """The least p-value by Holm: that of all classes being calibrated; NaN where none is tested."""
+        """The p-value of all classes being calibrated, the least by Holm; NaN if none is tested."""
         return min((one.pvalue_holm for one in self.tested), default=math.nan)
 
     @property
@@ -266,12 +275,15 @@ class ClassCalibration:
 
     @property
     def uncalibrated(self) -> tuple[CalibrationOfClass, ...]:
-        """The classes whose p-value by Holm is at most 1 - level, the least first, then the largest error."""
+        """The classes whose p-value by Holm is at most 1 - level.
+
+        The least p-value is first, then the largest error.
+        """
         claimed = [own for own in self.tested if own.pvalue_holm <= 1 - self.level + 1e-12]
         return tuple(sorted(claimed, key=lambda own: (own.pvalue_holm, -own.error)))
 
     def sentence(self) -> str:
-        """The outcome in words, with at most three classes by name."""
+        """Return the outcome in words, with at most three classes by name."""
         tested, wrong, total = len(self.tested), self.uncalibrated, len(self.classes)
         if not tested:
             return f"None of {total} classes has a test of calibration."
@@ -301,7 +313,7 @@ class ClassCalibration:
         return shown if shown[0] in "<≤" else f"= {shown}"
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class; the columns are those of :class:`CalibrationOfClass`."""
+        """Return one row per class; the columns are those of :class:`CalibrationOfClass`."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame(self.classes, columns=list(CalibrationOfClass._fields))
@@ -317,7 +329,10 @@ def calibration_of_classes(
     intervals: Sequence[Interval | None],
     level: float,
 ) -> ClassCalibration:
-    """Put together the metrics of each class, given without their prefix, and the rest from their curves."""
+    """Put together the metrics of each class and what their curves add.
+
+    The names of the metrics are without their prefix.
+    """
     adjusted = holm([number["calibration_pvalue"] for number in numbers])
     rows, errors = [], []
     for k, (label, number, ends) in enumerate(zip(labels, numbers, intervals, strict=True)):
@@ -359,15 +374,18 @@ class OfEach(Function):
         self.independent = function.independent  # type: ignore[misc]  # that of one class is that of each
 
     def __call__(self, curves: ClassCurves) -> FloatArray:
-        """The value of each class, shape (K,)."""
+        """Return the value of each class, shape (K,)."""
         return np.array([self.function(table) for table in curves.tables], dtype=np.float64)
 
     def spread(self, curves: ClassCurves) -> FloatArray:
-        """The standard error of each class, shape (K,)."""
+        """Return the standard error of each class, shape (K,)."""
         return _errors(self.function, curves)
 
     def size(self, curves: ClassCurves) -> FloatArray:
-        """The samples that tell where there is no error: the positives, shape (K,), or both sides, shape (K, 2)."""
+        """Return the effective rows of each class that an error of 0 rests on.
+
+        The positives have the shape (K,), both sides have the shape (K, 2).
+        """
         sizes = [self.function.size(table) if table.has_both else 0.0 for table in curves.tables]
         if None not in sizes:
             return np.array(sizes)
@@ -375,11 +393,11 @@ class OfEach(Function):
             return np.stack([table.effective_sides for table in curves.tables])
 
     def influence_of(self, curves: ClassCurves, k: int) -> FloatArray:
-        """Influence (4 U,) of class k."""
+        """Return the influence (4 U,) of class k."""
         return np.asarray(self.function.influence(curves.tables[k]))
 
     def why(self, curves: ClassCurves, k: int) -> str:
-        """The reason why there is no value."""
+        """Return the reason why there is no value."""
         table = curves.tables[k]
         return (
             self.function.why(table, None)
@@ -388,7 +406,7 @@ class OfEach(Function):
         )
 
     def ends(self, curves: ClassCurves) -> tuple[FloatArray, FloatArray] | None:
-        """The ends of each class's interval, where the function makes them."""
+        """Return the ends of each class's interval if the function makes them."""
         each = [self.function.ends(table) for table in curves.tables]
         if None in each:
             return None
@@ -411,7 +429,7 @@ class AreaAverage(Function):
     def influence_of_rows(
         self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
     ) -> FloatArray:
-        """Influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
+        """Return the influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
         raise NotImplementedError
 
 
@@ -422,7 +440,7 @@ class OneVsRest(AreaAverage):
         self.weighted = weighted
 
     def weights(self, curves: ClassCurves) -> FloatArray:
-        """The part of each class in the mean, shape (K,)."""
+        """Return the part of each class in the mean, shape (K,)."""
         there = np.isfinite(curves.areas)
         return np.where(there, curves.shares if self.weighted else 1 / max(there.sum(), 1), 0.0)
 
@@ -431,7 +449,7 @@ class OneVsRest(AreaAverage):
         return float(parts @ np.nan_to_num(curves.areas)) if parts.any() else math.nan
 
     def spread(self, curves: ClassCurves) -> float:
-        """The largest standard error that the areas' own errors allow."""
+        """Return the largest standard error that the areas' own errors allow."""
         parts = self.weights(curves)
         error = float(parts @ np.where(parts > 0, _errors(AREA, curves), 0.0))
         if not self.weighted:
@@ -440,14 +458,17 @@ class OneVsRest(AreaAverage):
         return error + math.sqrt(spread / curves.tables[0].effective(None))
 
     def size(self, curves: ClassCurves) -> FloatArray:
-        """The samples that tell where there is no error: the positives and the negatives of the smallest class."""
+        """Return the effective rows of both sides of the smallest class, shape (2,).
+
+        An error of 0 rests on them.
+        """
         sides = np.stack([table.effective_sides for table in curves.tables if table.has_both])
         return np.asarray(sides[sides[:, 0].argmin()])
 
     def influence_of_rows(
         self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
     ) -> FloatArray:
-        """Influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
+        """Return the influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
         psi = np.zeros(len(actual))
         for k, (part, place) in enumerate(zip(self.weights(curves), places, strict=True)):
             if part:
@@ -458,7 +479,10 @@ class OneVsRest(AreaAverage):
 
 
 class OneVsOne(AreaAverage):
-    """Mean of the areas of every pair of classes, by the probability of either; pairs without samples are left out."""
+    """Mean of the areas of every pair of classes, by the probability of either.
+
+    Pairs without samples are left out.
+    """
 
     def __call__(self, curves: ClassCurves) -> float:
         assert curves.pairs is not None  # the view has asked
@@ -467,7 +491,7 @@ class OneVsOne(AreaAverage):
         return float(areas.mean()) if len(areas) else math.nan
 
     def spread(self, curves: ClassCurves) -> float:
-        """The largest standard error that the areas' own errors allow."""
+        """Return the largest standard error that the areas' own errors allow."""
         assert curves.pairs is not None  # the view has asked
         areas, errors = (
             np.concatenate([getattr(pair, name) for pair in curves.pairs])
@@ -476,14 +500,14 @@ class OneVsOne(AreaAverage):
         return float(errors[np.isfinite(areas)].mean())
 
     def size(self, curves: ClassCurves) -> FloatArray:
-        """The samples that tell where there is no error: those of the two smallest classes."""
+        """Return the effective rows of the two smallest classes, which an error of 0 rests on."""
         sizes = np.sort([table.effective_sides[0] for table in curves.tables if table.has_both])
         return np.asarray(sizes[:2])
 
     def influence_of_rows(
         self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
     ) -> FloatArray:
-        """Influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
+        """Return the influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
         assert curves.pairs is not None  # the view has asked
         psi, n = (
             np.zeros(len(actual)),

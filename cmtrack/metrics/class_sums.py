@@ -1,4 +1,4 @@
-"""Metrics that are functions of sums over the classes of a table; their influence follows from the functions."""
+"""Metrics that are functions of sums over the classes of a table, and their influence."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ _STEPS = 1j * _STEP * np.eye(4)
 class ClassSums(NamedTuple):
     """Samples of each class, shape (K,), and of all classes.
 
-    ``agreed``: the hits and, in a reduced matrix, the mismatches: actual and predicted group are the same.
-    ``all_actual``, ``all_predicted``: the sums of ``actual`` and of ``predicted``. They are constants, and equal but for
-        rounding: of a class that has all samples the others are exactly 0.
+    ``agreed``: the hits and, in a reduced matrix, the mismatches: actual and predicted group are
+        the same.
+    ``all_actual``, ``all_predicted``: the sums of ``actual`` and of ``predicted``. They are
+        constants, and equal but for rounding: of a class that has all samples the others are
+        exactly 0.
     """
 
     hits: Any
@@ -44,13 +46,14 @@ class ClassSums(NamedTuple):
 
 @dataclass(frozen=True)
 class OfClassSums(Fraction):
-    """A metric ``outer(*sums)``, where each sum is that of one of ``terms(class_sums)`` over the classes.
+    """A metric ``outer(*sums)`` of the sums over the classes of ``terms(class_sums)``.
 
-    Classes that averages are not taken over are left out of the sums. Both functions are elementwise and take complex
-    numbers: the influence is their derivative by complex steps.
+    Classes that averages are not taken over are left out of the sums. Both functions are
+    elementwise and take complex numbers: the influence is their derivative by complex steps.
 
-    A metric must not change if all weights are multiplied by a number. So it is a function of shares, and although its
-    derivative takes the totals for constants, it is the influence once its mean is subtracted.
+    A metric must not change if all weights are multiplied by a number. So it is a function of
+    shares, and although its derivative takes the totals for constants, it is the influence once its
+    mean is subtracted.
     """
 
     terms: Callable[[ClassSums], tuple[Any, ...]]
@@ -61,24 +64,27 @@ class OfClassSums(Fraction):
         return float(self.outer(*sums))
 
     def influence(self, table: Table) -> FloatArray:
-        """Influence per cell, shape (C,)."""
+        """Return the influence per cell, shape (C,)."""
         with np.errstate(all="ignore"):
             psi: FloatArray = table.once(_influence, self)
         return psi
 
     def denominator(self, table: Table) -> None:
-        """Of shares: every sample counts."""
+        """Return None: every sample counts."""
 
 
 def _stepped(table: Table) -> ClassSums:
-    """Return the sums with a step of one of the first four, shape (4, K): each metric is derived at these points."""
+    """Return the sums with a step of one of the first four, shape (4, K).
+
+    Each metric is derived at these points.
+    """
     classes: ClassSums = table.once(ClassSums.of_table)
     hits, agreed, actual, predicted = _steps_of(np.array(classes[:4]))
     return classes._replace(hits=hits, agreed=agreed, actual=actual, predicted=predicted)
 
 
 def _expand(table: Table, metric: OfClassSums) -> tuple[FloatArray, FloatArray]:
-    """Return the sums of the terms, shape (m,), and their derivatives by the sums of each class, shape (m, 4, K)."""
+    """Return the sums of the terms (m,), and their derivatives by class (m, 4, K)."""
     terms = np.where(table.kept, np.array(metric.terms(table.once(_stepped))), 0.0)
     # A step of 1e-30 is lost in the real part, which is the term itself.
     return terms[:, 0].real.sum(axis=1), terms.imag / _STEP

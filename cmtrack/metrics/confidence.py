@@ -1,8 +1,8 @@
-"""Calibration of the probability that a prediction is a hit: ``confidence/``, and of each step of a grouping.
+"""Calibration of the probability that a prediction is a hit: the section ``confidence/``.
 
-The hit probability is the sum of the probabilities of all classes that are accepted where this one is predicted: the
-confidence of the predicted class, or, of a step's groups, that of the group less what would be a mismatch. Source: Guo,
-Pleiss, Sun and Weinberger (2017).
+The hit probability is the sum of the probabilities of all classes that are accepted where this one
+is predicted: the confidence of the predicted class, or, of a step's groups, that of the group less
+what would be a mismatch. Source: Guo, Pleiss, Sun and Weinberger (2017).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ BLOCKS = 128
 class HitTable(ReliabilityTable):
     """Hits and misses by hit probability.
 
-    ``accept``, shape (K, K), bool: the pairs of actual and predicted class that are a hit; by default only equal ones.
+    ``accept``, shape (K, K), bool: the pairs of actual and predicted class that are a hit; by
+        default only equal ones.
     """
 
     kinds = ("confidence",)
@@ -49,7 +50,7 @@ class HitTable(ReliabilityTable):
     def of_hits(
         cls, statistics: Statistics, level: float, accept: BoolArray | None
     ) -> HitTable | None:
-        """The hits under a rule of what is accepted; None if they were not counted."""
+        """Return the hits under a rule of what is accepted; None if they were not counted."""
         hits = statistics.counted("hits")
         if hits is None:
             return None
@@ -72,7 +73,7 @@ class HitTable(ReliabilityTable):
     def of_rows(
         self, actual: IntArray, predicted: IntArray, probabilities: FloatArray
     ) -> tuple[FloatArray, BoolArray]:
-        """Hit probability of each row and whether it is a hit, both of shape (n,)."""
+        """Return the hit probability of each row and whether it is a hit, both of shape (n,)."""
         patterns = () if self.accept is None else (Pattern.of(self.accept),)
         own = picked(probabilities.T, predicted)
         score, hit = hit_probabilities(probabilities.T, own, actual, predicted, patterns)

@@ -1,10 +1,11 @@
 """Costs of a confusion matrix: the section ``cost/``, present where costs are given.
 
-Source: Elkan (2001) for the cost matrix, here with the actual class in rows; Richardson (2000) for the relative value
-``saved``, which a constant added to a row of costs leaves as it is. What the probabilities themselves would decide
-(``bayes``) can be had only where costs are given together with the rows. The interval of a mean cost is the multinomial
-profile likelihood over all values that a cost can take, those without samples among them: the empirical likelihood of
-Owen (1988) with the unobserved outcomes kept.
+Source: Elkan (2001) for the cost matrix, here with the actual class in rows; Richardson (2000) for
+the relative value ``saved``, which a constant added to a row of costs leaves as it is. What the
+probabilities themselves would decide (``bayes``) can be had only where costs are given together
+with the rows. The interval of a mean cost is the multinomial profile likelihood over all values
+that a cost can take, those without samples among them: the empirical likelihood of Owen (1988) with
+the unobserved outcomes kept.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ _STEPS = 200
 class CostAtShares(NamedTuple):
     """The mean cost at other shares of the actual classes, with Wald's interval.
 
-    The errors of each class stay as they are: it is said of a change in how often classes occur, not of other rows.
+    The errors of each class stay as they are: it is said of a change in how often classes occur,
+    not of other rows.
 
     Examples
     --------
@@ -54,9 +56,10 @@ class CostAtShares(NamedTuple):
 
 
 class Priced(Samples):
-    """The counts of a full matrix, and what each of its cells costs: what the functions of this section are given.
+    """The counts of a full matrix, and what each of its cells costs.
 
-    An influence is an array (K, K), of a row in each cell.
+    The functions of this section are of them. An influence is an array (K, K), of a row in each
+    cell.
 
     ``counts``, shape (K, K): rows actual, columns predicted.
     ``squares``, shape (K, K): the same with squared weights.
@@ -106,7 +109,7 @@ class Priced(Samples):
         return float(self.counts.sum(axis=1) @ self.costs.min(axis=1)) / self.total
 
     def by_class(self) -> tuple[FloatArray, FloatArray]:
-        """Mean cost of each actual class and its standard error, shape (K,); NaN without samples."""
+        """Return the mean cost of each actual class and its standard error, (K,); NaN without rows."""
         n = self.counts.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             means = (self.counts * self.costs).sum(axis=1) / n
@@ -114,7 +117,10 @@ class Priced(Samples):
         return means, errors
 
     def at_shares(self, shares: FloatArray, level: float = 0.95) -> CostAtShares:
-        """Mean cost where the actual classes have other shares (K,); NaN where one of them has no samples."""
+        """Return the mean cost at other shares of the actual classes (K,).
+
+        It is NaN if one of them has no samples.
+        """
         means, errors = self.by_class()
         there = shares > 0
         value, error = (
@@ -126,7 +132,10 @@ class Priced(Samples):
         return CostAtShares(value, error, *(interval or (math.nan, math.nan)))
 
     def profile(self, level: float, wider: float = 1.0) -> Interval:
-        """Profile-likelihood interval of the mean cost; weights count as Kish's effective number of rows."""
+        """Return the profile-likelihood interval of the mean cost.
+
+        Weights count as Kish's effective number of rows.
+        """
         support, place = np.unique(self.costs, return_inverse=True)
         counts: FloatArray = np.bincount(place.ravel(), self.counts.ravel(), len(support)).astype(
             np.float64
@@ -137,7 +146,7 @@ class Priced(Samples):
 
 
 class Decided(Priced):
-    """The decisions that probabilities lead to under the costs, and the costs that were expected."""
+    """Decisions by the least expected cost, and the costs that were expected."""
 
     kinds = ("decisions",)
 
@@ -158,17 +167,17 @@ class Decided(Priced):
         self._squared = decisions.squares
 
     def mean_of(self, column: int) -> float:
-        """Mean of the expected cost (0), or of the actual cost less it (1)."""
+        """Return the mean of the expected cost (0), or of the actual cost less it (1)."""
         return float(self.counts.sum(axis=1) @ self.decisions.mean[:, column]) / self.total
 
     def error_of(self, column: int) -> float:
-        """The standard error of that mean."""
+        """Return the standard error of :meth:`mean_of`."""
         means, m2 = self._squared.mean[:, column], self._squared.m2[:, column]
         spread = m2 + self.squares.sum(axis=1) * (means - self.mean_of(column)) ** 2
         return math.sqrt(float(spread.sum())) / self.total
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
-        """Influence of each row, shape (n,): of its decision, or of what it adds to a mean."""
+        """Return the influence of each row (n,): of its decision, or of its part of a mean."""
         influence, actual = metric.influence_in(self), at.rows.actual
         assert influence is not None  # every metric of costs brings its own
         decided, expected = decide(at.probabilities.T, self.costs)
@@ -179,7 +188,7 @@ class Decided(Priced):
 
 
 def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95) -> Interval:
-    """Multinomial profile-likelihood interval of a mean.
+    """Return the multinomial profile-likelihood interval of a mean.
 
     ``support``, shape (R,), ascending: all values, also those without counts.
     ``counts``, shape (R,): need not be whole.
@@ -193,10 +202,12 @@ def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95
 def profiles_of_means(
     support: FloatArray, counts: FloatArray, quantile: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Multinomial profile-likelihood intervals of many means, low and high of shape (T,).
+    """Return the multinomial profile-likelihood intervals of many means, low and high (T,).
 
-    ``{mu : 2 (l(p_hat) - max l(p)) <= quantile^2}``, the maximum over all p with the mean mu. Such p are ``n_k`` over a
-    line in the value that is nowhere negative on the support, and what is left at an end of the support without counts.
+    ``{mu : 2 (l(p_hat) - max l(p)) <= quantile^2}``, the maximum over all p with the mean mu. Such
+        p are ``n_k`` over a
+    line in the value that is nowhere negative on the support, and what is left at an end of the
+    support without counts.
 
     ``support``, shape (T, R), ascending, R at least 2: all values, also those without counts.
     ``counts``, shape (T, R): need not be whole.
@@ -212,7 +223,10 @@ def profiles_of_means(
 
 
 def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArray:
-    """The largest means in the intervals, shape (T,), of places from 0 to 1 with both ends among them."""
+    """Return the largest means in the intervals, shape (T,), of values from 0 to 1.
+
+    Both ends, 0 and 1, are among the values.
+    """
     seen = counts > 0
     total = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -220,7 +234,7 @@ def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArra
         log_shares = np.where(seen, log_counts - np.log(total)[:, None], 0.0)
 
     def logarithms(steep: FloatArray) -> FloatArray:
-        """Logarithms of p where the line falls to exp(-steep) at the end."""
+        """Return the logarithms of p if the line falls to exp(-steep) at the end."""
         with np.errstate(invalid="ignore"):
             weights = np.where(
                 seen, log_counts - np.logaddexp(lower, upper - steep[:, None]), -math.inf
@@ -247,7 +261,10 @@ def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArra
 
 
 def _roots(excess: Callable[[FloatArray], FloatArray], wanted: BoolArray) -> FloatArray:
-    """Roots of rising functions that begin below 0, shape (T,), by regula falsi (Illinois); 0 where not wanted."""
+    """Return the roots of rising functions that begin below 0, shape (T,); 0 if not wanted.
+
+    The method is regula falsi (Illinois).
+    """
     low, high = np.zeros(len(wanted)), np.where(wanted, 1.0, 0.0)
     under, over = excess(low), excess(high)
     while (short := wanted & (over < 0)).any():
@@ -280,13 +297,13 @@ class MeanCost(Function):
         return priced.mean
 
     def influence(self, priced: Priced) -> FloatArray:
-        """Influence (K, K)."""
+        """Return the influence (K, K)."""
         return priced.costs - priced.mean
 
     def bracket(
         self, priced: Priced, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """By profile likelihood, or Wald's where errors are of clusters."""
+        """Return the interval by profile likelihood, or Wald's if errors are of clusters."""
         error = wider * priced.standard_error(self.influence(priced))
         if error == 0 or (wider == 1 and math.isinf(degrees)):
             low, high = priced.profile(level, wider)
@@ -296,7 +313,7 @@ class MeanCost(Function):
 
 
 class Saved(Function):
-    """The part of the avoidable cost that is avoided: 0 is the best constant answer, 1 is perfect."""
+    """The avoidable cost that is avoided: 0 is the best constant answer, 1 is perfect."""
 
     scale = "MOVER"
 
@@ -310,7 +327,7 @@ class Saved(Function):
         )
 
     def influence(self, priced: Priced) -> FloatArray:
-        """Influence (K, K), the best constant answer held fixed."""
+        """Return the influence (K, K), the best constant answer held fixed."""
         costs, constant = priced.costs, int(priced.constants.argmin())
         best = float(priced.constants[constant])
         of_best = (costs[:, constant] - best)[:, None]
@@ -324,8 +341,9 @@ class Saved(Function):
     ) -> Interval | None:
         """Return the interval of a ratio from those of its parts: see :func:`mover_ratio`.
 
-        Saved is 1 - (mean cost - least cost) / (best constant cost - least cost). A few costly rows make the upper side
-        of the numerator much longer than the lower one, as the interval of the mean cost shows.
+        Saved is 1 - (mean cost - least cost) / (best constant cost - least cost). A few costly rows
+        make the upper side of the numerator much longer than the lower one, as the interval of the
+        mean cost shows.
         """
         excess = priced.costs - priced.costs.min(axis=1)[:, None]
         constant = int(priced.constants.argmin())
@@ -352,18 +370,19 @@ class Saved(Function):
         return min(1 - high, value), min(max(1 - low, value), 1.0)
 
     def why(self, priced: Priced, k: int | None) -> str:
-        """The reason where no cost can be avoided."""
+        """Return the reason why no cost can be avoided."""
         return "no decision is better than the best constant one: its cost is the least possible"
 
 
 def mover_ratio(
     parts: tuple[float, float], ends: Sequence[Interval], correlation: float
 ) -> Interval:
-    """Return the interval of a ratio from the intervals of its parts, by recovered variances (MOVER).
+    """Return the interval of a ratio from the intervals of its parts, by MOVER.
 
-    Donner and Zou (2012), Closed-form confidence intervals for functions of the normal mean and standard deviation,
-    Statistical Methods in Medical Research 21, 347-359: the distance from a part to the nearer end of its interval
-    stands for its standard error there. An end is infinite if the denominator may be 0.
+    MOVER stands for the method of variance estimates recovery. Donner and Zou (2012), Closed-form
+    confidence intervals for functions of the normal mean and standard deviation, Statistical
+    Methods in Medical Research 21, 347-359: the distance from a part to the nearer end of its
+    interval stands for its standard error there. An end is infinite if the denominator may be 0.
 
     ``parts``: numerator and denominator, which is above 0.
     ``ends``: their intervals.
@@ -389,7 +408,8 @@ def _fieller_root(
 ) -> float:
     """Return the end of a ratio r below (side -1) or above it (1).
 
-    It solves (numerator - r denominator)^2 = reach^2 - 2 r correlation reach base_reach + (r base_reach)^2.
+    It solves (numerator - r denominator)^2 = reach^2 - 2 r correlation reach base_reach + (r
+    base_reach)^2.
     """
     squared = denominator**2 - base_reach**2
     middle = numerator * denominator - correlation * reach * base_reach
@@ -410,11 +430,11 @@ class MeanOf(Function):
         return decided.mean_of(self.column)
 
     def spread(self, decided: Decided) -> float:
-        """The standard error."""
+        """Return the standard error."""
         return decided.error_of(self.column)
 
     def influence(self, decided: Decided) -> FloatArray:
-        """The part of either column in a row's influence, and what is taken off, shape (3,)."""
+        """Return the part of either column in a row's influence, and what is subtracted, (3,)."""
         return np.array([self.column == 0, self.column == 1, self(decided)], dtype=np.float64)
 
 

@@ -1,6 +1,7 @@
-"""Functions of metrics that bring more than a value: an influence in closed form, an interval, a reason.
+"""Functions of metrics that bring more than a value, such as an influence in closed form.
 
-Whatever a function does not bring is derived: the influence by its derivative, the error and the interval from that.
+Whatever a function does not bring is derived: the influence by its derivative, the error and the
+interval from that.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from cmtrack.statistics.inputs import FloatArray
 
 
 class Function:
-    """A metric's function with what it brings; ``argument`` is what the samples give (:attr:`Metric.of`).
+    """A metric's function with what it brings; it is called with :meth:`Samples.argument`.
 
     Attributes
     ----------
@@ -29,43 +30,49 @@ class Function:
     of_labels: Any = False
 
     def __call__(self, argument: Any) -> Any:
-        """The value, or that of each class; NaN where it is undefined."""
+        """Return the value, or the value of each class; NaN if undefined."""
         raise NotImplementedError
 
     def applies(self, views: Any) -> bool:
-        """False where the metric means nothing in an evaluation, by its :class:`EvaluationViews`."""
+        """Return whether the metric has a meaning in an evaluation, by its ``EvaluationViews``."""
         return True
 
     def influence(self, argument: Any) -> FloatArray | None:
-        """The influence in closed form; None where it is to be derived."""
+        """Return the influence in closed form; None if it has to be derived."""
         return None
 
     def influence_of(self, argument: Any, k: int) -> FloatArray | None:
-        """The influence of the value of class k, of a function that gives one of each; None where it is one value."""
+        """Return the influence of the value of class k; None for a function of a single value."""
         return None
 
     def spread(self, argument: Any) -> Any:
-        """The standard error, or that of each class; NotImplemented where the influence gives it."""
+        """Return the standard error, or one of each class; NotImplemented to take the influence."""
         return NotImplemented
 
     def size(self, argument: Any) -> Any:
-        """Effective rows that a share is of, of others those that tell where there is no error; None if not its own."""
+        """Return the effective rows of a share, or the rows that an error of 0 rests on.
+
+        None if the function does not know them better than the samples do.
+        """
         return None
 
     def bracket(self, argument: Any, level: float, wider: float, degrees: float) -> Interval | None:
-        """An interval of its own, of errors that clusters make so much wider; None where there is none."""
+        """Return the function's own interval, widened as clusters widen the error, or None."""
         raise NotImplementedError
 
     def ends(self, argument: Any) -> tuple[Any, Any] | None:
-        """The ends of an interval that is made with the value, or those of each class."""
+        """Return the ends of an interval that is made with the value, or those of each class."""
         return None
 
     def why(self, argument: Any, k: Any) -> str:
-        """The reason why the value, or that of class k, is undefined; empty for that of the metric."""
+        """Return the reason why the value, or that of class k, is undefined.
+
+        It is empty if the metric's own reason holds.
+        """
         return ""
 
     def why_without_error(self, argument: Any, k: Any) -> str:
-        """Return the reason why the value, or the value of class k, has no standard error; empty if not known."""
+        """Return the reason why the value, or that of class k, has no standard error; else ""."""
         return ""
 
 
@@ -73,7 +80,7 @@ class Fraction(Function):
     """A share of samples: its interval is that of its denominator."""
 
     def denominator(self, argument: Any) -> Any:
-        """The part of the samples that the share is of, as they take it; None for all."""
+        """Return the part of the samples that the share is of; None for all."""
         raise NotImplementedError
 
 

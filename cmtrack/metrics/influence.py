@@ -1,8 +1,9 @@
 """Influence values: the contribution of one row to the error of a metric.
 
-For a metric g, ``g_estimated - g ~ mean of psi_i``; so its standard error is ``sqrt(sum (w_i psi_i)^2) / sum w_i``,
-and that of a difference of two models on the same rows comes from ``psi_A - psi_B``. The rows' design computes them
-(:class:`~cmtrack.statistics.design.Design`). Counts metrics have one value per cell of the table.
+For a metric g, ``g_estimated - g ~ mean of psi_i``; so its standard error is ``sqrt(sum (w_i
+psi_i)^2) / sum w_i``, and that of a difference of two models on the same rows comes from ``psi_A -
+psi_B``. The rows' design computes them (:class:`~cmtrack.statistics.design.Design`). Counts metrics
+have one value per cell of the table.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Influence:
         self._located: dict[int, tuple[Samples, IntArray]] = {}
 
     def __call__(self, metric: Metric, parts: Mapping[str, str]) -> FloatArray | None:
-        """psi of a metric, shape (n,); None where it has no influence function.
+        """Return the influence of each row on a metric (n,); None without an influence function.
 
         ``parts``: the encoded step, label or group in its name.
         """
@@ -50,9 +51,10 @@ class Influence:
         )
 
     def answers(self, metric: Metric, parts: Mapping[str, str]) -> npt.NDArray[Any]:
-        """Code of each row's answer as far as a metric reads it, shape (n,).
+        """Return a code of each row's answer as far as a metric reads it, shape (n,).
 
-        Evaluations of the same rows answer those alike whose codes are equal: only the others move a difference.
+        Evaluations of the same rows answer those alike whose codes are equal: only the others move
+        a difference.
         """
         step = parts.get("step", "")
         if metric.function.of_labels:
@@ -71,12 +73,12 @@ class Influence:
 
     @property
     def probabilities(self) -> FloatArray:
-        """The probabilities of the rows, shape (n, K): a metric of them exists only where there are some."""
+        """The probabilities of the rows, shape (n, K)."""
         assert self.rows.probabilities is not None
         return self.rows.probabilities
 
     def score(self, k: int | None = None) -> tuple[IntArray, FloatArray]:
-        """Of each row whether it is positive, and the score of class k or of the positive group."""
+        """Return whether each row is positive, and its score of class k or of the positive group."""
         rows, step = self.rows, self.views.step
         if k is not None:
             return (rows.actual == k).astype(np.int64), self.probabilities[:, k]
@@ -84,7 +86,7 @@ class Influence:
         return is_positive(rows.actual, step), group_scores(self.probabilities, step)
 
     def answered(self, step: str) -> tuple[IntArray, IntArray, BoolArray]:
-        """Actual and predicted class, or group of a step, of each row, and whether it is a hit."""
+        """Return the actual and predicted class, or group of a step, of each row, and its hits."""
         actual, predicted = self.rows.actual, self.rows.predicted
         if not step:
             return actual, predicted, actual == predicted
@@ -94,25 +96,27 @@ class Influence:
         return actual, predicted, (actual == predicted) & accepted
 
     def locate(self, samples: Samples, step: str = "") -> tuple[Samples, IntArray]:
-        """The samples, and the cell of each row, shape (n,); found once."""
+        """Return the samples, and the cell of each row, shape (n,); found once."""
         if id(samples) not in self._located:
             self._located[id(samples)] = samples.located(self, step)
         return self._located[id(samples)]
 
 
 def number_of(names: Mapping[int, str], parts: Mapping[str, str]) -> int:
-    """The number of the class or group that a metric's name contains."""
+    """Return the number of the class or group that a metric's name contains."""
     return next(k for k, name in names.items() if name == parts.get("group", parts.get("label")))
 
 
 MOST_ROWS = 1 << 12
-"""Right rows, and wrong ones, from which an error is taken that counts only bound; of more, so many are drawn."""
+"""Right rows, and wrong ones, from which an error is taken that counts only bound; of more, so
+many are drawn.
+"""
 
 
 def row_errors(
     rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()
 ) -> dict[str, float]:
-    """Standard errors that counts only bound, by full name: those of averages of areas.
+    """Return the standard errors that counts only bound, by full name: of averages of areas.
 
     ``only``: full names of metrics; none stand for all.
     """
@@ -146,7 +150,10 @@ def row_errors(
 def centred(
     psi: FloatArray, strata: IntArray, weights: FloatArray, size: int = 0
 ) -> tuple[FloatArray, FloatArray]:
-    """Influence less the mean of its stratum, for strata whose shares are given, and these means, at least `size`."""
+    """Return the influence less the mean of its stratum, and these means, at least ``size``.
+
+    The shares of the strata are given, so that only what varies within them makes an error.
+    """
     psi = np.where(weights > 0, psi, 0.0)  # of a class without a share it may be infinite
     sums = np.bincount(strata, weights * psi, size)
     total = np.bincount(strata, weights, size)

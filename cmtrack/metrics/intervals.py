@@ -1,4 +1,4 @@
-"""Interval scales: how a value and its standard error become an interval that stays within its range; and Holm's p."""
+"""Interval scales, which keep an interval within its metric's range; and Holm's p-values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from cmtrack.statistics.inputs import FloatArray
 
 ROUNDING = 1e-13
 _LONGEST = 700.0
-"""Half-width on the log scale beyond which the back-transform overflows, so that there is no interval."""
+"""Half-width on the log scale beyond which the back-transform overflows, so that there is no
+interval.
+"""
 _FEWEST = 1e-30
 """Effective samples, fewer of which tell nothing of a share."""
 NEAR, EDGE = 5.0, 0.1
-"""Standard errors, and share of its range, from an end of it within which a value's error rests on few samples.
+"""Standard errors, and share of its range, from an end of it within which a value's error rests on few
+samples.
 
 Of a share, five standard errors are fewer than 25 samples.
 """
@@ -32,7 +35,10 @@ def check_level(confidence_level: float) -> float:
 
 
 def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float:
-    """Two-sided standard normal quantile; 1.959963984540054 at 0.95. Student's of finite ``degrees`` of freedom."""
+    """Return the two-sided standard normal quantile, or Student's of finite ``degrees``.
+
+    At 0.95 it is 1.959963984540054.
+    """
     share = 0.5 + confidence_level / 2
     return float(ndtri(share) if math.isinf(degrees) else stdtrit(degrees, share))
 
@@ -40,8 +46,8 @@ def normal_quantile(confidence_level: float, degrees: float = math.inf) -> float
 def holm(pvalues: npt.ArrayLike) -> FloatArray:
     """Adjust p-values for their number (Holm 1979, Scandinavian Journal of Statistics 6, 65-70).
 
-    NaN stays NaN and does not count. statsmodels has it, too, but collects all garbage at each call, which takes longer
-    than everything else here.
+    NaN stays NaN and does not count. statsmodels has it, too, but collects all garbage at each
+    call, which takes longer than everything else here.
     """
     values = np.asarray(pvalues, dtype=np.float64)
     tested = ~np.isnan(values)
@@ -55,13 +61,15 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
 
 
 def settled(value: float, low: float, high: float) -> float:
-    """A value, moved to an end of its range or to the 0 inside it where it lies within rounding of these.
+    """Return a value, moved to an end of its range or to 0 if it is within rounding of these.
 
-    A perfect prediction's correlation computes as 0.9999999999999998, a constant one's kappa as 1e-16; as they stand,
-    their intervals would be points that leave out 1 and 0. Ratios of sums are exact to some ``2**-52`` of the range,
-    and no metric of fewer than 10^13 samples comes as near to an end without being there.
+    A perfect prediction's correlation computes as 0.9999999999999998, a constant one's kappa as
+    1e-16; as they stand, their intervals would be points that leave out 1 and 0. Ratios of sums are
+    exact to some ``2**-52`` of the range, and no metric of fewer than 10^13 samples comes as near
+    to an end without being there.
 
-    ``low``, ``high``: the range of the metric; infinite ends are none. A value beyond an end is put there too.
+    ``low``, ``high``: the range of the metric; infinite ends are none. A value beyond an end is put
+        there too.
     """
     if not math.isfinite(value):
         return value
@@ -80,7 +88,7 @@ def settled(value: float, low: float, high: float) -> float:
 def wilson(
     share: float, n: float, confidence_level: float = 0.95, degrees: float = math.inf
 ) -> Interval | None:
-    """Wilson interval of a proportion.
+    """Return the Wilson interval of a proportion.
 
     ``share``: the proportion.
     ``n``: its denominator: a count, or an effective count where samples are weighted.
@@ -104,7 +112,10 @@ def wilson(
 
 
 def wilson_ends(share: Any, n: Any, z: Any) -> tuple[Any, Any]:
-    """Ends of Wilson's interval: both roots of ``(share - x)^2 = z^2 x (1 - x) / n``; numbers or arrays."""
+    """Return the ends of Wilson's interval, of numbers or arrays.
+
+    They are both roots of ``(share - x)^2 = z^2 x (1 - x) / n``.
+    """
     centre = share + z * z / (2 * n)
     reach = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
     scale = 1 + z * z / n
@@ -112,10 +123,10 @@ def wilson_ends(share: Any, n: Any, z: Any) -> tuple[Any, Any]:
 
 
 def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Ends of the exact interval of a share, ``hits`` of ``n`` samples: Clopper and Pearson (1934), Biometrika 26.
+    """Return the ends of the exact interval of a share, ``hits`` of ``n`` samples.
 
-    The tails of the binomial distribution are those of beta distributions; effective numbers need not be whole.
-    Numbers or arrays; NaN where n is 0.
+    Clopper and Pearson (1934), Biometrika 26. The tails of the binomial distribution are those of
+    beta distributions; effective numbers need not be whole. Numbers or arrays; NaN where n is 0.
     """
     hits, n = np.asarray(hits, dtype=np.float64), np.asarray(n, dtype=np.float64)
     tail = (1 - confidence_level) / 2
@@ -128,10 +139,11 @@ def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[Float
 def size_of_share(share: Any, error: Any, units: Any, kish: Any = math.inf) -> Any:
     """Return the effective sample size of a share: share (1 - share) / error^2, at most Kish's.
 
-    Where few rows are errors, the standard error rests on the weights of these few: one light error would
-    make the interval narrower than no error does. Kish's size, (sum of w)^2 / sum of w^2, takes the weights of all
-    rows that the share is of, and is too large only where the errors are heavier than the other rows,
-    which the standard error shows. The smaller of both therefore holds in either case.
+    Where few rows are errors, the standard error rests on the weights of these few: one light error
+    would make the interval narrower than no error does. Kish's size, (sum of w)^2 / sum of w^2,
+    takes the weights of all rows that the share is of, and is too large only where the errors are
+    heavier than the other rows, which the standard error shows. The smaller of both therefore holds
+    in either case.
 
     Parameters
     ----------
@@ -139,8 +151,8 @@ def size_of_share(share: Any, error: Any, units: Any, kish: Any = math.inf) -> A
     units : float or ndarray
         The size of a share of 0 or 1, or without an error: rows, clusters or Kish's size.
     kish : float or ndarray
-        Kish's size (1965, Survey Sampling, section 11.7) of the rows that the share is of; infinite where rows
-        have no sampling weights.
+        Kish's size (1965, Survey Sampling, section 11.7) of the rows that the share is of; infinite
+        where rows have no sampling weights.
     """
     with np.errstate(all="ignore"):
         by_error = share * (1 - share) / np.square(error)
@@ -157,17 +169,18 @@ def on_scale(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     degrees: float = math.inf,
 ) -> Interval | None:
-    """An interval that is symmetric on a scale and clipped to the metric's bounds.
+    """Return an interval that is symmetric on a scale and clipped to the metric's bounds.
 
     Parameters
     ----------
     scale : "atanh", "logit", "log" or "wald"
-        Correlations, areas under a curve, losses (or skills, whose range has only an upper end), everything else.
+        Correlations, areas under a curve, losses (or skills, whose range has only an upper end),
+        everything else.
 
     Returns
     -------
-    (low, high), or None where value or error is undefined or the scale ends at the value (a correlation of
-    exactly 1 has no interval on the atanh scale).
+    (low, high), or None where value or error is undefined or the scale ends at the value (a
+    correlation of exactly 1 has no interval on the atanh scale).
     """
     if not (math.isfinite(value) and math.isfinite(standard_error)):
         return None
@@ -212,17 +225,18 @@ def within_bounds(
     n: float | FloatArray | None = None,
     degrees: float = math.inf,
 ) -> Interval | None:
-    """The interval of a metric: on its scale in the middle of its range, Wilson's near an end of it.
+    """Return the interval of a metric: on its scale, or Wilson's near an end of its range.
 
-    Within :data:`NEAR` standard errors and :data:`EDGE` of the range of an end the error rests on few samples, and no
-    scale makes it normal. The value x, mapped to 0 to 1, then has the interval of a share of x (1 - x) / error^2
-    samples. Where the error is 0, a share of at most z^2 / (n + z^2) of samples like none of the n, by Wilson, may move
-    the value by its range.
+    Within :data:`NEAR` standard errors and :data:`EDGE` of the range of an end the error rests on
+    few samples, and no scale makes it normal. The value x, mapped to 0 to 1, then has the interval
+    of a share of x (1 - x) / error^2 samples. Where the error is 0, a share of at most z^2 / (n +
+    z^2) of samples like none of the n, by Wilson, may move the value by its range.
 
     ``scale``, "atanh", "logit", "log" or "wald".
     ``bounds``, (low, high): of the metric; without both ends the scale's interval is all there is.
-    ``n``, float, or ndarray of shape (2,): number of samples that tell where the error is 0; of an area under a curve
-        the positives and the negatives, and near an end the wider of Wilson's and Newcombe's interval is taken.
+    ``n``, float, or ndarray of shape (2,): number of samples that tell where the error is 0; of an
+        area under a curve the positives and the negatives, and near an end the wider of Wilson's
+        and Newcombe's interval is taken.
     ``degrees``: as in :func:`wilson`.
     """
     low, high = bounds
@@ -264,11 +278,12 @@ def least_correlation(
     degrees: float = math.inf,
     many: int | None = None,
 ) -> Interval | None:
-    """Interval of the least of m correlations: from the lowest lower end to the lowest simultaneous upper end.
+    """Return the interval of the least of m correlations.
 
-    The least estimate is biased downward, and where several true values are alike it is far from normal. The least
-    true value lies above a lower end only where its own does, and below all upper ends unless one of the m is wrong
-    (Bonferroni). Each end is that of :func:`within_bounds` on the scale of correlations.
+    It reaches from the lowest lower end to the lowest simultaneous upper end. The least estimate is
+    biased downward, and where several true values are alike it is far from normal. The least true
+    value lies above a lower end only where its own does, and below all upper ends unless one of the
+    m is wrong (Bonferroni). Each end is that of :func:`within_bounds` on the scale of correlations.
 
     ``values``, ``errors``, shape (m,): those that are NaN are passed over.
     ``n``, shape (m,): number of samples that tell where an error is 0.
@@ -296,10 +311,10 @@ def least_correlation(
 def newcombe(
     area: float, positives: float, negatives: float, confidence_level: float = 0.95
 ) -> Interval | None:
-    """Interval of an area under a ROC curve that two sizes give: method 5 of Newcombe (2006).
+    """Return the interval of an area under a ROC curve from two sizes: Newcombe (2006), method 5.
 
-    The values whose own variance, by Hanley and McNeil (1982) with the mean of both sizes in it, makes the area no
-    surprise. It is defined for an area of 0 or 1 too.
+    The values whose own variance, by Hanley and McNeil (1982) with the mean of both sizes in it,
+    makes the area no surprise. It is defined for an area of 0 or 1 too.
     """
     if not (positives > 0 and negatives > 0) or math.isnan(area):
         return None
@@ -322,19 +337,20 @@ def newcombe(
 
 
 def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArray:
-    """Upper end of the score interval of a difference of two shares of the same n rows: Tango (1998).
+    """Return the upper end of Tango's score interval of a difference of two paired shares.
 
-    The interval holds the differences δ with ``|b - c - nδ| <= quantile * sqrt(n (2q + δ (1 - δ)))``, q the share of c
-    under δ by maximum likelihood. It lies in [-1, 1] and has a width where no rows differ. Its lower end is minus the
-    upper one of the other difference: ``-tango(c, b, n, quantile)``.
+    The interval holds the differences δ with ``|b - c - nδ| <= quantile * sqrt(n (2q + δ (1 -
+    δ)))``, q the share of c under δ by maximum likelihood. It lies in [-1, 1] and has a width where
+    no rows differ. Its lower end is minus the upper one of the other difference: ``-tango(c, b, n,
+    quantile)``.
 
-    ``only_first``, ``only_second``, ``n``, ``quantile``: rows that only the first (b) and only the second (c) gets
-        right, all rows, and the normal quantile. Counts may be effective ones.
+    ``only_first``, ``only_second``, ``n``, ``quantile``: rows that only the first (b) and only the
+        second (c) gets right, all rows, and the normal quantile. Counts may be effective ones.
 
     References
     ----------
-    Tango, T. (1998). Equivalence test and confidence interval for the difference in proportions for the paired-sample
-    design. Statistics in Medicine 17, 891-908.
+    Tango, T. (1998). Equivalence test and confidence interval for the difference in proportions for
+    the paired-sample design. Statistics in Medicine 17, 891-908.
     """
     b, c, n, k = np.broadcast_arrays(
         *(np.asarray(x, dtype=np.float64) for x in (only_first, only_second, n, quantile))

@@ -14,12 +14,14 @@ def fit_logistic(
 ) -> FloatArray:
     """Return the coefficients of the largest likelihood, shape (P,); NaN if they are not found.
 
-    The method of Levenberg and Marquardt solves the likelihood equations. A minimizer compares likelihoods, which
-    rounding makes equal where the coefficients still lack half of their digits.
+    The method of Levenberg and Marquardt solves the likelihood equations. A minimizer compares
+    likelihoods, which rounding makes equal where the coefficients still lack half of their digits.
 
     ``features``, shape (P, U): about as large as 1; a row of ones for an intercept.
-    ``positive``, ``total``, shape (U,): weight of the positive rows and of all rows that have these features.
-    ``ridge``: half of it, times the sum of the squared coefficients, is subtracted from the log likelihood.
+    ``positive``, ``total``, shape (U,): weight of the positive rows and of all rows that have these
+        features.
+    ``ridge``: half of it, times the sum of the squared coefficients, is subtracted from the log
+        likelihood.
     """
     penalty = ridge * np.eye(len(features))
 

@@ -1,8 +1,8 @@
-"""The :class:`Metric`: name, words and function in one declaration, and the :class:`Section` that holds metrics.
+"""The :class:`Metric`: name, words and function in one declaration; and the :class:`Section`.
 
-A metric is a function of what :mod:`cmtrack.metrics.samples` makes of the samples. Its influence is the derivative of
-the function, taken there, or one that the function brings in closed form; standard errors, intervals, errors by cluster
-and paired differences follow from it.
+A metric is a function of what :mod:`cmtrack.metrics.samples` makes of the samples. Its influence is
+the derivative of the function, taken there, or one that the function brings in closed form;
+standard errors, intervals, errors by cluster and paired differences follow from it.
 
 A function that brings more than its value is a :class:`~cmtrack.metrics.function.Function`.
 """
@@ -37,7 +37,9 @@ NEEDS = {
     "granules": "granules",
     "flips": "two runs",
 }
-"""The least data that it takes to compute what a metric is a function of; the other kinds take probabilities."""
+"""The least data that it takes to compute what a metric is a function of; the other kinds take
+probabilities.
+"""
 OF_POSITIVE = frozenset({"grouping", "positive"})
 """Options that decide the positive group."""
 DEPENDS_ON = {
@@ -54,7 +56,9 @@ DEPENDS_ON = {
     frozenset({"grouping"}): ("losses within",),
     frozenset({"costs"}): ("costs", "decisions"),
 }
-"""What metrics may be functions of, by the options of an evaluation that decide it; no option decides the others."""
+"""What metrics may be functions of, by the options of an evaluation that decide it; no option
+decides the others.
+"""
 BETTER = {
     "higher": "higher is better",
     "lower": "lower is better",
@@ -73,8 +77,8 @@ class Spread(NamedTuple):
     """The standard error of a metric, and what its interval needs besides; None where not known.
 
     ``error``: of a share or count of rows without sampling weights None: its size gives it.
-    ``size``: of a share or count the effective size of its denominator; of other metrics with a range the rows that
-        decide where the error is 0, for an area those of both sides.
+    ``size``: of a share or count the effective size of its denominator; of other metrics with a
+        range the rows that decide where the error is 0, for an area those of both sides.
     ``least``: the error that an interval is made of at least: see :meth:`Samples.evened`.
     """
 
@@ -92,20 +96,23 @@ class Metric:
     name : str
         ``section/metric``, with ``<label>``, ``<step>`` and ``<group>`` for the parts that vary.
     value : callable or None
-        The function: a number, or NaN where it is undefined. None for a metric whose section computes it, and for one
-        that was read from a file, which holds no functions.
+        The function: a number, or NaN where it is undefined. None for a metric whose section
+        computes it, and for one that was read from a file, which holds no functions.
     of : str, default "counts"
-        What it is a function of. ``"counts"``: the (K, K) array of counts, rows actual, columns predicted, float64.
-        ``"binary"``: the six counts of two groups, ``b.tp b.fn b.imp b.fp b.tn b.imn``. The other values are those of
+        What it is a function of. ``"counts"``: the (K, K) array of counts, rows actual, columns
+        predicted, float64.
+        ``"binary"``: the six counts of two groups, ``b.tp b.fn b.imp b.fp b.tn b.imn``. The other
+            values are those of
         cmtrack's own sections.
     better : "higher", "lower", "nearest zero" or "", default "higher"
         What a comparison prefers; empty for counts and descriptions, which are not ranked.
     low, high : float
         Its range, by default that of its interval: without ends for ``"wald"``.
     interval : str, default "wald"
-        How its interval is made: ``"wald"`` (value and error), ``"wilson"`` (a share of samples), ``"atanh"`` (a
-        correlation), ``"logit"`` (between 0 and 1) or ``"log"`` (a loss, above 0). cmtrack's own sections also have
-        ``"count"``, ``"profile"``, ``"square"`` and the empty text for none.
+        How its interval is made: ``"wald"`` (value and error), ``"wilson"`` (a share of samples),
+        ``"atanh"`` (a correlation), ``"logit"`` (between 0 and 1) or ``"log"`` (a loss, above 0).
+        cmtrack's own sections also have ``"count"``, ``"profile"``, ``"square"`` and the empty text
+        for none.
     title : str, optional
         Its name for people; by default made from ``name``.
     source, formula : str, optional
@@ -113,35 +120,38 @@ class Metric:
     headline : bool, default True
         Whether it is logged as an MLflow metric by default.
     influence : callable, optional
-        For a metric of counts, a function of the same argument: n times the derivative of the value by each count, an
-        array of shape (K, K), or (6,). By default the derivative is taken by a complex step where the function allows
-        it, by central differences elsewhere; for many classes that takes too long, and this is needed.
+        For a metric of counts, a function of the same argument: n times the derivative of the value
+        by each count, an array of shape (K, K), or (6,). By default the derivative is taken by a
+        complex step where the function allows it, by central differences elsewhere; for many
+        classes that takes too long, and this is needed.
     brief : str, optional
         A title for the head of a table.
     reason : str, optional
         Why it is undefined where it is; by default that its denominator is zero.
     needs : str, optional
-        The least that it is computed from: "labels", "two groups", "probabilities", "label sets", ...; by default what
-        ``of`` says.
+        The least that it is computed from: "labels", "two groups", "probabilities", "label sets",
+        ...; by default what ``of`` says.
     few_errors : bool, default False
-        Whether few wrong predictions make most of its error. Its interval is then that of the samples and one more,
-        half of it flipped (:meth:`cmtrack.metrics.samples.Samples.with_flipped`).
+        Whether few wrong predictions make most of its error. Its interval is then that of the
+        samples and one more, half of it flipped
+        (:meth:`cmtrack.metrics.samples.Samples.with_flipped`).
     one_sided : bool, default False
-        Whether an answer without a model reaches its best value, as always answering "yes" reaches a recall of 1. No
-        comparison with the best constant answer is made then.
+        Whether an answer without a model reaches its best value, as always answering "yes" reaches
+        a recall of 1. No comparison with the best constant answer is made then.
     association : bool, default False
-        Whether one value means that the predicted label says nothing of the actual one: 0 of correlations and Cohen's
-        kappa, 0.5 of the balanced accuracy of two classes.
-        Of two classes or groups, Fisher's exact test then says whether it differs from that value.
+        Whether one value means that the predicted label says nothing of the actual one: 0 of
+        correlations and Cohen's kappa, 0.5 of the balanced accuracy of two classes. Of two classes
+        or groups, Fisher's exact test then says whether it differs from that value.
 
     Notes
     -----
-    A function that is not defined for complex numbers (it compares, rounds or takes absolute values) is
-    differentiated by central differences. The function must not be a lambda where evaluations or accumulators are
-    pickled.
+    A function that is not defined for complex numbers (it compares, rounds or takes absolute
+    values) is differentiated by central differences. The function must not be a lambda where
+    evaluations or accumulators are pickled.
 
-    Cost: the function is called once for the value, and for its error about once for each cell of the table that is not
-    empty (twice where it takes no complex numbers); with ``of="binary"`` there are six.
+    Cost: the function is called once for the value, and for its error about once for each cell of
+    the table that is not empty (twice where it takes no complex numbers); with ``of="binary"``
+    there are six.
 
     Examples
     --------
@@ -200,11 +210,14 @@ class Metric:
 
     @property
     def widest(self) -> float:
-        """The largest difference of two values; for metrics best nearest to zero, of two distances from it."""
+        """Largest difference of two values; if nearest to zero is best, of two distances from it."""
         return max(-self.low, self.high) if self.better == "nearest zero" else self.high - self.low
 
     def heading(self, brief: bool = False) -> str:
-        """The title for people, as it is declared or made of the name; ``brief`` for the head of a table."""
+        """Return the title for people, declared or made of the name.
+
+        ``brief``: for the head of a table.
+        """
         if self.title:
             return (self.brief or self.title) if brief else self.title
         stem = self.name.rsplit("/", 1)[-1]
@@ -215,7 +228,7 @@ class Metric:
         return " ".join(words) + undefined
 
     def number(self, argument: Any) -> float:
-        """The value of an argument.
+        """Return the value of an argument.
 
         Raises
         ------
@@ -241,13 +254,15 @@ class Metric:
         return float(value)
 
     def of_each(self, samples: Samples) -> FloatArray:
-        """The values of each class, shape (K,)."""
+        """Return the values of each class, shape (K,)."""
         assert self.value is not None  # the caller computes what has a function
         with np.errstate(all="ignore"):
             return np.asarray(self.value(samples.argument()), dtype=np.float64)
 
     def influence_in(self, samples: Samples, k: int | None = None) -> FloatArray | None:
-        """The influence as the samples take it, such as a number for each cell; None where it is not known.
+        """Return the influence as the samples take it, such as a number for each cell.
+
+        None if it is not known.
 
         Parameters
         ----------
@@ -290,14 +305,14 @@ class Metric:
         return Spread(error, size_of_share(value, max(error, least or 0.0), None))
 
     def _rows_of_share(self, samples: Samples) -> Any:
-        """The effective size (Kish) of the rows that a share is of; None where the function does not say it."""
+        """Return the effective size (Kish) of a share's rows; None if the function does not say it."""
         size = self.function.size(samples.argument())
         if size is None and isinstance(self.value, Fraction):
             size = samples.effective(self.value.denominator(samples.argument()))
         return size
 
     def _of_share(self, samples: Samples, share: Any, kish: Any, scale: float = 1.0) -> Spread:
-        """The spread of a share, or of a count, which is ``scale`` times a share."""
+        """Return the spread of a share, or of a count, which is ``scale`` times a share."""
         if not samples.fractional:
             return Spread(None, kish)
         error = self._error(samples)
@@ -306,7 +321,7 @@ class Metric:
         )
 
     def _error(self, samples: Samples) -> Any:
-        """The standard error; None where it is not known."""
+        """Return the standard error; None where it is not known."""
         error = self.function.spread(samples.argument())
         if error is not NotImplemented:
             return error
@@ -314,7 +329,7 @@ class Metric:
         return None if psi is None else samples.standard_error(psi)
 
     def _informing(self, samples: Samples, error: Any) -> Any:
-        """The result of :meth:`Samples.informing`, for intervals that need it."""
+        """Return :meth:`Samples.informing` for intervals that need it."""
         if error is None or not math.isfinite(self.high - self.low):
             return None
         if self.interval != "logit" and not np.any(error <= ROUNDING):
@@ -338,8 +353,8 @@ class Section:
     of_positive : bool
         Whether they are metrics of the positive group.
     depends_on : frozenset of str
-        Options of an evaluation that all of them depend on, whatever they are functions of: "grouping" for the metrics
-        of each step.
+        Options of an evaluation that all of them depend on, whatever they are functions of:
+        "grouping" for the metrics of each step.
     """
 
     name: str

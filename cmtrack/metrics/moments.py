@@ -1,8 +1,8 @@
 """Scores as their metrics see them: class-wise moments up to the fourth.
 
-The influence of a sample on a smooth function of class-wise counts, means and sums of squares is a quadratic in its
-score, with coefficients that depend on its class. They follow from the function's derivatives; the moments give the
-variance of the quadratic exactly, and rows give its values.
+The influence of a sample on a smooth function of class-wise counts, means and sums of squares is a
+quadratic in its score, with coefficients that depend on its class. They follow from the function's
+derivatives; the moments give the variance of the quadratic exactly, and rows give its values.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 
 class TwoClasses(NamedTuple):
-    """One score in two classes: what functions of moments are given; numbers, or arrays (K,), one for each score.
+    """One score in two classes: numbers, or arrays (K,), one for each score.
+
+    Functions of moments are of it.
 
     ``labels_variance``, sum of s (1 - s) over all samples.
-    ``inflation0``, ``inflation1``, n / (n - 1), of effective numbers, NaN below two samples; no derivative is taken by
-        them.
+    ``inflation0``, ``inflation1``, n / (n - 1), of effective numbers, NaN below two samples; no
+        derivative is taken by them.
     """
 
     n0: Any
@@ -59,13 +61,16 @@ class TwoClasses(NamedTuple):
 
     @property
     def variances(self) -> tuple[Any, Any]:
-        """Variances of the score among negatives and positives, with one degree of freedom spent."""
+        """Unbiased variances of the score among negatives and positives."""
         return self.m20 / self.n0 * self.inflation0, self.m21 / self.n1 * self.inflation1
 
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Moments of one score in two classes, or of K scores, each in two of its own; arrays of shape (2,) or (2, K)."""
+    """Moments of one score in two classes, shape (2,), or of K scores, shape (2, K).
+
+    Each of the K scores has two classes of its own.
+    """
 
     n: FloatArray
     mean: FloatArray
@@ -75,7 +80,7 @@ class Sides:
 
     @classmethod
     def of_score(cls, moments: ScoreMoments) -> Sides:
-        """Moments of a single score: negatives, positives."""
+        """Return the moments of a single score: negatives, positives."""
         if moments.mean.shape != (2, 1):
             raise ValueError(
                 f"two classes and one score are needed, got shape {moments.mean.shape}"
@@ -84,19 +89,19 @@ class Sides:
 
     @classmethod
     def of_classes(cls, moments: ScoreMoments) -> Sides:
-        """Moments of a single score in C classes, arrays (C,)."""
+        """Return the moments of a single score in C classes, arrays (C,)."""
         powers = (moments.rows(name)[:, 0] for name in ("mean", "m2", "m3", "m4"))
         return cls(moments.n.astype(np.float64), *powers)
 
     @classmethod
     def one_vs_rest(cls, moments: ScoreMoments) -> Sides:
-        """Score k in the other classes together and in class k, for each class k."""
+        """Return the moments of score k in the other classes together and in class k, for each k."""
         powers = map(moments.diagonal, ("mean", "m2", "m3", "m4"))
         n = moments.n.astype(np.float64)
         return cls(*map(np.stack, zip(moments.others(), (n, *powers), strict=True)))
 
     def mixed(self, part: Any) -> Sides:
-        """The samples, a part of them once more, and the same part on the other side."""
+        """Return the samples, a part of them once more, and that part on the other side."""
         other = [getattr(self, name)[::-1] for name in ("n", "mean", "m2", "m3", "m4")]
         mine = [
             self.n * (1 + part),
@@ -120,7 +125,10 @@ class Sides:
 
     @classmethod
     def of_means(cls, moments: ScoreMoments, positive: BoolArray) -> Sides:
-        """Means of the sum of some classes' scores in these classes and in the others; its spread is not known."""
+        """Return the mean of the sum of some classes' scores in these classes and in the others.
+
+        Its spread is not known.
+        """
         sums = np.zeros(len(positive))
         sums[moments.classes] = moments.n[moments.classes] * moments.mean[:, positive].sum(axis=1)
         n, total = (
@@ -174,12 +182,12 @@ class ScoreSamples(Samples):
         return self.total**2 / self.squares.n.sum(axis=0)
 
     def informing(self, metric: Metric) -> Any:
-        """All samples; of a correlation, as many as both sides were of if they were equal."""
+        """Return the number of samples; of a correlation, that of two equal sides."""
         return self.equal_sides if metric.interval == "atanh" else self.effective(None)
 
     @property
     def equal_sides(self) -> Any:
-        """Samples of two equal sides that tell as much as these do together."""
+        """Number of samples of two equal sides that tell as much as these do together."""
         with np.errstate(all="ignore"):
             n0, n1 = self.sides.n**2 / self.squares.n
             return 4 * n0 * n1 / (n0 + n1)
@@ -190,12 +198,12 @@ class ScoreSamples(Samples):
         return ScoreSamples(mixed, self.labels_variance)
 
     def influence(self, metric: Metric) -> FloatArray:
-        """Coefficients of (1, d, d^2), d a score less its side's mean, shape (3, 2) or (3, 2, K)."""
+        """Return coefficients of (1, d, d^2), d a score less its side's mean, (3, 2) or (3, 2, K)."""
         assert metric.value is not None  # the caller computes what has a function
         return self.quadratic(metric.value)
 
     def quadratic(self, function: Any) -> FloatArray:
-        """The influence of a function of :class:`TwoClasses`."""
+        """Return the influence of a function of :class:`TwoClasses`."""
         s = self.sides
         by = gradient(function, self.argument(), 7)
         by_n, by_mean, by_m2, by_labels = by[:2], by[2:4], by[4:6], by[6]
@@ -233,7 +241,7 @@ class ScoreSamples(Samples):
 
 
 def quadratic_error(coefficients: FloatArray, moments: Counted[Sides]) -> Any:
-    """Root of the sum of squared weights times squared quadratics, over classes.
+    """Return the root of the sum of squared weights times squared quadratics, over classes.
 
     ``coefficients``, shape (3, C, ...): of (1, d, d^2), d a score less its class's mean.
     """

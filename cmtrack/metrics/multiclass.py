@@ -1,13 +1,15 @@
-"""Metrics of a whole table of classes or groups: ``multiclass/``, ``reduced/<step>/`` and ``spans/``.
+"""Metrics of a table of classes or groups: ``multiclass/``, ``reduced/<step>/``, ``spans/``.
 
-Ratios without a denominator are NaN; averages over classes pass them over. The metrics of a reduced matrix
-use the same code: a mismatch is in its group but no hit (Markoulidakis et al. 2021, Table 4).
+Ratios without a denominator are NaN; averages over classes pass them over. The metrics of a reduced
+matrix use the same code: a mismatch is in its group but no hit (Markoulidakis et al. 2021, Table
+4).
 
-The article on multiclass metrics that counts kappa's chance agreement on 74 dishes prints .56; with its own
-formula the value is .569636 (the chance terms .28 should be .2027 and .2920).
+The article on multiclass metrics that counts kappa's chance agreement on 74 dishes prints .56; with
+its own formula the value is .569636 (the chance terms .28 should be .2027 and .2920).
 
-Both macro F1 are in use: the mean of F1 is the usual one; Table 3 of Markoulidakis et al. (2021) defines the other,
-the harmonic mean of macro recall and macro precision, never below it. Their names keep them apart.
+Both macro F1 are in use: the mean of F1 is the usual one; Table 3 of Markoulidakis et al. (2021)
+defines the other, the harmonic mean of macro recall and macro precision, never below it. Their
+names keep them apart.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ PASSING_OVER = ("precision_macro", "precision_weighted", "f1_of_macro_means")
 
 @dataclass(frozen=True)
 class Share(Fraction):
-    """A ratio of two sums over the samples of a table; both are given as values per cell, shape (C,)."""
+    """A ratio of two sums over the samples of a table, both given as values per cell (C,)."""
 
     above: Callable[[Table], FloatArray]
     below: Callable[[Table], FloatArray] | None = None
@@ -45,11 +47,11 @@ class Share(Fraction):
         return float(table.cells.weight @ self.above(table)) / base if base else math.nan
 
     def denominator(self, table: Table) -> FloatArray:
-        """The denominator of a sample in each cell; by default every sample counts."""
+        """Return the denominator of a sample in each cell; by default every sample counts."""
         return np.ones(len(table.cells.weight)) if self.below is None else self.below(table)
 
     def influence(self, table: Table) -> FloatArray:
-        """Influence per cell, shape (C,)."""
+        """Return the influence per cell, shape (C,)."""
         below = self.denominator(table)
         base = float(table.cells.weight @ below)
         return (self.above(table) - self(table) * below) * (
@@ -66,7 +68,10 @@ def quotient(above: Any, below: Any) -> Any:
 
 
 def macro(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
-    """Mean of a ratio over the classes that have its denominator; with ``zero`` the others count as 0."""
+    """Return the mean of a ratio over the classes that have its denominator.
+
+    ``zero``: the others count as 0.
+    """
 
     def terms(c: ClassSums) -> tuple[Any, ...]:
         ratios, defined = _ratios(class_ratio, c)
@@ -76,7 +81,10 @@ def macro(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
 
 
 def weighted(class_ratio: ClassRatio, zero: bool = False) -> OfClassSums:
-    """Mean of a ratio, weighted by support, over the classes that have its denominator; with ``zero`` over all."""
+    """Return the mean of a ratio, weighted by support, over the classes that have its denominator.
+
+    ``zero``: over all classes; the others count as 0.
+    """
 
     def terms(c: ClassSums) -> tuple[Any, ...]:
         ratios, defined = _ratios(class_ratio, c)
@@ -113,8 +121,8 @@ RECALL_WEIGHTED = OfClassSums(lambda c: (c.hits, c.actual), quotient)
 def disagreement(c: ClassSums) -> tuple[Any, Any]:
     """Return the samples that disagree and those that would by chance, times n, of each class.
 
-    If one class has nearly all samples, agreement and agreement by chance differ in their last digits only, and their
-    difference would be rounding. The two disagreements differ in all digits.
+    If one class has nearly all samples, agreement and agreement by chance differ in their last
+    digits only, and their difference would be rounding. The two disagreements differ in all digits.
     """
     return c.all_actual * (c.actual - c.agreed), c.actual * (c.all_predicted - c.predicted)
 
@@ -134,10 +142,11 @@ MATTHEWS_CORRCOEF = OfClassSums(
 )
 """Matthews' correlation for K classes (Gorodkin's R_K).
 
-For two classes it is the Pearson correlation of the two indicators (Gubbels 2023, appendix A with its
-missing square root put in). In a reduced matrix it is the correlation of the *groups*: a mismatch counts as
-agreement, so relaxed, strict and hybrid grouping give one value. The numerator of equation 28 in
-Markoulidakis et al. (2021) lacks TP x IMN. Undefined where actual or predicted are of one class.
+For two classes it is the Pearson correlation of the two indicators (Gubbels 2023, appendix A with
+its missing square root put in). In a reduced matrix it is the correlation of the *groups*: a
+mismatch counts as agreement, so relaxed, strict and hybrid grouping give one value. The numerator
+of equation 28 in Markoulidakis et al. (2021) lacks TP x IMN. Undefined where actual or predicted
+are of one class.
 """
 
 
@@ -146,7 +155,7 @@ Markoulidakis et al. (2021) lacks TP x IMN. Undefined where actual or predicted 
 
 @dataclass(frozen=True)
 class WeightedKappa(Function):
-    """Cohen's kappa where a disagreement weighs a power of the distance of its classes, in label order."""
+    """Cohen's kappa that weighs a disagreement by a power of the distance in label order."""
 
     power: int
 
@@ -155,7 +164,7 @@ class WeightedKappa(Function):
         return 1 - seen / chance if chance > 0 else math.nan
 
     def influence(self, table: Table) -> FloatArray:
-        """Influence per cell, shape (C,)."""
+        """Return the influence per cell, shape (C,)."""
         of_cell, seen, chance, of_margins = table.once(_disagreement_by_distance, self.power)
         if not chance > 0:
             return np.full(len(of_cell), math.nan)
@@ -166,7 +175,10 @@ class WeightedKappa(Function):
 def _disagreement_by_distance(
     table: Table, power: int
 ) -> tuple[FloatArray, float, float, FloatArray]:
-    """Return the weight of each cell (C,), its mean as seen and by chance, and what a cell's margins add to that."""
+    """Return the weight of each cell (C,), its mean as observed and by chance, and its margins.
+
+    The margins of a cell are what its row and its column add to the mean by chance.
+    """
     cells = table.cells
     t = table.actual / cells.total
     q = table.predicted / cells.total
@@ -188,7 +200,7 @@ def _disagreement_by_distance(
 
 
 def passed_over(name: str, table: Table) -> IntArray:
-    """The classes that have samples and that an average leaves out because they are never predicted.
+    """Return the classes with samples that an average leaves out: they are never predicted.
 
     ``name``: the metric without its section, such as ``"precision_macro"``.
     """
@@ -227,7 +239,10 @@ _COHEN, _GORODKIN, _SEQEVAL = "Cohen (1960, 1968)", "Gorodkin (2004)", "Nakayama
 
 
 def _of_table(section: str, source: str, **usual: Any) -> Callable[..., Metric]:
-    """A declarer of a section's metrics: between 0 and 1, with a Wald interval, unless ``words`` differ."""
+    """Return a declarer of a section's metrics.
+
+    They lie between 0 and 1 and have a Wald interval, unless ``words`` differ.
+    """
 
     def declare(name: str, value: Any, formula: str, **words: Any) -> Metric:
         fields = {

@@ -1,7 +1,8 @@
 """Class labels as parts of metric names: legal for MLflow, reversible, without collisions.
 
-MLflow takes letters, digits, spaces and ``_ - .``; the slash parts sections. Every other character becomes
-``_u<hex>_``, and so does an underscore that stands before a ``u``, so that no two labels share a name.
+MLflow takes letters, digits, spaces and ``_ - .``; the slash parts sections. Every other character
+becomes ``_u<hex>_``, and so does an underscore that stands before a ``u``, so that no two labels
+share a name.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _ESCAPE = re.compile(r"_u([0-9a-f]*)_")
 
 
 def segment_parts(name: str) -> tuple[str, str, str] | None:
-    """Column, value and metric of ``segment/<column>/<value>/<metric>``, encoded; None for any other name."""
+    """Return column, value and metric of a segment's metric, encoded; None for any other name.
+
+    The name is ``segment/<column>/<value>/<metric>``.
+    """
     column, value, metric = (*name.removeprefix(OF_SEGMENTS).split("/", 2), "", "")[:3]
     return (
         (column, value, metric)
@@ -33,10 +37,10 @@ def segment_parts(name: str) -> tuple[str, str, str] | None:
 
 
 def encode_label(label: Label) -> str:
-    """A label as a part of a metric name.
+    """Encode a label as a part of a metric name.
 
-    Texts longer than 80 characters once encoded keep their beginning and a digest; the evaluation holds the
-    whole label.
+    Texts longer than 80 characters once encoded keep their beginning and a digest; the evaluation
+    holds the whole label.
     """
     text = str(label)
     if not text:
@@ -55,17 +59,17 @@ def encode_label(label: Label) -> str:
 
 
 def decode_label(name: str) -> str:
-    """The text of a label that :func:`encode_label` wrote (unless it was shortened)."""
+    """Return the text of a label that :func:`encode_label` wrote (unless it was shortened)."""
     return _ESCAPE.sub(lambda match: chr(int(match.group(1), 16)) if match.group(1) else "", name)
 
 
 def slug(name: str) -> str:
-    """An anchor or a file on the site: ``class-label-recall`` for ``class/<label>/recall``."""
+    """Return an anchor or a file on the site: ``class-label-recall`` for ``class/<label>/recall``."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """``; did you mean 'a' or 'b'?``, of the names most like one that is not there; nothing where none is like it."""
+    """Return ``; did you mean 'a' or 'b'?``: the names most like an unknown one, if any."""
     names = list(dict.fromkeys(known))
     lowered: dict[str, list[str]] = {}
     for full in names:
@@ -79,10 +83,11 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def near_metric(name: str, known: Iterable[str]) -> str:
-    """The hint of :func:`near` for a metric: names that end like it come before names that are spelt like it.
+    """Return the hint of :func:`near` for a metric; names that end like it come first.
 
     ``f1`` and scikit-learn's ``f1_score`` mean ``binary/f1``, and ``multiclass/log_loss`` means
-    ``probability/log_loss``. Metrics of spans and of families are suggested only if the name asks for them.
+    ``probability/log_loss``. Metrics of spans and of families are suggested only if the name asks
+    for them.
     """
     names = list(dict.fromkeys(known))
     section = name.partition("/")[0].lower() if "/" in name else ""

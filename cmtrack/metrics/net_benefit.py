@@ -1,8 +1,9 @@
-"""Net benefit of acting on a score from a threshold on: the decision curve of Vickers and Elkin (2006).
+"""Net benefit of acting on a score from a threshold on: Vickers and Elkin (2006).
 
-At the threshold t a hit is worth 1 and a false alarm costs the odds t / (1 - t). A rejected positive, whose class
-within the group is wrong, earns nothing. Intervals are multinomial profile likelihoods on the values 1, 0 and minus the
-odds; the band over all thresholds is the same at the quantile of the largest of correlated normal errors.
+At the threshold t a hit is worth 1 and a false alarm costs the odds t / (1 - t). A rejected
+positive, whose class within the group is wrong, earns nothing. Intervals are multinomial profile
+likelihoods on the values 1, 0 and minus the odds; the band over all thresholds is the same at the
+quantile of the largest of correlated normal errors.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _DIGITS = 12  # scores of the positive group are rounded to as many
 _RARE = 0.1
 
 RowsByCell: TypeAlias = tuple[Design, IntArray]
-"""The design of rows, and the cell of each row, shape (n,), by channel and score, of which there are 4 U."""
+"""The design of rows, and the cell of each row, shape (n,), by channel and score, of which there
+are 4 U.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +45,8 @@ class NetBenefit:
     Attributes
     ----------
     thresholds : ndarray of shape (T,)
-        A row is called positive if its score reaches the threshold. Where scores are counted on a grid, the edge of the
-        grid that is nearest to what was asked for.
+        A row is called positive if its score reaches the threshold. Where scores are counted on a
+        grid, the edge of the grid that is nearest to what was asked for.
     value : ndarray of shape (T,)
         ``TP/n - FP/n * t/(1 - t)``.
     all : ndarray of shape (T,)
@@ -86,16 +89,16 @@ class NetBenefit:
 
     @property
     def standardized(self) -> FloatArray:
-        """Net benefit as a share of the largest possible one, the prevalence; NaN without positives; shape (T,)."""
+        """Net benefit as a share of its largest value, the prevalence, (T,); NaN without positives."""
         return self.value / (self.prevalence or math.nan)
 
     @property
     def avoided(self) -> FloatArray:
-        """Unneeded calls that the score avoids per row, no hit lost, against calling all positive; shape (T,)."""
+        """Unneeded calls per row that the score avoids against calling all positive, shape (T,)."""
         return (self.value - self.all) / self.odds
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per threshold."""
+        """Return one row per threshold."""
         from cmtrack._pandas import pd
 
         names = (
@@ -134,7 +137,7 @@ def check_thresholds(thresholds: npt.ArrayLike) -> FloatArray:
 
 
 def usual_thresholds(prevalence: float) -> FloatArray:
-    """The 99 thresholds .01 to .99; of rare positives as many up to about ten times their share."""
+    """Return the 99 thresholds .01 to .99; for rare positives up to about ten times their share."""
     top = 1.0
     if 0 < prevalence < _RARE:
         step = 10.0 ** math.floor(math.log10(10 * prevalence))
@@ -151,7 +154,7 @@ def net_benefit(
     rows: RowsByCell | None = None,
     reason: str = "",
 ) -> NetBenefit:
-    """The decision curve of counted scores.
+    """Return the decision curve of counted scores.
 
     Parameters
     ----------
@@ -210,7 +213,7 @@ def _nearest_edges(thresholds: FloatArray) -> FloatArray:
 def _called(
     weight: FloatArray, values: FloatArray, thresholds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Accepted positives and negatives of at least each threshold, both of shape (T,)."""
+    """Return accepted positives and negatives of at least each threshold, both (T,)."""
     counts = weight.reshape(4, -1)
     place = np.searchsorted(values, thresholds)
     sides = (counts[ACCEPTED_POSITIVE], counts[2:].sum(axis=0))
@@ -221,7 +224,10 @@ def _called(
 def _covariance(
     hits: FloatArray, alarms: FloatArray, total: float, t: FloatArray, value: FloatArray
 ) -> FloatArray:
-    """n^2 times the covariance of the net benefits, shape (T, T); hits, alarms and total are of squared weights."""
+    """Return n^2 times the covariance of the net benefits, shape (T, T).
+
+    ``hits``, ``alarms``, ``total``: of squared weights.
+    """
     places, odds = np.arange(len(t)), t / (1 - t)
     # what the higher one calls, both call
     higher = np.where(np.greater.outer(t, t), places[:, None], places)
@@ -231,7 +237,7 @@ def _covariance(
 
 
 def _reach(spread: FloatArray, level: float, degrees: float = math.inf) -> float:
-    """Quantile of the largest of correlated normal errors; of Student's with finite degrees of freedom."""
+    """Return the quantile of the largest of correlated normal, or Student's, errors."""
     alone = normal_quantile(level, degrees)
     deviation = np.sqrt(np.maximum(np.diag(spread), 0.0))
     varies = deviation > 1e-9 * max(1.0, float(deviation.max(initial=0.0)))
@@ -254,7 +260,7 @@ def _by_clusters(
     level: float,
     rows: RowsByCell,
 ) -> FloatArray:
-    """Wald's intervals and band from sums by cluster, shape (4, T)."""
+    """Return Wald's intervals and band from sums by cluster, shape (4, T)."""
     design, cell = rows
     columns = []
     for place, threshold in enumerate(t):

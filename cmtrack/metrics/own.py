@@ -1,7 +1,8 @@
 """Custom metrics: checked on entry, computed like the others, stored with their numbers.
 
-A file holds no functions. An evaluation that is read where a function is not known keeps the numbers that were written;
-whatever needs the function (other counts, rows) leaves the metric undefined and says why.
+A file holds no functions. An evaluation that is read where a function is not known keeps the
+numbers that were written; whatever needs the function (other counts, rows) leaves the metric
+undefined and says why.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
 
 
 def near_or_own(name: str, known: Iterable[str]) -> str:
-    """The metrics most like an unknown name, or how to pass a custom one."""
+    """Return the metrics most like an unknown name, or how to pass a custom one."""
     return near_metric(name, known) or (
         f"; if it is a metric of your own, {_GIVE}" if may_be_own(name) else ""
     )
@@ -173,7 +174,7 @@ def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
 
 
 def to_data(metrics: Iterable[Metric], results: Results) -> list[dict[str, Any]]:
-    """Declarations and numbers as plain data."""
+    """Return declarations and numbers as plain data."""
     out = []
     for metric in metrics:
         name = metric.name

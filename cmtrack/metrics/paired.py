@@ -1,17 +1,18 @@
 """Differences of one metric between evaluations of the same rows: statistic, p-value and interval.
 
-Everything that compares two evaluations of the same rows reads them here: paired differences, gates, rankings,
-tie-breakers, segments and equivalence.
+Everything that compares two evaluations of the same rows reads them here: paired differences,
+gates, rankings, tie-breakers, segments and equivalence.
 
-A difference of shares of the same rows (accuracy, or recall: the denominator is of actual labels) depends on the rows
-that only one of the two gets right, b and c of n. Its statistic is McNemar's (b - c) / sqrt(b + c), its interval
-Tango's. Any other metric has Student's interval, cut at the range of a difference, with the degrees of freedom of
-:meth:`Design.degrees <cmtrack.statistics.design.Design.degrees>`; of a loss without an upper end at most those of its rows as if each
-were a cluster: of two nearly perfect models few large losses decide.
+A difference of shares of the same rows (accuracy, or recall: the denominator is of actual labels)
+depends on the rows that only one of the two gets right, b and c of n. Its statistic is McNemar's (b
+- c) / sqrt(b + c), its interval Tango's. Any other metric has Student's interval, cut at the range
+of a difference, with the degrees of freedom of :meth:`Design.degrees
+<cmtrack.statistics.design.Design.degrees>`; of a loss without an upper end at most those of its
+rows as if each were a cluster: of two nearly perfect models few large losses decide.
 
-If at most :data:`FEW_DIFFERING` rows differ, an exact sign test of these rows must agree: the p-value is the larger of
-the two, and an interval of a level at which the sign test does not reject reaches 0. If no row differs, only shares
-have an interval.
+If at most :data:`FEW_DIFFERING` rows differ, an exact sign test of these rows must agree: the
+p-value is the larger of the two, and an interval of a level at which the sign test does not reject
+reaches 0. If no row differs, only shares have an interval.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 FEW_DIFFERING = 8
 """Differing rows, or clusters, up to which a difference also needs the exact sign test.
 
-Given four differing rows, all of them better in one run, the other tests alone err in 2 of 16 cases.
+Given four differing rows, all of them better in one run, the other tests alone err in 2 of 16
+cases.
 """
 NO_ROW_DIFFERS = "no row differs"
 """Reason why two evaluations that are alike in every row have no interval, except of shares."""
@@ -43,7 +45,10 @@ SHARE_ROUNDING = 1e-9  # of the values of an influence function of a share
 
 
 def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, FloatArray]:
-    """The exact and the mid-p p-values of McNemar's test, of whole counts of any shape; NaN where both are 0."""
+    """Return the exact and the mid-p p-values of McNemar's test; NaN if both counts are 0.
+
+    Counts are whole numbers of any shape.
+    """
     b, c = np.asarray(only_first), np.asarray(only_second)
     n, least = (b + c).astype(np.int64), np.minimum(b, c)
     tail = np.where(n > 0, bdtr(least, n, 0.5), math.nan)
@@ -54,7 +59,7 @@ def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, Flo
 
 
 def sign_quantile(better: Any, worse: Any) -> FloatArray:
-    """Normal quantile of the two-sided p-value of the exact sign test; 0 where the p-value is 1."""
+    """Return the normal quantile of the exact sign test's two-sided p-value; 0 if that is 1."""
     total = np.asarray(better) + np.asarray(worse)
     pvalue = np.where(total > 0, binomial_pvalues(better, worse)[0], 1.0)
     return np.asarray(ndtri(1 - pvalue / 2))
@@ -64,12 +69,14 @@ def sign_quantile(better: Any, worse: Any) -> FloatArray:
 class Discordant:
     """Rows that only one of two evaluations gets right, of all pairs of R evaluations.
 
-    ``only_row``, shape (R, R): weight of the rows that only the row's evaluation gets right: b; transposed it is c.
-    ``squares``, shape (R, R): sum of squares of ``b - c`` of the independent units: clusters, rows with fractional
-        weights, else rows.
+    ``only_row``, shape (R, R): weight of the rows that only the row's evaluation gets right: b;
+        transposed it is c.
+    ``squares``, shape (R, R): sum of squares of ``b - c`` of the independent units: clusters, rows
+        with fractional weights, else rows.
     ``n``: weight of the rows that the share is of.
-    ``further``: mean and mean square of these rows' weights where they are fractional; else (0, 0). One such row counts
-        as discordant, too: where few are, their own weights say little of the others'.
+    ``further``: mean and mean square of these rows' weights where they are fractional; else (0, 0).
+        One such row counts as discordant, too: where few are, their own weights say little of the
+        others'.
     ``size``: effective number of these rows, or of clusters, by Kish.
     """
 
@@ -91,15 +98,16 @@ class Discordant:
 
     @property
     def statistic(self) -> FloatArray:
-        """``(b - c) / sqrt(squares)``, which is normal without degrees of freedom (McNemar 1947)."""
+        """``(b - c) / sqrt(squares)``, which is standard normal if runs are alike (McNemar 1947)."""
         gap, (total, squares) = self.only_row - self.only_row.T, self._sums
         spread = squares * np.divide(self.total, total, out=np.zeros_like(gap), where=total > 0)
         return np.divide(gap, np.sqrt(spread), out=np.zeros_like(gap), where=spread > 0)
 
     def upper(self, quantile: Any) -> FloatArray:
-        """Upper ends by Tango, of the counts times ``(b + c) / squares``: as many rows as the units are worth.
+        """Return Tango's upper ends, of the counts times ``(b + c) / squares``.
 
-        They are 0 exactly where the statistic is minus the quantile.
+        So the counts are as many rows as the units are worth. They are 0 exactly where the
+        statistic is minus the quantile.
         """
         total, squares = self._sums
         times = np.divide(total, squares, out=np.ones_like(total), where=squares > 0)
@@ -108,7 +116,7 @@ class Discordant:
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """All differences of one metric between R evaluations of the same rows; arrays (R, R), row less column.
+    """Differences of one metric between R evaluations of the same rows, (R, R), row less column.
 
     Attributes
     ----------
@@ -122,16 +130,20 @@ class Paired:
     shares : Discordant or None
         Of a share of the same rows.
     alike : ndarray of shape (R, R), bool
-        Whether no row tells two apart: no row is answered differently, as far as the metric reads it.
+        Whether no row tells two apart: no row is answered differently, as far as the metric reads
+        it.
     sign_test : ndarray of shape (R, R)
-        Normal quantile of the two-sided p-value of the exact sign test, 0 at p = 1, of pairs with at most
-        :data:`FEW_DIFFERING` differing rows or clusters; infinite for all others, which do not need it.
+        Normal quantile of the two-sided p-value of the exact sign test, 0 at p = 1, of pairs with
+        at most :data:`FEW_DIFFERING` differing rows or clusters; infinite for all others, which do
+        not need it.
     share_size : float
-        Effective number of rows of a share, for Tango's interval if no row differs; NaN of other metrics.
+        Effective number of rows of a share, for Tango's interval if no row differs; NaN of other
+        metrics.
 
     Examples
     --------
-    Two evaluations, at the normal quantile; of many, give the quantile that holds for all pairs, or one for each:
+    Two evaluations, at the normal quantile; of many, give the quantile that holds for all pairs, or
+    one for each:
 
     >>> import numpy as np
     >>> from cmtrack.metrics.paired import Paired
@@ -167,22 +179,26 @@ class Paired:
         share_size: float = math.nan,
         of_same_rows: bool = True,
     ) -> Paired:
-        """Everything that differences need, by products of matrices.
+        """Compute everything that differences need, by products of matrices.
 
-        ``values``, ``psi``, shape (R,) and (n, R): values and influence values with the metric's own sign, also where
-            lower is better.
+        ``values``, ``psi``, shape (R,) and (n, R): values and influence values with the metric's
+            own sign, also where lower is better.
         ``design``: of the rows.
         ``bounds``, (low, high): range of the metric.
-        ``answers``, sequence of R arrays of shape (n,): from :meth:`~cmtrack.metrics.influence.Influence.answers`: a
-            row whose codes are equal does not differ.
-        ``actual``, shape (n,): classes, for degrees of freedom; a share's denominator must be of actual classes, and of
-            all rows where they are not given.
-        ``ends``, shape (3, R): of values at an end of their range, which no row moves, error and degrees. They
-            count where two have no other error, and where the third is true: of shares of other rows for each run.
-        ``share_size``: effective number of rows of a share of other rows for each run, such as a precision: runs that
-            are alike in every row have the same ones. NaN of metrics that are no shares.
-        ``of_same_rows``: False where shares have different denominators, as precisions do. A precision of 1 moves with
-            no row, so that the influence values do not show which rows it is a share of.
+        ``answers``, sequence of R arrays of shape (n,): from
+            :meth:`~cmtrack.metrics.influence.Influence.answers`: a row whose codes are equal does
+            not differ.
+        ``actual``, shape (n,): classes, for degrees of freedom; a share's denominator must be of
+            actual classes, and of all rows where they are not given.
+        ``ends``, shape (3, R): of values at an end of their range, which no row moves, error and
+            degrees. They count where two have no other error, and where the third is true: of
+            shares of other rows for each run.
+        ``share_size``: effective number of rows of a share of other rows for each run, such as a
+            precision: runs that are alike in every row have the same ones. NaN of metrics that are
+            no shares.
+        ``of_same_rows``: False where shares have different denominators, as precisions do. A
+            precision of 1 moves with no row, so that the influence values do not show which rows it
+            is a share of.
         """
         joint = design.covariance(psi)
         variance = np.diag(joint)
@@ -245,7 +261,7 @@ class Paired:
         return np.asarray(unknown & ~(self.alike & math.isfinite(self.share_size)))
 
     def reason(self, i: int = 0, j: int = 1) -> str:
-        """The reason why two have no interval; empty where they have one."""
+        """Return the reason why two have no interval; empty if they have one."""
         if not self.without_interval[i, j]:
             return ""
         return (
@@ -256,7 +272,7 @@ class Paired:
 
     @cached_property
     def statistic(self) -> FloatArray:
-        """Statistics that are standard normal where two do not differ; infinite where there is no error."""
+        """Statistics that are standard normal if two do not differ; infinite without an error."""
         if self.shares is not None:
             found = self.shares.statistic
         else:
@@ -271,7 +287,10 @@ class Paired:
         )
 
     def upper(self, quantile: Any) -> FloatArray:
-        """Upper ends of :meth:`interval`, also without an error; the lower ones are those of the other way."""
+        """Return upper ends of :meth:`interval`, also without an error.
+
+        The lower ends are those of the other way.
+        """
         if self.shares is not None:
             high = np.maximum(self.shares.upper(quantile), self.difference)
         else:
@@ -286,7 +305,10 @@ class Paired:
         return high
 
     def interval(self, quantile: Any) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper ends at a normal quantile, a number or (R, R); NaN where :meth:`reason` says why."""
+        """Return lower and upper ends at a normal quantile; NaN where :meth:`reason` says why.
+
+        The quantile is a number or has the shape (R, R).
+        """
         high = self.upper(quantile)
         # 0 without a sign
         low = 0.0 - (high if np.ndim(quantile) == 0 else self.upper(np.transpose(quantile))).T
@@ -294,7 +316,7 @@ class Paired:
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
     def larger_is_better(self) -> Paired:
-        """The same of a metric of which lower values are better: values with the other sign."""
+        """Return the differences of a metric of which lower is better, with the other sign."""
         shares = (
             None if self.shares is None else replace(self.shares, only_row=self.shares.only_row.T)
         )
@@ -314,7 +336,7 @@ class Paired:
 
 
 def root(variance: FloatArray, scale: FloatArray) -> FloatArray:
-    """Standard errors of differences; exactly 0 where only rounding is left."""
+    """Return standard errors of differences; exactly 0 if only rounding is left."""
     least = SAME * max(float(scale.max(initial=0)), 1e-300)
     error = np.sqrt(np.where(variance > least, variance, 0.0))
     np.fill_diagonal(error, 0.0)
@@ -322,19 +344,22 @@ def root(variance: FloatArray, scale: FloatArray) -> FloatArray:
 
 
 def over(difference: FloatArray, error: FloatArray) -> FloatArray:
-    """Differences in standard errors; infinite where there is a difference without an error."""
+    """Return differences in standard errors; infinite for a difference without an error."""
     sure = np.where(difference == 0, 0.0, np.copysign(np.inf, difference))
     return np.divide(difference, error, out=sure, where=error > 0)
 
 
 def cut(difference: Any, reach: Any, bounds: tuple[float, float]) -> tuple[Any, Any]:
-    """``difference ± reach``, cut at what two values of a range can differ by."""
+    """Cut ``difference ± reach`` at what two values of a range can differ by."""
     most = bounds[1] - bounds[0]
     return np.maximum(difference - reach, -most), np.minimum(difference + reach, most)
 
 
 def students(quantile: Any, degrees: Any) -> Any:
-    """Student's quantile of the same tail as a normal one; the normal one where degrees of freedom are infinite."""
+    """Return Student's quantile of the tail of a normal one.
+
+    It is the normal one if degrees of freedom are infinite.
+    """
     few = np.isfinite(degrees)
     return np.where(
         few, -stdtrit(np.where(few, degrees, 1.0), ndtr(-np.asarray(quantile))), quantile
@@ -342,7 +367,7 @@ def students(quantile: Any, degrees: Any) -> Any:
 
 
 def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
-    """Normal statistics of the same tails as Student's of some degrees of freedom."""
+    """Return normal statistics of the same tails as Student's of some degrees of freedom."""
     few = np.isfinite(statistic) & np.isfinite(degrees)
     out = statistic.copy()
     out[few] = -np.sign(statistic[few]) * ndtri(stdtr(degrees[few], -np.abs(statistic[few])))
@@ -355,10 +380,10 @@ def _shares(
     actual: IntArray | None,
     design: Design,
 ) -> tuple[BoolArray, Discordant | None]:
-    """Hits by row, (n, R), and the discordant rows of values that are shares of the same rows; None of other values.
+    """Return hits by row, (n, R), and the discordant rows of shares of the same rows.
 
-    Their influence functions show it: that of a share has two values inside its denominator, for hits and misses, and
-    is 0 outside.
+    The latter are None for other values. Their influence functions show it: that of a share has two
+    values inside its denominator, for hits and misses, and is 0 outside.
     """
     all_hits = np.zeros(psi.shape, dtype=bool)
     counted = design.counted  # rows without weight say nothing
@@ -421,10 +446,11 @@ def _differing(
     psi: FloatArray,
     design: Design,
 ) -> tuple[IntArray, FloatArray]:
-    """Number of rows, or clusters, that two of R do not answer alike, (R, R), and the sign tests of few.
+    """Return how many rows, or clusters, two of R answer differently, and the sign tests of few.
 
-    A row, or a cluster's sum, favours the one whose influence is larger. Influence less the value is the row's own loss
-    or gain where a metric is a mean, so that differing rows of the same loss favour none.
+    Both have the shape (R, R). A row, or a cluster's sum, favours the one whose influence is
+    larger. Influence less the value is the row's own loss or gain where a metric is a mean, so that
+    differing rows of the same loss favour none.
     """
     codes = np.stack(answers)
     repeats = design.repeats

@@ -1,6 +1,7 @@
-"""Metrics of each class of a table, or of each group of a reduced one: ``class/<label>/``, ``reduced/<step>/<group>/``.
+"""Metrics of each class, or of each group of a reduced table: ``class/``, ``reduced/<step>/``.
 
-All but the counts are ratios of a class's hits to its margins. Ratios without a denominator are NaN.
+All but the counts are ratios of a class's hits to its margins. Ratios without a denominator are
+NaN.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from cmtrack.statistics.inputs import FloatArray
 
 @dataclass(frozen=True)
 class ClassRatio(Function):
-    """``hits × C_ii / (actual × row total + predicted × column total + common × C_ii)`` of each class.
+    """A ratio of a class's hits to its margins.
+
+    Of each class it is
+    ``hits × C_ii / (actual × row total + predicted × column total + common × C_ii)``.
 
     ``common`` is -1 where the denominator counts the samples of the row or the column, each once.
     """
@@ -32,25 +36,28 @@ class ClassRatio(Function):
     common: float = 0.0
 
     def __call__(self, table: Table) -> FloatArray:
-        """The ratio of each class, shape (K,); NaN where the denominator is 0."""
+        """Return the ratio of each class, shape (K,); NaN where the denominator is 0."""
         return ratio(self.hits * table.hits, self.below(table))
 
     def below(self, table: Table | ClassSums) -> FloatArray:
-        """The denominator of each class, shape (K,)."""
+        """Return the denominator of each class, shape (K,)."""
         return (
             self.actual * table.actual + self.predicted * table.predicted + self.common * table.hits
         )
 
     def spread(self, table: Table) -> FloatArray:
-        """The standard error of each class's ratio, shape (K,)."""
+        """Return the standard error of each class's ratio, shape (K,)."""
         return ratio(np.sqrt(self._squares(table.cells, self.hits, self(table))), self.below(table))
 
     def size(self, table: Table) -> FloatArray:
-        """Effective number of samples that each class's ratio is of, shape (K,)."""
+        """Return the effective number of samples that each class's ratio is of, shape (K,)."""
         return ratio(self.below(table) ** 2, self._squares(table.cells, 0.0, None), 0.0)
 
     def _squares(self, cells: Cells, hits: float, values: FloatArray | None) -> FloatArray:
-        """Sums of squared weights times squares of ``hits × hit - value × denominator``; of 1 without values."""
+        """Return sums of squared weights times squares of ``hits × hit - value × denominator``.
+
+        Without values the squares are of the denominator.
+        """
         i, j = cells.actual, cells.predicted
         diagonal = i == j
         both = self.actual + self.predicted + self.common * cells.hit
@@ -67,7 +74,7 @@ class ClassRatio(Function):
         )
 
     def influence_of(self, table: Table, k: int) -> FloatArray:
-        """Influence per cell of class k's ratio, shape (C,)."""
+        """Return the influence per cell of class k's ratio, shape (C,)."""
         cells = table.cells
         row, column = 1.0 * (cells.actual == k), 1.0 * (cells.predicted == k)
         hit = row * cells.hit
@@ -81,7 +88,10 @@ class ClassRatio(Function):
 
 @dataclass(frozen=True)
 class ClassCount(Function):
-    """The samples of each actual class, or only its mismatches: right group, a pair of classes not accepted."""
+    """The samples of each actual class, or only its mismatches.
+
+    A mismatch is in the right group and a pair of classes that is not accepted.
+    """
 
     mismatches: bool = False
 
@@ -91,21 +101,21 @@ class ClassCount(Function):
         return not self.mismatches
 
     def __call__(self, table: Table) -> FloatArray:
-        """The count of each class, shape (K,)."""
+        """Return the count of each class, shape (K,)."""
         if not self.mismatches:
             return table.actual
         cells = table.cells
         return cells.by_actual(cells.weight * (~cells.hit & (cells.actual == cells.predicted)))
 
     def spread(self, table: Table) -> FloatArray:
-        """The standard error of each class's count, shape (K,)."""
+        """Return the standard error of each class's count, shape (K,)."""
         cells, part = table.cells, self(table) / table.total
         counted = ~cells.hit & (cells.actual == cells.predicted) if self.mismatches else True
         inside = cells.by_actual(cells.squares * counted)
         return np.sqrt(inside * (1 - part) ** 2 + (cells.squares.sum() - inside) * part**2)
 
     def influence_of(self, table: Table, k: int) -> FloatArray:
-        """Influence per cell of class k's count, shape (C,): n times that of its share."""
+        """Return the influence per cell on class k's count (C,): n times that on its share."""
         cells = table.cells
         inside = 1.0 * (cells.actual == k)
         if self.mismatches:

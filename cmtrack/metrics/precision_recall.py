@@ -1,9 +1,10 @@
-"""Precision over recall, average precision, gains and the Kolmogorov-Smirnov distance for 2x2+IM, by an exact sweep.
+"""Precision over recall, average precision, gains and KS distance for 2x2+IM.
 
-Blocks of equal scores are called together, one step of the curve each. A rejected positive that is called is a false
-call, as in the precision of 2x2+IM, so the average precision has the ceiling of the ROC curve. Source of the steps:
-Davis and Goadrich (2006), who show that linear interpolation is wrong here; of the interval's scale: Boyd, Eng and Page
-(2013), with the influence's variance in place of a binomial one.
+Exact sweeps over the distinct scores. Blocks of equal scores are called together, one step of the
+curve each. A rejected positive that is called is a false call, as in the precision of 2x2+IM, so
+the average precision has the ceiling of the ROC curve. Source of the steps: Davis and Goadrich
+(2006), who show that linear interpolation is wrong here; of the interval's scale: Boyd, Eng and
+Page (2013), with the influence's variance in place of a binomial one.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class PrecisionRecallCurve:
         return self.ceiling**2 * self.prevalence
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per threshold."""
+        """Return one row per threshold."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame(
@@ -87,7 +88,7 @@ class PrecisionRecallCurve:
 
 
 def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
-    """The curve of counted scores; of cells of the grid those that hold scores."""
+    """Return the curve of counted scores; of a grid only the cells with scores."""
     sweep = table.calls
     held = np.flatnonzero(table.weight.reshape(4, -1).sum(axis=0) > 0)[::-1]
     positives = float(table.sides[0])
@@ -106,10 +107,11 @@ def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
 
 @dataclass(frozen=True, eq=False)
 class GainsCurve:
-    """Share of the positives that is found, by the share of all samples that is called, highest scores first.
+    """Share of the positives that is found, by the share of samples that is called.
 
-    Samples of one score are called in random order, so the curve is linear between the thresholds. A rejected positive
-    is called and not found: with mismatches the curve ends at a ceiling below 1.
+    The highest scores are called first. Samples of one score are called in random order, so the
+    curve is linear between the thresholds. A rejected positive is called and not found: with
+    mismatches the curve ends at a ceiling below 1.
 
     Attributes
     ----------
@@ -149,7 +151,7 @@ class GainsCurve:
         return self.gain / self.called
 
     def gain_at(self, called: float) -> float:
-        """The gain where a share of all samples is called.
+        """Return the gain if a share of all samples is called.
 
         Raises
         ------
@@ -161,7 +163,7 @@ class GainsCurve:
         return float(np.interp(called, np.append(0.0, self.called), np.append(0.0, self.gain)))
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per threshold."""
+        """Return one row per threshold."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame(
@@ -183,11 +185,11 @@ class AveragePrecision(Function):
         return float(sweep.accepted @ sweep.precision) / float(table.sides[0])
 
     def size(self, table: ScoreTable) -> float:
-        """The effective number of positives, which tell where there is no error."""
+        """Return the effective number of positives, which an error of 0 rests on."""
         return float(table.sides[0] ** 2 / table.squares.reshape(2, -1)[0].sum())
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Influence (4 U,)."""
+        """Return the influence (4 U,)."""
         accepted, rejected, negative = self._parts(table)
         return np.concatenate((accepted, rejected, negative, negative))
 
@@ -226,10 +228,10 @@ PRECISION = AveragePrecision()
 
 
 def largest_error(table: ScoreTable) -> float:
-    """The largest error of the average precision of scores that are counted by cell; 0 where they are not.
+    """Return the largest error of the average precision of scores counted by cell; else 0.
 
-    A cell's part of the area is largest where its accepted positives come first with one score, least where they come
-    last one by one.
+    A cell's part of the area is largest where its accepted positives come first with one score,
+    least where they come last one by one.
     """
     if table.scores.exact or not table.sides[0] > 0:
         return 0.0
@@ -251,7 +253,7 @@ def largest_error(table: ScoreTable) -> float:
 
 
 def youden(table: ScoreTable) -> float:
-    """Largest recall - fall-out over all thresholds."""
+    """Return the largest recall - fall-out over all thresholds."""
     if not table.has_both:
         return math.nan
     counts = table.weight.reshape(4, -1)[:, ::-1]

@@ -1,8 +1,9 @@
-"""Proper scores of the probabilities: the section ``probability/``; and the rank of the actual class: top-k accuracy.
+"""Proper scores of the probabilities, and the rank of the actual class: ``probability/``.
 
-Source: Good (1952) for the log loss, Brier (1950), and for skills the usual 1 - loss / loss of the reference. Nothing
-is clipped: where a row gives its actual class the probability 0 the log loss is infinite, and is undefined with that
-reason and the number of rows. The reference of a skill always answers the shares of the evaluated rows, or given ones.
+Source: Good (1952) for the log loss, Brier (1950), and for skills the usual 1 - loss / loss of the
+reference. Nothing is clipped: where a row gives its actual class the probability 0 the log loss is
+infinite, and is undefined with that reason and the number of rows. The reference of a skill always
+answers the shares of the evaluated rows, or given ones.
 """
 
 from __future__ import annotations
@@ -75,11 +76,11 @@ class Mean(Function):
         return math.inf if self.logarithm and losses.impossible else losses.loss
 
     def influence(self, losses: Losses) -> FloatArray:
-        """Influence (K, 2)."""
+        """Return the influence (K, 2)."""
         return np.column_stack((np.full(len(losses.n), -losses.loss), np.ones(len(losses.n))))
 
     def why(self, losses: Losses, k: int | None) -> str:
-        """The rows that make it infinite."""
+        """Return the number of rows that make the mean infinite, in words."""
         rows = "row gives" if losses.impossible == 1 else "rows give"
         return f"infinite: {losses.impossible:g} {rows} the actual {losses.what} the probability 0"
 
@@ -94,7 +95,7 @@ class Skill(Mean):
     """1 - loss / loss of the reference, which answers the same shares for every row."""
 
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
-        """The reference's mean loss, and the influence (K,) on it of a row of each class."""
+        """Return the reference's mean loss, and the influence (K,) on it of a row of each class."""
         raise NotImplementedError
 
     def __call__(self, losses: Losses) -> float:
@@ -102,14 +103,14 @@ class Skill(Mean):
         return 1 - loss / reference if reference > 0 and math.isfinite(reference) else math.nan
 
     def influence(self, losses: Losses) -> FloatArray:
-        """Influence (K, 2)."""
+        """Return the influence (K, 2)."""
         reference, by_class = self.reference(losses)
         mine = super().influence(losses)
         mine[:, 0] -= losses.loss * by_class / reference
         return -mine / reference
 
     def why(self, losses: Losses, k: int | None) -> str:
-        """The reason of an undefined skill."""
+        """Return the reason of an undefined skill."""
         if self.logarithm and losses.impossible:
             return super().why(losses, k)
         reference = self.reference(losses)[0]
@@ -124,7 +125,7 @@ class LogSkill(Skill):
     logarithm = True
 
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
-        """The entropy, and its influence."""
+        """Return the entropy, and its influence."""
         with np.errstate(divide="ignore", invalid="ignore"):
             by_class = np.where(losses.n > 0, -np.log(losses.expected[losses.groups]), 0.0)
             mean = float(losses.n @ by_class) / float(losses.n.sum())
@@ -132,10 +133,13 @@ class LogSkill(Skill):
 
 
 class BrierSkill(Skill):
-    """Skill in Brier score; the reference's score is the Gini index of the shares, halved for two."""
+    """Skill in Brier score; the reference's score is the Gini index of the shares.
+
+    The index is halved for two classes or groups.
+    """
 
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
-        """The Gini index, and its influence."""
+        """Return the Gini index, and its influence."""
         expected = losses.expected
         half = 0.5 if len(expected) == 2 else 1.0
         # of a row by its class
@@ -156,8 +160,8 @@ _SAME = 1e6
 class LossSamples(Samples):
     """Samples by one loss of theirs and their actual class.
 
-    An influence is given as coefficients (K, 2) of 1 and the loss, by class: means and sums of squares by class then
-    give the standard error exactly.
+    An influence is given as coefficients (K, 2) of 1 and the loss, by class: means and sums of
+    squares by class then give the standard error exactly.
 
     ``loss``: one of :data:`cmtrack.statistics.actual_class.LOSSES`.
     ``groups``, shape (K,): the groups of a step; by default the classes.
@@ -244,7 +248,7 @@ class LossSamples(Samples):
     def _mixed(
         self, scores: ProperScores, part: float, flipped: FloatArray, alike: FloatArray
     ) -> ProperScores:
-        """The samples, a part of them once more with the loss ``alike`` of their class, and once with ``flipped``."""
+        """Return the samples and a part of them twice more: with losses ``alike``, and ``flipped``."""
         mean, m2, n = scores.mean.copy(), scores.m2.copy(), scores.n * (1 + 2 * part)
         losses = mean[:, self._column].copy()
         mean[:, self._column] = about = (losses + part * (alike + flipped)) / (1 + 2 * part)
@@ -253,9 +257,10 @@ class LossSamples(Samples):
         return replace(scores, n=n, mean=mean, m2=m2)
 
     def _flipped(self) -> FloatArray | None:
-        """The mean loss of rows, were another class the actual one and had all that theirs left, by class (K,).
+        """Return the mean loss of rows by class (K,), were another class the actual one.
 
-        It follows from the probability of the actual class: its mean, and for the logarithm a beta distribution with
+        That class would have all the probability that the actual class leaves. It follows from the
+        probability of the actual class: its mean, and for the logarithm a beta distribution with
         its variance. None where every row is sure.
         """
         if self._moments is None:
@@ -303,9 +308,10 @@ class LossSamples(Samples):
         return np.where(inside > 0, flipped, self.scores.mean[:, self._column])
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
-        """Influence of each row, shape (n,).
+        """Return the influence of each row, shape (n,).
 
-        None where a logarithm is infinite by rows that were stored in single precision and was not by the statistics.
+        None where a logarithm is infinite by rows that were stored in single precision and was not
+        by the statistics.
         """
         influence, actual = metric.influence_in(self), at.rows.actual
         assert influence is not None  # every metric of losses brings its own
@@ -383,12 +389,12 @@ class TopK(Fraction):
         return counts[: self.k].sum() / counts.sum()
 
     def applies(self, views: EvaluationViews) -> bool:
-        """False where all classes are among them."""
+        """Return False if all classes are among the k."""
         return self.k < len(views.statistics.matrix.labels)
 
 
 def mean_reciprocal_rank(counts: Any) -> Any:
-    """Mean of 1 / rank."""
+    """Return the mean of 1 / rank."""
     return (counts / np.arange(1, len(counts) + 1)).sum() / counts.sum()
 
 

@@ -14,7 +14,8 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 class BinnedDensities:
     """Score densities of negatives and positives over bins.
 
-    ``edges``, shape (B-1,): upper ends (inside the bin) of all bins but the last; the outer bins are open.
+    ``edges``, shape (B-1,): upper ends (inside the bin) of all bins but the last; the outer bins
+        are open.
     ``negatives``, ``positives``, shape (B,): labelled counts.
     ``q``, ``p``, shape (B,): the densities of negatives and positives, each summing to 1.
     ``centres``, shape (B,): mean of the labelled scores of each bin, on the scale of :meth:`line`.
@@ -44,17 +45,20 @@ class BinnedDensities:
         return np.searchsorted(self.edges, scores, side="left").astype(np.int64, copy=False)
 
     def line(self, scores: FloatArray) -> FloatArray:
-        """Scores on the real line: the logit where they are probabilities, else as they are."""
+        """Return scores on the real line: the logit of probabilities, else the scores."""
         return _line(scores, self.unit)
 
 
 def n_bins(m1: float, m0: float) -> int:
-    """The cube-root rule, 4 to 30 bins; 20 at about 2,400 labelled samples of the rarer class."""
+    """Return the number of bins by the cube-root rule, 4 to 30.
+
+    It is 20 at about 2,400 labelled samples of the rarer class.
+    """
     return int(np.clip(round(1.5 * min(m1, m0) ** (1 / 3)), 4, 30))
 
 
 def smoothed(counts: FloatArray) -> FloatArray:
-    """Shares of counts with half a count added to each bin."""
+    """Return shares of counts with half a count added to each bin."""
     return (counts + 0.5) / (counts.sum() + len(counts) / 2)
 
 
@@ -66,8 +70,8 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
 
     Notes
     -----
-    Only the order of the scores matters for the counts, so an estimate does not change under an increasing
-    transformation of the scores. Equal edges, as discrete scores give them, are merged.
+    Only the order of the scores matters for the counts, so an estimate does not change under an
+    increasing transformation of the scores. Equal edges, as discrete scores give them, are merged.
     """
     negatives, positives = labelled.counts.astype(np.float64)
     m0, m1 = float(negatives.sum()), float(positives.sum())
@@ -95,11 +99,11 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
 
 
 def leave_one_out(own: FloatArray) -> FloatArray:
-    """The smoothed share of each bin as seen by one of its own samples, left out.
+    """Return the smoothed share of each bin as seen by one of its samples, left out.
 
-    With this the data that give the densities can also be the target: no sample judges itself. It is
-    cross-fitting with as many folds as samples; a function of the counts alone, so it needs no random folds and
-    shards merge exactly.
+    With this the data that give the densities can also be the target: no sample judges itself. It
+    is cross-fitting with as many folds as samples; a function of the counts alone, so it needs no
+    random folds and shards merge exactly.
     """
     left = np.minimum(own, 1.0)
     return (own - left + 0.5) / (own.sum() - left + len(own) / 2)

@@ -59,7 +59,10 @@ class Clusters:
     pvalues: Mapping[str, float] = field(default_factory=dict)
 
     def informing(self, n: Any, by_rows: float | None, error: float) -> Any:
-        """The samples that tell where an error is 0: at most the clusters; of an area, sides of as much information."""
+        """Return the samples that an error of 0 rests on: at most the clusters.
+
+        Of an area, sides of as much information.
+        """
         if self.n is None:
             return n
         if isinstance(n, np.ndarray):
@@ -68,14 +71,15 @@ class Clusters:
         return self.n if n is None else min(n, self.n)
 
     def degrees(self, name: str) -> float:
-        """Degrees of freedom of an error, by its effective number of clusters; infinite without clusters."""
+        """Return the degrees of freedom of an error by clusters; infinite without clusters."""
         return cluster_degrees(self.effective[name], self.n) if name in self.effective else math.inf
 
 
 class Computed(NamedTuple):
     """The numbers of a metric's functions: of one value, or lists of those of each class.
 
-    ``flipped``, (value, error): with one more sample, half of it flipped; empty if no interval uses these.
+    ``flipped``, (value, error): with one more sample, half of it flipped; empty if no interval uses
+        these.
     ``ends``: ends that the function makes with the value; None if it makes none.
     """
 
@@ -113,10 +117,11 @@ class Computed(NamedTuple):
 
 @dataclass
 class Results:
-    """Collects values by full name; finite ones get the standard error and the interval that their scale allows.
+    """Values by full name; finite ones get the standard error and interval of their scale.
 
-    Errors of ``clusters`` take the place of those by rows. Without ``with_errors`` metrics that bring their functions
-    get their values only. ``sizes`` are the (effective) numbers of samples that shares are of.
+    Errors of ``clusters`` take the place of those by rows. Without ``with_errors`` metrics that
+    bring their functions get their values only. ``sizes`` are the (effective) numbers of samples
+    that shares are of.
     """
 
     confidence_level: float = 0.95
@@ -138,7 +143,10 @@ class Results:
     def put_each(
         self, metrics: Sequence[tuple[Metric, Samples]], names: Mapping[int, str], step: str = ""
     ) -> None:
-        """Add metrics of each class, group or family; ``names`` are their encoded names by number."""
+        """Add metrics of each class, group or family.
+
+        ``names``: their encoded names by number.
+        """
         computed = []
         for metric, samples in metrics:
             head, tail = _PLACE.split(metric.name.replace("<step>", step))
@@ -154,7 +162,7 @@ class Results:
     def compute(
         self, metric: Metric, samples: Samples, names: Sequence[str], of_each: bool = False
     ) -> Computed:
-        """Call the functions of a metric: of one value, or ``of_each`` class; ``names`` are its full names."""
+        """Compute a metric of one value, or ``of_each`` class; ``names`` are its full names."""
         if self._is_left_out(metric) or all(name in self.clusters.pvalues for name in names):
             value: Any = np.full(len(names), math.nan) if of_each else math.nan
             return Computed(metric, samples, value, Spread(), (), None)
@@ -167,15 +175,16 @@ class Results:
         return Computed(metric, samples, value, spread, flipped, ends)
 
     def _is_left_out(self, metric: Metric) -> bool:
-        """True for numbers that hold for independent rows only, if the rows are clustered."""
+        """Return whether rows are clustered and a metric holds for independent rows only."""
         return self.clusters.n is not None and metric.function.independent == "value"
 
     def _with_flipped(
         self, metric: Metric, samples: Samples, names: Sequence[str], spread: Spread
     ) -> tuple[Any, ...]:
-        """Value and error with one more sample, half of it flipped, if the metric's interval uses these; else nothing.
+        """Return value and error with one more sample, half of it flipped, if an interval uses it.
 
-        With clusters the one stands for as many samples as their errors are alike, at most a cluster.
+        With clusters the one stands for as many samples as their errors are alike, at most a
+        cluster.
         """
         if not metric.few_errors or spread.error is None:
             return ()
@@ -202,7 +211,10 @@ class Results:
             return value, error * wider
 
     def put(self, name: str, computed: Computed, k: int | None = None, reason: str = "") -> None:
-        """Add the numbers of a metric, or of class k of it; ``reason`` is why it is undefined, by default its own."""
+        """Add the numbers of a metric, or of class k of it.
+
+        ``reason``: why it is undefined, by default the metric's own.
+        """
         metric = computed.metric
         function = metric.function
         value = float(self.clusters.pvalues.get(name, computed.value))
@@ -236,7 +248,10 @@ class Results:
         self.undefined[name] = reason
 
     def _put_share(self, name: str, value: float, computed: Computed) -> None:
-        """Store the error of a share, or of a count as that of its share of all samples, and Wilson's interval."""
+        """Store the error of a share, or of a count, and Wilson's interval.
+
+        The error of a count is that of its share of all samples, times their number.
+        """
         metric = computed.metric
         samples = computed.samples
         total = samples.total if metric.interval == "count" else 1.0
@@ -304,7 +319,8 @@ class Results:
     def _put_made(self, metric: Metric, name: str, samples: Samples, by_rows: float) -> None:
         """Store the interval that a metric's function computes; one-sided intervals separately.
 
-        The function has errors by rows: with clusters all are taken to be wider by the metric's own ratio.
+        The function has errors by rows: with clusters all are taken to be wider by the metric's own
+        ratio.
         """
         wider = 1.0
         if name in self.clusters.errors and self.clusters.n is not None:

@@ -1,7 +1,8 @@
-"""Risk by coverage: the share of wrong answers among the most confident ones, and the effect of handing over the rest.
+"""Risk by coverage: the share of wrong answers among the most confident ones.
 
-Answers are accepted in the order of falling confidence; answers of one confidence enter evenly, with their mean loss.
-The area under the curve is the integral over the coverage from 0 to 1, not the mean over the places of a sorted list
+It shows the effect of handing over the rest. Answers are accepted in the order of falling
+confidence; answers of one confidence enter evenly, with their mean loss. The area under the curve
+is the integral over the coverage from 0 to 1, not the mean over the places of a sorted list
 (Geifman and El-Yaniv 2017), which depends on the order of ties and changes where rows are repeated.
 """
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Order:
-    """Blocks of equal confidence in the order in which they are accepted, and the area under their curve.
+    """Blocks of equal confidence in order of acceptance, and the area under their curve.
 
     ``weight``, shape (U,): of each block, the most confident one first.
     ``loss``, shape (U,): summed weighted loss of each block.
@@ -55,14 +56,14 @@ class Order:
 
     @property
     def moved(self) -> FloatArray:
-        """Influence of a row in each block on the area, but for its own loss times :attr:`pull`; shape (U,)."""
+        """Influence of a row in each block on the area (U,), without its loss times :attr:`pull`."""
         later = self.mean * self._steps
         behind = np.cumsum(later[::-1])[::-1] - later
         return np.asarray(self.lost[-1] - self.area - behind - self.mean * (1 - self._inner))
 
 
 def perfect_area(risk: float) -> float:
-    """The area of losses of 0 and 1 in perfect order: all misses last."""
+    """Return the area of losses of 0 and 1 in perfect order: all misses last."""
     return 1.0 if risk >= 1 else risk + (1 - risk) * math.log1p(-risk)
 
 
@@ -115,7 +116,7 @@ class RiskCoverage:
         return float(self.risk[-1])
 
     def risk_at(self, coverage: float) -> float:
-        """Mean loss where a share of all rows is accepted.
+        """Return the mean loss if a share of all rows is accepted.
 
         Raises
         ------
@@ -128,7 +129,7 @@ class RiskCoverage:
         return float(np.interp(coverage, ends, lost)) / coverage
 
     def coverage_at(self, risk: float) -> float:
-        """The largest share that can be accepted at a risk of at most this; 0 where none can.
+        """Return the largest share that can be accepted at a risk of at most this; 0 if none can.
 
         Raises
         ------
@@ -148,7 +149,7 @@ class RiskCoverage:
         return max(start, (start * mean - lost) / (mean - risk))
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per confidence."""
+        """Return one row per confidence."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame(
@@ -172,11 +173,11 @@ class Aurc(Function):
         return order_of(table).area
 
     def size(self, table: ScoreTable) -> float:
-        """The effective number of rows, which tell where there is no error."""
+        """Return the effective number of rows, which an error of 0 rests on."""
         return table.effective(None)
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Influence (4 U,)."""
+        """Return the influence (4 U,)."""
         order = order_of(table)
         hit, miss = (part[::-1] for part in (order.moved, order.moved + order.pull))
         return np.concatenate((hit, hit, miss, miss))
@@ -189,7 +190,7 @@ class AurcExcess(Aurc):
         return max(order_of(table).area - perfect_area(_risk(table)), 0.0)
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Influence (4 U,)."""
+        """Return the influence (4 U,)."""
         risk = _risk(table)
         slope = math.log1p(-risk) if risk < 1 else 0.0  # all are misses: no order is better
         of_hits = np.repeat([-risk, 1 - risk], 2 * len(table.scores.values))
@@ -200,7 +201,7 @@ AURC, EXCESS = Aurc(), AurcExcess()
 
 
 def order_of(table: ScoreTable) -> Order:
-    """The order of hits and misses."""
+    """Return the order of hits and misses."""
     counts = table.weight.reshape(2, 2, -1).sum(axis=1)[:, ::-1]
     return Order(counts.sum(axis=0), counts[1])
 
@@ -212,7 +213,7 @@ def _risk(table: ScoreTable) -> float:
 def risk_coverage_of(
     table: ScoreTable, level: float = 0.95, error: float | None = None
 ) -> RiskCoverage:
-    """The curve of hits and misses.
+    """Return the curve of hits and misses.
 
     ``table``: of the channels hit, none, miss, none.
     ``error``: the standard error, where it is not that of independent rows.
@@ -242,7 +243,7 @@ def risk_coverage_of(
 
 @dataclass(frozen=True)
 class Rejection:
-    """The outcome of handing the least confident rows to a person.
+    """Outcome of handing the least confident rows to a person.
 
     Attributes
     ----------
@@ -253,7 +254,8 @@ class Rejection:
     threshold : float
         Answers of at least this confidence are accepted.
     risk, low, high : float
-        Share of the accepted answers that are wrong, with its Wilson interval; NaN where it is not known.
+        Share of the accepted answers that are wrong, with its Wilson interval; NaN where it is not
+        known.
     hits, misses : float
         Accepted answers that are right and wrong.
     rejected_hits, rejected_misses : float
@@ -288,7 +290,7 @@ class Rejection:
         return wrong / (self.hits + self.rejected_hits + wrong)
 
     def sentence(self) -> str:
-        """The outcome in words."""
+        """Return the outcome in words."""
         given = self.rejected_hits + self.rejected_misses
         ends = (
             ""
@@ -308,7 +310,7 @@ class Rejection:
 
 
 def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
-    """The rows of least confidence, at most a share of all, and the rest.
+    """Split off the rows of least confidence, at most a share of all.
 
     Parameters
     ----------

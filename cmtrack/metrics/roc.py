@@ -1,9 +1,10 @@
 """ROC curve and area for 2x2+IM, by an exact sweep over the distinct scores.
 
-A sample is predicted positive if its score reaches the threshold; inside the chosen group the class with the
-highest probability is predicted, whatever the threshold. A positive whose class within its group comes out
-wrong can therefore never be a hit: the curve ends at a *ceiling* below 1. Source: Markoulidakis et al.
-(2021), section 4.3 (equations 37-42 with the limits of the threshold exchanged, as the rule demands).
+A sample is predicted positive if its score reaches the threshold; inside the chosen group the class
+with the highest probability is predicted, whatever the threshold. A positive whose class within its
+group comes out wrong can therefore never be a hit: the curve ends at a *ceiling* below 1. Source:
+Markoulidakis et al. (2021), section 4.3 (equations 37-42 with the limits of the threshold
+exchanged, as the rule demands).
 """
 
 from __future__ import annotations
@@ -53,11 +54,13 @@ class RocCurve:
     auc_standard_error : float
         By placement values (DeLong et al. 1988, extended to accepted positives).
     auc_error_bound : float
-        0 where the scores are counted one by one; else the certified largest error of ``auc`` from the grid.
+        0 where the scores are counted one by one; else the certified largest error of ``auc`` from
+        the grid.
     ceiling : float
         The largest recall that any threshold reaches; ``auc`` cannot exceed it.
     auc_normalized, auc_normalized_standard_error : float
-        ``auc / ceiling``: the ordinary area of accepted positives against all negatives. Chance is 1/2.
+        ``auc / ceiling``: the ordinary area of accepted positives against all negatives. Chance is
+            1/2.
     positive : label
     auc_interval : (low, high) or None
     operating_point : (fpr, tpr) or None
@@ -92,7 +95,7 @@ class RocCurve:
     operating_point: tuple[float, float] | None = None
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per threshold."""
+        """Return one row per threshold."""
         from cmtrack._pandas import pd
 
         names = ("thresholds", "fpr", "tpr", "tnr", "tp", "fn", "imp", "fp", "tn", "imn")
@@ -111,8 +114,9 @@ def roc_curve(scores: ScoreCounts) -> RocCurve:
     Parameters
     ----------
     scores : ScoreCounts with four channels
-        Accepted positives, rejected positives (right group, class not accepted), accepted negatives, rejected
-        negatives: all samples of the two groups, by the score of the positive group.
+        Accepted positives, rejected positives (right group, class not accepted), accepted
+        negatives, rejected negatives: all samples of the two groups, by the score of the positive
+        group.
 
     Raises
     ------
@@ -135,7 +139,7 @@ def roc_curve(scores: ScoreCounts) -> RocCurve:
 
 
 def sweep(table: ScoreTable) -> RocCurve:
-    """The curve of scores as metrics see them."""
+    """Return the curve of scores as metrics see them."""
     scores = table.scores
     positives, negatives = float(scores.counts[:2].sum()), float(scores.counts[2:].sum())
     six: Any = six_counts(scores.counts)
@@ -174,7 +178,7 @@ def sweep(table: ScoreTable) -> RocCurve:
 
 
 def six_counts(counts: Any) -> BinaryCounts:
-    """The six counts of 2x2+IM at every threshold: of samples that reach each score, and of none.
+    """Return the six counts of 2x2+IM at every threshold: above each score, and of no sample.
 
     ``counts``, shape (..., 4, U): samples by channel and ascending score.
     The result, BinaryCounts of ndarrays of shape (..., U + 1).
@@ -190,12 +194,12 @@ def six_counts(counts: Any) -> BinaryCounts:
 
 
 def with_channels(scores: ScoreCounts) -> ScoreCounts:
-    """Four channels of two: positives, all of them accepted, and negatives."""
+    """Return four channels of two: positives, all of them accepted, and negatives."""
     return scores.channels((0,), (), (1,), ())
 
 
 def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray | int) -> IntArray:
-    """The place of each row, shape (n,), among the channels and scores in one."""
+    """Return the place of each row (n,) among the channels and scores in one."""
     return np.asarray(channel * len(scores.values) + scores.places_of(score))
 
 
@@ -203,7 +207,8 @@ class Calls(NamedTuple):
     """Sums over all samples of at least each score, in the order of the scores.
 
     ``accepted``, shape (U,): accepted positives of each score.
-    ``called``, ``hits``, shape (U,): all samples of at least that score, and the accepted positives among them.
+    ``called``, ``hits``, shape (U,): all samples of at least that score, and the accepted positives
+        among them.
     ``precision``, shape (U,): ``hits / called``; 0 above the highest score.
     """
 
@@ -236,7 +241,7 @@ class ScoreTable(Weighted):
         return self
 
     def influence(self, metric: Metric) -> FloatArray | None:
-        """None: functions of counted scores bring theirs."""
+        """Return None: functions of counted scores bring their influence."""
         return None
 
     def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -271,9 +276,10 @@ class ScoreTable(Weighted):
 
     @cached_property
     def placements(self) -> tuple[FloatArray, FloatArray]:
-        """Share of the negatives below each score, and of the accepted positives above it among all positives.
+        """Share of negatives below each score, and of accepted positives above it.
 
-        Ties count half (DeLong et al. 1988, extended to accepted positives).
+        The latter are a share of all positives. Ties count half (DeLong et al. 1988, extended to
+        accepted positives).
         """
         counts = self.weight.reshape(4, -1)
         accepted, against = counts[ACCEPTED_POSITIVE], counts[2:].sum(axis=0)
@@ -297,14 +303,20 @@ class ScoreTable(Weighted):
 
     @cached_property
     def corrections(self) -> FloatArray:
-        """sqrt(n / (n - 1)) of both sides, shape (2,), n their effective size: each mean spends a degree of freedom."""
+        """sqrt(n / (n - 1)) of both sides (2,), n their effective size.
+
+        Each mean spends a degree of freedom.
+        """
         size = self.effective_sides
         with np.errstate(all="ignore"):
             return np.where(size > 1 + 1e-9, np.sqrt(size / (size - 1)), math.nan)
 
     @cached_property
     def bands(self) -> BinnedDensities:
-        """Both sides in quantile bins; half a count is half an effective sample, whatever the weights' scale."""
+        """Both sides in quantile bins; half a count is half an effective sample.
+
+        So the scale of the weights does not matter.
+        """
         sides = self.scores.channels((2, 3), (0, 1))
         if self.counted.fractional:
             scale = self.total / float(self.squares.sum())
@@ -340,20 +352,26 @@ class ScoreTable(Weighted):
         return self.like(Counted(scores, squares))
 
     def _high_place(self) -> int:
-        """Return the place of the median of the accepted positives above all negatives; without any, the highest."""
+        """Return the place of the median of the accepted positives above all negatives.
+
+        Without any, it is the highest of the accepted positives.
+        """
         counts = self.scores.counts.astype(np.float64)
         accepted = np.cumsum(counts[ACCEPTED_POSITIVE])
         highest_negative = np.flatnonzero(counts[ACCEPTED_NEGATIVE:].sum(axis=0))[-1]
         return int(np.searchsorted(accepted, (accepted[highest_negative] + accepted[-1]) / 2))
 
     def like(self, scores: Counted[ScoreCounts]) -> Any:
-        """Other counts, seen in the same way."""
+        """Return other counts, seen in the same way."""
         return ScoreTable(scores)
 
     def by_channel(
         self, accepted: Any, rejected: Any, negative: Any, corrected: bool = True
     ) -> FloatArray:
-        """Influence (4 U,) from what a sample of a channel and a score adds to the mean of its side."""
+        """Return the influence (4 U,) from what a sample adds to the mean of its side.
+
+        Each part is by score: a number, or an array (U,).
+        """
         parts = np.stack(
             [
                 np.broadcast_to(part, len(self.scores.values))
@@ -366,7 +384,7 @@ class ScoreTable(Weighted):
 
 
 def _mixed(scores: ScoreCounts, part: float) -> ScoreCounts:
-    """The samples, a part of them once more, and the same part on the other side."""
+    """Return the samples, a part of them once more, and that part on the other side."""
     counts = scores.counts.astype(np.float64)
     sums = None if scores.sums is None else scores.sums * (1 + 2 * part)
     return replace(scores, counts=counts * (1 + part) + part * counts[[2, 3, 0, 1]], sums=sums)
@@ -390,7 +408,7 @@ class Area(Function):
         return float(accepted @ table.placements[0]) / float(table.sides[0])
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Influence by placement values."""
+        """Return the influence by placement values."""
         return table.area_influence
 
 
@@ -401,11 +419,11 @@ class Ceiling(Fraction):
         return table.ceiling
 
     def denominator(self, table: ScoreTable) -> FloatArray:
-        """The positives."""
+        """Return 1 for the positives, shape (4 U,)."""
         return np.repeat([1.0, 1.0, 0.0, 0.0], len(table.scores.values))
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Influence on a share of the positives."""
+        """Return the influence on a share of the positives."""
         return table.by_channel(1 - table.ceiling, -table.ceiling, 0.0, corrected=False)
 
 
@@ -416,7 +434,7 @@ class NormalizedArea(Function):
         return AREA(table) / table.ceiling if table.ceiling > 0 else math.nan
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Influence on the ordinary area of accepted positives against all negatives."""
+        """Return the influence on the ordinary area of accepted positives against all negatives."""
         below, above = table.placements
         value, ceiling = self(table), table.ceiling
         return table.by_channel((below - value) / ceiling, 0.0, above / ceiling - value)

@@ -1,10 +1,11 @@
 """The test of calibration for clustered rows.
 
-Their labels are not independent draws, so the differences of labels and scores are summed by cluster and the sums'
-signs are drawn instead. This needs the rows. Signs reject too often where labels are sparse or scores sharp, since a
-sum of many small values and few large ones is not symmetric; drawn labels do not. So the larger of both p-values is
-given. Beyond a thousand clusters the sums over all of them are drawn from the normal law with their covariance, which
-is what signs tend to.
+Their labels are not independent draws, so the differences of labels and scores are summed by
+cluster and the sums' signs are drawn instead. This needs the rows. Signs reject too often where
+labels are sparse or scores sharp, since a sum of many small values and few large ones is not
+symmetric; drawn labels do not. So the larger of both p-values is given. Beyond a thousand clusters
+the sums over all of them are drawn from the normal law with their covariance, which is what signs
+tend to.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _SEED = 15
 def row_pvalues(
     rows: Predictions, views: EvaluationViews, only: Sequence[str] = ()
 ) -> dict[str, float]:
-    """The p-values of calibration, confidence and classes that apply, by full name.
+    """Return the p-values of calibration, confidence and classes that apply, by full name.
 
     ``rows``: with clusters and probabilities.
     ``only``: full names of metrics; none stand for all.
@@ -71,7 +72,7 @@ def row_pvalues(
 def _asked(
     rows: Predictions, views: EvaluationViews
 ) -> Iterator[tuple[str, FloatArray, IntArray, ReliabilityTable]]:
-    """Name, score, event (0 or 1) and counts of each test that applies."""
+    """Yield name, score, event (0 or 1) and counts of each test that applies."""
     probabilities = rows.probabilities
     assert probabilities is not None  # the caller's choice
     reliability, curves = views.seen(ReliabilityTable), views.seen(ClassCurves)
@@ -90,7 +91,7 @@ def _asked(
 
 
 def sign_test(score: FloatArray, event: IntArray, design: Design) -> CalibrationTest | None:
-    """Kuiper's and Cox's statistic of differences whose signs are drawn by cluster.
+    """Return the test by Kuiper's and Cox's statistic with signs drawn by cluster.
 
     ``score``, shape (n,).
     ``event``, shape (n,): 0 or 1.
@@ -134,7 +135,10 @@ def sign_test(score: FloatArray, event: IntArray, design: Design) -> Calibration
 
 
 def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
-    """Index of each score's run of equal variance, shape (n,); equal scores, or cells, share a run."""
+    """Return the index of each score's run of equal variance (n,).
+
+    Equal scores, or cells, share a run.
+    """
     place = cells_of(score) if len(score) > MAX_BLOCKS else np.unique(score, return_inverse=True)[1]
     variance = np.bincount(place, weights**2 * score * (1 - score)).astype(np.float64)
     middle = np.cumsum(variance) - variance / 2
@@ -145,7 +149,10 @@ def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
 def _by_cluster(
     number: IntArray, n_clusters: int, block: IntArray, difference: FloatArray, moment: FloatArray
 ) -> Iterator[FloatArray]:
-    """Per-cluster sums in chunks of c, shape (c, runs + 1): each run's differences, and all moments."""
+    """Yield per-cluster sums in chunks of c, shape (c, runs + 1).
+
+    They are the differences of each run, and all moments.
+    """
     order = np.argsort(number, kind="stable")
     starts = np.arange(0, n_clusters, _AT_ONCE)
     bounds = np.searchsorted(number[order], np.append(starts, n_clusters))

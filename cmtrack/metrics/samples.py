@@ -1,9 +1,10 @@
-"""Samples as metrics see them: what a function is given, and how an influence becomes a standard error.
+"""Samples as metrics see them, and how an influence becomes a standard error.
 
-A metric is a function of numbers that sum up the samples: the counts of a table's cells, moments of scores, sums of
-what each sample contributes. Its influence function, a sample's part of its error, is the directional derivative along
-that sample's contribution. Each class here says how: it takes a metric's derivative where the metric brings no
-influence of its own, and turns an influence into a standard error. New data for metrics are a new class of this kind.
+A metric is a function of numbers that sum up the samples: the counts of a table's cells, moments of
+scores, sums of what each sample contributes. Its influence function, a sample's part of its error,
+is the directional derivative along that sample's contribution. Each class here says how: it takes a
+metric's derivative where the metric brings no influence of its own, and turns an influence into a
+standard error. New data for metrics are a new class of this kind.
 """
 
 from __future__ import annotations
@@ -30,20 +31,23 @@ KINDS: dict[str, type[Samples]] = {}
 """The class of samples for each word of :attr:`Metric.of`."""
 
 MAX_STEPS = 2 * 10**8
-"""Most cells, times the cells in use, for which a derivative of a function of the whole table is taken cell by cell."""
+"""Most cells, times the cells in use, for which a derivative of a function of the whole table is
+taken cell by cell.
+"""
 
 _STEP = 1e-30
 _Complex = npt.NDArray[np.complex128]
 
 
 class Samples:
-    """Samples as the metrics of one kind see them, one number each or, where they are of each class, arrays (K,).
+    """Samples as the metrics of one kind see them: numbers, or arrays (K,) of each class.
 
     ``kinds``: the words of :attr:`Metric.of` that the class answers to.
-    ``by_level``, ``by_pairs``: True of what depends on the confidence level, and of what grows with the square of the
-        classes.
+    ``by_level``, ``by_pairs``: True of what depends on the confidence level, and of what grows with
+        the square of the classes.
     ``total``: number of samples, or sum of their weights.
-    ``fractional``: True where squared weights are not the weights: counts of equal rows are their own.
+    ``fractional``: True where squared weights are not the weights: counts of equal rows are their
+        own.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ()
@@ -57,7 +61,7 @@ class Samples:
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Samples | None:
-        """The samples of an evaluation; None where metrics of this kind do not apply.
+        """Return the samples of an evaluation; None where metrics of this kind do not apply.
 
         ``kind``: one of ``kinds``.
         ``step``: encoded name of the step that a metric is of; empty for the classes themselves.
@@ -65,35 +69,36 @@ class Samples:
         raise NotImplementedError
 
     def argument(self) -> Any:
-        """The argument of a metric's function: the samples themselves, unless they make one."""
+        """Return the argument of a metric's function: the samples themselves, unless they make one."""
         return self
 
     def influence(self, metric: Metric) -> FloatArray | None:
-        """Influence of a metric that brings none of its own, by its derivative.
+        """Return the influence of a metric that brings none of its own, by its derivative.
 
         None where functions bring theirs, or it takes too long.
         """
         return None
 
     def standard_error(self, influence: FloatArray) -> Any:
-        """Standard error of a metric from its influence."""
+        """Return the standard error of a metric from its influence."""
         raise NotImplementedError
 
     def within(
         self, influence: FloatArray, strata: IntArray
     ) -> tuple[FloatArray, FloatArray] | None:
-        """The influence less its mean over each stratum of actual classes, and these means; None if they are unknown.
+        """Return the influence less its mean over each stratum of actual classes, and these means.
 
-        Where the shares of the actual classes are given, only what varies within a class makes an error.
+        None if they are unknown. Where the shares of the actual classes are given, only what varies
+        within a class makes an error.
 
         ``influence``: as :meth:`standard_error` takes it.
-        ``strata``, shape (K,): the stratum of each class. Samples of two sides are centred within these, which are
-            coarser; their means are of the negatives and of the positives.
+        ``strata``, shape (K,): the stratum of each class. Samples of two sides are centred within
+            these, which are coarser; their means are of the negatives and of the positives.
         """
         return None
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
-        """Influence of each row, shape (n,): that of its cell; None where the metric has none.
+        """Return the influence of each row (n,): that of its cell; None if the metric has none.
 
         ``at``: the rows.
         ``step``: encoded name of the step.
@@ -104,64 +109,68 @@ class Samples:
         return None if psi is None else np.asarray(psi[place])
 
     def located(self, at: Influence, step: str) -> tuple[Samples, IntArray]:
-        """The samples, with the cells of all rows, and the cell of each row, shape (n,)."""
+        """Return the samples, with the cells of all rows, and the cell of each row, shape (n,)."""
         raise TypeError(f"no influence by row of {type(self).__name__}")
 
     def effective(self, denominator: Any) -> Any:
-        """Effective sample size (Kish) of a denominator; None means all samples."""
+        """Return the effective sample size (Kish) of a denominator; None means all samples."""
         raise NotImplementedError
 
     def evened(self) -> Samples | None:
-        """The same rows, with weights that say nothing of the errors: the squares of each class spread evenly.
+        """Return the rows with weights that say nothing of the errors: squares are spread evenly.
 
-        Where few rows are errors, a sandwich error rests on the weights of these few. With the squares of all rows of
-        their actual class it does not; it errs only where errors are heavier than the other rows, which the sandwich
-        error shows. Intervals use the larger of both errors, as those of shares the smaller of two sizes
-        (:func:`cmtrack.metrics.intervals.size_of_share`). None without sampling weights, and for what is no table.
+        Where few rows are errors, a sandwich error rests on the weights of these few. With the
+        squares of all rows of their actual class it does not; it errs only where errors are heavier
+        than the other rows, which the sandwich error shows. Intervals use the larger of both
+        errors, as those of shares the smaller of two sizes
+        (:func:`cmtrack.metrics.intervals.size_of_share`). None without sampling weights, and for
+        what is no table.
         """
         return None
 
     def denominator_of(self, metric: Metric) -> float | None:
-        """The effective denominator of a share of exactly 0 or 1; None if unknown."""
+        """Return the effective denominator of a share of exactly 0 or 1; None if unknown."""
         return None
 
     def informing(self, metric: Metric) -> Any:
-        """Effective sample size of a metric without error, as for a share; None if unknown."""
+        """Return the effective sample size that an error of 0 rests on; None if unknown."""
         return None
 
     def with_flipped(self, size: Any) -> Samples | None:
-        """The samples and one more: half of it like the others, half of it like them with its label flipped.
+        """Return the samples and one more: half of it like the others, half with its label flipped.
 
-        It is to a mean loss what Jeffreys' half counts are to a share: among few errors, or none, one more is thought
-        of. None where the flipped one is not known.
+        It is to a mean loss what Jeffreys' half counts are to a share: among few errors, or none,
+        one more is thought of. None where the flipped one is not known.
 
-        ``size``, float, or ndarray of shape (K,): effective samples that the one stands for: above 1 where rows belong
-            together.
+        ``size``, float, or ndarray of shape (K,): effective samples that the one stands for: above
+            1 where rows belong together.
         """
         return None
 
     def with_high_negative(self) -> Samples | None:
-        """Return the samples with a further negative among the positives that score above all negatives.
+        """Return the samples and a further negative among the positives above all negatives.
 
-        If a negative weighs more than a positive, each of the few negatives with high scores stands for many rows, and
-        it is a matter of luck whether one was drawn. Without it the average precision is too high and its error too
-        low. The shares of both sides stay as they are. None if negatives weigh no more than positives, and for samples
-        that are not counted scores of two sides.
+        If a negative weighs more than a positive, each of the few negatives with high scores stands
+        for many rows, and it is a matter of luck whether one was drawn. Without it the average
+        precision is too high and its error too low. The shares of both sides stay as they are. None
+        if negatives weigh no more than positives, and for samples that are not counted scores of
+        two sides.
         """
         return None
 
 
 def stratum_means(values: FloatArray, weight: FloatArray, strata: IntArray) -> FloatArray:
-    """Means of values (K,) with weights (K,) over each stratum, shape (S,); 0 without weight."""
+    """Return the weighted means of values (K,) over each stratum, shape (S,); 0 without weight."""
     total = np.bincount(strata, weight)
     sums = np.bincount(strata, np.where(weight > 0, weight * values, 0.0))
     return np.asarray(np.divide(sums, total, out=np.zeros(len(total)), where=total > 0))
 
 
 def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray:
-    """Derivatives of an elementwise function by the first ``n`` fields of a named tuple, by complex steps.
+    """Return derivatives by the first ``n`` fields of a named tuple, by complex steps.
 
-    The result, shape (n, ...): exact to rounding, of the shape of the fields.
+    ``function``: elementwise. The result, shape (n, ...): exact to rounding, of the shape of the
+    fields.
     """
     out = []
     with np.errstate(all="ignore"):
@@ -175,8 +184,8 @@ def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray
 class Sums(Samples):
     """Sums of per-sample contributions, and of their products.
 
-    A metric is a smooth function of the sums: a mean, a ratio of two sums. Its influence is given by the derivatives,
-    as weights of a sample's contributions.
+    A metric is a smooth function of the sums: a mean, a ratio of two sums. Its influence is given
+    by the derivatives, as weights of a sample's contributions.
 
     ``kind``: a named tuple of T fields: what a function is given.
     ``sums``, shape (T,) or (T, K).
@@ -204,13 +213,13 @@ class Sums(Samples):
         return np.sqrt(np.where(variance <= ROUNDING * largest, 0.0, variance))
 
     def of_rows(self, influence: FloatArray, contributions: npt.NDArray[Any]) -> FloatArray:
-        """Influence of each sample, shape (n,), from its contributions, shape (n, T)."""
+        """Return the influence of each sample (n,) from its contributions (n, T)."""
         psi: FloatArray = len(contributions) * (contributions @ influence)
         return np.asarray(psi - psi.mean())
 
 
 class Weighted(Samples):
-    """Cells that samples fall into: ``weight`` and ``squares`` of shape (C,), and what both give."""
+    """Cells that samples fall into: ``weight`` and ``squares``, shape (C,)."""
 
     weight: FloatArray
     squares: FloatArray
@@ -226,7 +235,7 @@ class Weighted(Samples):
         return self.squares is not self.weight and not np.array_equal(self.squares, self.weight)
 
     def standard_error(self, influence: FloatArray) -> float:
-        """Standard error of a metric from its influence value in each cell.
+        """Return the standard error of a metric from its influence in each cell.
 
         ``sqrt(sum of w_i^2 (psi_i - mean psi)^2) / sum of w_i``, the sandwich form.
         """
@@ -234,13 +243,13 @@ class Weighted(Samples):
         return math.sqrt(float(self.squares @ (influence - mean) ** 2)) / self.total
 
     def effective(self, denominator: FloatArray | None) -> float:
-        """Effective sample size of the samples in a denominator: their number, or Kish's for weights."""
+        """Return the effective size of the samples in a denominator: Kish's for weights."""
         inside = np.ones(len(self.weight)) if denominator is None else denominator
         weight, squares = float(self.weight @ inside), float(self.squares @ inside)
         return weight * weight / squares if squares > 0 else 0.0
 
     def argument(self, weight: Any = None) -> Any:
-        """The argument of a function of the table where the cells have these weights, real or complex."""
+        """Return the argument of a function of the table with these weights, real or complex."""
         raise NotImplementedError
 
     @property
@@ -249,11 +258,11 @@ class Weighted(Samples):
         raise NotImplementedError
 
     def in_table(self, values: FloatArray) -> FloatArray | None:
-        """The values (C,) of a table at the cells' places; None if the table has another shape."""
+        """Return the values (C,) of a table at the cells' places; None for another shape."""
         raise NotImplementedError
 
     def influence(self, metric: Metric) -> FloatArray | None:
-        """Influence of a sample in each cell, shape (C,), less its mean over the samples."""
+        """Return the influence of a sample in each cell (C,), less its mean over the samples."""
         if metric.influence is not None:
             given = np.asarray(metric.influence(self.argument()), dtype=np.float64)
             psi = self.in_table(given)
@@ -270,7 +279,10 @@ class Weighted(Samples):
         return np.asarray(psi - float(self.weight @ psi) / self.total)
 
     def denominator_of(self, metric: Metric) -> float | None:
-        """The denominator of a share of 0 or 1: one sample more above or below moves it by one over it."""
+        """Return the denominator of a share of 0 or 1.
+
+        One sample more above or below moves the share by one over it.
+        """
         if len(self.weight) < self.table_size:
             return None  # the derivative by a cell that is empty tells
         slopes = self._complex_step(metric, np.arange(len(self.weight)))
@@ -278,13 +290,19 @@ class Weighted(Samples):
         return self.effective(None) / self.total / reach if reach > 0 else None
 
     def informing(self, metric: Metric) -> Any:
-        """Effective sample size; smaller if one sample, perhaps of an empty cell, moves the metric by more than 1/n."""
+        """Return the effective sample size; less if one sample moves the metric by more than 1/n.
+
+        That sample may be of an empty cell.
+        """
         everyone = self.effective(None)
         n = self.denominator_of(metric)
         return everyone if n is None else min(everyone, n * (metric.high - metric.low))
 
     def _complex_step(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray | None:
-        """Derivatives by the cells' counts, exact to rounding; None where the function refuses complex numbers."""
+        """Return derivatives by the cells' counts; None if the function refuses complex numbers.
+
+        They are exact to rounding.
+        """
         assert metric.value is not None  # the caller computes what has a function
         derivative, step = np.zeros(len(self.weight)), _STEP * self.total
         try:

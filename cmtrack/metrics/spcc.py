@@ -1,10 +1,11 @@
-"""Sample Pearson correlation (sPCC) of labels and scores, and separation indices: the section ``spcc/``.
+"""Sample Pearson correlation (sPCC) of labels and scores, and separation indices: ``spcc/``.
 
-Source: Gubbels (2023), chapter 1: equations 1.9-1.12 (binary, one-vs-one, one-vs-rest), section 1.2.2 (indices
-d_a, d_e, d_b). Corrected here: the Fisher averages carry the factor 1/m that the
-printed ones lack (with it Table 1.7's one-vs-rest entries give the .7871 of Table 1.6; its one-vs-one .8351 is
-not reproducible, the six entries give .8255); d_e is the root of the printed right side, with the predictions'
-total variance in the numerator. A bias lies in [-pi, 1-pi], so the 2.8372 of Table 1.2 cannot be right.
+Source: Gubbels (2023), chapter 1: equations 1.9-1.12 (binary, one-vs-one, one-vs-rest), section
+1.2.2 (indices d_a, d_e, d_b). Corrected here: the Fisher averages carry the factor 1/m that the
+printed ones lack (with it Table 1.7's one-vs-rest entries give the .7871 of Table 1.6; its
+one-vs-one .8351 is not reproducible, the six entries give .8255); d_e is the root of the printed
+right side, with the predictions' total variance in the numerator. A bias lies in [-pi, 1-pi], so
+the 2.8372 of Table 1.2 cannot be right.
 """
 
 from __future__ import annotations
@@ -40,12 +41,15 @@ _CLIP = 1 - 1e-12
 
 
 def correlation(s: TwoClasses) -> Any:
-    """Correlation of a two-class indicator with a score; NaN if a class is empty, 0 if the score never varies."""
+    """Return the correlation of an indicator with a score; NaN if a class is empty.
+
+    It is 0 if the score never varies.
+    """
     return _correlation(s.n1, s.n0, s.mean1, s.mean0, s.m20 + s.m21)
 
 
 def is_constant(s: TwoClasses) -> Any:
-    """True if both classes have rows and the score is the same in all of them."""
+    """Return whether both classes have rows and the score is the same in all of them."""
     return _is_constant(s.n1, s.n0, s.mean1, s.mean0, s.m20 + s.m21)
 
 
@@ -67,7 +71,7 @@ def _is_constant(p: Any, n: Any, mean: Any, other_mean: Any, within: Any) -> Any
 
 
 def d_a(s: TwoClasses) -> Any:
-    """Distance of the mean scores over the root mean square of the classes' standard deviations.
+    """Return the distance of the mean scores over the root mean square of both deviations.
 
     ``d_a = sqrt(2) z(AUC)`` holds for any two normal class distributions and fails otherwise.
     """
@@ -76,13 +80,13 @@ def d_a(s: TwoClasses) -> Any:
 
 
 def d_e(s: TwoClasses) -> Any:
-    """Distance of the mean scores over the average of the classes' standard deviations."""
+    """Return the distance of the mean scores over the average of both deviations."""
     v0, v1 = s.variances
     return 2 * np.sqrt(s.gap**2) / (np.sqrt(v0) + np.sqrt(v1))
 
 
 def spcc(moments: ScoreMoments) -> float:
-    """Correlation of a two-class indicator with a score.
+    """Return the correlation of a two-class indicator with a score.
 
     Parameters
     ----------
@@ -92,8 +96,8 @@ def spcc(moments: ScoreMoments) -> float:
     Returns
     -------
     float
-        In [-1, 1]; 1 if the score is constant within each class, 0 if both classes have the same mean score, as
-        with one constant score for all rows; NaN if a class is empty.
+        In [-1, 1]; 1 if the score is constant within each class, 0 if both classes have the same
+        mean score, as with one constant score for all rows; NaN if a class is empty.
     """
     with np.errstate(all="ignore"):
         return float(
@@ -108,7 +112,7 @@ def spcc(moments: ScoreMoments) -> float:
 
 
 def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
-    """The sPCC that these class-wise scores would have at another prevalence."""
+    """Return the sPCC that these class-wise scores would have at another prevalence."""
     if not 0 < prevalence < 1:
         raise ValueError(f"prevalence must lie between 0 and 1, got {prevalence}")
     sides = Sides.of_score(moments)
@@ -125,10 +129,11 @@ def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
 
 
 def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray:
-    """One-vs-one matrix (K, K): entry (c, d) correlates class c against d with score c, over their samples.
+    """Return the one-vs-one matrix (K, K): (c, d) is of classes c and d by the score of c.
 
-    The matrix is not symmetric; its diagonal is 0. With ``equal_shares`` each entry is what it would be if both classes
-    had as many samples: the sPCC of a well separated pair is small where one class is rare.
+    The matrix is not symmetric; its diagonal is 0. With ``equal_shares`` each entry is what it
+    would be if both classes had as many samples: the sPCC of a well separated pair is small where
+    one class is rare.
     """
     classes = moments.classes
     if len(classes) < len(moments.n):
@@ -140,7 +145,7 @@ def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray
 
 
 def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
-    """:func:`spcc_ovo` of the classes that the moments have rows of."""
+    """Return :func:`spcc_ovo` of the classes that the moments have rows of."""
     classes = moments.classes
     n = moments.n[classes].astype(np.float64)
     share, safe = np.where(n > 0, 0.5, 0.0), np.where(n > 0, n, 1.0)
@@ -164,10 +169,11 @@ def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
 
 
 def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatArray:
-    """Standard errors of one-vs-one correlations at equal shares, shape (P,): of classes ``own`` by their scores.
+    """Return the standard errors of one-vs-one correlations at equal shares, shape (P,).
 
-    By the derivatives of r = d / sqrt(4 W + d^2), where d is the difference of both means and W the mean of both
-    variances, and by the errors of the means and variances of both classes.
+    They are of classes ``own`` by their scores. By the derivatives of r = d / sqrt(4 W + d^2),
+    where d is the difference of both means and W the mean of both variances, and by the errors of
+    the means and variances of both classes.
     """
     parts = []
     for c in (own, other):
@@ -192,7 +198,7 @@ def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatA
 
 
 class PairCorrelations(NamedTuple):
-    """One-vs-one correlations at equal shares of the pairs of classes that are separated least, shape (P,) each.
+    """One-vs-one correlations at equal shares of the least separated pairs of classes, (P,) each.
 
     ``first``, ``second``: numbers of the classes; the score is that of the first one.
     ``low``, ``high``: of the intervals; NaN where the errors are not known.
@@ -210,7 +216,7 @@ class PairCorrelations(NamedTuple):
 def least_separated(
     scores: ClassScores, least: float, most: int, level: float | None
 ) -> PairCorrelations:
-    """Return the ``most`` least separated pairs of classes that have at least ``least`` effective samples each.
+    """Return the ``most`` least separated pairs of classes with ``least`` effective samples each.
 
     ``level``: of the intervals, which are those of independent rows without weights; None for none.
     """
@@ -236,13 +242,15 @@ def least_separated(
 
 _MOST_TERMS = 20_000
 _LEAST_PAIR = 4
-"""Samples of two classes from which their correlation counts in a mean: two points are always on a line."""
+"""Samples of two classes from which their correlation counts in a mean: two points are always on
+a line.
+"""
 
 
 def fisher_mean(correlations: FloatArray) -> float:
-    """Return tanh of the mean of atanh; entries without a value are skipped, +-1 is clipped to 1 - 1e-12.
+    """Return tanh of the mean of atanh; entries without a value are skipped.
 
-    The mean hides a single bad entry: read the minimum beside it.
+    +-1 is clipped to 1 - 1e-12. The mean hides a single bad entry: read the minimum beside it.
     """
     defined = correlations[~np.isnan(correlations)]
     np.arctanh(np.clip(defined, -_CLIP, _CLIP, out=defined), out=defined)
@@ -253,8 +261,9 @@ class ClassScores(Samples):
     """Samples by the scores of all classes.
 
     An influence is given as coefficients (K, 2K+1) of the features (1, s, s^2) of
-    :func:`cmtrack.statistics.moments.features_of`, by a sample's class: that of a sample on each correlation is a
-    quadratic in one of its scores, so that on their mean is a quadratic in all of them.
+    :func:`cmtrack.statistics.moments.features_of`, by a sample's class: that of a sample on each
+    correlation is a quadratic in one of its scores, so that on their mean is a quadratic in all of
+    them.
 
     ``moments``, ScoreMoments of shape (K, K).
     ``cross``: the joint moments that the error of a mean of correlations needs.
@@ -288,12 +297,12 @@ class ClassScores(Samples):
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """One-vs-one correlations (C, C) of the classes that the moments have rows of, the diagonal 0."""
+        """One-vs-one correlations of the classes with rows, shape (C, C), the diagonal 0."""
         return _of_pairs(self.moments)
 
     @cached_property
     def constant_pairs(self) -> BoolArray:
-        """One-vs-one correlations of a score that is the same in all rows of both classes, shape (C, C)."""
+        """Whether one-vs-one correlations are of a score that is the same in all rows, (C, C)."""
         moments, classes = self.moments, self.moments.classes
         n = moments.n[classes].astype(np.float64)
         mean = moments.diagonal("mean")[classes]
@@ -316,11 +325,14 @@ class ClassScores(Samples):
         return n.sums if not n.fractional else ratio(n.sums**2, n.squares)
 
     def informing(self, metric: Metric) -> float:
-        """Effective number of samples of the class with the fewest."""
+        """Return the effective number of samples of the class with the fewest."""
         return float(np.nanmin(self.one_vs_rest.informing(metric)))
 
     def standard_error(self, influence: FloatArray) -> float | None:
-        """Standard error of a quadratic in one score by its moments, of others by joint moments; None without these."""
+        """Return the standard error of a quadratic; None if it needs joint moments and has none.
+
+        A quadratic in one score needs only that score's moments.
+        """
         size = len(self.moments.n)
         used = np.flatnonzero(influence[:, 1:].reshape(-1, 2, size).any(axis=(0, 1)))
         if len(used) == 1:
@@ -351,7 +363,7 @@ class ClassScores(Samples):
         return centred, means
 
     def error_by(self, j: int, influence: FloatArray) -> float:
-        """Standard error of a quadratic in the score j: the coefficients (K, 3) of (1, s, s^2)."""
+        """Return the standard error of a quadratic in the score j: coefficients (K, 3) of (1, s, s^2)."""
         sides = self.counted.map(lambda moments: Sides.of_classes(moments.component(j)))
         mean = sides.sums.mean
         about = _moved(influence.T, mean - 1 / len(mean))
@@ -379,7 +391,7 @@ class EachScore(ScoreSamples):
 
 
 def _moved(quadratic: FloatArray, by: FloatArray) -> FloatArray:
-    """Coefficients (3, ...) of (1, x, x^2) as those of (1, d, d^2), where x = d + ``by``."""
+    """Return coefficients (3, ...) of (1, x, x^2) as those of (1, d, d^2), x = d + ``by``."""
     a, b, c = quadratic
     return np.stack((a + b * by + c * by**2, b + 2 * c * by, c))
 
@@ -391,14 +403,17 @@ class Correlations(Function):
         self.kind = kind
 
     def values(self, scores: ClassScores) -> FloatArray:
-        """The correlations, shape (K,) or (C(C-1),)."""
+        """Return the correlations, shape (K,) or (C(C-1),)."""
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
                 return np.asarray(np.clip(correlation(scores.one_vs_rest.argument()), -1.0, 1.0))
         return scores.matrix[~np.eye(len(scores.matrix), dtype=np.bool_)]
 
     def counted(self, scores: ClassScores) -> BoolArray:
-        """Return which correlations count, shape as :meth:`values`: those of classes with rows, of enough rows."""
+        """Return which correlations count: those of classes with rows, of enough rows.
+
+        The shape is that of :meth:`values`.
+        """
         defined = np.isfinite(self.values(scores))
         if self.kind == "ovr":
             return defined
@@ -413,9 +428,10 @@ class Correlations(Function):
         return int(np.isfinite(self.values(scores)).sum()) - int(self.counted(scores).sum())
 
     def constant(self, scores: ClassScores) -> BoolArray:
-        """Return which correlations count and are of a score that never varies, shape as :meth:`values`.
+        """Return which correlations count and are of a score that never varies.
 
-        They are 0. Their error is unknown, and so is the error of a mean or minimum with one of them.
+        The shape is that of :meth:`values`. They are 0. Their error is unknown, and so is the error
+        of a mean or minimum with one of them.
         """
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
@@ -433,13 +449,13 @@ class Correlations(Function):
         return _NEVER_VARIES if self.constant(scores).any() else ""
 
     def pair(self, terms: IntArray, scores: ClassScores) -> tuple[IntArray, IntArray]:
-        """The classes of one-vs-one terms: the one whose score it is, and the other."""
+        """Return the classes of one-vs-one terms: the one whose score it is, and the other."""
         classes = scores.moments.classes
         own, other = np.divmod(terms, len(classes) - 1)
         return classes[own], classes[other + (other >= own)]
 
     def samples(self, scores: ClassScores, terms: IntArray) -> ScoreSamples:
-        """The samples that some of the correlations, the terms, are of."""
+        """Return the samples of some of the correlations, the terms."""
         if self.kind == "ovr":
             every = scores.one_vs_rest.counted
             return ScoreSamples(
@@ -461,7 +477,7 @@ class Correlations(Function):
     def combined(
         self, scores: ClassScores, terms: IntArray, weights: FloatArray, single: bool = False
     ) -> FloatArray:
-        """Influence (K, 2K+1) on a sum of some of the correlations, the terms, each with its weight.
+        """Return the influence (K, 2K+1) on a weighted sum of some of the correlations, the terms.
 
         Of a single term shape (K, 3): of its score alone.
         """
@@ -503,24 +519,28 @@ class OneCorrelation(Function):
 
 
 class Fisher(Correlations):
-    """tanh of the mean of the correlations' atanh; pairs of classes with fewer than four rows are left out.
+    """tanh of the mean of the correlations' atanh.
 
-    atanh has no upper limit, so a few correlations near 1 outweigh several of 0. A model that never finds one of three
-    classes, but tells the others apart with .9998, has the one-vs-one correlations .9998 (three times), -.07, 0 and 0.
-    Their mean is .983, and a model with six correlations of .96 ranks below it. This is what the definition says, and
-    not an entry that was skipped: a score that nearly never varies gives the same mean. :class:`Least` shows the class
-    that was not found.
+    Pairs of classes with fewer than four rows are left out. atanh has no upper limit, so a few
+    correlations near 1 outweigh several of 0. A model that never finds one of three classes, but
+    tells the others apart with .9998, has the one-vs-one correlations .9998 (three times), -.07, 0
+    and 0. Their mean is .983, and a model with six correlations of .96 ranks below it. This is what
+    the definition says, and not an entry that was skipped: a score that nearly never varies gives
+    the same mean. :class:`Least` shows the class that was not found.
     """
 
     def __call__(self, scores: ClassScores) -> float:
         return fisher_mean(self.values(scores)[self.counted(scores)])
 
     def clipped(self, scores: ClassScores) -> int:
-        """Number of correlations in the mean that are exactly 1 or -1, and so clipped."""
+        """Return the number of correlations in the mean that are exactly 1 or -1, and so clipped."""
         return int((np.abs(self.values(scores)[self.counted(scores)]) >= _CLIP).sum())
 
     def influence(self, scores: ClassScores) -> FloatArray | None:
-        """Return the influence (K, 2K+1), none by clipped correlations; None if a score never varies."""
+        """Return the influence (K, 2K+1); None if a score never varies.
+
+        Clipped correlations have none.
+        """
         if self.constant(scores).any():
             return None
         terms = np.flatnonzero(self.counted(scores))
@@ -551,7 +571,7 @@ class Least(Correlations):
         return math.nan if np.isnan(values).all() else float(np.nanmin(values))
 
     def influence(self, scores: ClassScores, single: bool = False) -> FloatArray | None:
-        """Return the influence (K, 2K+1), or (K, 3): of the one score alone; None if a score never varies."""
+        """Return the influence (K, 2K+1), or (K, 3) on one score; None if a score never varies."""
         if self.constant(scores).any():
             return None
         return self.combined(
@@ -575,7 +595,7 @@ class Least(Correlations):
     def bracket(
         self, scores: ClassScores, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """The interval of the least of all: see :func:`cmtrack.metrics.intervals.least_correlation`."""
+        """Return the interval of the least of all correlations: see :func:`least_correlation`."""
         values = self.usable(scores)
         many = int(np.isfinite(values).sum())
         with np.errstate(all="ignore"):
@@ -599,7 +619,7 @@ class Least(Correlations):
 
     @staticmethod
     def _least_ends(scores: ClassScores, values: FloatArray) -> IntArray:
-        """The terms, of values (C, C - 1), with the least lower ends by a rough error."""
+        """Return the terms, of values (C, C - 1), with the least lower ends by a rough error."""
         n, width = scores.sizes[scores.moments.classes], values.shape[1]
         terms, ends = np.empty(0, dtype=np.int64), np.empty(0)
         for rows in row_blocks(len(n), len(n)):
@@ -618,7 +638,10 @@ class Least(Correlations):
 
 
 def bayes_index(positive: FloatArray, negative: FloatArray) -> float:
-    """d_b = -2 z(e), e the Bayes error at equal priors of two binned densities that each sum to 1."""
+    """Return d_b = -2 z(e), e the Bayes error at equal priors of two binned densities.
+
+    Each density sums to 1.
+    """
     error = 0.5 * float(np.minimum(positive, negative).sum())
     return float(-2 * ndtri(error)) if error > 0 else math.inf
 
@@ -626,10 +649,11 @@ def bayes_index(positive: FloatArray, negative: FloatArray) -> float:
 class BayesIndex(Function):
     """d_b of the positive group's score in quantile bins, which its influence takes as given.
 
-    The Bayes error of bins that were made from the same samples is too small, and d_b too large: by .3 where there is
-    no separation among 300. Its interval is a bracket: on one side the error by resubstitution, which is at most the
-    Bayes error but for chance, on the other the error of a rule on samples that it was not made from, which is at least
-    the Bayes error (Fukunaga & Hummels 1987).
+    The Bayes error of bins that were made from the same samples is too small, and d_b too large: by
+    .3 where there is no separation among 300. Its interval is a bracket: on one side the error by
+    resubstitution, which is at most the Bayes error but for chance, on the other the error of a
+    rule on samples that it was not made from, which is at least the Bayes error (Fukunaga & Hummels
+    1987).
     """
 
     scale = "bracket"
@@ -640,7 +664,7 @@ class BayesIndex(Function):
         return bayes_index(table.bands.p, table.bands.q)
 
     def influence(self, table: ScoreTable) -> FloatArray:
-        """Influence by channel and score, shape (4 U,)."""
+        """Return the influence by channel and score, shape (4 U,)."""
         bands = table.bands
         place = bands.bin_of(table.scores.values)
         error = 0.5 * float(np.minimum(bands.p, bands.q).sum())
@@ -660,7 +684,10 @@ class BayesIndex(Function):
     def bracket(
         self, table: ScoreTable, level: float, wider: float, degrees: float
     ) -> Interval | None:
-        """The bracket, each side with its sampling error; an end of 0 or infinity says nothing of that side."""
+        """Return the bracket, each side with its sampling error.
+
+        An end of 0 or infinity says nothing of that side.
+        """
         if not table.has_both:
             return None
         size = table.effective_sides / wider**2
@@ -683,7 +710,10 @@ _CELLS, _SPLITS = 512, 3
 
 
 def _gap_curve(sides: FloatArray) -> FloatArray:
-    """Share of the positives less that of the negatives below each cell, shape (..., U + 1), of sides (..., 2, U)."""
+    """Return the share of positives less that of negatives below each cell, (..., U + 1).
+
+    ``sides``, shape (..., 2, U).
+    """
     positives, negatives = (
         sides[..., k, :] / sides[..., k, :].sum(axis=-1, keepdims=True) for k in (0, 1)
     )
@@ -694,9 +724,10 @@ def _gap_curve(sides: FloatArray) -> FloatArray:
 
 
 def _best_range(curve: FloatArray) -> BoolArray:
-    """The cells (..., U) that the best rule of one or two thresholds calls positive: a range of scores, or all others.
+    """Return the cells (..., U) that the best rule of one or two thresholds calls positive.
 
-    It is right for densities that cross at most twice, such as any two normal ones.
+    They are a range of scores, or all others. It is right for densities that cross at most twice,
+    such as any two normal ones.
     """
     least, most = curve.argmin(axis=-1)[..., None], curve.argmax(axis=-1)[..., None]
     cell = np.arange(curve.shape[-1] - 1)
@@ -705,7 +736,10 @@ def _best_range(curve: FloatArray) -> BoolArray:
 
 
 def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
-    """Shares of the positives and of the negatives that a rule gets wrong, means over rules (..., U)."""
+    """Return the shares of positives and of negatives that a rule gets wrong.
+
+    They are means over rules (..., U).
+    """
     totals = sides.sum(axis=-1)
     shares = np.einsum("...su,...u->...s", sides, called.astype(np.float64)) / totals
     positives, negatives = shares.reshape(-1, 2).mean(axis=0)
@@ -713,7 +747,10 @@ def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
 
 
 def _cross_fitted(counted: Counted[FloatArray]) -> tuple[float, float]:
-    """Shares that rules get wrong of the halves of the samples that they were not made from; mean of three splits."""
+    """Return the shares that rules get wrong of the half of the samples they were not made from.
+
+    The shares are means of three splits.
+    """
     sides = counted.sums
     if sides.shape[1] > _CELLS:
         up_to = np.cumsum(sides[0] / sides[0].sum() + sides[1] / sides[1].sum())
@@ -734,7 +771,7 @@ def _cross_fitted(counted: Counted[FloatArray]) -> tuple[float, float]:
 
 
 def _summed(sides: FloatArray, cell: IntArray) -> FloatArray:
-    """Sums of both sides (2, U) by a coarser cell, shape (2, 512)."""
+    """Return sums of both sides (2, U) by a coarser cell, shape (2, 512)."""
     return np.stack([np.bincount(cell, side, _CELLS) for side in sides]).astype(
         np.float64, copy=False
     )
@@ -743,7 +780,7 @@ def _summed(sides: FloatArray, cell: IntArray) -> FloatArray:
 def _error_ends(
     missed: tuple[float, float], size: FloatArray, level: float, degrees: float
 ) -> Interval:
-    """Wilson's interval of a mean of two shares of (effective) samples of ``size``."""
+    """Return Wilson's interval of a mean of two shares of (effective) samples of ``size``."""
     shares = np.array(missed)
     error, spread = float(shares.mean()), float((shares * (1 - shares) / size).sum()) / 4
     n = error * (1 - error) / spread if spread > 0 else 4 / float((1 / size).sum())
@@ -759,7 +796,7 @@ _NEVER_VARIES = "the sPCC of a score that never varies is 0 and has no standard 
 
 
 def _spcc(name: str, value: Any, of: str, source: str, formula: str, **words: Any) -> Metric:
-    """A metric of the section: a correlation unless ``words`` say otherwise."""
+    """Declare a metric of the section: a correlation unless ``words`` say otherwise."""
     usual = {"low": -1.0, "high": 1.0, "interval": "atanh", "headline": False, "reason": _NO_ROWS}
     return Metric(
         f"spcc/{name}", value, of=of, source=source, formula=formula, **{**usual, **words}

@@ -1,4 +1,4 @@
-"""The samples of an evaluation as each of its metrics sees them, and the sections computed from them."""
+"""The samples of an evaluation as its metrics see them, and the sections computed from them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,14 @@ class Views:
         return ()
 
     def of(self, metric: Metric, step: str = "") -> Samples | None:
-        """The samples as a metric sees them; None where it does not apply."""
+        """Return the samples as a metric sees them; None if it does not apply."""
         raise NotImplementedError
 
     def names(self, metric: Metric, step: str = "") -> Names | None:
-        """Encoded names of the classes, groups or families that a metric is of, by number; None for a single one."""
+        """Return encoded names of a metric's classes, groups or families by number.
+
+        None for a metric of a single value.
+        """
         raise NotImplementedError
 
     def put(self, results: Results, section: Section) -> None:
@@ -64,13 +67,14 @@ class Views:
 
 
 class EvaluationViews(Views):
-    """The views of an :class:`Evaluation`; each is made when it is first asked for.
+    """Views of an :class:`Evaluation`; each is made when it is first asked for.
 
     ``step``: the two groups, or classes, one of which is the positive one.
-    ``over``, shape (K,), bool: the classes that averages are taken over where one class stands for no span; by default
-        all.
+    ``over``, shape (K,), bool: the classes that averages are taken over where one class stands for
+        no span; by default all.
     ``level``: confidence level of the estimates that bring their own intervals.
-    ``reference``, shape (K,): shares of the classes that skills are measured against; by default those of the rows.
+    ``reference``, shape (K,): shares of the classes that skills are measured against; by default
+        those of the rows.
     ``prices``, shape (K, K): costs of actual by predicted classes.
     """
 
@@ -101,7 +105,7 @@ class EvaluationViews(Views):
         return self.seen(samples, metric.of, step)
 
     def seen(self, samples: type[Kind], kind: str = "", step: str = "") -> Kind | None:
-        """The samples of a kind, by default the first of their class; None if its metrics do not apply."""
+        """Return the samples of a kind, by default the first of their class; None if none apply."""
         key = kind or samples.kinds[0], step
         if key not in self._seen:
             self._seen[key] = samples.of_views(self, *key)
@@ -131,7 +135,7 @@ class EvaluationViews(Views):
         )
 
     def of_part(self, statistics: Statistics, level: float) -> EvaluationViews:
-        """The views of some of the rows, at a level."""
+        """Return the views of some of the rows, at a level."""
         views = EvaluationViews(
             statistics, self.grouping, self.step, self.over, level, self.reference, self.prices
         )
@@ -139,7 +143,7 @@ class EvaluationViews(Views):
         return views
 
     def at_level(self, level: float) -> EvaluationViews:
-        """The views at another level: counts are kept, estimates with intervals of their own are made again."""
+        """Return the views at another level: counts are kept, estimates with intervals made again."""
         views = copy(self)
         views.level = level
         views._seen = {key: view for key, view in self._seen.items() if not KINDS[key[0]].by_level}
@@ -183,7 +187,7 @@ class EvaluationViews(Views):
 
     @cached_property
     def reduced(self) -> dict[str, tuple[Table, dict[int, str], dict[int, str]]]:
-        """Of each step the table of its groups, the names of all groups, and of those that averages are taken over."""
+        """Table of the groups of each step, names of all groups, and of the averaged groups."""
         tables = {}
         for (name, step), matrix in zip(self.composed.items(), self.matrices, strict=True):
             table = Table(Cells.of_reduced(matrix), groups_over(step, self.over))
@@ -201,7 +205,7 @@ class EvaluationViews(Views):
 
 
 def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:
-    """Groups that contain an averaged class: averages of groups are taken over these."""
+    """Return the groups that contain an averaged class: averages of groups are taken over these."""
     if over is None:
         return None
     held: BoolArray = np.bincount(step.group_of_class[over], minlength=len(step.labels)) > 0
