@@ -25,14 +25,17 @@ class Rounds(Hook):
 
     Attributes
     ----------
-    trained, used : int
-        Rounds of the training, and rounds of the model that was evaluated last.
+    trained : int
+        Rounds of the training.
+    used : int
+        Rounds of the model that was evaluated last.
     """
 
     def __init__(self, every: int | None, options: Any) -> None:
         super().__init__(options, by_row=True)
         self.every = check_every(every)
-        self.trained = self.used = 0
+        self.trained = 0
+        self.used = 0
         self.open = False
         """True if a training has begun whose end was not evaluated."""
 
@@ -49,56 +52,56 @@ class Rounds(Hook):
 
     def finish(self, used: int, predict: Callable[[int], Predictions]) -> None:
         """Evaluate the final rounds in use, and tag their number."""
-        step = None if self.every is None else self.trained
         self.open = False
         with self.guarded():
-            if (
-                self.logged is None
-                or self.every is None
-                or self.used != used
-                or self.trained % self.every
-            ):
-                self.evaluate(used, step, predict)
-            self.tag(
-                "rounds",
-                f"{used} of {self.trained}"
-                + (", by early stopping" if used < self.trained else ""),
-            )
+            if not self._is_evaluated(used):
+                self.evaluate(used, None if self.every is None else self.trained, predict)
+            rounds = f"{used} of {self.trained}"
+            if used < self.trained:
+                rounds += ", by early stopping"
+            self.tag("rounds", rounds)
 
-    def weights(self, kept: Any, source: str) -> Predictions:
-        """Return the weights that a framework keeps with its rows, as an argument of ``log_evaluation``.
+    def _is_evaluated(self, used: int) -> bool:
+        """Return whether the last evaluation was of these rounds, after the last one."""
+        if self.logged is None or self.every is None:
+            return False
+        return self.used == used and self.trained % self.every == 0
+
+    def weights(self, row_weights: Any, source: str) -> Predictions:
+        """Return the framework's weights of its rows as an argument of ``log_evaluation``.
 
         The option ``sample_weight`` comes first, with a warning if it differs.
 
         Parameters
         ----------
-        kept : array-like of shape (n,) or None
+        row_weights : array-like of shape (n,) or None
             The framework's weights; None or empty without any.
         source : str
-            Where they are, in words, such as "the DMatrix".
+            What keeps them, in words, such as "the DMatrix".
         """
-        if kept is None or not len(kept):
+        if row_weights is None or not len(row_weights):
             return {}
-        own = self.options.get("sample_weight")
-        if own is None:
-            return {"sample_weight": kept}
-        own = np.asarray(own, dtype=np.float64)
-        # the framework keeps float32
-        if own.shape != np.shape(kept) or not np.allclose(own, kept, rtol=1e-6):
+        option = self.options.get("sample_weight")
+        if option is None:
+            return {"sample_weight": row_weights}
+        option = np.asarray(option, dtype=np.float64)
+        # Frameworks keep weights in single precision, whose relative error is up to 6e-8.
+        if option.shape != np.shape(row_weights) or not np.allclose(option, row_weights, rtol=1e-6):
             tell(
-                f"sample_weight= differs from the weights of {source}; the evaluation uses sample_weight="
+                f"sample_weight= differs from the weights of {source}; the evaluation uses "
+                "sample_weight="
             )
         return {}
 
     def evaluate(self, used: int, step: int | None, predict: Callable[[int], Predictions]) -> None:
         """Log the evaluation of the first ``used`` rounds."""
         self.used = used
-        given = predict(used)
-        self.log(given.pop("y_true"), step=step, **given)
+        predictions = predict(used)
+        self.log(predictions.pop("y_true"), step=step, **predictions)
 
 
 class Boosting(Logging):
-    """A callback whose hook logs a model after some of its rounds."""
+    """Callback whose hook logs a model after some of its rounds."""
 
     _hook: Rounds
 

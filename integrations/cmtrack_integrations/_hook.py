@@ -1,4 +1,8 @@
-"""Shared parts of the callbacks: options, run, and errors that never reach the training."""
+"""Shared parts of the callbacks: options, run, and errors that never reach the training.
+
+Start with :class:`Hook`: a callback has one, calls ``begin`` when a training starts and ``log``
+with labels and predictions, and wraps both in ``guarded``.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +81,8 @@ class Hook:
     """
 
     def __init__(self, options: Any, *, by_row: bool = False) -> None:
-        known = frozenset(Options.__annotations__) | (_BY_ROW if by_row else frozenset())
+        kind = DataOptions if by_row else Options
+        known = frozenset(kind.__annotations__)
         unknown = sorted(set(options) - known)
         if unknown:
             raise TypeError(f"there is no option {unknown[0]!r}; the options are {sorted(known)}")
@@ -95,7 +100,9 @@ class Hook:
         return {name: value for name, value in self.options.items() if name in _EVALUATE}
 
     def begin(self, run_id: str | None = None, tracking_uri: str | None = None) -> None:
-        """Remember the active run at the start of a training. Later trainings may have other runs, or none.
+        """Remember the active run at the start of a training.
+
+        Later trainings may have other runs, or none.
 
         Parameters
         ----------
@@ -105,39 +112,42 @@ class Hook:
             That logger's store.
         """
         self.logged = None
-        self.run_id, self.tracking_uri = self.options.get("run_id"), None
+        self.run_id = self.options.get("run_id")
+        self.tracking_uri = None
         if self.run_id is not None:
             return
-        if run_id is not None:
-            self.run_id, self.tracking_uri = run_id, tracking_uri
-            return
-        self.run_id = _active_run()
+        if run_id is None:
+            self.run_id = _active_run()
+        else:
+            self.run_id = run_id
+            self.tracking_uri = tracking_uri
 
     def follow(self) -> None:
-        """Set the run of an evaluation outside a training: the active one, else that of the last training."""
+        """Take the active run outside a training; without one that of the last training stays."""
         if self.options.get("run_id") is None:
             self.run_id = _active_run() or self.run_id
 
     def log(
-        self, evaluation_or_y_true: Any, *, step: int | None = None, **more: Any
+        self, evaluation_or_y_true: Any, *, step: int | None = None, **arguments: Any
     ) -> LoggedEvaluation:
         """Log labels with ``y_pred`` or ``y_prob``, or an evaluation, to the training's run.
 
-        ``more`` goes before the hook's own options.
+        ``arguments`` go before the hook's own options.
         """
         options = self.options
         if isinstance(evaluation_or_y_true, Evaluation):
+            # What an evaluation was asked is in it already, and log_evaluation refuses it again.
             options = {
-                name: v
-                for name, v in options.items()
+                name: value
+                for name, value in options.items()
                 if name not in _EVALUATE and name not in _BY_ROW
             }
-        given = {**options, **more, "run_id": self.run_id, "step": step}
+        arguments = {**options, **arguments, "run_id": self.run_id, "step": step}
         from mlflow import get_tracking_uri
 
-        same = self.tracking_uri is None or self.tracking_uri == get_tracking_uri()
-        with nullcontext() if same else tracking_store(self.tracking_uri):
-            self.logged = log_evaluation(evaluation_or_y_true, **given)
+        is_current = self.tracking_uri is None or self.tracking_uri == get_tracking_uri()
+        with nullcontext() if is_current else tracking_store(self.tracking_uri):
+            self.logged = log_evaluation(evaluation_or_y_true, **arguments)
         self.run_id = self.logged.run_id or self.run_id
         return self.logged
 
@@ -165,7 +175,7 @@ class Hook:
 
 
 class Logging:
-    """A callback whose hook logs."""
+    """Callback whose hook logs."""
 
     _hook: Hook
 
@@ -176,15 +186,15 @@ class Logging:
 
 
 def rank_and_world() -> tuple[int, int]:
-    """The rank in ``torch.distributed`` and the number of ranks; 0 of 1 where it is not in use."""
+    """Return the rank in ``torch.distributed`` and the number of ranks; 0 of 1 without it."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return 0, 1
     return int(distributed.get_rank()), int(distributed.get_world_size())
 
 
-def main_process() -> bool:
-    """True in the process that logs: rank 0, or the only one."""
+def is_main_process() -> bool:
+    """Return whether this process logs: it has rank 0, or is the only one."""
     return rank_and_world()[0] == 0
 
 
@@ -201,11 +211,11 @@ def check_every(every: int | None, what: str = "every") -> int | None:
     return every
 
 
-# -- labels of models that count their classes from 0 ---------------------------------------------------------
+# ----------------------------------------------- labels of models that count their classes from 0
 
 
 def class_codes(y: Any) -> Any:
-    """Class numbers of shape (n,), also from one column, one-hot rows or whole numbers kept as floats.
+    """Return class numbers of shape (n,), also of one column, one-hot rows or whole floats.
 
     Anything that is no such array is given back as it is, for ``evaluate`` to judge.
 
@@ -225,17 +235,21 @@ def class_codes(y: Any) -> Any:
         return array.argmax(axis=1)
     if array.ndim != 1:
         return y
-    if (
-        array.dtype.kind == "f"
-        and np.isfinite(array).all()
-        and (array == array.astype(np.int64)).all()
-    ):
+    if array.dtype.kind in "iub":
         return array.astype(np.int64)
-    return array.astype(np.int64) if array.dtype.kind in "iub" else y
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        return y
+    # Frameworks keep class numbers in floats.
+    if array.dtype.kind == "f" and (array == array.astype(np.int64)).all():
+        return array.astype(np.int64)
+    return y
 
 
 def is_counted(y: Any, labels: Sequence[Label] | None) -> BoolArray:
-    """Return a mask of the rows that count: all but those with PyTorch's mark, unless it is one of the classes."""
+    """Return a mask of the rows that count: all but those that PyTorch ignores (-100).
+
+    A class with the label -100 counts.
+    """
     array = np.asarray(y)
     is_class = labels is not None and PADDING in list(labels)
     if is_class or array.dtype.kind not in "iuf":
@@ -244,39 +258,48 @@ def is_counted(y: Any, labels: Sequence[Label] | None) -> BoolArray:
     return counted
 
 
-def named(
+def name_classes(
     y: Any, labels: Sequence[Label] | None, y_prob: Any = None
 ) -> tuple[Any, Sequence[Label] | None]:
-    """Labels of rows, and of all classes, where a model counts its classes from 0.
+    """Return labels of rows, and of all classes, of a model that counts its classes from 0.
 
     Parameters
     ----------
     y : array-like of shape (n,)
     labels : sequence of length K, optional
-        Names of the classes, in the order of the model's outputs; whole numbers in ``y`` stand for places in it
-        unless the names are whole numbers themselves. By default 0 to K - 1 where ``y_prob`` gives K.
+        Names of the classes, in the order of the model's outputs; whole numbers in ``y`` stand for
+        places in it unless the names are whole numbers themselves. By default 0 to K - 1 where
+        ``y_prob`` gives K.
     y_prob : ndarray of shape (n,) or (n, K), optional
     """
     codes = class_codes(y)
-    whole = getattr(codes, "dtype", None) is not None and codes.dtype.kind == "i"
-    if not whole:
+    if getattr(codes, "dtype", None) is None or codes.dtype.kind != "i":
         return codes, labels
     if labels is None:
-        if y_prob is None:
-            return codes, None
-        shape = np.shape(y_prob)
-        width = shape[1] if len(shape) == 2 and shape[1] > 1 else 2
-        known = not len(codes) or (int(codes.min()) >= 0 and int(codes.max()) < width)
-        return codes, list(range(width)) if known else None
+        return codes, _numbers_of_outputs(codes, y_prob)
     if any(isinstance(label, (int, np.integer)) for label in labels):
         return codes, labels
     if len(codes) and (codes.min() < 0 or codes.max() >= len(labels)):
         raise ValueError(
             f"y_true must lie in 0 … {len(labels) - 1} for {len(labels)} labels, got {codes.max()}"
         )
-    order = np.empty(len(labels), dtype=object)
-    order[:] = list(labels)
-    return order[codes.astype(np.int64)], labels
+    # NumPy would make an array of two dimensions of labels that are sequences.
+    names = np.empty(len(labels), dtype=object)
+    names[:] = list(labels)
+    return names[codes.astype(np.int64)], labels
+
+
+def _numbers_of_outputs(codes: Any, y_prob: Any) -> list[Label] | None:
+    """Return the class numbers 0 to K - 1 of K outputs; None if they are unknown."""
+    if y_prob is None:
+        return None
+    shape = np.shape(y_prob)
+    n_classes = 2  # of one column, which is the probability of class 1
+    if len(shape) == 2 and shape[1] > 1:
+        n_classes = shape[1]
+    if len(codes) and (codes.min() < 0 or codes.max() >= n_classes):
+        return None
+    return list(range(n_classes))
 
 
 def _active_run() -> str | None:

@@ -1,12 +1,14 @@
 """CatBoost: ``log_fitted`` after ``fit``.
 
-CatBoost's own callbacks get the iteration and the losses, but neither the model nor predictions, so nothing can be
-evaluated from inside a training. Its models give the predictions of every stage afterwards, which are the same.
+CatBoost's own callbacks get the iteration and the losses, but neither the model nor predictions, so
+nothing can be evaluated from inside a training. Its models give the predictions of every stage
+afterwards, which are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
@@ -15,7 +17,7 @@ from cmtrack.evaluation.spec import unless_decided
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack_integrations._boosting import Predictions, Rounds
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import DataOptions, named
+from cmtrack_integrations._hook import DataOptions, name_classes
 
 with needs("catboost"):
     from catboost import CatBoost, Pool
@@ -24,40 +26,46 @@ with needs("catboost"):
 def log_fitted(
     model: Any, X: Any, y: Any = None, *, every: int | None = None, **options: Unpack[DataOptions]
 ) -> LoggedEvaluation | None:
-    """Evaluate a fitted model, and its stages if asked, on a validation set, and log to the active run.
+    """Evaluate a fitted model on a validation set, and log to the active run.
 
-    The model is evaluated as it predicts: after ``fit(eval_set=...)`` these are the rounds up to the best iteration
-    (unless ``use_best_model=False``), and the tag ``cmtrack.rounds`` says so (``"24 of 50, by early stopping"``).
+    With ``every`` its stages are evaluated as well.
 
-    If the model has another probability threshold than 0.5 (``set_probability_threshold``), its own decisions are
-    evaluated, unless the option ``threshold`` is given.
+    The model is evaluated as it predicts: after ``fit(eval_set=...)`` these are the rounds up to
+    the best iteration (unless ``use_best_model=False``), and the tag ``cmtrack.rounds`` says so
+    (``"24 of 50, by early stopping"``).
+
+    If the model has another probability threshold than 0.5 (``set_probability_threshold``), its own
+    decisions are evaluated, unless the option ``threshold`` is given.
 
     Parameters
     ----------
     model : catboost.CatBoostClassifier or catboost.CatBoost
         Fitted for classification.
     X : catboost.Pool, or features in any form that the model takes
-        The validation set. The weights of a Pool count unless ``sample_weight`` is given. Its group ids are queries
-        of a ranking and do not count as clusters: give ``groups`` for rows that belong together.
+        The validation set. The weights of a Pool count unless ``sample_weight`` is given. Its group
+        ids are queries of a ranking and do not count as clusters: give ``groups`` for rows that
+        belong together.
     y : array-like of shape (n,), optional
         Its labels; by default those of the Pool.
     every : int, optional
-        Also log evaluations at every multiple of this number of rounds; the step is the number of rounds.
+        Also log evaluations at every multiple of this number of rounds; the step is the number of
+        rounds.
     **options
         Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
-        ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by
-        default the model's own classes.
+        ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
+        ``labels`` are by default the model's own classes.
 
     Returns
     -------
     LoggedEvaluation or None
-        What became of the evaluation of the whole model; None where there were no predictions to evaluate.
+        What became of the evaluation of the whole model; None where there were no predictions to
+        evaluate.
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with ``every`` both for each
-    stage.
+    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with
+    ``every`` both for each stage.
 
     Examples
     --------
@@ -68,7 +76,8 @@ def log_fitted(
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = (X[:, 0] > 0).astype(int)
     >>> with mlflow.start_run():
-    ...     model = CatBoostClassifier(iterations=5, verbose=0, allow_writing_files=False).fit(X[:100], y[:100])
+    ...     model = CatBoostClassifier(iterations=5, verbose=0, allow_writing_files=False)
+    ...     model = model.fit(X[:100], y[:100])
     ...     logged = log_fitted(model, X[100:], y[100:])
     >>> logged.status, logged.evaluation.metrics["binary/roc_auc"] > 0.9
     ('completed', True)
@@ -78,40 +87,56 @@ def log_fitted(
         rounds.begin()
         if not isinstance(model, CatBoost) or not model.is_fitted():
             raise ValueError(f"model must be a fitted CatBoost model, got {type(model).__name__}")
-        y_true = X.get_label() if y is None and isinstance(X, Pool) else y
-        if y_true is None:
-            raise ValueError(
-                "the validation set must have labels, got none: give y, or a Pool with label"
-            )
-        classes = _classes(model)
-        y_true, labels = named(_like(y_true, classes), options.get("labels") or classes)
-        weights = rounds.weights(_pool_weights(X), "the Pool") if isinstance(X, Pool) else {}
-        given = {"y_true": y_true, "labels": labels, **weights}
-        decide = _decision(model, labels, options)
+        predict = _predictions(model, X, y, rounds)
         used = int(model.tree_count_)
         if every is not None:
             stages = model.staged_predict(X, prediction_type="Probability", eval_period=every)
-            for place, y_prob in enumerate(stages, 1):
-                if place * every < used:
-                    rounds.after_round(place * every, lambda n, p=y_prob: {**given, **decide(p)})  # type: ignore[misc]
+            for stage, y_prob in enumerate(stages, 1):
+                # The last stage is the whole model, which is evaluated below.
+                if stage * every < used:
+                    rounds.after_round(stage * every, partial(predict, y_prob))
         losses = [
             values
-            for of_set in (model.get_evals_result() or {}).values()
-            for values in of_set.values()
+            for losses_of_set in (model.get_evals_result() or {}).values()
+            for values in losses_of_set.values()
         ]
+        # The model has the rounds up to the best iteration, and the losses are of all rounds.
         rounds.trained = max([used, *map(len, losses)])
         y_prob = model.predict(X, prediction_type="Probability")
-        rounds.finish(used, lambda n: {**given, **decide(y_prob)})
+        rounds.finish(used, partial(predict, y_prob))
     return rounds.logged
 
 
+def _predictions(model: Any, X: Any, y: Any, rounds: Rounds) -> Callable[[Any, int], Predictions]:
+    """Return a function that makes arguments of ``log_evaluation`` from probabilities."""
+    y_true = y
+    weights: Predictions = {}
+    if isinstance(X, Pool):
+        weights = rounds.weights(_pool_weights(X), "the Pool")
+        y_true = X.get_label() if y is None else y
+    if y_true is None:
+        raise ValueError(
+            "the validation set must have labels, got none: give y, or a Pool with label"
+        )
+    classes = _classes(model)
+    y_true, labels = name_classes(_like(y_true, classes), rounds.options.get("labels") or classes)
+    decide = _decision(model, labels)
+
+    def predict(y_prob: Any, used: int) -> Predictions:
+        predictions = {"y_true": y_true, "labels": labels, "y_prob": y_prob, **weights}
+        if decide is not None:
+            predictions["y_pred"] = unless_decided(decide(y_prob), rounds.options)
+        return predictions
+
+    return predict
+
+
 def _classes(model: Any) -> list[Any] | None:
+    """Return the model's classes as plain values; None if it has none."""
     classes = getattr(model, "classes_", None)
-    return (
-        None
-        if classes is None or not len(classes)
-        else [c.item() if hasattr(c, "item") else c for c in classes]
-    )
+    if classes is None or not len(classes):
+        return None
+    return [label.item() if hasattr(label, "item") else label for label in classes]
 
 
 def _pool_weights(pool: Any) -> Any:
@@ -120,29 +145,30 @@ def _pool_weights(pool: Any) -> Any:
     return None if (weights == 1).all() else weights
 
 
-def _decision(model: Any, labels: Any, options: Any) -> Callable[[Any], Predictions]:
-    """Return a function that adds the model's own decisions to its probabilities, if its threshold is not 0.5."""
-    classes = labels if labels is not None else [0, 1]
-    threshold = 0.5
-    # only the classifier has one
-    if len(classes) == 2 and hasattr(model, "get_probability_threshold"):
-        threshold = model.get_probability_threshold()
+def _decision(model: Any, labels: Any) -> Callable[[Any], list[Any]] | None:
+    """Return a function that decides as the model does; None if its threshold is 0.5."""
+    classes = [0, 1] if labels is None else labels
+    # Only CatBoostClassifier has a threshold.
+    if len(classes) != 2 or not hasattr(model, "get_probability_threshold"):
+        return None
+    threshold = model.get_probability_threshold()
     if threshold == 0.5:
-        return lambda y_prob: {"y_prob": y_prob}
+        return None
 
-    def decided(y_prob: Any) -> Predictions:
-        # CatBoost predicts the second class above its threshold, not at it
-        positive = y_prob[:, 1] > threshold
-        y_pred = [classes[1] if is_positive else classes[0] for is_positive in positive]
-        return {"y_prob": y_prob, "y_pred": unless_decided(y_pred, options)}
+    def decide(y_prob: Any) -> list[Any]:
+        # CatBoost predicts the second class above its threshold, not at it.
+        is_positive = y_prob[:, 1] > threshold
+        return [classes[1] if positive else classes[0] for positive in is_positive]
 
-    return decided
+    return decide
 
 
 def _like(y: Any, classes: list[Any] | None) -> Any:
     """Convert a Pool's string labels to the classes that they name."""
     array = np.asarray(y)
-    if classes is None or array.dtype.kind not in "OUS" or all(isinstance(c, str) for c in classes):
+    if classes is None or array.dtype.kind not in "OUS":
         return y
-    by_text = {str(c): c for c in classes}
-    return [by_text.get(str(v), v) for v in array.tolist()]
+    if all(isinstance(label, str) for label in classes):
+        return y
+    class_by_text = {str(label): label for label in classes}
+    return [class_by_text.get(str(value), value) for value in array.tolist()]

@@ -10,7 +10,14 @@ from scipy.special import expit, softmax
 
 from cmtrack.statistics.inputs import as_array
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import DataOptions, Hook, Logging, check_every, main_process, named
+from cmtrack_integrations._hook import (
+    DataOptions,
+    Hook,
+    Logging,
+    check_every,
+    is_main_process,
+    name_classes,
+)
 
 with needs("keras"):
     import keras
@@ -19,7 +26,9 @@ Arrays = tuple[Any, Any, Any]
 
 
 class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[misc]
-    """Callback that evaluates on validation data at the end of the training, and every few epochs if asked.
+    """Callback that evaluates on validation data at the end of a training.
+
+    With ``every`` it also evaluates every few epochs.
 
     What is evaluated at the end is the model as it is then: put this callback **after**
     ``EarlyStopping(restore_best_weights=True)`` in the list, so that it is the best epoch's.
@@ -27,21 +36,23 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
     Parameters
     ----------
     validation_data : (x, y), (x, y, sample_weight), or data of batches of these
-        As ``fit`` takes it: arrays, a ``keras.utils.PyDataset``, a ``tf.data.Dataset`` that ends, a torch
-        ``DataLoader``. ``y`` holds class numbers or one-hot rows.
+        As ``fit`` takes it: arrays, a ``keras.utils.PyDataset``, a ``tf.data.Dataset`` that ends, a
+        torch ``DataLoader``. ``y`` holds class numbers or one-hot rows.
     every : int, optional
-        Also log an evaluation each time after this number of epochs; the step is the epoch, as Keras counts it.
+        Also log an evaluation each time after this number of epochs; the step is the epoch, as
+        Keras counts it.
     from_logits : bool, default False
         Whether the model's outputs are logits, of which softmax or sigmoid make probabilities.
     predict : callable, optional
-        ``predict(model, x)`` gives probabilities of shape (n,) or (n, K), for models with several outputs.
+        ``predict(model, x)`` gives probabilities of shape (n,) or (n, K), for models with several
+        outputs.
     batch_size : int, optional
         Of predictions from arrays.
     **options
         Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
-        ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by
-        default 0 to K - 1; where they are names, ``y`` holds numbers.
+        ``prefix``, ``metrics``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
+        ``labels`` are by default 0 to K - 1; where they are names, ``y`` holds numbers.
 
     Attributes
     ----------
@@ -50,8 +61,8 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation data; with ``every`` both for
-    each such epoch.
+    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation data; with
+    ``every`` both for each such epoch.
 
     Examples
     --------
@@ -81,14 +92,16 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
     ) -> None:
         super().__init__()
         self._hook = Hook(options, by_row=True)
-        self._data, self._every = validation_data, check_every(every)
-        self._logits, self._own, self._batch_size = from_logits, predict, batch_size
+        self._data = validation_data
+        self._every = check_every(every)
+        self._from_logits = from_logits
+        self._predict = predict
+        self._batch_size = batch_size
         self._epoch = -1
-        self._evaluated: int | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Remember the active run."""
-        self._epoch, self._evaluated = -1, None
+        self._epoch = -1
         with self._hook.guarded():
             self._hook.begin()
 
@@ -103,61 +116,68 @@ class EvaluationCallback(Logging, keras.callbacks.Callback):  # type: ignore[mis
         self._evaluate()
 
     def _evaluate(self) -> None:
-        if not main_process():
+        if not is_main_process():
             return
         with self._hook.guarded():
-            y, y_prob, weight = self._predicted()
-            y_true, labels = named(y, self._hook.options.get("labels"), y_prob)
-            given: dict[str, Any] = {"y_prob": y_prob, "labels": labels}
-            if weight is not None:
-                given["sample_weight"] = weight
-            self._hook.log(y_true, step=None if self._every is None else self._epoch, **given)
+            y, y_prob, weights = self._predict_rows()
+            y_true, labels = name_classes(y, self._hook.options.get("labels"), y_prob)
+            predictions: dict[str, Any] = {"y_prob": y_prob, "labels": labels}
+            if weights is not None:
+                predictions["sample_weight"] = weights
+            step = None if self._every is None else self._epoch
+            self._hook.log(y_true, step=step, **predictions)
 
-    def _predicted(self) -> Arrays:
+    def _predict_rows(self) -> Arrays:
+        """Return labels, probabilities and weights of all rows."""
         data = self._data
         if isinstance(data, (tuple, list)):
             if len(data) not in (2, 3):
                 raise ValueError(
-                    f"validation_data must be (x, y) or (x, y, sample_weight), got {len(data)} parts"
+                    "validation_data must be (x, y) or (x, y, sample_weight), got "
+                    f"{len(data)} parts"
                 )
-            x, y, weight = (*data, None)[:3]
-            if self._own is None:
-                y_prob = self.model.predict(x, batch_size=self._batch_size, verbose=0)
-            else:
-                y_prob = self._own(self.model, x)
-            return as_array(y), self._probabilities(y_prob), weight
-        parts: list[Arrays] = []
-        for batch in _batches(data):
-            x, y, weight = (*batch, None)[:3]
-            y_prob = (
-                self.model.predict_on_batch(x) if self._own is None else self._own(self.model, x)
+            return self._predict_part(
+                data, lambda x: self.model.predict(x, batch_size=self._batch_size, verbose=0)
             )
-            parts.append((as_array(y), self._probabilities(y_prob), weight))
+        parts = [
+            self._predict_part(batch, lambda x: self.model.predict_on_batch(x))
+            for batch in _batches(data)
+        ]
         if not parts:
             raise ValueError("validation_data must have at least one batch, got none")
-        y, y_prob, weight = (
-            None if columns[0] is None else np.concatenate([as_array(column) for column in columns])
-            for columns in zip(*parts, strict=True)
-        )
-        return y, y_prob, weight
+        labels, scores, weights = zip(*parts, strict=True)
+        if weights[0] is None:
+            return np.concatenate(labels), np.concatenate(scores), None
+        row_weights = np.concatenate([as_array(batch_weights) for batch_weights in weights])
+        return np.concatenate(labels), np.concatenate(scores), row_weights
+
+    def _predict_part(self, part: Any, predict: Callable[[Any], Any]) -> Arrays:
+        """Return labels, probabilities and weights of (x, y) or (x, y, sample_weight)."""
+        x, y, *weights = part
+        output = predict(x) if self._predict is None else self._predict(self.model, x)
+        return as_array(y), self._probabilities(output), weights[0] if weights else None
 
     def _probabilities(self, output: Any) -> Any:
         if isinstance(output, (dict, list, tuple)):
             raise ValueError(
-                "the model must have one output, got several: give predict=, a function of (model, x)"
+                "the model must have one output, got several: give predict=, a function of "
+                "(model, x)"
             )
         array = np.asarray(keras.ops.convert_to_numpy(output))
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]
-        if not self._logits:
+        if not self._from_logits:
             return array
-        # In single precision the sigmoid is exactly 1 from a logit of 17, and rows beyond would be tied.
+        # In single precision the sigmoid is exactly 1 from a logit of 17: rows would be tied.
         logits = array.astype(np.float64)
         return expit(logits) if logits.ndim == 1 else softmax(logits, axis=-1)
 
 
 def _batches(data: Any) -> Any:
-    """The batches of one pass over a data set; a ``PyDataset`` knows their number."""
+    """Return the batches of one pass over a data set.
+
+    A ``PyDataset`` is read by index, and states the number of its batches.
+    """
     if isinstance(data, keras.utils.PyDataset):
-        return (data[place] for place in range(data.num_batches))
+        return (data[number] for number in range(data.num_batches))
     return iter(data)

@@ -1,15 +1,16 @@
-"""LightGBM: ``EvaluationCallback`` for ``lightgbm.train(callbacks=...)`` and ``LGBMClassifier.fit(callbacks=...)``."""
+"""LightGBM: ``EvaluationCallback`` for the callbacks of ``train`` and ``LGBMClassifier.fit``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Unpack
 from weakref import finalize
 
 from cmtrack.tracking._warn import tell
 from cmtrack_integrations._boosting import Boosting, Predictions, Rounds
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import DataOptions, named
+from cmtrack_integrations._hook import DataOptions, name_classes
 
 with needs("lightgbm"):
     from lightgbm import Booster, Dataset, early_stopping
@@ -19,27 +20,31 @@ _STOPPING = ("early_stopping_round", "early_stopping_rounds", "early_stopping", 
 
 
 class EvaluationCallback(Boosting):
-    """Callback that evaluates on a validation set at the end of the training, and every few rounds if asked.
+    """Callback that evaluates on a validation set at the end of a training.
 
-    LightGBM does not tell its callbacks that a training was stopped early, so early stopping is given to this
-    callback instead of next to it: ``EvaluationCallback(X, y, early_stopping=50)``. The best iteration is then what is
-    evaluated at the end; the tag ``cmtrack.rounds`` says so (``"24 of 74, by early stopping"``).
+    With ``every`` it also evaluates every few rounds.
+
+    LightGBM does not tell its callbacks that a training was stopped early, so early stopping is
+    given to this callback instead of next to it: ``EvaluationCallback(X, y, early_stopping=50)``.
+    The best iteration is then what is evaluated at the end; the tag ``cmtrack.rounds`` says so
+    (``"24 of 74, by early stopping"``).
 
     Parameters
     ----------
     X : features in any form that ``Booster.predict`` takes
         The validation set (LightGBM predicts no ``Dataset``).
     y : array-like of shape (n,), or lightgbm.Dataset
-        Its labels, or the Dataset with the labels and weights of the same rows. The weights count unless
-        ``sample_weight`` is given. The Dataset's groups are queries of a ranking and do not count as clusters.
-        Where ``labels`` are names, ``y`` may hold class numbers.
+        Its labels, or the Dataset with the labels and weights of the same rows. The weights count
+        unless ``sample_weight`` is given. The Dataset's groups are queries of a ranking and do not
+        count as clusters. Where ``labels`` are names, ``y`` may hold class numbers.
     every : int, optional
-        Also log an evaluation each time after this number of rounds; the step is the number of rounds.
+        Also log an evaluation each time after this number of rounds; the step is the number of
+        rounds.
     early_stopping : int or callback, optional
         Rounds without improvement, or what ``lightgbm.early_stopping(...)`` gives.
     predict : callable, optional
-        ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K); needed for objectives of your own,
-        whose outputs are margins.
+        ``predict(booster, X, num_iteration)`` gives probabilities, (n,) or (n, K); needed for
+        objectives of your own, whose outputs are margins.
     **options
         Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
@@ -54,8 +59,8 @@ class EvaluationCallback(Boosting):
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with ``every`` both for each
-    such round.
+    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with
+    ``every`` both for each such round.
 
     Examples
     --------
@@ -67,7 +72,8 @@ class EvaluationCallback(Boosting):
     >>> y = (X[:, 0] > 0).astype(int)
     >>> callback = EvaluationCallback(X[300:], y[300:])
     >>> with mlflow.start_run():
-    ...     model = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1).fit(X[:300], y[:300], callbacks=[callback])
+    ...     model = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1)
+    ...     model = model.fit(X[:300], y[:300], callbacks=[callback])
     >>> callback.rounds_used, callback.logged.evaluation.metrics["binary/roc_auc"] > 0.9
     (5, True)
     """
@@ -85,9 +91,12 @@ class EvaluationCallback(Boosting):
         **options: Unpack[DataOptions],
     ) -> None:
         self._hook = Rounds(every, options)
-        self._x, self._y, self._own = X, y, predict
+        self._x = X
+        self._y = y
+        self._predict = predict or _predict
         self._stopping = _stopping(early_stopping)
-        # LightGBM's own place of early stopping; after one beside it
+        # LightGBM calls callbacks by their order, and its own early stopping has 30. A callback
+        # that stops takes that place; another one comes after it.
         self.order = 30 if self._stopping else 31
         if self._stopping is None:
             finalize(self, _tell_if_open, self._hook)
@@ -99,29 +108,28 @@ class EvaluationCallback(Boosting):
                 self._hook.begin()
             if self._stopping is None and any((env.params or {}).get(name) for name in _STOPPING):
                 tell(
-                    "if LightGBM stops early by its parameters, the callback is not told that the training has ended "
+                    "if LightGBM stops early by its parameters, the callback is not told that the "
+                    "training has ended "
                     "and logs no evaluation of it: give early_stopping= to the callback instead",
                     stacklevel=3,
                 )
-                self._hook.open = False  # it is told now
-        self._hook.after_round(env.iteration + 1, lambda rounds: self._predicted(env.model, rounds))
+                self._hook.open = False  # or a second warning would say it again
+        predict = partial(self._predictions, env.model)
+        self._hook.after_round(env.iteration + 1, predict)
         try:
             if self._stopping is not None:
                 self._stopping(env)
         except EarlyStopException as stop:
-            self._hook.finish(
-                stop.best_iteration + 1, lambda rounds: self._predicted(env.model, rounds)
-            )
+            self._hook.finish(stop.best_iteration + 1, predict)
             raise
         if env.iteration + 1 == env.end_iteration:
-            self._hook.finish(env.iteration + 1, lambda rounds: self._predicted(env.model, rounds))
+            self._hook.finish(env.iteration + 1, predict)
 
-    def _predicted(self, model: Any, rounds: int) -> Predictions:
+    def _predictions(self, model: Any, rounds: int) -> Predictions:
         if not isinstance(model, Booster):
             raise ValueError(
                 "lightgbm.cv trains several models at once: evaluate each with log_evaluation"
             )
-        predict = self._own or (lambda booster, x, n: booster.predict(x, num_iteration=n))
         y = self._y
         weights: Predictions = {}
         if isinstance(y, Dataset):
@@ -129,28 +137,36 @@ class EvaluationCallback(Boosting):
             y = y.get_label()
             if y is None:
                 raise ValueError("the validation set must have labels, got a Dataset without label")
-        y_true, labels = named(y, self._hook.options.get("labels"))
+        y_true, labels = name_classes(y, self._hook.options.get("labels"))
         return {
             "y_true": y_true,
-            "y_prob": predict(model, self._x, rounds),
+            "y_prob": self._predict(model, self._x, rounds),
             "labels": labels,
             **weights,
         }
 
 
+def _predict(model: Any, x: Any, rounds: int) -> Any:
+    return model.predict(x, num_iteration=rounds)
+
+
 def _tell_if_open(rounds: Rounds) -> None:
+    """Warn about a training whose end was not evaluated, when its callback goes."""
     if rounds.open:
         tell(
-            "a training ended early, and no evaluation of its end is logged, as LightGBM does not tell callbacks: "
+            "a training ended early, and no evaluation of its end is logged, as LightGBM does not "
+            "tell callbacks: "
             "give early_stopping= to EvaluationCallback in place of a callback beside it"
         )
 
 
-def _stopping(given: Any) -> Any:
-    if given is None or callable(given):
-        return given
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+def _stopping(stopping: Any) -> Any:
+    """Return LightGBM's callback of early stopping, also of a number of rounds."""
+    if stopping is None or callable(stopping):
+        return stopping
+    if isinstance(stopping, bool) or not isinstance(stopping, int) or stopping < 1:
         raise ValueError(
-            f"early_stopping must be a number of rounds or lightgbm.early_stopping(...), got {given!r}"
+            "early_stopping must be a number of rounds or lightgbm.early_stopping(...), got "
+            f"{stopping!r}"
         )
-    return early_stopping(given, verbose=False)
+    return early_stopping(stopping, verbose=False)

@@ -1,4 +1,4 @@
-"""Lightning: ``EvaluationCallback`` for ``Trainer(callbacks=...)`` of ``lightning`` and ``pytorch_lightning``."""
+"""Lightning, also as ``pytorch_lightning``: ``EvaluationCallback`` for the ``Trainer``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ with needs("lightning"):
     from cmtrack_integrations.torch import EpochAccumulator
 
     _PACKAGES = ["lightning.pytorch", "pytorch_lightning"]
-    _PACKAGES.sort(key=lambda name: name not in sys.modules)  # the one that is in use
+    # A trainer refuses the callbacks of the other package: the one in use comes first.
+    _PACKAGES.sort(key=lambda name: name not in sys.modules)
     try:
         Callback = importlib.import_module(_PACKAGES[0]).Callback
     except ModuleNotFoundError:
@@ -26,16 +27,17 @@ _PARTS = frozenset(
 
 
 class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
-    """Callback that collects the batches of a validation or test set, and evaluates them over all ranks.
+    """Callback that evaluates the batches of a validation or test set, over all ranks.
 
-    ``validation_step`` (``test_step``) returns a mapping with ``"y_true"`` and one of ``"logits"``, ``"y_prob"`` and
-    ``"y_pred"``; also ``"sample_weight"``, ``"groups"``, ``"row_ids"`` and ``"segments"`` (a mapping of columns) where
-    there are any. Or ``collect`` makes that mapping from what it returns and the batch.
+    ``validation_step`` (``test_step``) returns a mapping with ``"y_true"`` and one of ``"logits"``,
+    ``"y_prob"`` and ``"y_pred"``; also ``"sample_weight"``, ``"groups"``, ``"row_ids"`` and
+    ``"segments"`` (a mapping of columns) where there are any. Or ``collect`` makes that mapping
+    from what it returns and the batch.
 
-    The evaluation goes to ``run_id``, else to the run of the trainer's ``MLFlowLogger``, else to the run that is
-    active when the trainer starts; rank 0 logs. Validation during ``fit`` is logged when the training ends (its last
-    epoch), and ``trainer.validate(ckpt_path="best")`` logs that of the best checkpoint in its place. The batches of
-    the sanity check do not count.
+    The evaluation goes to ``run_id``, else to the run of the trainer's ``MLFlowLogger``, else to
+    the run that is active when the trainer starts; rank 0 logs. Validation during ``fit`` is logged
+    when the training ends (its last epoch), and ``trainer.validate(ckpt_path="best")`` logs that of
+    the best checkpoint in its place. The batches of the sanity check do not count.
 
     Parameters
     ----------
@@ -60,8 +62,8 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation` on rank 0, and the memory of the rows of one epoch; no prediction more
-    than the trainer makes.
+    Cost: that of :func:`cmtrack.log_evaluation` on rank 0, and the memory of the rows of one epoch;
+    no prediction more than the trainer makes.
 
     Examples
     --------
@@ -83,8 +85,10 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
     >>> rows = TensorDataset(torch.linspace(-1, 1, 60)[:, None], torch.arange(60) // 30)
     >>> callback = EvaluationCallback(every=2)
     >>> logger = MLFlowLogger(experiment_name="hooks", tracking_uri="sqlite:///mlflow.db")
-    >>> trainer = lightning.Trainer(max_epochs=2, logger=logger, callbacks=[callback], accelerator="cpu",
-    ...                             enable_progress_bar=False, enable_model_summary=False)
+    >>> trainer = lightning.Trainer(
+    ...     max_epochs=2, logger=logger, callbacks=[callback], accelerator="cpu",
+    ...     enable_progress_bar=False, enable_model_summary=False,
+    ... )
     >>> trainer.fit(Net(), DataLoader(rows, 20), DataLoader(rows, 20))
     >>> callback.logged.status
     'completed'
@@ -102,12 +106,10 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         super().__init__()
         if on not in ("validate", "test"):
             raise ValueError(f"on must be 'validate' or 'test', got {on!r}")
-        self._on, self._every, self._collect, self._loader = (
-            on,
-            check_every(every),
-            collect,
-            dataloader,
-        )
+        self._stage = on
+        self._every = check_every(every)
+        self._collect = collect
+        self._dataloader = dataloader
         self._hook = Hook(options)
         self._rows = EpochAccumulator(**options)
         self._epoch: int | None = None  # of the rows that are not logged yet
@@ -116,23 +118,17 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         """Remember the active run."""
         if trainer.is_global_zero:
             with self._hook.guarded():
-                named = (
-                    (one, [kind.__name__ for kind in type(one).__mro__]) for one in trainer.loggers
-                )
-                # two packages have one
-                logger = next((one for one, kinds in named if "MLFlowLogger" in kinds), None)
+                logger = next(filter(_is_mlflow_logger, trainer.loggers), None)
                 if logger is None or self._hook.options.get("run_id") is not None:
                     self._hook.begin()
                 else:
                     self._hook.begin(logger.run_id, getattr(logger, "_tracking_uri", None))
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """Start collecting the batches of a validation set."""
-        self._start("validate", trainer)
-
-    def on_test_start(self, trainer: Any, pl_module: Any) -> None:
-        """Start collecting the batches of a test set."""
-        self._start("test", trainer)
+        """Start collecting the batches of the set."""
+        if self._collects(trainer):
+            self._rows.reset()
+            self._epoch = None
 
     def on_validation_batch_end(
         self,
@@ -143,63 +139,43 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Collect a batch of a validation set."""
-        self._batch("validate", trainer, outputs, batch, dataloader_idx)
-
-    def on_test_batch_end(
-        self,
-        trainer: Any,
-        pl_module: Any,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
-        dataloader_idx: int = 0,
-    ) -> None:
-        """Collect a batch of a test set."""
-        self._batch("test", trainer, outputs, batch, dataloader_idx)
+        """Collect a batch of the set."""
+        if not self._collects(trainer) or dataloader_idx != self._dataloader:
+            return
+        try:
+            parts = outputs if self._collect is None else self._collect(outputs, batch)
+            if not isinstance(parts, Mapping) or "y_true" not in parts:
+                raise ValueError(_describe_outputs(self._stage, parts))
+            parts = {name: values for name, values in parts.items() if name in _PARTS}
+        except Exception as error:
+            self._rows.fail(error)
+            return
+        self._rows.update(**parts)
 
     def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate the collected validation set if due."""
-        if self._on != "validate" or trainer.sanity_checking:
+        """Evaluate the collected set if due; outside a training it always is."""
+        if not self._collects(trainer):
             return
         self._epoch = int(trainer.current_epoch)
-        fitting = str(trainer.state.fn).rsplit(".", 1)[-1].lower().startswith("fit")
-        if not fitting or (self._every is not None and (self._epoch + 1) % self._every == 0):
+        # "fit" or "TrainerFn.FITTING", by the version of Lightning
+        is_fitting = str(trainer.state.fn).rsplit(".", 1)[-1].lower().startswith("fit")
+        is_due = self._every is not None and (self._epoch + 1) % self._every == 0
+        if is_due or not is_fitting:
             self._log(trainer)
 
-    def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        """Evaluate the collected test set, and log it."""
-        if self._on == "test":
-            self._epoch = int(trainer.current_epoch)
-            self._log(trainer)
+    on_test_start = on_validation_start
+    on_test_batch_end = on_validation_batch_end
+    on_test_epoch_end = on_validation_epoch_end
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Log the last validation of the training, unless it was logged."""
         if self._epoch is not None:
             self._log(trainer)
 
-    def _start(self, stage: str, trainer: Any) -> None:
-        if self._on == stage and not trainer.sanity_checking:
-            self._rows.reset()
-            self._epoch = None
-
-    def _batch(self, stage: str, trainer: Any, outputs: Any, batch: Any, dataloader: int) -> None:
-        if self._on != stage or trainer.sanity_checking or dataloader != self._loader:
-            return
-        try:
-            parts = outputs if self._collect is None else self._collect(outputs, batch)
-            if not isinstance(parts, Mapping) or "y_true" not in parts:
-                step = "validation_step" if stage == "validate" else "test_step"
-                raise ValueError(
-                    f'{step} must return {{"y_true": ..., "logits" or "y_prob" or "y_pred": ...}}, or collect= make '
-                    f"that of (outputs, batch); got {type(parts).__name__}"
-                    + (f" with {list(parts)[:8]}" if isinstance(parts, Mapping) else "")
-                )
-            parts = {name: values for name, values in parts.items() if name in _PARTS}
-        except Exception as error:
-            self._rows.fail(error)
-            return
-        self._rows.update(**parts)
+    def _collects(self, trainer: Any) -> bool:
+        """Return whether the trainer is at the set that is evaluated."""
+        stage = "test" if trainer.testing else "validate"
+        return stage == self._stage and not trainer.sanity_checking
 
     def _log(self, trainer: Any) -> None:
         """Evaluate on all ranks, log on rank 0."""
@@ -210,3 +186,20 @@ class EvaluationCallback(Logging, Callback):  # type: ignore[misc, valid-type]
         if evaluation is not None and trainer.is_global_zero:
             with self._hook.guarded():
                 self._hook.log(evaluation, step=step)
+
+
+def _is_mlflow_logger(logger: Any) -> bool:
+    """Return whether a logger is Lightning's for MLflow; both packages have one."""
+    return any(kind.__name__ == "MLFlowLogger" for kind in type(logger).__mro__)
+
+
+def _describe_outputs(stage: str, parts: Any) -> str:
+    """Return what a step must return, for an error about what it returned."""
+    step = "validation_step" if stage == "validate" else "test_step"
+    text = (
+        f'{step} must return {{"y_true": ..., "logits" or "y_prob" or "y_pred": ...}}, or '
+        f"collect= make that of (outputs, batch); got {type(parts).__name__}"
+    )
+    if isinstance(parts, Mapping):
+        text += f" with {list(parts)[:8]}"
+    return text

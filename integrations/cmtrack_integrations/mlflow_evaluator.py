@@ -1,7 +1,9 @@
-"""The evaluator that ``mlflow.models.evaluate`` knows as ``cmtrack`` (entry point ``mlflow.model_evaluator``).
+"""The evaluator that ``mlflow.models.evaluate`` knows as ``cmtrack``.
 
-MLflow imports this module whenever anybody evaluates anything, so it holds nothing but the question whether cmtrack was
-asked for; the work is in ``cmtrack.tracking.evaluator``, imported when there is some.
+It is the entry point ``mlflow.model_evaluator``.
+MLflow imports this module whenever anybody evaluates anything, so it holds nothing but the question
+whether cmtrack was asked for; the work is in ``cmtrack.tracking.evaluator``, imported when there is
+some.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 from mlflow.models.evaluation.base import ModelEvaluator
 
 NAME = "cmtrack"
-_OWN = frozenset(
+_ARGUMENTS = frozenset(
     {
         "y_prob",
         "labels",
@@ -36,7 +38,7 @@ _OWN = frozenset(
 
 
 def options() -> frozenset[str]:
-    """The names of all options.
+    """Return the names of all options.
 
     Examples
     --------
@@ -46,28 +48,28 @@ def options() -> frozenset[str]:
     """
     from cmtrack.evaluation.spec import Spec
 
-    return _OWN | Spec.options().keys()
+    return _ARGUMENTS | Spec.options().keys()
 
 
 class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
     """Evaluator of classifiers with cmtrack inside ``mlflow.models.evaluate``.
 
-    It runs where it is asked for, by name (``evaluators="cmtrack"``, ``evaluators=["default", "cmtrack"]``) or by its
-    configuration (``evaluator_config={"cmtrack": {...}}``), and never else. If it fails, it warns; the run and the
-    other evaluators go on.
+    It runs where it is asked for, by name (``evaluators="cmtrack"``, ``evaluators=["default",
+    "cmtrack"]``) or by its configuration (``evaluator_config={"cmtrack": {...}}``), and never else.
+    If it fails, it warns; the run and the other evaluators go on.
 
     Other Parameters
     ----------------
     y_prob : str, list of str, or mapping of label to str
-        Columns of probabilities in the data, or in the frame that the model returns: a pattern such as ``"p_*"``,
-        where the star stands for the label; one column for the positive class; columns in the order of ``labels``.
-        ``"output"``: a model's one-column output is the probability of the positive class. A model that has
-        ``predict_proba`` needs none of this.
+        Columns of probabilities in the data, or in the frame that the model returns: a pattern such
+        as ``"p_*"``, where the star stands for the label; one column for the positive class;
+        columns in the order of ``labels``. ``"output"``: a model's one-column output is the
+        probability of the positive class. A model that has ``predict_proba`` needs none of this.
     sample_weight, groups, row_ids : str or array
         A column of the data, or the values.
     segments : list of str, or of tuples of str
-        Columns of the data that divide the rows, which the model is not given; a tuple stands for crossings. Or as in
-        :func:`cmtrack.evaluate`.
+        Columns of the data that divide the rows, which the model is not given; a tuple stands for
+        crossings. Or as in :func:`cmtrack.evaluate`.
     grouping : Grouping, mapping or path
         As an object, as plain data (``Grouping.from_dict``), or as a YAML or JSON file.
     labels, calibration, target, and the options of ``cmtrack.evaluation.spec.Spec``
@@ -79,14 +81,15 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation`; the model predicts once more where MLflow's predictions are not
-    probabilities.
+    Cost: that of :func:`cmtrack.log_evaluation`; the model predicts once more where MLflow's
+    predictions are not probabilities.
 
     Examples
     --------
     >>> import mlflow
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"party": [0, 1, 1, 0], "predicted": [0, 1, 0, 0], "p_0": [0.8, 0.1, 0.6, 0.9]})
+    >>> columns = {"party": [0, 1, 1, 0], "predicted": [0, 1, 0, 0], "p_0": [0.8, 0.1, 0.6, 0.9]}
+    >>> table = pd.DataFrame(columns)
     >>> table["p_1"] = 1 - table["p_0"]
     >>> with mlflow.start_run():
     ...     result = mlflow.models.evaluate(
@@ -99,15 +102,17 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
     @classmethod
     def can_evaluate(cls, *, model_type: Any, evaluator_config: Any, **kwargs: Any) -> bool:
-        """True if cmtrack was requested for a classifier.
+        """Return whether cmtrack was requested for a classifier.
 
-        ``evaluators=None`` asks every installed evaluator, before the run starts, with the configuration of its own
-        name, or with one that is meant for all: only one that consists of cmtrack's options counts. An evaluator that
-        was named is asked once more when its turn comes, by ``_evaluate``.
+        ``evaluators=None`` asks every installed evaluator, before the run starts, with the
+        configuration of its own name, or with one that is meant for all: only one that consists of
+        cmtrack's options counts. An evaluator that was named is asked once more when its turn
+        comes, by ``_evaluate``.
         """
         if model_type != "classifier":
             return False
-        # in the list of evaluators: named, or asked for before
+        # MLflow asks twice: it lists evaluators, and calls those of the list in ``_evaluate``. One
+        # in the list was named, or has answered yes before.
         if sys._getframe(1).f_code.co_name == "_evaluate":
             return True
         config = own_config(evaluator_config)
@@ -139,7 +144,7 @@ class CmtrackEvaluator(ModelEvaluator):  # type: ignore[misc]
 
 
 def own_config(config: Any) -> dict[str, Any]:
-    """The options, also if they are nested under the evaluator's name.
+    """Return the options, also if they are nested under the evaluator's name.
 
     Examples
     --------
@@ -148,5 +153,7 @@ def own_config(config: Any) -> dict[str, Any]:
     ({'y_prob': 'p_*'}, {'y_prob': 'p_*'}, {})
     """
     config = config or {}
-    inner = config.get(NAME)
-    return dict(inner if isinstance(inner, dict) and len(config) == 1 else config)
+    nested = config.get(NAME)
+    if isinstance(nested, dict) and len(config) == 1:
+        return dict(nested)
+    return dict(config)

@@ -19,11 +19,14 @@ from cmtrack_integrations._hook import DataOptions, Hook
 with needs("optuna"):
     import optuna
 
-_RUN, _METRICS = "cmtrack_run_id", "cmtrack_metrics"
+_RUN = "cmtrack_run_id"
+_METRICS = "cmtrack_metrics"
 
 
 def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = ()) -> list[str]:
-    """Direction of each metric, "maximize" or "minimize"; one whose best value is zero is minimised in size.
+    """Return the direction of each metric, "maximize" or "minimize".
+
+    A metric whose best value is zero is minimised in size.
 
     Raises
     ------
@@ -36,20 +39,19 @@ def directions(metrics: str | Sequence[str], extra_metrics: Sequence[Metric] = (
     >>> directions(["multiclass/accuracy", "probability/log_loss", "prevalence/bias"])
     ['maximize', 'minimize', 'minimize']
     """
-    known = _criterion(metrics, extra_metrics)
-    return [
-        "maximize" if known.catalog.lookup(name).better == "higher" else "minimize"
-        for name in known.metrics
-    ]
+    criterion = _criterion(metrics, extra_metrics)
+    betters = [criterion.catalog.lookup(name).better for name in criterion.metrics]
+    return ["maximize" if better == "higher" else "minimize" for better in betters]
 
 
 class EvaluatedTrials:
     """Objective that evaluates trials and logs each to a nested run.
 
-    The runs are children of ``run_id``, else of the run that is active now, else of none, in its experiment or the
-    active one; they have the trial's parameters, and the tags ``study`` and ``trial``. They are made by id: no run is
-    opened in the thread that a trial runs in, so ``n_jobs`` may be more than one. A trial whose evaluation fails has
-    the value NaN, which Optuna counts as failed, and the study goes on.
+    The runs are children of ``run_id``, else of the run that is active now, else of none, in its
+    experiment or the active one; they have the trial's parameters, and the tags ``study`` and
+    ``trial``. They are made by id: no run is opened in the thread that a trial runs in, so
+    ``n_jobs`` may be more than one. A trial whose evaluation fails has the value NaN, which Optuna
+    counts as failed, and the study goes on.
 
     Parameters
     ----------
@@ -86,18 +88,22 @@ class EvaluatedTrials:
         objective: str | Sequence[str] = "multiclass/matthews_corrcoef",
         **options: Unpack[DataOptions],
     ) -> None:
-        self._own = tuple(options.get("extra_metrics") or ())
-        self.objective = list(_criterion(objective, self._own).metrics)
+        self._extra_metrics = tuple(options.get("extra_metrics") or ())
+        self.objective = list(_criterion(objective, self._extra_metrics).metrics)
         self._hook = Hook(options, by_row=True)
-        self._single = isinstance(objective, str)
+        self._has_one_metric = isinstance(objective, str)
         self._experiment_id: str | None = None
         self._parent: str | None = None
         with self._hook.guarded("trials will have no runs"):
-            self._find_place()
+            self._find_experiment()
 
     def create_study(self, **how: Any) -> Any:
-        """Create a study with the directions of the metrics; ``how`` goes on to ``optuna.create_study``."""
-        return optuna.create_study(directions=directions(self.objective, self._own), **how)
+        """Create a study with the directions of the metrics.
+
+        ``how`` goes on to ``optuna.create_study``.
+        """
+        goals = directions(self.objective, self._extra_metrics)
+        return optuna.create_study(directions=goals, **how)
 
     def __call__(
         self, trial: Any, evaluation_or_y_true: Any, y_pred: Any = None, **more: Any
@@ -117,37 +123,38 @@ class EvaluatedTrials:
         float, or tuple of float for several metrics
             The size of the value where the best one is zero; NaN where there is none.
         """
-        hook = Hook({**self._hook.options}, by_row=True)
-        # a run that cannot be made has an id that no store knows: the evaluation is then kept in the local folder
+        hook = Hook(self._hook.options, by_row=True)
+        # A run that cannot be made has an id that no store knows: the evaluation is then kept in
+        # the local folder.
         hook.run_id = f"none-for-trial-{trial.number}"
         client = None
         with hook.guarded(f"trial {trial.number} has no run"):
             client, hook.run_id = self._create_run(trial)
-        given = {**more} if y_pred is None else {**more, "y_pred": y_pred}
-        values: tuple[float, ...] = (float("nan"),) * len(self.objective)
+        if y_pred is not None:
+            more["y_pred"] = y_pred
+        values = [float("nan")] * len(self.objective)
+        status = "FAILED"
         with hook.guarded():
             try:
-                logged = hook.log(evaluation_or_y_true, **given)
+                logged = hook.log(evaluation_or_y_true, **more)
                 if logged.evaluation is not None:
-                    values = tuple(_objective(logged.evaluation, name) for name in self.objective)
-                self._close(
-                    client, hook.run_id, "FINISHED" if logged.evaluation is not None else "FAILED"
-                )
-            except Exception:
-                self._close(client, hook.run_id, "FAILED")
-                raise
-        return values[0] if self._single else values
+                    values = [_objective(logged.evaluation, name) for name in self.objective]
+                    status = "FINISHED"
+            finally:
+                self._close(client, hook.run_id, status)
+        return values[0] if self._has_one_metric else tuple(values)
 
-    def _find_place(self) -> None:
+    def _find_experiment(self) -> None:
+        """Find the parent run and the experiment of the trials' runs."""
         from cmtrack.tracking.runs import active_experiment_id, client_for
 
         self._hook.begin()
         self._parent = self._hook.run_id
         client = client_for()
-        parent = None if self._parent is None else client.get_run(self._parent)
-        self._experiment_id = (
-            active_experiment_id() if parent is None else str(parent.info.experiment_id)
-        )
+        if self._parent is None:
+            self._experiment_id = active_experiment_id()
+        else:
+            self._experiment_id = str(client.get_run(self._parent).info.experiment_id)
 
     def _create_run(self, trial: Any) -> tuple[Any, str]:
         from mlflow.entities import Param
@@ -156,22 +163,22 @@ class EvaluatedTrials:
 
         client = client_for()
         if self._experiment_id is None:
-            self._find_place()
+            self._find_experiment()
         study = trial.study
-        started = trial.datetime_start
+        # Optuna does not state the start of every trial.
+        started = time.time() if trial.datetime_start is None else trial.datetime_start.timestamp()
         tags = {"study": study.study_name, "trial": str(trial.number)}
         if self._parent is not None:
             tags["mlflow.parentRunId"] = self._parent
         run = client.create_run(
             self._experiment_id,
-            start_time=int((time.time() if started is None else started.timestamp()) * 1000),
+            start_time=int(started * 1000),
             tags=tags,
             run_name=f"trial {trial.number}",
         )
         run_id = str(run.info.run_id)
-        client.log_batch(
-            run_id, params=[Param(name, str(value)) for name, value in trial.params.items()]
-        )
+        params = [Param(name, str(value)) for name, value in trial.params.items()]
+        client.log_batch(run_id, params=params)
         trial.set_user_attr(_RUN, run_id)
         study.set_user_attr(_METRICS, self.objective)
         return client, run_id
@@ -191,7 +198,8 @@ def compare_study(study: Any, **how: Any) -> Comparison:
     ----------
     study : optuna.Study
     **how
-        As in :func:`cmtrack.compare`: ``require``, ``tie_breakers``, ``rank_by``, ``limit`` and so on.
+        As in :func:`cmtrack.compare`: ``require``, ``tie_breakers``, ``rank_by``, ``limit`` and so
+        on.
 
     Returns
     -------
@@ -222,10 +230,12 @@ def compare_study(study: Any, **how: Any) -> Comparison:
     runs = [trial.user_attrs[_RUN] for trial in study.trials if _RUN in trial.user_attrs]
     if not runs:
         raise ValueError(
-            f"none of the {len(study.trials)} trials of study {study.study_name!r} was evaluated by EvaluatedTrials"
+            f"none of the {len(study.trials)} trials of study {study.study_name!r} was evaluated "
+            f"by EvaluatedTrials"
         )
     metrics = study.user_attrs[_METRICS]
-    return compare(runs, **{"rank_by": metrics[0] if len(metrics) == 1 else metrics, **how})
+    rank_by = metrics[0] if len(metrics) == 1 else metrics
+    return compare(runs, **{"rank_by": rank_by, **how})
 
 
 def _criterion(metrics: str | Sequence[str], extra_metrics: Sequence[Metric]) -> Criterion:
@@ -237,8 +247,6 @@ def _objective(evaluation: BaseEvaluation, name: str) -> float:
     metrics = evaluation.metrics
     if name not in metrics:
         raise ValueError(f"this evaluation has no metric {name!r}; Evaluation.metrics lists them")
-    return (
-        abs(metrics[name])
-        if evaluation.catalog.lookup(name).better == "nearest zero"
-        else metrics[name]
-    )
+    if evaluation.catalog.lookup(name).better == "nearest zero":
+        return abs(metrics[name])
+    return metrics[name]

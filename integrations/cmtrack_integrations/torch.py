@@ -1,4 +1,9 @@
-"""PyTorch: ``EpochAccumulator`` for loops of your own, in one process or under ``torchrun``."""
+"""PyTorch: ``EpochAccumulator`` for loops of your own, in one process or under ``torchrun``.
+
+Over several ranks nothing is sent before the epoch ends. Then every rank takes part in each
+``_gather``, also one whose rows failed: a rank that waited for another forever would hang the
+training. That is why errors travel as values, and are raised on all ranks at once.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from dataclasses import replace
 from functools import reduce
 from itertools import groupby
 from operator import add
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -23,8 +28,8 @@ from cmtrack_integrations._hook import (
     Options,
     class_codes,
     is_counted,
-    main_process,
-    named,
+    is_main_process,
+    name_classes,
     rank_and_world,
 )
 
@@ -41,30 +46,33 @@ _DEVICE_BYTES = 2**28
 class EpochAccumulator:
     """Accumulator of the predictions of an epoch, batch by batch, evaluated over all ranks.
 
-    Where ``torch.distributed`` is initialised, ``compute`` and ``log`` are collective: every rank calls them, all get
-    the evaluation of all rows, and rank 0 logs it. A rank that fails does not keep the others waiting.
+    Where ``torch.distributed`` is initialised, ``compute`` and ``log`` are collective: every rank
+    calls them, all get the evaluation of all rows, and rank 0 logs it. A rank that fails does not
+    keep the others waiting.
 
-    Rows are gathered where they are at most 32 MB in all (``predictions="auto"``, the default, or ``"labels"``), always
-    (``predictions=True``), or never (``False``); where they are not, each rank evaluates its own rows and the
-    evaluations are merged, and paired comparisons have no rows. Rows with ``groups`` or ``segments`` are gathered all
-    the same: no rank sees all of them. Gathered rows come in the order of a ``DistributedSampler`` that does not
-    shuffle. Such a sampler repeats a few rows where the ranks do not divide them evenly: ``row_ids`` leave each of them
-    in once, and sort them.
+    Rows are gathered where they are at most 32 MB in all (``predictions="auto"``, the default, or
+    ``"labels"``), always (``predictions=True``), or never (``False``); where they are not, each
+    rank evaluates its own rows and the evaluations are merged, and paired comparisons have no rows.
+    Rows with ``groups`` or ``segments`` are gathered all the same: no rank sees all of them.
+    Gathered rows come in the order of a ``DistributedSampler`` that does not shuffle. Such a
+    sampler repeats a few rows where the ranks do not divide them evenly: ``row_ids`` leave each of
+    them in once, and sort them.
 
-    Rows with the label -100, PyTorch's ``ignore_index``, do not count, unless -100 is one of ``labels``.
+    Rows with the label -100, PyTorch's ``ignore_index``, do not count, unless -100 is one of
+    ``labels``.
 
     Parameters
     ----------
     **options
         Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``,
-        ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1; where they are names,
-        ``y_true`` holds class numbers.
+        ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` are by default 0 to K - 1;
+        where they are names, ``y_true`` holds class numbers.
 
     Notes
     -----
-    Cost: the rows of an epoch in memory, or their statistics where they are not gathered; ``log`` costs what
-    :func:`cmtrack.log_evaluation` does.
+    Cost: the rows of an epoch in memory, or their statistics where they are not gathered; ``log``
+    costs what :func:`cmtrack.log_evaluation` does.
 
     Examples
     --------
@@ -81,7 +89,7 @@ class EpochAccumulator:
     def __init__(self, **options: Unpack[Options]) -> None:
         self._hook = Hook(options)
         self._rows: dict[str, list[Any]] = {}
-        self._on_device = 0  # bytes
+        self._bytes_on_device = 0
         self._divisions: Divisions = ()
         self._error: Exception | None = None
 
@@ -106,55 +114,53 @@ class EpochAccumulator:
         y_prob : tensor of shape (n,) or (n, K), optional
             Probability of the second of two classes, or of each.
         logits : tensor of shape (n,) or (n, K), optional
-            Instead of ``y_prob``; softmax, or the sigmoid of a single column, makes probabilities of them, in double
-            precision.
+            Instead of ``y_prob``; softmax, or the sigmoid of a single column, makes probabilities
+            of them, in double precision.
         sample_weight, groups, row_ids : tensor of shape (n,), optional
         segments : mapping of name to tensor or list of n values, optional
-            Columns of categories that divide the rows; also the other forms of :func:`cmtrack.evaluate`.
+            Columns of categories that divide the rows; also the other forms of
+            :func:`cmtrack.evaluate`.
         """
+        columns = {
+            "y_true": y_true,
+            "y_prob": y_prob,
+            "logits": logits,
+            "y_pred": y_pred,
+            "sample_weight": sample_weight,
+            "groups": groups,
+            "row_ids": row_ids,
+        }
         try:
-            if logits is not None and y_prob is not None:
-                raise ValueError("a batch must have y_prob or logits, got both")
-            columns, divisions = ({}, ()) if segments is None else declared(segments)
-            values_by_row = (y_true, y_prob, logits, y_pred, sample_weight, groups, row_ids)
-            given = align_rows(
-                dict(zip(_BY_ROW, values_by_row, strict=True)) | {"segments": columns}
-            )
-            columns = given.pop("segments")
-            for name in ("y_prob", "logits"):
-                if given[name] is not None:
-                    given[name] = _with_row_axis(given[name], y_true)
-            batch = {
-                name: _batch_part(name, values)
-                for name, values in given.items()
-                if values is not None
-            }
-            batch |= _segment_parts(columns)
-            divisions = tuple(tuple(map(str, division)) for division in divisions)
-            lengths = {name: len(values) for name, values in batch.items()}
-            if len(set(lengths.values())) > 1:
-                raise ValueError(f"a batch must have one entry per row in each part, got {lengths}")
-            if self._rows and set(self._rows) != set(batch):
-                raise ValueError(
-                    f"all batches must have the same parts, got {sorted(batch)}, not {sorted(self._rows)}"
-                )
-            if self._rows and self._divisions != divisions:
-                raise ValueError(
-                    f"all batches must have the same segments, got {divisions}, not {self._divisions}"
-                )
+            batch, divisions = _read_batch(columns, segments)
+            self._check_like_earlier(batch, divisions)
             self._divisions = divisions
             for name, values in batch.items():
                 self._rows.setdefault(name, []).append(values)
-            self._on_device += sum(
-                values.nbytes for values in batch.values() if isinstance(values, torch.Tensor)
-            )
-            if self._on_device > _DEVICE_BYTES:
+                if isinstance(values, torch.Tensor):
+                    self._bytes_on_device += values.nbytes
+            if self._bytes_on_device > _DEVICE_BYTES:
                 self._fetch()
         except Exception as error:
             self.fail(error)
 
+    def _check_like_earlier(self, batch: Mapping[str, Any], divisions: Divisions) -> None:
+        """Raise ``ValueError`` if a batch has other parts than the earlier ones of the epoch."""
+        if not self._rows:
+            return
+        if set(self._rows) != set(batch):
+            raise ValueError(
+                f"all batches must have the same parts, got {sorted(batch)}, not "
+                f"{sorted(self._rows)}"
+            )
+        if self._divisions != divisions:
+            raise ValueError(
+                f"all batches must have the same segments, got {divisions}, not {self._divisions}"
+            )
+
     def fail(self, error: Exception) -> None:
-        """Keep an error until the epoch is evaluated, so that the ranks stay in step; one rank raises if ``strict``.
+        """Keep an error until the epoch is evaluated, so that the ranks stay in step.
+
+        A single rank raises it at once if ``strict``.
 
         Raises
         ------
@@ -167,10 +173,15 @@ class EpochAccumulator:
 
     def reset(self) -> None:
         """Discard the rows."""
-        self._rows, self._on_device, self._divisions, self._error = {}, 0, (), None
+        self._rows = {}
+        self._bytes_on_device = 0
+        self._divisions = ()
+        self._error = None
 
     def compute(self) -> Evaluation | None:
-        """The evaluation of the rows of all ranks; None where it failed, with a warning from rank 0.
+        """Return the evaluation of the rows of all ranks; None if it failed.
+
+        Rank 0 warns of a failure.
 
         Raises
         ------
@@ -178,9 +189,9 @@ class EpochAccumulator:
             What went wrong, on every rank, if ``strict``.
         """
         try:
-            return self._compute()
+            return self._evaluate_ranks()
         except Exception:
-            if not self._hook.strict and not main_process():
+            if not self._hook.strict and not is_main_process():
                 return None
             with self._hook.guarded():
                 raise
@@ -196,71 +207,70 @@ class EpochAccumulator:
         """
         evaluation = self.compute()
         self.reset()
-        if evaluation is None or not main_process():
+        if evaluation is None or not is_main_process():
             return None
         with self._hook.guarded():
             self._hook.begin()
             return self._hook.log(evaluation, step=step)
         return None
 
-    # -- over ranks ------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------------------- over ranks
 
-    def _compute(self) -> Evaluation:
-        own, labels, error = self._own()
-        size = sum(int(values.nbytes) for values in own.values())
-        divisions = self._divisions if own else ()
-        whole = bool(divisions) or "groups" in own
-        header = (
-            len(own.get("y_true", ())),
-            size,
-            labels,
-            own.get("row_ids"),
-            divisions,
-            whole,
-            _sent(error),
+    def _evaluate_ranks(self) -> Evaluation:
+        rows, labels, error = self._rows_of_rank()
+        header = _Header(
+            n_rows=len(rows.get("y_true", ())),
+            n_bytes=sum(int(values.nbytes) for values in rows.values()),
+            labels=labels,
+            row_ids=rows.get("row_ids"),
+            divisions=self._divisions if rows else (),
+            has_groups="groups" in rows,
+            error=_as_sent(error),
         )
-        counts, sizes, orders, ids, divided, together, errors = zip(*_gather(header), strict=True)
-        _raise_first(errors)
-        if not any(counts):
+        headers: list[_Header] = _gather(header)
+        _raise_first([rank.error for rank in headers])
+        if not any(rank.n_rows for rank in headers):
             raise ValueError(
-                "there must be at least one row to evaluate, got none: update takes batches, and rows with the label "
-                f"{PADDING} do not count"
+                "there must be at least one row to evaluate, got none: update takes batches, and "
+                f"rows with the label {PADDING} do not count"
             )
-        labels = next(
-            (
-                order
-                for count, order in zip(counts, orders, strict=True)
-                if count and order is not None
-            ),
-            None,
-        )
-        if own.get("row_ids") is not None:
-            own = _first_of_each(own, ids)
-        wanted = self._hook.options.get("predictions", "auto")
-        small = wanted in ("auto", "labels") and sum(sizes) <= MAX_ROWS_BYTES
-        if len(counts) == 1 or wanted is True or small or any(together):  # the same on every rank
-            return self._evaluated(
-                _interleaved(_gather(own)), labels, next(filter(None, divided), ())
-            )
-        return self._merged(own, labels)
+        orders = (rank.labels for rank in headers if rank.n_rows and rank.labels is not None)
+        labels = next(orders, None)
+        if rows.get("row_ids") is not None:
+            rows = _drop_repeated(rows, [rank.row_ids for rank in headers])
+        if self._sends_rows(headers):
+            divisions = next((rank.divisions for rank in headers if rank.divisions), ())
+            return self._evaluate_rows(_interleave(_gather(rows)), labels, divisions)
+        return self._evaluate_merged(rows, labels)
 
-    def _own(self) -> tuple[dict[str, Any], Any, Exception | None]:
-        """Rows of this rank, their labels, and errors."""
+    def _sends_rows(self, headers: Sequence[_Header]) -> bool:
+        """Return whether the ranks exchange rows, not statistics. Every rank gives one answer."""
+        if len(headers) == 1:
+            return True
+        # Groups and segments may go across ranks.
+        if any(rank.has_groups or rank.divisions for rank in headers):
+            return True
+        predictions = self._hook.options.get("predictions", "auto")
+        # Larger rows would not be kept with the evaluation.
+        is_small = sum(rank.n_bytes for rank in headers) <= MAX_ROWS_BYTES
+        return predictions is True or (predictions in ("auto", "labels") and is_small)
+
+    def _rows_of_rank(self) -> tuple[dict[str, Any], Any, Exception | None]:
+        """Return the rows of this rank, their labels, and an error in place of both."""
         if self._error is not None or not self._rows:
             return {}, None, self._error
         try:
             self._fetch()
-            wanted = self._hook.options.get("labels")
-            own = {name: np.concatenate(parts) for name, parts in self._rows.items()}
-            counted = is_counted(own["y_true"], wanted)
-            if not counted.all():
-                own = {name: values[counted] for name, values in own.items()}
-            own["y_true"], labels = named(
-                own["y_true"], wanted, own.get("y_prob", own.get("logits"))
-            )
-            if "y_pred" in own:
-                own["y_pred"] = named(own["y_pred"], wanted)[0]
-            return own, labels, None
+            names = self._hook.options.get("labels")
+            rows = {name: np.concatenate(parts) for name, parts in self._rows.items()}
+            is_row = is_counted(rows["y_true"], names)
+            if not is_row.all():
+                rows = {name: values[is_row] for name, values in rows.items()}
+            outputs = rows.get("y_prob", rows.get("logits"))
+            rows["y_true"], labels = name_classes(rows["y_true"], names, outputs)
+            if "y_pred" in rows:
+                rows["y_pred"], _ = name_classes(rows["y_pred"], names)
+            return rows, labels, None
         except Exception as error:
             return {}, None, error
 
@@ -271,7 +281,7 @@ class EpochAccumulator:
             for name, parts in self._rows.items()
             for _, run in groupby(parts, _kind)
         ]
-        arrays = _transferred([run for _, run in runs if isinstance(run[0], torch.Tensor)])
+        arrays = _transfer([run for _, run in runs if isinstance(run[0], torch.Tensor)])
         rows: dict[str, list[Any]] = {name: [] for name in self._rows}
         for name, run in runs:
             if isinstance(run[0], torch.Tensor):
@@ -280,39 +290,52 @@ class EpochAccumulator:
             else:
                 rows[name] += run
         self._rows = rows
-        self._on_device = 0
+        self._bytes_on_device = 0
 
-    def _evaluated(
+    def _evaluate_rows(
         self, rows: dict[str, Any], labels: Any, divisions: Divisions = ()
     ) -> Evaluation:
         columns = {name.removeprefix(_SEGMENT): rows[name] for name in rows if name not in _BY_ROW}
-        given = {name: rows[name] for name in rows if name in _BY_ROW}
-        if "logits" in given:  # only now, so that batches are kept and sent in single precision
-            given["y_prob"] = probabilities(given.pop("logits")).numpy()
+        arguments = {name: rows[name] for name in rows if name in _BY_ROW}
+        if "logits" in arguments:  # only now, so that batches are kept and sent in single precision
+            arguments["y_prob"] = probabilities(arguments.pop("logits")).numpy()
         if divisions:
-            given["segments"] = columns, divisions
-        return evaluate(**{**self._hook.evaluate_options, "labels": labels, **given})
+            arguments["segments"] = (columns, divisions)
+        return evaluate(**{**self._hook.evaluate_options, "labels": labels, **arguments})
 
-    def _merged(self, own: dict[str, Any], labels: Any) -> Evaluation:
-        part: Evaluation | None = None
+    def _evaluate_merged(self, rows: dict[str, Any], labels: Any) -> Evaluation:
+        """Evaluate the rows of each rank, and merge the evaluations."""
+        evaluation: Evaluation | None = None
         error: Exception | None = None
         try:
             if labels is None:
                 raise ValueError(
                     "all ranks must have the same labels, got different ones: labels= names them"
                 )
-            if len(own.get("y_true", ())):
-                part = replace(self._evaluated(own, labels), rows=None)
-        except Exception as wrong:
-            error = wrong
-        parts, errors = zip(*_gather((part, _sent(error))), strict=True)
+            if len(rows.get("y_true", ())):
+                evaluation = replace(self._evaluate_rows(rows, labels), rows=None)
+        except Exception as failure:
+            error = failure
+        evaluations, errors = zip(*_gather((evaluation, _as_sent(error))), strict=True)
         _raise_first(errors)
-        merged: Evaluation = reduce(add, [each for each in parts if each is not None])
+        merged: Evaluation = reduce(add, [part for part in evaluations if part is not None])
         return merged
 
 
+class _Header(NamedTuple):
+    """What the ranks tell each other before they exchange rows or statistics."""
+
+    n_rows: int
+    n_bytes: int
+    labels: Any
+    row_ids: Any
+    divisions: Divisions
+    has_groups: bool
+    error: Exception | str | None
+
+
 def probabilities(logits: Any) -> Any:
-    """Probabilities of shape (n, K) by softmax, or (n,) by the sigmoid of a single column.
+    """Return probabilities of shape (n, K) by softmax, or (n,) by the sigmoid of a single column.
 
     Raises
     ------
@@ -330,7 +353,7 @@ def probabilities(logits: Any) -> Any:
     tensor = torch.as_tensor(logits).detach()
     if tensor.device.type == "mps":  # Apple's devices have no float64
         tensor = tensor.cpu()
-    # In single precision the sigmoid is exactly 1 from a logit of 17, and rows beyond would be tied.
+    # In single precision the sigmoid is exactly 1 from a logit of 17: rows would be tied.
     tensor = _single_column(tensor.double())
     _check_logits(tensor)
     return torch.sigmoid(tensor) if tensor.ndim == 1 else torch.softmax(tensor, dim=1)
@@ -347,7 +370,10 @@ def _single_column(outputs: Any) -> Any:
 
 
 def _with_row_axis(outputs: Any, y_true: Any) -> Any:
-    """Return the outputs of a batch with the axis of its rows, which ``squeeze`` removes from a single row."""
+    """Return the outputs of a batch with the axis of its rows.
+
+    ``squeeze`` removes that axis from the outputs of a single row.
+    """
     if not isinstance(outputs, torch.Tensor):
         outputs = as_array(outputs)
     label_shape = np.shape(y_true)
@@ -357,74 +383,98 @@ def _with_row_axis(outputs: Any, y_true: Any) -> Any:
     return outputs
 
 
-def _segment_parts(columns: Mapping[Any, Any]) -> dict[str, Any]:
-    """A batch's segment columns as arrays."""
-    read = (SegmentRows.read(name, _cpu(column)) for name, column in columns.items())
-    return {f"{_SEGMENT}{rows.name}": rows.column for rows in read}
+def _read_batch(columns: Mapping[str, Any], segments: Any) -> tuple[dict[str, Any], Divisions]:
+    """Return a batch's parts as arrays or tensors of one length, and how segments divide it."""
+    if columns["logits"] is not None and columns["y_prob"] is not None:
+        raise ValueError("a batch must have y_prob or logits, got both")
+    segment_columns, divisions = ({}, ()) if segments is None else declared(segments)
+    aligned = align_rows({**columns, "segments": segment_columns})
+    segment_columns = aligned.pop("segments")
+    for name in ("y_prob", "logits"):
+        if aligned[name] is not None:
+            aligned[name] = _with_row_axis(aligned[name], columns["y_true"])
+    batch = {
+        name: _batch_part(name, values) for name, values in aligned.items() if values is not None
+    }
+    for name, column in segment_columns.items():
+        rows = SegmentRows.read(name, _as_cpu_array(column))
+        batch[f"{_SEGMENT}{rows.name}"] = rows.column
+    lengths = {name: len(values) for name, values in batch.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"a batch must have one entry per row in each part, got {lengths}")
+    return batch, tuple(tuple(map(str, division)) for division in divisions)
 
 
-def _cpu(values: Any) -> Any:
+def _as_cpu_array(values: Any) -> Any:
+    """Return a tensor as an array of at least one dimension, anything else as it is."""
     return np.atleast_1d(as_array(values)) if hasattr(values, "detach") else values
 
 
 def _batch_part(name: str, values: Any) -> Any:
-    """A copy of one part of a batch, at least 1-d: a tensor where it is on a device, else an array."""
+    """Return a copy of one part of a batch, at least 1-d: a tensor if on a device, else an array.
+
+    It is a copy, as the loop may overwrite the batch.
+    """
     if isinstance(values, torch.Tensor) and values.device.type != "cpu":
         part = values.detach()
         is_half = part.dtype in (torch.float16, torch.bfloat16)
-        part = part.float() if is_half else part.clone()  # the loop may overwrite the batch
+        part = part.float() if is_half else part.clone()
         part = part if part.ndim else part[None]
+    elif name == "y_true":
+        part = np.atleast_1d(np.array(as_array(class_codes(_as_cpu_array(values)))))
     else:
-        part = np.atleast_1d(
-            np.array(as_array(class_codes(_cpu(values)) if name == "y_true" else values))
-        )
+        part = np.atleast_1d(np.array(as_array(values)))
     if name == "logits":
         _check_logits(part)
     return _single_column(part) if name in ("y_prob", "logits") else part
 
 
 def _kind(part: Any) -> Any:
-    """Device, type and width of a tensor, which those of one array share; None of an array."""
+    """Return what tensors of one array share: device, type and width; None of others."""
     return (part.device, part.dtype, part.shape[1:]) if isinstance(part, torch.Tensor) else None
 
 
-def _transferred(runs: Sequence[Sequence[Any]]) -> Iterator[Any]:
-    """An array of each run of tensors of one kind, in one transfer from each device: of their bytes."""
+def _transfer(runs: Sequence[Sequence[Any]]) -> Iterator[Any]:
+    """Yield an array of each run of tensors of one kind, in one transfer from each device.
+
+    The transfer is of bytes, so that tensors of all types go together.
+    """
     shapes = [(sum(map(len, run)), *run[0].shape[1:]) for run in runs]
     sizes = [sum(tensor.nbytes for tensor in run) for run in runs]
-    # each begins where any type may
+    # Each run begins at a multiple of 16 bytes, where a number of any type may.
     ends = np.cumsum([-(-size // 16) * 16 for size in sizes]).tolist()
     spans = [slice(end, end + size) for end, size in zip([0, *ends], sizes, strict=False)]
-    fetched = {}
+    bytes_by_device = {}
     for device, first in {run[0].device: run[0] for run in runs}.items():
         data = first.new_empty(ends[-1], dtype=torch.uint8)
         for run, shape, span in zip(runs, shapes, spans, strict=True):
             if run[0].device == device:
                 torch.cat(run, out=data[span].view(run[0].dtype).view(shape))
-        fetched[device] = data.cpu().numpy()
+        bytes_by_device[device] = data.cpu().numpy()
     for run, shape, span in zip(runs, shapes, spans, strict=True):
-        kind = torch.empty(0, dtype=run[0].dtype).numpy().dtype
-        yield fetched[run[0].device][span].view(kind).reshape(shape)
+        dtype = torch.empty(0, dtype=run[0].dtype).numpy().dtype
+        yield bytes_by_device[run[0].device][span].view(dtype).reshape(shape)
 
 
 def _gather(value: Any) -> list[Any]:
-    """The values of all ranks, on every rank."""
-    world = rank_and_world()[1]
-    if world == 1:
+    """Return the values of all ranks, on every rank."""
+    _, n_ranks = rank_and_world()
+    if n_ranks == 1:
         return [value]
-    values: list[Any] = [None] * world
+    values: list[Any] = [None] * n_ranks
     torch.distributed.all_gather_object(values, value)
     return values
 
 
-def _sent(error: Exception | None) -> Exception | str | None:
-    """The error in a form that can be sent to other ranks."""
-    return (
-        error if error is None or rank_and_world()[1] == 1 else f"{type(error).__name__}: {error}"
-    )
+def _as_sent(error: Exception | None) -> Exception | str | None:
+    """Return an error as text if there are other ranks: not every exception can be pickled."""
+    if error is None or rank_and_world()[1] == 1:
+        return error
+    return f"{type(error).__name__}: {error}"
 
 
 def _raise_first(errors: Sequence[Any]) -> None:
+    """Raise the error of the lowest rank that has one."""
     for rank, error in enumerate(errors):
         if isinstance(error, Exception):
             raise error
@@ -432,30 +482,33 @@ def _raise_first(errors: Sequence[Any]) -> None:
             raise RuntimeError(f"rank {rank}: {error}")
 
 
-def _first_of_each(own: dict[str, Any], ids: Sequence[Any]) -> dict[str, Any]:
-    """Mask of this rank's rows without duplicates in lower ranks or earlier rows."""
+def _drop_repeated(rows: dict[str, Any], ids_by_rank: Sequence[Any]) -> dict[str, Any]:
+    """Return this rank's rows without those that lower ranks or earlier rows have.
+
+    A distributed sampler repeats rows, so that all ranks get as many.
+    """
     seen: set[Any] = set()
-    for lower in ids[: rank_and_world()[0]]:
-        seen.update(() if lower is None else lower.tolist())
-    kept = []
-    for place, name in enumerate(own["row_ids"].tolist()):
-        if name not in seen:
-            seen.add(name)
-            kept.append(place)
-    return {name: np.asarray(values)[kept] for name, values in own.items()}
+    for ids in ids_by_rank[: rank_and_world()[0]]:
+        if ids is not None:
+            seen.update(ids.tolist())
+    first_rows = []
+    for row, row_id in enumerate(rows["row_ids"].tolist()):
+        if row_id not in seen:
+            seen.add(row_id)
+            first_rows.append(row)
+    return {name: np.asarray(values)[first_rows] for name, values in rows.items()}
 
 
-def _interleaved(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The rows of all ranks in one order: by id, or interleaved as by a distributed sampler."""
+def _interleave(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the rows of all ranks in one order: by id, or as a distributed sampler deals them."""
     parts = [part for part in parts if part and len(part["y_true"])]
     if any(set(part) != set(parts[0]) for part in parts):
         raise ValueError(
             f"all ranks must have the same parts, got {[sorted(part) for part in parts]}"
         )
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if "row_ids" in whole:
-        order = np.argsort(whole["row_ids"], kind="stable")
-    else:
-        place = np.concatenate([np.arange(len(part["y_true"])) for part in parts])
-        order = np.argsort(place, kind="stable")
-    return {name: values[order] for name, values in whole.items()}
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    key = rows.get("row_ids")
+    if key is None:
+        key = np.concatenate([np.arange(len(part["y_true"])) for part in parts])
+    order = np.argsort(key, kind="stable")
+    return {name: values[order] for name, values in rows.items()}

@@ -20,7 +20,7 @@ from cmtrack_integrations._hook import (
     check_every,
     class_codes,
     is_counted,
-    named,
+    name_classes,
 )
 
 with needs("transformers"):
@@ -30,7 +30,9 @@ with needs("transformers"):
 
 
 class ComputeMetrics:
-    """Function for the ``Trainer`` that keeps the last evaluation; :func:`compute_metrics` makes it.
+    """Function for the ``Trainer`` that keeps the last evaluation.
+
+    :func:`compute_metrics` makes it.
 
     Attributes
     ----------
@@ -48,7 +50,8 @@ class ComputeMetrics:
     >>> from cmtrack_integrations.transformers import compute_metrics
     >>> judge = compute_metrics(labels=["negative", "positive"])
     >>> logits = np.array([[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
-    >>> found = judge(EvalPrediction(predictions=logits, label_ids=np.array([0, 1, 1])))  # as a Trainer calls it
+    >>> prediction = EvalPrediction(predictions=logits, label_ids=np.array([0, 1, 1]))
+    >>> found = judge(prediction)  # as a Trainer calls it
     >>> found["multiclass/accuracy"] == judge.evaluation.metrics["multiclass/accuracy"]
     True
     """
@@ -58,18 +61,13 @@ class ComputeMetrics:
         self.from_logits = from_logits
         self.evaluation: Evaluation | None = None
         self._batches: list[tuple[Any, Any]] = []
-        chosen = options.get("metrics", "headline")
-        others = ("label sets", "granules", *(() if options.get("costs") else ("costs",)))
-        usual = [metric for metric in CATALOG if metric.headline and metric.needs not in others]
-        fixed = [metric.name for metric in usual if "<" not in metric.name]
-        self._names = (
-            fixed
-            if isinstance(chosen, str)
-            else [name for name in chosen if not name.endswith("/*")]
-        )
+        # the metrics of an evaluation that fails
+        self._names = _expected_names(options)
 
     def __call__(self, prediction: Any, compute_result: bool = True) -> dict[str, float]:
-        """The metrics of an ``EvalPrediction``; NaN where they are undefined, or where the evaluation failed.
+        """Return the metrics of an ``EvalPrediction``.
+
+        They are NaN if they are undefined, or if the evaluation failed.
 
         Parameters
         ----------
@@ -78,59 +76,84 @@ class ComputeMetrics:
             Whether this is the last batch, under ``batch_eval_metrics=True``.
         """
         try:
-            return self._computed(prediction, compute_result)
+            return self._compute(prediction, compute_result)
         except Exception:
             with self.hook.guarded():
                 raise
-        return dict.fromkeys(self._names, math.nan)  # the trainer looks up metric_for_best_model
+        # The trainer looks up metric_for_best_model, and would raise without it.
+        return dict.fromkeys(self._names, math.nan)
 
-    def _computed(self, prediction: Any, last: bool) -> dict[str, float]:
+    def _compute(self, prediction: Any, is_last: bool) -> dict[str, float]:
+        """Collect a batch, and evaluate all of them after the last."""
         self.evaluation = None
         try:
             self._batches.append(self._rows(prediction))
-            if not last:
+            if not is_last:
                 return {}
-            y, y_prob = (np.concatenate(parts) for parts in zip(*self._batches, strict=True))
+            labels_by_batch, scores_by_batch = zip(*self._batches, strict=True)
+            y = np.concatenate(labels_by_batch)
+            y_prob = np.concatenate(scores_by_batch)
         finally:
-            if last:
+            if is_last:
                 self._batches = []
         options = self.hook.evaluate_options
-        y_true, labels = named(y, options.get("labels"), y_prob)
+        y_true, labels = name_classes(y, options.get("labels"), y_prob)
         evaluation = evaluate(y_true, y_prob=y_prob, **{**options, "labels": labels})
         metrics = chosen_metrics(evaluation, self.hook.options.get("metrics", "headline"))
-        self.evaluation, self._names = evaluation, list(metrics)
+        self.evaluation = evaluation
+        self._names = list(metrics)
         return metrics
 
     def _rows(self, prediction: Any) -> tuple[Any, Any]:
-        """Labels and probabilities, (n,) and (n, K); of tokens, those that count."""
-        output, y = prediction.predictions, prediction.label_ids
-        output, y = (part[0] if isinstance(part, (tuple, list)) else part for part in (output, y))
-        output, y = as_array(output), as_array(y)
+        """Return labels (n,) and probabilities (n, K); of tokens, those that count."""
+        output = _first_array(prediction.predictions)
+        y = _first_array(prediction.label_ids)
         if output.ndim == 3:
             if y.shape != output.shape[:2]:
                 raise ValueError(
-                    f"label_ids must have shape {output.shape[:2]}, as the predictions, got {y.shape}"
+                    f"label_ids must have shape {output.shape[:2]}, as the predictions, got "
+                    f"{y.shape}"
                 )
-            output, y = output.reshape(-1, output.shape[-1]), y.reshape(-1)
+            output = output.reshape(-1, output.shape[-1])
+            y = y.reshape(-1)
         y = class_codes(y)
         if len(y) != len(output):
             raise ValueError(
-                f"label_ids must have one label per row of the predictions, {len(output)}, got {len(y)}"
+                f"label_ids must have one label per row of the predictions, {len(output)}, got "
+                f"{len(y)}"
             )
-        counted = is_counted(y, self.hook.options.get("labels"))
-        output = output[counted]
-        y = y[counted]
-        return y, as_array(probabilities(output)) if self.from_logits else output
+        is_row = is_counted(y, self.hook.options.get("labels"))
+        output = output[is_row]
+        y_prob = as_array(probabilities(output)) if self.from_logits else output
+        return y[is_row], y_prob
+
+
+def _first_array(part: Any) -> Any:
+    """Return the array of a part of a prediction; a tuple has hidden states after it."""
+    return as_array(part[0] if isinstance(part, (tuple, list)) else part)
+
+
+def _expected_names(options: Any) -> list[str]:
+    """Return the metrics that an evaluation will have, before there is one."""
+    chosen = options.get("metrics", "headline")
+    if not isinstance(chosen, str):
+        return [name for name in chosen if not name.endswith("/*")]
+    absent = ["label sets", "granules"]
+    if not options.get("costs"):
+        absent.append("costs")
+    headline = [entry for entry in CATALOG if entry.headline and entry.needs not in absent]
+    return [entry.name for entry in headline if "<" not in entry.name]
 
 
 def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> ComputeMetrics:
-    """The headline metrics of the registry for ``Trainer(compute_metrics=...)``.
+    """Return the function that gives a ``Trainer`` the headline metrics of the registry.
 
-    The trainer puts ``eval_`` before the names, so ``metric_for_best_model="multiclass/matthews_corrcoef"`` works, and
-    every report of the trainer has the metrics. For sequence and token classification; softmax makes probabilities
-    of logits (the sigmoid of a single one), and tokens and rows with the label -100 do not count. Under
-    ``batch_eval_metrics=True`` batches are collected. If the evaluation fails, you get a warning, and the metrics are
-    NaN.
+    The trainer puts ``eval_`` before the names, so
+    ``metric_for_best_model="multiclass/matthews_corrcoef"`` works, and every report of the trainer
+    has the metrics. For sequence and token classification; softmax makes probabilities of logits
+    (the sigmoid of a single one), and tokens and rows with the label -100 do not count. Under
+    ``batch_eval_metrics=True`` batches are collected. If the evaluation fails, you get a warning,
+    and the metrics are NaN.
 
     Parameters
     ----------
@@ -139,8 +162,8 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
     **options
         Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``metrics``, and for :class:`EvaluationCallback` ``run_id``,
-        ``model_id``, ``prefix``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`. ``labels`` may be
-        names, in the order of the model's outputs.
+        ``model_id``, ``prefix``, ``predictions``, ``strict``, as in :func:`cmtrack.log_evaluation`.
+        ``labels`` may be names, in the order of the model's outputs.
 
     Returns
     -------
@@ -170,21 +193,23 @@ def compute_metrics(*, from_logits: bool = True, **options: Unpack[Options]) -> 
 
 
 class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
-    """Callback that logs the evaluations of a ``Trainer`` to MLflow, from the process of world rank 0.
+    """Callback that logs the evaluations of a ``Trainer`` to MLflow, from world rank 0.
 
-    When the training ends, the last evaluation is logged; with ``load_best_model_at_end=True`` that of the best
-    checkpoint, and the tag ``cmtrack.best_step`` says which. ``trainer.evaluate()`` and ``trainer.predict()`` outside
-    a training log at once. A ``metric_key_prefix`` other than "eval", such as "test" or one of several evaluation
-    sets, becomes the prefix (``test/``).
+    When the training ends, the last evaluation is logged; with ``load_best_model_at_end=True`` that
+    of the best checkpoint, and the tag ``cmtrack.best_step`` says which. ``trainer.evaluate()`` and
+    ``trainer.predict()`` outside a training log at once. A ``metric_key_prefix`` other than "eval",
+    such as "test" or one of several evaluation sets, becomes the prefix (``test/``).
 
-    The run is the one that is active when the training starts: your own, or that of Transformers' ``MLflowCallback``.
+    The run is the one that is active when the training starts: your own, or that of Transformers'
+    ``MLflowCallback``.
 
     Parameters
     ----------
     judge : ComputeMetrics
         What the trainer has as ``compute_metrics``; its options hold.
     every : int, optional
-        Also log each time after this number of evaluations during the training; the step is the trainer's global step.
+        Also log each time after this number of evaluations during the training; the step is the
+        trainer's global step.
 
     Attributes
     ----------
@@ -193,7 +218,8 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation` once for each evaluation set, and at every ``every``-th evaluation.
+    Cost: that of :func:`cmtrack.log_evaluation` once for each evaluation set, and at every
+    ``every``-th evaluation.
 
     Examples
     --------
@@ -210,11 +236,15 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     ...         return {"loss": torch.nn.functional.cross_entropy(logits, labels), "logits": logits}
     >>> rows = [{"x": torch.tensor([k / 30]), "labels": k // 15} for k in range(30)]
     >>> judge = compute_metrics(labels=["negative", "positive"])
-    >>> arguments = TrainingArguments("out", num_train_epochs=1, use_cpu=True, report_to="none", disable_tqdm=True,
-    ...                               eval_strategy="epoch", save_strategy="no")
+    >>> arguments = TrainingArguments(
+    ...     "out", num_train_epochs=1, use_cpu=True, report_to="none", disable_tqdm=True,
+    ...     eval_strategy="epoch", save_strategy="no",
+    ... )
     >>> callback = EvaluationCallback(judge)
-    >>> trainer = Trainer(Linear(), arguments, train_dataset=rows, eval_dataset=rows, compute_metrics=judge,
-    ...                   callbacks=[callback])
+    >>> trainer = Trainer(
+    ...     Linear(), arguments, train_dataset=rows, eval_dataset=rows, compute_metrics=judge,
+    ...     callbacks=[callback],
+    ... )
     >>> with mlflow.start_run() as run:
     ...     done = trainer.train()  # doctest: +ELLIPSIS
     {...
@@ -227,16 +257,21 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
             raise TypeError(
                 f"judge must be what compute_metrics(...) gives, got {type(judge).__name__}"
             )
-        self._judge, self._hook, self._every = judge, judge.hook, check_every(every)
-        self._training = False
+        self._judge = judge
+        self._hook = judge.hook
+        self._every = check_every(every)
+        self._is_training = False
+        # By evaluation set: the number of evaluations, and the last and the best one with its step.
         self._count: dict[str, int] = {}
         self._last: dict[str, tuple[int, Evaluation]] = {}
         self._best: dict[str, tuple[int, Evaluation]] = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Remember the active run."""
-        self._training = True
-        self._count, self._last, self._best = {}, {}, {}
+        self._is_training = True
+        self._count = {}
+        self._last = {}
+        self._best = {}
         if state.is_world_process_zero:
             with self._hook.guarded():
                 self._hook.begin()
@@ -244,19 +279,21 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
     def on_evaluate(
         self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any
     ) -> None:
-        """Keep the evaluation, of a prediction too, and log it if due."""
-        evaluation, self._judge.evaluation = self._judge.evaluation, None
+        """Keep the evaluation, also that of a prediction, and log it if due."""
+        evaluation = self._judge.evaluation
+        # The same evaluation is not logged twice if the next one fails.
+        self._judge.evaluation = None
         if evaluation is None or not state.is_world_process_zero:
             return
         key = _key(metrics)
-        if not self._training:
+        if not self._is_training:
             with self._hook.guarded():
                 self._hook.follow()
             self._log(key, evaluation, None)
             return
         self._keep_best(state)
         step = int(state.global_step)
-        self._last[key] = step, evaluation
+        self._last[key] = (step, evaluation)
         self._count[key] = self._count.get(key, 0) + 1
         if self._every is not None and self._count[key] % self._every == 0:
             self._log(key, evaluation, step)
@@ -265,33 +302,38 @@ class EvaluationCallback(Logging, TrainerCallback):  # type: ignore[misc]
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Log the best or the last evaluation of the training."""
-        self._training = False
+        self._is_training = False
         if not state.is_world_process_zero:
             return
         self._keep_best(state)
-        for key, last in self._last.items():
-            best = self._best.get(key) if args.load_best_model_at_end else None
-            _, evaluation = best or last
-            self._log(key, evaluation, None if self._every is None else int(state.global_step))
-            if best is not None:
-                self._hook.tag("best_step", f"{best[0]} of {state.global_step}")
-        self._last, self._best = {}, {}
+        final_step = None if self._every is None else int(state.global_step)
+        for key, (_, evaluation) in self._last.items():
+            if args.load_best_model_at_end and key in self._best:
+                best_step, best_evaluation = self._best[key]
+                self._log(key, best_evaluation, final_step)
+                self._hook.tag("best_step", f"{best_step} of {state.global_step}")
+            else:
+                self._log(key, evaluation, final_step)
+        self._last = {}
+        self._best = {}
 
     def _keep_best(self, state: Any) -> None:
         """Keep the best evaluation: the trainer names the best step only after its evaluation."""
         best = _best_step(state)
         for key, (step, evaluation) in self._last.items():
             if step == best:
-                self._best[key] = step, evaluation
+                self._best[key] = (step, evaluation)
 
     def _log(self, key: str, evaluation: Evaluation, step: int | None) -> None:
         with self._hook.guarded():
-            own = self._hook.options.get("prefix", "")
-            self._hook.log(evaluation, step=step, prefix=own if key == "eval" else f"{own}{key}/")
+            prefix = self._hook.options.get("prefix", "")
+            if key != "eval":
+                prefix = f"{prefix}{key}/"
+            self._hook.log(evaluation, step=step, prefix=prefix)
 
 
 def _key(metrics: Any) -> str:
-    """The name of the evaluation set, from the prefix of the trainer's metrics: "a" from "eval_a"."""
+    """Return the name of the evaluation set: "a" if the trainer's metrics begin with "eval_a"."""
     for name in metrics or ():
         found = re.fullmatch(r"(.+)_(runtime|model_preparation_time)", name)
         if found:
@@ -301,6 +343,7 @@ def _key(metrics: Any) -> str:
 
 
 def _best_step(state: Any) -> int | None:
+    """Return the step of the best checkpoint, which older trainers have only in its path."""
     step = getattr(state, "best_global_step", None)
     if step is None and getattr(state, "best_model_checkpoint", None):
         found = re.search(r"-(\d+)/?$", str(state.best_model_checkpoint))

@@ -1,14 +1,15 @@
-"""XGBoost: ``EvaluationCallback`` for ``xgboost.train(callbacks=...)`` and ``XGBClassifier(callbacks=...)``."""
+"""XGBoost: ``EvaluationCallback`` for the callbacks of ``xgboost.train`` and ``XGBClassifier``."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Unpack
 
 from cmtrack_integrations._boosting import Boosting, Predictions, Rounds
 from cmtrack_integrations._extras import needs
-from cmtrack_integrations._hook import DataOptions, named
+from cmtrack_integrations._hook import DataOptions, name_classes
 
 with needs("xgboost"):
     from xgboost import Booster, DMatrix, collective
@@ -19,24 +20,30 @@ _LABELS = ("multi:softmax", "binary:hinge")
 
 
 class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
-    """Callback that evaluates on a validation set at the end of the training, and every few rounds if asked.
+    """Callback that evaluates on a validation set at the end of a training.
 
-    With early stopping the best iteration is what is evaluated at the end; the tag ``cmtrack.rounds`` says so
-    (``"24 of 50, by early stopping"``). Wherever it is in the list of callbacks, and whether a run was opened by hand
-    or by ``mlflow.xgboost.autolog()``: what is evaluated goes to the run that is active when the training starts.
+    With ``every`` it also evaluates every few rounds.
+
+    With early stopping the best iteration is what is evaluated at the end; the tag
+    ``cmtrack.rounds`` says so (``"24 of 50, by early stopping"``). Wherever it is in the list of
+    callbacks, and whether a run was opened by hand or by ``mlflow.xgboost.autolog()``: what is
+    evaluated goes to the run that is active when the training starts.
 
     Parameters
     ----------
     X : xgboost.DMatrix, or features in any form that it takes
-        The validation set. The weights of a DMatrix count unless ``sample_weight`` is given. Its groups are queries
-        of a ranking and do not count as clusters: give ``groups`` for rows that belong together.
+        The validation set. The weights of a DMatrix count unless ``sample_weight`` is given. Its
+        groups are queries of a ranking and do not count as clusters: give ``groups`` for rows that
+        belong together.
     y : array-like of shape (n,), optional
-        Its labels; by default those of the DMatrix. Where ``labels`` are names, ``y`` may hold class numbers.
+        Its labels; by default those of the DMatrix. Where ``labels`` are names, ``y`` may hold
+        class numbers.
     every : int, optional
-        Also log an evaluation each time after this number of rounds; the step is the number of rounds.
+        Also log an evaluation each time after this number of rounds; the step is the number of
+        rounds.
     predict : callable, optional
-        ``predict(booster, dmatrix, iteration_range)`` gives probabilities, (n,) or (n, K); needed for objectives of
-        your own, whose outputs are margins.
+        ``predict(booster, dmatrix, iteration_range)`` gives probabilities, (n,) or (n, K); needed
+        for objectives of your own, whose outputs are margins.
     **options
         Those of :class:`cmtrack.evaluation.spec.Spec`, ``labels``, ``calibration``, ``target``,
         ``sample_weight``, ``groups``, ``row_ids``, ``segments``, ``run_id``, ``model_id``,
@@ -51,8 +58,8 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
 
     Notes
     -----
-    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with ``every`` both for each
-    such round.
+    Cost: that of :func:`cmtrack.log_evaluation`, and one prediction of the validation set; with
+    ``every`` both for each such round.
 
     Examples
     --------
@@ -64,7 +71,8 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
     >>> y = (X[:, 0] > 0).astype(int)
     >>> callback = EvaluationCallback(X[300:], y[300:])
     >>> with mlflow.start_run():
-    ...     model = xgboost.XGBClassifier(n_estimators=5, callbacks=[callback]).fit(X[:300], y[:300])
+    ...     model = xgboost.XGBClassifier(n_estimators=5, callbacks=[callback])
+    ...     model = model.fit(X[:300], y[:300])
     >>> callback.rounds_used, callback.logged.evaluation.metrics["binary/roc_auc"] > 0.9
     (5, True)
     """
@@ -80,34 +88,42 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self._hook = Rounds(every, options)
-        self._data, self._y, self._own = X, y, predict
-        self._before: tuple[int, str | None] = (0, None)
+        self._data = X
+        self._y = y
+        self._predict = predict or _predict
+        # A model that is trained further has rounds and a best iteration of its earlier training.
+        self._rounds_before = 0
+        self._best_before: str | None = None
 
     def before_training(self, model: Any) -> Any:
         """Remember the active run and the rounds of an earlier training."""
         with self._hook.guarded():
             self._hook.begin()
             if isinstance(model, Booster):
-                self._before = model.num_boosted_rounds(), model.attr("best_iteration")
+                self._rounds_before = model.num_boosted_rounds()
+                self._best_before = model.attr("best_iteration")
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Evaluate if due; never stops the training."""
         if collective.get_rank() == 0:
-            self._hook.after_round(
-                self._before[0] + epoch + 1, lambda rounds: self._predicted(model, rounds)
-            )
+            trained = self._rounds_before + epoch + 1
+            self._hook.after_round(trained, partial(self._predictions, model))
         return False
 
     def after_training(self, model: Any) -> Any:
         """Evaluate the best iteration, or the whole model without early stopping."""
         if collective.get_rank() == 0:
+            used = self._hook.trained
             best = model.attr("best_iteration") if isinstance(model, Booster) else None
-            used = self._hook.trained if best is None or best == self._before[1] else int(best) + 1
-            self._hook.finish(used, lambda rounds: self._predicted(model, rounds))
+            # An unchanged best iteration is that of an earlier training.
+            if best is not None and best != self._best_before:
+                used = int(best) + 1
+            self._hook.finish(used, partial(self._predictions, model))
         return model
 
-    def _predicted(self, model: Any, rounds: int) -> Predictions:
+    def _predictions(self, model: Any, rounds: int) -> Predictions:
+        """Return arguments of ``log_evaluation``, by the first rounds of the model."""
         if not isinstance(model, Booster):
             raise ValueError(
                 "xgboost.cv trains several models at once: evaluate each with log_evaluation"
@@ -119,25 +135,33 @@ class EvaluationCallback(Boosting, TrainingCallback):  # type: ignore[misc]
             raise ValueError(
                 "the validation set must have labels, got none: give y, or a DMatrix with label"
             )
-        labels = self._hook.options.get("labels")
+        names = self._hook.options.get("labels")
         weights = self._hook.weights(self._data.get_weight(), "the DMatrix")
-        if self._own is not None:
-            y_prob = self._own(model, self._data, (0, rounds))
-        else:
-            objective = json.loads(model.save_config())["learner"]["objective"]["name"]
-            if objective not in (*_PROBABILITIES, *_LABELS):
-                raise ValueError(
-                    f"the outputs must be probabilities, got those of the objective {objective!r}: give predict=, a "
-                    "function of (booster, dmatrix, iteration_range)"
-                )
-            y_prob = model.predict(self._data, iteration_range=(0, rounds))
-            if objective in _LABELS:
-                y_true, order = named(y, labels)
-                return {
-                    "y_true": y_true,
-                    "y_pred": named(y_prob, labels)[0],
-                    "labels": order,
-                    **weights,
-                }
-        y_true, order = named(y, labels, y_prob)
-        return {"y_true": y_true, "y_prob": y_prob, "labels": order, **weights}
+        output = self._predict(model, self._data, (0, rounds))
+        if self._predict is _predict and _objective(model) in _LABELS:
+            y_true, labels = name_classes(y, names)
+            y_pred, _ = name_classes(output, names)
+            return {"y_true": y_true, "y_pred": y_pred, "labels": labels, **weights}
+        y_true, labels = name_classes(y, names, output)
+        return {"y_true": y_true, "y_prob": output, "labels": labels, **weights}
+
+
+def _predict(model: Any, data: Any, rounds: tuple[int, int]) -> Any:
+    """Return probabilities or labels, by the model's objective.
+
+    Raises
+    ------
+    ValueError
+        If the outputs are neither.
+    """
+    objective = _objective(model)
+    if objective not in (*_PROBABILITIES, *_LABELS):
+        raise ValueError(
+            "the outputs must be probabilities, got those of the objective "
+            f"{objective!r}: give predict=, a function of (booster, dmatrix, iteration_range)"
+        )
+    return model.predict(data, iteration_range=rounds)
+
+
+def _objective(model: Any) -> str:
+    return str(json.loads(model.save_config())["learner"]["objective"]["name"])

@@ -1,4 +1,7 @@
-"""Cross-validation: every row is predicted by a model that has not seen it."""
+"""Cross-validation: every row is predicted by a model that has not seen it.
+
+:class:`FoldedRows` splits, fits and predicts. A fitted search uses it as well.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +37,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CrossValidated:
-    """A classifier judged out of fold.
+    """Evaluation of a classifier out of fold.
 
     Attributes
     ----------
     evaluation : Evaluation
-        Of all rows, each with the prediction of the model of its fold. Its calibrated prevalence leaves each row out
-        of its own density.
+        Of all rows, each with the prediction of the model of its fold. Its calibrated prevalence
+        leaves each row out of its own density.
     folds : tuple of Evaluation
-        Of each fold's test rows; the prevalence is calibrated on the out-of-fold scores of the other folds.
+        Of each fold's test rows; the prevalence is calibrated on the out-of-fold scores of the
+        other folds.
     tests : tuple of ndarray
         The test rows of each fold.
     y : ndarray of shape (n,)
@@ -85,10 +89,11 @@ class CrossValidated:
 
     @property
     def calibration(self) -> tuple[Any, FloatArray, IntArray]:
-        """``(y, scores, fold_ids)``, out of fold: the ``calibration=`` of an evaluation or a prevalence.
+        """The out-of-fold ``(y, scores, fold_ids)``, as the argument ``calibration`` takes it.
 
-        With ``target=self.score(X_target)`` the prevalence is free of the differences between the fits; the scores of
-        a model that was fitted on all rows are another matter, and a warning says so.
+        With ``target=self.score(X_target)`` the prevalence is free of the differences between the
+        fits; the scores of a model that was fitted on all rows are another matter, and a warning
+        says so.
 
         Raises
         ------
@@ -98,13 +103,15 @@ class CrossValidated:
         return self.calibration_for(None)
 
     def calibration_for(self, labels: Sequence[Label] | None) -> tuple[Any, FloatArray, IntArray]:
-        """The calibration, with columns in the order of ``labels``."""
+        """Return the calibration, with columns in the order of ``labels``."""
         if self.y_prob is None:
             raise ValueError(f"{self.name} has no probabilities to calibrate with")
         return self.y, align(self.y_prob, self.evaluation.labels, labels), self.fold_ids
 
     def score(self, X: Any, labels: Sequence[Label] | None = None) -> list[FloatArray]:
-        """Probabilities of other rows by the model of each fold: the ``target=`` that goes with :attr:`calibration`.
+        """Return the probabilities of other rows by the model of each fold.
+
+        They are the argument ``target`` that goes with :attr:`calibration`.
 
         Parameters
         ----------
@@ -127,9 +134,8 @@ class CrossValidated:
             raise ValueError(
                 "scores by the models of the folds need keep_models=True, got keep_models=False"
             )
-        return _scored(
-            self.models, X, self.evaluation.labels if labels is None else labels, self.name
-        )
+        order = self.evaluation.labels if labels is None else labels
+        return _score_by_models(self.models, X, order, self.name)
 
     def log(
         self,
@@ -142,8 +148,9 @@ class CrossValidated:
         predictions: bool | str = "auto",
         strict: bool = False,
     ) -> tuple[LoggedEvaluation, ...]:
-        """Log the whole to the active run, and each fold to a nested run with the parameter ``fold``.
+        """Log the evaluation of all rows to the active run, and each fold to a nested run.
 
+        The nested runs have the parameter ``fold``.
         ``cmtrack.compare(block="params.fold", model="params.model")`` ranks models over the folds.
 
         Parameters
@@ -161,23 +168,25 @@ class CrossValidated:
             Of the whole, then of each fold.
         """
         common: dict[str, Any] = {"metrics": metrics, "predictions": predictions, "strict": strict}
-        whole = log_evaluation(self.evaluation, run_id=run_id, model_id=model_id, **common)
+        parent = log_evaluation(self.evaluation, run_id=run_id, model_id=model_id, **common)
         children = (
-            NestedEvaluation(f"fold {place}", fold, {"fold": place, **(params or {})}, model=name)
-            for place, fold in enumerate(self.folds)
+            NestedEvaluation(f"fold {number}", fold, {"fold": number, **(params or {})}, model=name)
+            for number, fold in enumerate(self.folds)
         )
-        return whole, *log_nested(children, run_id=run_id or whole.run_id, **common)
+        return parent, *log_nested(children, run_id=run_id or parent.run_id, **common)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per fold and metric: fold, metric, value, low, high, better, undefined; fold "all" is the whole."""
+        """Return one row per fold and metric; the fold "all" has all rows.
+
+        The columns are fold, metric, value, low, high, better and undefined.
+        """
         import pandas as pd
 
         frames: dict[Any, Evaluation] = {"all": self.evaluation, **dict(enumerate(self.folds))}
         tables = [evaluation.to_frame().assign(fold=fold) for fold, evaluation in frames.items()]
         table = pd.concat(tables, ignore_index=True)
-        return table.reindex(
-            columns=["fold", *(column for column in table.columns if column != "fold")]
-        )
+        table.insert(0, "fold", table.pop("fold"))
+        return table
 
     def __repr__(self) -> str:
         return f"CrossValidated({self.name}, {len(self.folds)} folds: {self.evaluation!r})"
@@ -206,15 +215,17 @@ def cross_validate_evaluation(
     Parameters
     ----------
     estimator : classifier, pipeline or search
-        It is cloned; what is given stays as it is. Without ``predict_proba`` the values of its ``decision_function``
-        rank the rows, those of all folds together as if their models had one scale.
+        It is cloned; what is given stays as it is. Without ``predict_proba`` the values of its
+        ``decision_function`` rank the rows, those of all folds together as if their models had one
+        scale.
     X, y : array-like of n rows
     cv : int, splitter or iterable of (train, test), optional
-        As in scikit-learn; by default 5 stratified folds. Every row must be in exactly one test part.
+        As in scikit-learn; by default 5 stratified folds. Every row must be in exactly one test
+        part.
     target : array-like of shape (m, n_features), or list of K arrays, optional
-        Features of unlabelled rows whose prevalence is wanted, or their scores by the model of each fold: arrays in
-        the form of ``y_prob`` or one array of three dimensions. The whole is then calibrated on the out-of-fold scores,
-        each row counting once.
+        Features of unlabelled rows whose prevalence is wanted, or their scores by the model of each
+        fold: arrays in the form of ``y_prob`` or one array of three dimensions. The whole is then
+        calibrated on the out-of-fold scores, each row counting once.
     groups : array-like of shape (n,), optional
         Rows that belong together: the splitter gets them, and intervals know of them.
     fit_params : mapping, optional
@@ -222,10 +233,12 @@ def cross_validate_evaluation(
     n_jobs : int, optional
         Folds that are fitted at a time.
     keep_models : bool, default True
-        Whether the fitted models are kept, so that :meth:`CrossValidated.score` can score other rows with them.
+        Whether the fitted models are kept, so that :meth:`CrossValidated.score` can score other
+        rows with them.
     labels, sample_weight, row_ids, segments
-        As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes that of the fit. A
-        fold is not divided by a column that has one value in it, and a note says so.
+        As in :func:`cmtrack.evaluate`. ``sample_weight`` weighs the judgement; ``fit_params`` takes
+        that of the fit. A fold is not divided by a column that has one value in it, and a note says
+        so.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -236,8 +249,8 @@ def cross_validate_evaluation(
     Raises
     ------
     ValueError
-        If a row is in no test part or in several (repeated splits are run one repetition at a time), or on wrong
-        input.
+        If a row is in no test part or in several (repeated splits are run one repetition at a
+        time), or on wrong input.
 
     Examples
     --------
@@ -250,7 +263,8 @@ def cross_validate_evaluation(
     >>> validated.evaluation.metrics["binary/roc_auc"] > 0.95, len(validated.folds)
     (True, 4)
     """
-    rows = {
+    columns = {
+        "y": y,
         "X": X,
         "sample_weight": sample_weight,
         "groups": groups,
@@ -258,99 +272,156 @@ def cross_validate_evaluation(
         "segments": segments,
         "fit_params": fit_params,
     }
-    actual, by_row = in_order(y, rows)
-    X = by_row.pop("X")
-    fit_params = by_row.pop("fit_params")
-    splits = splits_of(estimator, X, actual, cv, by_row["groups"])
-    order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
-    Spec.of(options, cross_validate_evaluation)  # before the fits
-    scored = _are_scores(target, len(splits))
-    keep = keep_models or (target is not None and not scored)
-    parts = fit_and_predict(estimator, X, actual, splits, order, fit_params, n_jobs, keep)
-    tests = tuple(test for _, test in splits)
-    name, models = name_of(estimator), tuple(part.model for part in parts)
-    out = joined(parts, splits, order)
-    given: dict[str, Any] = {}
+    rows = FoldedRows.from_columns(columns, labels, cv)
+    # A wrong option is refused before the fits, which may take hours.
+    Spec.of(options, cross_validate_evaluation)
+    has_scores = _are_scores(target, len(rows.splits))
+    needs_models = keep_models or (target is not None and not has_scores)
+    parts = rows.fit_and_predict(estimator, n_jobs, keep_models=needs_models)
+    models = tuple(part.model for part in parts)
+    name = name_of(estimator)
+    predicted = rows.join(parts)
+    prevalence: dict[str, Any] = {}
     if target is not None:
-        if out.y_prob is None:
-            raise ValueError(f"target needs probabilities: {out.notes[0]}")
-        given["target"] = target if scored else _scored(models, target, order, name)
-        given["calibration"] = (actual, out.y_prob, _fold_ids(tests))
-    whole = with_notes(
-        evaluate(actual, **out.given(options), **given, **options, **by_row), out.notes
+        if predicted.y_prob is None:
+            raise ValueError(f"target needs probabilities: {predicted.notes[0]}")
+        scores = target if has_scores else _score_by_models(models, target, rows.labels, name)
+        prevalence["target"] = scores
+        prevalence["calibration"] = (rows.y, predicted.y_prob, _fold_ids(rows.tests))
+    evaluation = evaluate(
+        rows.y, **predicted.arguments(options), **prevalence, **options, **rows.columns
     )
-    del by_row["segments"]
+    evaluation = with_notes(evaluation, predicted.notes)
     folds = []
-    for part, test in zip(parts, tests, strict=True):
-        rest = np.setdiff1d(np.arange(len(actual)), test)
-        own: dict[str, Any] = {
-            name: None if values is None else cut(values, test) for name, values in by_row.items()
-        }
-        if out.y_prob is not None and _calibrates(actual[rest], whole):
-            own["calibration"] = actual[rest], out.y_prob[rest]
-        fold = evaluate(actual[test], **part.given(options), **options, **own)
-        folds.append(_divided_like(whole, with_notes(fold, part.notes), test))
+    for part, test in zip(parts, rows.tests, strict=True):
+        arguments = rows.columns_at(test)
+        other_rows = np.setdiff1d(np.arange(len(rows.y)), test)
+        if predicted.y_prob is not None and _has_both_groups(rows.y[other_rows], evaluation):
+            arguments["calibration"] = (rows.y[other_rows], predicted.y_prob[other_rows])
+        fold = evaluate(rows.y[test], **part.arguments(options), **options, **arguments)
+        folds.append(_divide_like(evaluation, with_notes(fold, part.notes), test))
     return CrossValidated(
-        whole,
-        tuple(folds),
-        tests,
-        actual,
-        out.y_pred,
-        out.y_prob,
-        name,
-        models if keep_models else None,
-        out.y_score,
+        evaluation=evaluation,
+        folds=tuple(folds),
+        tests=rows.tests,
+        y=rows.y,
+        y_pred=predicted.y_pred,
+        y_prob=predicted.y_prob,
+        name=name,
+        models=models if keep_models else None,
+        y_score=predicted.y_score,
     )
-
-
-def in_order(y: Any, by_row: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Labels (n,) and row columns, aligned to the labels' index (see :func:`cmtrack.evaluate`).
-
-    Raises
-    ------
-    ValueError
-        If the order cannot be known, or a column does not divide the rows.
-    """
-    data, divisions = (None, ()) if by_row["segments"] is None else declared(by_row["segments"])
-    given = align_rows({"y": y, **by_row, "segments": data})
-    actual = np.asarray(given.pop("y"))
-    if divisions:
-        segment_rows(given["segments"], divisions, len(actual))
-        given["segments"] = given["segments"], divisions
-    return actual, given
-
-
-def _divided_like(whole: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
-    """A fold's evaluation with the segments of the whole, and notes on columns that do not segment its rows."""
-    if (
-        not isinstance(whole.rows, Predictions)
-        or not isinstance(fold.rows, Predictions)
-        or not whole.rows.segments
-    ):
-        return fold
-    segments, notes = [], []
-    for one in whole.rows.segments:
-        own = one.take(test)
-        held = np.unique(own.codes).tolist()
-        if len(held) > 1:
-            segments.append(own.arranged(held))
-        else:
-            notes.append(
-                f"segments: “{one.name}” has one value in this fold, which is not divided by it"
-            )
-    divided = divided_by(fold, fold.rows, tuple(segments)) if segments else fold
-    return with_notes(divided, tuple(notes))
 
 
 RANKED_TOGETHER = (
-    "decision values of the models of all folds are ranked together, as if they had one scale; each fold's own "
-    "evaluation ranks those of one model"
+    "decision values of the models of all folds are ranked together, as if they had one scale; "
+    "each fold's own evaluation ranks those of one model"
 )
 Splits = list[tuple[IntArray, IntArray]]
 
 
-def splits_of(estimator: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> Splits:
-    """The parts of a cross-validation, fixed once.
+@dataclass(frozen=True, eq=False)
+class FoldedRows:
+    """Rows that models are fitted on and predict, fold by fold.
+
+    Attributes
+    ----------
+    X : array-like of shape (n, n_features)
+    y : ndarray of shape (n,)
+    columns : dict
+        Arguments of ``evaluate`` with one entry per row, and the segments.
+    fit_params : mapping
+        Parameters of ``fit``; those with one entry per row are cut to the training rows.
+    labels : tuple of length K
+        All classes in order.
+    splits : list of (train, test)
+        The parts of the cross-validation. Each row is in exactly one test part.
+    """
+
+    X: Any
+    y: Any
+    columns: dict[str, Any]
+    fit_params: Mapping[str, Any]
+    labels: tuple[Label, ...]
+    splits: Splits
+
+    @classmethod
+    def from_columns(
+        cls, columns: Mapping[str, Any], labels: Sequence[Label] | None, cv: Any
+    ) -> FoldedRows:
+        """Align columns to the index of the labels, and split them (:func:`cmtrack.evaluate`).
+
+        Raises
+        ------
+        ValueError
+            If the order cannot be known, a column does not divide the rows, or a row is in no test
+            part or in several.
+        """
+        segments = columns["segments"]
+        data, divisions = (None, ()) if segments is None else declared(segments)
+        aligned = align_rows({**columns, "segments": data})
+        y = np.asarray(aligned.pop("y"))
+        X = aligned.pop("X")
+        fit_params = aligned.pop("fit_params") or {}
+        if divisions:
+            segment_rows(aligned["segments"], divisions, len(y))
+            aligned["segments"] = (aligned["segments"], divisions)
+        splits = _split(X, y, cv, aligned["groups"])
+        order = np.unique(y).tolist() if labels is None else labels
+        return cls(X, y, aligned, fit_params, tuple(order), splits)
+
+    @property
+    def tests(self) -> tuple[IntArray, ...]:
+        """The test rows of each fold."""
+        return tuple(test for _, test in self.splits)
+
+    def columns_at(self, test: IntArray) -> dict[str, Any]:
+        """Return the columns of a fold's rows; ``_divide_like`` gives the fold its segments."""
+        return {
+            name: None if values is None else cut(values, test)
+            for name, values in self.columns.items()
+            if name != "segments"
+        }
+
+    def fit_and_predict(
+        self, estimator: Any, n_jobs: int | None, *, keep_models: bool = False
+    ) -> list[Predicted]:
+        """Fit an estimator on each training part, and predict the test part."""
+        from sklearn.utils.parallel import Parallel, delayed
+
+        fit_fold = delayed(_fit_fold)
+        with without_autologging():
+            parts: list[Predicted] = Parallel(n_jobs=n_jobs)(
+                fit_fold(
+                    estimator, self.X, self.y, split, self.labels, self.fit_params, keep_models
+                )
+                for split in self.splits
+            )
+        return parts
+
+    def join(self, parts: Sequence[Predicted]) -> Predicted:
+        """Return the predictions of all rows, with the scores that all folds have."""
+        order = np.argsort(np.concatenate(self.tests), kind="stable")
+
+        def join_column(name: str) -> Any:
+            columns = [getattr(part, name) for part in parts]
+            if any(column is None for column in columns):
+                return None
+            return np.concatenate(columns)[order]
+
+        y_score = join_column("y_score")
+        # The notes are of a fold that has no decision values, if there is one: they say why.
+        noted = next((part for part in parts if part.y_score is None), parts[0])
+        notes = noted.notes
+        if y_score is not None:
+            notes = (*notes, RANKED_TOGETHER)
+        return Predicted(
+            join_column("y_pred"), join_column("y_prob"), self.labels, notes, y_score=y_score
+        )
+
+
+def _split(X: Any, y: Any, cv: Any, groups: Any) -> Splits:
+    """Return the parts of a cross-validation, fixed once.
 
     Raises
     ------
@@ -367,68 +438,55 @@ def splits_of(estimator: Any, X: Any, y: Any, cv: Any, groups: Any = None) -> Sp
     if (times != 1).any():
         row = int(np.flatnonzero(times != 1)[0])
         raise ValueError(
-            f"every row must be in exactly one test part, got row {row} in {times[row]}: run repeated splits one "
-            "repetition at a time"
+            f"every row must be in exactly one test part, got row {row} in {times[row]}: run "
+            "repeated splits one repetition at a time"
         )
     return splits
 
 
-def fit_and_predict(
+def _fit_fold(
     estimator: Any,
     X: Any,
     y: Any,
-    splits: Splits,
-    labels: Sequence[Label],
-    fit_params: Mapping[str, Any] | None = None,
-    n_jobs: int | None = None,
-    keep: bool = False,
-) -> list[Predicted]:
-    """Fit an estimator on each training part, and predict the test parts; ``keep``: with the fitted models."""
-    from sklearn.utils.parallel import Parallel, delayed
-
-    with without_autologging():
-        done: list[Predicted] = Parallel(n_jobs=n_jobs)(
-            delayed(_one_fold)(
-                estimator, X, y, train, test, tuple(labels), dict(fit_params or {}), keep
-            )
-            for train, test in splits
-        )
-    return done
-
-
-def _one_fold(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    train: Any,
-    test: Any,
+    split: tuple[IntArray, IntArray],
     labels: tuple[Label, ...],
-    params: dict[str, Any],
-    keep: bool,
+    fit_params: Mapping[str, Any],
+    keep_model: bool,
 ) -> Predicted:
+    """Fit a clone on the training part of a fold, and predict its test part."""
     from sklearn.base import clone
 
-    own = {
-        name: cut(values, train) if _by_row(values, len(y)) else values
-        for name, values in params.items()
+    train, test = split
+    train_params = {
+        name: cut(values, train) if _has_entry_per_row(values, len(y)) else values
+        for name, values in fit_params.items()
     }
-    fitted = clone(estimator).fit(cut(X, train), y[train], **own)
+    fitted = clone(estimator).fit(cut(X, train), y[train], **train_params)
     predicted = predict(fitted, cut(X, test), labels=labels)
-    return replace(predicted, model=fitted) if keep else predicted
+    # A model that nobody needs is not sent back from the process that fitted it.
+    return replace(predicted, model=fitted) if keep_model else predicted
 
 
-def joined(parts: Sequence[Predicted], splits: Splits, labels: tuple[Label, ...]) -> Predicted:
-    """Predictions of all rows, joined from the folds, with the scores that all folds have."""
-    order = np.argsort(np.concatenate([test for _, test in splits]), kind="stable")
+def _divide_like(evaluation: Evaluation, fold: Evaluation, test: IntArray) -> Evaluation:
+    """Return a fold's evaluation with the segments of all rows.
 
-    def whole(name: str) -> Any:
-        own = [getattr(part, name) for part in parts]
-        return None if any(one is None for one in own) else np.concatenate(own)[order]
-
-    y_score = whole("y_score")
-    least = next((part for part in parts if part.y_score is None), parts[0])
-    notes = least.notes if y_score is None else (*least.notes, RANKED_TOGETHER)
-    return Predicted(whole("y_pred"), whole("y_prob"), labels, notes, y_score=y_score)
+    Columns that do not divide the rows of the fold are left out, and a note says so.
+    """
+    if not isinstance(evaluation.rows, Predictions) or not isinstance(fold.rows, Predictions):
+        return fold
+    segments = []
+    notes = []
+    for column in evaluation.rows.segments:
+        fold_column = column.take(test)
+        codes = np.unique(fold_column.codes).tolist()
+        if len(codes) > 1:
+            segments.append(fold_column.arranged(codes))
+        else:
+            notes.append(
+                f"segments: “{column.name}” has one value in this fold, which is not divided by it"
+            )
+    divided = divided_by(fold, fold.rows, tuple(segments)) if segments else fold
+    return with_notes(divided, tuple(notes))
 
 
 def cut(values: Any, rows: Any) -> Any:
@@ -439,38 +497,45 @@ def cut(values: Any, rows: Any) -> Any:
 
 
 def _fold_ids(tests: Sequence[IntArray]) -> IntArray:
-    """The fold that each row is tested in, shape (n,)."""
+    """Return the fold that each row is tested in, shape (n,)."""
     ids: IntArray = np.empty(sum(map(len, tests)), dtype=np.int64)
     for fold, test in enumerate(tests):
         ids[test] = fold
     return ids
 
 
-def _scored(models: Sequence[Any], X: Any, labels: Sequence[Label], name: str) -> list[FloatArray]:
-    """Probabilities by each model, each of shape (m, K)."""
+def _score_by_models(
+    models: Sequence[Any], X: Any, labels: Sequence[Label], name: str
+) -> list[FloatArray]:
+    """Return the probabilities by each model, each of shape (m, K)."""
     if not all(map(has_probabilities, models)):
         raise ValueError(f"{name} has no probabilities to score a target with")
     return [probabilities(model, X, labels) for model in models]
 
 
-def _are_scores(target: Any, folds: int) -> bool:
-    """True for the scores of a target by the model of each fold, False for its features."""
-    if isinstance(target, (list, tuple)):
-        return len(target) == folds and all(
-            np.ndim(one) > 0 and not isinstance(one, (list, tuple)) for one in target
-        )
-    return getattr(target, "ndim", 0) == 3
+def _are_scores(target: Any, n_folds: int) -> bool:
+    """Return whether a target is its scores by the model of each fold, not its features."""
+    if not isinstance(target, (list, tuple)):
+        return getattr(target, "ndim", 0) == 3
+    # Features in nested lists have rows that are lists; scores by fold are arrays.
+    return len(target) == n_folds and all(
+        np.ndim(scores) > 0 and not isinstance(scores, (list, tuple)) for scores in target
+    )
 
 
-def _by_row(values: Any, n: int) -> bool:
+def _has_entry_per_row(values: Any, n_rows: int) -> bool:
+    """Return whether a parameter of ``fit`` has one entry per row."""
     shape = getattr(values, "shape", None)
-    return (shape[0] if shape else len(values) if isinstance(values, (list, tuple)) else -1) == n
+    if shape:
+        return bool(shape[0] == n_rows)
+    return isinstance(values, (list, tuple)) and len(values) == n_rows
 
 
-def _calibrates(y: Any, like: Evaluation) -> bool:
-    """True if labels hold both groups (or two classes), as a calibration needs."""
-    step = like.scored
+def _has_both_groups(y: Any, evaluation: Evaluation) -> bool:
+    """Return whether labels are of both groups (or two classes), as a calibration needs."""
+    classes = np.unique(y).tolist()
+    step = evaluation.scored
     if step is None:
-        return len(np.unique(y)) > 1
-    group = dict(zip(like.labels, step.group_of_class.tolist(), strict=True))
-    return len({group[label] for label in np.unique(y).tolist()}) > 1
+        return len(classes) > 1
+    group_by_label = dict(zip(evaluation.labels, step.group_of_class.tolist(), strict=True))
+    return len({group_by_label[label] for label in classes}) > 1

@@ -1,7 +1,8 @@
 """Displays in scikit-learn's manner over cmtrack's figures.
 
-Without ``ax`` a figure of a fitting size is made that pyplot does not know: a notebook shows the Display itself, a
-script saves ``display.figure_``. With ``ax=plt.gca()`` it is drawn where pyplot is.
+Without ``ax`` a figure of a fitting size is made that pyplot does not know: a notebook shows the
+Display itself, a script saves ``display.figure_``. With ``ax=plt.gca()`` it is drawn where pyplot
+is.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ class _Display:
 
     def plot(self, ax: Axes | None = None, *, title: str | None = None) -> Self:
         """Draw into ``ax``, or into a new figure that pyplot does not know."""
-        figure = self._draw(ax, title)
-        self.figure_, self.ax_ = figure, figure.axes[0] if ax is None else ax
+        self.figure_ = self._draw(ax, title)
+        self.ax_ = self.figure_.axes[0] if ax is None else ax
         return self
 
     def _draw(self, ax: Axes | None, title: str | None) -> Figure:
         raise NotImplementedError
 
     def _repr_png_(self) -> bytes | None:
-        """The picture in a notebook."""
+        """Return the picture for a notebook, if one was drawn."""
         if not hasattr(self, "figure_"):
             return None
         buffer = io.BytesIO()
@@ -57,7 +58,7 @@ class _Display:
 
 
 class ReducedConfusionMatrixDisplay(_Display):
-    """The confusion matrix of groups of classes, with the mismatches inside them.
+    """Confusion matrix of groups of classes, with the mismatches inside them.
 
     Parameters
     ----------
@@ -70,7 +71,8 @@ class ReducedConfusionMatrixDisplay(_Display):
     >>> from cmtrack_integrations.sklearn import ReducedConfusionMatrixDisplay
     >>> halves = Grouping({"low": [0, 1], "high": [2]}, name="halves")
     >>> evaluation = evaluate([0, 1, 2, 2], [0, 0, 2, 1], grouping=halves)
-    >>> ReducedConfusionMatrixDisplay(evaluation.reduced["halves"]).plot().figure_.savefig("reduced.png")
+    >>> display = ReducedConfusionMatrixDisplay(evaluation.reduced["halves"]).plot()
+    >>> display.figure_.savefig("reduced.png")
     """
 
     def __init__(self, reduced: ReducedConfusionMatrix) -> None:
@@ -158,7 +160,7 @@ class _CurveDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Draw for a fitted classifier on rows; ``options`` as in :func:`evaluate_estimator`."""
-        return cls._of(evaluate_estimator(estimator, X, y, **options), title, ax)
+        return cls._draw_curve_of(evaluate_estimator(estimator, X, y, **options), title, ax)
 
     @classmethod
     def from_predictions(
@@ -171,29 +173,32 @@ class _CurveDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Draw from actual labels and probabilities; ``options`` as in :func:`cmtrack.evaluate`."""
-        return cls._of(evaluate(y_true, y_prob=y_prob, **options), title, ax)
+        return cls._draw_curve_of(evaluate(y_true, y_prob=y_prob, **options), title, ax)
 
     @classmethod
-    def _of(cls, evaluation: Evaluation, title: str | None, ax: Axes | None) -> Self:
+    def _draw_curve_of(cls, evaluation: Evaluation, title: str | None, ax: Axes | None) -> Self:
         curve = getattr(evaluation, cls.part)
         if curve is None:
             raise ValueError(
-                f"{cls.what} needs probabilities and two classes, or a grouping with a step of two groups"
+                f"{cls.what} needs probabilities and two classes, or a grouping with a step of two "
+                f"groups"
             )
-        return cls(curve, **cls._more(evaluation)).plot(ax, title=title)  # type: ignore[call-arg]
+        display = cls(curve, **cls._arguments(evaluation))  # type: ignore[call-arg]
+        return display.plot(ax, title=title)
 
     @classmethod
-    def _more(cls, evaluation: Evaluation) -> dict[str, Any]:
-        """Further arguments of the Display that the evaluation gives."""
+    def _arguments(cls, evaluation: Evaluation) -> dict[str, Any]:
+        """Return the arguments of the Display, besides the curve, that the evaluation gives."""
         return {}
 
     what: ClassVar[str]
+    """The curve in words, for an error."""
     part: ClassVar[str]
     """The evaluation's attribute with the curve."""
 
 
 class ReducedRocDisplay(_CurveDisplay):
-    """The ROC curve of the positive group; with mismatches it ends at a ceiling below 1.
+    """ROC curve of the positive group; with mismatches it ends at a ceiling below 1.
 
     Parameters
     ----------
@@ -208,7 +213,8 @@ class ReducedRocDisplay(_CurveDisplay):
     >>> ReducedRocDisplay(evaluation.roc).plot().figure_.savefig("roc.png")
     """
 
-    what, part = "a ROC curve", "roc"
+    what = "a ROC curve"
+    part = "roc"
 
     def __init__(self, roc: RocCurve) -> None:
         self.roc = roc
@@ -220,7 +226,9 @@ class ReducedRocDisplay(_CurveDisplay):
 
 
 class PrecisionRecallDisplay(_CurveDisplay):
-    """Precision over recall of the positive group, in steps; with mismatches recall ends at a ceiling below 1.
+    """Precision over recall of the positive group, in steps.
+
+    With mismatches recall ends at a ceiling below 1.
 
     Parameters
     ----------
@@ -232,10 +240,12 @@ class PrecisionRecallDisplay(_CurveDisplay):
     >>> from cmtrack import evaluate
     >>> from cmtrack_integrations.sklearn import PrecisionRecallDisplay
     >>> evaluation = evaluate([0, 1, 1, 0], y_prob=[0.2, 0.9, 0.4, 0.5])
-    >>> PrecisionRecallDisplay(evaluation.precision_recall).plot().figure_.savefig("precision_recall.png")
+    >>> display = PrecisionRecallDisplay(evaluation.precision_recall).plot()
+    >>> display.figure_.savefig("precision_recall.png")
     """
 
-    what, part = "a precision-recall curve", "precision_recall"
+    what = "a precision-recall curve"
+    part = "precision_recall"
 
     def __init__(self, curve: PrecisionRecallCurve) -> None:
         self.curve = curve
@@ -247,7 +257,9 @@ class PrecisionRecallDisplay(_CurveDisplay):
 
 
 class ReliabilityDisplay(_CurveDisplay):
-    """The share of positives at each score of the positive group, without bins; with ``ax`` without the scores below.
+    """Share of positives at each score of the positive group, without bins.
+
+    With ``ax`` the scores below are not drawn.
 
     Parameters
     ----------
@@ -269,7 +281,8 @@ class ReliabilityDisplay(_CurveDisplay):
     >>> ReliabilityDisplay(evaluation.calibration).plot().figure_.savefig("reliability.png")
     """
 
-    what, part = "a reliability curve", "calibration"
+    what = "a reliability curve"
+    part = "calibration"
 
     def __init__(
         self,
@@ -277,10 +290,12 @@ class ReliabilityDisplay(_CurveDisplay):
         interval: tuple[float, float] | None = None,
         negative: Label = "the rest",
     ) -> None:
-        self.curve, self.interval, self.negative = curve, interval, negative
+        self.curve = curve
+        self.interval = interval
+        self.negative = negative
 
     @classmethod
-    def _more(cls, evaluation: Evaluation) -> dict[str, Any]:
+    def _arguments(cls, evaluation: Evaluation) -> dict[str, Any]:
         return {
             "interval": evaluation.intervals.get("calibration/error"),
             "negative": evaluation.negative,
@@ -293,7 +308,7 @@ class ReliabilityDisplay(_CurveDisplay):
 
 
 class PrevalenceDisplay(_Display):
-    """The likelihood of the share of positives among unlabelled rows.
+    """Likelihood of the share of positives among unlabelled rows.
 
     Parameters
     ----------
@@ -306,7 +321,10 @@ class PrevalenceDisplay(_Display):
     >>> from cmtrack import estimate_prevalence
     >>> from cmtrack_integrations.sklearn import PrevalenceDisplay
     >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 200)
-    >>> estimate = estimate_prevalence(rng.normal(0.2, 1.2, 500), calibration=(y, rng.normal(2 * y)), density="bins")
+    >>> calibration = (y, rng.normal(2 * y))
+    >>> estimate = estimate_prevalence(
+    ...     rng.normal(0.2, 1.2, 500), calibration=calibration, density="bins"
+    ... )
     >>> PrevalenceDisplay(estimate).plot().figure_.savefig("prevalence.png")
     """
 
@@ -345,12 +363,12 @@ class PrevalenceDisplay(_Display):
             raise ValueError(f"the likelihood needs two classes, got {labels}")
         X_cal, y_cal = calibration
         y_cal, X_cal = align_rows({"calibration y": y_cal, "calibration X": X_cal}).values()
-        column = labels.index(
-            options.get("positive") if options.get("positive") is not None else labels[1]
-        )
-        held, scores = (probabilities(estimator, rows, labels)[:, column] for rows in (X_cal, X))
+        positive = options.get("positive")
+        column = 1 if positive is None else labels.index(positive)
+        scores_cal = probabilities(estimator, X_cal, labels)[:, column]
+        scores = probabilities(estimator, X, labels)[:, column]
         return cls.from_predictions(
-            scores, calibration=(y_cal, held), title=title, ax=ax, **options
+            scores, calibration=(y_cal, scores_cal), title=title, ax=ax, **options
         )
 
     @classmethod
@@ -363,7 +381,7 @@ class PrevalenceDisplay(_Display):
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
-        """Draw from the scores of unlabelled rows; arguments as in :func:`cmtrack.estimate_prevalence`."""
+        """Draw from the scores of unlabelled rows (:func:`cmtrack.estimate_prevalence`)."""
         estimate = estimate_prevalence(scores, calibration=calibration, **options)
         if not isinstance(estimate, PrevalenceEstimate):
             raise ValueError(f"the likelihood needs two classes, got {list(estimate.classes)}")

@@ -14,14 +14,13 @@ from cmtrack.tracking._warn import tell
 from cmtrack_integrations._hook import DataOptions
 from cmtrack_integrations.sklearn.cross_validation import CrossValidated
 from cmtrack_integrations.sklearn.predictions import (
-    Predicted,
     known_labels,
     predict,
     probabilities,
     with_notes,
 )
 
-_OF_THE_RUN = ("run_id", "model_id", "prefix", "metrics", "predictions", "strict")
+_RUN_OPTIONS = ("run_id", "model_id", "prefix", "metrics", "predictions", "strict")
 
 
 @takes_options
@@ -39,14 +38,14 @@ def evaluate_estimator(
     segments: Any = None,
     **options: Unpack[Options],
 ) -> Evaluation:
-    """Judge a fitted classifier on rows that it was not fitted on.
+    """Evaluate a fitted classifier on rows that it was not fitted on.
 
     Parameters
     ----------
     estimator : classifier, pipeline or fitted search
-        A search (``GridSearchCV``, ...) answers with its best candidate, refitted. Without ``predict_proba``
-        labels are judged, and ranking by ``decision_function`` where there is one; a note in ``Evaluation.warnings``
-        says so.
+        A search (``GridSearchCV``, ...) answers with its best candidate, refitted. Without
+        ``predict_proba`` labels are judged, and ranking by ``decision_function`` where there is
+        one; a note in ``Evaluation.warnings`` says so.
     X : array-like of shape (n, n_features)
         Held-out features, in any form that the estimator takes.
     y : array-like of shape (n,)
@@ -54,14 +53,15 @@ def evaluate_estimator(
     labels : sequence, optional
         All classes in order; by default ``estimator.classes_`` and those of ``y``.
     calibration : (X_cal, y_cal) or CrossValidated, optional
-        Labelled rows that the classifier was **not** fitted on, in scikit-learn's order, or the out-of-fold scores of
-        :func:`cross_validate_evaluation` on its training rows. These come from other fits than the classifier, and a
-        warning says so where it scores the target.
+        Labelled rows that the classifier was **not** fitted on, in scikit-learn's order, or the
+        out-of-fold scores of :func:`cross_validate_evaluation` on its training rows. These come
+        from other fits than the classifier, and a warning says so where it scores the target.
     target : array-like of shape (m, n_features), optional
-        Features of unlabelled rows whose prevalence is wanted. With a ``CrossValidated`` that kept its models these
-        score them, as they did the labelled rows, and not the classifier.
+        Features of unlabelled rows whose prevalence is wanted. With a ``CrossValidated`` that kept
+        its models these score them, as they did the labelled rows, and not the classifier.
     sample_weight, groups, row_ids, segments
-        As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``, or of the option ``threshold``.
+        As in :func:`cmtrack.evaluate`. The decisions judged are those of ``predict``, or of the
+        option ``threshold``.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -88,7 +88,8 @@ def evaluate_estimator(
     >>> evaluation.metrics["binary/roc_auc"] > 0.95
     True
     """
-    predicted, given = _arguments(estimator, X, y, labels, calibration, target, options)
+    sources = {"labels": labels, "calibration": calibration, "target": target}
+    arguments, notes = _predict(estimator, X, y, sources, options)
     evaluation = evaluate(
         y,
         sample_weight=sample_weight,
@@ -96,27 +97,28 @@ def evaluate_estimator(
         row_ids=row_ids,
         segments=segments,
         **options,
-        **given,
+        **arguments,
     )
-    return with_notes(evaluation, predicted.notes)
+    return with_notes(evaluation, notes)
 
 
 def log_estimator(
     estimator: Any, X: Any, y: Any, *, step: int | None = None, **options: Unpack[DataOptions]
 ) -> LoggedEvaluation:
-    """Judge a fitted classifier on held-out rows and log it to the active MLflow run.
+    """Evaluate a fitted classifier on held-out rows, and log it to the active MLflow run.
 
-    The line after ``fit``. Nothing that fails here ends the script (unless ``strict=True``): there is a warning.
+    The line after ``fit``. Nothing that fails here ends the script (unless ``strict=True``): there
+    is a warning.
 
     Parameters
     ----------
     estimator, X, y
-        As in :func:`evaluate_estimator`. Of a fitted search the best candidate is logged; :func:`log_candidates` logs
-        the others as nested runs.
+        As in :func:`evaluate_estimator`. Of a fitted search the best candidate is logged;
+        :func:`log_candidates` logs the others as nested runs.
     step : int, optional
     **options
-        Those of :func:`evaluate_estimator`, and ``run_id``, ``model_id``, ``prefix``, ``metrics``, ``predictions``
-        and ``strict`` of :func:`cmtrack.log_evaluation`.
+        Those of :func:`evaluate_estimator`, and ``run_id``, ``model_id``, ``prefix``, ``metrics``,
+        ``predictions`` and ``strict`` of :func:`cmtrack.log_evaluation`.
 
     Returns
     -------
@@ -136,58 +138,63 @@ def log_estimator(
     >>> logged.status
     'completed'
     """
-    run: Any = {name: value for name, value in options.items() if name in _OF_THE_RUN}
-    judging: Any = {name: value for name, value in options.items() if name not in _OF_THE_RUN}
-    unknown = sorted(set(judging) - set(DataOptions.__annotations__))
+    run_options: Any = {name: value for name, value in options.items() if name in _RUN_OPTIONS}
+    questions: Any = {name: value for name, value in options.items() if name not in _RUN_OPTIONS}
+    unknown = sorted(set(questions) - set(DataOptions.__annotations__))
     if unknown:
         raise TypeError(
-            f"there is no option {unknown[0]!r}; the options are {sorted(DataOptions.__annotations__)}"
+            f"there is no option {unknown[0]!r}; the options are "
+            f"{sorted(DataOptions.__annotations__)}"
         )
-    source = {name: judging.pop(name, None) for name in ("labels", "calibration", "target")}
+    sources = {name: questions.pop(name, None) for name in ("labels", "calibration", "target")}
     try:
-        predicted, given = _arguments(estimator, X, y, **source, options=judging)
+        arguments, notes = _predict(estimator, X, y, sources, questions)
     except Exception as error:
-        if run.get("strict"):
+        if run_options.get("strict"):
             raise
         tell(f"the evaluation failed: {error}", stacklevel=3)
-        return LoggedEvaluation(None, run.get("run_id"), "failed", error=str(error))
+        return LoggedEvaluation(None, run_options.get("run_id"), "failed", error=str(error))
     try:
-        evaluation = with_notes(evaluate(y, **given, **judging), predicted.notes)
-    except Exception:  # which says what is wrong, and keeps the inputs
-        return log_evaluation(y, **given, **judging, **run, step=step)
-    return log_evaluation(evaluation, **run, step=step)
+        evaluation = with_notes(evaluate(y, **arguments, **questions), notes)
+    except Exception:
+        # log_evaluation fails in the same way, says what is wrong, and keeps the inputs.
+        return log_evaluation(y, **arguments, **questions, **run_options, step=step)
+    return log_evaluation(evaluation, **run_options, step=step)
 
 
-def _arguments(
+def _predict(
     estimator: Any,
     X: Any,
     y: Any,
-    labels: Sequence[Label] | None,
-    calibration: Any,
-    target: Any,
+    sources: Mapping[str, Any],
     options: Mapping[str, Any],
-) -> tuple[Predicted, dict[str, Any]]:
-    """Arguments of ``evaluate`` that the classifier gives."""
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the arguments of ``evaluate`` that the classifier makes, and notes on them.
+
+    ``sources``: what labels, the calibration and the target are made from, by argument.
+    """
     X = align_rows({"y": y, "X": X})["X"]
-    predicted = predict(estimator, X, y, labels)
-    given, order = predicted.given(options), predicted.labels
+    predicted = predict(estimator, X, y, sources["labels"])
+    arguments = predicted.arguments(options)
+    calibration = sources["calibration"]
+    target = sources["target"]
     if predicted.y_prob is None and (calibration is not None or target is not None):
         raise ValueError(f"calibration and target need probabilities: {predicted.notes[0]}")
     if calibration is not None:
-        given["calibration"] = _calibration(estimator, calibration, order)
+        arguments["calibration"] = _calibration(estimator, calibration, predicted.labels)
     if target is not None:
-        by_folds = isinstance(calibration, CrossValidated) and calibration.models is not None
-        given["target"] = (
-            calibration.score(target, order)
-            if by_folds
-            else probabilities(estimator, target, order)
-        )
-    return predicted, given
+        # Scores of one model differ from those of the models of the folds that calibrate them.
+        if isinstance(calibration, CrossValidated) and calibration.models is not None:
+            arguments["target"] = calibration.score(target, predicted.labels)
+        else:
+            arguments["target"] = probabilities(estimator, target, predicted.labels)
+    return arguments, predicted.notes
 
 
-def _calibration(estimator: Any, calibration: Any, order: Sequence[Label] | None) -> Any:
+def _calibration(estimator: Any, calibration: Any, labels: Sequence[Label] | None) -> Any:
+    """Return the argument ``calibration`` of ``evaluate``: labels and scores of other rows."""
     if isinstance(calibration, CrossValidated):
-        return calibration.calibration_for(order)
+        return calibration.calibration_for(labels)
     if isinstance(calibration, str):
         return calibration
     try:
@@ -197,4 +204,5 @@ def _calibration(estimator: Any, calibration: Any, order: Sequence[Label] | None
             f"calibration must be (X_cal, y_cal), got {type(calibration).__name__}"
         ) from None
     y, X = align_rows({"calibration y": y, "calibration X": X}).values()
-    return y, probabilities(estimator, X, order if order is not None else known_labels(estimator))
+    order = known_labels(estimator) if labels is None else labels
+    return y, probabilities(estimator, X, order)

@@ -22,7 +22,9 @@ from cmtrack_integrations.sklearn.predictions import (
 
 @dataclass(frozen=True)
 class CmtrackScorer:
-    """A metric as a scikit-learn scorer: ``scorer(estimator, X, y)``, larger is better. See :func:`get_scorer`.
+    """Metric as a scikit-learn scorer: ``scorer(estimator, X, y)``, larger is better.
+
+    :func:`get_scorer` makes it.
 
     Examples
     --------
@@ -38,25 +40,28 @@ class CmtrackScorer:
     costs: Costs | None = None
 
     def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:
-        """The metric of a fitted classifier on rows; NaN where it is undefined, minus infinity for an infinite loss.
+        """Return the metric of a fitted classifier on rows.
+
+        It is NaN if it is undefined, and minus infinity for an infinite loss.
 
         Raises
         ------
         ValueError
-            If the metric needs probabilities and the classifier has none, or these data do not have the metric.
+            If the metric needs probabilities and the classifier has none, or these data do not have
+            the metric.
         """
         entry = lookup(self.metric)
         X = align_rows({"y_true": y_true, "X": X})["X"]
         order = known_labels(estimator, y_true, self.labels)
-        given: dict[str, Any] = {}
+        predictions: dict[str, Any] = {}
         if entry.needs == "probabilities":
             if not has_probabilities(estimator):
                 raise ValueError(
                     f"{self.metric} needs probabilities; {no_probabilities(estimator)}"
                 )
-            given["y_prob"] = probabilities(estimator, X, order)
+            predictions["y_prob"] = probabilities(estimator, X, order)
         if entry.needs != "probabilities" or self.metric == "prevalence/classify_and_count":
-            given["y_pred"] = estimator.predict(X)
+            predictions["y_pred"] = estimator.predict(X)
         evaluation = evaluate(
             y_true,
             labels=order,
@@ -64,7 +69,7 @@ class CmtrackScorer:
             positive=self.positive,
             sample_weight=sample_weight,
             costs=self.costs,
-            **given,
+            **predictions,
         )
         metrics = evaluation.metrics
         if self.metric not in metrics:
@@ -75,17 +80,17 @@ class CmtrackScorer:
             return -math.inf
         if math.isnan(value) or entry.better == "higher":
             return value
-        return -abs(value) if entry.better == "nearest zero" else -value
+        if entry.better == "nearest zero":
+            return -abs(value)
+        return -value
 
     def __repr__(self) -> str:
-        given = {
-            "grouping": self.grouping,
-            "positive": self.positive,
-            "labels": self.labels,
-            "costs": self.costs,
-        }
-        more = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
-        return f"get_scorer({self.metric!r}{more})"
+        options = [
+            f", {name}={value!r}"
+            for name, value in vars(self).items()
+            if name != "metric" and value is not None
+        ]
+        return f"get_scorer({self.metric!r}{''.join(options)})"
 
 
 def get_scorer(
@@ -96,15 +101,17 @@ def get_scorer(
     labels: Sequence[Label] | None = None,
     costs: Costs | Mapping[tuple[Any, Any], float] | None = None,
 ) -> CmtrackScorer:
-    """A scorer for ``GridSearchCV(scoring=...)``, ``cross_validate(scoring=...)`` and the like.
+    """Return a scorer for the argument ``scoring`` of scikit-learn's searches and cross-validation.
 
-    Larger is better for all of them: metrics of which less is better are negated, and of those that are best at zero
-    (``prevalence/bias``) it is minus the absolute value. ``predict_proba`` is called only where the metric needs it.
+    Larger is better for all of them: metrics of which less is better are negated, and of those that
+    are best at zero (``prevalence/bias``) it is minus the absolute value. ``predict_proba`` is
+    called only where the metric needs it.
 
     Parameters
     ----------
     metric : str
-        A metric of the registry that has a direction, such as ``"binary/matthews_corrcoef"`` or ``"class/3/recall"``.
+        A metric of the registry that has a direction, such as ``"binary/matthews_corrcoef"`` or
+        ``"class/3/recall"``.
     grouping, positive
         As in :func:`cmtrack.evaluate`.
     labels : sequence, optional
@@ -120,7 +127,8 @@ def get_scorer(
     Raises
     ------
     ValueError
-        If there is no such metric, it has no direction, is not of a classifier's rows, or needs costs and gets none.
+        If there is no such metric, it has no direction, is not of a classifier's rows, or needs
+        costs and gets none.
 
     Examples
     --------
@@ -130,21 +138,21 @@ def get_scorer(
     >>> from cmtrack_integrations.sklearn import get_scorer
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> y = (X[:, 0] > 0).astype(int)
-    >>> scores = cross_val_score(LogisticRegression(), X, y, scoring=get_scorer("binary/matthews_corrcoef"), cv=3)
+    >>> scorer = get_scorer("binary/matthews_corrcoef")
+    >>> scores = cross_val_score(LogisticRegression(), X, y, scoring=scorer, cv=3)
     >>> bool((scores > 0.8).all())
     True
     """
     try:
         entry = lookup(metric)
     except KeyError as error:
-        hint = (
-            near(metric, (known.name for known in CATALOG))
-            or "; docs/reference/metrics.md lists them"
-        )
+        similar = near(metric, (known.name for known in CATALOG))
+        hint = similar or "; docs/reference/metrics.md lists them"
         raise ValueError(f"{error.args[0]}{hint}") from None
     if not entry.better:
         raise ValueError(
-            f"metric must have a direction, got {metric}, which describes and has no better or worse"
+            f"metric must have a direction, got {metric}, which describes and has no better or "
+            f"worse"
         )
     if entry.needs == "costs" and costs is None:
         raise ValueError(
@@ -154,10 +162,6 @@ def get_scorer(
         raise ValueError(
             f"{metric} is computed from {entry.needs}, not from a classifier's predictions"
         )
-    return CmtrackScorer(
-        metric,
-        grouping,
-        positive,
-        None if labels is None else tuple(labels),
-        None if costs is None else as_costs(costs),
-    )
+    order = None if labels is None else tuple(labels)
+    cost_table = None if costs is None else as_costs(costs)
+    return CmtrackScorer(metric, grouping, positive, order, cost_table)

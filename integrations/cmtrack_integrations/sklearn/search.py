@@ -13,12 +13,7 @@ from cmtrack.grouping import Label
 from cmtrack.tracking import LoggedEvaluation
 from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import NestedEvaluation, chosen_run, log_nested
-from cmtrack_integrations.sklearn.cross_validation import (
-    fit_and_predict,
-    in_order,
-    joined,
-    splits_of,
-)
+from cmtrack_integrations.sklearn.cross_validation import FoldedRows
 from cmtrack_integrations.sklearn.predictions import with_notes
 
 
@@ -42,12 +37,14 @@ def log_candidates(
     strict: bool = False,
     **options: Unpack[Options],
 ) -> tuple[LoggedEvaluation, ...]:
-    """Log the candidates of a fitted search as nested runs, each judged out of fold on the **training** rows.
+    """Log the candidates of a fitted search as nested runs, evaluated on the **training** rows.
 
-    A search keeps its candidates' scores, not their predictions, so each candidate is fitted once more on every fold:
-    as many fits as the search itself made, for at most ``max_candidates``, the best first. All of them get the same
-    folds, so that :func:`cmtrack.compare` pairs them. Held-out rows are not touched: candidates that are compared on
-    them use them up. The held-out rows judge the one that was chosen, with :func:`log_estimator`.
+    Each is evaluated out of fold. A search keeps its candidates' scores, not their predictions, so
+    each candidate is fitted once more on every fold: as many fits as the search itself made, for at
+    most ``max_candidates``, the best first. All of them get the same folds, so that
+    :func:`cmtrack.compare` pairs them. Held-out rows are not touched: candidates that are compared
+    on them use them up. The held-out rows judge the one that was chosen, with
+    :func:`log_estimator`.
 
     Parameters
     ----------
@@ -66,16 +63,16 @@ def log_candidates(
     labels, sample_weight, row_ids, segments
         As in :func:`cmtrack.evaluate`.
     run_id, metrics, predictions, strict
-        As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one. Where there is none,
-        nothing is fitted: a warning says so, and the result is empty.
+        As in :func:`cmtrack.log_evaluation`; the run is the parent, by default the active one.
+        Where there is none, nothing is fitted: a warning says so, and the result is empty.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
     Returns
     -------
     tuple of LoggedEvaluation
-        Best first. The nested runs hold the candidate's parameters, ``candidate`` (its place in ``cv_results_``) and
-        ``rank``.
+        Best first. The nested runs hold the candidate's parameters, ``candidate`` (its place in
+        ``cv_results_``) and ``rank``.
 
     Examples
     --------
@@ -94,29 +91,22 @@ def log_candidates(
     """
     Spec.check_names(options, log_candidates)
     try:
-        run_id = chosen_run(run_id)  # asked before the fits, which may take hours
+        # The run is chosen before the fits, which may take hours.
+        run_id = chosen_run(run_id)
     except ValueError as error:
         if strict:
             raise
-        tell(
-            f"no candidate was fitted or evaluated: {str(error).replace('log_evaluation', 'log_candidates')}",
-            stacklevel=3,
-        )
+        reason = str(error).replace("log_evaluation", "log_candidates")
+        tell(f"no candidate was fitted or evaluated: {reason}", stacklevel=3)
         return ()
 
-    def candidates() -> Iterator[NestedEvaluation]:
-        """The candidates, best first, each evaluated lazily."""
+    def evaluate_candidates() -> Iterator[NestedEvaluation]:
+        """Yield the candidates, best first, each evaluated when it is logged."""
         from sklearn.base import clone
 
-        results = getattr(search, "cv_results_", None)
-        if results is None or not hasattr(search, "estimator"):
-            raise ValueError(
-                f"search must be fitted, with cv_results_ and an estimator, got {type(search).__name__}"
-            )
-        if max_candidates is not None and max_candidates < 1:
-            raise ValueError(f"max_candidates must be at least 1, or None, got {max_candidates}")
-        ranks = _ranks(results, getattr(search, "refit", None))
-        rows = {
+        results = _check_search(search, max_candidates)
+        columns = {
+            "y": y,
             "X": X,
             "sample_weight": sample_weight,
             "groups": groups,
@@ -124,29 +114,26 @@ def log_candidates(
             "segments": segments,
             "fit_params": fit_params,
         }
-        actual, by_row = in_order(y, rows)
-        features = by_row.pop("X")
-        fit_params_by_row = by_row.pop("fit_params")
-        order = tuple(labels) if labels is not None else tuple(np.unique(actual).tolist())
-        splits = splits_of(search.estimator, features, actual, search.cv, by_row["groups"])
-        for place in np.argsort(ranks, kind="stable")[:max_candidates].tolist():
-            params = results["params"][place]
-            candidate = clone(search.estimator).set_params(
-                **{name: clone(v, safe=False) for name, v in params.items()}
+        rows = FoldedRows.from_columns(columns, labels, search.cv)
+        ranks = _ranks(results, getattr(search, "refit", None))
+        for candidate in np.argsort(ranks, kind="stable")[:max_candidates].tolist():
+            params = results["params"][candidate]
+            own_params = {name: clone(value, safe=False) for name, value in params.items()}
+            estimator = clone(search.estimator).set_params(**own_params)
+            predicted = rows.join(rows.fit_and_predict(estimator, n_jobs))
+            evaluation = evaluate(rows.y, **predicted.arguments(options), **rows.columns, **options)
+            logged_params = {**params, "candidate": candidate, "rank": int(ranks[candidate])}
+            yield NestedEvaluation(
+                f"candidate {candidate}", with_notes(evaluation, predicted.notes), logged_params
             )
-            parts = fit_and_predict(
-                candidate, features, actual, splits, order, fit_params_by_row, n_jobs
-            )
-            whole = joined(parts, splits, order)
-            evaluation = with_notes(
-                evaluate(actual, **whole.given(options), **by_row, **options), whole.notes
-            )
-            shown = {**params, "candidate": place, "rank": int(ranks[place])}
-            yield NestedEvaluation(f"candidate {place}", evaluation, shown)
 
     try:
         return log_nested(
-            candidates(), run_id=run_id, metrics=metrics, predictions=predictions, strict=strict
+            evaluate_candidates(),
+            run_id=run_id,
+            metrics=metrics,
+            predictions=predictions,
+            strict=strict,
         )
     except Exception as error:
         if strict:
@@ -155,9 +142,31 @@ def log_candidates(
         return ()
 
 
+def _check_search(search: Any, max_candidates: int | None) -> Mapping[str, Any]:
+    """Return the results of a search.
+
+    Raises
+    ------
+    ValueError
+        If the search is not fitted, or fewer than one candidate is wanted.
+    """
+    results: Mapping[str, Any] | None = getattr(search, "cv_results_", None)
+    if results is None or not hasattr(search, "estimator"):
+        raise ValueError(
+            f"search must be fitted, with cv_results_ and an estimator, got {type(search).__name__}"
+        )
+    if max_candidates is not None and max_candidates < 1:
+        raise ValueError(f"max_candidates must be at least 1, or None, got {max_candidates}")
+    return results
+
+
 def _ranks(results: Mapping[str, Any], refit: Any) -> Any:
-    """The candidates' ranks; with several metrics by the one for refitting."""
-    names = [name for name in results if name.startswith("rank_test_")]
+    """Return the candidates' ranks; with several metrics by the one for refitting."""
     wanted = f"rank_test_{refit}" if isinstance(refit, str) else "rank_test_score"
-    name = wanted if wanted in results else names[0] if names else None
-    return np.arange(1, len(results["params"]) + 1) if name is None else np.asarray(results[name])
+    names = [name for name in results if name.startswith("rank_test_")]
+    if wanted in results:
+        return np.asarray(results[wanted])
+    if names:
+        return np.asarray(results[names[0]])
+    # Without scores the candidates go in the order in which they were tried.
+    return np.arange(1, len(results["params"]) + 1)

@@ -9,7 +9,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from cmtrack_integrations._hook import class_codes, named
+from cmtrack_integrations._hook import class_codes, name_classes
 from support import ROOT
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
@@ -55,12 +55,12 @@ def test_labels_of_models_that_count_their_classes():
     with pytest.raises(ValueError, match="labels or one-hot rows"):
         class_codes([[0.5, 0.5]])
     three = np.zeros((2, 3))
-    assert named([0, 1], None, three)[1] == [0, 1, 2]
-    assert named([0, 3], None, three)[1] is None  # the labels are no class numbers
-    assert named([0, 1], None, np.zeros(2))[1] == [0, 1]
-    y, labels = named([1, 0], ["x", "y"], three)
+    assert name_classes([0, 1], None, three)[1] == [0, 1, 2]
+    assert name_classes([0, 3], None, three)[1] is None  # the labels are no class numbers
+    assert name_classes([0, 1], None, np.zeros(2))[1] == [0, 1]
+    y, labels = name_classes([1, 0], ["x", "y"], three)
     assert (y.tolist(), labels) == (["y", "x"], ["x", "y"])
-    assert named([5, 7], [5, 7])[0].tolist() == [5, 7]
-    assert named(["x"], ["x", "y"]) == (["x"], ["x", "y"])
+    assert name_classes([5, 7], [5, 7])[0].tolist() == [5, 7]
+    assert name_classes(["x"], ["x", "y"]) == (["x"], ["x", "y"])
     with pytest.raises(ValueError, match="y_true must lie in 0 … 1 for 2 labels"):
-        named([2], ["x", "y"])
+        name_classes([2], ["x", "y"])
