@@ -315,7 +315,7 @@ class _Collector:
         return document * self.size + code
 
     def _add_with_matches(self, predicted: _Side, actual: _Side) -> None:
-        """Add the pairs of all codes of a family, and the codes whose family the other side lacks."""
+        """Add all pairs of a family's codes, and the codes whose family the other side lacks."""
         groups = []
         for column, side in enumerate((predicted, actual)):
             has_other = side.has_other[side.runs.of_item]

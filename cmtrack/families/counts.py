@@ -25,8 +25,8 @@ TallyTable: TypeAlias = npt.NDArray[np.int32]
 class Sums8(NamedTuple):
     """Sums of the documents' tallies.
 
-    Of a document: codes on both sides; other codes with, and without, an unmatched sibling on the
-    other side; nodes of the codes with their ancestors.
+    A document's tallies are the codes on both sides, the other codes with and without an unmatched
+    sibling on the other side, and the nodes of its codes with their ancestors.
     """
 
     hits: Any
@@ -55,14 +55,20 @@ class Sums8(NamedTuple):
 
 
 TALLIES = Sums8._fields
+_BLOCK = 1 << 16
+"""Documents whose tallies are multiplied at a time."""
 
 
 def tally_sums(table: TallyTable) -> tuple[IntArray, IntArray]:
-    """Sums (8,) and sums of products (8, 8) of documents' tallies (n, 8): whole numbers, so shards add up exactly."""
-    products = np.zeros((len(TALLIES),) * 2, dtype=np.int64)
-    for start in range(0, len(table), 1 << 16):
-        # exact: the products stay far below 2**53
-        rows = table[start : start + (1 << 16)].astype(np.float64)
+    """Return sums (8,) and sums of products (8, 8) of documents' tallies (n, 8).
+
+    They are whole numbers, so shards add up exactly.
+    """
+    products = np.zeros((len(TALLIES), len(TALLIES)), dtype=np.int64)
+    for start in range(0, len(table), _BLOCK):
+        # NumPy multiplies floats by BLAS, integers much slower. The sums of a block stay far below
+        # 2**53, so that they are exact.
+        rows = table[start : start + _BLOCK].astype(np.float64)
         products += (rows.T @ rows).astype(np.int64)
     return table.sum(axis=0, dtype=np.int64), products
 
@@ -72,7 +78,7 @@ MACROS = ("precision_macro", "recall_macro", "f1_macro")
 
 @dataclass(frozen=True, eq=False)
 class DocumentRows:
-    """The documents one by one: paired comparisons need them.
+    """The documents one by one, which paired comparisons need.
 
     Attributes
     ----------
@@ -90,7 +96,7 @@ class DocumentRows:
 
     @property
     def design(self) -> Design:
-        """The design of the documents: they have no weights and stand for themselves."""
+        """The design of the documents, which are independent and have no weights."""
         return Design(len(self))
 
 
@@ -98,7 +104,7 @@ class DocumentRows:
 
 MATCHINGS = ("product", "row", "column", "balanced")
 UNIT = 232_792_560
-"""Shares are kept as whole numbers of 1/UNIT, the least common multiple of 1 to 20: shards add up
+"""Shares are stored as whole numbers of 1/UNIT, the least common multiple of 1 to 20: shards add up
 exactly, in any order. Halves, thirds, ... twentieths are exact; a share of more siblings is rounded
 to 4e-9."""
 HITS, PREDICTED, ACTUAL, PREDICTED_OUTSIDE, ACTUAL_OUTSIDE = range(5)
@@ -108,7 +114,7 @@ HITS, PREDICTED, ACTUAL, PREDICTED_OUTSIDE, ACTUAL_OUTSIDE = range(5)
 class PairCounts(Record):
     """Pairs of an actual and a predicted code of one family, for every matching at once.
 
-    ``keys``, shape (R,), int64, increasing: ``actual * L + predicted``, places among the codes.
+    ``keys``, shape (R,), int64, increasing: ``actual * L + predicted``, positions among the codes.
     ``masses``, shape (R, 4), int64: by :data:`MATCHINGS`; the product in ones, the others in
         1/UNIT.
     ``surplus``, shape (L, 2), int64: balanced mass, in 1/UNIT, of predicted and of actual codes
@@ -120,7 +126,7 @@ class PairCounts(Record):
     surplus: IntArray
 
     def to_plain(self) -> dict[str, Any]:
-        """The arrays by name as plain data."""
+        """Return the arrays by name as plain data."""
         return {name: encode_array(getattr(self, name)) for name in ("keys", "masses", "surplus")}
 
     @classmethod
@@ -131,31 +137,33 @@ class PairCounts(Record):
             raise ValueError(f"keys of pairs must increase below {size * size}")
         return cls(keys, _whole(data["masses"], (len(keys), 4)), _whole(data["surplus"], (size, 2)))
 
-    def placed(self, place: IntArray, size: int) -> PairCounts:
-        """The same pairs renumbered among ``size`` codes: code i becomes ``place[i]``."""
-        old = len(self.surplus)
-        keys = place[self.keys // old] * size + place[self.keys % old]
-        surplus = np.zeros((size, 2), dtype=np.int64)
-        surplus[place] = self.surplus
+    def renumbered(self, position: IntArray, size: int) -> PairCounts:
+        """Return the pairs among ``size`` codes, where code i becomes ``position[i]``."""
+        old_size = len(self.surplus)
+        keys = position[self.keys // old_size] * size + position[self.keys % old_size]
         order = np.argsort(keys)
+        surplus = _spread(self.surplus, position, size)
         return PairCounts(keys[order], self.masses[order], surplus)
 
     def __add__(self, other: PairCounts) -> PairCounts:
-        keys, masses = sum_by_key(
-            np.concatenate((self.keys, other.keys)), np.concatenate((self.masses, other.masses))
-        )
-        return PairCounts(keys, masses, self.surplus + other.surplus)
+        keys = np.concatenate((self.keys, other.keys))
+        masses = np.concatenate((self.masses, other.masses))
+        return PairCounts(*sum_by_key(keys, masses), self.surplus + other.surplus)
 
     def within(self, start: int, stop: int, matching: str) -> FloatArray:
-        """Masses of the pairs of codes ``start`` to ``stop``, shape (k, k), rows actual, columns predicted."""
-        size, width = len(self.surplus), stop - start
+        """Return the masses of the pairs of codes ``start`` to ``stop``, shape (k, k).
+
+        Rows are actual codes, columns predicted ones.
+        """
+        size = len(self.surplus)
         low, high = np.searchsorted(self.keys, [start * size, stop * size])
-        keys, column = self.keys[low:high], MATCHINGS.index(matching)
-        out = np.zeros((width, width))
-        out[keys // size - start, keys % size - start] = self.masses[low:high, column] / (
-            1 if column == 0 else UNIT
-        )
-        return out
+        keys = self.keys[low:high]
+        masses = self.masses[low:high, MATCHINGS.index(matching)].astype(np.float64)
+        if matching != "product":
+            masses /= UNIT
+        table = np.zeros((stop - start, stop - start))
+        table[keys // size - start, keys % size - start] = masses
+        return table
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,76 +200,92 @@ class FamilyStatistics(Record):
     alone: IntArray | None = part(lambda data, size: _whole(data, (size, 2)))
 
     def to_plain(self) -> dict[str, Any]:
-        """All but the families as plain data, without what is absent."""
-        parts = {item.name: getattr(self, item.name) for item in fields(self)[1:]}
-        return {
-            name: encode_array(value) if isinstance(value, np.ndarray) else value.to_plain()
-            for name, value in parts.items()
-            if value is not None
-        }
+        """Return all but the families as plain data, without what is absent."""
+        plain: dict[str, Any] = {}
+        for item in fields(self)[1:]:
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                plain[item.name] = encode_array(value)
+            elif value is not None:
+                plain[item.name] = value.to_plain()
+        return plain
 
     @classmethod
     def from_plain(cls, data: Any, families: Families) -> FamilyStatistics:
         """Read :meth:`to_plain`."""
-        read = {item.name: item.metadata["read"] for item in fields(cls)[1:] if item.name in data}
-        made = cls(
-            families,
-            **{name: decode(data[name], len(families.codes)) for name, decode in read.items()},
-        )
-        if (made.codes[:, [HITS]] > made.codes[:, [PREDICTED, ACTUAL]]).any():
+        if ("together" in data) != ("alone" in data):
+            raise ValueError("statistics must have both together and alone, or none of them")
+        size = len(families.codes)
+        parts = {
+            item.name: item.metadata["read"](data[item.name], size)
+            for item in fields(cls)[1:]
+            if item.name in data
+        }
+        statistics = cls(families, **parts)
+        codes = statistics.codes
+        if (codes[:, [HITS]] > codes[:, [PREDICTED, ACTUAL]]).any():
             raise ValueError("a code must be on each side in no fewer documents than on both")
-        if made.patterns[:, 0].max(initial=0) >= len(families.names):
+        last_family = statistics.patterns[:, 0].max(initial=0)
+        if last_family >= len(families.names):
             raise ValueError(
-                f"patterns must be of {len(families.names)} families, got {made.patterns[:, 0].max()}"
+                f"patterns must be of {len(families.names)} families, got {last_family}"
             )
-        return made
+        return statistics
 
     def __add__(self, other: FamilyStatistics) -> FamilyStatistics:
         """Merge disjoint sets of documents; sorted codes may differ."""
         families = self.families.merged(other.families)
-        ours, theirs = self.placed(families), other.placed(families)
+        first = self.renumbered(families)
+        second = other.renumbered(families)
         merged: dict[str, Any] = {"families": families}
         for item in fields(self)[1:]:
-            a, b = getattr(ours, item.name), getattr(theirs, item.name)
+            name = item.name
+            a = getattr(first, name)
+            b = getattr(second, name)
             if (a is None) != (b is None):
-                raise ValueError(
-                    f"evaluations must hold the same statistics, one has no {item.name!r}"
-                )
-            if item.name == "patterns":
-                merged[item.name] = count_rows(np.concatenate((a, b)))
-            else:
-                merged[item.name] = None if a is None else a + b
+                raise ValueError(f"evaluations must hold the same statistics, one has no {name!r}")
+            if name == "patterns":
+                merged[name] = count_rows(np.concatenate((a, b)))
+            elif a is not None:
+                merged[name] = a + b
         return FamilyStatistics(**merged)
 
-    def placed(self, families: Families) -> FamilyStatistics:
-        """The same counts with codes, and families, at other places."""
+    def renumbered(self, families: Families) -> FamilyStatistics:
+        """Return the counts with the numbers that codes and families have among others."""
         if families == self.families:
             return self
-        place = np.array([families.place(code) for code in self.families.codes], dtype=np.int64)
-        at = {name: f for f, name in enumerate(families.names)}
-        home = np.array([at[name] for name in self.families.names], dtype=np.int64)
         size = len(families.codes)
-
-        def spread(table: IntArray) -> IntArray:
-            out = np.zeros((size, table.shape[1]), dtype=np.int64)
-            out[place] = table
-            return out
-
-        patterns = np.column_stack((home[self.patterns[:, 0]], self.patterns[:, 1:]))
+        position = np.array([families.place(code) for code in self.families.codes], dtype=np.int64)
+        numbers = np.array([families.family_place(name) for name in self.families.names])
+        together = self.together
+        if together is not None:
+            together = together.renumbered(position, size)
+        alone = self.alone
+        if alone is not None:
+            alone = _spread(alone, position, size)
         return replace(
             self,
             families=families,
-            codes=spread(self.codes),
-            pairs=self.pairs.placed(place, size),
-            patterns=patterns,
-            together=None if self.together is None else self.together.placed(place, size),
-            alone=None if self.alone is None else spread(self.alone),
+            codes=_spread(self.codes, position, size),
+            pairs=self.pairs.renumbered(position, size),
+            patterns=np.column_stack((numbers[self.patterns[:, 0]], self.patterns[:, 1:])),
+            together=together,
+            alone=alone,
         )
 
 
+def _spread(table: IntArray, position: IntArray, size: int) -> IntArray:
+    """Return a table (L, c) as one of ``size`` rows, in which row i is row ``position[i]``."""
+    spread = np.zeros((size, table.shape[1]), dtype=np.int64)
+    spread[position] = table
+    return spread
+
+
 def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
-    if data == [] and shape[0] in (None, 0):  # an empty table loses its second dimension as a list
-        return np.zeros(tuple(n or 0 for n in shape), dtype=np.int64)
+    """Read an array of whole numbers; None in its shape is any length."""
+    if data == [] and shape[0] in (None, 0):
+        # A list without rows does not say how many columns they would have.
+        return np.zeros((0, *shape[1:]), dtype=np.int64)  # type: ignore[arg-type]
     array = decode_counts(data, shape)
     if array.dtype.kind != "i":
         raise ValueError(f"an array must hold whole numbers, got {array.dtype}")
@@ -269,17 +293,17 @@ def _whole(data: Any, shape: tuple[int | None, ...]) -> IntArray:
 
 
 def sum_by_key(keys: IntArray, values: IntArray) -> tuple[IntArray, IntArray]:
-    """Distinct keys in order, and the sums of the rows of ``values`` (n, c) by key."""
+    """Return the distinct keys in order, and the sums of the rows of ``values`` (n, c) by key."""
     if not len(keys):
         return keys, values
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
     return keys[first], np.add.reduceat(values[order], first, axis=0)
 
 
 def count_rows(table: IntArray) -> IntArray:
-    """Distinct rows without their last column, in order, with the sums of the last column."""
+    """Return the distinct rows without their last column, in order, with the last one's sums."""
     if not len(table):
         return table
     distinct, index = np.unique(table[:, :-1], axis=0, return_inverse=True)

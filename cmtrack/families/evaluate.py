@@ -7,15 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from cmtrack.families._collect import collect_families
-from cmtrack.families.hierarchy import Rule, Tree, assign, read_sets
+from cmtrack.families.hierarchy import Families, GivenSets, Rule, Tree, assign, read_sets
 from cmtrack.families.metrics import document_errors
 from cmtrack.families.result import FamilyEvaluation
 from cmtrack.families.spec import FamilySpec
 from cmtrack.grouping import Label
-from cmtrack.grouping.step import plain
-from cmtrack.statistics import LabelDigest
-from cmtrack.statistics.inputs import align_rows
-from cmtrack.statistics.labels import encode_row_ids
 
 
 def evaluate_families(
@@ -32,7 +28,9 @@ def evaluate_families(
     row_ids: Any = None,
     confidence_level: float = 0.95,
 ) -> FamilyEvaluation:
-    """Judge predicted sets of codes, where a wrong code of the right family is less wrong than another.
+    """Evaluate predicted sets of codes, which may be confused within families of codes.
+
+    A wrong code of the right family is a smaller error than a code of another family.
 
     Parameters
     ----------
@@ -85,15 +83,30 @@ def evaluate_families(
     Examples
     --------
     >>> from cmtrack import Prefix, evaluate_families
-    >>> actual, predicted = [{"364.0", "401.9"}, {"250.0"}], [{"364.1", "401.9"}, {"250.0", "401.1"}]
+    >>> actual = [{"364.0", "401.9"}, {"250.0"}]
+    >>> predicted = [{"364.1", "401.9"}, {"250.0", "401.1"}]
     >>> evaluation = evaluate_families(actual, predicted, Prefix(separator="."))
-    >>> {name: round(evaluation.metrics[f"family/{name}"], 3) for name in ("f1_micro", "oof_share", "confusion_share")}
-    {'f1_micro': 0.571, 'oof_share': 0.143, 'confusion_share': 0.286}
+    >>> round(evaluation.metrics["family/f1_micro"], 3)
+    0.571
+    >>> round(evaluation.metrics["family/oof_share"], 3)
+    0.143
     >>> evaluation.family_of("364.0"), evaluation.matrix("364").values.tolist()
     ('364', [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     """
-    how = matching, remove_matches, codes, unassigned, columns, documents, row_ids, confidence_level
-    return _evaluate(y_true_sets, y_pred_sets, [families], *how)[0]
+    label_sets = read_sets(
+        y_true_sets,
+        y_pred_sets,
+        may_be_empty=codes is not None,
+        columns=columns,
+        documents=documents,
+        row_ids=row_ids,
+    )
+    spec = FamilySpec.of(
+        {"matching": matching, "confidence_level": confidence_level}, evaluate_families
+    )
+    listed = label_sets.listed(codes)
+    assigned = assign(families, listed, chosen=codes is not None, unassigned=unassigned)
+    return _evaluated(label_sets, assigned, spec, remove_matches)
 
 
 def evaluate_family_levels(
@@ -111,7 +124,7 @@ def evaluate_family_levels(
     row_ids: Any = None,
     confidence_level: float = 0.95,
 ) -> dict[int, FamilyEvaluation]:
-    """Judge predicted sets of codes at several levels of a tree.
+    """Evaluate predicted sets of codes at several levels of a tree.
 
     Parameters
     ----------
@@ -136,64 +149,53 @@ def evaluate_family_levels(
     Examples
     --------
     >>> from cmtrack import Tree, evaluate_family_levels
-    >>> parents = {"dog": "mammal", "cat": "mammal", "crow": "bird", "mammal": "animal", "bird": "animal"}
-    >>> tree = Tree(parents)  # “animal” holds everything: level 0 is below it
+    >>> tree = Tree(
+    ...     {
+    ...         "dog": "mammal",
+    ...         "cat": "mammal",
+    ...         "crow": "bird",
+    ...         "mammal": "animal",  # “animal” holds everything: level 0 is below it
+    ...         "bird": "animal",
+    ...     }
+    ... )
     >>> found = evaluate_family_levels([["dog"], ["crow"]], [["cat"], ["crow"]], tree, [0, 1])
     >>> {level: evaluation.families for level, evaluation in found.items()}
     {0: ('bird', 'mammal'), 1: ('crow', 'cat', 'dog')}
     """
     if not isinstance(tree, Tree):
         raise TypeError(f"tree must be a Tree, got {type(tree).__name__}")
-    how = matching, remove_matches, codes, unassigned, columns, documents, row_ids, confidence_level
-    rules = {level: replace(tree, level=level) for level in levels}
-    return dict(zip(rules, _evaluate(y_true_sets, y_pred_sets, rules.values(), *how), strict=True))
-
-
-def _evaluate(
-    y_true: Any,
-    y_pred: Any,
-    rules: Iterable[Rule],
-    matching: str,
-    remove_matches: bool,
-    codes: Sequence[Label] | None,
-    unassigned: Label | None,
-    columns: tuple[str, str],
-    documents: Any,
-    row_ids: Any,
-    confidence_level: float,
-) -> list[FamilyEvaluation]:
-    """An evaluation of the same sets by each rule."""
-    is_long = hasattr(y_true, "columns") or hasattr(y_pred, "columns")
-    if not is_long:  # the index of a long frame names its rows, which are no documents
-        aligned = align_rows({"y_true_sets": y_true, "y_pred_sets": y_pred, "row_ids": row_ids})
-        y_true, y_pred, row_ids = aligned.values()
-    given = read_sets(
-        y_true, y_pred, may_be_empty=codes is not None, columns=columns, documents=documents
-    )
-    if row_ids is not None and documents is not None:
-        raise ValueError(
-            "row_ids must be given without documents, got both: documents names the documents already"
-        )
-    names = given.ids if row_ids is None else row_ids
-    digest = (
-        None if names is None else LabelDigest.from_codes(*encode_row_ids(names, given.actual.size))
+    label_sets = read_sets(
+        y_true_sets,
+        y_pred_sets,
+        may_be_empty=codes is not None,
+        columns=columns,
+        documents=documents,
+        row_ids=row_ids,
     )
     spec = FamilySpec.of(
         {"matching": matching, "confidence_level": confidence_level}, evaluate_families
     )
-    listed = given.seen if codes is None else [plain(code) for code in codes]
-    if len(set(listed)) != len(listed):
-        twice = next(code for code in listed if listed.count(code) > 1)
-        raise ValueError(f"codes must not repeat, got {twice!r} more than once")
-    out = []
-    for rule in rules:
+    listed = label_sets.listed(codes)
+    evaluations = {}
+    for level in levels:
+        rule = replace(tree, level=level)
         families = assign(rule, listed, chosen=codes is not None, unassigned=unassigned)
-        sides = given.renumbered(families.codes)
-        statistics, rows = collect_families(
-            *sides, families, remove_matches=remove_matches, row_ids=digest
-        )
-        errors, remarks = document_errors(statistics, rows), (given.note,) if given.note else ()
-        out.append(
-            FamilyEvaluation(statistics, spec, remarks=remarks, macro_errors=errors, rows=rows)
-        )
-    return out
+        evaluations[level] = _evaluated(label_sets, families, spec, remove_matches)
+    return evaluations
+
+
+def _evaluated(
+    label_sets: GivenSets, families: Families, spec: FamilySpec, remove_matches: bool
+) -> FamilyEvaluation:
+    """Return the evaluation of label sets under one assignment of codes to families."""
+    actual, predicted = label_sets.renumbered(families.codes)
+    statistics, rows = collect_families(
+        actual, predicted, families, remove_matches=remove_matches, row_ids=label_sets.row_ids
+    )
+    return FamilyEvaluation(
+        statistics,
+        spec,
+        remarks=label_sets.remarks,
+        macro_errors=document_errors(statistics, rows),
+        rows=rows,
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,16 +17,18 @@ from cmtrack._lazy import cached_property
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.removed import MATRIX, RemovedFeature, reason
-from cmtrack.statistics.digest import label_hashes
-from cmtrack.statistics.inputs import FloatArray, IntArray, listed
-from cmtrack.statistics.labels import encode_values
+from cmtrack.statistics.digest import LabelDigest, label_hashes
+from cmtrack.statistics.inputs import FloatArray, IntArray, align_rows, listed
+from cmtrack.statistics.labels import encode_row_ids, encode_values
 
 Path: TypeAlias = tuple[Label, ...]
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """Families by the beginning of a code: ``Prefix(separator=".")`` or ``Prefix(length=3)`` puts 364.01 into 364.
+    """Families by the beginning of a code.
+
+    Both ``Prefix(separator=".")`` and ``Prefix(length=3)`` put 364.01 into 364.
 
     Attributes
     ----------
@@ -50,15 +51,18 @@ class Prefix:
     def __post_init__(self) -> None:
         if (self.separator is None) == (self.length is None):
             raise ValueError(
-                f"Prefix must have either separator or length, got {self.separator!r} and {self.length!r}"
+                "Prefix must have either separator or length, "
+                f"got {self.separator!r} and {self.length!r}"
             )
         if self.separator == "" or (self.length is not None and self.length < 1):
             raise ValueError(f"a prefix must not be empty, got {self!r}")
 
     def __call__(self, code: Label) -> Label:
-        """The family of a code."""
+        """Return the family of a code."""
         text = str(code)
-        return text[: self.length] if self.separator is None else text.split(self.separator, 1)[0]
+        if self.separator is None:
+            return text[: self.length]
+        return text.split(self.separator, 1)[0]
 
 
 @dataclass(frozen=True)
@@ -93,42 +97,65 @@ class Tree:
             raise ValueError(f"level must be a whole number from 0 (the top), got {self.level!r}")
 
     @cached_property
-    def _known(self) -> tuple[dict[Label, Label], set[Label], Label | None]:
-        parents = {
+    def _parents(self) -> dict[Label, Label]:
+        return {
             plain(child): plain(parent)
             for child, parent in self.parents.items()
             if parent is not None
         }
-        nodes = {*map(plain, self.parents), *parents.values()}
-        roots = nodes - set(parents)
-        return parents, nodes, next(iter(roots)) if len(roots) == 1 else None
+
+    @cached_property
+    def _nodes(self) -> set[Label]:
+        return {*map(plain, self.parents), *self._parents.values()}
+
+    @cached_property
+    def _single_root(self) -> Path:
+        """The only root as a path; empty if there are several."""
+        roots = tuple(self._nodes - set(self._parents))
+        if len(roots) > 1:
+            return ()
+        return roots
 
     def path(self, code: Label) -> Path | None:
-        """The nodes from the top to a code; None where it is not in the tree.
+        """Return the nodes from the top to a code; None if it is not in the tree.
 
         Raises
         ------
         ValueError
             If the code is its own ancestor.
         """
-        parents, nodes, root = self._known
-        if code not in nodes:
+        if code not in self._nodes:
             return None
-        up: dict[Label, None] = {code: None}
-        while (parent := parents.get(next(reversed(up)))) is not None:
-            if parent in up:
-                raise ValueError(f"a node must not be its own ancestor, got {[*up, parent][:12]}")
-            up[parent] = None
-        path = tuple(reversed(up))
-        return path[1:] if root is not None and len(path) > 1 and path[0] == root else path
+        nodes = [code]
+        seen = {code}
+        parent = self._parents.get(code)
+        while parent is not None:
+            if parent in seen:
+                raise ValueError(
+                    f"a node must not be its own ancestor, got {[*nodes, parent][:12]}"
+                )
+            nodes.append(parent)
+            seen.add(parent)
+            parent = self._parents.get(parent)
+        path = tuple(reversed(nodes))
+        if len(path) > 1 and path[:1] == self._single_root:
+            return path[1:]
+        return path
 
     def __call__(self, code: Label) -> Label | None:
-        """The family of a code; None where it is not in the tree."""
+        """Return the family of a code; None if it is not in the tree."""
         path = self.path(code)
-        return None if path is None else path[min(self.level, len(path) - 1)]
+        if path is None:
+            return None
+        return _family_in(path, self.level)
 
 
 Rule: TypeAlias = Mapping[Label, Label] | Callable[[Any], Label | None]
+
+
+def _family_in(path: Path, level: int) -> Label:
+    """Return the family in a path; a code above the level is a family of its own."""
+    return path[min(level, len(path) - 1)]
 
 
 @dataclass(frozen=True)
@@ -137,7 +164,7 @@ class Families:
 
     ``paths``, tuple of tuple of labels, length L: for each code the nodes from the top down to the
         code itself.
-    ``level``: where the family stands in a path; shorter paths are families of their own.
+    ``level``: the position of the family in a path; shorter paths are families of their own.
     ``chosen``: whether the order of codes was given; else they are sorted.
     """
 
@@ -153,60 +180,56 @@ class Families:
     @cached_property
     def names(self) -> tuple[Label, ...]:
         """The families in order, length F."""
-        return tuple(dict.fromkeys(self._name(path) for path in self.paths))
+        return tuple(dict.fromkeys(self._family_of_paths))
 
     @cached_property
     def family_of_code(self) -> IntArray:
-        """The family's place for each code, shape (L,), never decreasing."""
-        place = {name: f for f, name in enumerate(self.names)}
-        return np.array([place[self._name(path)] for path in self.paths], dtype=np.int64)
+        """The family's number for each code, shape (L,), never decreasing."""
+        numbers = [self._number_of[name] for name in self._family_of_paths]
+        return np.array(numbers, dtype=np.int64)
 
     @cached_property
     def starts(self) -> IntArray:
-        """First place of each family among the codes, and the number of codes, shape (F + 1,)."""
-        return np.concatenate(
-            ([0], np.cumsum(np.bincount(self.family_of_code, minlength=len(self.names))))
-        )
+        """Position of each family's first code, and the number of codes, shape (F + 1,)."""
+        return np.searchsorted(self.family_of_code, np.arange(len(self.names) + 1))
 
     @cached_property
     def nodes(self) -> IntArray:
-        """Numbers of each code's nodes by depth, the code itself among them, shape (L, D); -1 below the code.
+        """Numbers of each code's nodes by depth, the code itself included, shape (L, D).
 
-        Numbers never decrease along the codes of a depth. A code that is its own family is one
-        node, not two: the hierarchical measures are of *sets* of codes and ancestors (Kiritchenko
-        et al. 2005).
+        -1 is below the code. Numbers never decrease along the codes of a depth. A code that is its
+        own family is one node, not two: the hierarchical measures are of *sets* of codes and
+        ancestors (Kiritchenko et al. 2005).
         """
         depth = max(map(len, self.paths))
         table = np.full((len(self.paths), depth), -1, dtype=np.int64)
         for d in range(depth):
-            seen: dict[Path, int] = {}
+            number_of: dict[Path, int] = {}
             for i, path in enumerate(self.paths):
-                if len(path) > d and not (d and str(path[d]) == str(path[d - 1])):
-                    table[i, d] = seen.setdefault(path[: d + 1], len(seen))
+                is_repeated = 0 < d < len(path) and str(path[d]) == str(path[d - 1])
+                if len(path) > d and not is_repeated:
+                    table[i, d] = number_of.setdefault(path[: d + 1], len(number_of))
         return table
 
     def place(self, code: Label) -> int:
-        """Place of a code."""
-        if code not in self._places:
-            raise KeyError(
-                f"no code is called {code!r}; there are {len(self.codes)}, such as {list(self.codes[:5])}"
-            )
-        return self._places[code]
+        """Return the position of a code."""
+        return _position("code", self._position_of, code)
 
     def family_place(self, family: Label) -> int:
-        """Place of a family."""
-        if family not in self.names:
-            raise KeyError(
-                f"no family is called {family!r}; there are {len(self.names)}, such as {list(self.names[:5])}"
-            )
-        return self.names.index(family)
+        """Return the number of a family."""
+        return _position("family", self._number_of, family)
 
     @cached_property
-    def _places(self) -> dict[Label, int]:
-        return {code: i for i, code in enumerate(self.codes)}
+    def _position_of(self) -> dict[Label, int]:
+        return {code: position for position, code in enumerate(self.codes)}
 
-    def _name(self, path: Path) -> Label:
-        return path[min(self.level, len(path) - 1)]
+    @cached_property
+    def _number_of(self) -> dict[Label, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    @cached_property
+    def _family_of_paths(self) -> list[Label]:
+        return [_family_in(path, self.level) for path in self.paths]
 
     def merged(self, other: Families) -> Families:
         """Merge the codes of both."""
@@ -214,16 +237,27 @@ class Families:
             return self
         if self.level != other.level or self.chosen or other.chosen:
             raise ValueError(
-                "evaluations must have the same families and the same codes= to be merged, or codes in sorted order, "
-                f"got {listed(self.codes)} and {listed(other.codes)}"
+                "evaluations must have the same families and the same codes= to be merged, "
+                f"or codes in sorted order, got {listed(self.codes)} and {listed(other.codes)}"
             )
         paths = {path[-1]: path for path in self.paths}
         for path in other.paths:
-            if paths.setdefault(path[-1], path) != path:
+            first = paths.setdefault(path[-1], path)
+            if first != path:
                 raise ValueError(
-                    f"a code must have one family, got {paths[path[-1]]} and {path} for {path[-1]!r}"
+                    f"a code must have one family, got {first} and {path} for {path[-1]!r}"
                 )
         return Families(tuple(_sorted(paths.values())), self.level)
+
+
+def _position(kind: str, position_of: Mapping[Label, int], name: Label) -> int:
+    """Return the position of a code or a family, or raise KeyError."""
+    if name not in position_of:
+        raise KeyError(
+            f"no {kind} is called {name!r}; there are {len(position_of)}, "
+            f"such as {list(position_of)[:5]}"
+        )
+    return position_of[name]
 
 
 def assign(
@@ -231,46 +265,64 @@ def assign(
 ) -> Families:
     """Put codes into families.
 
-    ``chosen``: whether the codes stand in an order that someone chose; it is kept within families,
-        and families stand in the order of their first code. Else both are sorted.
+    ``chosen``: whether someone chose the order of the codes. It is kept within families, and
+        families are in the order of their first code. Otherwise both are sorted.
     ``unassigned``: the family of codes that have none.
     """
-    family_of = _family_of(rule)
+    path_of, level = _paths_by(rule)
     paths: list[Path] = []
     lacking: list[Label] = []
     for code in codes:
-        if isinstance(rule, Tree):  # the nodes above a family count in the hierarchical measures
-            path = rule.path(code)
-        else:
-            family = plain(family_of(code))
-            path = None if family is None else (family, code)
+        path = path_of(code)
         if path is None:
             lacking.append(code)
-        paths.append(path or (unassigned, code))
+            path = (unassigned, code)
+        paths.append(path)
     if lacking and unassigned is None:
         raise ValueError(
-            f"each code must have a family, {len(lacking)} have none: {listed(lacking)}; unassigned= names one for them"
+            f"each code must have a family, {len(lacking)} have none: {listed(lacking)}; "
+            "unassigned= names one for them"
         )
     ordered = _in_order_of_appearance(paths) if chosen else _sorted(paths)
-    level = rule.level if isinstance(rule, Tree) else 0
-    out = Families(tuple(ordered), level, chosen)
-    for kind, names in (("codes", out.codes), ("families", out.names)):
-        texts = Counter(map(str, names))
-        if len(texts) != len(names):
-            alike = [name for name in names if texts[str(name)] > 1][:6]
-            raise ValueError(f"{kind} must differ as texts, for metric names, got {alike}")
-    return out
+    families = Families(tuple(ordered), level, chosen)
+    _check_texts("codes", families.codes)
+    _check_texts("families", families.names)
+    return families
 
 
-def _family_of(rule: Rule) -> Callable[[Any], Label | None]:
-    """Return the family of a code as a function; None where a mapping has no family for it."""
+def _check_texts(kind: str, names: Sequence[Label]) -> None:
+    """Raise ValueError if names are equal as texts, because metrics are named after them."""
+    texts = Counter(map(str, names))
+    if len(texts) != len(names):
+        alike = [name for name in names if texts[str(name)] > 1][:6]
+        raise ValueError(f"{kind} must differ as texts, for metric names, got {alike}")
+
+
+def _paths_by(rule: Rule) -> tuple[Callable[[Label], Path | None], int]:
+    """Return the path of a code as a function, and the level of families in these paths.
+
+    The path is None if the rule has no family for a code.
+    """
+    if isinstance(rule, Tree):  # the nodes above a family count in the hierarchical measures
+        return rule.path, rule.level
+    family_of: Callable[[Any], Label | None]
     if isinstance(rule, Mapping):
-        return {plain(code): plain(family) for code, family in rule.items()}.get
-    if callable(rule):
-        return rule
-    raise TypeError(
-        f"families must be a mapping of code to family, or a callable such as Prefix or Tree, got {rule!r:.60}"
-    )
+        family_of = {plain(code): plain(family) for code, family in rule.items()}.get
+    elif callable(rule):
+        family_of = rule
+    else:
+        raise TypeError(
+            "families must be a mapping of code to family, or a callable such as Prefix or Tree, "
+            f"got {rule!r:.60}"
+        )
+
+    def path_of(code: Label) -> Path | None:
+        family = plain(family_of(code))
+        if family is None:
+            return None
+        return (family, code)
+
+    return path_of, 0
 
 
 def _sorted(paths: Iterable[Path]) -> list[Path]:
@@ -280,16 +332,22 @@ def _sorted(paths: Iterable[Path]) -> list[Path]:
     except TypeError:
         kinds = sorted({type(node).__name__ for path in paths for node in path})
         raise ValueError(
-            f"codes and families must be of one kind that can be put in order, got {kinds}; codes= gives an order"
+            "codes and families must be of one kind that can be put in order, "
+            f"got {kinds}; codes= gives an order"
         ) from None
 
 
 def _in_order_of_appearance(paths: Sequence[Path]) -> list[Path]:
+    """Put paths in the order in which their nodes first appear, the codes of a node together."""
     ranks: dict[Path, int] = {}
+
+    def ranks_of(path: Path) -> list[int]:
+        beginnings = [path[: d + 1] for d in range(len(path))]
+        return [ranks.setdefault(beginning, len(ranks)) for beginning in beginnings]
+
     for path in paths:
-        for d in range(len(path)):
-            ranks.setdefault(path[: d + 1], len(ranks))
-    return sorted(paths, key=lambda path: [ranks[path[: d + 1]] for d in range(len(path))])
+        ranks_of(path)
+    return sorted(paths, key=ranks_of)
 
 
 # -- label sets -----------------------------------------------------------------------------------
@@ -303,7 +361,7 @@ class LabelSets:
 
     ``indptr``, shape (n + 1,), int64: where each document begins among the labels.
     ``code``, shape (N,), int64: code numbers, increasing within a document.
-    ``repeated``: labels that stood in a document before and were left out.
+    ``repeated``: labels that their document had before, which were left out.
     """
 
     indptr: IntArray
@@ -316,81 +374,99 @@ class LabelSets:
         return len(self.indptr) - 1
 
     @classmethod
-    def of(cls, document: IntArray, code: IntArray, size: int, many: int) -> LabelSets:
-        """Sort labels given by document and code (< ``many``), and leave out repeated ones."""
-        keys = document * many + code
+    def of(cls, document: IntArray, code: IntArray, size: int, n_codes: int) -> LabelSets:
+        """Sort labels given by document and code (< ``n_codes``), and leave out repeated ones."""
+        n_codes = max(1, n_codes)  # documents without any code have none
+        keys = document * n_codes + code
         if not (keys[1:] > keys[:-1]).all():
             keys = np.unique(keys)
-        indptr = np.searchsorted(keys, np.arange(size + 1) * many)
-        return cls(indptr, keys % many, len(document) - len(keys))
+        indptr = np.searchsorted(keys, np.arange(size + 1) * n_codes)
+        return cls(indptr, keys % n_codes, len(document) - len(keys))
 
     def part(self, first: int, last: int) -> tuple[IntArray, IntArray]:
-        """Document, counted from ``first``, and code of each label of some documents."""
+        """Return document, counted from ``first``, and code of each label of some documents."""
         sizes = np.diff(self.indptr[first : last + 1])
         labels = slice(int(self.indptr[first]), int(self.indptr[last]))
         return np.repeat(np.arange(last - first), sizes), self.code[labels]
 
     def sum(self, values: FloatArray) -> FloatArray:
         """Sum values of the labels (N,) by document, shape (n,)."""
-        out = np.zeros(self.size)
+        sums = np.zeros(self.size)
         filled = np.flatnonzero(np.diff(self.indptr))
         if len(filled):
-            out[filled] = np.add.reduceat(values, self.indptr[filled])
-        return out
+            sums[filled] = np.add.reduceat(values, self.indptr[filled])
+        return sums
 
     def document_hashes(self, codes: Sequence[Label]) -> Any:
-        """A hash of each document's set of codes, independent of the codes' numbers, shape (n,), uint64."""
-        hashes = np.concatenate(
-            (np.zeros(1, np.uint64), np.cumsum(label_hashes(codes)[self.code], dtype=np.uint64))
-        )
-        out = hashes[self.indptr[1:]] - hashes[self.indptr[:-1]]  # modulo 2**64
-        out ^= out >> np.uint64(31)
-        return out * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
+        """Return a hash of each document's set of codes, shape (n,), uint64.
+
+        It does not depend on the codes' numbers.
+        """
+        sums = np.zeros(len(self.code) + 1, np.uint64)
+        np.cumsum(label_hashes(codes)[self.code], out=sums[1:])
+        hashes = sums[self.indptr[1:]] - sums[self.indptr[:-1]]  # modulo 2**64
+        # A digest adds up the hashes of all documents. If these were plain sums of the codes'
+        # hashes, it would not see a code move to another document. The shift and the constant are
+        # those of splitmix64.
+        hashes ^= hashes >> np.uint64(31)
+        return hashes * np.uint64(0x9E3779B97F4A7C15) + np.uint64(1)
 
 
 @dataclass(frozen=True)
-class Given:
-    """Both sides as they were given.
+class GivenSets:
+    """Label sets of both sides, with code numbers of their own.
 
     ``names``: codes by number.
-    ``ids``: names of the documents, where the input has them.
-    ``note``: what a user should know.
+    ``ids``: names of the documents, if the input has them.
+    ``remarks``: what a user should know.
     """
 
     names: list[Label]
     actual: LabelSets
     predicted: LabelSets
-    ids: list[Label] | None = None
-    note: str = ""
+    ids: Any = None
+    remarks: tuple[str, ...] = ()
+
+    @cached_property
+    def row_ids(self) -> LabelDigest | None:
+        """The digest of the documents' names."""
+        if self.ids is None:
+            return None
+        return LabelDigest.from_codes(*encode_row_ids(self.ids, self.actual.size))
+
+    def listed(self, codes: Sequence[Label] | None) -> list[Label]:
+        """Return the codes to evaluate: the given ones, or those that some document has."""
+        if codes is None:
+            is_used = np.zeros(len(self.names), dtype=bool)
+            is_used[self.actual.code] = True
+            is_used[self.predicted.code] = True
+            return [self.names[number] for number in np.flatnonzero(is_used)]
+        chosen = [plain(code) for code in codes]
+        repeated = [code for code, n in Counter(chosen).items() if n > 1]
+        if repeated:
+            raise ValueError(f"codes must not repeat, got {repeated[0]!r} more than once")
+        return chosen
 
     def renumbered(self, codes: Sequence[Label]) -> tuple[LabelSets, LabelSets]:
-        """Both sides with the places in ``codes`` as code numbers."""
-        index = {code: i for i, code in enumerate(codes)}
-        place = np.array([index.get(name, -1) for name in self.names], dtype=np.int64)
-        actual = _renumbered(_NAMES[0], self.actual, place, self.names, len(codes))
-        return actual, _renumbered(_NAMES[1], self.predicted, place, self.names, len(codes))
-
-    @property
-    def seen(self) -> list[Label]:
-        """The codes that some document has."""
-        used = np.zeros(len(self.names), dtype=bool)
-        used[self.actual.code] = used[self.predicted.code] = True
-        return [self.names[i] for i in np.flatnonzero(used)]
-
-
-def _renumbered(
-    name: str, sets: LabelSets, place: IntArray, names: list[Label], many: int
-) -> LabelSets:
-    code = place[sets.code]
-    if len(code) and code.min() < 0:
-        strange = [names[i] for i in dict.fromkeys(sets.code[code < 0].tolist())]
-        raise ValueError(
-            f"codes must hold all of {name}, got none for {listed(strange)} ({int((code < 0).sum())} labels)"
-        )
-    if np.array_equal(place, np.arange(len(place))):
-        return sets
-    document = np.repeat(np.arange(sets.size), np.diff(sets.indptr))
-    return replace(LabelSets.of(document, code, sets.size, many), repeated=sets.repeated)
+        """Return both sides with the positions in ``codes`` as code numbers."""
+        position_of = {code: position for position, code in enumerate(codes)}
+        position = np.array([position_of.get(name, -1) for name in self.names], dtype=np.int64)
+        sides = []
+        for side_name, sets in zip(_NAMES, (self.actual, self.predicted), strict=True):
+            code = position[sets.code]
+            strange = sets.code[code < 0]
+            if len(strange):
+                lacking = [self.names[number] for number in dict.fromkeys(strange.tolist())]
+                raise ValueError(
+                    f"codes must hold all of {side_name}, "
+                    f"got none for {listed(lacking)} ({len(strange)} labels)"
+                )
+            if not np.array_equal(position, np.arange(len(position))):
+                document = np.repeat(np.arange(sets.size), np.diff(sets.indptr))
+                moved = LabelSets.of(document, code, sets.size, len(codes))
+                sets = replace(moved, repeated=sets.repeated)
+            sides.append(sets)
+        return sides[0], sides[1]
 
 
 def read_sets(
@@ -400,113 +476,153 @@ def read_sets(
     may_be_empty: bool = False,
     columns: tuple[str, str] = ("document", "code"),
     documents: Any = None,
-) -> Given:
+    row_ids: Any = None,
+) -> GivenSets:
     """Read the label sets of both sides.
 
     ``y_true_sets``, ``y_pred_sets``: both of one form: iterables of sets of codes, or long frames
         (pandas, polars) with a row for each document and code.
     ``may_be_empty``: whether all documents may be without a code.
-    ``columns``, (str, str): the frames' columns of documents and codes.
-    ``documents``, array-like of shape (n,): of frames: all documents, also those without a code.
+    ``columns``: the frames' columns of documents and codes.
+    ``documents``, array-like of shape (n,): all documents of frames, also those without a code.
+    ``row_ids``, array-like of shape (n,): names of the documents.
     """
+    are_frames = [hasattr(side, "columns") for side in (y_true_sets, y_pred_sets)]
+    if not any(are_frames):  # the index of a long frame names its rows, which are no documents
+        aligned = align_rows(
+            {"y_true_sets": y_true_sets, "y_pred_sets": y_pred_sets, "row_ids": row_ids}
+        )
+        y_true_sets, y_pred_sets, row_ids = aligned.values()
     for side in (y_true_sets, y_pred_sets):
         if hasattr(side, "tocsr") or (isinstance(side, np.ndarray) and side.ndim == 2):
             raise RemovedFeature(reason(MATRIX))
-    are_frames = [hasattr(side, "columns") for side in (y_true_sets, y_pred_sets)]
     if are_frames[0] != are_frames[1]:
         raise ValueError(
-            "y_true_sets and y_pred_sets must both be long frames, or both list a set of codes per document"
+            "y_true_sets and y_pred_sets must both be long frames, "
+            "or both list a set of codes per document"
         )
     if are_frames[0]:
-        given = _from_frames(y_true_sets, y_pred_sets, columns, documents)
+        label_sets = _from_frames(y_true_sets, y_pred_sets, columns, documents)
     elif documents is None:
-        given = _from_lists(y_true_sets, y_pred_sets)
+        label_sets = _from_lists(y_true_sets, y_pred_sets)
     else:
         raise ValueError("documents needs long frames; row_ids names the documents of lists")
-    if given.actual.size != given.predicted.size:
+    actual = label_sets.actual
+    predicted = label_sets.predicted
+    if actual.size != predicted.size:
         raise ValueError(
             "y_true_sets and y_pred_sets must have the same documents, got "
-            f"{given.actual.size} and {given.predicted.size}"
+            f"{actual.size} and {predicted.size}"
         )
-    if not given.actual.size:
+    if not actual.size:
         raise ValueError("there must be at least one document, got none")
-    if not (may_be_empty or len(given.actual.code) or len(given.predicted.code)):
+    if not (may_be_empty or len(actual.code) or len(predicted.code)):
         raise ValueError(
-            f"at least one document must have a code, got {given.actual.size} empty documents; codes= declares codes"
+            f"at least one document must have a code, got {actual.size} empty documents; "
+            "codes= declares codes"
         )
-    return given
+    if row_ids is None:
+        return label_sets
+    if documents is not None:
+        raise ValueError(
+            "row_ids must be given without documents, got both: "
+            "documents names the documents already"
+        )
+    return replace(label_sets, ids=row_ids)
 
 
-def _from_lists(y_true: Any, y_pred: Any) -> Given:
-    flat, sizes = [], []
+def _from_lists(y_true: Any, y_pred: Any) -> GivenSets:
+    labels: list[Label] = []
+    documents: list[IntArray] = []
+    n_documents: list[int] = []
     for name, data in zip(_NAMES, (y_true, y_pred), strict=True):
         rule = f"{name} must list a set of codes per document, got"
         if not _is_list(data):
             raise TypeError(f"{rule} {data!r:.60}")
-        sets = []
-        for place, codes in enumerate(data):
+        sizes: list[int] = []
+        for index, codes in enumerate(data):
             if not _is_list(codes):
-                raise ValueError(f"{rule} {codes!r:.60} for document {place}")
-            sets.append(codes if hasattr(codes, "__len__") else list(codes))
-        sizes.append(np.fromiter(map(len, sets), np.int64, len(sets)))
-        flat.append(list(chain.from_iterable(sets)))
-    codes, names = encode_values("the codes", flat[0] + flat[1])
-    parts = np.split(codes, [len(flat[0])])
-    sides = [
-        LabelSets.of(np.repeat(np.arange(len(size)), size), part, len(size), max(1, len(names)))
-        for size, part in zip(sizes, parts, strict=True)
-    ]
-    return Given(names, sides[0], sides[1])
+                raise ValueError(f"{rule} {codes!r:.60} for document {index}")
+            n_before = len(labels)
+            labels.extend(codes)
+            sizes.append(len(labels) - n_before)
+        documents.append(np.repeat(np.arange(len(sizes)), np.array(sizes, dtype=np.int64)))
+        n_documents.append(len(sizes))
+    numbers, names = encode_values("the codes", labels)
+    actual_codes, predicted_codes = np.split(numbers, [len(documents[0])])
+    actual = LabelSets.of(documents[0], actual_codes, n_documents[0], len(names))
+    predicted = LabelSets.of(documents[1], predicted_codes, n_documents[1], len(names))
+    return GivenSets(names, actual, predicted)
 
 
 def _is_list(data: Any) -> bool:
     return isinstance(data, Iterable) and not isinstance(data, (str, bytes))
 
 
-def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: Any) -> Given:
+def _from_frames(y_true: Any, y_pred: Any, columns: tuple[str, str], documents: Any) -> GivenSets:
     frames = dict(zip(_NAMES, (y_true, y_pred), strict=True))
     for name, frame in frames.items():
-        missing = [column for column in columns if column not in list(frame.columns)]
-        if missing:
+        if not {*columns} <= {*frame.columns}:
             raise ValueError(
-                f"{name} must have the columns {list(columns)} (columns= names them), got {list(frame.columns)[:10]}"
+                f"{name} must have the columns {list(columns)} (columns= names them), "
+                f"got {list(frame.columns)[:10]}"
             )
-    seen, labels = (
-        [encode_values(f"{name}[{column!r}]", frame[column]) for name, frame in frames.items()]
-        for column in columns
-    )
-    note = ""
+    document_column, code_column = columns
+    encoded = {
+        name: encode_values(f"{name}[{document_column!r}]", frame[document_column])
+        for name, frame in frames.items()
+    }
+    encoded_codes = {
+        name: encode_values(f"{name}[{code_column!r}]", frame[code_column])
+        for name, frame in frames.items()
+    }
+    remarks: tuple[str, ...] = ()
     if documents is None:
-        order = list(dict.fromkeys([*seen[0][1], *seen[1][1]]))
-        try:
-            order = sorted(order)  # type: ignore[type-var]
-        except TypeError:
-            kinds = sorted({type(one).__name__ for one in order})
-            raise ValueError(
-                f"documents must be of one kind that can be put in order, or named by documents=, got {kinds}"
-            ) from None
-        note = "documents= was not given: documents without any code, predicted or actual, are not counted"
+        ids = _sorted_documents(label for _, labels in encoded.values() for label in labels)
+        remarks = (
+            "documents= was not given: documents without any code, predicted or actual, "
+            "are not counted",
+        )
     else:
-        numbers, names = encode_values("documents", documents)
-        if len(names) != len(numbers):
-            twice = names[int(np.argmax(np.bincount(numbers)))]
-            raise ValueError(f"documents must not repeat, got {twice!r} more than once")
-        order = [names[i] for i in numbers]
-    index = {name: i for i, name in enumerate(order)}
-    codes: dict[Label, int] = {}
-    sides = []
-    for name, (documents_of, of_rows), (code_of, code_names) in zip(
-        frames, seen, labels, strict=True
-    ):
-        strange = [d for d in of_rows if d not in index]
+        ids = _distinct_documents(documents)
+    row_of = {name: row for row, name in enumerate(ids)}
+    number_of: dict[Label, int] = {}
+    labels_by_side = []
+    for name, (document, document_names) in encoded.items():
+        strange = [label for label in document_names if label not in row_of]
         if strange:
             raise ValueError(
-                f"documents must hold all of {name}, got none for {len(strange)}, such as {strange[:5]}"
+                f"documents must hold all of {name}, "
+                f"got none for {len(strange)}, such as {strange[:5]}"
             )
-        at = np.array([index[d] for d in of_rows], dtype=np.int64)[documents_of]
-        number = np.array([codes.setdefault(c, len(codes)) for c in code_names], dtype=np.int64)[
-            code_of
-        ]
-        sides.append((at, number))
-    true, pred = (LabelSets.of(at, c, len(order), max(1, len(codes))) for at, c in sides)
-    return Given(list(codes), true, pred, order, note)
+        rows = np.array([row_of[label] for label in document_names], dtype=np.int64)
+        code, code_names = encoded_codes[name]
+        numbers = [number_of.setdefault(label, len(number_of)) for label in code_names]
+        labels_by_side.append((rows[document], np.array(numbers, dtype=np.int64)[code]))
+    # The sets are made when both sides have numbered their codes.
+    actual, predicted = (
+        LabelSets.of(rows, code, len(ids), len(number_of)) for rows, code in labels_by_side
+    )
+    return GivenSets(list(number_of), actual, predicted, ids, remarks)
+
+
+def _sorted_documents(labels: Iterable[Label]) -> list[Label]:
+    """Return the names of documents in order, each once."""
+    names = list(dict.fromkeys(labels))
+    try:
+        return sorted(names)  # type: ignore[type-var]
+    except TypeError:
+        kinds = sorted({type(name).__name__ for name in names})
+        raise ValueError(
+            "documents must be of one kind that can be put in order, or named by documents=, "
+            f"got {kinds}"
+        ) from None
+
+
+def _distinct_documents(documents: Any) -> list[Label]:
+    """Return the given names of documents, which must not repeat."""
+    numbers, names = encode_values("documents", documents)
+    if len(names) != len(numbers):
+        repeated = names[int(np.argmax(np.bincount(numbers)))]
+        raise ValueError(f"documents must not repeat, got {repeated!r} more than once")
+    return [names[number] for number in numbers]

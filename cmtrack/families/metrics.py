@@ -13,7 +13,7 @@ Matwin, Famili 2005).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,133 +41,146 @@ from cmtrack.names import quoted, some_of
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 FEW = 20
+"""Documents below which shares of a code or a family are called approximate."""
 
 
 class CodeAverage(Function):
-    """A mean over codes; without errors by document, its error takes the codes as independent."""
+    """Mean over codes.
+
+    Its standard error is for independent codes, unless the errors by document are known.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def __call__(self, codes: IntArray) -> float:
-        """The macro average of a ratio over the codes."""
+        """Return the macro average of a ratio over the codes."""
         return macro_averages(codes)[self.name][0]
 
     def spread(self, codes: IntArray) -> float:
-        """The standard error."""
+        """Return the standard error."""
         return macro_averages(codes)[self.name][1]
 
 
-_FALIS, _SOKOLOVA = "Falis, Hierarchical Confusion Matrices", "Sokolova & Lapalme (2009)"
+_FALIS = "Falis, Hierarchical Confusion Matrices"
+_SOKOLOVA = "Sokolova & Lapalme (2009)"
 _KIRITCHENKO = "Kiritchenko et al. (2005)"
-_NO_PREDICTED, _NO_ACTUAL, _NO_LABEL = (
-    "no code was predicted",
-    "no document has a code",
-    "there is no code",
-)
+_NO_PREDICTED = "no code was predicted"
+_NO_ACTUAL = "no document has a code"
+_NO_LABEL = "there is no code"
 
 
 def _ratio(name: str, value: Any, source: str, reason: str, formula: str, **words: Any) -> Metric:
     usual = {"low": 0.0, "high": 1.0, "interval": "logit", "headline": False, "of": "documents"}
-    return Metric(
-        f"family/{name}",
-        value,
-        **{**usual, "source": source, "reason": reason, "formula": formula, **words},
+    words = {**usual, "source": source, "reason": reason, "formula": formula, **words}
+    return Metric(f"family/{name}", value, **words)
+
+
+def _of_both(
+    name: str, value: Any, source: str, reason: str, formulas: tuple[str, str], **words: Any
+) -> tuple[Metric, Metric]:
+    """Return a metric of all documents, and the metric of each family with the same function."""
+    of_all, of_family = formulas
+    return (
+        _ratio(name, value, source, reason, of_all, headline=True, **words),
+        _ratio(f"<family>/{name}", value, source, reason, of_family, of="family", **words),
     )
 
 
-def _macro(name: str, formula: str, **words: Any) -> Metric:
-    fields = {
-        "of": "codes",
-        "low": 0.0,
-        "high": 1.0,
-        "headline": False,
-        "source": _SOKOLOVA,
-        **words,
-    }
+def _macro(name: str, formula: str, *, headline: bool = False) -> Metric:
     return Metric(
         f"family/{name}",
         CodeAverage(name),
+        of="codes",
+        low=0.0,
+        high=1.0,
+        source=_SOKOLOVA,
         formula=formula,
         reason="no code has a defined value",
-        **fields,
+        headline=headline,
     )
 
 
-_WORSE: dict[str, Any] = {"better": "lower"}
-_OF_BOTH: tuple[tuple[str, Any, str, str, str, str, dict[str, Any]], ...] = (
-    (
+_OF_BOTH = (
+    _of_both(
         "match_share",
         lambda t: 2 * t.hits / t.labels,
         _FALIS,
         _NO_LABEL,
-        "2 matches / labels, predicted and actual ones together; equals f1_micro",
-        "2 matches / labels of the family; equals f1_micro",
-        {"title": "share of matching labels", "brief": "match share"},
+        (
+            "2 matches / labels, predicted and actual ones together; equals f1_micro",
+            "2 matches / labels of the family; equals f1_micro",
+        ),
+        title="share of matching labels",
+        brief="match share",
     ),
-    (
+    _of_both(
         "confusion_share",
         lambda t: (t.predicted_confused + t.actual_confused) / t.labels,
         _FALIS,
         _NO_LABEL,
-        "unmatched labels with an unmatched code of their family on the other side / labels",
-        "confused labels / labels of the family",
-        {"title": "share of labels confused within their family", "brief": "confused", **_WORSE},
+        (
+            "unmatched labels with an unmatched code of their family on the other side / labels",
+            "confused labels / labels of the family",
+        ),
+        title="share of labels confused within their family",
+        brief="confused",
+        better="lower",
     ),
-    (
+    _of_both(
         "oof_share",
         lambda t: (t.predicted_outside + t.actual_outside) / t.labels,
         _FALIS,
         _NO_LABEL,
-        "unmatched labels without such a code (out of family) / labels",
-        "labels out of family / labels of the family",
-        {"title": "share of labels out of family", "brief": "out of family", **_WORSE},
+        (
+            "unmatched labels without such a code (out of family) / labels",
+            "labels out of family / labels of the family",
+        ),
+        title="share of labels out of family",
+        brief="out of family",
+        better="lower",
     ),
-    (
+    _of_both(
         "precision_micro",
         lambda t: t.hits / t.predicted,
         _SOKOLOVA,
         _NO_PREDICTED,
-        "matches / predicted codes, over all documents",
-        "matches / predicted codes of the family",
-        {},
+        (
+            "matches / predicted codes, over all documents",
+            "matches / predicted codes of the family",
+        ),
     ),
-    (
+    _of_both(
         "recall_micro",
         lambda t: t.hits / t.actual,
         _SOKOLOVA,
         _NO_ACTUAL,
-        "matches / actual codes, over all documents",
-        "matches / actual codes of the family",
-        {},
+        ("matches / actual codes, over all documents", "matches / actual codes of the family"),
     ),
-    (
+    _of_both(
         "f1_micro",
         lambda t: 2 * t.hits / t.labels,
         _SOKOLOVA,
         _NO_LABEL,
-        "2 matches / (predicted + actual codes), over all documents",
-        "2 matches / (predicted + actual codes of the family)",
-        {},
+        (
+            "2 matches / (predicted + actual codes), over all documents",
+            "2 matches / (predicted + actual codes of the family)",
+        ),
     ),
 )
-"""Name, value, source, reason, formula over all documents and over those of a family, words."""
 
 FAMILY = Section(
     "family",
     "All documents",
     (
-        *(
-            _ratio(name, value, source, reason, formula, headline=True, **words)
-            for name, value, source, reason, formula, _, words in _OF_BOTH
-        ),
+        *(of_all for of_all, _ in _OF_BOTH),
         _ratio(
             "confusion_share_predicted",
             lambda t: t.predicted_confused / t.predicted,
             _FALIS,
             _NO_PREDICTED,
             "confused predicted codes / predicted codes",
-            **_WORSE,
+            better="lower",
             title="share of predicted codes confused within their family",
             brief="confused, predicted",
         ),
@@ -177,7 +190,7 @@ FAMILY = Section(
             _FALIS,
             _NO_PREDICTED,
             "predicted codes out of family / predicted codes",
-            **_WORSE,
+            better="lower",
             title="share of predicted codes out of family",
             brief="out of family, predicted",
         ),
@@ -187,7 +200,7 @@ FAMILY = Section(
             _FALIS,
             _NO_ACTUAL,
             "confused actual codes / actual codes",
-            **_WORSE,
+            better="lower",
             title="share of actual codes confused within their family",
             brief="confused, actual",
         ),
@@ -197,7 +210,7 @@ FAMILY = Section(
             _FALIS,
             _NO_ACTUAL,
             "actual codes out of family / actual codes",
-            **_WORSE,
+            better="lower",
             title="share of actual codes out of family",
             brief="out of family, actual",
         ),
@@ -234,10 +247,7 @@ FAMILY = Section(
         _macro("precision_macro", "mean of precision over codes"),
         _macro("recall_macro", "mean of recall over codes"),
         _macro("f1_macro", "mean of F1 over codes", headline=True),
-        *(
-            _ratio(f"<family>/{name}", value, source, reason, formula, of="family", **words)
-            for name, value, source, reason, _, formula, words in _OF_BOTH
-        ),
+        *(of_family for _, of_family in _OF_BOTH),
         _ratio(
             "<family>/support",
             lambda t: t.actual,
@@ -277,11 +287,14 @@ class FamilyViews(Views):
 
     def names(self, metric: Metric, step: str = "") -> dict[int, str] | None:
         """Return the families' parts of names, for a metric of each family."""
-        return self._families if metric.of == "family" else None
+        if metric.of != "family":
+            return None
+        return self._families
 
     @cached_property
     def _families(self) -> dict[int, str]:
-        return {f: encode_label(family) for f, family in enumerate(self.statistics.families.names)}
+        families = self.statistics.families.names
+        return {number: encode_label(family) for number, family in enumerate(families)}
 
     @cached_property
     def documents(self) -> Sums:
@@ -306,15 +319,18 @@ class FamilyViews(Views):
         return Codes(self.statistics.codes)
 
     def influence(self, metric: Metric, rows: DocumentRows) -> FloatArray | None:
-        """Influence values (n,) of an overall metric; None for a single family, which has no values by document."""
+        """Return the influence values (n,) of an overall metric.
+
+        None for a single family, which has no values by document.
+        """
         if metric.of == "codes":
             return rows.macros[:, MACROS.index(metric.name.rsplit("/", 1)[1])]
-        psi = metric.influence_in(self.documents) if metric.of == "documents" else None
-        return (
-            None
-            if psi is None or not np.isfinite(psi).all()
-            else self.documents.of_rows(psi, rows.tallies)
-        )
+        if metric.of != "documents":
+            return None
+        psi = metric.influence_in(self.documents)
+        if psi is None or not np.isfinite(psi).all():
+            return None
+        return self.documents.of_rows(psi, rows.tallies)
 
 
 def family_results(
@@ -322,7 +338,7 @@ def family_results(
     confidence_level: float = 0.95,
     macro_errors: Mapping[str, float] | None = None,
 ) -> Results:
-    """Every metric with its error and interval.
+    """Return every metric with its error and interval.
 
     ``macro_errors``: standard errors of the macro averages that allow for codes of one document; by
         default codes count as independent of each other.
@@ -332,11 +348,14 @@ def family_results(
     return results
 
 
+def _counts(codes: IntArray) -> FloatArray:
+    """Return matches, predicted and actual documents of each code, shape (3, L)."""
+    return codes.T[[HITS, PREDICTED, ACTUAL]].astype(np.float64)
+
+
 def code_ratios(codes: IntArray) -> dict[str, FloatArray]:
-    """Precision, recall and F1 of each code, shape (L,), NaN where undefined."""
-    hits, predicted, actual = (
-        codes[:, column].astype(np.float64) for column in (HITS, PREDICTED, ACTUAL)
-    )
+    """Return precision, recall and F1 of each code, shape (L,), NaN where undefined."""
+    hits, predicted, actual = _counts(codes)
     return {
         "precision": ratio(hits, predicted),
         "recall": ratio(hits, actual),
@@ -345,99 +364,130 @@ def code_ratios(codes: IntArray) -> dict[str, FloatArray]:
 
 
 def macro_averages(codes: IntArray) -> dict[str, tuple[float, float]]:
-    """Means over the codes where a ratio is defined, and standard errors with the codes taken as independent.
+    """Return means over the codes with a defined ratio, and standard errors for independent codes.
+
+    Variances are those of shares, p (1 - p) / n; that of F1 is by the delta method.
 
     ``codes``, shape (L, 5): as in :class:`FamilyStatistics`.
     """
-    hits, predicted, actual = (
-        codes[:, column].astype(np.float64) for column in (HITS, PREDICTED, ACTUAL)
-    )
+    hits, predicted, actual = _counts(codes)
     values = code_ratios(codes)
-    p, r, f = values["precision"], values["recall"], values["f1"]
-    false, missed = predicted - hits, actual - hits
+    labels = predicted + actual
+    f1 = values["f1"]
+    unmatched = labels - 2 * hits
     variances = {
-        "precision": ratio(p * (1 - p), predicted),
-        "recall": ratio(r * (1 - r), actual),
-        "f1": ratio(hits * (2 - 2 * f) ** 2 + (false + missed) * f**2, (predicted + actual) ** 2),
+        "precision": ratio(values["precision"] * (1 - values["precision"]), predicted),
+        "recall": ratio(values["recall"] * (1 - values["recall"]), actual),
+        "f1": ratio(hits * (2 - 2 * f1) ** 2 + unmatched * f1**2, labels**2),
     }
-    out = {}
+    averages = {}
     for name, value in values.items():
         defined = np.isfinite(value)
-        many = int(defined.sum())
-        error = math.sqrt(float(variances[name][defined].sum())) / many if many else math.nan
-        out[f"{name}_macro"] = (float(value[defined].mean()) if many else math.nan), error
-    return out
+        n_defined = int(defined.sum())
+        mean = math.nan
+        error = math.nan
+        if n_defined:
+            mean = float(value[defined].mean())
+            error = math.sqrt(float(variances[name][defined].sum())) / n_defined
+        averages[f"{name}_macro"] = (mean, error)
+    return averages
 
 
 def document_errors(statistics: FamilyStatistics, rows: DocumentRows) -> dict[str, float]:
-    """Standard errors of the macro averages, with documents as the sampling units."""
+    """Return standard errors of the macro averages, with documents as the sampling units."""
     n = statistics.digest.rows
     return {
-        f"family/{name}": float(np.linalg.norm(rows.macros[:, k])) / n
-        for k, name in enumerate(MACROS)
+        f"family/{name}": float(np.linalg.norm(rows.macros[:, column])) / n
+        for column, name in enumerate(MACROS)
     }
 
 
 def family_tallies(statistics: FamilyStatistics) -> tuple[FloatArray, FloatArray]:
-    """Sums (F, 5) and sums of products (F, 5, 5) of each family's first five tallies over documents."""
+    """Return sums (F, 5) and sums of products (F, 5, 5) of each family's tallies over documents.
+
+    They are the first five tallies, which are of codes.
+    """
     family, matched, predicted, actual, documents = statistics.patterns.T
-    both = (predicted > 0) & (actual > 0)
-    table = np.stack(
-        (matched, predicted * both, actual * both, predicted * ~both, actual * ~both), axis=1
-    ).astype(np.float64)
-    size = len(statistics.families.names)
-    sums, products = np.zeros((size, 5)), np.zeros((size, 5, 5))
+    has_siblings = (predicted > 0) & (actual > 0)
+    columns = (
+        matched,
+        predicted * has_siblings,
+        actual * has_siblings,
+        predicted * ~has_siblings,
+        actual * ~has_siblings,
+    )
+    table = np.stack(columns, axis=1).astype(np.float64)
+    n_families = len(statistics.families.names)
+    sums = np.zeros((n_families, 5))
+    products = np.zeros((n_families, 5, 5))
     np.add.at(sums, family, table * documents[:, None])
     np.add.at(products, family, table[:, :, None] * table[:, None, :] * documents[:, None, None])
     return sums, products
 
 
-def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
-    """Warnings: repeated codes, rare codes, codes without a defined ratio, rare families."""
-    out = []
+# -- warnings -------------------------------------------------------------------------------------
+
+
+def _repeated_codes(statistics: FamilyStatistics) -> Iterator[str]:
     for n, side in zip(statistics.repeated.tolist(), ("y_true_sets", "y_pred_sets"), strict=True):
-        if n:
-            out.append(
-                f"{n} {'code' if n == 1 else 'codes'} of {side} {'occurs' if n == 1 else 'occur'} more than once in a "
-                f"document and {'counts' if n == 1 else 'count'} once"
-            )
-    predicted, actual = statistics.codes[:, PREDICTED], statistics.codes[:, ACTUAL]
-    total = len(actual)
-    never_called, never_held = int((predicted == 0).sum()), int((actual == 0).sum())
-    if never_called:
-        out.append(
-            f"{never_called} of {total} codes are never predicted: macro precision leaves them out"
+        if n == 1:
+            yield f"1 code of {side} occurs more than once in a document and counts once"
+        elif n:
+            yield f"{n} codes of {side} occur more than once in a document and count once"
+
+
+def _codes_without_ratio(statistics: FamilyStatistics) -> Iterator[str]:
+    _, predicted, actual = _counts(statistics.codes)
+    never_predicted = int((predicted == 0).sum())
+    never_actual = int((actual == 0).sum())
+    if never_predicted:
+        yield (
+            f"{never_predicted} of {len(actual)} codes are never predicted: "
+            "macro precision leaves them out"
         )
-    if never_held:
-        out.append(
-            f"{never_held} of {total} codes are in no document: macro recall leaves them out"
+    if never_actual:
+        yield (
+            f"{never_actual} of {len(actual)} codes are in no document: "
+            "macro recall leaves them out"
         )
-    rare = int(((actual > 0) & (actual < FEW)).sum())
-    if rare:
-        out.append(
-            f"{rare} of {total} codes {'occurs' if rare == 1 else 'occur'} in fewer than {FEW} documents; "
-            f"{'its' if rare == 1 else 'their'} shares are approximate"
-            + (
-                "; as most codes are that rare, the intervals of macro averages are too narrow"
-                if 2 * rare > total
-                else ""
-            )
-        )
-    held = np.bincount(statistics.families.family_of_code, actual, len(statistics.families.names))
-    few = [
+
+
+def _rare_codes(statistics: FamilyStatistics) -> Iterator[str]:
+    actual = statistics.codes[:, ACTUAL]
+    n_rare = int(((actual > 0) & (actual < FEW)).sum())
+    if not n_rare:
+        return
+    text = f"{n_rare} of {len(actual)} codes occur in fewer than {FEW} documents; their"
+    if n_rare == 1:
+        text = f"1 of {len(actual)} codes occurs in fewer than {FEW} documents; its"
+    text += " shares are approximate"
+    if 2 * n_rare > len(actual):
+        text += "; as most codes are that rare, the intervals of macro averages are too narrow"
+    yield text
+
+
+def _rare_families(statistics: FamilyStatistics) -> Iterator[str]:
+    families = statistics.families
+    sizes = np.bincount(families.family_of_code, statistics.codes[:, ACTUAL], len(families.names))
+    rare = [
         f"{quoted(name)} (n = {count(n)})"
-        for name, n in zip(statistics.families.names, held, strict=True)
+        for name, n in zip(families.names, sizes, strict=True)
         if 0 < n < FEW
     ]
-    if few:
-        shown = some_of(few, 8)
-        out.append(
-            f"fewer than {FEW} labels of the {'family' if len(few) == 1 else 'families'} {shown}: approximate intervals"
-        )
-    return tuple(out)
+    if rare:
+        noun = "family" if len(rare) == 1 else "families"
+        yield f"fewer than {FEW} labels of the {noun} {some_of(rare, 8)}: approximate intervals"
+
+
+_WARNINGS = (_repeated_codes, _codes_without_ratio, _rare_codes, _rare_families)
+
+
+def family_warnings(statistics: FamilyStatistics) -> tuple[str, ...]:
+    """Return warnings: repeated codes, codes without a defined ratio, rare codes and families."""
+    return tuple(text for warning in _WARNINGS for text in warning(statistics))
 
 
 def never_predicted(statistics: FamilyStatistics) -> IntArray:
-    """Places of the codes that are actual in some document and never predicted."""
-    predicted, actual = statistics.codes[:, PREDICTED], statistics.codes[:, ACTUAL]
-    return np.asarray(np.flatnonzero((actual > 0) & (predicted == 0)))
+    """Return the positions of the codes that some document has and that are never predicted."""
+    _, predicted, actual = _counts(statistics.codes)
+    return np.flatnonzero((actual > 0) & (predicted == 0))

@@ -1,4 +1,4 @@
-"""The :class:`FamilyEvaluation`: sparse counts, every number and view that follows from them, and its stored form.
+"""The :class:`FamilyEvaluation`: sparse counts, the numbers and views of them, and its stored form.
 
 The stored form is one versioned JSON text, with the statistics to compute from and the numbers to
 read; documents one by one are a compact Parquet file of tallies.
@@ -24,6 +24,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.digits import count, significant
 from cmtrack.families import metrics as metrics_of
 from cmtrack.families.counts import (
+    ACTUAL,
     MACROS,
     TALLIES,
     DocumentRows,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FamilyEvaluation(BaseEvaluation):
-    """Evaluation of predicted sets of codes, with families. Make one with :func:`cmtrack.evaluate_families`.
+    """Evaluation of predicted sets of codes, made by :func:`cmtrack.evaluate_families`.
 
     Attributes
     ----------
@@ -72,7 +73,8 @@ class FamilyEvaluation(BaseEvaluation):
     Examples
     --------
     >>> from cmtrack import Prefix, evaluate_families
-    >>> actual, predicted = [{"364.0", "401.9"}, {"250.0"}], [{"364.1", "401.9"}, {"250.0", "401.1"}]
+    >>> actual = [{"364.0", "401.9"}, {"250.0"}]
+    >>> predicted = [{"364.1", "401.9"}, {"250.0", "401.1"}]
     >>> evaluation = evaluate_families(actual, predicted, Prefix(separator="."))
     >>> evaluation.codes, evaluation.families
     (('250.0', '364.0', '364.1', '401.1', '401.9'), ('250', '364', '401'))
@@ -127,15 +129,15 @@ class FamilyEvaluation(BaseEvaluation):
         return self.statistics.families.names
 
     def family_of(self, code: Label) -> Label:
-        """The family of a code.
+        """Return the family of a code.
 
         Raises
         ------
         KeyError
             If there is no such code.
         """
-        place = self.statistics.families.place(code)
-        return self.families[int(self.statistics.families.family_of_code[place])]
+        families = self.statistics.families
+        return families.names[int(families.family_of_code[families.place(code)])]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -153,23 +155,25 @@ class FamilyEvaluation(BaseEvaluation):
         return self.codes
 
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """The codes of some document that an average leaves out, because they are never predicted."""
+        """Return the actual codes that an average leaves out, because they are never predicted."""
         if metric != "family/precision_macro":
             return ()
         return tuple(self.codes[i] for i in metrics_of.never_predicted(self.statistics))
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """Parts that must be equal for two evaluations to be ranked together: the families of the actual codes."""
-        held = self.statistics.codes[:, 2] > 0
+        """Parts that must be equal for a common ranking: the families of the actual codes."""
         families = self.statistics.families
-        paths = [path for path, is_held in zip(families.paths, held, strict=True) if is_held]
+        actual = np.flatnonzero(self.statistics.codes[:, ACTUAL])
+        paths = [families.paths[k] for k in actual.tolist()]
         return (("families", _digest_of_paths(sorted(paths, key=str), families.level)),)
 
     # -- views of a family and of a code ----------------------------------------------------------
 
     def matrix(self, family: Label, matching: str | None = None) -> FamilyMatrix:
-        """A family's confusion matrix with its out-of-family (OOF) row and column: rows actual, columns predicted.
+        """Return a family's confusion matrix: rows are actual codes, columns predicted ones.
+
+        The last row and column are out of family (OOF).
 
         Parameters
         ----------
@@ -187,7 +191,7 @@ class FamilyEvaluation(BaseEvaluation):
     def distribution(
         self, family: Label, given: str = "predicted", normalization: str = "mass"
     ) -> FamilyMatrix:
-        """A family's conditional distributions.
+        """Return a family's conditional distributions.
 
         Parameters
         ----------
@@ -208,7 +212,7 @@ class FamilyEvaluation(BaseEvaluation):
         return family_distribution(self.statistics, family, given, normalization)
 
     def given_predicted(self, code: Label) -> CodeAnswer:
-        """Outcomes where the code is predicted: it is right, a sibling is, or it is out of family.
+        """Return the outcomes of a predicted code: correct, a sibling is, or out of family.
 
         Raises
         ------
@@ -218,7 +222,8 @@ class FamilyEvaluation(BaseEvaluation):
         Examples
         --------
         >>> from cmtrack import Prefix, evaluate_families
-        >>> evaluation = evaluate_families([["364.0"], ["364.1"]], [["364.1"], ["364.1"]], Prefix(separator="."))
+        >>> by_dot = Prefix(separator=".")
+        >>> evaluation = evaluate_families([["364.0"], ["364.1"]], [["364.1"], ["364.1"]], by_dot)
         >>> answer = evaluation.given_predicted("364.1")
         >>> answer.documents, answer.right, answer.siblings
         (2, 0.5, (('364.0', 0.5),))
@@ -226,7 +231,7 @@ class FamilyEvaluation(BaseEvaluation):
         return answer(self.statistics, code, "predicted", self.confidence_level)
 
     def given_actual(self, code: Label) -> CodeAnswer:
-        """Outcomes where a document has the code: it is predicted, a sibling is, or none of the family.
+        """Return the outcomes of an actual code: predicted, a sibling is, or none of the family.
 
         Raises
         ------
@@ -236,7 +241,9 @@ class FamilyEvaluation(BaseEvaluation):
         return answer(self.statistics, code, "actual", self.confidence_level)
 
     def family_figure(self, family: Label, given: str = "actual") -> Figure:
-        """One family's matrix, coloured by shares given the actual code (recall) or the "predicted" one (precision).
+        """Draw one family's matrix, coloured by shares.
+
+        They are given the actual code (recall), or given the "predicted" one (precision).
 
         Raises
         ------
@@ -260,7 +267,7 @@ class FamilyEvaluation(BaseEvaluation):
         return plots.code_figure(self, code)
 
     def code_table(self) -> pd.DataFrame:
-        """One row per code: its family, numbers of documents, precision, recall, F1, shares and frequent partners.
+        """Return one row per code: family, documents, precision, recall, F1, shares and partners.
 
         The shares ``match``, ``confused`` and ``oof`` sum to 1 in each direction; ``partner`` is
         the sibling that most often stands for the code, of several that are as frequent the first
@@ -269,25 +276,31 @@ class FamilyEvaluation(BaseEvaluation):
         return code_table(self.statistics)
 
     def family_table(self) -> pd.DataFrame:
-        """One row per family: its metrics with their intervals."""
+        """Return one row per family: its metrics with their intervals."""
         return family_table(self.statistics, self._results)
 
     # -- doing ------------------------------------------------------------------------------------
 
+    @property
+    def _documents(self) -> DocumentRows:
+        """The documents one by one."""
+        if self.rows is None:
+            raise ValueError("this evaluation has no documents: it was loaded without, or merged")
+        return self.rows
+
     def _answers_to(self, metric: str) -> npt.NDArray[Any] | None:
-        assert self.rows is not None  # the caller's business
         if self.catalog.lookup(metric).of != "documents":
             return None
-        return self.rows.tallies @ np.random.default_rng(0).random(self.rows.tallies.shape[1])
+        # Different tallies give different sums with random weights, and equal ones equal sums.
+        tallies = self._documents.tallies
+        return tallies @ np.random.default_rng(0).random(tallies.shape[1])
 
     def _influence_of(self, metric: str) -> FloatArray | None:
-        assert self.rows is not None  # the caller's business
-        return metrics_of.FamilyViews(self.statistics).influence(
-            self.catalog.lookup(metric), self.rows
-        )
+        views = metrics_of.FamilyViews(self.statistics)
+        return views.influence(self.catalog.lookup(metric), self._documents)
 
     def __add__(self, other: FamilyEvaluation) -> FamilyEvaluation:
-        """Merge the evaluations of two disjoint sets of documents; counts add up exactly, in any order."""
+        """Merge the evaluations of two disjoint sets of documents; counts add up exactly."""
         if not isinstance(other, FamilyEvaluation):
             return NotImplemented
         merged = replace(
@@ -315,16 +328,15 @@ class FamilyEvaluation(BaseEvaluation):
 
     @classmethod
     def _fields_of(cls, data: dict[str, Any]) -> dict[str, Any]:
+        families = _families(data["families"])
         errors = data["macro_errors"]
+        if errors is not None:
+            errors = {str(name): float(value) for name, value in errors.items()}
         return {
-            "statistics": FamilyStatistics.from_plain(
-                data["statistics"], _families(data["families"])
-            ),
+            "statistics": FamilyStatistics.from_plain(data["statistics"], families),
             "spec": FamilySpec.from_plain({name: data[name] for name in FamilySpec.entries()}),
             "remarks": tuple(map(str, data["notes"])),
-            "macro_errors": None
-            if errors is None
-            else {str(name): float(value) for name, value in errors.items()},
+            "macro_errors": errors,
         }
 
     def without_probabilities(self) -> FamilyEvaluation:
@@ -333,64 +345,62 @@ class FamilyEvaluation(BaseEvaluation):
 
     @property
     def rows_size(self) -> int:
-        """Bytes of the rows' columns before compression."""
-        return 0 if self.rows is None else len(self.rows) * (4 * len(TALLIES) + 8 * len(MACROS))
+        """Bytes of the documents' columns before compression."""
+        if self.rows is None:
+            return 0
+        return self.rows.tallies.nbytes + self.rows.macros.nbytes
 
     def write_rows(self, file: Path | BinaryIO) -> None:
         """Write the documents as Parquet."""
-        assert self.rows is not None  # the caller's business
-        write_documents(file, self.rows)
+        write_documents(file, self._documents)
 
     def with_rows(self, content: bytes) -> FamilyEvaluation:
-        """The same evaluation with the documents that :meth:`write_rows` wrote."""
+        """Return the evaluation with the documents that :meth:`write_rows` wrote."""
         return replace(self, rows=read_documents(content, self))
 
     # -- views ------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        m = self.metrics
-        head = f"{count(self.n_samples)} documents, {len(self.codes)} codes in {len(self.families)} families"
-        shown = {
-            "micro F1": "f1_micro",
-            "confused": "confusion_share",
-            "out of family": "oof_share",
-        }
-        parts = [f"{words} {significant(m[f'family/{name}'])}" for words, name in shown.items()]
-        return f"FamilyEvaluation({head}: {', '.join(parts)})"
+        documents = f"{count(self.n_samples)} documents"
+        codes = f"{len(self.codes)} codes in {len(self.families)} families"
+        f1 = significant(self.metrics["family/f1_micro"])
+        confused = significant(self.metrics["family/confusion_share"])
+        outside = significant(self.metrics["family/oof_share"])
+        shares = f"micro F1 {f1}, confused {confused}, out of family {outside}"
+        return f"FamilyEvaluation({documents}, {codes}: {shares})"
 
     def _repr_html_(self) -> str:
-        frame = self.to_frame()
-        shown = frame[[self.catalog.lookup(name).headline for name in frame["metric"]]]
-        return for_page(
-            shown.drop(columns="undefined").to_html(index=False, float_format="{:.4f}".format)
-        )
+        frame = self.to_frame().drop(columns="undefined")
+        headline = frame[frame["metric"].isin(self.headline)]
+        return for_page(headline.to_html(index=False, float_format="{:.4f}".format))
 
 
 def _merged_errors(
     first: FamilyEvaluation, second: FamilyEvaluation, merged: FamilyEvaluation
 ) -> dict[str, float] | None:
-    """Errors of the macro averages of both sets of documents together.
+    """Return errors of the macro averages of both sets of documents together.
 
-    The larger of two: the sides' sums of squares (which know of codes that share a document, but
-    are too small where a side has few documents of a code), and that of independent codes in the
-    merged counts.
+    The larger of two errors: that of the sides' sums of squares, which allow for codes that share a
+    document but are too small if a side has few documents of a code, and that of independent codes
+    in the merged counts.
     """
-    ours, theirs = first.macro_errors, second.macro_errors
-    if ours is None or theirs is None:
+    if first.macro_errors is None or second.macro_errors is None:
         return None
-    a, b, errors = first.n_samples, second.n_samples, merged.standard_errors
-    return {
-        name: max(math.hypot(ours[name] * a, theirs[name] * b) / (a + b), errors.get(name, 0.0))
-        for name in ours
-        if name in theirs
-    }
+    errors = {}
+    for name, first_error in first.macro_errors.items():
+        if name in second.macro_errors:
+            second_sum = second.macro_errors[name] * second.n_samples
+            squares = math.hypot(first_error * first.n_samples, second_sum)
+            by_document = squares / (first.n_samples + second.n_samples)
+            errors[name] = max(by_document, merged.standard_errors.get(name, 0.0))
+    return errors
 
 
 # -- stored form ----------------------------------------------------------------------------------
 
 
 def _digest_of_paths(paths: Iterable[tuple[Any, ...]], level: int) -> str:
-    """A short digest of codes with their families."""
+    """Return a short digest of codes with their families."""
     text = json.dumps([level, [[str(node) for node in path] for path in paths]])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
@@ -405,26 +415,30 @@ def _families(data: dict[str, Any]) -> Families:
     return Families(paths, int(data["level"]), bool(data["chosen"]))
 
 
+_INFLUENCES = tuple(f"influence/{name}" for name in MACROS)
+
+
 def write_documents(path: Path | BinaryIO, rows: DocumentRows) -> None:
-    """Write a row per document: its tallies, and what it adds to the error of each macro average."""
-    table: dict[str, Any] = {name: rows.tallies[:, k] for k, name in enumerate(TALLIES)}
-    table |= {f"influence/{name}": rows.macros[:, k] for k, name in enumerate(MACROS)}
-    write_table(path, table)
+    """Write a row per document: its tallies, and its influence on each macro average."""
+    columns = dict(zip(TALLIES, rows.tallies.T, strict=True))
+    columns |= zip(_INFLUENCES, rows.macros.T, strict=True)
+    write_table(path, columns)
 
 
 def read_documents(content: bytes, evaluation: FamilyEvaluation) -> DocumentRows:
     """Read what :func:`write_documents` wrote for an evaluation, from the file's bytes."""
-    influences = [f"influence/{name}" for name in MACROS]
-    table = checked_table(content, evaluation.statistics.digest.rows, (), (*TALLIES, *influences))
+    statistics = evaluation.statistics
+    table = checked_table(content, statistics.digest.rows, (), (*TALLIES, *_INFLUENCES))
     try:
         tallies = np.column_stack([table[name].to_numpy() for name in TALLIES]).astype(np.int32)
-        macros = np.column_stack([table[name].to_numpy() for name in influences]).astype(np.float64)
+        macros = np.column_stack([table[name].to_numpy() for name in _INFLUENCES]).astype(float)
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
     if not np.isfinite(macros).all():
         raise ValueError("the predictions must be finite numbers")
-    if not np.array_equal(tallies.sum(axis=0, dtype=np.int64), evaluation.statistics.sums):
+    if not np.array_equal(tallies.sum(axis=0, dtype=np.int64), statistics.sums):
         raise ValueError(
-            "the predictions must add up to the evaluation's tallies: they are of another evaluation"
+            "the predictions must add up to the evaluation's tallies: "
+            "they are of another evaluation"
         )
     return DocumentRows(tallies, macros)

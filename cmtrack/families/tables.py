@@ -1,10 +1,10 @@
-"""Views of families and codes: a family's matrix and distributions, answers about a code, tables of all of them."""
+"""Views of families and codes: matrices, distributions, the outcomes of a code, and tables."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from cmtrack.metrics.cells import ratio
 from cmtrack.metrics.intervals import Interval, wilson
 from cmtrack.metrics.names import encode_label
 from cmtrack.names import quoted
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import FloatArray
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
@@ -37,11 +37,24 @@ if TYPE_CHECKING:
 
 OOF = "OOF"
 NORMALIZATIONS = ("mass", "reference")
-GIVEN = ("predicted", "actual")
-_SIDES = (
-    ("predicted", PREDICTED, PREDICTED_OUTSIDE, "row"),
-    ("actual", ACTUAL, ACTUAL_OUTSIDE, "column"),
-)
+
+
+class _Side(NamedTuple):
+    """What belongs to the codes of one side: columns of ``codes``, and a matching.
+
+    Under the matching each code of the side has mass 1, which its pairs share.
+    """
+
+    documents: int
+    outside: int
+    matching: str
+
+
+_SIDES = {
+    "predicted": _Side(PREDICTED, PREDICTED_OUTSIDE, "row"),
+    "actual": _Side(ACTUAL, ACTUAL_OUTSIDE, "column"),
+}
+_OTHER = {"predicted": "actual", "actual": "predicted"}
 MOST_TIED = 3
 """Codes of equal share that a sentence names."""
 
@@ -69,28 +82,30 @@ class FamilyMatrix:
     what: str
 
     def __getitem__(self, pair: tuple[Label, Label]) -> float:
-        """The value of (actual, predicted); ``"OOF"`` stands for out of family unless a code has that name."""
-        return float(self.values[self._place(pair[0]), self._place(pair[1])])
+        """Return the value of (actual, predicted).
 
-    def _place(self, code: Label) -> int:
+        ``"OOF"`` stands for out of family unless a code has that name.
+        """
+        actual, predicted = pair
+        return float(self.values[self._position(actual), self._position(predicted)])
+
+    def _position(self, code: Label) -> int:
         if code in self.codes:
             return self.codes.index(code)
         if code == OOF:
             return len(self.codes)
         raise KeyError(
-            f"the family {self.family!r} has no code {code!r}; its codes are {list(self.codes)[:12]}"
+            f"the family {self.family!r} has no code {code!r}; "
+            f"its codes are {list(self.codes)[:12]}"
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """The values with rows named ``actual`` and columns named ``predicted``, ``OOF`` last."""
+        """Return the values with rows ``actual`` and columns ``predicted``, ``OOF`` last."""
         from cmtrack._pandas import pd
 
         names = [*self.codes, OOF]
-        return pd.DataFrame(
-            self.values,
-            index=pd.Index(names, name="actual"),
-            columns=pd.Index(names, name="predicted"),
-        )
+        rows = pd.Index(names, name="actual")
+        return pd.DataFrame(self.values, index=rows, columns=rows.rename("predicted"))
 
     def __repr__(self) -> str:
         return f"FamilyMatrix({self.family!r}, {len(self.codes)} codes, {self.what})"
@@ -100,37 +115,45 @@ class FamilyMatrix:
 
 
 def family_matrix(statistics: FamilyStatistics, family: Label, matching: str) -> FamilyMatrix:
-    """The matrix under one matching; with the codes that match, where these were not to be removed."""
+    """Return a family's matrix under one matching.
+
+    It has the pairs of codes that match, if these were not to be removed.
+    """
     check_matching(matching)
     start, stop = _range(statistics, family)
-    rows = statistics.codes[start:stop]
     size = stop - start
-    together = statistics.together
-    pairs = statistics.pairs if together is None else together
+    pairs = statistics.pairs
+    codes = statistics.codes[start:stop]
+    matches = codes[:, HITS]
+    outside = codes[:, [PREDICTED_OUTSIDE, ACTUAL_OUTSIDE]].astype(np.float64)
+    remark = ""
+    if statistics.together is not None and statistics.alone is not None:
+        pairs = statistics.together
+        matches = np.zeros(size, dtype=np.int64)  # the pairs have them
+        outside = statistics.alone[start:stop].astype(np.float64)
+        remark = ", matched codes not removed"
+    unit = "documents"
+    if matching != "product":
+        unit = "mass"
+    if matching == "balanced":
+        outside += pairs.surplus[start:stop] / UNIT
     values = np.pad(pairs.within(start, stop, matching), (0, 1))
-    if together is None:
-        values[np.arange(size), np.arange(size)] += rows[:, HITS]
-        alone = rows[:, [PREDICTED_OUTSIDE, ACTUAL_OUTSIDE]]
-    else:
-        assert statistics.alone is not None  # they are kept together
-        alone = statistics.alone[start:stop]
-    surplus = pairs.surplus[start:stop] / UNIT if matching == "balanced" else 0
-    outside = alone + surplus
-    values[size, :size], values[:size, size] = outside[:, 0], outside[:, 1]
-    unit = "documents" if matching == "product" else "mass"
-    matches = "" if together is None else ", matched codes not removed"
+    index = np.arange(size)
+    values[index, index] += matches
+    values[size, :size] = outside[:, 0]
+    values[:size, size] = outside[:, 1]
     return FamilyMatrix(
         family,
         statistics.families.codes[start:stop],
         values,
-        f"{matching} matching{matches}, {unit}",
+        f"{matching} matching{remark}, {unit}",
     )
 
 
 def family_distribution(
     statistics: FamilyStatistics, family: Label, given: str, normalization: str = "mass"
 ) -> FamilyMatrix:
-    """Distribution of a family's actual codes given the predicted one, or the reverse.
+    """Return the distribution of a family's actual codes given the predicted one, or the reverse.
 
     Given predicted codes columns sum to 1, given actual ones rows do. NaN where no document has the
     code.
@@ -142,44 +165,52 @@ def family_distribution(
     divides the product counts by their sum, as the source's own code does: documents with many
     mismatches weigh more, and the diagonal is neither.
     """
-    if given not in GIVEN:
+    if given not in _SIDES:
         raise ValueError(f"given must be 'predicted' or 'actual', got {given!r}")
     if normalization not in NORMALIZATIONS:
         raise ValueError(f"normalization must be 'mass' or 'reference', got {normalization!r}")
+    side = _SIDES[given]
     start, stop = _range(statistics, family)
-    rows, size = statistics.codes[start:stop], stop - start
-    axis = GIVEN.index(given)
-    (_, documents, outside, matching), other = _SIDES[axis], GIVEN[1 - axis]
-    reference = normalization == "reference"
-    values = np.pad(
-        statistics.pairs.within(start, stop, "product" if reference else matching), (0, 1)
-    )
-    values[np.arange(size), np.arange(size)] += rows[:, HITS]
-    (values if axis == 0 else values.T)[size, :size] = rows[:, outside]
-    total = values.sum(axis=axis)[:size] if reference else rows[:, documents].astype(np.float64)
-    full = np.append(np.where(total > 0, total, np.nan), np.nan)
-    words = f"shares of {other}, given {given} ({normalization})"
+    size = stop - start
+    codes = statistics.codes[start:stop]
+    is_mass = normalization == "mass"
+    matching = side.matching if is_mass else "product"
+    values = np.pad(statistics.pairs.within(start, stop, matching), (0, 1))
+    index = np.arange(size)
+    values[index, index] += codes[:, HITS]
+    # In this view each column belongs to one of the given codes.
+    by_code = values.T if given == "actual" else values
+    by_code[size, :size] = codes[:, side.outside]
+    total = by_code[:, :size].sum(axis=0)
+    if is_mass:
+        total = codes[:, side.documents].astype(np.float64)
+    by_code[:, :size] /= np.where(total > 0, total, np.nan)
+    by_code[:, size] = np.nan  # the last column is out of family, which is not a code
     return FamilyMatrix(
-        family, statistics.families.codes[start:stop], values / np.expand_dims(full, axis), words
+        family,
+        statistics.families.codes[start:stop],
+        values,
+        f"shares of {_OTHER[given]}, given {given} ({normalization})",
     )
 
 
 def check_matching(matching: str) -> str:
-    """Validate the name of a matching."""
+    """Return the name of a matching, or raise ValueError."""
     if matching not in MATCHINGS:
         raise ValueError(f"matching must be one of {list(MATCHINGS)}, got {matching!r}")
     return matching
 
 
 def _range(statistics: FamilyStatistics, family: Label) -> tuple[int, int]:
-    place = statistics.families.family_place(family)
-    start, stop = statistics.families.starts[place : place + 2]
-    return int(start), int(stop)
+    """Return the position of a family's first code, and of the first code after it."""
+    number = statistics.families.family_place(family)
+    start, stop = statistics.families.starts[number : number + 2].tolist()
+    return start, stop
 
 
 # -- answers about one code -----------------------------------------------------------------------
 
-NOWHERE = (float("nan"), float("nan"))
+NOWHERE = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -226,21 +257,28 @@ class CodeAnswer:
     @property
     def confused(self) -> float:
         """Share of the documents in which it is confused with a sibling."""
-        return float(sum(share for _, share in self.siblings)) if self.documents else float("nan")
+        if not self.documents:
+            return math.nan
+        return float(sum(share for _, share in self.siblings))
 
     @property
     def most_likely(self) -> Label | None:
         """The sibling that it is most often confused with, the first of ties; None without one."""
-        return self.siblings[0][0] if self.siblings else None
+        if not self.siblings:
+            return None
+        return self.siblings[0][0]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per outcome: outcome (right, sibling, out of family), code, share, low, high, documents, too few."""
+        """Return one row per outcome: right, each sibling, and out of family.
+
+        The columns are outcome, code, share, low, high, documents and too_few.
+        """
         from cmtrack._pandas import pd
 
         rows = [("right", self.code, self.right, *self.right_interval)]
         rows += [
-            ("sibling", code, share, *ends)
-            for (code, share), ends in zip(self.siblings, self.sibling_intervals, strict=True)
+            ("sibling", code, share, *interval)
+            for (code, share), interval in zip(self.siblings, self.sibling_intervals, strict=True)
         ]
         rows.append(("out of family", None, self.outside, *self.outside_interval))
         frame = pd.DataFrame(rows, columns=["outcome", "code", "share", "low", "high"])
@@ -249,26 +287,37 @@ class CodeAnswer:
     def __str__(self) -> str:
         if not self.documents:
             return f"{quoted(self.code)} is {self.given} in no document."
-        other = "actual" if self.given == "predicted" else "predicted"
-        many = f"{self.documents:,} document" + ("s" if self.documents != 1 else "")
-        few = " (too few to rely on)" if self.too_few else ""
+        documents = f"{self.documents:,} documents"
+        if self.documents == 1:
+            documents = "1 document"
+        if self.too_few:
+            documents += " (too few to rely on)"
         parts = [f"correct in {percent_with_interval(self.right, self.right_interval)}"]
         if self.siblings:
-            most = self.siblings[0][1]
-            tied = [
-                quoted(code)
-                for code, share in self.siblings
-                if math.isclose(share, most, abs_tol=2 / UNIT)
-            ]
-            each, shown = "each " if len(tied) > 1 else "", tied[:MOST_TIED]
-            shown += [f"{len(tied) - MOST_TIED} more"] * (len(tied) > MOST_TIED)
-            names = " or ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
-            share = percent_with_interval(most, self.sibling_intervals[0])
-            parts.append(f"{other} is instead most often {names} ({each}{share})")
-        parts.append(
-            f"out of family in {percent_with_interval(self.outside, self.outside_interval)}"
-        )
-        return f"{quoted(self.code)} is {self.given} in {many}{few}: {'; '.join(parts)}."
+            parts.append(self._most_frequent())
+        outside = percent_with_interval(self.outside, self.outside_interval)
+        parts.append(f"out of family in {outside}")
+        return f"{quoted(self.code)} is {self.given} in {documents}: {'; '.join(parts)}."
+
+    def _most_frequent(self) -> str:
+        """Name the most frequent siblings for a sentence, with the share that each has."""
+        largest = self.siblings[0][1]
+        # Shares are whole numbers of 1/UNIT. Equal ones may differ by what their sums were rounded.
+        tied = [
+            quoted(code)
+            for code, share in self.siblings
+            if math.isclose(share, largest, abs_tol=2 / UNIT)
+        ]
+        share = percent_with_interval(largest, self.sibling_intervals[0])
+        if len(tied) > 1:
+            share = f"each {share}"
+        names = tied[:MOST_TIED]
+        if len(tied) > MOST_TIED:
+            names.append(f"{len(tied) - MOST_TIED} more")
+        text = ", ".join(names[:-1])
+        if text:
+            text += " or "
+        return f"{_OTHER[self.given]} is instead most often {text}{names[-1]} ({share})"
 
     def __repr__(self) -> str:
         return printable(f"CodeAnswer({self})")
@@ -280,23 +329,35 @@ class CodeAnswer:
 def answer(
     statistics: FamilyStatistics, code: Label, given: str, confidence_level: float
 ) -> CodeAnswer:
-    """The answer for one code."""
-    place = statistics.families.place(code)
-    family = statistics.families.names[int(statistics.families.family_of_code[place])]
-    shares = family_distribution(statistics, family, given)
-    at = shares.codes.index(code)
-    line = shares.values[:, at] if given == "predicted" else shares.values[at]
-    n = int(statistics.codes[place, PREDICTED if given == "predicted" else ACTUAL])
+    """Return the outcomes of one code."""
+    position = statistics.families.place(code)
+    family = statistics.families.names[int(statistics.families.family_of_code[position])]
+    distribution = family_distribution(statistics, family, given)
+    codes = distribution.codes
+    index = codes.index(code)
+    by_code = distribution.values.T if given == "actual" else distribution.values
+    shares = by_code[:, index]
+    n = int(statistics.codes[position, _SIDES[given].documents])
 
-    def ends(share: float) -> Interval:
+    def interval(share: float) -> Interval:
         return wilson(min(1.0, share), n, confidence_level) or NOWHERE
 
-    order = np.argsort(-np.nan_to_num(line[:-1]), kind="stable").tolist()
-    siblings = tuple((shares.codes[j], float(line[j])) for j in order if j != at and line[j] > 0)
-    right, outside = float(line[at]), float(line[-1])
-    intervals = ends(right), ends(outside), tuple(ends(share) for _, share in siblings)
+    order = np.argsort(-np.nan_to_num(shares[:-1]), kind="stable").tolist()
+    siblings = [(codes[j], float(shares[j])) for j in order if j != index and shares[j] > 0]
+    right = float(shares[index])
+    outside = float(shares[-1])
     return CodeAnswer(
-        code, family, given, n, right, outside, siblings, *intervals, confidence_level
+        code,
+        family,
+        given,
+        n,
+        right,
+        outside,
+        tuple(siblings),
+        interval(right),
+        interval(outside),
+        tuple(interval(share) for _, share in siblings),
+        confidence_level,
     )
 
 
@@ -304,66 +365,72 @@ def answer(
 
 
 def code_table(statistics: FamilyStatistics) -> pd.DataFrame:
-    """One row per code (see :meth:`FamilyEvaluation.code_table`)."""
+    """Return one row per code (see :meth:`FamilyEvaluation.code_table`)."""
     from cmtrack._pandas import pd
 
-    codes, families = statistics.codes, statistics.families
-    names = np.array([*families.names, None], dtype=object)[:-1]
+    codes = statistics.codes
+    families = statistics.families
     columns: dict[str, Any] = {
         "code": list(families.codes),
-        "family": names[families.family_of_code],
+        "family": [families.names[number] for number in families.family_of_code.tolist()],
+        "predicted": codes[:, PREDICTED],
+        "actual": codes[:, ACTUAL],
+        **code_ratios(codes),
     }
-    columns |= {"predicted": codes[:, PREDICTED], "actual": codes[:, ACTUAL], **code_ratios(codes)}
-    for side, total, outside, matching in _SIDES:
-        n, hits, beyond = (codes[:, column].astype(np.float64) for column in (total, HITS, outside))
-        columns[f"match_given_{side}"] = ratio(hits, n)
-        columns[f"confused_given_{side}"] = ratio(n - hits - beyond, n)
-        columns[f"oof_given_{side}"] = ratio(beyond, n)
-        partner, mass = _most_frequent_partners(statistics, matching)
-        columns[f"partner_given_{side}"] = [
-            families.codes[j] if j >= 0 else None for j in partner.tolist()
-        ]
-        columns[f"partner_share_given_{side}"] = ratio(mass, n)
-        columns[f"too_few_{side}"] = codes[:, total] < FEW
+    for given, side in _SIDES.items():
+        n = codes[:, side.documents].astype(np.float64)
+        hits = codes[:, HITS].astype(np.float64)
+        outside = codes[:, side.outside].astype(np.float64)
+        partners, mass = _most_frequent_partners(statistics, given)
+        columns[f"match_given_{given}"] = ratio(hits, n)
+        columns[f"confused_given_{given}"] = ratio(n - hits - outside, n)
+        columns[f"oof_given_{given}"] = ratio(outside, n)
+        columns[f"partner_given_{given}"] = partners
+        columns[f"partner_share_given_{given}"] = ratio(mass, n)
+        columns[f"too_few_{given}"] = n < FEW
     return pd.DataFrame(columns)
 
 
 def _most_frequent_partners(
-    statistics: FamilyStatistics, matching: str
-) -> tuple[IntArray, FloatArray]:
-    """Each code's most frequent sibling on the other side, shape (L,), -1 where there is none, and its mass.
+    statistics: FamilyStatistics, given: str
+) -> tuple[list[Label | None], FloatArray]:
+    """Return each code's most frequent sibling on the other side, or None, and its mass."""
+    codes = statistics.families.codes
+    pairs = statistics.pairs
+    actual, predicted = np.divmod(pairs.keys, len(codes))
+    code = predicted
+    sibling = actual
+    if given == "actual":
+        code = actual
+        sibling = predicted
+    mass = pairs.masses[:, MATCHINGS.index(_SIDES[given].matching)]
+    partner = np.full(len(codes), -1)
+    largest = np.zeros(len(codes))
+    # The last pair of each code in this order has the largest mass, the first sibling among ties.
+    order = np.lexsort((-sibling, mass, code))
+    largest[code[order]] = mass[order] / UNIT
+    partner[code[order]] = sibling[order]
+    labels = (*codes, None)  # None is what -1 finds
+    return [labels[k] for k in partner.tolist()], largest
 
-    ``matching`` is "row" for predicted codes (their actual siblings) and "column" for actual ones.
-    """
-    pairs, size = statistics.pairs, len(statistics.families.codes)
-    mass = pairs.masses[:, MATCHINGS.index(matching)]
-    actual, predicted = pairs.keys // size, pairs.keys % size
-    own, other = (predicted, actual) if matching == "row" else (actual, predicted)
-    partner, most = np.full(size, -1, dtype=np.int64), np.zeros(size)
-    # the last of each code has the largest mass, the first code on ties
-    order = np.lexsort((-other, mass, own))
-    partner[own[order]] = other[order]
-    most[own[order]] = mass[order] / UNIT
-    return partner, most
+
+_COLUMNS = ("f1_micro", "precision_micro", "recall_micro", "confusion_share", "oof_share")
 
 
 def family_table(statistics: FamilyStatistics, results: Results) -> pd.DataFrame:
-    """One row per family (see :meth:`FamilyEvaluation.family_table`)."""
+    """Return one row per family (see :meth:`FamilyEvaluation.family_table`)."""
     from cmtrack._pandas import pd
 
     families = statistics.families
-    sizes = zip(families.names, np.diff(families.starts).tolist(), strict=True)
-    return pd.DataFrame([_family_row(results, family, codes) for family, codes in sizes])
-
-
-def _family_row(results: Results, family: Label, codes: int) -> dict[str, Any]:
-    prefix, metrics = f"family/{encode_label(family)}", results.metrics
-    row: dict[str, Any] = {
-        "family": family,
-        "codes": codes,
-        "support": metrics[f"{prefix}/support"],
-    }
-    for name in ("f1_micro", "precision_micro", "recall_micro", "confusion_share", "oof_share"):
-        low, high = results.intervals.get(f"{prefix}/{name}", (math.nan, math.nan))
-        row |= {name: metrics[f"{prefix}/{name}"], f"{name}_low": low, f"{name}_high": high}
-    return row
+    rows = []
+    for family, n_codes in zip(families.names, np.diff(families.starts).tolist(), strict=True):
+        prefix = f"family/{encode_label(family)}"
+        support = results.metrics[f"{prefix}/support"]
+        row: dict[str, Any] = {"family": family, "codes": n_codes, "support": support}
+        for name in _COLUMNS:
+            low, high = results.intervals.get(f"{prefix}/{name}", NOWHERE)
+            row[name] = results.metrics[f"{prefix}/{name}"]
+            row[f"{name}_low"] = low
+            row[f"{name}_high"] = high
+        rows.append(row)
+    return pd.DataFrame(rows)
