@@ -15,9 +15,9 @@ from cmtrack.statistics.confusion import places_of as places_of
 from cmtrack.statistics.counting import Codes
 from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.inputs import IntArray
-from cmtrack.statistics.moments import CrossMoments, ScoreMoments
+from cmtrack.statistics.moments import POWERS, CrossMoments, ScoreMoments
 from cmtrack.statistics.predictions import Predictions
-from cmtrack.statistics.segmented import MOMENTS, SegmentCounts, Segmented
+from cmtrack.statistics.segmented import SegmentCounts, Segmented
 from cmtrack.statistics.spans import SpanRows
 from cmtrack.statistics.top_scores import TopScoreCounts
 
@@ -93,9 +93,7 @@ def _moments(own: ScoreMoments, classes: IntArray, scores: IntArray) -> ScoreMom
     n = own.n[classes]
     present = None if own.present is None else np.flatnonzero(n)
     held = classes if present is None else classes[present]
-    return ScoreMoments(
-        n, *(own.rows(name, held)[:, scores] for name in MOMENTS[1:]), present=present
-    )
+    return ScoreMoments(n, *(own.rows(name, held)[:, scores] for name in POWERS), present=present)
 
 
 def _losses(own: ProperScores, classes: IntArray, place: IntArray) -> ProperScores:

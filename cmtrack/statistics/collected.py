@@ -20,14 +20,14 @@ from cmtrack.statistics.counting import Codes, CompactCodes, Counts, blocks, cou
 from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.digest import LabelDigest, label_hashes
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
-from cmtrack.statistics.moments import ClassBlock, CrossMoments, ScoreMoments
+from cmtrack.statistics.moments import MOMENTS, ClassBlock, CrossMoments, ScoreMoments
 from cmtrack.statistics.plain import part, part_by_size
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.score_pass import ScorePass, accepted_in_block, sum_of_group
 from cmtrack.statistics.scores import ScoreCounts
 from cmtrack.statistics.segment_values import SegmentRows
-from cmtrack.statistics.segmented import MOMENTS, Segmented, count_segments
+from cmtrack.statistics.segmented import Segmented, count_segments
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 _ADDED = ("losses", "ranks", "hits", "class_scores", "decisions")

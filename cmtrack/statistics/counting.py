@@ -95,6 +95,13 @@ def compact(codes: IntArray, n_codes: int) -> RawIntegers:
     return codes.astype(np.min_scalar_type(max(n_codes - 1, 0)), copy=False)
 
 
+def take_weights(
+    weights: FloatArray | IntArray | None, rows: slice
+) -> FloatArray | IntArray | None:
+    """Return the weights of some rows; None without weights."""
+    return None if weights is None else weights[rows]
+
+
 Counts: TypeAlias = npt.NDArray[Any]
 """int64, or float64 of sampling weights."""
 

@@ -27,7 +27,12 @@ from cmtrack.statistics.probabilities import (
 
 @dataclass(frozen=True, eq=False)
 class NumberFaults:
-    """Rows with wrong numbers in each of C columns, and the ends of the numbers that are finite."""
+    """Rows with wrong numbers in each of C columns, and the range of their finite numbers.
+
+    ``missing``, ``infinite``, ``outside``, shape (C,): rows with NaN or null, with infinity, and
+        with a finite number outside the limits.
+    ``low``, ``high``, shape (C,): the least and the greatest finite number.
+    """
 
     missing: IntArray
     infinite: IntArray
@@ -39,7 +44,8 @@ class NumberFaults:
     def find(cls, columns: Sequence[Any], low: float, high: float) -> NumberFaults:
         """Look through columns of numbers that should lie between ``low`` and ``high``."""
         values = np.stack([np.asarray(column, dtype=np.float64) for column in columns])
-        finite, outside = np.isfinite(values), (values < low) | (values > high)
+        finite = np.isfinite(values)
+        outside = (values < low) | (values > high)
         return cls(
             np.isnan(values).sum(axis=1),
             np.isinf(values).sum(axis=1),
@@ -49,17 +55,35 @@ class NumberFaults:
         )
 
     def __add__(self, other: NumberFaults) -> NumberFaults:
-        how: dict[str, Any] = {"low": np.minimum, "high": np.maximum}
-        both = {name: (ours, getattr(other, name)) for name, ours in vars(self).items()}
-        return NumberFaults(**{name: how.get(name, np.add)(*pair) for name, pair in both.items()})
+        return NumberFaults(
+            self.missing + other.missing,
+            self.infinite + other.infinite,
+            self.outside + other.outside,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
 
-    def refuse_missing(self, column: int, what: str, also: str, n_rows: int, part: str) -> None:
-        """Raise the error of missing or infinite numbers in a column, if there are any."""
-        missing, infinite = int(self.missing[column]), int(self.infinite[column])
-        if missing or infinite:
-            kind = " or ".join(["NaN or null"] * bool(missing) + ["infinity"] * bool(infinite))
+    def __bool__(self) -> bool:
+        return bool(self.missing.any() or self.infinite.any() or self.outside.any())
+
+    def refuse_missing(self, column: int, what: str, rule: str, n_rows: int, part: str) -> None:
+        """Raise the error of missing or infinite numbers in a column, if there are any.
+
+        ``what``: what error texts call the columns.
+        ``rule``: what else the numbers must be, such as " and not negative".
+        ``part``: which of the columns it is, such as " (column 'a')".
+        """
+        missing = int(self.missing[column])
+        infinite = int(self.infinite[column])
+        kinds = []
+        if missing:
+            kinds.append("NaN or null")
+        if infinite:
+            kinds.append("infinity")
+        if kinds:
             raise ValueError(
-                f"{what} must be finite{also}, got {kind} in {missing + infinite} of {n_rows} rows{part}"
+                f"{what} must be finite{rule}, got {' or '.join(kinds)} in "
+                f"{missing + infinite} of {n_rows} rows{part}"
             )
 
 
@@ -70,9 +94,11 @@ class Faults:
     ``n_rows``: all rows, also those without a fault.
     ``missing``: rows without a label or an id, by what is missing.
     ``unknown``: rows by argument and label that is no class.
-    ``lengths``: rows by length of their list of probabilities, where they are lists; -1 for rows without one.
+    ``lengths``: rows by length of their list of probabilities, where they are lists; -1 for rows
+        without one.
     ``scores``, ``weights``: of the columns of probabilities, and of the weights.
-    ``fractions``: weights that should be whole numbers and are not, one for each batch, by its rows with such.
+    ``fractions``: weights that should be whole numbers and are not, one for each batch, by its rows
+        with such.
     ``off``: rows of probabilities that do not sum to 1.
     ``worst``: by how much.
     """
@@ -88,58 +114,71 @@ class Faults:
     worst: float = 0.0
 
     def __add__(self, other: Faults) -> Faults:
-        both = {name: (ours, getattr(other, name)) for name, ours in vars(self).items()}
         return Faults(
-            **{name: max(pair) if name == "worst" else _sum(*pair) for name, pair in both.items()}
+            self.n_rows + other.n_rows,
+            self.missing + other.missing,
+            self.unknown + other.unknown,
+            self.lengths + other.lengths,
+            _sum(self.scores, other.scores),
+            _sum(self.weights, other.weights),
+            self.fractions + other.fractions,
+            self.off + other.off,
+            max(self.worst, other.worst),
         )
 
     def __bool__(self) -> bool:
-        numbers = (self.scores, self.weights)
-        wrong = any(
-            f.missing.any() or f.infinite.any() or f.outside.any() for f in numbers if f is not None
-        )
-        return bool(self.missing or self.unknown or self.fractions or self.off or wrong)
+        counts = (self.missing, self.unknown, self.fractions, self.off, self.scores, self.weights)
+        return any(map(bool, counts))
 
     def with_labels(self, name: str, values: Any, order: tuple[Label, ...] | None) -> Faults:
-        """The faults with those of a column of labels."""
-        rows = label_rows(values)
-        missing = sum(n for label, n in rows if is_missing(label) or label in (np.inf, -np.inf))
-        labels = set(order) if order is not None else set()
-        strange = {
-            (name, label): n
-            for label, n in rows
-            if order is not None and not is_missing(label) and label not in labels
-        }
+        """Return the faults with those of a column of labels.
+
+        ``order``: the classes; None where they are read from the rows, and no label is unknown.
+        """
+        classes = None if order is None else set(order)
+        missing = 0
+        unknown: Counter[tuple[str, Any]] = Counter()
+        for label, n_rows in label_rows(values):
+            absent = is_missing(label)
+            if absent or label in (np.inf, -np.inf):
+                missing += n_rows
+            if classes is not None and not absent and label not in classes:
+                unknown[name, label] += n_rows
         return replace(
             self,
             missing=self.missing + Counter({name: missing}),
-            unknown=self.unknown + Counter(strange),
+            unknown=self.unknown + unknown,
         )
 
     def with_scores(self, columns: Sequence[Any], normalize: Normalize) -> Faults:
-        """The faults with those of columns of probabilities."""
-        ends = (-LARGEST, LARGEST) if normalize == DECISIONS else (-ROUNDING, 1 + ROUNDING)
-        faults = replace(self, scores=_sum(self.scores, NumberFaults.find(columns, *ends)))
+        """Return the faults with those of columns of probabilities."""
+        limits = (-ROUNDING, 1 + ROUNDING)
+        if normalize == DECISIONS:
+            limits = (-LARGEST, LARGEST)
+        faults = replace(self, scores=_sum(self.scores, NumberFaults.find(columns, *limits)))
         if len(columns) < 2 or normalize == DECISIONS:
             return faults
-        off = np.abs(
-            np.sum([np.asarray(column, dtype=np.float64) for column in columns], axis=0) - 1
-        )
-        wrong = off > most_off(normalize)
+        sums = np.sum([np.asarray(column, dtype=np.float64) for column in columns], axis=0)
+        distances = np.abs(sums - 1)
+        refused = distances[distances > most_off(normalize)]
         return replace(
             faults,
-            off=self.off + int(wrong.sum()),
-            worst=max(self.worst, off[wrong].max(initial=0.0)),
+            off=self.off + len(refused),
+            worst=max(self.worst, refused.max(initial=0.0)),
         )
 
     def with_weights(self, weights: Any, weights_are: str | None) -> Faults:
-        """The faults with those of weights."""
-        given = np.asarray(weights, dtype=np.float64)
-        wrong = given[np.isfinite(given)] if weights_are == FREQUENCY else given[:0]
-        wrong = wrong[not_whole(wrong)]
-        fractions = Counter({float(wrong[0]): len(wrong)} if len(wrong) else {})
-        faults = _sum(self.weights, NumberFaults.find([given], 0.0, np.inf))
-        return replace(self, weights=faults, fractions=self.fractions + fractions)
+        """Return the faults with those of weights."""
+        numbers = np.asarray(weights, dtype=np.float64)
+        faults = replace(self, weights=_sum(self.weights, NumberFaults.find([numbers], 0, np.inf)))
+        if weights_are != FREQUENCY:
+            return faults
+        finite = numbers[np.isfinite(numbers)]
+        fractions = finite[not_whole(finite)]
+        if not len(fractions):
+            return faults
+        example = Counter({float(fractions[0]): len(fractions)})
+        return replace(faults, fractions=self.fractions + example)
 
     def refuse(
         self,
@@ -161,87 +200,103 @@ class Faults:
             raise ValueError("the table must have at least one row, got none")
         self._refuse_missing("y_true", what[0])
         if self.scores is not None:
-            self._refuse_scores(what[1], parts, normalize)
-        if self.weights is not None:
-            self.weights.refuse_missing(0, "sample_weight", " and not negative", self.n_rows, "")
-            if self.weights.outside[0]:
-                raise ValueError(
-                    f"sample_weight must be finite and not negative, got negative ones in {self.weights.outside[0]} "
-                    f"of {self.n_rows} rows, the least is {self.weights.low[0]}"
-                )
-        if self.fractions:
-            raise ValueError(
-                f"{WHOLE}, got {min(self.fractions)} and the like in {self.fractions.total()} of {self.n_rows} rows"
-            )
+            self._refuse_scores(self.scores, what[1], parts, normalize)
+        self._refuse_weights()
         if self.missing["row_ids"]:
             raise ValueError(
-                f"row_ids must not be null, got null in {self.missing['row_ids']} of {self.n_rows} rows"
+                f"row_ids must not be null, got null in {self.missing['row_ids']} of {self.n_rows} "
+                "rows"
             )
         self._refuse_missing("y_pred", "y_pred")
         for name in dict.fromkeys(name for name, _ in self.unknown):
-            strange = {label: n for (other, label), n in self.unknown.items() if other == name}
-            no_scores(name, list(strange))
-            shown = (
-                sorted(strange) if len({type(label) for label in strange}) == 1 else list(strange)
-            )
-            if declared:
-                raise ValueError(no_declared(order, shown))
             shown_name = what[0] if name == "y_true" else name
-            raise ValueError(unknown_labels(shown_name, shown, order, sum(strange.values())))
+            self._refuse_unknown(name, shown_name, order, declared)
 
     def refuse_lengths(self, name: str) -> None:
         """Raise the ValueError of lists that are not all of one length, if they are not."""
-        total, usual = (
-            self.lengths.total(),
-            max(self.lengths, key=self.lengths.__getitem__, default=1),
+        usual = max(self.lengths, key=self.lengths.__getitem__, default=1)
+        if len(self.lengths) <= 1 and usual >= 1:
+            return
+        total = self.lengths.total()
+        shown: dict[int | str, int] = {}
+        for length, n_rows in sorted(self.lengths.items()):
+            shown["null" if length < 0 else length] = n_rows
+        raise ValueError(
+            f"y_prob must hold lists of one length in column {name!r}, got "
+            f"{total - self.lengths[usual]} of {total} rows that do not have {usual}: rows by "
+            f"length are {shown}"
         )
-        if len(self.lengths) > 1 or usual < 1:
-            shown = {
-                ("null" if length < 0 else length): n for length, n in sorted(self.lengths.items())
-            }
-            raise ValueError(
-                f"y_prob must hold lists of one length in column {name!r}, got {total - self.lengths[usual]} of "
-                f"{total} rows that do not have {usual}: rows by length are {shown}"
-            )
 
-    def _refuse_missing(self, name: str, shown: str) -> None:
+    def _refuse_missing(self, name: str, shown_name: str) -> None:
         if self.missing[name]:
             raise ValueError(
-                f"{shown} must not have missing labels, got {self.missing[name]} in {self.n_rows} rows"
+                f"{shown_name} must not have missing labels, got {self.missing[name]} in "
+                f"{self.n_rows} rows"
             )
 
-    def _refuse_scores(self, what: str, parts: Sequence[str], normalize: Normalize) -> None:
-        assert self.scores is not None
-        for column, part in enumerate(parts):
-            self.scores.refuse_missing(column, what, "", self.n_rows, f" ({part})")
-        for column, part in enumerate(parts):
-            if self.scores.outside[column]:
-                low, high = self.scores.low[column], self.scores.high[column]
-                rows = f"{self.scores.outside[column]} of {self.n_rows} rows ({part})"
-                if normalize == DECISIONS:
-                    got = high if high > LARGEST else low
-                    raise ValueError(
-                        f"{what} must lie between -{LARGEST:g} and {LARGEST:g}, got {got} and the like in {rows}"
-                    )
+    def _refuse_weights(self) -> None:
+        weights = self.weights
+        if weights is not None:
+            weights.refuse_missing(0, "sample_weight", " and not negative", self.n_rows, "")
+            if weights.outside[0]:
                 raise ValueError(
-                    out_of_range(what, f"{low if low < -ROUNDING else high} and the like in {rows}")
+                    "sample_weight must be finite and not negative, got negative ones in "
+                    f"{weights.outside[0]} of {self.n_rows} rows, the least is {weights.low[0]}"
                 )
+        if self.fractions:
+            raise ValueError(
+                f"{WHOLE}, got {min(self.fractions)} and the like in {self.fractions.total()} of "
+                f"{self.n_rows} rows"
+            )
+
+    def _refuse_unknown(
+        self, name: str, shown_name: str, order: Sequence[Label], declared: bool
+    ) -> None:
+        """Raise the error of labels in one column that are no classes."""
+        rows = {label: n for (column, label), n in self.unknown.items() if column == name}
+        labels = list(rows)
+        no_scores(name, labels)
+        if len(set(map(type, labels))) == 1:
+            labels.sort()
+        if declared:
+            raise ValueError(no_declared(order, labels))
+        raise ValueError(unknown_labels(shown_name, labels, order, sum(rows.values())))
+
+    def _refuse_scores(
+        self, scores: NumberFaults, what: str, parts: Sequence[str], normalize: Normalize
+    ) -> None:
+        # A missing number in any column is named before one out of range in an earlier column.
+        for column, part in enumerate(parts):
+            scores.refuse_missing(column, what, "", self.n_rows, f" ({part})")
+        for column in np.flatnonzero(scores.outside).tolist():
+            low = scores.low[column]
+            high = scores.high[column]
+            rows = f"{scores.outside[column]} of {self.n_rows} rows ({parts[column]})"
+            if normalize == DECISIONS:
+                example = high if high > LARGEST else low
+                raise ValueError(
+                    f"{what} must lie between -{LARGEST:g} and {LARGEST:g}, got {example} and the "
+                    f"like in {rows}"
+                )
+            example = low if low < -ROUNDING else high
+            raise ValueError(out_of_range(what, f"{example} and the like in {rows}"))
         if self.off:
             raise ValueError(
-                f"each row of {what} must sum to 1, {self.off} of {self.n_rows} rows do not: the worst is off by "
-                f"{self.worst:.6g} ({sum_rule(normalize)})"
+                f"each row of {what} must sum to 1, {self.off} of {self.n_rows} rows do not: the "
+                f"worst is off by {self.worst:.6g} ({sum_rule(normalize)})"
             )
 
 
 def label_rows(values: Any) -> list[tuple[Any, int]]:
-    """Each label of an Arrow or NumPy column, None for rows without one, and its number of rows."""
+    """Return each label of an Arrow or NumPy column, None for a missing one, and its rows."""
     if hasattr(values, "value_counts"):
-        return [
-            (plain(each["values"]), each["counts"]) for each in values.value_counts().to_pylist()
-        ]
+        counts = values.value_counts().to_pylist()
+        return [(plain(label["values"]), label["counts"]) for label in counts]
     labels, rows = np.unique(values, return_counts=True)
     return list(zip(labels.tolist(), rows.tolist(), strict=True))
 
 
-def _sum(ours: Any, theirs: Any) -> Any:
-    return ours + theirs if ours is not None and theirs is not None else ours or theirs
+def _sum(ours: NumberFaults | None, theirs: NumberFaults | None) -> NumberFaults | None:
+    if ours is None or theirs is None:
+        return ours if theirs is None else theirs
+    return ours + theirs

@@ -1,7 +1,8 @@
-"""Score moments by actual class, up to the fourth, and joint moments of all scores; merged without loss of digits.
+"""Score moments by actual class, up to the fourth, and joint moments of all scores.
 
-Never sums of squares: the mean is taken first, central powers after it, and shards merge by the formulas of
-Chan, Golub and LeVeque (1983), extended to orders three and four by Pébay (2008).
+They merge without loss of digits. Squares are never summed as they are: the mean is taken first,
+central powers after it, and shards merge by the formulas of Chan, Golub and LeVeque (1983),
+extended to orders three and four by Pébay (2008).
 """
 
 from __future__ import annotations
@@ -14,9 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.statistics import plain
-from cmtrack.statistics.counting import AT_ONCE, Counts, blocks, compact
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.counting import AT_ONCE, Counts, blocks, compact, take_weights
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.records import Record
+
+POWERS = ("mean", "m2", "m3", "m4")
+MOMENTS = ("n", *POWERS)
+"""Fields of :class:`ScoreMoments` that are moments."""
+_FEW_PRESENT = 64
+"""Classes of a block up to which a loop over slices beats one repetition of all means."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,57 +52,58 @@ class ClassBlock:
         cls, actual: IntArray, n_classes: int, weights: FloatArray | IntArray | None = None
     ) -> ClassBlock:
         """Sort rows by class; rows of a class keep their order."""
-        if weights is None:
-            order = np.argsort(compact(actual, n_classes), kind="stable")
-        else:  # rows without weight come last in their class
-            order = np.argsort(compact(2 * actual + (weights == 0), 2 * n_classes), kind="stable")
         counts = np.bincount(actual, minlength=n_classes)
         present = np.flatnonzero(counts)
         sizes = counts[present]
         stops = np.cumsum(sizes)
         starts = stops - sizes
-        sorted_weights = None if weights is None else weights.take(order)
-        sums = sizes if sorted_weights is None else np.add.reduceat(sorted_weights, starts)
-        return cls(
-            n_classes,
-            order,
-            np.repeat(present, sizes),
-            present,
-            starts,
-            stops,
-            sorted_weights,
-            sums,
-        )
+        if weights is None:
+            order = np.argsort(compact(actual, n_classes), kind="stable")
+            sorted_weights = None
+            sums = sizes
+        else:
+            # Rows without weight come last in their class, so that its first row has weight.
+            keys = 2 * actual + (weights == 0)
+            order = np.argsort(compact(keys, 2 * n_classes), kind="stable")
+            sorted_weights = weights.take(order)
+            sums = np.add.reduceat(sorted_weights, starts)
+        codes = np.repeat(present, sizes)
+        return cls(n_classes, order, codes, present, starts, stops, sorted_weights, sums)
 
     def total(self, values: FloatArray) -> FloatArray:
-        """Weighted sums of ``values`` (L, b) by class, shape (L, C)."""
-        weighed = values if self.weights is None else values * self.weights
-        return np.add.reduceat(weighed, self.starts, axis=1)
+        """Return the weighted sums of ``values`` (L, b) by class, shape (L, C)."""
+        if self.weights is not None:
+            values = values * self.weights
+        return np.add.reduceat(values, self.starts, axis=1)
 
     def means(self, values: FloatArray) -> FloatArray:
-        """The class means (L, C) of ``values`` (L, b)."""
+        """Return the class means (L, C) of ``values`` (L, b)."""
         return self.total(values) / np.where(self.sums > 0, self.sums, 1)
 
     def centre(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The class means (L, C) of ``values`` (L, b), and the deviations from them, in the same memory."""
+        """Return the class means (L, C) of ``values`` (L, b), and the deviations from them.
+
+        The deviations are written over the values.
+        """
         means = self.means(values)
-        if len(self.present) <= 64:
-            for place, (start, stop) in enumerate(zip(self.starts, self.stops, strict=True)):
-                values[:, start:stop] -= means[:, place, None]
+        if len(self.present) <= _FEW_PRESENT:
+            for c, (start, stop) in enumerate(zip(self.starts, self.stops, strict=True)):
+                values[:, start:stop] -= means[:, c, None]
         else:
             sizes = self.stops - self.starts
-            for own, mean in zip(values, means, strict=True):
-                own -= np.repeat(mean, sizes)
+            for row, class_means in zip(values, means, strict=True):
+                row -= np.repeat(class_means, sizes)
         return means, values
 
     def spread(self, values: npt.NDArray[Any], dtype: Any = np.float64) -> npt.NDArray[Any]:
-        """Values of the present classes (..., C) as those of all, shape (K, ...); 0 for the absent."""
+        """Return values of the present classes (..., C) as those of all, shape (K, ...); else 0."""
         whole = np.zeros((self.n_classes, *values.shape[:-1]), dtype=dtype)
         whole[self.present] = values.T
         return whole
 
 
 _VALUES = 1 << 18
+"""Numbers of an array that are worked on at a time, so that they stay in cache."""
 CONSTANT = 2.0**-100
 """Variance over squared mean below which a score is taken for constant."""
 
@@ -113,14 +121,15 @@ class ScoreMoments(Record):
     m2, m3, m4 : ndarray of shape (K, L)
         Sums of ``(s - mean)**p`` over the samples of the class.
     present : ndarray of shape (C,), optional
-        Of more than 512 classes those with samples, where not all have some: the arrays above have their rows
-        only, shape (C, L).
+        Of more than 512 classes those with samples, where not all have some: the arrays above have
+        their rows only, shape (C, L).
 
     Examples
     --------
     >>> import numpy as np
     >>> from cmtrack.statistics import ScoreMoments
-    >>> moments = ScoreMoments.from_scores(np.array([0, 0, 1]), np.array([[0.2], [0.4], [0.9]]), n_classes=2)
+    >>> scores = np.array([[0.2], [0.4], [0.9]])
+    >>> moments = ScoreMoments.from_scores(np.array([0, 0, 1]), scores, n_classes=2)
     >>> moments.n.tolist(), moments.mean.round(3).tolist(), moments.m2.round(3).tolist()
     ([2, 1], [[0.3], [0.9]], [[0.02], [0.0]])
     """
@@ -135,23 +144,25 @@ class ScoreMoments(Record):
     @property
     def classes(self) -> IntArray:
         """The classes that the rows of the arrays are of."""
-        return np.arange(len(self.n)) if self.present is None else self.present
+        if self.present is None:
+            return np.arange(len(self.n))
+        return self.present
 
     def rows(self, name: str, classes: slice | IntArray = slice(None)) -> FloatArray:
-        """The rows of an array that some classes have, by default all; 0 where a class has none."""
-        part: FloatArray = getattr(self, name)
+        """Return the rows of an array that some classes have, by default all; 0 without samples."""
+        array: FloatArray = getattr(self, name)
         if self.present is None:
-            return part[classes]
-        place = np.full(len(self.n), len(part))
-        place[self.present] = np.arange(len(part))
-        chosen = place[classes]
-        whole = np.zeros((len(chosen), part.shape[1]))
-        held = chosen < len(part)
-        whole[held] = part[chosen[held]]
-        return whole
+            return array[classes]
+        row_of_class = np.full(len(self.n), len(array))
+        row_of_class[self.present] = np.arange(len(array))
+        chosen = row_of_class[classes]
+        rows = np.zeros((len(chosen), array.shape[1]))
+        is_present = chosen < len(array)
+        rows[is_present] = array[chosen[is_present]]
+        return rows
 
     def diagonal(self, name: str) -> FloatArray:
-        """Each class's entry for its own score, shape (K,)."""
+        """Return each class's entry for its own score, shape (K,)."""
         values = np.zeros(len(self.n))
         values[self.classes] = getattr(self, name)[np.arange(len(self.classes)), self.classes]
         return values
@@ -167,96 +178,114 @@ class ScoreMoments(Record):
         """Collect the moments of ``scores`` (n, L) by the codes ``actual`` (n,)."""
         parts = []
         for rows in blocks(len(actual)):
-            block = ClassBlock.sort(
-                actual[rows], n_classes, None if weights is None else weights[rows]
-            )
-            values = np.ascontiguousarray(scores[rows].T, dtype=np.float64).take(
-                block.order, axis=1
-            )
-            means, deviations = block.centre(values)
+            block = ClassBlock.sort(actual[rows], n_classes, take_weights(weights, rows))
+            values = np.ascontiguousarray(scores[rows].T, dtype=np.float64)
+            means, deviations = block.centre(values.take(block.order, axis=1))
             parts.append(cls.of_block(block, means, deviations))
-        return cls.merge(parts) if parts else cls.empty(n_classes, scores.shape[1])
+        if not parts:
+            return cls.empty(n_classes, scores.shape[1])
+        return cls.merge(parts)
 
     @classmethod
     def empty(cls, n_classes: int, n_components: int) -> ScoreMoments:
-        """The moments of no samples."""
-        shape = (n_classes, n_components)
-        return cls(np.zeros(n_classes, dtype=np.int64), *(np.zeros(shape) for _ in range(4)))
+        """Return the moments of no samples."""
+        n = np.zeros(n_classes, dtype=np.int64)
+        return cls(n, *np.zeros((len(POWERS), n_classes, n_components)))
 
     @classmethod
     def of_block(
         cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, few: bool = False
     ) -> ScoreMoments:
-        """The moments of one block from the deviations (L, b) of its scores from their class means (L, C).
+        """Return the moments of one block of rows.
 
+        ``means``, shape (L, C): the class means of its scores.
+        ``deviations``, shape (L, b): of the scores from these.
         ``few``: of many classes the rows of those with samples only.
         """
+        n_components = len(deviations)
         n = block.spread(block.sums, dtype=block.sums.dtype)
-        present = present_of(n, len(deviations)) if few else None
-        held = slice(None) if present is None else block.sums > 0
-        into = block.present if present is None else slice(None)
-        whole = np.zeros((4, block.n_classes if present is None else len(present), len(deviations)))
-        step = max(1, _VALUES // deviations.shape[1])  # components whose powers stay in cache
-        for start in range(0, len(deviations), step):
+        present = None
+        if few:
+            present = present_of(n, n_components)
+        # A class of the block whose rows have no weight has no samples, and no row in ``present``.
+        from_block: slice | BoolArray = slice(None)
+        to_rows: slice | IntArray = block.present
+        n_rows = block.n_classes
+        if present is not None:
+            from_block = block.sums > 0
+            to_rows = slice(None)
+            n_rows = len(present)
+        powers = np.zeros((len(POWERS), n_rows, n_components))
+        step = max(1, _VALUES // deviations.shape[1])
+        for start in range(0, n_components, step):
             columns = slice(start, start + step)
             first = deviations[columns]
             square = first * first
-            sums = [
-                block.total(values) for values in (first, square, square * first, square * square)
-            ]
-            for power, values in zip(
-                whole, _corrected(block, means[columns], first, sums), strict=True
-            ):
-                power[into, columns] = values.T[held]
-        return cls(n, *whole, present=present)
+            raised = (first, square, square * first, square * square)
+            sums = [block.total(values) for values in raised]
+            corrected = _corrected(block, means[columns], first, sums)
+            for power, values in zip(powers, corrected, strict=True):
+                power[to_rows, columns] = values.T[from_block]
+        return cls(n, *powers, present=present)
 
     @classmethod
     def of_products(
         cls, block: ClassBlock, means: FloatArray, deviations: FloatArray, sums: FloatArray
     ) -> ScoreMoments:
-        """The moments of one block from the products (C, 2L+1, 2L+1) of (1, d, d^2) by class."""
+        """Return the moments of one block from its :func:`products`, which are ``sums``.
+
+        ``means``, ``deviations``: as of :meth:`of_block`.
+        """
         size = len(means)
-        first, second = np.arange(1, size + 1), np.arange(size + 1, 2 * size + 1)
+        first = np.arange(1, size + 1)
+        second = first + size
+        # Products of (1, d), (d, d), (d, d^2) and (d^2, d^2) of each score with itself.
         pairs = ((0, first), (first, first), (first, second), (second, second))
-        parts = _corrected(block, means, deviations, [sums[:, a, b].T for a, b in pairs])
-        return cls(block.spread(block.sums, dtype=block.sums.dtype), *map(block.spread, parts))
+        powers = _corrected(block, means, deviations, [sums[:, a, b].T for a, b in pairs])
+        return cls(block.spread(block.sums, dtype=block.sums.dtype), *map(block.spread, powers))
 
     @classmethod
     def merge(cls, parts: Sequence[ScoreMoments]) -> ScoreMoments:
-        """The moments of disjoint samples of the same classes and components together."""
+        """Merge the moments of disjoint samples of the same classes and components."""
         if len(parts) == 1:
             return parts[0]
         n = np.stack([part.n for part in parts])
-        total, width = n.sum(axis=0), parts[0].mean.shape[1:]
-        present = None if all(part.present is None for part in parts) else present_of(total, *width)
-        classes = np.arange(len(total)) if present is None else present
-        whole = np.empty((4, len(classes), *width))
-        step = max(1, _VALUES // max(whole[0, :1].size * len(parts), 1))
-        for start in range(0, len(classes), step):  # a few classes at a time
-            some = classes[start : start + step]
-            powers = (
-                np.stack([part.rows(name, some) for part in parts])
-                for name in ("mean", "m2", "m3", "m4")
-            )
-            whole[:, start : start + step] = _merged(n[:, some, None].astype(np.float64), *powers)
-        return cls(total, *whole, present=present)
+        total = n.sum(axis=0)
+        n_components = parts[0].mean.shape[1]
+        classes = np.arange(len(total))
+        present = None
+        if any(part.present is not None for part in parts):
+            present = present_of(total, n_components)
+        if present is not None:
+            classes = present
+        powers = np.empty((len(POWERS), len(classes), n_components))
+        step = max(1, _VALUES // max(n_components * len(parts), 1))
+        for rows in blocks(len(classes), step):
+            chosen = classes[rows]
+            stacked = (np.stack([part.rows(name, chosen) for part in parts]) for name in POWERS)
+            powers[:, rows] = _merged(n[:, chosen, None].astype(np.float64), *stacked)
+        return cls(total, *powers, present=present)
 
     def to_plain(self) -> Any:
-        """The arrays by name as plain data, with the rows of all classes."""
-        powers = {name: plain.encode_array(self.rows(name)) for name in ("mean", "m2", "m3", "m4")}
+        """Return the arrays by name as plain data, with the rows of all classes."""
+        powers = {name: plain.encode_array(self.rows(name)) for name in POWERS}
         return {"n": plain.encode_array(self.n), **powers}
 
     @classmethod
     def from_plain(cls, data: Any, rows: int, few: bool = False) -> ScoreMoments:
-        """Read :meth:`to_plain`; ``few``: keep the rows of classes with samples, where there are many classes."""
-        n, present, powers = plain.decode_counts(data["n"], (rows,)), None, []
-        for name in ("mean", "m2", "m3", "m4"):
-            part = plain.decode_array(data[name], (rows, None))
-            present = present_of(n, part.shape[1]) if few else None
-            powers.append(part if present is None else part[present])
-        if any(part.shape != powers[0].shape for part in powers):
+        """Read :meth:`to_plain`; ``few``: as of :meth:`of_block`."""
+        n = plain.decode_counts(data["n"], (rows,))
+        present = None
+        powers = []
+        for name in POWERS:
+            power = plain.decode_array(data[name], (rows, None))
+            # Rows are dropped array by array: all of them at once may not fit the memory.
+            if few:
+                present = present_of(n, power.shape[1])
+            powers.append(power if present is None else power[present])
+        if any(power.shape != powers[0].shape for power in powers):
             raise ValueError(
-                f"moments must be of the same scores, got {[part.shape for part in powers]}"
+                f"moments must be of the same scores, got {[power.shape for power in powers]}"
             )
         return cls(n, *powers, present=present)
 
@@ -269,76 +298,89 @@ class ScoreMoments(Record):
         return ScoreMoments.merge([self, other])
 
     def pooled(self) -> ScoreMoments:
-        """The moments of all classes taken as one, shape (1, L)."""
+        """Return the moments of all classes taken as one, shape (1, L)."""
         n = self.n[self.classes, None].astype(np.float64)
-        merged = _merged(n, self.mean, self.m2, self.m3, self.m4)
-        return ScoreMoments(self.n.sum(keepdims=True), *(each[None] for each in merged))
+        powers = _merged(n, self.mean, self.m2, self.m3, self.m4)
+        return ScoreMoments(self.n.sum(keepdims=True), *(power[None] for power in powers))
 
     def select(self, classes: Sequence[int] | IntArray) -> ScoreMoments:
-        """The moments of some classes only; a class below 0 has no samples."""
+        """Return the moments of some classes only; a class below 0 has no samples."""
         index = np.asarray(classes, dtype=np.int64)
-        arrays = [self.n[index], *(self.rows(name, index) for name in ("mean", "m2", "m3", "m4"))]
+        arrays = [self.n[index], *(self.rows(name, index) for name in POWERS)]
         for array in arrays:
             array[index < 0] = 0
         return ScoreMoments(*arrays)
 
     def component(self, index: int) -> ScoreMoments:
-        """One score component, shape (K, 1)."""
+        """Return the moments of one score component, shape (K, 1)."""
         return self.components(slice(index, index + 1))
 
     def components(self, index: slice) -> ScoreMoments:
-        """Some of the score components."""
-        powers = (getattr(self, name)[:, index] for name in ("mean", "m2", "m3", "m4"))
+        """Return the moments of some score components."""
+        powers = (getattr(self, name)[:, index] for name in POWERS)
         return ScoreMoments(self.n, *powers, present=self.present)
 
     def by_group(self, group: IntArray, n_groups: int) -> ScoreMoments:
-        """The moments of groups of classes, shape (n_groups, L), where ``group`` (K,) has the number of each's."""
-        members = (np.flatnonzero(group == g) for g in range(n_groups))
-        parts = [
-            self.select(own).pooled() if len(own) else self.empty(1, self.mean.shape[1])
-            for own in members
-        ]
-        stacked = (
-            np.concatenate([getattr(p, name) for p in parts])
-            for name in ("n", "mean", "m2", "m3", "m4")
+        """Return the moments of groups of classes, shape (n_groups, L).
+
+        ``group``, shape (K,): the number of each class's group.
+        """
+        parts = []
+        for g in range(n_groups):
+            members = np.flatnonzero(group == g)
+            if len(members):
+                parts.append(self.select(members).pooled())
+            else:
+                parts.append(self.empty(1, self.mean.shape[1]))
+        return ScoreMoments(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in MOMENTS)
         )
-        return ScoreMoments(*stacked)
 
     def others(self) -> tuple[FloatArray, ...]:
-        """Count, mean and power sums of each component over the samples of all other classes, shape (K,) each."""
-        size, parts = len(self.n), []
-        for scores in np.array_split(np.arange(size), -(-size * size // AT_ONCE)):
-            of_class = self.classes[:, None] == scores
-            whole = (
-                self.n[self.classes, None],
-                *(each[:, scores] for each in (self.mean, self.m2, self.m3, self.m4)),
-            )
-            n, *powers = (np.where(of_class, 0.0, each) for each in whole)
+        """Return count, mean and power sums of each component over all other classes, (K,) each."""
+        size = len(self.n)
+        parts = []
+        for components in np.array_split(np.arange(size), -(-size * size // AT_ONCE)):
+            is_class = self.classes[:, None] == components
+            n = np.where(is_class, 0.0, self.n[self.classes, None])
+            powers = [
+                np.where(is_class, 0.0, getattr(self, name)[:, components]) for name in POWERS
+            ]
             parts.append((n.sum(axis=0), *_merged(n, *powers)))
-        return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+        return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
 
 
 def present_of(n: Counts, width: int) -> IntArray | None:
-    """Codes of the classes with samples, (K,), if moments of that many scores have rows for these only."""
+    """Return the classes with samples, (C,), if moments of ``width`` scores have their rows only.
+
+    ``n``, shape (K,): the samples of all classes. None: a small or a full table has all rows.
+    """
     present = np.flatnonzero(n)
-    return present if len(present) < len(n) and len(n) * width > AT_ONCE else None
+    if len(present) == len(n) or len(n) * width <= AT_ONCE:
+        return None
+    return present
 
 
 def _corrected(
     block: ClassBlock, means: FloatArray, deviations: FloatArray, sums: Sequence[FloatArray]
 ) -> tuple[FloatArray, ...]:
-    """Mean and central power sums (L, C) of one block from the sums of the first four powers of the deviations."""
+    """Return the mean and central power sums (L, C) of one block.
+
+    ``sums``: of the first four powers of the deviations. The first one is what rounding left in the
+    mean; the formulas move the other powers by it.
+    """
     m1, m2, m3, m4 = sums
     n = block.sums
-    safe = np.where(n > 0, n, 1)
-    off = m1 / safe  # what rounding left in the mean
-    mean = np.where(n > 0, means + off, 0.0)
-    square = off * off
-    m4 = np.maximum(m4 - 4 * off * m3 + 6 * square * m2 - 3 * n * (square * square), 0.0)
-    m3 = m3 - 3 * off * m2 + 2 * n * (square * off)
+    has_samples = n > 0
+    shift = m1 / np.where(has_samples, n, 1)
+    mean = np.where(has_samples, means + shift, 0.0)
+    square = shift * shift
+    # Each power is moved by the lower ones before these are moved.
+    m4 = np.maximum(m4 - 4 * shift * m3 + 6 * square * m2 - 3 * n * (square * square), 0.0)
+    m3 = m3 - 3 * shift * m2 + 2 * n * (square * shift)
     m2 = np.maximum(m2 - n * square, 0.0)
-    # nothing but rounding: the score does not vary here
-    constant = (n > 0) & (m2 <= n * CONSTANT * mean**2)
+    # Nothing but rounding varies here: the score is the one of the first row.
+    constant = has_samples & (m2 <= n * CONSTANT * mean**2)
     mean = np.where(constant, means + deviations[:, block.starts], mean)
     return mean, *(np.where(constant, 0.0, power) for power in (m2, m3, m4))
 
@@ -347,60 +389,61 @@ def _merged(
     n: FloatArray, mean: FloatArray, m2: FloatArray, m3: FloatArray, m4: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Merge moments along the first axis; empty parts change nothing."""
-    centre, e = _common_mean(n, mean)
-    square = e * e
+    centre, shift = _common_mean(n, mean)
+    square = shift * shift
     return (
         centre,
         (m2 + n * square).sum(axis=0),
-        (m3 + 3 * e * m2 + n * square * e).sum(axis=0),
-        (m4 + 4 * e * m3 + 6 * square * m2 + n * square * square).sum(axis=0),
+        (m3 + 3 * shift * m2 + n * square * shift).sum(axis=0),
+        (m4 + 4 * shift * m3 + 6 * square * m2 + n * square * square).sum(axis=0),
     )
 
 
 def merged_spread(n: FloatArray, mean: FloatArray, m2: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Merge means and sums of squared deviations along the first axis; empty parts change nothing."""
-    centre, e = _common_mean(n, mean)
-    return centre, (m2 + n * e * e).sum(axis=0)
+    """Merge means and sums of squared deviations along the first axis, as :func:`_merged` does."""
+    centre, shift = _common_mean(n, mean)
+    return centre, (m2 + n * shift * shift).sum(axis=0)
 
 
 def _common_mean(n: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The mean of all parts, and how far each part's is from it."""
-    held = n > 0
+    """Return the mean of all parts, and how far each part's is from it."""
+    has_samples = n > 0
     total = n.sum(axis=0)
-    first = np.broadcast_to(held, mean.shape).argmax(axis=0)[None]
-    base = np.take_along_axis(mean, first, axis=0)[0]  # so that equal means stay equal
-    centre: FloatArray = base + (n * np.where(held, mean - base, 0.0)).sum(axis=0) / np.where(
-        total > 0, total, 1.0
-    )
-    return centre, np.where(held, mean - centre, 0.0)
+    # Means are averaged as distances from that of the first part: equal means stay equal.
+    first = np.broadcast_to(has_samples, mean.shape).argmax(axis=0)[None]
+    base = np.take_along_axis(mean, first, axis=0)[0]
+    distances = np.where(has_samples, mean - base, 0.0)
+    centre: FloatArray = base + (n * distances).sum(axis=0) / np.where(total > 0, total, 1.0)
+    return centre, np.where(has_samples, mean - centre, 0.0)
 
 
 MAX_CLASSES = 30
-"""The table grows with the cube of the number of classes; above this it is not kept."""
+"""Classes up to which joint moments are kept: they grow with the cube of the number of classes."""
 
 
 _ALONE = 1 << 17
-"""Multiplications of a piece: up to twice as many OpenBLAS works in the calling thread."""
+"""Multiplications of a piece: OpenBLAS works in the calling thread up to twice as many."""
 
 
 @dataclass(frozen=True, eq=False)
 class CrossMoments(Record):
-    """Sums of products of the features (1, s_1 .. s_L, s_1^2 .. s_L^2) over the samples of each class.
+    """Sums of products of (1, s_1 .. s_L, s_1^2 .. s_L^2) over the samples of each class.
 
-    ``sums``, shape (K, 2L+1, 2L+1): scores are taken less their centre 1/L, which keeps digits and merges by addition.
+    ``sums``, shape (K, 2L+1, 2L+1): scores are taken less their centre 1/L, which keeps digits and
+        merges by addition.
     """
 
     sums: FloatArray
 
     @classmethod
     def of_products(cls, block: ClassBlock, means: FloatArray, sums: FloatArray) -> CrossMoments:
-        """The moments of one block from the :func:`products` (C, 2L+1, 2L+1) about the class means (L, C)."""
+        """Return the joint moments of a block from its :func:`products` and class means (L, C)."""
         shift = means.T - 1 / len(means)
         moved = _shifted(_shifted(sums, shift).swapaxes(1, 2), shift)
         return cls(block.spread(moved.transpose(1, 2, 0)))
 
     def to_plain(self) -> Any:
-        """The sums as plain data."""
+        """Return the sums as plain data."""
         return plain.encode_array(self.sums)
 
     @classmethod
@@ -413,42 +456,59 @@ class CrossMoments(Record):
 
 
 def products(block: ClassBlock, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The class means (L, C) of scores s, and sums of products of (1, d, d^2) by class, shape (C, 2L+1, 2L+1).
+    """Return the class means (L, C) of scores, and the products of their deviations by class.
 
-    ``features``, shape (2L+1, b), begin with 1 and s; their deviations d from the means, and the squares, are written.
+    The products, shape (C, 2L+1, 2L+1), are weighted sums over the rows of a class, of each pair
+    out of (1, d, d^2), where d are the deviations from the means.
+
+    ``features``, shape (2L+1, b), begin with 1 and the scores. Deviations and squares are written
+    into them.
     """
     size = len(features) // 2
     means = block.means(features[1 : size + 1])
     sums = np.empty((len(block.present), len(features), len(features)))
-    for gram, mean, start, stop in zip(sums, means.T, block.starts, block.stops, strict=True):
-        part = features[:, start:stop]  # of one class, which stay in cache
-        part[1 : size + 1] -= mean[:, None]
-        np.multiply(part[1 : size + 1], part[1 : size + 1], out=part[size + 1 :])
-        gram[:, 1:] = _product(
-            part, part[1:] if block.weights is None else part[1:] * block.weights[start:stop]
-        )
-    # left out above: for a matrix by itself BLAS has another way, which takes longer
+    classes = zip(sums, means.T, block.starts, block.stops, strict=True)
+    for class_sums, class_means, start, stop in classes:
+        # The rows of one class at a time stay in cache.
+        rows = features[:, start:stop]
+        deviations = rows[1 : size + 1]
+        deviations -= class_means[:, None]
+        np.multiply(deviations, deviations, out=rows[size + 1 :])
+        weighted = rows[1:]
+        if block.weights is not None:
+            weighted = weighted * block.weights[start:stop]
+        class_sums[:, 1:] = _product(rows, weighted)
+    # The first column is a copy of the first row: a matrix times itself is another, slower way of
+    # BLAS.
     sums[:, 1:, 0] = sums[:, 0, 1:]
     sums[:, 0, 0] = block.sums
     return means, sums
 
 
 def _product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """``left @ right.T``, in pieces too small for BLAS to share them out.
+    """Return ``left @ right.T``, computed in pieces too small for BLAS to share them out.
 
     Its threads and those that read the blocks would be in each other's way.
     """
     length = left.shape[1]
     step = max(16, _ALONE // (len(left) * len(right)))
-    whole = length // step
-    a, b = (x[:, : whole * step].reshape(len(x), whole, step).swapaxes(0, 1) for x in (left, right))
-    total: FloatArray = np.matmul(a, b.swapaxes(1, 2)).sum(axis=0)
-    total += left[:, whole * step :] @ right[:, whole * step :].T
+    n_pieces = length // step
+    end = n_pieces * step
+
+    def pieces(matrix: FloatArray) -> FloatArray:
+        return matrix[:, :end].reshape(len(matrix), n_pieces, step).swapaxes(0, 1)
+
+    total: FloatArray = np.matmul(pieces(left), pieces(right).swapaxes(1, 2)).sum(axis=0)
+    total += left[:, end:] @ right[:, end:].T
     return total
 
 
 def _shifted(sums: FloatArray, shift: FloatArray) -> FloatArray:
-    """The rows of (1, d, d^2) in ``sums`` (C, 2L+1, ...) become those of (1, d + shift, (d + shift)^2)."""
+    """Return the sums where the rows of (1, d, d^2) are those of (1, d + shift, (d + shift)^2).
+
+    ``sums``, shape (C, 2L+1, ...).
+    ``shift``, shape (C, L).
+    """
     size = shift.shape[1]
     delta = shift[:, :, None]
     moved = sums.copy()
@@ -458,6 +518,6 @@ def _shifted(sums: FloatArray, shift: FloatArray) -> FloatArray:
 
 
 def features_of(scores: FloatArray) -> FloatArray:
-    """The features (n, 2L+1) of scores (n, L)."""
+    """Return the features (n, 2L+1) of scores (n, L), as in :class:`CrossMoments`."""
     centred = scores - 1 / scores.shape[1]
     return np.concatenate((np.ones((len(scores), 1)), centred, centred**2), axis=1)

@@ -1,4 +1,7 @@
-"""Statistics of the same rows where the actual classes have other shares: each class's part is scaled."""
+"""Statistics of the same rows where the actual classes have other shares.
+
+The part of each actual class is scaled, as if its rows had another weight.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cmtrack.statistics.actual_class import RankCounts
 from cmtrack.statistics.class_scores import ClassScoreCounts
 from cmtrack.statistics.collected import Statistics
 from cmtrack.statistics.confusion import ConfusionMatrix
@@ -16,65 +20,81 @@ from cmtrack.statistics.scores import ScoreCounts
 
 
 def reweighted(statistics: Statistics, factors: FloatArray, sides: FloatArray | None) -> Statistics:
-    """The statistics with the rows of each actual class weighted by a factor, as sampling weights are.
+    """Return the statistics with the rows of each actual class weighted by a factor.
 
-    What is kept of all classes together (hit probabilities, segments, sets for calibration) is left out.
+    The factors act as sampling weights do. What is kept of all classes together (hit probabilities,
+    segments, sets for calibration) is left out.
 
     ``factors``, shape (K,).
-    ``sides``, shape (2,): the factor of all negatives and of all positives; None, where classes of a side have several:
-        what is kept of the positive group's score by side is then left out.
+    ``sides``, shape (2,): the factor of all negatives and of all positives; None, where classes of
+        a side have several: what is kept of the positive group's score by side is then left out.
     """
-    squared = _scaled(
-        statistics.squares or statistics, factors**2, None if sides is None else sides**2
-    )
-    return replace(_scaled(statistics, factors, sides), squares=replace(squared, squares=None))
+    squares_of_sides = None if sides is None else sides**2
+    squared = _scaled(statistics.squares or statistics, factors**2, squares_of_sides)
+    return replace(_scaled(statistics, factors, sides), squares=squared)
 
 
-def _scaled(whole: Statistics, by: FloatArray, sides: FloatArray | None) -> Statistics:
-    losses, ranks, scores, two = whole.losses, whole.ranks, whole.class_scores, whole.score_moments
-    decisions = whole.decisions
-    column = by[:, None]
+def _scaled(whole: Statistics, factors: FloatArray, sides: FloatArray | None) -> Statistics:
+    column = factors[:, None]
+    parts: dict[str, Any] = {}
+    if whole.moments is not None:
+        parts["moments"] = _scale_moments(whole.moments, factors)
+    if whole.cross is not None:
+        parts["cross"] = CrossMoments(whole.cross.sums * factors[:, None, None])
+    losses = whole.losses
     if losses is not None:
-        n, impossible = losses.n * by, losses.impossible * by
-        losses = replace(losses, n=n, impossible=impossible, m2=losses.m2 * column)
-    if ranks is not None:
-        row = ranks.table.places // ranks.table.shape[1]
-        ranks = replace(ranks, table=replace(ranks.table, sums=ranks.table.sums * by[row]))
-    if scores is not None:
-        tables = (
-            tuple(_channels(table, by) for table in scores.tables)
-            if scores.by_actual_class
-            else None
+        parts["losses"] = replace(
+            losses,
+            n=losses.n * factors,
+            impossible=losses.impossible * factors,
+            m2=losses.m2 * column,
         )
-        scores = None if tables is None else ClassScoreCounts(tables)
+    if whole.ranks is not None:
+        table = whole.ranks.table
+        actual = table.places // table.shape[1]
+        parts["ranks"] = RankCounts(replace(table, sums=table.sums * factors[actual]))
+    by_class = whole.class_scores
+    if by_class is not None and by_class.by_actual_class:
+        tables = tuple(_scale_channels(table, factors) for table in by_class.tables)
+        parts["class_scores"] = ClassScoreCounts(tables)
+    decisions = whole.decisions
     if decisions is not None:
-        decisions = replace(decisions, counts=decisions.counts * column, m2=decisions.m2 * column)
-    by_side: dict[str, Any] = {}
-    if sides is not None and two is not None:
-        spread = two.n * two.mean[:, 0] * (1 - two.mean[:, 0]) - two.m2[:, 0]
-        by_side = {"score_moments": _moments(two, sides), "labels_variance": float(sides @ spread)}
-    if sides is not None and whole.scores is not None:
-        by_side["scores"] = _channels(whole.scores, np.repeat(sides[::-1], 2))
+        parts["decisions"] = replace(
+            decisions, counts=decisions.counts * column, m2=decisions.m2 * column
+        )
+    if sides is not None:
+        parts |= _scaled_by_side(whole, sides)
     return Statistics(
         ConfusionMatrix(whole.matrix.counts * column, whole.matrix.labels),
         whole.digest,
         whole.row_ids,
         scaled_rows=whole.scaled_rows,
-        moments=None if whole.moments is None else _moments(whole.moments, by),
-        cross=None if whole.cross is None else CrossMoments(whole.cross.sums * by[:, None, None]),
-        losses=losses,
-        ranks=ranks,
-        class_scores=scores,
-        decisions=decisions,
-        **by_side,
+        **parts,
     )
 
 
-def _moments(moments: ScoreMoments, by: FloatArray) -> ScoreMoments:
-    rows = by[moments.classes, None]
+def _scaled_by_side(whole: Statistics, sides: FloatArray) -> dict[str, Any]:
+    """Return what is kept of the positive group's score, by its name in ``Statistics``."""
+    parts: dict[str, Any] = {}
+    moments = whole.score_moments
+    if moments is not None:
+        mean = moments.mean[:, 0]
+        # The sum of s (1 - s) over the rows of a side is n mean (1 - mean) - m2.
+        labels_variance = moments.n * mean * (1 - mean) - moments.m2[:, 0]
+        parts["score_moments"] = _scale_moments(moments, sides)
+        parts["labels_variance"] = float(sides @ labels_variance)
+    if whole.scores is not None:
+        # The channels are accepted and rejected positives, then both kinds of negatives.
+        parts["scores"] = _scale_channels(whole.scores, np.repeat(sides[::-1], 2))
+    return parts
+
+
+def _scale_moments(moments: ScoreMoments, factors: FloatArray) -> ScoreMoments:
+    rows = factors[moments.classes, None]
     powers = {name: getattr(moments, name) * rows for name in ("m2", "m3", "m4")}
-    return replace(moments, n=moments.n * by, **powers)
+    return replace(moments, n=moments.n * factors, **powers)
 
 
-def _channels(scores: ScoreCounts, by: FloatArray) -> ScoreCounts:
-    return replace(scores, counts=scores.counts * by[:, None], sums=None)
+def _scale_channels(scores: ScoreCounts, factors: FloatArray) -> ScoreCounts:
+    # Sums are of all channels together, so that they cannot be scaled by channel.
+    return replace(scores, counts=scores.counts * factors[:, None], sums=None)
