@@ -1,11 +1,13 @@
-"""Class numbers of rows, kept as the integers they were given as, and counted in one pass over blocks, in 64 bits."""
+"""Class numbers of rows, kept as the integers they were given as, and counted block by block.
+
+Counts are 64-bit integers, also of codes in fewer bits.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +21,7 @@ RawIntegers: TypeAlias = npt.NDArray[Any]
 """Integers of any size, or booleans."""
 
 BLOCK = 1 << 16
+"""Rows of a block, whose codes in 64 bits stay in cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +30,8 @@ class Codes:
 
     ``raw``, shape (n,), integers or booleans: the values as they were given, not copied.
     ``low``: the least value.
-    ``place``, shape (R,), int64: the class number of the value ``low + i``. None: the values are the class numbers.
+    ``place``, shape (R,), int64: the class number of the value ``low + i``. None: the values are
+        the class numbers.
     """
 
     raw: RawIntegers
@@ -38,19 +42,21 @@ class Codes:
         return len(self.raw)
 
     def block(self, rows: slice) -> IntArray:
-        """The class numbers of some rows, int64."""
+        """Return the class numbers of some rows, int64."""
         values: IntArray = self.raw[rows].astype(np.int64, copy=False)
         if self.place is None:
             return values
-        return self.place.take(values - self.low if self.low else values)
+        if self.low:
+            values = values - self.low
+        return self.place.take(values)
 
     def all(self) -> IntArray:
-        """The class numbers of all rows, int64; not a copy where the values are these already."""
+        """Return the class numbers of all rows, int64; not a copy where the values are these."""
         return self.block(slice(None))
 
 
 def blocks(n_rows: int, length: int = BLOCK) -> Iterator[slice]:
-    """Slices that cover the rows in order."""
+    """Return slices that cover the rows in order."""
     return (slice(start, min(start + length, n_rows)) for start in range(0, n_rows, length))
 
 
@@ -59,7 +65,7 @@ AT_ONCE = 1 << 18
 
 
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Rows of a matrix to compute at a time, given its number of columns."""
+    """Return slices of rows of a matrix to compute at a time, given its number of columns."""
     return blocks(n_rows, max(1, AT_ONCE // max(width, 1)))
 
 
@@ -77,12 +83,12 @@ class CompactCodes:
 
 
 def picked(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The entry of each column of ``values`` (M, b) in one of its rows (b,)."""
+    """Return the entry of each column of ``values`` (M, b) in one of its rows (b,)."""
     if len(values) << 8 <= len(rows) and (rows[1:] >= rows[:-1]).all():
+        # Long runs of columns of one row, as of sorted classes, are copied as slices.
         ends = np.searchsorted(rows, np.arange(len(values) + 1))
-        return np.concatenate(
-            [own[start:stop] for own, (start, stop) in zip(values, pairwise(ends), strict=True)]
-        )
+        runs = zip(values, ends[:-1], ends[1:], strict=True)
+        return np.concatenate([row[start:stop] for row, start, stop in runs])
     columns = np.arange(values.shape[1])
     if not values.flags.c_contiguous:
         return np.asarray(values[rows, columns])
@@ -91,7 +97,7 @@ def picked(values: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[Any]
 
 
 def compact(codes: IntArray, n_codes: int) -> RawIntegers:
-    """The codes in the smallest integers that hold 0 to ``n_codes - 1``."""
+    """Return the codes in the smallest integers that hold 0 to ``n_codes - 1``."""
     return codes.astype(np.min_scalar_type(max(n_codes - 1, 0)), copy=False)
 
 
@@ -107,38 +113,38 @@ Counts: TypeAlias = npt.NDArray[Any]
 
 MAX_RANGE = 1 << 11
 """Widest range of integer labels whose pairs are counted as they are."""
-_TWICE = 13
-"""Up to this range two rows are counted as one: a table of its fourth power still fits the cache."""
-_FEW = 16
-"""Places of a table for each code, from which the codes are sorted instead."""
+_MOST_TWICE = 13
+"""Range up to which two rows are counted as one: a table of its fourth power fits the cache."""
+_CELLS_OF_CODE = 16
+"""Cells of a table for each code from which codes are sorted: a pass over the table costs more."""
 _LONG_BLOCK = 1 << 17
-_MOST = 1 << 40
+_MOST_SIZE = 1 << 40
+"""Size of integers whose range is computed: products of larger ones with a range may overflow."""
 
 
 def count_codes(codes: IntArray, size: int, weights: FloatArray | IntArray | None = None) -> Counts:
     """Count codes 0..size-1, or sum their weights; int64 unless the weights are fractions."""
     total = zeros(size, weights)
-    # a table that is nearly empty, as of many classes, is not passed over
-    if _FEW * len(codes) < size:
+    if _CELLS_OF_CODE * len(codes) < size:
         present, place = np.unique(codes, return_inverse=True)
         total[present] = count_block(place, len(present), weights)
         return total
-    # a block per pass over the totals, which should stay in cache
+    # Each block takes a pass over the totals, so that it must not be shorter than they are.
     for rows in blocks(len(codes), max(BLOCK, size)):
-        total += count_block(codes[rows], size, None if weights is None else weights[rows])
+        total += count_block(codes[rows], size, take_weights(weights, rows))
     return total
 
 
 def count_block(codes: IntArray, size: int, weights: FloatArray | IntArray | None = None) -> Counts:
     """Count the codes of one block."""
-    counts = np.bincount(codes, weights, size)
-    return counts if weights is None or weights.dtype.kind == "f" else counts.astype(np.int64)
+    return np.bincount(codes, weights, size).astype(count_type(weights), copy=False)
 
 
 def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    """Sums of ``values`` (T, n) by codes 0..size-1 (T, n), int32, in their order, shape (T, size).
+    """Sum ``values`` (T, n) by codes 0..size-1 (T, n), int32, in their order; shape (T, size).
 
-    Sparse rows of SciPy do it in less than half the time of :func:`numpy.bincount`, which looks for the range first.
+    Sparse rows of SciPy do it in less than half the time of :func:`numpy.bincount`, which looks for
+    the range first.
     """
     starts = np.arange(len(codes) + 1, dtype=np.int32) * np.int32(codes.shape[1])
     rows = csr_array((values.reshape(-1), codes.reshape(-1), starts), shape=(len(codes), size))
@@ -146,11 +152,16 @@ def sums_of_codes(codes: IntArray, values: npt.NDArray[Any], size: int) -> npt.N
     return sums
 
 
+def count_type(weights: npt.NDArray[Any] | None) -> type[np.generic]:
+    """Return the type of counts: int64 unless the weights are fractions."""
+    if weights is not None and weights.dtype.kind == "f":
+        return np.float64
+    return np.int64
+
+
 def zeros(size: int | tuple[int, ...], weights: FloatArray | IntArray | None) -> Counts:
-    """Totals to add to: int64 unless the weights are fractions."""
-    return np.zeros(
-        size, dtype=np.float64 if weights is not None and weights.dtype.kind == "f" else np.int64
-    )
+    """Return totals to add to."""
+    return np.zeros(size, dtype=count_type(weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,33 +181,35 @@ class SparseCounts(Record):
         cls, codes: IntArray, shape: tuple[int, ...], weights: FloatArray | IntArray | None = None
     ) -> SparseCounts:
         """Count codes, which are places of the flattened table, or sum their weights."""
-        if math.prod(shape) <= max(_FEW * len(codes), BLOCK):
-            return cls.of_array(count_codes(codes, math.prod(shape), weights).reshape(shape))
+        size = math.prod(shape)
+        if size <= max(_CELLS_OF_CODE * len(codes), BLOCK):
+            return cls.of_array(count_codes(codes, size, weights).reshape(shape))
         places, number = np.unique(codes, return_inverse=True)
-        return cls(shape, places, count_codes(number, len(places), weights))._held()
+        return cls(shape, places, count_codes(number, len(places), weights))._without_zeros()
 
     @classmethod
     def of_array(cls, counts: Counts) -> SparseCounts:
-        """The cells of a table that are not 0."""
+        """Return the cells of a table that are not 0."""
         flat = counts.reshape(-1)
         places = np.flatnonzero(flat)
         return cls(counts.shape, places, flat[places])
 
     def array(self) -> Counts:
-        """The whole table."""
+        """Return the whole table."""
         whole = np.zeros(math.prod(self.shape), dtype=self.sums.dtype)
         whole[self.places] = self.sums
         return whole.reshape(self.shape)
 
     def at(self, places: IntArray) -> Counts:
-        """The counts at some places, shape as given."""
+        """Return the counts at some places, shape as given."""
         if not len(self.places):
             return np.zeros(places.shape, dtype=self.sums.dtype)
-        near = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
-        return np.where(self.places[near] == places, self.sums[near], self.sums.dtype.type(0))
+        nearest = np.minimum(np.searchsorted(self.places, places), len(self.places) - 1)
+        zero = self.sums.dtype.type(0)
+        return np.where(self.places[nearest] == places, self.sums[nearest], zero)
 
     def moved(self, places: IntArray, shape: tuple[int, ...]) -> SparseCounts:
-        """The same counts at other places (U,), of a table of this shape."""
+        """Return the counts at other places (U,), of a table of this shape."""
         return SparseCounts.of_codes(places, shape, self.sums)
 
     def __add__(self, other: SparseCounts) -> SparseCounts:
@@ -206,27 +219,26 @@ class SparseCounts(Record):
         return SparseCounts(self.shape, places, self.at(places) + other.at(places))
 
     def __sub__(self, other: SparseCounts) -> SparseCounts:
-        return SparseCounts(self.shape, self.places, self.sums - other.at(self.places))._held()
+        sums = self.sums - other.at(self.places)
+        return SparseCounts(self.shape, self.places, sums)._without_zeros()
 
-    def _held(self) -> SparseCounts:
-        there = self.sums != 0
-        return (
-            self if there.all() else SparseCounts(self.shape, self.places[there], self.sums[there])
-        )
+    def _without_zeros(self) -> SparseCounts:
+        cells = np.flatnonzero(self.sums)
+        return SparseCounts(self.shape, self.places[cells], self.sums[cells])
 
 
 def count_pairs(
     actual: Codes, predicted: Codes, n_classes: int, weights: FloatArray | IntArray | None = None
 ) -> Counts:
-    """The (K, K) table of actual by predicted codes."""
+    """Return the (K, K) table of actual by predicted codes."""
     size = n_classes * n_classes
-    if _FEW * len(actual) < size:
+    if _CELLS_OF_CODE * len(actual) < size:
         codes = actual.all() * n_classes + predicted.all()
         return SparseCounts.of_codes(codes, (n_classes, n_classes), weights).array()
     total = zeros(size, weights)
     for rows in blocks(len(actual), max(BLOCK, size)):
         codes = actual.block(rows) * n_classes + predicted.block(rows)
-        total += count_block(codes, size, None if weights is None else weights[rows])
+        total += count_block(codes, size, take_weights(weights, rows))
     return total.reshape(n_classes, n_classes)
 
 
@@ -246,57 +258,76 @@ def count_integer_pairs(first: RawIntegers, second: RawIntegers) -> tuple[int, C
 
     None where the values span more than 2,048, or are far from 0.
     """
-    low, high = _range(first[:: len(first) // 1000 + 1], second[:: len(second) // 1000 + 1])
-    low = min(low, 0) if high < MAX_RANGE else low  # where 0 is the least, the greatest tells all
-    counted: _Pairs | None = None
+    # About 1,000 rows tell the range of most columns, so that few tables are made.
+    step = len(first) // 1000 + 1
+    low, high = _range(first[::step], second[::step])
+    if high < MAX_RANGE:
+        # If 0 is the least value, one look for the greatest tells whether a block is in range.
+        low = min(low, 0)
+    pairs: _Pairs | None = None
     for rows in blocks(len(first), _LONG_BLOCK):
-        a, b = first[rows], second[rows]
+        a = first[rows]
+        b = second[rows]
         if low or max(_unsigned_max(a), _unsigned_max(b)) > high:
             least, greatest = _range(a, b)
-            low, high = min(low, least), max(high, greatest)
-        if high - low >= MAX_RANGE or max(-low, high) > _MOST:
+            low = min(low, least)
+            high = max(high, greatest)
+        if high - low >= MAX_RANGE or max(-low, high) > _MOST_SIZE:
             return None
-        if counted is None or (counted.low, counted.width) != (low, high - low + 1):
-            counted = _Pairs(low, high - low + 1, counted)
-        counted.add(a, b)
-    assert counted is not None  # at least one row
-    return low, counted.table()
+        width = high - low + 1
+        if pairs is None or pairs.low != low or pairs.width != width:
+            pairs = _Pairs(low, width, pairs)
+        pairs.add(a, b)
+    if pairs is None:
+        raise ValueError("pairs of integers need at least one row, got none")
+    return low, pairs.table()
 
 
 class _Pairs:
-    """Counts of pairs of integers from ``low`` on; within a small range two rows are counted as one."""
+    """Counts of pairs of integers from ``low`` on; in a small range two rows are counted as one.
 
-    def __init__(self, low: int, width: int, before: _Pairs | None = None) -> None:
-        self.low, self.width = low, width
+    ``width``: number of integers.
+    ``earlier``: counts in a range inside this one.
+    """
+
+    def __init__(self, low: int, width: int, earlier: _Pairs | None = None) -> None:
+        self.low = low
+        self.width = width
         self._counts = np.zeros((width, width), dtype=np.int64)
-        if before is not None:
-            old = slice(before.low - low, before.low - low + before.width)
-            self._counts[old, old] = before.table()
+        if earlier is not None:
+            start = earlier.low - low
+            inside = slice(start, start + earlier.width)
+            self._counts[inside, inside] = earlier.table()
         size = width * width
-        self._twice = np.zeros((size, size) if width <= _TWICE else (0, 0), dtype=np.int64)
-        self._room = np.empty((2, _LONG_BLOCK), dtype=np.int64)
+        self._counts_twice = np.zeros((0, 0), dtype=np.int64)
+        if width <= _MOST_TWICE:
+            self._counts_twice = np.zeros((size, size), dtype=np.int64)
+        # New memory for each block would cost more than counting it.
+        self._buffer = np.empty((2, _LONG_BLOCK), dtype=np.int64)
 
     def add(self, a: RawIntegers, b: RawIntegers) -> None:
         """Count the rows of one block."""
-        size, codes = self._counts.size, self._room[0, : len(a)]
+        size = self._counts.size
+        codes = self._buffer[0, : len(a)]
         np.multiply(a, self.width, out=codes, dtype=np.int64, casting="unsafe")
         np.add(codes, b, out=codes, dtype=np.int64, casting="unsafe")
         if self.low:
             codes -= self.low * (self.width + 1)
-        half = len(codes) // 2 if len(self._twice) else 0
-        if half:
-            both = np.multiply(codes[:half], size, out=self._room[1, :half])
+        if len(self._counts_twice):
+            # A row of the first half and one of the second are one code; an odd row is left.
+            half = len(codes) // 2
+            both = np.multiply(codes[:half], size, out=self._buffer[1, :half])
             both += codes[half : 2 * half]
-            self._twice += np.bincount(both, minlength=size * size).reshape(size, size)
-        self._counts += np.bincount(codes[2 * half :], minlength=size).reshape(self._counts.shape)
+            self._counts_twice += np.bincount(both, minlength=size * size).reshape(size, size)
+            codes = codes[2 * half :]
+        self._counts += np.bincount(codes, minlength=size).reshape(self._counts.shape)
 
     def table(self) -> Counts:
-        """The counts so far, shape (W, W)."""
-        if not len(self._twice):
+        """Return the counts so far, shape (W, W)."""
+        if not len(self._counts_twice):
             return self._counts
-        return self._counts + (self._twice.sum(axis=0) + self._twice.sum(axis=1)).reshape(
-            self._counts.shape
-        )
+        of_halves = self._counts_twice.sum(axis=0) + self._counts_twice.sum(axis=1)
+        return self._counts + of_halves.reshape(self._counts.shape)
 
 
 def _range(first: RawIntegers, second: RawIntegers) -> tuple[int, int]:
@@ -304,7 +335,7 @@ def _range(first: RawIntegers, second: RawIntegers) -> tuple[int, int]:
 
 
 def _unsigned_max(values: RawIntegers) -> int:
-    """The greatest value; a number beyond all others where one is negative."""
+    """Return the greatest value; a number beyond all others where one is negative."""
     if values.dtype.kind == "i":
         values = values.view(f"u{values.dtype.itemsize}")
     return int(values.max())

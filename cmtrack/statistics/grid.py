@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,15 @@ CELLS = 1600
 _LEADING = 10
 """Bits of the odds' fraction by which a cell is looked up: 1,024 values for each doubling."""
 _AT_ONCE = 1 << 15
+"""Scores whose cells are found at a time, so that they stay in cache."""
 
 
 @cache
 def grid_edges() -> FloatArray:
-    """The 1,599 inner edges.
+    """Return the 1,599 inner edges.
 
-    1,200 equal steps of logit(s) on [-12, 12] united with steps of 1/400 in s: fine in the middle and at
-    both ends. Cells are closed on the left.
+    1,200 equal steps of logit(s) on [-12, 12] united with steps of 1/400 in s: fine in the middle
+    and at both ends. Cells are closed on the left.
     """
     logit = (np.arange(1201) - 600) / 50.0
     steps = np.delete(np.arange(1, 400), 199) / 400.0  # 200/400 is logit 0
@@ -33,68 +34,85 @@ def grid_edges() -> FloatArray:
 
 @cache
 def grid_centres() -> FloatArray:
-    """The middle of each of the 1,600 cells."""
+    """Return the middle of each of the 1,600 cells."""
     bounds = np.concatenate(([0.0], grid_edges(), [1.0]))
     centres: FloatArray = (bounds[1:] + bounds[:-1]) / 2
     centres.setflags(write=False)
     return centres
 
 
-@cache
-def _table(kind: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], int]:
-    """The numbers that find the cells of scores of this kind.
+class _LookUp(NamedTuple):
+    """The numbers that find the cells of scores of one kind.
 
-    A score below all edges and one above; the first's bits; what to add to bits above it, by their leading ones; how
-    many bits follow these.
-
-    The sum's leading bits are then the cell, or one cell more than there are where these odds hold several edges, or an
-    edge that a lower score shares them with.
+    ``low``, ``high``: a score below all edges and one above.
+    ``first``: the bits of the odds of ``low``.
+    ``add``: what to add to bits above these, by their leading ones. The leading bits of the sum are
+        then the cell. They are ``CELLS``, which is none, if the leading bits do not decide: these
+        odds hold several edges, or an edge that a lower score shares with them.
+    ``shift``: how many bits follow the leading ones.
     """
+
+    low: npt.NDArray[Any]
+    high: npt.NDArray[Any]
+    first: npt.NDArray[Any]
+    add: npt.NDArray[Any]
+    shift: int
+
+
+@cache
+def _look_up(kind: np.dtype[Any]) -> _LookUp:
+    """Return the numbers that find the cells of scores of a kind, float64 or float32."""
     edges = grid_edges().astype(kind)
-    # the least scores not below them
+    # Rounding may put an edge below the exact one: the next number is the least score not below it.
     edges = np.where(edges < grid_edges(), np.nextafter(edges, kind.type(1)), edges)
     shift = int(np.finfo(kind).nmant) - _LEADING
     ends = np.array([edges[0] * 0.99, 1 - (1 - edges[-1]) * 0.99], dtype=kind)
-    first = _bits(ends[:1])
+    first, last = _bits(ends)
     bits = _bits(edges) - first
-    bucket, buckets = bits >> shift, np.arange(1 + int((_bits(ends[1:]) - first)[0] >> shift))
-    add = (np.searchsorted(bucket, buckets) - buckets) << shift
-    add[bucket] += (1 << shift) - bits % (1 << shift)
-    unclear = np.concatenate(
-        (
-            bucket[_bits(np.nextafter(edges, kind.type(0))) - first == bits],
-            bucket[1:][np.diff(bucket) == 0],
-        )
-    )
+    leading = bits >> shift
+    every_leading = np.arange(1 + int((last - first) >> shift))
+    add = (np.searchsorted(leading, every_leading) - every_leading) << shift
+    # At an edge the sum carries into the leading bits: there the next cell begins.
+    add[leading] += (1 << shift) - bits % (1 << shift)
+    shares_edge = _bits(np.nextafter(edges, kind.type(0))) - first == bits
+    holds_several = np.diff(leading) == 0
+    unclear = np.concatenate((leading[shares_edge], leading[1:][holds_several]))
     add[unclear] = (CELLS - unclear) << shift
-    return ends, first, add.astype(bits.dtype), shift
+    return _LookUp(ends[0], ends[1], first, add.astype(bits.dtype), shift)
 
 
 def _bits(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The odds of scores between 0 and 1 as integers, of which none is above that of a greater score."""
+    """Return the odds of scores as integers, whose order is that of the scores.
+
+    The bits of positive floats are in their order. Scores are between 0 and 1.
+    """
     odds = np.subtract(1.0, scores)
     np.divide(scores, odds, out=odds)
     return odds.view(f"i{odds.itemsize}")
 
 
 def cells_of(scores: npt.NDArray[Any], dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
-    """The cell of each score in [0, 1], 0 to 1,599; shape as given.
+    """Return the cell of each score in [0, 1], 0 to 1,599; shape as given.
 
-    What is added to the bits of a score's odds carries into the leading ones where the odds are those of the next edge
-    or above; the few scores that this cannot tell are searched for. Single precision takes half the time.
+    What is added to the bits of a score's odds carries into the leading ones where the odds are
+    those of the next edge or above. The few scores that this cannot tell are searched for. Single
+    precision takes half the time.
     """
     scores = np.asarray(scores)
-    scores = scores if scores.dtype == np.float32 else scores.astype(np.float64, copy=False)
-    (low, high), first, add, shift = _table(scores.dtype)
+    if scores.dtype != np.float32:
+        scores = scores.astype(np.float64, copy=False)
+    table = _look_up(scores.dtype)
     cells = np.empty(scores.shape, dtype)
-    flat, into = scores.reshape(-1), cells.reshape(-1)
-    for part in blocks(len(flat), _AT_ONCE):
-        inside = np.clip(flat[part], low, high)
+    flat_scores = scores.reshape(-1)
+    flat_cells = cells.reshape(-1)
+    for rows in blocks(len(flat_scores), _AT_ONCE):
+        inside = np.clip(flat_scores[rows], table.low, table.high)
         bits = _bits(inside)
-        bits -= first
-        leading = np.right_shift(bits, shift, out=inside.view(bits.dtype))
-        bits += add.take(leading, mode="clip")
-        np.right_shift(bits, shift, out=into[part], casting="same_kind")
-    unclear = np.flatnonzero(into == CELLS)
-    into[unclear] = np.searchsorted(grid_edges(), flat[unclear], side="right")
+        bits -= table.first
+        # The leading bits are written over the scores, whose memory has their size.
+        leading = np.right_shift(bits, table.shift, out=inside.view(bits.dtype))
+        bits += table.add.take(leading, mode="clip")
+        np.right_shift(bits, table.shift, out=flat_cells[rows], casting="same_kind")
+    unclear = np.flatnonzero(flat_cells == CELLS)
+    flat_cells[unclear] = np.searchsorted(grid_edges(), flat_scores[unclear], side="right")
     return cells

@@ -1,9 +1,10 @@
-"""The boundary for labels: any columns of labels become class numbers alike, once."""
+"""The boundary for labels: columns of any kind become class numbers, once and alike."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,14 @@ import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import same_label, stored_label
-from cmtrack.statistics.counting import Codes, Counts, blocks, count_integer_pairs, count_pairs
+from cmtrack.statistics.counting import (
+    Codes,
+    Counts,
+    RawIntegers,
+    blocks,
+    count_integer_pairs,
+    count_pairs,
+)
 from cmtrack.statistics.factorize import (
     Factor,
     factorize,
@@ -22,6 +30,8 @@ from cmtrack.statistics.factorize import (
 from cmtrack.statistics.inputs import FloatArray, IntArray, listed
 
 MAX_CLASSES = 10_000
+_NUMBERS = frozenset((bool, int, float, type(None)))
+"""Types of labels that files hold as they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +40,7 @@ class Numbered:
 
     ``labels``, tuple of length K: the classes in order.
     ``codes``: the columns.
+    ``pairs``, shape (K, K): counts of two columns, where reading these gave them.
     ``remark``: on labels that became their texts; empty without such labels.
     """
 
@@ -41,7 +52,7 @@ class Numbered:
     def count(
         self, actual: str, predicted: str, weights: FloatArray | IntArray | None = None
     ) -> Counts:
-        """The (K, K) table of two columns."""
+        """Return the (K, K) table of two columns."""
         if weights is None and self.pairs is not None:
             return self.pairs
         return count_pairs(self.codes[actual], self.codes[predicted], len(self.labels), weights)
@@ -54,50 +65,48 @@ def number_labels(
 ) -> Numbered:
     """Number the classes of one or more label columns alike.
 
-    ``columns``, mapping of name to array-like of shape (n,): the columns, by the name that error texts use. Integers,
-        strings, booleans, floats; lists, NumPy, pandas (also categorical and Arrow-backed), polars, Arrow.
-    ``labels``: the classes in order. By default every class that a column holds or, for categorical columns, declares:
-        in the categories' order where all columns are categorical alike, else sorted.
-    ``declared``: without ``labels``: classes that exist although no row may have them, such as the columns of a frame
-        of probabilities (texts stand for the labels they spell) or the classes of a grouping.
+    ``columns``, mapping of name to array-like of shape (n,): the columns, by the name that error
+        texts use. Integers, strings, booleans, floats; lists, NumPy, pandas (also categorical and
+        Arrow-backed), polars, Arrow.
+    ``labels``: the classes in order. By default every class that a column holds or, for categorical
+        columns, declares: in the categories' order where all columns are categorical alike, else
+        sorted.
+    ``declared``: without ``labels``: classes that exist although no row may have them, such as the
+        columns of a frame of probabilities (texts stand for the labels they spell) or the classes
+        of a grouping.
     """
     read = {name: read_labels(name, values) for name, values in columns.items()}
-    lengths = {name: len(one.raw if isinstance(one, Factor) else one) for name, one in read.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"columns must have the same length, got {lengths}")
-    if not all(lengths.values()):
-        raise ValueError(f"at least one row is needed, got {lengths}")
+    _check_lengths(read)
     factors, pairs = _factors(read)
     factors, remark = _with_stored_labels(factors)
-    known = () if labels is None else labels
+    named: list[Any] = []
+    for classes in (labels, declared):
+        if classes is not None:
+            named.extend(classes)
     for name, factor in factors.items():
         if not factor.ordered:
-            no_scores(name, factor.present, (*known, *(declared or ())))
+            no_scores(name, factor.present, named)
     order = _order(factors, labels, declared)
-    index = {label: i for i, label in enumerate(order)}
-    codes = {name: _renumber(name, factor, index) for name, factor in factors.items()}
+    codes, index = _numbered(factors, order)
     if pairs is None:
         return Numbered(order, codes, remark=remark)
+    # The table has a place for each integer of a range; those that are no class have no rows.
     low, table = pairs
     place = np.array([index.get(low + i, -1) for i in range(len(table))], dtype=np.int64)
-    held = np.flatnonzero(place >= 0)
+    is_class = np.flatnonzero(place >= 0)
     counts = np.zeros((len(order), len(order)), dtype=np.int64)
-    counts[np.ix_(place[held], place[held])] = table[np.ix_(held, held)]
-    return Numbered(order, codes, counts)
+    counts[np.ix_(place[is_class], place[is_class])] = table[np.ix_(is_class, is_class)]
+    return Numbered(order, codes, counts, remark)
 
 
 def number_as_they_come(columns: Mapping[str, Any]) -> tuple[tuple[Label, ...], dict[str, Codes]]:
-    """Number the classes that rows have, be it one, in sorted order."""
+    """Number the classes that rows have, in sorted order; a single class is no error."""
     factors = {name: factorize(name, values) for name, values in columns.items()}
     for name, factor in factors.items():
         no_scores(name, factor.present)
     order = _common_order(factors)
-    if len(order) > MAX_CLASSES:
-        raise ValueError(
-            f"at most {MAX_CLASSES} classes are supported, got {len(order)}: are these classes?"
-        )
-    index = {label: i for i, label in enumerate(order)}
-    return order, {name: _renumber(name, factor, index) for name, factor in factors.items()}
+    _check_number(order)
+    return order, _numbered(factors, order)[0]
 
 
 def encode_labels(
@@ -105,60 +114,82 @@ def encode_labels(
     labels: Sequence[Label] | None = None,
     declared: Sequence[Any] | None = None,
 ) -> tuple[tuple[Label, ...], dict[str, IntArray]]:
-    """:func:`number_labels` with an array of class numbers (n,), int64, for each column."""
+    """Return :func:`number_labels` with an array of class numbers, int64, for each column."""
     numbered = number_labels(columns, labels, declared)
     return numbered.labels, {name: codes.all() for name, codes in numbered.codes.items()}
 
 
+def _check_lengths(read: Mapping[str, Factor | RawIntegers]) -> None:
+    lengths = {}
+    for name, column in read.items():
+        lengths[name] = len(column.raw if isinstance(column, Factor) else column)
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"columns must have the same length, got {lengths}")
+    if not all(lengths.values()):
+        raise ValueError(f"at least one row is needed, got {lengths}")
+
+
+def _check_number(order: Sequence[Label]) -> None:
+    if len(order) > MAX_CLASSES:
+        raise ValueError(
+            f"at most {MAX_CLASSES} classes are supported, got {len(order)}: are these classes?"
+        )
+
+
 def _factors(
-    read: Mapping[str, Factor | Any],
+    read: Mapping[str, Factor | RawIntegers],
 ) -> tuple[dict[str, Factor], tuple[int, Counts] | None]:
-    """The classes that each column holds, and the counts of pairs where they came with that."""
-    whole = [one for one in read.values() if not isinstance(one, Factor)]
-    if len(whole) == len(read) == 2:
-        pairs = count_integer_pairs(*whole)
-        if pairs is not None:
+    """Return the classes that each column holds, and the counts of pairs that tell them.
+
+    Two columns of integers are counted as pairs at once: the table shows which integers they hold.
+    """
+    integers = [column for column in read.values() if not isinstance(column, Factor)]
+    pairs = None
+    if len(integers) == len(read) == 2:
+        pairs = count_integer_pairs(*integers)
+    factors = {}
+    for axis, (name, column) in enumerate(read.items()):
+        if isinstance(column, Factor):
+            factors[name] = column
+        elif pairs is None:
+            factors[name] = integer_factor(column)
+        else:
             low, table = pairs
-            held = (table.sum(axis=1) > 0, table.sum(axis=0) > 0)
-            classes = [integer_classes(low, one) for one in held]
-            return {
-                n: Factor(a, c, low) for n, a, c in zip(read, whole, classes, strict=True)
-            }, pairs
-    return {
-        n: one if isinstance(one, Factor) else integer_factor(one) for n, one in read.items()
-    }, None
+            rows = table.sum(axis=1 - axis)
+            factors[name] = Factor(column, integer_classes(low, rows > 0), low)
+    return factors, pairs
 
 
 def _with_stored_labels(factors: dict[str, Factor]) -> tuple[dict[str, Factor], str]:
-    """The columns with classes that files hold, and a remark on those that became their texts."""
-    out: dict[str, Factor] = {}
-    texts: dict[str, Label] = {}
+    """Return the columns with classes that files hold, and a remark on those that became texts."""
+    stored: dict[str, Factor] = {}
+    examples: dict[str, Label] = {}
     for name, factor in factors.items():
-        out[name] = factor
+        stored[name] = factor
         if {type(label) for label in factor.classes} <= _NUMBERS:
             continue
-        stored = [None if label is None else stored_label(label) for label in factor.classes]
-        for label, text in zip(factor.classes, stored, strict=True):
-            if type(label) is not type(text):
-                texts.setdefault(type(label).__name__, text)
-        out[name] = replace(factor, classes=stored)
-    if not texts:
-        return out, ""
-    return (
-        out,
-        f"labels of type {' and '.join(texts)} are their texts here, such as {next(iter(texts.values()))!r}",
-    )
-
-
-_NUMBERS = frozenset((bool, int, float, type(None)))
+        classes: list[Label | None] = []
+        for label in factor.classes:
+            text = None if label is None else stored_label(label)
+            classes.append(text)
+            if text is not None and type(label) is not type(text):
+                examples.setdefault(type(label).__name__, text)
+        stored[name] = replace(factor, classes=classes)
+    if not examples:
+        return stored, ""
+    example = next(iter(examples.values()))
+    kinds = " and ".join(examples)
+    return stored, f"labels of type {kinds} are their texts here, such as {example!r}"
 
 
 def _order(
     factors: Mapping[str, Factor], labels: Sequence[Label] | None, declared: Sequence[Any] | None
 ) -> tuple[Label, ...]:
+    """Return the classes in order; refuse them if they are too few, too many or alike."""
     if isinstance(labels, (set, frozenset)):
         raise ValueError(
-            f"labels must be in the order of the columns of y_prob, got a set: {listed(sorted(labels, key=str))}"
+            "labels must be in the order of the columns of y_prob, got a set: "
+            f"{listed(sorted(labels, key=str))}"
         )
     if labels is not None:
         order = tuple(map(stored_label, labels))
@@ -172,34 +203,31 @@ def _order(
         raise ValueError(f"labels must differ as texts, for metric names, got {listed(order, 20)}")
     if len(order) < 2:
         raise ValueError(
-            f"at least two classes are needed, got only {list(order)}; name absent classes with labels="
+            f"at least two classes are needed, got only {list(order)}; name absent classes with "
+            "labels="
         )
-    if len(order) > MAX_CLASSES:
-        raise ValueError(
-            f"at most {MAX_CLASSES} classes are supported, got {len(order)}: are these classes?"
-        )
+    _check_number(order)
     return order
 
 
 def no_scores(name: str, present: Sequence[Label], named: Sequence[Any] = ()) -> None:
-    """Refuse continuous values where labels are wanted: scores that took the place of labels.
+    """Refuse continuous values in the place of labels.
 
-    Continuous are floats that are no whole numbers (scikit-learn's ``type_of_target``). They may be labels where they
-    are named as such.
+    Continuous are floats that are no whole numbers (scikit-learn's ``type_of_target``). They may be
+    labels where they are named as such.
     """
     scores = [v for v in present if isinstance(v, float) and not v.is_integer() and v not in named]
-    if scores:
-        where = (
-            "give scores and probabilities as y_prob="
-            if name != "y_true"
-            else "cmtrack judges classifiers"
-        )
-        where += "; if these are classes, name them all with labels="
-        if name == "calibration y":
-            where = "calibration is (y, scores), in this order"
-        raise ValueError(
-            f"{name} must hold class labels, got continuous values: {listed(scores, 3)}; {where}"
-        )
+    if not scores:
+        return
+    advice = "give scores and probabilities as y_prob="
+    if name == "y_true":
+        advice = "cmtrack judges classifiers"
+    advice += "; if these are classes, name them all with labels="
+    if name == "calibration y":
+        advice = "calibration is (y, scores), in this order"
+    raise ValueError(
+        f"{name} must hold class labels, got continuous values: {listed(scores, 3)}; {advice}"
+    )
 
 
 def encode_groups(groups: Any, n_rows: int) -> IntArray:
@@ -208,7 +236,7 @@ def encode_groups(groups: Any, n_rows: int) -> IntArray:
 
 
 def encode_row_ids(row_ids: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
-    """Encode row ids as integers, shape (n,), with the distinct ids."""
+    """Return row ids as integers, shape (n,), and the distinct ids."""
     codes, ids = _one_per_row("row_ids", row_ids, n_rows)
     if len(ids) != n_rows:
         repeated = ids[int(np.argmax(np.bincount(codes)))]
@@ -217,7 +245,10 @@ def encode_row_ids(row_ids: Any, n_rows: int) -> tuple[IntArray, list[Label]]:
 
 
 def row_id_values(row_ids: Any) -> npt.NDArray[Any]:
-    """Row ids as they are kept, shape (n,): a whole float is the integer that it equals, as in the digest."""
+    """Return row ids as they are kept, shape (n,).
+
+    A whole float is the integer that it equals, as in the digest.
+    """
     values = np.asarray(row_ids)
     if values.dtype.kind not in "fO":
         return values
@@ -227,7 +258,7 @@ def row_id_values(row_ids: Any) -> npt.NDArray[Any]:
 
 
 def encode_values(name: str, values: Any) -> tuple[IntArray, list[Label]]:
-    """Encode the values of any column as integers, shape (n,), with the distinct values."""
+    """Return the values of any column as integers, shape (n,), and the distinct values."""
     if not len(values):
         return np.zeros(0, dtype=np.int64), []
     factor = factorize(name, values)
@@ -242,48 +273,61 @@ def _one_per_row(name: str, values: Any, n_rows: int) -> tuple[IntArray, list[La
 
 
 def _common_order(factors: Mapping[str, Factor]) -> tuple[Label, ...]:
+    """Return the classes of all columns: in the order of categories that have all, else sorted."""
     lists = [factor.present for factor in factors.values()]
-    if all(factor.ordered for factor in factors.values()) and all(c == lists[0] for c in lists):
-        return tuple(lists[0])
     declared = [factor.present for factor in factors.values() if factor.ordered]
-    union: dict[Any, None] = dict.fromkeys(label for classes in lists for label in classes)
+    union: dict[Any, None] = dict.fromkeys(chain.from_iterable(lists))
     if declared and set(union) == set(declared[0]):
         return tuple(declared[0])
     try:
         return tuple(sorted(union))
     except TypeError:
-        kinds = {name: sorted({type(v).__name__ for v in f.present}) for name, f in factors.items()}
+        kinds = {}
+        for name, labels in zip(factors, lists, strict=True):
+            kinds[name] = sorted({type(label).__name__ for label in labels})
         raise ValueError(
             f"labels must be of one kind that can be put in order, got {kinds}"
         ) from None
 
 
+def _numbered(
+    factors: Mapping[str, Factor], order: Sequence[Label]
+) -> tuple[dict[str, Codes], dict[Label, int]]:
+    """Return the columns as numbers of the classes, and the number of each class."""
+    index = {label: k for k, label in enumerate(order)}
+    return {name: _renumber(name, factor, index) for name, factor in factors.items()}, index
+
+
 def _renumber(name: str, factor: Factor, index: Mapping[Label, int]) -> Codes:
+    """Return a column as numbers of the classes; ValueError if rows have labels that are none."""
     place = np.array(
-        [-1 if v is None else index.get(v, -1) for v in factor.classes], dtype=np.int64
+        [-1 if label is None else index.get(label, -1) for label in factor.classes], dtype=np.int64
     )
-    strange = [v is not None and v not in index for v in factor.classes]
-    if any(strange):
-        unknown = np.array(strange)
-        values = (
-            factor.raw[rows].astype(np.int64) - factor.low for rows in blocks(len(factor.raw))
+    unknown = [label for label in factor.present if label not in index]
+    if unknown:
+        # A class that a category declares is no error as long as no row has it.
+        is_unknown = np.array(
+            [label is not None and label not in index for label in factor.classes]
         )
-        rows = sum(int(unknown[part].sum()) for part in values)
-        if rows:
-            names = [v for v, odd in zip(factor.classes, strange, strict=True) if odd]
-            raise ValueError(unknown_labels(name, names, list(index), rows))
-    if not factor.low and np.array_equal(place[place >= 0], np.flatnonzero(place >= 0)):
+        n_rows = 0
+        for rows in blocks(len(factor.raw)):
+            values = factor.raw[rows].astype(np.int64) - factor.low
+            n_rows += int(is_unknown[values].sum())
+        if n_rows:
+            raise ValueError(unknown_labels(name, unknown, list(index), n_rows))
+    is_class = place >= 0
+    if not factor.low and np.array_equal(place[is_class], np.flatnonzero(is_class)):
         return Codes(factor.raw)
     return Codes(factor.raw, factor.low, place)
 
 
 def unknown_labels(name: str, strange: Sequence[Any], order: Sequence[Label], rows: int) -> str:
-    """The error text for labels that are no classes."""
+    """Return the error text for labels that are no classes."""
     return f"{name} has labels that are not in {listed(order, 20)}: {listed(strange)} ({rows} rows)"
 
 
 def _spelled(name: str, kinds: set[type]) -> Any:
-    """The absent class that a text spells where labels are numbers."""
+    """Return the absent class that a text spells where labels are numbers."""
     for kind in (int, float):
         if kinds == {kind}:
             try:
@@ -295,7 +339,7 @@ def _spelled(name: str, kinds: set[type]) -> Any:
 
 
 def no_declared(order: Sequence[Label], strange: Sequence[Any]) -> str:
-    """The text of the error of labels that are not among the declared classes."""
+    """Return the error text for labels that are not among the declared classes."""
     return (
         f"labels must be among the declared classes {listed(order, 20)}, got {listed(strange)}; "
         "the columns of y_prob or the classes of the grouping declare them"
@@ -303,14 +347,14 @@ def no_declared(order: Sequence[Label], strange: Sequence[Any]) -> str:
 
 
 def declared_order(declared: Sequence[Any], kind: type) -> tuple[Label, ...]:
-    """The declared classes in order, as labels of a kind."""
+    """Return the declared classes in order, as labels of a kind."""
     return _with_declared((False, True) if kind is bool else (), declared, {kind})
 
 
 def _with_declared(
     seen: tuple[Label, ...], declared: Sequence[Any], kinds: set[type] | None = None
 ) -> tuple[Label, ...]:
-    """The declared classes in order, as labels of the kind that was seen."""
+    """Return the declared classes in order, as labels of the kind that was seen."""
     by_text = {str(label): label for label in seen}
     kinds = kinds or {type(label) for label in seen}
     order: list[Any] = []
@@ -327,4 +371,5 @@ def _with_declared(
     try:
         return tuple(sorted(order))
     except TypeError:
+        # Labels of several kinds stay in the order in which they are declared.
         return tuple(order)

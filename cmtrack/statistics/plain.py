@@ -1,4 +1,4 @@
-"""Arrays and tables as plain data, which JSON holds, and back."""
+"""Arrays and tables as plain data for JSON, and back."""
 
 from __future__ import annotations
 
@@ -17,34 +17,38 @@ from cmtrack.statistics.counting import Counts, SparseCounts
 from cmtrack.statistics.records import Record
 
 _PLAIN_SIZE = 512
+"""Numbers up to which an array is a list, which people can read."""
 _WHOLE_TABLE = 1 << 20
+"""Cells up to which a table is stored whole."""
 MAX_ARRAYS = 1 << 30
-"""Bytes of the largest array, and of all arrays together beside those that grow with the square of the classes."""
+"""Bytes of the largest array, and of all arrays but those that grow with the squared classes."""
 LARGEST_NUMBER = 1e100
 """Of an array out of a file: its squares are numbers, too."""
 
 
 def encode_array(array: npt.NDArray[Any]) -> Any:
-    """Small arrays as nested lists, large ones as compressed little-endian bytes.
+    """Encode small arrays as nested lists, large ones as compressed little-endian bytes.
 
-    Of counts, under "planes", first the lowest bytes of all, then the next ones: they take a third less room so.
+    Under "planes" are integers, the lowest bytes of all first, then the next ones: so arranged they
+    compress to a third less.
     """
     if array.size <= _PLAIN_SIZE:
         return array.tolist()
-    kind, form = ("<i8", "planes") if array.dtype.kind == "i" else ("<f8", "zlib")
-    numbers = np.ascontiguousarray(array, dtype=kind)
-    packed = zlib.compress(
-        (numbers.reshape(-1, 1).view(np.uint8).T if form == "planes" else numbers).tobytes(), 6
-    )
-    return {
-        "dtype": kind,
-        "shape": list(array.shape),
-        form: base64.b64encode(packed).decode("ascii"),
-    }
+    if array.dtype.kind == "i":
+        kind = "<i8"
+        form = "planes"
+        numbers = np.ascontiguousarray(array, dtype=kind).reshape(-1, 1).view(np.uint8).T
+    else:
+        kind = "<f8"
+        form = "zlib"
+        numbers = np.ascontiguousarray(array, dtype=kind)
+    packed = zlib.compress(numbers.tobytes(), 6)
+    text = base64.b64encode(packed).decode("ascii")
+    return {"dtype": kind, "shape": list(array.shape), form: text}
 
 
 def encode_table(table: SparseCounts) -> Any:
-    """Counts, most of which may be 0: small tables as :func:`encode_array` has them, of large ones what is not 0."""
+    """Encode counts that may be mostly 0: of large tables only what is not 0 is stored."""
     if math.prod(table.shape) <= _WHOLE_TABLE:
         return encode_array(table.array())
     steps = np.diff(table.places, prepend=0)
@@ -62,10 +66,8 @@ def decode_table(data: Any, expected: tuple[int | None, ...]) -> SparseCounts:
     untrusted.array_bytes(data["shape"][:-1], MAX_ARRAYS)
     shape = tuple(data["shape"])
     _check_shape(shape, expected)
-    places, sums = (
-        decode_counts(data["steps"], (None,)).cumsum(),
-        decode_counts(data["sums"], (None,)),
-    )
+    places = decode_counts(data["steps"], (None,)).cumsum()
+    sums = decode_counts(data["sums"], (None,))
     if (
         places.dtype.kind != "i"
         or len(places) != len(sums)
@@ -88,9 +90,10 @@ def decode_counts(data: Any, expected: tuple[int | None, ...] | None = None) -> 
 def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> npt.NDArray[Any]:
     """Read :func:`encode_array`.
 
-    ``expected``: the shape that it must have, None for any length; what has another is not unpacked.
+    ``expected``: the shape that it must have, None for any length. Data of another shape are not
+        unpacked.
     """
-    array = _unchecked(data, expected)
+    array = _numbers(data, expected)
     if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST_NUMBER).all():
         raise ValueError(
             f"an array must hold numbers from -{LARGEST_NUMBER:g} to {LARGEST_NUMBER:g}"
@@ -98,32 +101,38 @@ def decode_array(data: Any, expected: tuple[int | None, ...] | None = None) -> n
     return array
 
 
-def _unchecked(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[Any]:
+def _numbers(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[Any]:
+    """Read an array of any finite or infinite numbers."""
     if isinstance(data, list):
         array = np.array(data)
         if array.dtype.kind not in "if":
             raise ValueError(f"an array must hold numbers, got {array.dtype}")
         _check_shape(array.shape, expected)
         return array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
-    kind, size = data["dtype"], untrusted.array_bytes(data["shape"], MAX_ARRAYS)
+    kind = data["dtype"]
+    # The size is checked before the shape is made a tuple, which a wrong one may not be.
+    size = untrusted.array_bytes(data["shape"], MAX_ARRAYS)
     if kind not in ("<i8", "<f8"):
         raise ValueError(f"an array of {kind!r:.20} is not read")
     shape = tuple(data["shape"])
     _check_shape(shape, expected)
-    unpacked = untrusted.unpacked(data["planes"] if "planes" in data else data["zlib"], size)
     if "planes" in data:
-        unpacked = np.frombuffer(unpacked, dtype=np.uint8).reshape(8, -1).T.tobytes()
+        planes = untrusted.unpacked(data["planes"], size)
+        unpacked = np.frombuffer(planes, dtype=np.uint8).reshape(8, -1).T.tobytes()
+    else:
+        unpacked = untrusted.unpacked(data["zlib"], size)
     return np.frombuffer(unpacked, dtype=kind).reshape(shape).astype(kind[1:])
 
 
 def _check_shape(shape: tuple[int, ...], expected: tuple[int | None, ...] | None) -> None:
     if expected is None:
         return
-    if len(shape) != len(expected) or any(
-        want not in (None, n) for want, n in zip(expected, shape, strict=True)
-    ):
-        wanted = ", ".join("any" if want is None else str(want) for want in expected)
-        raise ValueError(f"an array must have shape ({wanted}), got {shape}")
+    if len(shape) == len(expected):
+        pairs = zip(shape, expected, strict=True)
+        if all(wanted is None or n == wanted for n, wanted in pairs):
+            return
+    listed = ", ".join("any" if wanted is None else str(wanted) for wanted in expected)
+    raise ValueError(f"an array must have shape ({listed}), got {shape}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +142,7 @@ class Table(Record):
     table: SparseCounts
 
     def to_plain(self) -> Any:
-        """The table as plain data."""
+        """Return the table as plain data."""
         return encode_table(self.table)
 
     @property
@@ -142,12 +151,12 @@ class Table(Record):
         return self.table.array()
 
     def __add__(self, other: Self) -> Self:
-        """The counts of disjoint samples together."""
+        """Merge the counts of disjoint samples."""
         return type(self)(self.table + other.table)
 
 
 def encode_fields(record: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """The arrays of a record, by default all, by name; those that are empty or absent are left out."""
+    """Encode arrays of a record, by default all, by name; empty and absent ones are left out."""
     arrays = {name: getattr(record, name) for name in names or record.__dataclass_fields__}
     return {
         name: encode_array(array)
@@ -160,17 +169,18 @@ def decode_fields(
     data: Any, shapes: Mapping[str, tuple[int | None, ...]], signed: Iterable[str] = ()
 ) -> dict[str, npt.NDArray[Any]]:
     """Read arrays of :func:`encode_fields`; only those of ``signed`` may hold negative numbers."""
-    return {
-        n: (decode_array if n in signed else decode_counts)(data[n], shape)
-        for n, shape in shapes.items()
-    }
+    arrays = {}
+    for name, shape in shapes.items():
+        decode = decode_array if name in signed else decode_counts
+        arrays[name] = decode(data[name], shape)
+    return arrays
 
 
 def part(read: Callable[[Any, Any], Any], default: Any = None) -> Any:
-    """A field of a record, with the function (data, labels) that reads it from plain data."""
+    """Declare a field of a record; the function (data, labels) reads it from plain data."""
     return field(default=default, metadata={"read": read})
 
 
 def part_by_size(read: Callable[[Any, int], Any]) -> Any:
-    """A field that is read by the number of classes."""
+    """Declare a field of a record that the function (data, number of classes) reads."""
     return part(lambda data, labels: read(data, len(labels)))

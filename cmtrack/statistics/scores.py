@@ -17,7 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cmtrack.statistics import plain
-from cmtrack.statistics.counting import Counts, blocks, count_codes, sums_of_codes, zeros
+from cmtrack.statistics.counting import (
+    Counts,
+    blocks,
+    count_codes,
+    count_type,
+    sums_of_codes,
+    zeros,
+)
 from cmtrack.statistics.decision_cells import CELLS as DECISION_CELLS
 from cmtrack.statistics.decision_cells import (
     MANTISSA_BITS,
@@ -419,7 +426,7 @@ class GridCounts:
         return False
 
     def __iadd__(self, other: GridCounts) -> GridCounts:
-        self.counts = self.counts.astype(zeros(0, self.counts).dtype, copy=False)
+        self.counts = self.counts.astype(count_type(self.counts), copy=False)
         self.counts += other.counts
         self.sums += other.sums
         both = ~np.isnan(self.alone) & ~np.isnan(other.alone)
@@ -431,7 +438,7 @@ class GridCounts:
         """Return the counts of each score, by score if no cell holds two different ones."""
         results = []
         for t, several in enumerate(self.several):
-            counts = self.counts[t].astype(zeros(0, self.counts).dtype, copy=False)
+            counts = self.counts[t].astype(count_type(self.counts), copy=False)
             if several:
                 above = self.sums[t] - counts.sum(axis=0) * grid_centres()
                 results.append(ScoreCounts(grid_centres(), counts, exact=False, sums=above))
