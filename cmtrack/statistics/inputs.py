@@ -1,11 +1,14 @@
-"""The boundary for numbers: probabilities and weights become NumPy arrays once, and pandas rows go by their index."""
+"""The boundary for numbers: probabilities and weights become NumPy arrays once.
+
+Rows of pandas go by their index.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,34 +19,39 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-
-FREQUENCY, SAMPLING = "frequency", "sampling"
+FREQUENCY = "frequency"
+SAMPLING = "sampling"
+LEAST_WEIGHT = 1e-30
+MOST_WEIGHT = 1e30
+"""Weights outside would overflow or vanish in sums of fourth powers, which errors are made of."""
+_MOST_ROWS = 2.0**63
+WHOLE = f'sample_weight must be whole numbers below 2**63 where weights_are="{FREQUENCY}"'
 
 
 def check_weights_are(weights_are: Any) -> str | None:
     """Check what weights are: "frequency", "sampling", or None for what their type says."""
-    if weights_are is not None and weights_are not in (FREQUENCY, SAMPLING):
+    if weights_are is None:
+        return None
+    if weights_are not in (FREQUENCY, SAMPLING):
         raise ValueError(
             f'weights_are must be "{FREQUENCY}", "{SAMPLING}" or None, got {weights_are!r:.40}'
         )
-    return None if weights_are is None else str(weights_are)
+    return str(weights_are)
 
 
 def as_weights(
     sample_weight: Any, n_rows: int, weights_are: str | None = None, may_be_zero: bool = False
 ) -> FloatArray | IntArray | None:
-    """Checked sample weights of shape (n,): int64 are frequencies, float64 are sampling weights, here and further on.
+    """Check sample weights; int64 are frequencies and float64 sampling weights, from here on.
 
     ``sample_weight``, array-like of shape (n,).
-    ``weights_are``, "frequency" or "sampling": by default integers are frequencies, floats sampling weights, also where
-        these are whole numbers.
+    ``weights_are``, "frequency" or "sampling": by default integers are frequencies, floats sampling
+        weights, also where these are whole numbers.
     ``may_be_zero``: whether all of them may be.
     """
     if sample_weight is None:
         return None
     numbers = to_numbers("sample_weight", sample_weight)
-    kinds = numbers.dtype.kind, getattr(getattr(sample_weight, "dtype", None), "kind", "f")
-    whole = any(kind in "iub" for kind in kinds)
     weights = to_float_array("sample_weight", numbers)
     if weights.shape != (n_rows,):
         raise ValueError(f"sample_weight must have shape ({n_rows},), got {weights.shape}")
@@ -56,60 +64,65 @@ def as_weights(
     if extreme.any():
         row = int(np.argmax(extreme))
         raise ValueError(
-            f"sample_weight must be 0 or between {LEAST_WEIGHT:g} and {MOST_WEIGHT:g}, got {weights[row]:g} at row "
-            f"{row}: divide all weights by their mean"
+            f"sample_weight must be 0 or between {LEAST_WEIGHT:g} and {MOST_WEIGHT:g}, got "
+            f"{weights[row]:g} at row {row}: divide all weights by their mean"
         )
     if not (may_be_zero or weights.any()):
         raise ValueError("sample_weight must be above 0 in at least one row, got 0 in all")
-    if (weights_are or (FREQUENCY if whole else SAMPLING)) == SAMPLING:
+    has_integers = numbers.dtype.kind in "iub"
+    if weights_are is None:
+        # Nullable integers of pandas are objects for NumPy, and floats once they are read.
+        kind = getattr(getattr(sample_weight, "dtype", None), "kind", "f")
+        weights_are = FREQUENCY if has_integers or kind in "iub" else SAMPLING
+    if weights_are == SAMPLING:
         return weights
-    fractions = not_whole(weights) if numbers.dtype.kind not in "iub" else weights >= _MOST_ROWS
+    fractions = weights >= _MOST_ROWS if has_integers else not_whole(weights)
     if fractions.any():
         row = int(np.argmax(fractions))
         raise ValueError(f"{WHOLE}, got {weights[row]} at row {row}")
     return weights.astype(np.int64)
 
 
-LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30
-"""Weights outside overflow or vanish in sums of their squares and fourth powers, which errors are made of."""
-_MOST_ROWS = 2.0**63
-WHOLE = f'sample_weight must be whole numbers below 2**63 where weights_are="{FREQUENCY}"'
-
-
 def not_whole(weights: FloatArray) -> BoolArray:
-    """True for weights that are no number of rows, shape (n,)."""
+    """Return which weights are no number of rows, shape (n,)."""
     return np.asarray((weights != np.floor(weights)) | (weights >= _MOST_ROWS))
 
 
 def kind_of_weights(weights: FloatArray | IntArray | None) -> str | None:
-    """Kind of checked weights; None without weights."""
-    return None if weights is None else FREQUENCY if weights.dtype.kind == "i" else SAMPLING
+    """Return the kind of checked weights; None without weights."""
+    if weights is None:
+        return None
+    return FREQUENCY if weights.dtype.kind == "i" else SAMPLING
 
 
 def same_kind_of_weights(ours: str | None, theirs: str | None, what: str) -> str | None:
-    """Kind of the weights of two sets of rows together; rows without weights go with both kinds."""
+    """Return the kind of the weights of two sets of rows together.
+
+    Rows without weights go with both kinds.
+    """
     if None not in (ours, theirs) and ours != theirs:
         raise ValueError(
-            f'{what} must have weights of one kind, got {ours} and {theirs} weights: weights_are="{SAMPLING}" takes '
-            "integers too"
+            f"{what} must have weights of one kind, got {ours} and {theirs} weights: "
+            f'weights_are="{SAMPLING}" takes integers too'
         )
     return ours or theirs
 
 
 def to_float_array(name: str, values: Any) -> FloatArray:
-    """A float64 array without missing or infinite values, from any array-like."""
+    """Return a float64 array without missing or infinite values, from any array-like."""
     array: FloatArray = to_numbers(name, values).astype(np.float64, copy=False)
     finite = np.isfinite(array)
     if not finite.all():
-        place = tuple(int(i) for i in np.argwhere(~finite)[0])
-        raise ValueError(f"{name} must be finite, got {array[place]} at row {place[0]}")
+        first = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(f"{name} must be finite, got {array[first]} at row {first[0]}")
     return array
 
 
 def as_array(values: Any) -> Any:
-    """A NumPy array from a tensor on any device, or from anything that NumPy converts."""
+    """Return a NumPy array from a tensor on any device, or from anything that NumPy converts."""
     if hasattr(values, "detach"):
         values = values.detach()
+        # NumPy has no bfloat16, and half precision is too coarse to compute in.
         if str(getattr(values, "dtype", "")) in ("torch.bfloat16", "torch.float16"):
             values = values.float()
         return values.cpu().numpy()
@@ -117,27 +130,27 @@ def as_array(values: Any) -> Any:
 
 
 def to_numbers(name: str, values: Any) -> npt.NDArray[Any]:
-    """An array of numbers, as it is where it is one already; what else can be read becomes float64."""
+    """Return an array of numbers as it is; what else can be read becomes float64."""
     no_masked(name, values)
     try:
         array = as_array(values)
         if array.dtype.kind not in "fiub":
             array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        column = (
-            name == "y_prob" and isinstance(values, Iterable) and getattr(values, "ndim", 1) == 1
-        )
-        way_out = (
-            "; labels are given as y_pred="
-            if column and any(isinstance(v, str) for v in values)
-            else ""
-        )
+        advice = ""
+        if name == "y_prob" and _has_texts(values):
+            advice = "; labels are given as y_pred="
         raise ValueError(
-            f"{name} must hold numbers in a regular array, got {_describe(values)}{way_out}"
+            f"{name} must hold numbers in a regular array, got {_describe(values)}{advice}"
         ) from None
     if array.ndim == 0:
         raise ValueError(f"{name} must be an array, got the single value {values!r}")
     return array
+
+
+def _has_texts(values: Any) -> bool:
+    is_column = isinstance(values, Iterable) and getattr(values, "ndim", 1) == 1
+    return is_column and any(isinstance(value, str) for value in values)
 
 
 def no_masked(name: str, values: Any) -> None:
@@ -147,13 +160,13 @@ def no_masked(name: str, values: Any) -> None:
         if masked.any():
             row = int(np.argwhere(masked)[0][0])
             raise ValueError(
-                f"{name} must not have masked entries, got {int(masked.sum())}, the first at row {row}: leave these "
-                "rows out of all columns first"
+                f"{name} must not have masked entries, got {int(masked.sum())}, the first at row "
+                f"{row}: leave these rows out of all columns first"
             )
 
 
 def listed(values: Sequence[Any], most: int = 10) -> str:
-    """Values as a list in an error text; a long one is cut, and says so.
+    """Return values as a list in an error text; a long one is cut, and says so.
 
     Examples
     --------
@@ -161,11 +174,16 @@ def listed(values: Sequence[Any], most: int = 10) -> str:
     "['a', 'b', … (3 in all)]"
     """
     shown = ", ".join(map(repr, values[:most]))
-    return f"[{shown}]" if len(values) <= most else f"[{shown}, … ({len(values)} in all)]"
+    if len(values) > most:
+        shown += f", … ({len(values)} in all)"
+    return f"[{shown}]"
 
 
 def column_names(data: Any) -> list[Any] | None:
-    """Column names of a mapping or frame; None for plain arrays and for frames of a single column."""
+    """Return the column names of a mapping or frame.
+
+    None for plain arrays and for frames of a single column.
+    """
     if isinstance(data, Mapping):
         return list(data)
     names = getattr(data, "column_names", None)
@@ -177,116 +195,146 @@ def column_names(data: Any) -> list[Any] | None:
 
 
 def n_rows(data: Any) -> int:
-    """Number of rows of an array, a frame or a mapping of columns."""
+    """Return the number of rows of an array, a frame or a mapping of columns."""
     names = column_names(data)
     return len(data) if names is None else len(data[names[0]])
 
 
 def _describe(values: Any) -> str:
     dtype = getattr(values, "dtype", None)
-    return f"{type(values).__name__}" + (f" of {dtype}" if dtype is not None else "")
+    if dtype is None:
+        return type(values).__name__
+    return f"{type(values).__name__} of {dtype}"
 
 
-_WAY_OUT = (
+_ADVICE = (
     "sort both with .sort_index() to go by index, or pass .to_numpy() of both to go by position"
 )
 
 
+class _Indexed(NamedTuple):
+    """A column with an index.
+
+    ``argument``: the name of the argument that it is of.
+    ``name``: the name that error texts use.
+    ``index``: of pandas.
+    """
+
+    argument: str
+    name: str
+    index: Any
+
+    @property
+    def has_default(self) -> bool:
+        return _is_default(self.index)
+
+
 def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns with their rows in one order.
+    """Return the columns with their rows in one order.
 
     ``columns``: by the names that error texts use; the first one gives the order (``y_true``).
 
     Notes
     -----
-    A default index (0 to n - 1) names no rows: it stands beside any other by position, as the predictions of a part of
-    the data do that ``train_test_split`` has shuffled. Where it holds the very keys of another index in another order,
-    both readings are possible, and the columns are refused. Of two other indexes, equal ones need nothing; the same
-    keys in another order are put in the first one's; others are refused. Columns of unequal length are left for the
-    check of lengths.
+    ----- A default index (0 to n - 1) names no rows: it stands beside any other by position, as the
+    predictions of a part of the data do that ``train_test_split`` has shuffled. Where it holds the
+    very keys of another index in another order, both readings are possible, and the columns are
+    refused. Of two other indexes, equal ones need nothing; the same keys in another order are put
+    in the first one's; others are refused. Columns of unequal length are left for the check of
+    lengths.
     """
-    parts = [(name, *part) for name, values in columns.items() for part in _parts(name, values)]
-    named = [part for part in parts if not _is_default(part[2])]
-    out = dict(columns)
+    indexed = [part for name, values in columns.items() for part in _indexed(name, values)]
+    named = [part for part in indexed if not part.has_default]
+    aligned = dict(columns)
     if not named:
-        return out
-    leader, first, index = named[0]
-    for _, part, names in parts:
-        if _is_default(names) and _contradicts(names, index):
+        return aligned
+    leader = named[0]
+    for part in indexed:
+        if part.has_default and _contradicts(part.index, leader.index):
             raise ValueError(
-                f"the rows of {first} and {part} must be in one order: their indexes hold the same keys in another "
-                "order, and one is the default 0 to n - 1, so it cannot be known whether rows go by index or by "
-                f"position; {_WAY_OUT}"
+                f"the rows of {leader.name} and {part.name} must be in one order: their indexes "
+                "hold the same keys in another order, and one is the default 0 to n - 1, so it "
+                f"cannot be known whether rows go by index or by position; {_ADVICE}"
             )
-    for name, part, names in named[1:]:
-        order = _order(first, index, part, names)
+    first = next(iter(columns))
+    for part in named[1:]:
+        order = _order(leader, part)
         if order is None:
             continue
-        if leader != next(iter(columns)):
+        if leader.argument != first:
             raise ValueError(
-                f"the rows of {first} and {part} must be in one order: their indexes hold the same keys in another "
-                f"order, and {next(iter(columns))} has no such index to go by; {_WAY_OUT}"
+                f"the rows of {leader.name} and {part.name} must be in one order: their indexes "
+                f"hold the same keys in another order, and {first} has no such index to go by; "
+                f"{_ADVICE}"
             )
-        out[name] = _taken(out[name], part, name, order)
-    return out
+        aligned[part.argument] = _with_order(aligned[part.argument], part, order)
+    return aligned
 
 
-def _parts(name: str, values: Any) -> Iterator[tuple[str, Any]]:
-    """The indexes of a column, or of the columns of a mapping, each by the name that error texts use."""
-    columns = (
-        [(f"{name}[{key!r}]", one) for key, one in values.items()]
-        if isinstance(values, Mapping)
-        else []
-    )
-    for part, one in columns or [(name, values)]:
-        # of a pandas Series or frame; a list has a method of that name
-        index = getattr(one, "index", None)
-        if hasattr(index, "get_indexer") and hasattr(one, "iloc"):
-            yield part, index
+def _indexed(name: str, values: Any) -> Iterator[_Indexed]:
+    """Yield an argument with an index, or those columns of a mapping that have one."""
+    columns = {name: values}
+    if isinstance(values, Mapping) and values:
+        columns = {_name_of_column(name, key): column for key, column in values.items()}
+    for column_name, column in columns.items():
+        # Other objects have another ``index``: a list has a method of that name.
+        index = getattr(column, "index", None)
+        if hasattr(index, "get_indexer") and hasattr(column, "iloc"):
+            yield _Indexed(name, column_name, index)
+
+
+def _name_of_column(name: str, key: Any) -> str:
+    return f"{name}[{key!r}]"
 
 
 def has_named_rows(values: Any) -> bool:
-    """True for a pandas Series whose index is not the default one, so that it names its values."""
+    """Return whether the values are a pandas Series whose index names them: not the default one."""
     return hasattr(values, "to_dict") and np.ndim(values) == 1 and not _is_default(values.index)
 
 
 def _is_default(index: Any) -> bool:
-    """True for the index that pandas gives by itself, 0 to n - 1."""
+    """Return whether an index is the one that pandas gives by itself, 0 to n - 1."""
     return type(index).__name__ == "RangeIndex" and bool(index.start == 0 and index.step == 1)
 
 
 def _contradicts(default: Any, index: Any) -> bool:
-    """True for an index that holds the keys 0 to n - 1 in another order."""
+    """Return whether an index holds the keys 0 to n - 1 in another order."""
     if len(index) != len(default) or index.equals(default) or not index.is_unique:
         return False
     return bool((default.get_indexer(index) >= 0).all())
 
 
-def _order(first: str, index: Any, name: str, own: Any) -> Any:
-    """Places of the first column's rows in another one, shape (n,); None where they are in order."""
-    if own is index or len(own) != len(index) or own.equals(index):
+def _order(leader: _Indexed, part: _Indexed) -> Any:
+    """Return the places of the leader's rows in another column, shape (n,); None if in order."""
+    wanted = leader.index
+    index = part.index
+    if index is wanted or len(index) != len(wanted) or index.equals(wanted):
         return None
-    if not (own.is_unique and index.is_unique):
+    if not (index.is_unique and wanted.is_unique):
         raise ValueError(
-            f"the rows of {first} and {name} must be in one order: their indexes differ and hold keys more than once; "
-            f"{_WAY_OUT}"
+            f"the rows of {leader.name} and {part.name} must be in one order: their indexes differ "
+            f"and hold keys more than once; {_ADVICE}"
         )
-    place = own.get_indexer(index)
-    if (place < 0).any():
-        lacking = index[np.flatnonzero(place < 0)].tolist()
+    places = index.get_indexer(wanted)
+    if (places < 0).any():
+        lacking = wanted[np.flatnonzero(places < 0)].tolist()
         raise ValueError(
-            f"{first} and {name} must hold the same rows: the index of {name} lacks the keys {listed(lacking, 3)} of "
-            f"{first}; pass .to_numpy() of both to go by position"
+            f"{leader.name} and {part.name} must hold the same rows: the index of {part.name} "
+            f"lacks the keys {listed(lacking, 3)} of {leader.name}; pass .to_numpy() of both to go "
+            "by position"
         )
-    return place
+    return places
 
 
-def _taken(values: Any, part: str, name: str, order: Any) -> Any:
+def _with_order(values: Any, part: _Indexed, order: Any) -> Any:
+    """Return an argument with the rows of one of its columns in another order."""
     if not isinstance(values, Mapping):
         return values.iloc[order]
-    return {
-        key: one.iloc[order] if f"{name}[{key!r}]" == part else one for key, one in values.items()
-    }
+    ordered = dict(values)
+    for key, column in values.items():
+        if _name_of_column(part.argument, key) == part.name:
+            ordered[key] = column.iloc[order]
+    return ordered
 
 
 def check_threshold(threshold: Any) -> float | None:
@@ -305,33 +353,32 @@ def check_threshold_of_probabilities(threshold: float) -> None:
     """Validate a threshold of probabilities: a number from 0 to 1, or infinity."""
     if not (0 <= threshold <= 1 or threshold == math.inf):
         raise ValueError(
-            f"threshold must lie between 0 and 1, or be infinity, got {threshold!r}; decision values, which have "
-            "other thresholds, go to y_score"
+            f"threshold must lie between 0 and 1, or be infinity, got {threshold!r}; decision "
+            "values, which have other thresholds, go to y_score"
         )
 
 
 def as_shares(shares: Any, what: str) -> dict[Any, float] | tuple[float, ...]:
-    """Checked shares that sum to 1, by label or in the order of the labels."""
+    """Check shares that sum to 1, by label or in the order of the labels."""
+    checked: dict[Any, float] | tuple[float, ...]
     try:
-        named = (
-            {plain(label): float(share) for label, share in shares.items()}
-            if isinstance(shares, Mapping)
-            else None
-        )
-        numbers = (
-            tuple(named.values()) if named is not None else tuple(float(share) for share in shares)
-        )
+        if isinstance(shares, Mapping):
+            checked = {plain(label): float(share) for label, share in shares.items()}
+            numbers = tuple(checked.values())
+        else:
+            checked = tuple(float(share) for share in shares)
+            numbers = checked
     except (TypeError, ValueError):
         raise TypeError(
             f"{what} must be shares of the classes, by label or in their order, got {shares!r:.80}"
         ) from None
     if not all(0 <= share <= 1 for share in numbers) or abs(sum(numbers) - 1) > 1e-6:
         raise ValueError(f"{what} must be shares between 0 and 1 that sum to 1, got {shares!r:.80}")
-    return numbers if named is None else named
+    return checked
 
 
 def shares_of(shares: Any, labels: Sequence[Any], what: str) -> tuple[float, ...] | None:
-    """Checked shares in the order of the labels; a label that is not named has the share 0."""
+    """Return checked shares in the order of the labels; those that are not named have none."""
     if shares is None:
         return None
     if isinstance(shares, dict):

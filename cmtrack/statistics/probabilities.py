@@ -22,16 +22,23 @@ from cmtrack.statistics.inputs import (
 )
 
 ROW_SUM_TOLERANCE = 1e-3
-LEAST_SUM, MOST_SUM = 0.98, 1.02
+"""Distance of a row's sum from 1 that is not looked at: single precision and rounding bring it."""
+LEAST_SUM = 0.98
+MOST_SUM = 1.02
 """Rows that sum to less or more are no rounded probabilities."""
 ROUNDING = 1e-6
+"""Distance of a probability from [0, 1] that rounding brings."""
 Normalize: TypeAlias = bool | str
-"""What is done with rows that do not sum to 1: "warn", True (scaled without a warning) or False (refused)."""
+"""What is done with rows that do not sum to 1.
+
+"warn": they are scaled, with a warning. True: they are scaled. False: they are refused.
+:data:`DECISIONS`: nothing.
+"""
 _GATHERED = 1 << 14
 """Values that are read in another order at a time, so that they stay in cache."""
 _BLOCK_VALUES = 1 << 20
 DECISIONS = "decisions"
-"""What stands in the place of the rule for sums where the columns are decision values, which are no probabilities."""
+"""Rule for sums of decision values, which are no probabilities."""
 
 
 class Probabilities:
@@ -48,9 +55,10 @@ class Probabilities:
     whole : ndarray of shape (n, K), optional
         The columns side by side, where they are at hand.
     normalize : "warn", True or False, default False
-        Whether rows that sum to 0.98 to 1.02, as rounded probabilities do, are scaled to sum to 1. :data:`DECISIONS`:
-        the columns are decision values, which stay as they are; they need not sum to 1, and serve metrics of ranking
-        only. A single column's counterpart has the other sign.
+        Whether rows that sum to 0.98 to 1.02, as rounded probabilities do, are scaled to sum to 1.
+        :data:`DECISIONS`: the columns are decision values, which stay as they are; they need not
+        sum to 1, and serve metrics of ranking only. A single column's counterpart has the other
+        sign.
     """
 
     def __init__(
@@ -72,9 +80,13 @@ class Probabilities:
         return len(self.columns[0])
 
     def take(self, rows: IntArray) -> Probabilities:
-        """Some of the rows, unchecked like the others until they are read."""
-        whole = None if self._whole is None else self._whole[rows]
-        columns = [column[rows] for column in self.columns] if whole is None else list(whole.T)
+        """Return some of the rows, unchecked like the others until they are read."""
+        if self._whole is None:
+            whole = None
+            columns = [column[rows] for column in self.columns]
+        else:
+            whole = self._whole[rows]
+            columns = list(whole.T)
         return Probabilities(columns, self.first, self.what, whole, self.normalize)
 
     @property
@@ -93,78 +105,97 @@ class Probabilities:
         return max(1 << 13, 1 << (_BLOCK_VALUES // self.n_classes).bit_length() - 1)
 
     def in_order(self, place: IntArray) -> Probabilities:
-        """The same with the classes at these places, in their order."""
-        if len(self.columns) == 1:
-            columns, first = self.columns, self.first == (place[0] == 0)
+        """Return the probabilities of the classes at these places, in their order."""
+        columns = self.columns
+        first = self.first
+        if len(columns) == 1:
+            first = first == (place[0] == 0)
         else:
-            columns, first = tuple(self.columns[k] for k in place), self.first
+            columns = tuple(columns[k] for k in place)
         ordered = Probabilities(columns, first, self.what, normalize=self.normalize)
         ordered._scales = self._scales
         return ordered
 
     def fill(self, out: FloatArray, rows: slice, order: IntArray | None = None) -> npt.NDArray[Any]:
-        """Write checked probabilities of some rows into ``out`` (K, b), in another order if one is given.
+        """Write checked probabilities of some rows into ``out`` (K, b), and return them.
 
-        They are returned as well: in single precision where all came in it.
+        ``order``, shape (b,): the order in which the rows are wanted.
+
+        They are returned in single precision where all came in it.
         """
-        single = len(self.columns) > 1 and all(
-            column.dtype == np.float32 for column in self.columns
-        )
-        targets = out if len(self.columns) > 1 else out[0:1] if self.first else out[1:2]
-        given = (
-            np.empty(targets.shape, dtype=np.float32)
-            if single and not self.ranking_only
-            else targets
-        )
+        if len(self.columns) > 1:
+            return self._fill_columns(out, rows, order)
+        row = 0 if self.first else 1
+        self._fill_columns(out[row : row + 1], rows, order)
+        if self.ranking_only:
+            np.negative(out[row], out=out[1 - row])
+        else:
+            np.subtract(1.0, out[row], out=out[1 - row])
+        return out
+
+    def _fill_columns(
+        self, out: FloatArray, rows: slice, order: IntArray | None
+    ) -> npt.NDArray[Any]:
+        """Write the checked columns of some rows into ``out`` (C, b), and return them."""
+        if self.ranking_only:
+            self._gather(out, rows, order)
+            self._check_finite(out, rows, order, most=LARGEST)
+            return out
+        n_columns = len(self.columns)
+        values: npt.NDArray[Any] = out
+        if n_columns > 1 and all(column.dtype == np.float32 for column in self.columns):
+            values = np.empty(out.shape, dtype=np.float32)
+        self._gather(values, rows, order)
+        low = values.min()
+        high = values.max()
+        if values is not out:
+            out[...] = values
+        # A comparison with NaN is false: NaN does not pass for a number in the range.
+        if not (low >= 0 and high <= 1):
+            self._check_range(out, rows, order)
+            # Rounding errors such as 1.0000001 are cut.
+            values = np.clip(out, 0.0, 1.0, out=out)
+        if n_columns > 1:
+            # Sums in single precision suffice to tell of most blocks that no row is far from 1.
+            sums = values.sum(axis=0)
+            nearest = ROW_SUM_TOLERANCE - ROUNDING * n_columns
+            is_off = max(1 - sums.min(), sums.max() - 1) > nearest
+            if is_off and self._scale(out, rows, order):
+                return out
+        return values
+
+    def _gather(self, out: npt.NDArray[Any], rows: slice, order: IntArray | None) -> None:
+        """Write the columns of some rows into ``out``, in another order if one is given."""
         whole = self._whole
         if order is not None and whole is not None and whole.flags.c_contiguous:
-            # whole rows are read, each once, instead of columns that stand far apart in memory
+            # Whole rows are read, each once, instead of columns that stand far apart in memory.
             block = whole[rows]
-            for part in blocks(len(order), max(1, _GATHERED // len(targets))):
-                given[:, part] = block.take(order[part], axis=0).T
-        else:
-            for column, target in zip(self.columns, given, strict=True):
-                if order is not None and column.dtype == target.dtype:
-                    column[rows].take(order, out=target, mode="clip")  # no look for wrong places
-                else:
-                    target[...] = column[rows] if order is None else column[rows].take(order)
-        if self.ranking_only:
-            self._check_finite(targets, rows, order, most=LARGEST)
-            if len(self.columns) == 1:
-                np.negative(targets[0], out=out[1 if self.first else 0])
-            return out
-        low, high = given.min(), given.max()
-        if given is not targets:
-            targets[...] = given
-        if not (low >= 0 and high <= 1):
-            self._check_range(targets, rows, order)
-            given = np.clip(targets, 0.0, 1.0, out=targets)  # rounding errors such as 1.0000001
-        if len(self.columns) == 1:
-            np.subtract(1.0, targets[0], out=out[1 if self.first else 0])
-        else:
-            # in single precision they tell of most blocks that nothing is off
-            sums = given.sum(axis=0)
-            near = ROW_SUM_TOLERANCE - ROUNDING * len(targets)
-            if max(1 - sums.min(), sums.max() - 1) > near and self._scale(targets, rows, order):
-                return out
-        return out if len(self.columns) == 1 else given
+            for part in blocks(len(order), max(1, _GATHERED // len(out))):
+                out[:, part] = block.take(order[part], axis=0).T
+            return
+        for column, target in zip(self.columns, out, strict=True):
+            if order is None:
+                target[...] = column[rows]
+            elif column.dtype == target.dtype:
+                # "clip" spares the look for wrong places, of which an order has none.
+                column[rows].take(order, out=target, mode="clip")
+            else:
+                target[...] = column[rows].take(order)
 
     def _scale(self, values: FloatArray, rows: slice, order: IntArray | None) -> bool:
-        """Scale the rows that do not sum to 1, in place, or refuse them; True where there are any."""
+        """Scale the rows that do not sum to 1, in place, or refuse them; True if there are any."""
         sums = values.sum(axis=0)
-        refused = np.abs(sums - 1) > most_off(self.normalize)
-        if refused.any():
-            number = np.arange(len(sums)) if order is None else order
-            places = np.flatnonzero(refused)
-            at = int(places[number[places].argmin()])
-            row = rows.start + int(number[at])
+        is_refused = np.abs(sums - 1) > most_off(self.normalize)
+        if is_refused.any():
+            place, row = _first_row(is_refused, rows, order)
             raise ValueError(
-                f"each row of {self.what} must sum to 1, row {row} sums to {sums[at]:.6g} ({sum_rule(self.normalize)})"
+                f"each row of {self.what} must sum to 1, row {row} sums to {sums[place]:.6g} "
+                f"({sum_rule(self.normalize)})"
             )
-        off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
-        if not off.any():
+        is_off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+        if not is_off.any():
             return False
-        values[:, off] /= sums[off]
+        values[:, is_off] /= sums[is_off]
         np.minimum(values, 1.0, out=values)
         self._scales = True
         return True
@@ -174,50 +205,40 @@ class Probabilities:
         """Number of rescaled rows to warn of, once all rows are read."""
         if not self._scales or self.normalize is True:
             return 0
-        return sum(
-            int(
-                (
-                    np.abs(sum(c[rows].astype(np.float64) for c in self.columns) - 1)
-                    > ROW_SUM_TOLERANCE
-                ).sum()
-            )
-            for rows in blocks(len(self), self.block_rows)
-        )
+        n_scaled = 0
+        for rows in blocks(len(self), self.block_rows):
+            sums = sum(column[rows].astype(np.float64) for column in self.columns)
+            n_scaled += int((np.abs(sums - 1) > ROW_SUM_TOLERANCE).sum())
+        return n_scaled
 
     def _check_finite(
         self, values: FloatArray, rows: slice, order: IntArray | None, most: float = np.inf
     ) -> None:
-        wrong = ~np.isfinite(values)
-        if wrong.any():
-            value, row = self._first(values, wrong, rows, order)
-            raise ValueError(f"{self.what} must be finite, got {value} at row {row}")
-        wrong = np.abs(values) > most
-        if wrong.any():
-            value, row = self._first(values, wrong, rows, order)
-            raise ValueError(
-                f"{self.what} must lie between -{most:g} and {most:g}, got {value} at row {row}"
-            )
+        self._refuse(~np.isfinite(values), "be finite", values, rows, order)
+        rule = f"lie between -{most:g} and {most:g}"
+        self._refuse(np.abs(values) > most, rule, values, rows, order)
 
     def _check_range(self, values: FloatArray, rows: slice, order: IntArray | None) -> None:
         self._check_finite(values, rows, order)
-        wrong = (values < -ROUNDING) | (values > 1 + ROUNDING)
-        if wrong.any():
-            value, row = self._first(values, wrong, rows, order)
-            raise ValueError(out_of_range(self.what, f"{value} at row {row}"))
+        is_wrong = (values < -ROUNDING) | (values > 1 + ROUNDING)
+        if is_wrong.any():
+            raise ValueError(out_of_range(self.what, _first_value(values, is_wrong, rows, order)))
 
-    @staticmethod
-    def _first(
-        values: FloatArray, wrong: BoolArray, rows: slice, order: IntArray | None
-    ) -> tuple[float, int]:
-        """The first wrong value, and its row."""
-        places = np.flatnonzero(wrong.any(axis=0))
-        number = np.arange(values.shape[1]) if order is None else order
-        at = int(places[number[places].argmin()])
-        return float(values[wrong[:, at].argmax(), at]), rows.start + int(number[at])
+    def _refuse(
+        self,
+        is_wrong: BoolArray,
+        rule: str,
+        values: FloatArray,
+        rows: slice,
+        order: IntArray | None,
+    ) -> None:
+        if is_wrong.any():
+            example = _first_value(values, is_wrong, rows, order)
+            raise ValueError(f"{self.what} must {rule}, got {example}")
 
     @cached_property
     def array(self) -> FloatArray:
-        """The checked probabilities of all rows, shape (n, K), float64; not a copy if held in that form."""
+        """Checked probabilities of all rows, shape (n, K), float64; no copy if held like this."""
         whole = self._whole
         if (
             whole is not None
@@ -241,8 +262,28 @@ class Probabilities:
                 result[rows] = block.T
 
 
+def _first_row(is_wrong: BoolArray, rows: slice, order: IntArray | None) -> tuple[int, int]:
+    """Return the place in a block (b,) of its first wrong row, and the row's number.
+
+    ``order``: the order in which the block has the rows; None if it is theirs.
+    """
+    places = np.flatnonzero(is_wrong)
+    numbers = places if order is None else order[places]
+    first = int(numbers.argmin())
+    return int(places[first]), rows.start + int(numbers[first])
+
+
+def _first_value(
+    values: FloatArray, is_wrong: BoolArray, rows: slice, order: IntArray | None
+) -> str:
+    """Return the first wrong value of a block, and its row, for an error text."""
+    place, row = _first_row(is_wrong.any(axis=0), rows, order)
+    value = float(values[is_wrong[:, place].argmax(), place])
+    return f"{value} at row {row}"
+
+
 def in_memory(array: FloatArray, ranking_only: bool = False) -> Probabilities:
-    """Checked probabilities, or decision values, of shape (n, K)."""
+    """Return checked probabilities, or decision values, of an array of shape (n, K)."""
     return Probabilities(list(array.T), whole=array, normalize=DECISIONS if ranking_only else False)
 
 
@@ -254,21 +295,26 @@ def check_normalize(normalize: Normalize) -> Normalize:
 
 
 def most_off(normalize: Normalize) -> float:
-    """The largest distance of a row's sum from 1."""
-    return ROW_SUM_TOLERANCE if normalize is False else MOST_SUM - 1 + ROUNDING
+    """Return the largest distance of a row's sum from 1."""
+    if normalize is False:
+        return ROW_SUM_TOLERANCE
+    return MOST_SUM - 1 + ROUNDING
 
 
 def out_of_range(what: str, got: str) -> str:
-    """The error of numbers that are no probabilities, and what is to be done with those that are given instead."""
-    ways_out = (
-        "; divide percentages by 100; logits of a network become probabilities by softmax, of two classes by sigmoid, "
-        "or go to a hook's logits=; decision values of an SVC or Ridge go to y_score, for metrics of ranking"
-    )
-    return f"{what} must lie in [0, 1], got {got}{ways_out if what == 'y_prob' else ''}"
+    """Return the error text for numbers that are no probabilities, with advice on what they are."""
+    text = f"{what} must lie in [0, 1], got {got}"
+    if what == "y_prob":
+        text += (
+            "; divide percentages by 100; logits of a network become probabilities by softmax, of "
+            "two classes by sigmoid, or go to a hook's logits=; decision values of an SVC or Ridge "
+            "go to y_score, for metrics of ranking"
+        )
+    return text
 
 
 def sum_rule(normalize: Normalize) -> str:
-    """The rule for rows whose sum is near 1, in words."""
+    """Return the rule for rows whose sum is near 1, in words."""
     if normalize is False:
         return f"normalize=True scales rows that sum to {LEAST_SUM:g} to {MOST_SUM:g}"
     return f"rows that sum to {LEAST_SUM:g} to {MOST_SUM:g} are scaled, others are refused"
@@ -282,44 +328,27 @@ def as_probabilities(
     what: str = "y_prob",
     normalize: Normalize = False,
 ) -> Probabilities:
-    """Class probabilities in the order of ``labels``; their values are checked when they are read.
+    """Return class probabilities in the order of ``labels``, whose values are checked when read.
 
-    ``y_prob``, array-like of shape (n,) or (n, K), or mapping or frame of one column per label: one column means the
-        probability of the positive class of two.
+    ``y_prob``, array-like of shape (n,) or (n, K), or mapping or frame of one column per label: one
+        column means the probability of the positive class of two.
     ``labels``, sequence of length K.
     ``n_rows``: the number of rows that y_true has.
-    ``first``: whether a single column is the probability of the first of two labels; else of the second.
+    ``first``: whether a single column is the probability of the first of two labels; else of the
+        second.
     ``what``: the argument's name in error texts.
     ``normalize``: as in :class:`Probabilities`.
     """
     names = column_names(y_prob)
     if names is not None:
         columns = _by_label(what, y_prob, names, labels)
-        if len(columns[0]) != n_rows:
-            raise ValueError(
-                f"{what} must have one row per label, got {len(columns[0])} rows and {n_rows} labels"
-            )
+        _check_rows(what, len(columns[0]), n_rows)
         return Probabilities(columns, what=what, normalize=normalize)
     array = to_numbers(what, y_prob)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    expected = f"(n_samples, {len(labels)})" + (" or (n_samples,)" if len(labels) == 2 else "")
-    if array.ndim > 2 or (array.ndim == 1 and len(labels) != 2):
-        alone = (
-            f"; one column is enough for two classes, not for {len(labels)}"
-            if array.ndim == 1
-            else ""
-        )
-        raise ValueError(f"{what} must have shape {expected}, got {array.shape}{alone}")
-    if array.ndim == 2 and array.shape[1] != len(labels):
-        more = "; name all classes of the model with labels=" if what == "y_prob" else ""
-        raise ValueError(
-            f"{what} must have shape {expected} for the labels {listed(labels, 12)}, got {array.shape}{more}"
-        )
-    if len(array) != n_rows:
-        raise ValueError(
-            f"{what} must have one row per label, got {len(array)} rows and {n_rows} labels"
-        )
+    _check_shape(what, array, labels)
+    _check_rows(what, len(array), n_rows)
     if not len(array):
         raise ValueError(f"{what} must not be empty, got shape {array.shape}")
     if array.ndim == 1:
@@ -328,20 +357,53 @@ def as_probabilities(
     return Probabilities(columns, what=what, whole=array, normalize=normalize)
 
 
+def _check_shape(what: str, array: npt.NDArray[Any], labels: Sequence[Label]) -> None:
+    """Refuse an array of probabilities that has not a column for each class, or one of two."""
+    size = len(labels)
+    expected = f"(n_samples, {size})"
+    if size == 2:
+        expected += " or (n_samples,)"
+    if array.ndim == 1 and size != 2:
+        raise ValueError(
+            f"{what} must have shape {expected}, got {array.shape}; one column is enough for two "
+            f"classes, not for {size}"
+        )
+    if array.ndim > 2:
+        raise ValueError(f"{what} must have shape {expected}, got {array.shape}")
+    if array.ndim == 2 and array.shape[1] != size:
+        advice = ""
+        if what == "y_prob":
+            advice = "; name all classes of the model with labels="
+        raise ValueError(
+            f"{what} must have shape {expected} for the labels {listed(labels, 12)}, got "
+            f"{array.shape}{advice}"
+        )
+
+
+def _check_rows(what: str, length: int, n_rows: int) -> None:
+    if length != n_rows:
+        raise ValueError(
+            f"{what} must have one row per label, got {length} rows and {n_rows} labels"
+        )
+
+
 def _by_label(
     what: str, data: Any, names: list[Any], labels: Sequence[Label]
 ) -> list[npt.NDArray[Any]]:
+    """Return the columns of the labels; a label may be named by its text."""
     by_text = {str(name): name for name in names}
     missing = [label for label in labels if label not in names and str(label) not in by_text]
     if missing:
         raise ValueError(
-            f"{what} must have a column for each label, {listed(missing)} not in {listed(names, 20)}"
+            f"{what} must have a column for each label, {listed(missing)} not in "
+            f"{listed(names, 20)}"
         )
     chosen = [label if label in names else by_text[str(label)] for label in labels]
-    strange = [name for name in names if name not in chosen]
-    if strange:
+    surplus = [name for name in names if name not in chosen]
+    if surplus:
         raise ValueError(
-            f"columns of {what} must be labels, got {listed(strange)}; labels are {listed(labels, 20)}"
+            f"columns of {what} must be labels, got {listed(surplus)}; labels are "
+            f"{listed(labels, 20)}"
         )
     columns = [to_numbers(f"{what}[{name!r}]", data[name]) for name in chosen]
     shapes = {str(name): column.shape for name, column in zip(chosen, columns, strict=True)}
