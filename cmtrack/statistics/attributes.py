@@ -1,7 +1,7 @@
-"""Columns of any values become numbers: attributes of granules, columns that divide the rows into segments.
+"""Columns of any values become numbers: attributes of granules, columns that divide the rows.
 
-Missing values are a value of their own. pandas, polars and Arrow objects are recognised by their own attributes, so
-that none of these libraries is imported here.
+Missing values are a value of their own. pandas, polars and Arrow objects are recognised by their
+own attributes, so that none of these libraries is imported here.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.factorize import is_missing
-from cmtrack.statistics.inputs import BoolArray, IntArray, listed
+from cmtrack.statistics.inputs import BoolArray, IntArray, is_categorical, listed, n_nulls
 
 _RANGE = 1 << 16
-"""Whole numbers that span no more, or four times their number more, are numbered by a table instead of sorting."""
+"""Range of whole numbers up to which they are numbered by a table; also four times their number."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,13 @@ ATTRIBUTES = Called()
 def attribute_columns(
     data: Any, attributes: Sequence[Hashable] | None = None, called: Called = ATTRIBUTES
 ) -> dict[Hashable, Any]:
-    """The chosen columns of a frame, a mapping of columns, a series or an array, by name; by position in an array."""
-    columns, names = _columns(data, called), called.names
+    """Return the chosen columns by name; those of an array by position.
+
+    ``data``: a frame, a mapping of columns, a series or an array.
+    ``attributes``: the names of the chosen columns; None for all.
+    """
+    columns = _columns(data, called)
+    names = called.names
     if not columns:
         raise ValueError(f"{called.data} must have at least one {called.column}, got none")
     if attributes is None:
@@ -58,10 +63,11 @@ def attribute_columns(
         )
     if len(set(chosen)) != len(chosen):
         raise ValueError(f"{names} must not repeat, got {chosen[:20]}")
-    strange = [name for name in chosen if name not in columns]
-    if strange:
+    unknown = [name for name in chosen if name not in columns]
+    if unknown:
         raise ValueError(
-            f"{names} must be columns of {called.data}, {listed(strange)} are not in {listed(list(columns), 20)}"
+            f"{names} must be columns of {called.data}, {listed(unknown)} are not in "
+            f"{listed(list(columns), 20)}"
         )
     return {name: columns[name] for name in chosen}
 
@@ -71,7 +77,8 @@ def encode_attribute(
 ) -> tuple[IntArray, list[Any]]:
     """Number the values of one attribute.
 
-    Missing values (None, NaN, NA, NaT) are one value of their own, written None. Times are read in microseconds.
+    Missing values (None, NaN, NA, NaT) are one value of their own, written None. Times are read in
+    microseconds.
 
     Returns
     -------
@@ -79,73 +86,78 @@ def encode_attribute(
     values : list
         What each code stands for.
     """
-    if type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype":  # pandas
+    if is_categorical(column):
         holder = getattr(column, "cat", column)
-        codes, values = (
-            np.asarray(holder.codes, dtype=np.int64),
-            [plain(v) for v in holder.categories],
-        )
-        return _with_missing(codes, values, codes < 0)
+        codes = np.asarray(holder.codes, dtype=np.int64)
+        return _with_missing(codes, [plain(v) for v in holder.categories], codes < 0)
+    shown_name = f"{called.column} {name!r}"
     array, missing = _array(column)
     if array.ndim != 1:
-        raise ValueError(
-            f"{called.column} {name!r} must have shape (n_samples,), got {array.shape}"
-        )
-    if array.dtype.kind in "mM":
-        array = array.astype(f"{'timedelta64' if array.dtype.kind == 'm' else 'datetime64'}[us]")
-        missing = missing | np.isnat(array)
-    elif array.dtype.kind == "f":
+        raise ValueError(f"{shown_name} must have shape (n_samples,), got {array.shape}")
+    kind = array.dtype.kind
+    if kind == "m":
+        array = array.astype("timedelta64[us]")
+    elif kind == "M":
+        array = array.astype("datetime64[us]")
+    elif kind not in "fiubUS":
+        return _encode_objects(shown_name, array)
+    if kind in "mMf":
         missing = missing | np.isnan(array)
-    elif array.dtype.kind not in "iubUS":
-        return _encode_objects(f"{called.column} {name!r}", array)
-    present = array[~missing] if missing.any() else array
-    sorted_values, numbers = distinct(present)
-    if len(present) == len(array):
-        return numbers, sorted_values.tolist()
+    if not missing.any():
+        values, codes = distinct(array)
+        return codes, values.tolist()
+    values, numbers = distinct(array[~missing])
     codes = np.zeros(len(array), dtype=np.int64)
     codes[~missing] = numbers
-    return _with_missing(codes, sorted_values.tolist(), missing)
+    return _with_missing(codes, values.tolist(), missing)
 
 
 def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
-    """Sorted distinct values, and the place of each value among them; small whole numbers are not sorted for it."""
+    """Return sorted distinct values, and the place of each value among them.
+
+    Whole numbers of a small range are not sorted for it.
+    """
     if values.dtype.kind in "iub" and len(values):
         low = int(values.min())
-        if int(values.max()) - low < _RANGE + 4 * len(values) and abs(low) < 1 << 62:
+        width = int(values.max()) - low + 1
+        # 2**62 is far from where a difference of 64-bit integers overflows.
+        if width <= _RANGE + 4 * len(values) and abs(low) < 1 << 62:
             shifted = values.astype(np.int64) - low
-            present = np.zeros(int(values.max()) - low + 1, dtype=bool)
-            present[shifted] = True
-            place = np.cumsum(present, dtype=np.int64) - 1
-            return (np.flatnonzero(present) + low).astype(values.dtype), place[shifted]
+            is_present = np.zeros(width, dtype=bool)
+            is_present[shifted] = True
+            place = np.cumsum(is_present, dtype=np.int64) - 1
+            return (np.flatnonzero(is_present) + low).astype(values.dtype), place[shifted]
     sorted_values, place = np.unique(values, return_inverse=True)
     return sorted_values, place.astype(np.int64, copy=False)
 
 
 def _columns(data: Any, called: Called) -> dict[Hashable, Any]:
+    """Return all columns of a table, a mapping, a series or an array, by name or position."""
     if isinstance(data, Mapping):
         return {plain(name): column for name, column in data.items()}
     names = getattr(data, "column_names", None)  # Arrow
-    names = getattr(data, "columns", None) if names is None else names  # pandas, polars
+    if names is None:
+        names = getattr(data, "columns", None)  # pandas, polars
     if names is not None and not callable(names):
-        listed = [plain(name) for name in names]
-        if len(set(listed)) != len(listed):
+        names = [plain(name) for name in names]
+        if len(set(names)) != len(names):
             raise ValueError(
-                f"the columns of {called.data} must have names of their own, got {listed[:20]}"
+                f"the columns of {called.data} must have names of their own, got {names[:20]}"
             )
-        return {name: data[name] for name in listed}
-    # a series, or one column of an array
+        return {name: data[name] for name in names}
     if getattr(data, "ndim", None) == 1 or hasattr(data, "to_list"):
-        name = getattr(data, "name", None)
-        return {0 if name is None or name == "" else plain(name): data}
+        # A series, or one column of an array.
+        name = plain(getattr(data, "name", None))
+        return {0 if name in (None, "") else name: data}
     if isinstance(data, (list, tuple)):
-        if data and not any(isinstance(row, (list, tuple, np.ndarray)) for row in data):
+        if data and not any(map(_is_row, data)):
             return {0: data}
         data = _rows(data, called.data)
     array = np.asarray(data)
     if array.ndim == 0:
         raise TypeError(
-            f"{called.data} must be a table, a mapping of name to column, a series or an array, got {data!r:.60}"
-            f"{called.hint}"
+            f"{called.data} must be a table, a mapping of name to column, a series or an array, "
+            f"got {data!r:.60}{called.hint}"
         )
     if array.ndim != 2:
         raise ValueError(
@@ -154,15 +166,17 @@ def _columns(data: Any, called: Called) -> dict[Hashable, Any]:
     return dict(enumerate(array.T))
 
 
-def _rows(data: Sequence[Any], what: str) -> npt.NDArray[Any]:
-    """Rows in a list, each value as it is: NumPy would turn mixed ones into texts."""
-    widths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else -1 for row in data}
-    if len(widths) != 1 or -1 in widths:
-        raise ValueError(
-            f"{what} must have rows of one length, got {data[0]!r:.40}, …"
-            if data
-            else f"{what} must not be empty"
-        )
+def _is_row(value: Any) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray))
+
+
+def _rows(data: Sequence[Any], name: str) -> npt.NDArray[Any]:
+    """Return an array of rows in a list, each value as it is: NumPy would make mixed ones texts."""
+    if not data:
+        raise ValueError(f"{name} must not be empty")
+    widths = {len(row) for row in data if _is_row(row)}
+    if len(widths) != 1 or not all(map(_is_row, data)):
+        raise ValueError(f"{name} must have rows of one length, got {data[0]!r:.40}, …")
     array = np.empty((len(data), widths.pop()), dtype=object)
     for i, row in enumerate(data):
         array[i] = row
@@ -170,19 +184,19 @@ def _rows(data: Sequence[Any], what: str) -> npt.NDArray[Any]:
 
 
 def _array(column: Any) -> tuple[npt.NDArray[Any], BoolArray]:
-    """A column as an array, and which of its entries are missing."""
-    nothing = np.zeros(len(column), dtype=bool)
+    """Return a column as an array, and which of its entries are missing."""
     if hasattr(column, "isna") and hasattr(column, "index"):  # pandas, whatever backs it
         missing = np.asarray(column.isna()).ravel()
-        return (np.asarray(column.astype(object)) if missing.any() else np.asarray(column)), missing
-    if hasattr(column, "null_count"):  # polars, Arrow
-        nulls = column.null_count() if callable(column.null_count) else column.null_count
-        if nulls:
-            listed = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
-            return _objects(listed), np.asarray(column.is_null())
+        # Objects keep integers with missing values as integers.
+        return np.asarray(column.astype(object) if missing.any() else column), missing
+    missing = np.zeros(len(column), dtype=bool)
+    if n_nulls(column):
+        # polars, then Arrow
+        values = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
+        return _objects(values), np.asarray(column.is_null())
     if isinstance(column, (list, tuple)):
-        return _objects(column), nothing
-    return np.asarray(column), nothing
+        return _objects(column), missing
+    return np.asarray(column), missing
 
 
 def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
@@ -191,18 +205,17 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
     return array
 
 
-def _encode_objects(what: str, array: npt.NDArray[Any]) -> tuple[IntArray, list[Any]]:
-    seen: dict[Any, int] = {}
+def _encode_objects(shown_name: str, array: npt.NDArray[Any]) -> tuple[IntArray, list[Any]]:
+    """Number objects as they first appear."""
+    numbers: dict[Any, int] = {}
     values = (None if is_missing(value) else plain(value) for value in array.tolist())
+    codes = (numbers.setdefault(value, len(numbers)) for value in values)
     try:
-        codes = np.fromiter(
-            (seen.setdefault(value, len(seen)) for value in values), np.int64, len(array)
-        )
+        return np.fromiter(codes, np.int64, len(array)), list(numbers)
     except TypeError:
         raise ValueError(
-            f"{what} must hold one value per row, got values like {array[0]!r:.80}"
+            f"{shown_name} must hold one value per row, got values like {array[0]!r:.80}"
         ) from None
-    return codes, list(seen)
 
 
 def _with_missing(

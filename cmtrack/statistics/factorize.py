@@ -1,7 +1,7 @@
 """Any column of labels as integers and the classes that they stand for.
 
-pandas, polars and Arrow objects are recognised by their own attributes and methods, so that none of these
-libraries is imported here.
+pandas, polars and Arrow objects are recognised by their own attributes and methods, so that none of
+these libraries is imported here.
 """
 
 from __future__ import annotations
@@ -18,20 +18,24 @@ import numpy.typing as npt
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import plain
 from cmtrack.statistics.counting import CompactCodes, RawIntegers, blocks, compact
-from cmtrack.statistics.inputs import as_array, no_masked
+from cmtrack.statistics.inputs import as_array, is_categorical, n_nulls, no_masked
 
 _BLOCK = 1 << 14
-_MOST = 256
-"""Distinct strings; columns with more are numbered by a dictionary."""
+_MOST_STRINGS = 256
+"""Distinct strings up to which they are hashed; a column of more is numbered by a dictionary."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-_BITS = (12, 14, 16, 18)
+"""An odd number near 2**64 divided by the golden ratio: products have well mixed leading bits."""
+_SLOT_BITS = (12, 14, 16, 18)
+"""Sizes of the table of slots that are tried: the smallest in which no two strings collide."""
+_DENSE_RANGE = 1_000_000
+"""Range of integers from which distinct ones are sorted and not looked up in a table."""
 
 _Words = npt.NDArray[Any]
 _Keys = npt.NDArray[np.uint64]
 
 
 def number_fixed_width(array: npt.NDArray[Any]) -> tuple[RawIntegers, list[Any]] | None:
-    """Number strings by a hash of their words; every row is compared with the string whose number it gets.
+    """Number strings by a hash of their words; each is compared with the one whose number it gets.
 
     Parameters
     ----------
@@ -45,26 +49,28 @@ def number_fixed_width(array: npt.NDArray[Any]) -> tuple[RawIntegers, list[Any]]
 
     None where there are more than 256 distinct strings.
     """
-    if not array.dtype.itemsize or not array.dtype.isnative:
+    itemsize = array.dtype.itemsize
+    if not itemsize or not array.dtype.isnative:
         return None
-    word = np.dtype(np.uint32 if array.dtype.itemsize % 4 == 0 else np.uint8)
-    width = array.dtype.itemsize // word.itemsize
-    factors = np.random.default_rng(0).integers(1, 1 << 63, width).astype(np.uint64) * np.uint64(
-        2
-    ) + np.uint64(1)
+    word = np.dtype(np.uint32 if itemsize % 4 == 0 else np.uint8)
+    width = itemsize // word.itemsize
+    # Odd factors lose no bit of a word. They are the same in every run.
+    factors = np.random.default_rng(0).integers(1, 1 << 63, width).astype(np.uint64)
+    factors = factors * np.uint64(2) + np.uint64(1)
     table = _Slots(width, word)
     codes = CompactCodes(len(array))
     for rows in blocks(len(array), _BLOCK):
         words = np.ascontiguousarray(array[rows]).view(word).reshape(-1, width)
         keys = words @ factors
-        places = table.find(keys)
-        if (places < 0).any():
-            if not table.add(keys, words, places < 0):
+        numbers = table.find(keys)
+        if (numbers < 0).any():
+            if not table.add(keys, words, numbers < 0):
                 return None
-            places = table.find(keys)
-        if not np.array_equal(table.words.take(places, axis=0), words):  # two strings of one hash
+            numbers = table.find(keys)
+        if not np.array_equal(table.words.take(numbers, axis=0), words):
+            # Two different strings have one hash.
             return None
-        codes.put(rows, places, len(table.words))
+        codes.put(rows, numbers, len(table.words))
     return codes.array, table.words.view(array.dtype).ravel().tolist()
 
 
@@ -74,41 +80,43 @@ class _Slots:
     def __init__(self, width: int, word: np.dtype[Any]) -> None:
         self.words: _Words = np.empty((0, width), dtype=word)
         self._keys: _Keys = np.empty(0, dtype=np.uint64)
-        self._place(_BITS[0])
+        self._fill(_SLOT_BITS[0])
 
     def find(self, keys: _Keys) -> npt.NDArray[np.int64]:
-        """The number of each key, -1 where it is new."""
-        slots = ((keys * _MIX) >> self._shift).view(np.int64)
+        """Return the number of each key, -1 where it is new."""
+        slots = self._slots(keys)
         numbers = self._numbers.take(slots)
-        numbers[self._held.take(slots) != keys] = -1
+        numbers[self._key_of_slot.take(slots) != keys] = -1
         return numbers
 
-    def add(self, keys: _Keys, words: _Words, new: npt.NDArray[np.bool_]) -> bool:
-        """Number the new keys in order of appearance; False where there is no room."""
-        fresh, first = np.unique(keys[new], return_index=True)
+    def add(self, keys: _Keys, words: _Words, is_new: npt.NDArray[np.bool_]) -> bool:
+        """Number the new keys in order of appearance; False if they have no slots of their own."""
+        new_keys, first = np.unique(keys[is_new], return_index=True)
         order = first.argsort()
-        self._keys = np.concatenate((self._keys, fresh[order]))
-        self.words = np.concatenate((self.words, words[new][first[order]]))
-        return len(self._keys) <= _MOST and any(self._place(bits) for bits in _BITS)
+        self._keys = np.concatenate((self._keys, new_keys[order]))
+        self.words = np.concatenate((self.words, words[is_new][first[order]]))
+        return len(self._keys) <= _MOST_STRINGS and any(map(self._fill, _SLOT_BITS))
 
-    def _place(self, bits: int) -> bool:
+    def _slots(self, keys: _Keys) -> npt.NDArray[np.int64]:
+        return ((keys * _MIX) >> self._shift).view(np.int64)
+
+    def _fill(self, bits: int) -> bool:
+        """Put all keys into a table of ``2**bits`` slots; False if two of them share one."""
         self._shift = np.uint64(64 - bits)
-        slots = ((self._keys * _MIX) >> self._shift).view(np.int64)
+        slots = self._slots(self._keys)
         self._numbers = np.full(1 << bits, -1, dtype=np.int64)
-        self._held = np.zeros(1 << bits, dtype=np.uint64)
         self._numbers[slots] = np.arange(len(slots))
-        self._held[slots] = self._keys
+        self._key_of_slot = np.zeros(1 << bits, dtype=np.uint64)
+        self._key_of_slot[slots] = self._keys
         return len(np.unique(slots)) == len(slots)
-
-
-_DENSE_RANGE = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
     """One column of labels.
 
-    ``raw``, shape (n,), integers or booleans: integer labels as they are, or numbers of ``classes``.
+    ``raw``, shape (n,), integers or booleans: integer labels as they are, or numbers of
+        ``classes``.
     ``classes``: the class of value ``low + i``; None where no row has it.
     ``ordered``: whether the classes come in an order that someone chose (categorical data).
     """
@@ -124,28 +132,28 @@ class Factor:
         return [label for label in self.classes if label is not None]
 
     def numbers(self) -> npt.NDArray[np.int64]:
-        """The place of each row's class among ``present``, shape (n,)."""
+        """Return the place of each row's class among ``present``, shape (n,)."""
         place = np.cumsum([label is not None for label in self.classes], dtype=np.int64) - 1
         return place[self.raw.astype(np.int64, copy=False) - self.low]
 
 
 def read_labels(name: str, values: Any) -> Factor | RawIntegers:
-    """A column of labels; plain integers come back as they are, without a look at their values."""
+    """Read a column of labels; plain integers come back as they are, their values unseen."""
     no_masked(name, values)
-    declared = _categories(name, values) or _dictionary(name, values)
+    declared = _categories(name, values) or _dictionary(values)
     if declared is not None:
         _no_missing(name, declared.raw < 0)
         return declared
     array = _label_array(name, values)
-    if array.dtype.kind == "b":
+    kind = array.dtype.kind
+    if kind == "b":
         return Factor(array, [False, True])
-    if array.dtype.kind in "iu":
+    if kind in "iu":
         return array
-    if array.dtype.kind == "f":
+    if kind == "f":
         _no_missing(name, ~np.isfinite(array))
-        distinct, codes = np.unique(array, return_inverse=True)
-        return Factor(compact(codes, len(distinct)), distinct.tolist())
-    if array.dtype.kind in "US":
+        return _sorted_factor(array)
+    if kind in "US":
         numbered = number_fixed_width(array)
         if numbered is not None:
             return Factor(*numbered)
@@ -153,33 +161,40 @@ def read_labels(name: str, values: Any) -> Factor | RawIntegers:
 
 
 def factorize(name: str, values: Any) -> Factor:
-    """Encode a column of labels as integers, with the classes that these number."""
-    read = read_labels(name, values)
-    return read if isinstance(read, Factor) else integer_factor(read)
+    """Read a column of labels as integers, with the classes that these number."""
+    column = read_labels(name, values)
+    return column if isinstance(column, Factor) else integer_factor(column)
 
 
 def integer_factor(array: RawIntegers) -> Factor:
-    """The classes that a column of integers holds."""
+    """Return the classes that a column of integers holds."""
     if not len(array):
         return Factor(array, [])
-    low, high = int(array.min()), int(array.max())
+    low = int(array.min())
+    high = int(array.max())
+    # Differences of larger numbers would overflow 64 bits.
     if high - low >= _DENSE_RANGE or high >= 1 << 63:
-        classes, codes = np.unique(array, return_inverse=True)
-        return Factor(compact(codes, len(classes)), classes.tolist())
+        return _sorted_factor(array)
     width = high - low + 1
-    present = np.zeros(width, dtype=np.bool_)
+    is_present = np.zeros(width, dtype=np.bool_)
     for rows in blocks(len(array), max(1 << 16, width)):
-        present |= np.bincount(array[rows].astype(np.int64, copy=False) - low, minlength=width) > 0
-    return Factor(array, integer_classes(low, present), low)
+        codes = array[rows].astype(np.int64, copy=False) - low
+        is_present |= np.bincount(codes, minlength=width) > 0
+    return Factor(array, integer_classes(low, is_present), low)
 
 
-def integer_classes(low: int, present: npt.NDArray[np.bool_]) -> list[Label | None]:
-    """Class ``low + i`` where it is present, else None."""
-    return [low + i if held else None for i, held in enumerate(present.tolist())]
+def _sorted_factor(array: npt.NDArray[Any]) -> Factor:
+    classes, codes = np.unique(array, return_inverse=True)
+    return Factor(compact(codes, len(classes)), classes.tolist())
+
+
+def integer_classes(low: int, is_present: npt.NDArray[np.bool_]) -> list[Label | None]:
+    """Return class ``low + i`` where it is present, else None."""
+    return [low + i if present else None for i, present in enumerate(is_present.tolist())]
 
 
 def is_missing(value: Any) -> bool:
-    """True for a missing value: None, NaN, NA or NaT."""
+    """Return whether a value is missing: None, NaN, NA or NaT."""
     return (
         value is None
         or (isinstance(value, float) and value != value)
@@ -188,83 +203,86 @@ def is_missing(value: Any) -> bool:
 
 
 def _by_dictionary(name: str, array: npt.NDArray[Any]) -> Factor:
-    seen: defaultdict[Any, int] = defaultdict(count().__next__)
+    """Number labels of any type as they first appear."""
+    numbers: defaultdict[Any, int] = defaultdict(count().__next__)
     codes = CompactCodes(len(array))
     for rows in blocks(len(array)):
-        listed = array[rows].tolist()
+        labels = array[rows].tolist()
         try:
-            numbers = np.fromiter(map(seen.__getitem__, listed), np.int64, len(listed))
+            block = np.fromiter(map(numbers.__getitem__, labels), np.int64, len(labels))
         except TypeError:
             raise ValueError(
-                f"{name} must hold one label per row, got rows like {listed[0]!r:.80}"
+                f"{name} must hold one label per row, got rows like {labels[0]!r:.80}"
             ) from None
-        codes.put(rows, numbers, len(seen))
-    missing = [code for value, code in seen.items() if is_missing(value)]
+        codes.put(rows, block, len(numbers))
+    missing = [code for label, code in numbers.items() if is_missing(label)]
     if missing:
         _no_missing(name, np.isin(codes.array, missing))
-    return Factor(codes.array, [plain(v) for v in seen])
+    return Factor(codes.array, [plain(label) for label in numbers])
 
 
 def _categories(name: str, values: Any) -> Factor | None:
-    """Codes and categories, as they are."""
-    kind = type(getattr(values, "dtype", None)).__name__
-    if kind == "CategoricalDtype":  # pandas Series, Index or Categorical
+    """Return codes and categories as pandas or polars has them; None without categories."""
+    if is_categorical(values):
         holder = getattr(values, "cat", values)
         return Factor(np.asarray(holder.codes), [plain(v) for v in holder.categories], ordered=True)
-    if kind == "Enum":  # polars, declared order; its Categorical has none and is read as strings
+    if _type_name(values) == "Enum":
+        # polars: its Categorical has no declared order, and is read as strings.
         _no_missing(name, np.asarray(values.is_null()))
         return Factor(np.asarray(values.to_physical()), list(values.dtype.categories), ordered=True)
     return None
 
 
-def _dictionary(name: str, values: Any) -> Factor | None:
-    """Strings of pandas, polars and Arrow, numbered by their own library."""
-    if type(getattr(values, "dtype", None)).__name__ in ("StringDtype", "ArrowDtype") and hasattr(
-        values, "factorize"
-    ):
+def _dictionary(values: Any) -> Factor | None:
+    """Return strings of pandas, polars or Arrow as their own library numbers them."""
+    kind = _type_name(values)
+    if kind in ("StringDtype", "ArrowDtype") and hasattr(values, "factorize"):
         codes, classes = values.factorize()
-        listed = [plain(v) for v in classes.tolist()]
-        return Factor(codes, listed) if all(isinstance(v, str) for v in listed) else None
-    if type(getattr(values, "dtype", None)).__name__ in ("String", "Categorical") and hasattr(
-        values, "to_arrow"
-    ):
-        values = values.to_arrow()  # polars
-    type_name = str(getattr(values, "type", ""))
-    if not hasattr(values, "dictionary_encode") or not (
-        "dictionary" in type_name or "string" in type_name
-    ):
+        labels = [plain(v) for v in classes.tolist()]
+        if all(isinstance(label, str) for label in labels):
+            return Factor(codes, labels)
         return None
-    encoded = values if "dictionary" in type_name else values.dictionary_encode()
-    merged = (
-        encoded.unify_dictionaries().combine_chunks() if hasattr(encoded, "chunks") else encoded
-    )
-    merged = merged.chunk(0) if hasattr(merged, "chunks") else merged
-    codes = merged.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
-    return Factor(codes, merged.dictionary.to_pylist(), ordered=bool(merged.type.ordered))
+    if kind in ("String", "Categorical") and hasattr(values, "to_arrow"):
+        values = values.to_arrow()  # polars
+    arrow_type = str(getattr(values, "type", ""))
+    if not hasattr(values, "dictionary_encode"):
+        return None
+    if "dictionary" not in arrow_type:
+        if "string" not in arrow_type:
+            return None
+        values = values.dictionary_encode()
+    if hasattr(values, "chunks"):
+        # Each chunk has a dictionary of its own.
+        values = values.unify_dictionaries().combine_chunks()
+    if hasattr(values, "chunk"):
+        # Some versions of Arrow combine the chunks to a chunked array of one.
+        values = values.chunk(0)
+    codes = values.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    return Factor(codes, values.dictionary.to_pylist(), ordered=bool(values.type.ordered))
+
+
+def _type_name(values: Any) -> str:
+    return type(getattr(values, "dtype", None)).__name__
 
 
 def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
+    """Return labels as an array of shape (n,); ValueError if some are missing or no labels."""
     if hasattr(values, "isna") and hasattr(values, "index"):  # pandas, whatever backs it
         _no_missing(name, np.asarray(values.isna()).ravel())
-    if hasattr(values, "null_count"):
-        nulls = values.null_count() if callable(values.null_count) else values.null_count
-        if nulls:
-            _no_missing(name, np.asarray(values.is_null()))
-    if isinstance(values, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in values):
+    if n_nulls(values):
+        _no_missing(name, np.asarray(values.is_null()))
+    is_list = isinstance(values, (list, tuple))
+    if is_list and any(isinstance(label, (list, tuple)) for label in values):
         raise ValueError(f"{name} must hold one label per row, got rows like {values[0]!r:.80}")
     array = as_array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise ValueError(
-            f"{name} must have shape (n_samples,), got {array.shape}{_what_rows_are(name, array)}"
-        )
-    if (
-        array.dtype.kind == "U"
-        and isinstance(values, (list, tuple))
-        and not all(isinstance(v, str) for v in values)
-    ):
-        array = np.array(list(values), dtype=object)  # NumPy turned mixed labels into strings
+        advice = _advice_on_rows(name, array)
+        raise ValueError(f"{name} must have shape (n_samples,), got {array.shape}{advice}")
+    if array.dtype.kind == "U" and is_list and not all(isinstance(v, str) for v in values):
+        # NumPy made strings of labels of several types.
+        array = np.array(list(values), dtype=object)
     if array.dtype.kind not in "iubfUSOT":
         raise ValueError(
             f"{name} must hold integers, strings, booleans or floats, got {array.dtype}"
@@ -272,8 +290,8 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
     return array
 
 
-def _what_rows_are(name: str, array: npt.NDArray[Any]) -> str:
-    """Hint for rows of numbers that were given as labels; nothing for other columns."""
+def _advice_on_rows(name: str, array: npt.NDArray[Any]) -> str:
+    """Return what to do with rows of numbers that were given as labels; else nothing."""
     if name not in ("y_true", "y_pred") or array.ndim != 2 or array.dtype.kind not in "iubf":
         return ""
     if np.isin(array, (0, 1)).all():

@@ -200,6 +200,17 @@ def n_rows(data: Any) -> int:
     return len(data) if names is None else len(data[names[0]])
 
 
+def is_categorical(column: Any) -> bool:
+    """Return whether a column is categorical data of pandas: a Series, Index or Categorical."""
+    return type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype"
+
+
+def n_nulls(column: Any) -> int:
+    """Return the number of missing values of a column of polars or Arrow; 0 of other ones."""
+    nulls = getattr(column, "null_count", 0)
+    return int(nulls() if callable(nulls) else nulls)
+
+
 def _describe(values: Any) -> str:
     dtype = getattr(values, "dtype", None)
     if dtype is None:
