@@ -1,7 +1,11 @@
-"""Statistics and rows with their classes reordered: per-class values move, all others stay."""
+"""Statistics and rows with their classes in another order.
+
+Values of each class move, all others stay.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,105 +23,137 @@ from cmtrack.statistics.moments import POWERS, CrossMoments, ScoreMoments
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segmented import SegmentCounts, Segmented
 from cmtrack.statistics.spans import SpanRows
-from cmtrack.statistics.top_scores import TopScoreCounts
 
 
 def ordered_statistics(statistics: Statistics, labels: tuple[Label, ...]) -> Statistics:
-    """The statistics with their labels in this order."""
+    """Return the statistics with their labels in this order."""
     return statistics.apply(lambda sums: _ordered(sums, labels))
 
 
-def _ordered(kept: Statistics, labels: tuple[Label, ...]) -> Statistics:
-    place = places_of(kept.matrix.labels, labels)
-    moved: dict[str, Any] = {"matrix": kept.matrix.arranged(labels)}
-    if kept.moments is not None:
-        moved["moments"] = _moments(kept.moments, place, place)
-    if kept.cross is not None:
-        features = np.concatenate(([0], 1 + place, 1 + len(place) + place))
-        moved["cross"] = CrossMoments(kept.cross.sums[place][:, features][:, :, features])
-    if kept.losses is not None:
-        moved["losses"] = _losses(kept.losses, place, place)
-    if kept.ranks is not None:
-        moved["ranks"] = RankCounts.of_array(kept.ranks.counts[place])
-    if kept.hits is not None:
-        moved["hits"] = HitCounts(kept.hits.accept[:, place][:, :, place], kept.hits.tables)
-    if kept.class_scores is not None:
-        tables = [kept.class_scores.tables[k] for k in place]
-        if kept.class_scores.by_actual_class:
-            tables = [table.channels(*((k,) for k in place.tolist())) for table in tables]
-        moved["class_scores"] = ClassScoreCounts(tuple(tables))
-    if kept.decisions is not None:
-        pairs = np.ix_(place, place)
-        own = kept.decisions
-        moved["decisions"] = DecisionCounts(
-            own.costs[pairs], own.counts[pairs], own.mean[place], own.m2[place]
-        )
-    for name in ("tops", "labelled_tops", "target_tops"):
-        part: TopScoreCounts | None = getattr(kept, name)
+def _ordered(sums: Statistics, labels: tuple[Label, ...]) -> Statistics:
+    """Return sums, or sums of squares, with their labels in this order."""
+    place = places_of(sums.matrix.labels, labels)
+    moved: dict[str, Any] = {"matrix": sums.matrix.arranged(labels)}
+    for name, move in _MOVES.items():
+        part = getattr(sums, name)
         if part is not None:
-            # rows are actual classes, for each fold
-            moved[name] = part.arranged(place, name != "target_tops")
-    if kept.segments is not None:
-        columns = {name: _segments(one, place) for name, one in kept.segments.columns.items()}
+            moved[name] = move(part, place)
+    if sums.segments is not None:
+        columns = {name: _segments(counts, place) for name, counts in sums.segments.columns.items()}
         moved["segments"] = Segmented(labels, columns)
-    return replace(kept, **moved)
+    return replace(sums, **moved)
 
 
 def ordered_rows(rows: Predictions | SpanRows, labels: tuple[Label, ...]) -> Predictions | SpanRows:
-    """The rows with their labels in this order."""
+    """Return the rows with their labels in this order."""
     if isinstance(rows, SpanRows):
-        matches = ordered_rows(rows.matches, labels)
-        assert isinstance(matches, Predictions)  # as they were
-        return replace(rows, matches=matches)
+        return replace(rows, matches=_ordered_predictions(rows.matches, labels))
+    return _ordered_predictions(rows, labels)
+
+
+def _ordered_predictions(rows: Predictions, labels: tuple[Label, ...]) -> Predictions:
     place = places_of(rows.labels, labels)
-    code = np.argsort(place)
+    number = np.argsort(place)
     source = rows.source
+    if source is not None:
+        source = source.in_order(place)
     return replace(
         rows,
         labels=labels,
-        actual_codes=_codes(rows.actual_codes, code),
-        predicted_codes=_codes(rows.predicted_codes, code),
-        source=None if source is None else source.in_order(place),
+        actual_codes=_codes(rows.actual_codes, number),
+        predicted_codes=_codes(rows.predicted_codes, number),
+        source=source,
     )
 
 
-def _codes(codes: Codes, code: IntArray) -> Codes:
-    return (
-        Codes(codes.raw, 0, code)
-        if codes.place is None
-        else replace(codes, place=code[codes.place])
-    )
+def _codes(codes: Codes, number: IntArray) -> Codes:
+    """Return class numbers after classes have got other ones, ``number`` (K,)."""
+    if codes.place is None:
+        return Codes(codes.raw, 0, number)
+    return replace(codes, place=number[codes.place])
 
 
-def _moments(own: ScoreMoments, classes: IntArray, scores: IntArray) -> ScoreMoments:
-    n = own.n[classes]
-    present = None if own.present is None else np.flatnonzero(n)
-    held = classes if present is None else classes[present]
-    return ScoreMoments(n, *(own.rows(name, held)[:, scores] for name in POWERS), present=present)
+def _moments(moments: ScoreMoments, classes: IntArray, scores: IntArray) -> ScoreMoments:
+    """Return the moments of these classes and scores, in their order."""
+    n = moments.n[classes]
+    present = None
+    if moments.present is not None:
+        present = np.flatnonzero(n)
+        classes = classes[present]
+    powers = (moments.rows(name, classes)[:, scores] for name in POWERS)
+    return ScoreMoments(n, *powers, present=present)
 
 
-def _losses(own: ProperScores, classes: IntArray, place: IntArray) -> ProperScores:
-    groups = np.array([in_order(step[place]) for step in own.groups], dtype=np.int64).reshape(
-        own.groups.shape
-    )
+def _cross(cross: CrossMoments, place: IntArray) -> CrossMoments:
+    # The features are 1, the scores and their squares.
+    features = np.concatenate(([0], 1 + place, 1 + len(place) + place))
+    return CrossMoments(cross.sums[np.ix_(place, features, features)])
+
+
+def _losses(losses: ProperScores, classes: IntArray, place: IntArray) -> ProperScores:
+    """Return the losses of these classes, whose groups are those of the classes at ``place``."""
+    groups = np.empty_like(losses.groups)
+    for moved, step in zip(groups, losses.groups, strict=True):
+        moved[:] = in_order(step[place])
     return ProperScores(
-        groups, own.n[classes], own.impossible[:, classes], own.mean[classes], own.m2[classes]
+        groups,
+        losses.n[classes],
+        losses.impossible[:, classes],
+        losses.mean[classes],
+        losses.m2[classes],
     )
 
 
-def _segments(own: SegmentCounts, place: IntArray) -> SegmentCounts:
+def _ranks(ranks: RankCounts, classes: IntArray) -> RankCounts:
+    return RankCounts.of_array(ranks.counts[classes])
+
+
+def _hits(hits: HitCounts, place: IntArray) -> HitCounts:
+    return HitCounts(hits.accept[:, place][:, :, place], hits.tables)
+
+
+def _class_scores(scores: ClassScoreCounts, place: IntArray) -> ClassScoreCounts:
+    tables = [scores.tables[k] for k in place]
+    if scores.by_actual_class:
+        channels = [(k,) for k in place.tolist()]
+        tables = [table.channels(*channels) for table in tables]
+    return ClassScoreCounts(tuple(tables))
+
+
+def _decisions(decisions: DecisionCounts, place: IntArray) -> DecisionCounts:
+    pairs = np.ix_(place, place)
+    return DecisionCounts(
+        decisions.costs[pairs], decisions.counts[pairs], decisions.mean[place], decisions.m2[place]
+    )
+
+
+_MOVES: dict[str, Callable[[Any, IntArray], Any]] = {
+    "moments": lambda moments, place: _moments(moments, place, place),
+    "cross": _cross,
+    "losses": lambda losses, place: _losses(losses, place, place),
+    "ranks": _ranks,
+    "hits": _hits,
+    "class_scores": _class_scores,
+    "decisions": _decisions,
+    # Rows are actual classes, for each fold; those of a target are not.
+    "tops": lambda tops, place: tops.arranged(place, by_class=True),
+    "labelled_tops": lambda tops, place: tops.arranged(place, by_class=True),
+    "target_tops": lambda tops, place: tops.arranged(place, by_class=False),
+}
+"""What moves the classes of each statistic; the others do not depend on their order."""
+
+
+def _segments(counts: SegmentCounts, place: IntArray) -> SegmentCounts:
     size = len(place)
-    classes = (size * np.arange(len(own.values))[:, None] + place).ravel()
-    moments = own.moments
-    if moments is not None:
-        # the group's score stays last
-        scores = np.concatenate((place, np.arange(size, moments.mean.shape[1])))
-        moments = _moments(moments, classes, scores)
-    return SegmentCounts(
-        own.values,
-        own.rows[classes],
-        own.matrix[classes][:, place],
-        None if own.losses is None else _losses(own.losses, classes, place),
-        None if own.ranks is None else RankCounts.of_array(own.ranks.counts[classes]),
-        moments,
-    )
+    classes = (size * np.arange(len(counts.values))[:, None] + place).ravel()
+    parts: dict[str, Any] = {}
+    if counts.losses is not None:
+        parts["losses"] = _losses(counts.losses, classes, place)
+    if counts.ranks is not None:
+        parts["ranks"] = _ranks(counts.ranks, classes)
+    if counts.moments is not None:
+        # The positive group's score stays the last one.
+        scores = np.concatenate((place, np.arange(size, counts.moments.mean.shape[1])))
+        parts["moments"] = _moments(counts.moments, classes, scores)
+    matrix = counts.matrix[classes][:, place]
+    return SegmentCounts(counts.values, counts.rows[classes], matrix, **parts)

@@ -1,8 +1,9 @@
-"""The design of a sample: the weights and clusters of its rows, and the errors that follow from these.
+"""The design of a sample: the weights and clusters of its rows, and errors that follow from them.
 
-An error comes from influence values: for a metric g, ``g_estimated - g ~ mean of psi_i``. Which rows are independent of
-each other, and how much each counts, is the design. The plain case has neither weights nor clusters: it holds no array,
-and nothing here makes an array of ones for it unless it is asked for one.
+An error comes from influence values: for a metric g, ``g_estimated - g ~ mean of psi_i``. Which
+rows are independent of each other, and how much each counts, is the design. The plain case has
+neither weights nor clusters: it holds no array, and nothing here makes an array of ones for it
+unless it is asked for one.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ import numpy.typing as npt
 
 from cmtrack._lazy import cached_property
 from cmtrack.statistics.counted import Counted
+from cmtrack.statistics.counting import blocks, take_weights
 from cmtrack.statistics.inputs import SAMPLING, BoolArray, FloatArray, IntArray, kind_of_weights
 from cmtrack.statistics.labels import encode_groups
 
 _BLOCK_ROWS = 1 << 16
-"""Rows whose fourth powers are summed at a time, so that no copy of all influence values is made."""
+"""Rows whose fourth powers are summed at a time, so that no copy of all values is made."""
+_ROUNDING = 1e-12
+"""Share of the squares of two columns below which their difference is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +35,12 @@ class Design:
     ----------
     n_rows : int
     weights : ndarray of shape (n,), optional
-        int64 are frequencies: the number of equal, independent rows. float64 are sampling weights: the row
-        represents a part of a population, and errors are robust (sandwich) ones, whatever the scale of the weights. A
-        row of weight 0 does not count.
+        int64 are frequencies: the number of equal, independent rows. float64 are sampling weights:
+        the row represents a part of a population, and errors are robust (sandwich) ones, whatever
+        the scale of the weights. A row of weight 0 does not count.
     clusters : ndarray of shape (n,), int64, optional
-        Numbers from 0 of rows that belong together. Their weighted values are summed before they are squared.
+        Numbers from 0 of rows that belong together. Their weighted values are summed before they
+        are squared.
     """
 
     n_rows: int
@@ -47,21 +52,21 @@ class Design:
         _check_column("clusters", self.clusters, self.n_rows, "i")
 
     def take(self, rows: BoolArray | IntArray) -> Design:
-        """Some of the rows, with their clusters numbered again from 0."""
+        """Return the design of some of the rows, with their clusters numbered again from 0."""
+        n_rows = np.count_nonzero(rows) if rows.dtype.kind == "b" else len(rows)
         weights = None if self.weights is None else self.weights[rows]
         clusters = None
         if self.clusters is not None:
             clusters = np.unique(self.clusters[rows], return_inverse=True)[1]
-        n_rows = np.count_nonzero(rows) if rows.dtype.kind == "b" else len(rows)
         return Design(int(n_rows), weights, clusters)
 
     def with_groups(self, groups: Any) -> Design:
-        """The same weights with the clusters that groups name; the same design if groups is None."""
+        """Return a design with the clusters that groups name; this one if groups is None."""
         if groups is None:
             return self
         return replace(self, clusters=encode_groups(groups, self.n_rows))
 
-    # -- what it is ------------------------------------------------------------------------------------
+    # -- what it is --------------------------------------------------------------------------------
 
     @property
     def has_clusters(self) -> bool:
@@ -78,18 +83,21 @@ class Design:
         """True if counts are numbers of independent rows: no clusters, and no sampling weights."""
         return not (self.has_clusters or self.is_sampled)
 
-    # -- its rows --------------------------------------------------------------------------------------
+    # -- its rows ----------------------------------------------------------------------------------
 
     @property
     def counted(self) -> slice | BoolArray:
-        """Index of the rows with a weight above 0; a slice, which copies nothing, if all rows have one."""
+        """Index of the rows with a weight above 0; a slice, which copies nothing, if all have."""
         if self.weights is None or self.weights.all():
             return slice(None)
         return np.asarray(self.weights > 0)
 
     @property
     def repeats(self) -> IntArray:
-        """Number of times that each row counts, shape (n,): its frequency, or 1 for any sampling weight above 0."""
+        """Number of times that each row counts, shape (n,): its frequency, or 1 if it is sampled.
+
+        A row without any sampling weight counts 0 times.
+        """
         if self.weights is None:
             return np.ones(self.n_rows, dtype=np.int64)
         return np.asarray(self.weights > 0 if self.is_sampled else self.weights, dtype=np.int64)
@@ -103,7 +111,7 @@ class Design:
 
     @property
     def units(self) -> IntArray:
-        """Number of the independent unit of each row, shape (n,): its cluster, else its own number."""
+        """Number of the independent unit of each row, shape (n,): its cluster, else its own."""
         return np.arange(self.n_rows) if self.clusters is None else self.clusters
 
     @cached_property
@@ -111,18 +119,21 @@ class Design:
         """Number of independent units that have weight: clusters, else rows by their frequency."""
         if self.clusters is not None:
             return len(np.unique(self.clusters[self.counted]))
-        return self.n_rows if self.weights is None else int(self.repeats.sum())
+        if self.weights is None:
+            return self.n_rows
+        return int(self.repeats.sum())
 
     @property
     def effective_size(self) -> float:
-        """Effective number of independent units (Kish 1965), (sum of w)^2 / sum of w^2; 0 without any weight.
+        """Effective number of independent units (Kish 1965), (sum of w)^2 / sum of w^2.
 
-        w is the weight of a cluster, else of a row. A frequency counts rows of weight 1.
+        w is the weight of a cluster, else of a row. A frequency counts rows of weight 1. Without
+        any weight it is 0.
         """
         squares = float(self.products(np.ones((self.n_rows, 1)))[0, 0])
         return self.total**2 / squares if squares > 0 else 0.0
 
-    # -- sums over the rows ----------------------------------------------------------------------------
+    # -- sums over the rows ------------------------------------------------------------------------
 
     @property
     def total(self) -> float:
@@ -130,21 +141,29 @@ class Design:
         return float(self.n_rows if self.weights is None else self.weights.sum())
 
     def weighted(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values (n,) or (n, R) times the weights of their rows."""
+        """Return values (n,) or (n, R) times the weights of their rows."""
         return _times(values, self.weights)
 
     def square_weighted(self, values: FloatArray) -> FloatArray:
-        """Values (n,) or (n, R) times what the square of a row counts: w for a frequency w, w^2 for a sampling weight."""
-        return _times(values, self.row_weights**2) if self.is_sampled else self.weighted(values)
+        """Return values (n,) or (n, R) times what the square of a row counts.
+
+        That is w for a frequency w, which stands for w rows, and w^2 for a sampling weight.
+        """
+        if self.is_sampled:
+            return _times(values, self.row_weights**2)
+        return self.weighted(values)
 
     def mean(self, values: FloatArray) -> FloatArray:
-        """Weighted mean of values (n,) or (n, R) over the rows."""
+        """Return the weighted mean of values (n,) or (n, R) over the rows."""
         if self.weights is None:
             return np.asarray(values.mean(axis=0))
         return np.asarray(self.weights @ values / self.total)
 
     def by_cluster(self, values: npt.NDArray[Any]) -> FloatArray:
-        """Sum of the weighted values of each cluster, shape (G,) or (G, R); without clusters each row is one."""
+        """Return the sum of the weighted values of each cluster, shape (G,) or (G, R).
+
+        Without clusters each row is one.
+        """
         weighted = self.weighted(values)
         if self.clusters is None:
             return np.asarray(weighted, dtype=np.float64)
@@ -153,38 +172,45 @@ class Design:
         return np.column_stack([np.bincount(self.clusters, column) for column in weighted.T])
 
     def products(self, values: FloatArray) -> FloatArray:
-        """Sum over the independent units of the products of their sums of values (n, R), shape (R, R)."""
+        """Sum the products of the independent units' sums of values (n, R), shape (R, R)."""
         sums, repeats = self._unit_sums(values)
         return np.asarray(_times(sums, repeats).T @ sums)
 
-    def _unit_sums(self, values: FloatArray) -> tuple[FloatArray, IntArray | None]:
-        """Sum of each independent unit, and the number of such units; None if each stands for one.
+    def _unit_sums(self, values: FloatArray) -> tuple[FloatArray, npt.NDArray[Any] | None]:
+        """Return the sum of each independent unit, and the number of such units; None: one each.
 
-        A frequency counts units that are alike, so that it is no factor of their sums. Any other weight is.
+        A frequency counts units that are alike, so that it is no factor of their sums. Any other
+        weight is.
         """
         if self.is_independent:
-            return values, self.weights  # type: ignore[return-value]  # they are frequencies
+            return values, self.weights
         return self.by_cluster(values), None
 
     def sum_statistic(self, values: FloatArray) -> float:
-        """Normal statistic of a weighted sum of values (n,) that is expected to be 0; 0 if nothing varies.
+        """Return the normal statistic of a weighted sum of values (n,) that is expected to be 0.
 
-        The sum divided by the root of the sum of the units' squares, as in McNemar's test (1947).
+        The sum divided by the root of the sum of the units' squares, as in McNemar's test (1947); 0
+        if nothing varies.
         """
-        spread = float(self.products(values[:, None])[0, 0])
-        return float(self.weighted(values).sum()) / math.sqrt(spread) if spread > 0 else 0.0
+        squares = float(self.products(values[:, None])[0, 0])
+        if squares <= 0:
+            return 0.0
+        return float(self.weighted(values).sum()) / math.sqrt(squares)
 
-    # -- errors ----------------------------------------------------------------------------------------
+    # -- errors ------------------------------------------------------------------------------------
 
     def standard_error(self, influence: FloatArray) -> float:
-        """Standard error from influence values (n,), see :meth:`covariance`."""
+        """Return the standard error from influence values (n,), see :meth:`covariance`."""
         return math.sqrt(float(self.covariance(influence[:, None])[0, 0]))
 
     def covariance(self, influence: FloatArray) -> FloatArray:
-        """Covariance of the errors of R metrics or models by their influence values (n, R), shape (R, R).
+        """Return the covariance of the errors of R metrics or models, shape (R, R).
 
-        The sum of the products of the units' sums, less the mean, over the squared total weight. With G clusters it is
-        multiplied by G / (G - 1) ("CR1"): the clusters' mean is estimated.
+        It is the sum of the products of the units' sums, less the mean, over the squared total
+        weight. With G clusters it is multiplied by G / (G - 1) ("CR1"): the clusters' mean is
+        estimated.
+
+        ``influence``, shape (n, R): influence values, a column each.
         """
         products = self.products(influence - self.mean(influence))
         if self.has_clusters:
@@ -192,10 +218,10 @@ class Design:
         return products / self.total**2
 
     def effective_clusters(self, influence: FloatArray) -> float:
-        """Effective number of clusters of a standard error by influence values (n,).
+        """Return the effective number of clusters of a standard error by influence values (n,).
 
-        After Carter, Schnepel and Steigerwald (2017), with the clusters' squared sums for their variances, which makes
-        it too small: see :func:`cluster_degrees`.
+        After Carter, Schnepel and Steigerwald (2017), with the clusters' squared sums for their
+        variances, which makes it too small: see :func:`cluster_degrees`.
         """
         sums = self.by_cluster(influence - self.mean(influence))
         return float(effective_number(sums))
@@ -203,21 +229,23 @@ class Design:
     def degrees(
         self, influence: FloatArray, actual: IntArray | None = None, folded: bool = False
     ) -> FloatArray:
-        """Degrees of freedom of the errors of all differences of R metrics or models, shape (R, R).
+        """Return the degrees of freedom of the errors of all differences of R metrics or models.
 
-        At least 1, and infinite where columns do not differ.
+        They have the shape (R, R), are at least 1, and infinite where columns do not differ.
 
         ``influence``, shape (n, R): influence values, a column each.
         ``actual``, shape (n,), int64: class of each row; None where rows have no single class.
-        ``folded``: whether the sums of two columns also count; the smaller of the two numbers is given.
+        ``folded``: whether the sums of two columns also count; the smaller of the two numbers is
+            given.
 
         Notes
         -----
-        Of independent rows it is the number of Welch (1947) and Satterthwaite (1946) over the actual classes,
-        V^2 / sum of V_k^2 / (n_k - 1), where V_k is the sum of squares of the n_k rows of class k, and V that of all
-        rows. A metric's rows of one class are like a sample of their own, as in a difference of two means. A single row
-        of a class counts with one degree of freedom; of two classes a single row leaves one in all, as it cannot tell
-        how much its class varies. Clusters, and rows without a class, have those of :func:`cluster_degrees`.
+        ----- Of independent rows it is the number of Welch (1947) and Satterthwaite (1946) over the
+        actual classes, V^2 / sum of V_k^2 / (n_k - 1), where V_k is the sum of squares of the n_k
+        rows of class k, and V that of all rows. A metric's rows of one class are like a sample of
+        their own, as in a difference of two means. A single row of a class counts with one degree
+        of freedom; of two classes a single row leaves one in all, as it cannot tell how much its
+        class varies. Clusters, and rows without a class, have those of :func:`cluster_degrees`.
         """
         signs = (-1, 1) if folded else (-1,)
         centred = influence - self.mean(influence)
@@ -228,38 +256,46 @@ class Design:
     def _degrees_of_classes(
         self, psi: FloatArray, actual: IntArray, signs: tuple[int, ...]
     ) -> FloatArray:
-        """Welch's and Satterthwaite's degrees of freedom, (R, R), of centred influence values, (n, R)."""
+        """Return Welch's and Satterthwaite's degrees of freedom, shape (R, R).
+
+        ``psi``, shape (n, R): centred influence values.
+        ``signs``: -1 of the difference of two columns, 1 of their sum.
+        """
         sizes = self._class_sizes(actual)
-        # NumPy sorts 16 bits by radix
+        # NumPy sorts integers of 16 bits by radix, which is faster.
         narrow = actual.astype(np.uint16) if len(sizes) <= 1 << 16 else actual
         order = np.argsort(narrow, kind="stable")
         psi = psi[order]
         weighted = self.take(order).square_weighted(psi)
-        ends = np.bincount(actual).cumsum()
+        stops = np.bincount(actual).cumsum()
+        starts = stops - np.bincount(actual)
         shape = (len(signs), psi.shape[1], psi.shape[1])
         variance = np.zeros(shape)
         scale = np.zeros(shape[1:])
         squares = np.zeros(shape)
         for k in np.flatnonzero(sizes).tolist():
-            rows = slice(0 if k == 0 else int(ends[k - 1]), int(ends[k]))
+            rows = slice(int(starts[k]), int(stops[k]))
             products = weighted[rows].T @ psi[rows]
-            of_both = np.add.outer(np.diag(products), np.diag(products))
-            scale += of_both
-            for place, sign in enumerate(signs):
-                of_class = np.maximum(of_both + sign * 2 * products, 0.0)
-                variance[place] += of_class
-                squares[place] += of_class**2 / max(float(sizes[k]) - 1, 1.0)
-        usable = (variance > 1e-12 * scale) & (squares > 0)
+            # The square of a difference or a sum of columns is that of both, and twice the product.
+            squares_of_both = np.add.outer(np.diag(products), np.diag(products))
+            scale += squares_of_both
+            for s, sign in enumerate(signs):
+                of_class = np.maximum(squares_of_both + sign * 2 * products, 0.0)
+                variance[s] += of_class
+                squares[s] += of_class**2 / max(float(sizes[k]) - 1, 1.0)
+        # Columns that differ by rounding alone do not differ.
+        usable = (variance > _ROUNDING * scale) & (squares > 0)
         welch = np.divide(variance**2, squares, out=np.full(shape, math.inf), where=usable)
         present = sizes[sizes > 0]
-        if len(present) == 2 and present.min() <= 1:  # nothing tells how much that class varies
+        if len(present) == 2 and present.min() <= 1:
+            # Nothing tells how much the class of a single row varies.
             welch = np.where(usable, 1.0, math.inf)
         degrees = np.maximum(welch, 1.0).min(axis=0)
         np.fill_diagonal(degrees, math.inf)
         return degrees
 
     def _class_sizes(self, actual: IntArray) -> FloatArray:
-        """Number of rows of each class, shape (K,); of sampling weights Kish's effective number."""
+        """Return the number of rows of each class, (K,); Kish's effective one of sampled rows."""
         sums = np.bincount(actual, self.weights).astype(np.float64)
         if not self.is_sampled:
             return sums
@@ -267,71 +303,83 @@ class Design:
         return np.asarray(Counted(sums, squares).effective_size())
 
     def _degrees_of_units(self, psi: FloatArray, signs: tuple[int, ...]) -> FloatArray:
-        """Degrees of freedom of clusters or of rows, (R, R), by fourth powers of their centred influence, (n, R)."""
+        """Return the degrees of freedom of clusters or of rows, shape (R, R), by fourth powers.
+
+        The arguments are those of :meth:`_degrees_of_classes`.
+        """
         sums, repeats = self._unit_sums(psi)
         size = sums.shape[1]
+        # Sums over the units of a b, a^2 b^2 and a^3 b for all pairs of columns a and b.
         products, squares, cubes = np.zeros((3, size, size))
-        for start in range(0, len(sums), _BLOCK_ROWS):
-            rows = slice(start, start + _BLOCK_ROWS)
+        for rows in blocks(len(sums), _BLOCK_ROWS):
             part = sums[rows]
-            repeated = _times(part, None if repeats is None else repeats[rows])
+            repeated = _times(part, take_weights(repeats, rows))
             products += repeated.T @ part
             squares += (repeated * part).T @ (part * part)
             cubes += (repeated * part * part).T @ part
+        # Of (a + sign b)^2 and (a + sign b)^4 these are the terms that the sign does not change.
         second = np.add.outer(np.diag(products), np.diag(products))
         fourth = np.add.outer(np.diag(squares), np.diag(squares)) + 6 * squares
         degrees = np.full((size, size), math.inf)
         for sign in signs:
             spread = second + sign * 2 * products
             tails = fourth + sign * 4 * (cubes + cubes.T)
-            usable = (spread > 1e-12 * second) & (tails > 0)
-            effective = np.divide(
-                spread**2, tails, out=np.full_like(degrees, math.inf), where=usable
-            )
+            usable = (spread > _ROUNDING * second) & (tails > 0)
+            effective = np.full_like(degrees, math.inf)
+            np.divide(spread**2, tails, out=effective, where=usable)
             degrees = np.minimum(degrees, cluster_degrees(effective, self.n_units))
         np.fill_diagonal(degrees, math.inf)
         return degrees
 
 
 def few_clusters(n: int) -> float:
-    """Small-sample factor n / (n - 1) for sums of squares of n clusters; 1 for a single one, which has none."""
+    """Return the small-sample factor n / (n - 1) of sums of squares of n clusters.
+
+    It is 1 for a single one, which has none.
+    """
     return n / (n - 1) if n > 1 else 1.0
 
 
 def effective_number(sums: FloatArray) -> FloatArray:
-    """Effective number of clusters by their sums s along the first axis: (sum of s^2)^2 / sum of s^4; else infinite."""
+    """Return the effective number of clusters by their sums s along the first axis.
+
+    It is (sum of s^2)^2 / sum of s^4, and infinite if all sums are 0.
+    """
     squares = sums**2
     fourths = np.asarray((squares**2).sum(axis=0))
-    return np.divide(
-        squares.sum(axis=0) ** 2, fourths, out=np.full(fourths.shape, math.inf), where=fourths > 0
-    )
+    effective = np.full(fourths.shape, math.inf)
+    return np.divide(squares.sum(axis=0) ** 2, fourths, out=effective, where=fourths > 0)
 
 
 def cluster_degrees(effective: Any, n_clusters: Any) -> Any:
-    """Degrees of freedom of a cluster-robust standard error, at least 1; numbers or arrays.
+    """Return degrees of freedom of a cluster-robust standard error, at least 1; also of arrays.
 
     ``effective``: from :meth:`Design.effective_clusters`.
     ``n_clusters``: number of clusters, G; None in evaluations that an earlier version wrote.
 
     Notes
     -----
-    One less than 3 e / (1 + 2 e / G). Squared sums in place of their expectations make e too small: of G equal normal
-    clusters the fourth powers are 3 times the squared variances, and e is about G / 3. The formula takes the factor
-    back where e is far below G, and is G where all squared sums are equal (e = G).
+    One less than 3 e / (1 + 2 e / G). Squared sums in place of their expectations make e too small:
+    of G equal normal clusters the fourth powers are 3 times the squared variances, and e is about
+    G / 3. The formula takes the factor back where e is far below G, and is G where all squared sums
+    are equal (e = G).
     """
-    few = np.asarray(effective, dtype=np.float64)
+    corrected = np.asarray(effective, dtype=np.float64)
     if n_clusters is not None:
         with np.errstate(divide="ignore"):
-            few = np.where(np.isinf(few), math.inf, 3 / (1 / few + 2 / n_clusters))
-    degrees = np.maximum(few - 1, 1.0)
+            finite = 3 / (1 / corrected + 2 / n_clusters)
+        corrected = np.where(np.isinf(corrected), math.inf, finite)
+    degrees = np.maximum(corrected - 1, 1.0)
     return degrees if degrees.ndim else float(degrees)
 
 
 def _times(values: npt.NDArray[Any], factors: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    """Values (n,) or (n, R) times a factor of each row; the values themselves, not a copy, without factors."""
+    """Return values (n,) or (n, R) times a factor of each row; without factors no copy."""
     if factors is None:
         return values
-    return values * (factors if values.ndim == 1 else factors[:, None])
+    if values.ndim > 1:
+        factors = factors[:, None]
+    return values * factors
 
 
 def _check_column(name: str, column: npt.NDArray[Any] | None, n_rows: int, kinds: str) -> None:
@@ -340,5 +388,6 @@ def _check_column(name: str, column: npt.NDArray[Any] | None, n_rows: int, kinds
         return
     if column.shape != (n_rows,) or column.dtype.kind not in kinds:
         raise ValueError(
-            f"{name} of a design must be numbers of shape ({n_rows},), got {column.dtype} of shape {column.shape}"
+            f"{name} of a design must be numbers of shape ({n_rows},), got {column.dtype} of shape "
+            f"{column.shape}"
         )

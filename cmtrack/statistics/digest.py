@@ -1,8 +1,8 @@
-"""A digest of the evaluated labels that says whether two runs were judged on the same rows.
+"""A digest of the evaluated labels that says whether two runs were evaluated on the same rows.
 
-The digest of a sequence depends on every label and its place. A table has no order: its digest depends on how many
-rows there are of each label and, where rows have ids, on which ids these are. Both merge: the digest of two shards
-put together is the digest of the whole.
+The digest of a sequence depends on every label and its place. A table has no order: its digest
+depends on how many rows there are of each label and, where rows have ids, on which ids these are.
+Both merge: the digest of two shards put together is the digest of the whole.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import numpy.typing as npt
 
 from cmtrack.grouping import Label
 from cmtrack.grouping.step import same_label
+from cmtrack.statistics.counting import blocks
 from cmtrack.statistics.inputs import IntArray
 
-_BASE = 0x9E3779B97F4A7C15  # odd, so its powers never vanish modulo 2**64
+_BASE = 0x9E3779B97F4A7C15
+"""An odd number, whose powers never vanish modulo 2**64."""
 _MODULUS = 1 << 64
 _BLOCK = 1 << 16
 
@@ -36,11 +38,11 @@ class LabelDigest:
     rows : int
         How many there are.
     content : int, optional
-        The sum over the rows of a sequence, which is all that remains when it is merged with rows in no order; None
-        where the rows have no order.
+        The sum over the rows of a sequence, which is all that remains when it is merged with rows
+        in no order; None where the rows have no order.
     stored : LabelDigest, optional
-        The digest in a file of cmtrack 0.2, which hashed booleans and floats as their texts. The stored rows are
-        checked against it, and it is written again.
+        The digest in a file of cmtrack 0.2, which hashed booleans and floats as their texts. The
+        stored rows are checked against it, and it is written again.
 
     Examples
     --------
@@ -57,17 +59,18 @@ class LabelDigest:
 
     @classmethod
     def from_codes(cls, codes: IntArray, labels: Sequence[Label]) -> LabelDigest:
-        """The digest of the labels numbered by ``codes`` (n,)."""
+        """Return the digest of the labels numbered by ``codes`` (n,)."""
         return cls.from_hashes(label_hashes(labels)[codes])
 
     @classmethod
     def from_stored(
         cls, stored: LabelDigest, rows: IntArray | None, labels: Sequence[Label]
     ) -> LabelDigest:
-        """The digest of an evaluation of booleans or floats that cmtrack 0.2 stored.
+        """Return the digest of an evaluation of booleans or floats that cmtrack 0.2 stored.
 
-        Without the rows only the number of rows of each label is known, so the digest has no order. If that is not
-        known either, the digest is equal to no other one, and the rows have to be evaluated again.
+        Without the rows only the number of rows of each label is known, so the digest has no order.
+        If that is not known either, the digest is equal to no other one, and the rows have to be
+        evaluated again.
 
         Parameters
         ----------
@@ -81,34 +84,40 @@ class LabelDigest:
         return replace(cls.unordered(rows, labels), stored=stored)
 
     def is_of(self, codes: IntArray, labels: Sequence[Label]) -> bool:
-        """True if the labels numbered by ``codes`` (n,) have this digest, or if it has no order."""
+        """Return whether the labels numbered by ``codes`` (n,) have this digest.
+
+        A digest without an order cannot tell, and agrees.
+        """
+        digest = self
         if self.stored is not None:
-            texts = list(map(str, labels))
-            return (
-                not self.stored.ordered
-                or LabelDigest.from_codes(codes, texts).value == self.stored.value
-            )
-        return not self.ordered or LabelDigest.from_codes(codes, labels).value == self.value
+            digest = self.stored
+            labels = list(map(str, labels))
+        if not digest.ordered:
+            return True
+        return LabelDigest.from_codes(codes, labels).value == digest.value
 
     @classmethod
     def from_hashes(cls, hashes: npt.NDArray[np.uint64]) -> LabelDigest:
-        """The digest of a sequence of things with these hashes (n,)."""
+        """Return the digest of a sequence of things with these hashes (n,).
+
+        It is the sum of ``hashes[i] * _BASE**i``, so that a shard is moved by one product.
+        """
         powers = _powers()
         value = 0
-        for start in range(0, len(hashes), _BLOCK):
-            part = hashes[start : start + _BLOCK]
+        for rows in blocks(len(hashes), _BLOCK):
+            part = hashes[rows]
             block = int(part @ powers[: len(part)])
-            value = (value + block * pow(_BASE, start, _MODULUS)) % _MODULUS
+            value = (value + block * pow(_BASE, rows.start, _MODULUS)) % _MODULUS
         return cls(value, len(hashes), int(hashes.sum(dtype=np.uint64)))
 
     @classmethod
     def unordered(
         cls, rows: IntArray, labels: Sequence[Label], powers: IntArray | None = None
     ) -> LabelDigest:
-        """The digest of rows in no order.
+        """Return the digest of rows in no order.
 
-        Without ids, equal digests mean as many rows of each label, and no more: other rows with the same counts have
-        the same digest.
+        Without ids, equal digests mean as many rows of each label, and no more: other rows with the
+        same counts have the same digest.
 
         Parameters
         ----------
@@ -116,32 +125,31 @@ class LabelDigest:
             How many rows each label has.
         labels : sequence of length K
         powers : ndarray of shape (K, P), int64, optional
-            Sums of the ids' powers over the rows of each label: equal digests then mean the same ids, each with its
-            label.
+            Sums of the ids' powers over the rows of each label: equal digests then mean the same
+            ids, each with its label.
         """
-        hashes = [label_hashes(labels)]
-        sums = [rows]
-        if powers is not None:
-            sums += list(powers.T)
-            hashes = [
-                label_hashes([f"{power} {same_label(label)}" for label in labels])
-                for power in range(len(sums))
-            ]
-        value = sum(
-            int((s.astype(np.uint64) * h).sum(dtype=np.uint64))
-            for s, h in zip(sums, hashes, strict=True)
-        )
+        if powers is None:
+            return cls.unordered_each(rows[None], labels)[0]
+        sums = np.column_stack((rows, powers)).T
+        value = 0
+        for power, sums_of_power in enumerate(sums):
+            # Each power has hashes of its own, so that the sums of two powers cannot be exchanged.
+            hashes = label_hashes([f"{power} {same_label(label)}" for label in labels])
+            value += int((sums_of_power.astype(np.uint64) * hashes).sum(dtype=np.uint64))
         return cls(value % _MODULUS, int(rows.sum()))
 
     @classmethod
     def unordered_each(cls, rows: IntArray, labels: Sequence[Label]) -> list[LabelDigest]:
-        """The digests of S sets of rows without ids, from how many of each label there are, shape (S, K)."""
+        """Return the digests of S sets of rows without ids.
+
+        ``rows``, shape (S, K): how many rows each label has in each set.
+        """
         values = (rows.astype(np.uint64) * label_hashes(labels)).sum(axis=1, dtype=np.uint64)
-        return [cls(*both) for both in zip(values.tolist(), rows.sum(axis=1).tolist(), strict=True)]
+        return list(map(cls, values.tolist(), rows.sum(axis=1).tolist()))
 
     @property
     def outdated(self) -> bool:
-        """True for a digest of cmtrack 0.2 that cannot be compared with others: see :meth:`from_stored`."""
+        """True for a digest of cmtrack 0.2 that is equal to no other: see :meth:`from_stored`."""
         return self.stored is not None and self.stored.value == self.value
 
     @property
@@ -152,26 +160,27 @@ class LabelDigest:
     def __add__(self, other: LabelDigest) -> LabelDigest:
         rows = self.rows + other.rows
         if self.content is None or other.content is None:
-            return LabelDigest(
-                (self.content_only.value + other.content_only.value) % _MODULUS, rows
-            )
+            value = self.content_only.value + other.content_only.value
+            return LabelDigest(value % _MODULUS, rows)
         shifted = other.value * pow(_BASE, self.rows, _MODULUS)
-        return LabelDigest(
-            (self.value + shifted) % _MODULUS, rows, (self.content + other.content) % _MODULUS
-        )
+        content = (self.content + other.content) % _MODULUS
+        return LabelDigest((self.value + shifted) % _MODULUS, rows, content)
 
     @property
     def content_only(self) -> LabelDigest:
-        """The digest of the same rows in no order."""
-        return self if self.content is None else LabelDigest(self.content, self.rows)
+        """Digest of the same rows in no order."""
+        if self.content is None:
+            return self
+        return LabelDigest(self.content, self.rows)
 
-    def __str__(self) -> str:  # MLflow takes 36 characters
+    def __str__(self) -> str:
+        # MLflow takes 36 characters.
         if self.content is None:
             return f"u.{self.rows}.{_text(self.value)}"
         return f"{self.rows}.{_text(self.content)}.{_text(self.value)}"
 
     def to_plain(self) -> str:
-        """The text; of a digest that cmtrack 0.2 stored, that one."""
+        """Return the text; of a digest that cmtrack 0.2 stored, its text."""
         return str(self if self.stored is None else self.stored)
 
     @classmethod
@@ -183,13 +192,15 @@ class LabelDigest:
         ValueError
             If it is something else.
         """
-        if "." not in text:  # a sequence without its content, as it was once written
+        if "." not in text:
+            # A sequence without its content, as it was once written.
             value, _, rows = text.partition("-")
             return cls(int(value, 16), int(rows), 0)
         parts = text.split(".")
         if len(parts) != 3:
             raise ValueError(
-                f"a digest must be 'rows.content.value', or 'u.rows.value' without an order, got {text!r}"
+                "a digest must be 'rows.content.value', or 'u.rows.value' without an order, got "
+                f"{text!r}"
             )
         if parts[0] == "u":
             return cls(_number(parts[2]), int(parts[1]))
@@ -197,7 +208,7 @@ class LabelDigest:
 
 
 def _text(number: int) -> str:
-    """64 bits as 11 characters."""
+    """Return 64 bits as 11 characters."""
     return base64.urlsafe_b64encode(number.to_bytes(8, "big")).decode()[:11]
 
 
@@ -207,12 +218,15 @@ def _number(text: str) -> int:
 
 @cache
 def _powers() -> npt.NDArray[np.uint64]:
-    """The powers of the base that one block needs."""
+    """Return the powers of the base that one block needs."""
     return np.cumprod(np.full(_BLOCK, _BASE, dtype=np.uint64), dtype=np.uint64)
 
 
 def label_hashes(labels: Sequence[Label]) -> npt.NDArray[np.uint64]:
-    """The hash of each label, shape (K,): booleans and whole floats have that of the integer that they equal."""
+    """Return the hash of each label, shape (K,).
+
+    Booleans and whole floats have that of the integer that they equal.
+    """
     texts = (str(same_label(label)).encode("utf-8", "surrogatepass") for label in labels)
     hashes = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
     return np.frombuffer(hashes, dtype="<u8").astype(np.uint64)

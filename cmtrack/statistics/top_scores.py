@@ -12,23 +12,29 @@ from cmtrack.statistics.counting import Counts, SparseCounts, count_codes
 from cmtrack.statistics.inputs import FloatArray, IntArray
 
 CELLS = 64
-_LOW, _HIGH = -4.0, 12.0
-_MOST_CODES = 1 << 20
+_LOW = -4.0
+_HIGH = 12.0
+"""Range of logits that the cells divide.
+
+The most probable of up to 55 classes has at least 1/55, whose logit is above -4.
+"""
+_MOST_CELLS = 1 << 20
 """Tables of more cells are counted once at the end, not block by block."""
 _MOST_WAITING = 1 << 22
+"""Codes that wait for the end; more are counted in between, to save memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopScoreCounts(plain.Table):
     """Samples by row (such as actual class), most probable class and cell of its probability.
 
-    ``table``, SparseCounts of shape (R, K, 64): the cells are equal steps of the logit on [-4, 12]; the outer ones are
-        open.
+    ``table``, SparseCounts of shape (R, K, 64): the cells are equal steps of the logit on [-4, 12];
+        the outer ones are open.
     """
 
     @classmethod
     def from_plain(cls, data: Any, size: int, n_rows: int | None = None) -> TopScoreCounts:
-        """Read :meth:`to_plain`; the number of rows is checked before anything is allocated, where it is known."""
+        """Read :meth:`to_plain`; a known number of rows is checked before memory is taken."""
         return cls(plain.decode_table(data, (n_rows, size, CELLS)))
 
     @classmethod
@@ -47,7 +53,7 @@ class TopScoreCounts(plain.Table):
 
     @property
     def sums(self) -> Counts:
-        """The counts that are not 0, shape (U,), ascending by row, class and cell."""
+        """Counts that are not 0, shape (U,), ascending by row, class and cell."""
         return self.table.sums
 
     @property
@@ -57,18 +63,19 @@ class TopScoreCounts(plain.Table):
 
     @property
     def cells(self) -> tuple[IntArray, IntArray]:
-        """The row, and the class and cell as one number, of each count that is not 0."""
+        """Row, and class and cell as one number, of each count that is not 0."""
         row, cell = np.divmod(self.table.places, self.table.shape[1] * CELLS)
         return row, cell
 
     def pooled(self) -> TopScoreCounts:
-        """All rows as one."""
+        """Return the counts of all rows as one."""
         shape = (1, *self.table.shape[1:])
         return TopScoreCounts(self.table.moved(self.cells[1], shape))
 
     def blocks(self, size: int) -> list[TopScoreCounts]:
-        """Each ``size`` rows for themselves, such as those of a fold."""
-        row, shape = self.cells[0], (size, *self.table.shape[1:])
+        """Return the counts of each ``size`` rows, such as those of a fold."""
+        row = self.cells[0]
+        shape = (size, *self.table.shape[1:])
         parts = []
         for start in range(0, self.n_rows, size):
             inside = (start <= row) & (row < start + size)
@@ -77,26 +84,33 @@ class TopScoreCounts(plain.Table):
         return parts
 
     def arranged(self, place: IntArray, by_class: bool) -> TopScoreCounts:
-        """The counts with the classes at these places, in their order; of the rows too, where these are classes."""
-        (row, cell), to, size = self.cells, np.argsort(place), len(place)
+        """Return the counts with the classes at these places, in their order.
+
+        ``by_class``: whether the rows are classes, which move as well.
+        """
+        size = len(place)
+        number = np.argsort(place)
+        row, cell = self.cells
         best, inside = np.divmod(cell, CELLS)
-        row = row // size * size + to[row % size] if by_class else row
-        return TopScoreCounts(
-            self.table.moved((row * size + to[best]) * CELLS + inside, self.table.shape)
-        )
+        if by_class:
+            row = row // size * size + number[row % size]
+        places = (row * size + number[best]) * CELLS + inside
+        return TopScoreCounts(self.table.moved(places, self.table.shape))
 
     def __sub__(self, other: TopScoreCounts) -> TopScoreCounts:
         return TopScoreCounts(self.table - other.table)
 
 
 class TopTally:
-    """Counts by actual class, most probable class and cell in the making; of many classes the codes wait.
+    """Accumulator of counts by actual class, most probable class and cell.
+
+    Of many classes the codes wait, since a pass over the table would take longer than a block.
 
     ``size``: number of classes.
     """
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        self.shape = (size, size, CELLS)
         self._counts: Any = 0
         self._codes: list[IntArray] = []
         self._weights: list[Any] = []
@@ -108,47 +122,51 @@ class TopTally:
         top: FloatArray,
         weights: FloatArray | IntArray | None,
     ) -> None:
-        """Count one block of rows by class, most probable class and its probability, all of shape (b,)."""
-        codes = (actual * self.size + best) * CELLS + cells_of(top)
-        if self.size * self.size * CELLS <= _MOST_CODES:
-            self._counts = self._counts + count_codes(codes, self.size * self.size * CELLS, weights)
+        """Count one block of rows by class, most probable class and its probability, all (b,)."""
+        size = self.shape[0]
+        n_cells = size * size * CELLS
+        codes = (actual * size + best) * CELLS + cells_of(top)
+        if n_cells <= _MOST_CELLS:
+            self._counts = self._counts + count_codes(codes, n_cells, weights)
         else:
             self._wait(codes, np.ones(len(codes), dtype=np.int64) if weights is None else weights)
 
     def __add__(self, other: TopTally) -> TopTally:
-        """Both sets of rows; neither tally may be used afterwards."""
+        """Merge both sets of rows; neither tally may be used afterwards."""
         self._counts = self._counts + other._counts
         for codes, weights in zip(other._codes, other._weights, strict=True):
             self._wait(codes, weights)
         return self
 
     def result(self) -> TopScoreCounts:
-        """The counts."""
-        shape = (self.size, self.size, CELLS)
-        if self._codes:
-            codes, weights = np.concatenate(self._codes), np.concatenate(self._weights)
-            return TopScoreCounts(SparseCounts.of_codes(codes, shape, weights))
-        return TopScoreCounts(SparseCounts.of_array(self._counts.reshape(shape)))
+        """Return the counts."""
+        if not self._codes:
+            return TopScoreCounts(SparseCounts.of_array(self._counts.reshape(self.shape)))
+        codes = np.concatenate(self._codes)
+        weights = np.concatenate(self._weights)
+        return TopScoreCounts(SparseCounts.of_codes(codes, self.shape, weights))
 
     def _wait(self, codes: IntArray, weights: FloatArray | IntArray) -> None:
         self._codes.append(codes)
         self._weights.append(weights)
         if sum(map(len, self._codes)) > _MOST_WAITING and len(self._codes) > 1:
             distinct, place = np.unique(np.concatenate(self._codes), return_inverse=True)
+            sums = count_codes(place, len(distinct), np.concatenate(self._weights))
             self._codes = [distinct]
-            self._weights = [count_codes(place, len(distinct), np.concatenate(self._weights))]
+            self._weights = [sums]
 
 
 def cells_of(top: FloatArray) -> IntArray:
-    """The cell of each probability, 0 to 63; shape as given."""
+    """Return the cell of each probability, 0 to 63; shape as given."""
+    # A logit of 0 or 1 would be infinite.
     inside = np.clip(top, 1e-12, 1 - 1e-12, dtype=np.float64)
-    place = np.divide(inside, 1 - inside, out=inside)
-    np.log(place, out=place)
-    place -= _LOW
-    place *= CELLS / (_HIGH - _LOW)
-    return np.clip(place, 0, CELLS - 1, out=place).astype(np.int64)
+    cells = np.divide(inside, 1 - inside, out=inside)
+    np.log(cells, out=cells)
+    cells -= _LOW
+    cells *= CELLS / (_HIGH - _LOW)
+    return np.clip(cells, 0, CELLS - 1, out=cells).astype(np.int64)
 
 
 def cell_middles() -> FloatArray:
-    """The middle of each cell on the scale of logits, shape (64,)."""
+    """Return the middle of each cell on the scale of logits, shape (64,)."""
     return np.asarray(_LOW + (np.arange(CELLS) + 0.5) * (_HIGH - _LOW) / CELLS)
