@@ -140,7 +140,7 @@ class ProperScores(Record):
         ``actual``, shape (b,): the actual classes, if the block's classes are finer.
         """
         losses, is_impossible = losses_of(values, block.codes if actual is None else actual, groups)
-        impossible = np.zeros((len(is_impossible), len(block.present)), np.int64)
+        impossible: Counts = np.zeros((len(is_impossible), len(block.present)), np.int64)
         if is_impossible.any():
             impossible = block.total(is_impossible.astype(np.int64))
         means, deviations = block.centre(losses)

@@ -187,7 +187,7 @@ class Probabilities:
         sums = values.sum(axis=0)
         is_refused = np.abs(sums - 1) > most_off(self.normalize)
         if is_refused.any():
-            place, row = _first_row(is_refused, rows, order)
+            place, row = _first_row(np.asarray(is_refused), rows, order)
             raise ValueError(
                 f"each row of {self.what} must sum to 1, row {row} sums to {sums[place]:.6g} "
                 f"({sum_rule(self.normalize)})"
@@ -277,7 +277,7 @@ def _first_value(
     values: FloatArray, is_wrong: BoolArray, rows: slice, order: IntArray | None
 ) -> str:
     """Return the first wrong value of a block, and its row, for an error text."""
-    place, row = _first_row(is_wrong.any(axis=0), rows, order)
+    place, row = _first_row(np.asarray(is_wrong.any(axis=0)), rows, order)
     value = float(values[is_wrong[:, place].argmax(), place])
     return f"{value} at row {row}"
 
