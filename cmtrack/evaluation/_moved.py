@@ -1,0 +1,405 @@
+"""The computation of metrics at other shares of the actual classes: values and squared errors.
+
+Within each actual class the predictions are assumed to be distributed as among the labelled rows
+("label shift"). A metric at the shares q is then the metric of the rows weighted by q over their
+share among the labelled rows. The shares are given, so only what varies within the classes makes an
+error. The error of estimated shares is independent of this and is added.
+
+Source: Saerens, Latinne and Decaestecker (2002) for the assumption; Elkan (2001) for the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from cmtrack._lazy import cached_property
+from cmtrack.evaluation._target import Target, count_actual
+from cmtrack.metrics.influence import Influence, centred
+from cmtrack.metrics.intervals import ROUNDING, Interval, settled
+from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
+from cmtrack.metrics.moments import ScoreSamples
+from cmtrack.metrics.results import Results
+from cmtrack.metrics.roc import ScoreTable
+from cmtrack.metrics.samples import Samples
+from cmtrack.metrics.views import EvaluationViews
+from cmtrack.statistics import ConfusionMatrix
+from cmtrack.statistics.collected import Statistics
+from cmtrack.statistics.design import Design
+from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.predictions import Predictions
+from cmtrack.statistics.reweighted import reweighted
+
+if TYPE_CHECKING:
+    from cmtrack.evaluation.result import Evaluation
+
+OF_TABLE = ("counts", "table", "whole table", "classes", "binary", "costs")
+"""Samples of the confusion matrix, in which a row's influence is the influence of its cell."""
+_LEFT_OUT = (
+    "class calibration",
+    "reliability",
+    "confidence",
+    "calibrated",
+    "calibrated rows",
+    "class shares",
+)
+"""Samples that compare probabilities with frequencies, which differ at other shares."""
+_SECTIONS = ("multiclass", "class", "reduced", "binary", "cost", "probability", "spcc")
+_MOST_ROWS = 1 << 16
+"""Number of rows up to which rows give the errors that sums over all classes make too wide."""
+
+
+class Parts(NamedTuple):
+    """The squared standard error of a metric, by its source.
+
+    ``labelled``: from the labelled rows.
+    ``shares``: from the error of estimated shares.
+    ``realised``: from the labels of the target, if the metric is about its own rows, times their
+        number.
+    ``means``, shape (S,): mean influence of each stratum, which says how the metric changes with
+        the shares; None if it is unknown.
+    """
+
+    labelled: float
+    shares: float
+    realised: float
+    means: FloatArray | None = None
+
+    @property
+    def error(self) -> float:
+        """The standard error of a metric of the population."""
+        return math.sqrt(self.labelled + self.shares)
+
+    def own_error(self, rows: float) -> float:
+        """Return the standard error about the metric of the target's own labels."""
+        return math.sqrt(self.labelled + self.shares + self.realised / rows)
+
+
+class Term(NamedTuple):
+    """A metric at the target: its samples, and ``k``, its position in a metric of many values."""
+
+    name: str
+    metric: Metric
+    samples: Samples
+    step: str
+    k: int | None
+    value: float
+
+
+class _ErrorSums(NamedTuple):
+    """Errors of all values of a metric, from the sums that an evaluation keeps.
+
+    ``errors``: standard errors; None if the metric has none.
+    ``spreads``: the variance that one row of the target contributes.
+    ``means``, shape (S,): mean influence of each stratum; None if unknown.
+    ``is_too_wide``: True if they include what varies between classes, whose shares are given.
+    """
+
+    errors: Any
+    spreads: Any
+    means: FloatArray | None
+    is_too_wide: bool
+
+
+def _value_at(values: Any, k: int | None) -> Any:
+    """Return the k-th of many values; a single number for all k stays."""
+    return values if k is None or np.ndim(values) == 0 else values[k]
+
+
+class Moved:
+    """The metrics of an evaluation at other shares."""
+
+    def __init__(self, evaluation: Evaluation, target: Target) -> None:
+        self.evaluation = evaluation
+        self.target = target
+        counts = count_actual(evaluation)
+        self.by_class = counts
+        self.factors = np.divide(
+            target.shares * counts.sum(), counts, out=np.zeros(len(counts)), where=counts > 0
+        )
+        self.statistics = reweighted(evaluation.statistics, self.factors, self.side_factors)
+        self.views = self._view(self.statistics)
+        self.undefined: dict[str, str] = {}
+        self._error_sums: dict[tuple[str, str], _ErrorSums] = {}
+        self._padded: dict[tuple[str, str], tuple[Any, Any] | None] = {}
+
+    @cached_property
+    def side_factors(self) -> FloatArray | None:
+        """The factors of negatives and positives; None if the mix of classes inside one changes."""
+        step = self.evaluation.scored
+        if step is None:
+            return None
+        sides = []
+        for side in (~step.in_positive, step.in_positive):
+            factors = self.factors[side & (self.by_class > 0)]
+            if len(factors) == 0:
+                sides.append(0.0)
+                continue
+            if np.ptp(factors) > 1e-9 * factors.max():
+                return None
+            sides.append(float(factors[0]))
+        return np.array(sides)
+
+    @property
+    def heavy_negative(self) -> float:
+        """The mean weight of a negative row, in the weight of all positives; 0 without both."""
+        metric = self.evaluation.catalog.lookup("binary/average_precision")
+        table = self.views.of(metric, "")
+        if not isinstance(table, ScoreTable) or not table.has_both:
+            return 0.0
+        return float(table.sides[1] / table.effective_sides[1] / table.sides[0])
+
+    def row_weights(self, rows: Predictions) -> FloatArray:
+        """Return each row's weight at the target, (n,): its own times the factor of its class."""
+        return rows.design.weighted(self.factors[rows.actual])
+
+    def _view(self, statistics: Statistics) -> EvaluationViews:
+        return self.evaluation._views.of_part(statistics, self.evaluation.confidence_level)
+
+    # -- values ----------------------------------------------------------------------------------
+
+    @cached_property
+    def terms(self) -> dict[str, Term]:
+        """Every metric that can be moved, by its full name."""
+        terms = {}
+        sections = [section.metrics for section in self.evaluation.catalog.sections.all]
+        for metrics in (*sections, self.evaluation.extra_metrics):
+            has_steps = any("<step>" in metric.name for metric in metrics)
+            steps = self.views.steps if has_steps else ("",)
+            for step in steps:
+                for metric in metrics:
+                    if self._is_movable(metric):
+                        terms.update((term.name, term) for term in self._terms_of(metric, step))
+        return terms
+
+    def _is_movable(self, metric: Metric) -> bool:
+        if metric in self.evaluation.extra_metrics:
+            return metric.value is not None
+        return (
+            metric.section in _SECTIONS
+            and self.evaluation.has_section(metric.section)
+            and metric.interval != "count"
+            and metric.of not in _LEFT_OUT
+            and metric.name != "spcc/d_b"
+        )
+
+    def _terms_of(self, metric: Metric, step: str) -> Iterator[Term]:
+        samples = self.views.of(metric, step)
+        if samples is None:
+            return
+        encoded_names: Mapping[Any, str] | None = self.views.names(metric, step)
+        if encoded_names is None:
+            values = [metric.number(samples.argument())]
+            encoded_names = {None: ""}
+        else:
+            values = metric.of_each(samples)
+        pattern = metric.name.replace("<step>", step)
+        for k, encoded in encoded_names.items():
+            name = pattern.replace("<label>", encoded).replace("<group>", encoded)
+            value = settled(float(values[k or 0]), metric.low, metric.high)
+            if not math.isfinite(value):
+                why = metric.function.why(samples.argument(), k)
+                self.undefined[name] = why or metric.reason or "its denominator is zero"
+                value = math.nan
+            yield Term(name, metric, samples, step, k, value)
+
+    def value_of_table(self, term: Term, counts: FloatArray) -> float:
+        """Return the value of a metric of the table if it had these counts; NaN if undefined."""
+        plain = Statistics(ConfusionMatrix(counts, self.evaluation.labels), self.statistics.digest)
+        samples = self._view(plain).of(term.metric, term.step)
+        return math.nan if samples is None else float(_value_at(_values(term, samples), term.k))
+
+    # -- errors ----------------------------------------------------------------------------------
+
+    def parts(self, term: Term) -> Parts | None:
+        """Return the squared error by source; None for a metric without an error."""
+        if term.metric.interval in WITHOUT_ERROR or not math.isfinite(term.value):
+            return None
+        with np.errstate(all="ignore"):
+            parts = self._labelled_parts(term)
+        estimated = self.target.estimated
+        if parts is None or estimated is None:
+            return parts
+        if parts.means is None:  # nothing says how the metric changes with the shares
+            return None
+        by_shares = float(parts.means @ estimated.covariance @ parts.means)
+        return parts._replace(shares=max(by_shares, 0.0))
+
+    def _labelled_parts(self, term: Term) -> Parts | None:
+        """Return the squared error without the error of estimated shares."""
+        is_of_table = term.metric.of in OF_TABLE
+        parts = self._parts_by_cell(term) if is_of_table else self._parts_by_sums(term)
+        rows = self.evaluation.rows
+        if parts is None or not isinstance(rows, Predictions):
+            return parts
+        needs_rows = rows.design.has_clusters
+        if not is_of_table and len(rows) <= _MOST_ROWS:
+            needs_rows = needs_rows or self._errors_of(term).is_too_wide
+        by_row = self._parts_by_row(term, rows) if needs_rows else None
+        return parts if by_row is None else by_row._replace(means=parts.means)
+
+    @cached_property
+    def _cells(self) -> tuple[Influence, FloatArray, FloatArray]:
+        """The table's cells as rows, their shares of the target, and their squares' weights."""
+        squares = self.statistics.squares
+        if squares is None:
+            raise TypeError("reweighted statistics have sums of squares")
+        counts = self.statistics.matrix.counts
+        actual, predicted = np.nonzero(counts)
+        total = float(counts.sum())
+        cells = Predictions.from_arrays(
+            self.evaluation.labels, actual, predicted, Design(len(actual))
+        )
+        return (
+            Influence(cells, self.views),
+            counts[actual, predicted] / total,
+            squares.matrix.counts[actual, predicted] / total**2,
+        )
+
+    def _parts_by_cell(self, term: Term) -> Parts | None:
+        at, weights, squares = self._cells
+        psi = term.samples.by_row(term.metric, at, term.step, term.k)
+        if psi is None:
+            return None
+        strata = self.target.strata[at.rows.actual]
+        within, means = centred(psi, strata, weights, len(self.target.names))
+        varying = within if self.target.counted else psi
+        return Parts(float(squares @ within**2), 0.0, float(weights @ varying**2), means)
+
+    def _parts_by_sums(self, term: Term) -> Parts | None:
+        errors, spreads, means, _ = self._errors_of(term)
+        if errors is None or spreads is None:
+            return None
+        error = _value_at(errors, term.k)
+        if not math.isfinite(error):
+            return None
+        return Parts(error**2, 0.0, _value_at(spreads, term.k), means)
+
+    def _parts_by_row(self, term: Term, rows: Predictions) -> Parts | None:
+        """Return the parts from the rows, summed by cluster; None without an influence by row."""
+        if rows.source is None and term.metric.needs == "probabilities":
+            return None
+        psi = term.samples.by_row(term.metric, Influence(rows, self.views), term.step, term.k)
+        if psi is None:
+            return None
+        factors = self.factors[rows.actual]
+        psi = np.where(factors > 0, psi, 0.0)
+        weights = self.row_weights(rows)
+        within, _ = centred(psi, self.target.strata[rows.actual], weights)
+        varying = within if self.target.counted else psi
+        realised = float(weights @ varying**2) / float(weights.sum())
+        return Parts(rows.design.standard_error(factors * within) ** 2, 0.0, realised)
+
+    def _errors_of(self, term: Term) -> _ErrorSums:
+        key = (term.metric.name, term.step)
+        if key not in self._error_sums:
+            self._error_sums[key] = self._compute_errors(term)
+        return self._error_sums[key]
+
+    def _compute_errors(self, term: Term) -> _ErrorSums:
+        errors = self._errors_within_strata(term)
+        if errors is not None:
+            return errors
+        # The sums are not by class: the weights alone give an error, which is too wide.
+        metric = term.metric
+        values = term.value if term.k is None else metric.of_each(term.samples)
+        spreads = self._spread(term, lambda alone: metric.spread(alone, values).error)
+        return _ErrorSums(metric.spread(term.samples, values).error, spreads, None, True)
+
+    def _errors_within_strata(self, term: Term) -> _ErrorSums | None:
+        """Return errors of what varies within the strata; None if the sums do not tell."""
+        samples = term.samples
+        strata = self.target.strata
+        if type(samples).within is Samples.within:
+            return None
+        psi = term.metric.influence_in(samples)
+        split = None if psi is None else samples.within(psi, strata)
+        if psi is None or split is None:
+            return None
+        within, means = split
+        varying = within if self.target.counted else psi
+        spreads = self._spread(term, lambda alone: alone.standard_error(varying))
+        errors = samples.standard_error(within)
+        if means.ndim != 1 or len(means) != len(self.target.names):
+            return _ErrorSums(errors, spreads, None, False)
+        step = self.evaluation.scored
+        has_sides = isinstance(samples, ScoreTable | ScoreSamples)
+        if has_sides and step is not None and strata[step.in_positive].min() == 0:
+            # Samples of two sides give the negatives' mean first, whatever the strata's order.
+            means = means[::-1]
+        return _ErrorSums(errors, spreads, means, False)
+
+    @cached_property
+    def _views_of_counts(self) -> EvaluationViews:
+        """The same table as if its weights were numbers of rows."""
+        return self._view(replace(self.statistics, squares=None))
+
+    def _spread(self, term: Term, error: Callable[[Samples], Any]) -> Any:
+        """Return the variance that one row of the target contributes; NaN if it is not known.
+
+        With weights taken for numbers of rows, it is the squared error times their number.
+        """
+        if math.isnan(self.target.rows):
+            return math.nan
+        alone = self._views_of_counts.of(term.metric, term.step)
+        spread = None if alone is None else error(alone)
+        if alone is None or spread is None:
+            return math.nan
+        return spread**2 * float(np.max(alone.total))
+
+    # -- intervals -------------------------------------------------------------------------------
+
+    def centre(self, term: Term, parts: Parts) -> tuple[float, Parts]:
+        """Return the value and the errors that the lower end of an interval rests on.
+
+        If few rows make most of the error, they have a further negative
+        (:meth:`Samples.with_high_negative`). The error by labelled rows then grows as the error of
+        independent rows does, because the error of clusters is known for the labelled rows only.
+        """
+        metric = term.metric
+        if not metric.few_errors:
+            return term.value, parts
+        key = (metric.name, term.step)
+        if key not in self._padded:
+            self._padded[key] = self._with_high_negative(term)
+        padded = self._padded[key]
+        if padded is None:
+            return term.value, parts
+        value, padded_error = (float(_value_at(numbers, term.k)) for numbers in padded)
+        error = float(_value_at(self._errors_of(term).errors, term.k))
+        if not (math.isfinite(value) and math.isfinite(padded_error)):
+            return term.value, parts
+        labelled = padded_error**2
+        if error > ROUNDING and parts.labelled > 0:
+            labelled *= parts.labelled / error**2
+        return value, parts._replace(labelled=labelled)
+
+    def _with_high_negative(self, term: Term) -> tuple[Any, Any] | None:
+        """Return the values and errors with a further negative; None if there is none to add."""
+        samples = term.samples.with_high_negative()
+        if samples is None:
+            return None
+        with np.errstate(all="ignore"):
+            values = _values(term, samples)
+            errors = self._compute_errors(term._replace(samples=samples, value=values)).errors
+        return None if errors is None else (values, errors)
+
+    def fallback(self, term: Term) -> Interval | None:
+        """Return the interval by effective sample size, if an error of 0 leaves no other."""
+        if term.metric in self.evaluation.extra_metrics:
+            return None
+        results = Results(self.evaluation.confidence_level)
+        label_parts = self.evaluation.catalog.find(term.name)[1]
+        self.views.put_one(results, term.metric, label_parts)
+        return results.intervals.get(term.name)
+
+
+def _values(term: Term, samples: Samples) -> Any:
+    """Return the number of a metric in samples, or its numbers for all classes."""
+    if term.k is None:
+        return term.metric.number(samples.argument())
+    return term.metric.of_each(samples)
