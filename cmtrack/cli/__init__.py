@@ -1,4 +1,12 @@
-"""The command line. Heavy libraries are imported by the commands, so that help is quick."""
+"""The command line: each command reads its options, calls one function of the library, and prints.
+
+Flags, texts and exit codes belong here. Numbers do not, nor do requests to a store: they are in the
+rooms below. Heavy libraries are imported by the commands, so that help is quick.
+
+Start with ``frame.py`` (errors, output, progress) and ``flags.py`` (the :class:`~flags.Answer` of a
+command, and flags that are made from the options of the library), then ``verify.py``, which is a
+short command.
+"""
 
 from cmtrack.cli import (  # noqa: F401
     at,

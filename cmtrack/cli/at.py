@@ -1,4 +1,4 @@
-"""``cmtrack at`` and ``plan``: an evaluation at other shares of its classes, and the rows that a difference needs."""
+"""``cmtrack at`` and ``plan``: metrics at other shares of classes, and rows for a difference."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _MOST_SHARES = 8
 def at_command(run: str, prevalence: Sequence[str], rows: float | None, store: Store) -> Answer:
     """Print the metrics of RUN where its classes have other shares.
 
-    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The numbers hold if,
-    within each class, the model answers as on the rows of RUN.
+    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The
+    numbers hold if, within each class, the model answers as on the rows of RUN.
     """
     if not prevalence:
         raise click.UsageError("give the shares by --prevalence")
@@ -42,33 +42,40 @@ def at_command(run: str, prevalence: Sequence[str], rows: float | None, store: S
     from cmtrack.comparison.spec import shares_of
 
     with bad_input():
-        there = of_classes(evaluation).at(shares_of(prevalence, "--prevalence"), rows=rows)
-    metrics = there.to_frame().to_dict("records")
-    about = where | {"shares": there.shares, "fit_pvalue": there.fit_pvalue}
-    about |= {"metrics": metrics, "warnings": there.warnings}
-    return Answer(lambda: about, lambda: _print(there, metrics))
+        transported = of_classes(evaluation).at(shares_of(prevalence, "--prevalence"), rows=rows)
+    metrics = transported.to_frame().to_dict("records")
+    data = {
+        **where,
+        "shares": transported.shares,
+        "fit_pvalue": transported.fit_pvalue,
+        "metrics": metrics,
+        "warnings": transported.warnings,
+    }
+    return Answer(lambda: data, lambda: _print(transported, metrics))
 
 
-def _print(found: Transported, metrics: list[dict[Any, Any]]) -> None:
+def _print(transported: Transported, metrics: list[dict[Any, Any]]) -> None:
+    """Print the headline metrics here and at the other shares."""
     from cmtrack.report import formatting as fmt
 
-    evaluation = found.evaluation
-    shares = [f"{name} {short_percent(share)}" for name, share in found.by_name.items()]
-    more = ", …" if len(shares) > _MOST_SHARES else ""
-    title = f"Where the shares are: {', '.join(shares[:_MOST_SHARES])}{more}"
+    evaluation = transported.evaluation
+    shares = [f"{name} {short_percent(share)}" for name, share in transported.by_name.items()]
+    listed = ", ".join(shares[:_MOST_SHARES])
+    if len(shares) > _MOST_SHARES:
+        listed += ", …"
     heads = ["metric", "here", "there", "low", "high"]
     if len(shares) > 2:
         heads.append("why")
     rows = []
     for row in metrics:
-        if row["metric"] in evaluation.headline:
-            heading = fmt.metric_title(
-                row["metric"], evaluation.positive, catalog=evaluation.catalog
-            )
-            numbers = (fmt.number(row[name]) for name in ("here", "there", "low", "high"))
+        name = row["metric"]
+        if name in evaluation.headline:
+            heading = fmt.metric_title(name, evaluation.positive, catalog=evaluation.catalog)
+            numbers = (fmt.number(row[column]) for column in ("here", "there", "low", "high"))
             cells = (heading, *numbers, row["why"])
             rows.append(cells[: len(heads)])
-    print_table(title, heads, rows, right=4, notes=found.warnings)
+    title = f"Where the shares are: {listed}"
+    print_table(title, heads, rows, right=4, notes=transported.warnings)
 
 
 @main.command("plan")
@@ -83,30 +90,34 @@ def _print(found: Transported, metrics: list[dict[Any, Any]]) -> None:
 def plan_command(runs: Sequence[str], difference: float, metric: str, store: Store) -> Answer:
     """Print how many test rows show a difference in 80 % of cases.
 
-    For two runs on the same rows it follows from the error of their difference. For one run it is a range, since it
-    depends on how alike the errors of another model are.
+    For two runs on the same rows it follows from the error of their difference. For one run it is a
+    range, since it depends on how alike the errors of another model are.
     """
     if len(runs) > 2:
         raise click.UsageError(f"name one RUN or two, got {len(runs)}")
-    sides = [store.load(run, lambda _: len(runs) > 1)[1] for run in runs]
+    evaluations = [store.load(run, lambda _: len(runs) > 1)[1] for run in runs]
     from cmtrack.comparison import CompareOptions, compare_evaluations
     from cmtrack.comparison.planning import rows_of_one
 
-    n = sides[0].n_samples
+    n = evaluations[0].n_samples
     shows = f"rows show a difference of {difference:g} in {metric}"
     with bad_input(KeyError):
-        if len(sides) == 1:
+        if len(evaluations) == 1:
             smallest = math.nan
-            low, high = map(math.ceil, rows_of_one(sides[0], metric, difference))
-            alike = "the fewer, the more another model errs where this one does"
-            sentence = f"{low:,} to {high:,} {shows}: {alike}. There are {n:,.0f}."
+            low, high = map(math.ceil, rows_of_one(evaluations[0], metric, difference))
+            sentence = (
+                f"{low:,} to {high:,} {shows}: the fewer, the more another model errs where this "
+                f"one does. There are {n:,.0f}."
+            )
         else:
-            pair = dict(zip(("first", "second"), sides, strict=True))
+            pair = dict(zip(("first", "second"), evaluations, strict=True))
             resolution = compare_evaluations(pair, CompareOptions(rank_by=metric)).resolution
             smallest = resolution.smallest_difference
             low = high = math.ceil(resolution.rows_for(difference))
-            more = f"{low - n:,.0f} more than there are" if low > n else "no more than there are"
-            sentence = f"{low:,} {shows}, {more}; these {n:,.0f} show {significant(smallest)}."
+            missing = "no more than there are"
+            if low > n:
+                missing = f"{low - n:,.0f} more than there are"
+            sentence = f"{low:,} {shows}, {missing}; these {n:,.0f} show {significant(smallest)}."
     data = {
         "rows": n,
         "rows_needed": [low, high],

@@ -52,22 +52,23 @@ def one_run(function: Function) -> Function:
             raise click.UsageError("name a RUN, or take the newest with --latest")
         if not latest and (experiment_names or filter_string):
             raise click.UsageError("--experiment and --filter go with --latest")
-        taken = _newest(experiment_names or (), filter_string, **options) if run is None else run
-        return function(run=taken, **options)
+        if run is None:
+            run = _newest(experiment_names or (), filter_string, **options)
+        return function(run=run, **options)
 
-    latest = "Take the finished run with an evaluation that started last; --experiment and --filter choose among them."
-    for option in (
-        click.option("--latest", is_flag=True, help=latest),
-        click.argument("run", required=False),
-    ):
-        wrapped = option(wrapped)
-    return wrapped  # type: ignore[return-value]
+    latest = click.option(
+        "--latest",
+        is_flag=True,
+        help="Take the finished run with an evaluation that started last; --experiment and "
+        "--filter choose among them.",
+    )
+    return click.argument("run", required=False)(latest(wrapped))  # type: ignore[return-value]
 
 
 def _newest(
     experiments: Sequence[str], filter_string: str, prefix: str, tracking_uri: str | None, **_: Any
 ) -> str:
-    """The id of the newest run, which is named on stderr."""
+    """Return the id of the newest run, which is named on stderr."""
     with working() as step:
         step("looking for the newest run", 0, 0)
         from cmtrack.names import quoted
@@ -79,14 +80,15 @@ def _newest(
             run = newest(client_for(), experiments, filter_string, prefix)
     when = datetime.fromtimestamp(run.start_time / 1000, UTC)
     echo(
-        f"The newest run is {run.run_id}, {quoted(run.name)}, started {when:%Y-%m-%d %H:%M:%S} UTC.",
+        f"The newest run is {run.run_id}, {quoted(run.name)}, started {when:%Y-%m-%d %H:%M:%S} "
+        f"UTC.",
         err=True,
     )
     return run.run_id
 
 
 def comparison_command(name: str) -> Callable[[Callable[..., Answer]], click.Command]:
-    """A command with the options of a comparison."""
+    """Return the decorator of a command with the options of a comparison."""
 
     def made(function: Callable[..., Answer]) -> click.Command:
         csv = click.option("--csv", "csv_file", type=NEW_FILE, help="Write a row per run.")
@@ -101,18 +103,11 @@ def compared(
 ) -> Comparison:
     """The comparison for these options, which are validated before any request to a store.
 
-    ``options`` are those of :class:`~cmtrack.comparison.spec.CompareSpec` as the command line has them: files by their
-    paths, metrics by their places.
+    ``options`` are those of :class:`~cmtrack.comparison.spec.CompareSpec` as the command line has
+    them: files by their paths, metrics by their places.
     """
     experiments: Sequence[str] = options.get("experiment_names") or ()
-    if runs and options.get("filter_string") and not experiments:
-        raise click.UsageError(
-            "--filter chooses among the runs of --experiment: leave it out for named runs"
-        )
-    if options.get("block") is None and (
-        options.get("model") is not None or options.get("block_kind", "auto") != "auto"
-    ):
-        raise click.UsageError("--model and --block-kind go with --block")
+    _check_selection(runs, experiments, options)
     step("loading libraries", 0, 1)
     from cmtrack.cli.reading import read_file, read_metrics
     from cmtrack.comparison import CompareOptions
@@ -124,35 +119,52 @@ def compared(
 
     grouping, positive = read_grouping(options.get("grouping"), options.get("positive"))
     costs = None if options.get("costs") is None else read_file(Costs.from_file, options["costs"])
-    rule = read_file(Rule.from_file, rule) if isinstance(rule, Path) else rule
+    if isinstance(rule, Path):
+        rule = read_file(Rule.from_file, rule)
     if rule is None:
         check_gates(options.get("require", ()), options.get("against"))
     for text in options.get("tie_breakers", ()):
-        parsed(lambda given: TieBreaker.parse(given, OPEN), text)
-    places = options.get("extra_metrics", ())
-    read = {
+        parsed(lambda tie_breaker: TieBreaker.parse(tie_breaker, OPEN), text)
+    metric_files = options.get("extra_metrics", ())
+    objects = {
         "rank_by": read_rank_by(options.get("rank_by") or ()),
         "grouping": grouping,
         "positive": positive,
         "costs": costs,
         "rule": rule,
-        "extra_metrics": read_metrics(places),
+        "extra_metrics": read_metrics(metric_files),
     }
     check_prefix(options.get("prefix", ""))
     with in_store_of(options):
-        asked = parsed(lambda given: CompareOptions(**given), options | read)
+        question = parsed(lambda given: CompareOptions(**given), options | objects)
         try:
-            comparison = compare_by(asked, list(runs) or None, step)
-            return replace(comparison, how=comparison.how | {"extra_metrics": list(places)})
+            comparison = compare_by(question, list(runs) or None, step)
+            # A review says how to repeat it: by the files, not by the metrics in them.
+            how = comparison.how | {"extra_metrics": list(metric_files)}
+            return replace(comparison, how=how)
         except NothingToDecideBy as error:
             raise BadInput(f"--tie-breaker: {first_line(error)}") from None
         except ValueError as error:
-            raise WorkFailed(f"{first_line(error)}{_named(runs, experiments, error)}") from None
+            hint = "" if runs or experiments else _hint(error)
+            raise WorkFailed(f"{first_line(error)}{hint}") from None
+
+
+def _check_selection(
+    runs: Sequence[str], experiments: Sequence[str], options: Mapping[str, Any]
+) -> None:
+    """Refuse options without the one that they belong to."""
+    if runs and options.get("filter_string") and not experiments:
+        raise click.UsageError(
+            "--filter chooses among the runs of --experiment: leave it out for named runs"
+        )
+    names_models = options.get("model") is not None or options.get("block_kind", "auto") != "auto"
+    if names_models and options.get("block") is None:
+        raise click.UsageError("--model and --block-kind go with --block")
 
 
 @contextmanager
 def in_store_of(options: Mapping[str, Any]) -> Iterator[None]:
-    """Work quietly in the one store that the options of a comparison name, else in MLflow's own choice."""
+    """Work quietly in the one store that the options name, else in MLflow's own choice."""
     from cmtrack.tracking.store import quiet, tracking_store
 
     stores: Sequence[str] = options.get("tracking_uri") or ()
@@ -160,12 +172,12 @@ def in_store_of(options: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-def _named(runs: Sequence[str], experiments: Sequence[str], error: ValueError) -> str:
-    """A hint if nothing was named and nothing was found."""
+def _hint(error: ValueError) -> str:
+    """Return a hint if nothing was named, also not by the environment, and nothing was found."""
     from cmtrack.comparison.compare import NothingFound
 
     by_environment = {"MLFLOW_EXPERIMENT_NAME", "MLFLOW_EXPERIMENT_ID"} & set(os.environ)
-    if runs or experiments or by_environment or not isinstance(error, NothingFound):
+    if by_environment or not isinstance(error, NothingFound):
         return ""
     return "; --experiment names an experiment"
 
@@ -194,23 +206,23 @@ def check_prefix(prefix: str) -> None:
     parsed(names.check_prefix, prefix)
 
 
-def read_rank_by(given: Sequence[str]) -> str | list[str] | None:
-    """One metric, or several."""
-    if not given:
+def read_rank_by(metrics: Sequence[str]) -> str | list[str] | None:
+    """Return one metric, or several."""
+    if not metrics:
         return None
     from cmtrack.comparison.criterion import Criterion
     from cmtrack.evaluation.catalog import OPEN
     from cmtrack.removed import WEIGHTS, reason
 
-    if any("=" in text for text in given):
+    if any("=" in text for text in metrics):
         raise BadInput(f"--rank-by: {reason(WEIGHTS)}")
-    asked = list(given) if len(given) > 1 else given[0]
-    parsed(lambda names: Criterion.of(names, OPEN), asked)
-    return asked
+    rank_by = list(metrics) if len(metrics) > 1 else metrics[0]
+    parsed(lambda names: Criterion.of(names, OPEN), rank_by)
+    return rank_by
 
 
 def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | None, Any]:
-    """The grouping of a file, and the positive group by its name."""
+    """Return the grouping of a file, and the positive group by its name."""
     if path is None:
         if positive is not None:
             raise click.UsageError(
@@ -224,18 +236,19 @@ def read_grouping(path: Path | None, positive: str | None) -> tuple[Grouping | N
     groups = two_groups(grouping)
     if positive is not None and groups and positive not in groups:
         raise BadInput(f"--positive must be one of {list(groups)}, got {positive!r}")
-    return grouping, groups.get(positive, positive)  # without groups the runs may have two classes
+    # Without groups the runs may have two classes.
+    return grouping, groups.get(positive, positive)
 
 
 def write_csv(comparison: Comparison, path: Path | None) -> None:
-    """A row per run; what others have named is text to a spreadsheet, never a formula."""
+    """Write a row per run; what others have named is text to a spreadsheet, never a formula."""
     if path is not None:
         with writing(path):
             comparison.to_frame().map(_for_a_spreadsheet).to_csv(path, index=False)
 
 
 def _for_a_spreadsheet(value: Any) -> Any:
-    """A cell of a CSV file: a text that a spreadsheet would compute begins with an apostrophe."""
+    """Return a cell of a CSV file; a text that a spreadsheet would compute gets an apostrophe."""
     if not isinstance(value, str):
         return value
     text = one_line(value)
@@ -246,11 +259,12 @@ def _for_a_spreadsheet(value: Any) -> Any:
 def compare_command(csv_file: Path | None, **options: Any) -> Answer:
     """Rank evaluated runs, and say which differences are real.
 
-    RUN is a run id or its first 8 characters, a name that no other run has, a logged model's id, or a model URI such as
-    models:/name@champion. Runs that were judged on different data, or in different ways, get rankings of their own.
+    RUN is a run id or its first 8 characters, a name that no other run has, a logged model's id, or
+    a model URI such as models:/name@champion. Runs that were judged on different data, or in
+    different ways, get rankings of their own.
 
-    Exit codes: 0 there is a ranking or every run was stopped by a gate, 1 the work failed (no such run, no server),
-    2 wrong usage or bad input.
+    Exit codes: 0 there is a ranking or every run was stopped by a gate, 1 the work failed (no such
+    run, no server), 2 wrong usage or bad input.
     """
     with working() as step:
         comparison = compared(step, **options)

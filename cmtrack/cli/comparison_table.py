@@ -51,7 +51,8 @@ class TerminalColumn:
 
     ``key``: what finds its cell in a row below the others.
     ``cell``: what it shows of a row.
-    ``keep``: if not all columns fit, those of the largest number stay; ``ALWAYS`` whatever the room. Those from
+    ``keep``: if not all columns fit, those of the largest number stay; ``ALWAYS`` whatever the
+    room. Those from
         ``DECIDES`` on go only when brief forms and folded names make no room.
     ``right``: whether it is set to the right.
     ``brief``: its replacement if columns that decide do not fit.
@@ -116,7 +117,7 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
 
 
 def print_segments(console: Console, compared: SegmentComparison) -> None:
-    """Print the leader and its differences from the other runs by segment, a table for each column and metric."""
+    """Print the leader's differences from the other runs by segment, by column and metric."""
     from cmtrack.report.review.narrative import segment_reading
 
     for pairs in compared.tables:
@@ -152,7 +153,7 @@ def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[TerminalColumn
 
 
 def _segment_difference(pair: SegmentDifferences, segments: Sequence[str], k: int) -> str:
-    """The difference in the segment at place k of the given order, which another pair may not share."""
+    """Return the difference in segment k of an order that another pair may not share."""
     place = pair.segments.index(segments[k])
     ends = (float(pair.low[place]), float(pair.high[place]))
     return fmt.signed_or_why(float(pair.differences[place]), ends, pair.reasons[place])
@@ -232,7 +233,7 @@ def _table(
     return table
 
 
-# -- rankings --------------------------------------------------------------------------------------------------
+# -- rankings --------------------------------------------------------------------------------
 
 
 def _terminal_column(column: Column, form: OnTerminal, ranking: Ranking) -> TerminalColumn:
@@ -262,7 +263,7 @@ def _texts_below(row: UnrankedRow, columns: Sequence[Column]) -> dict[str, str]:
     return texts | {"name": row.name, "status": row.standing}
 
 
-# -- runs that are in no ranking -------------------------------------------------------------------------------
+# -- runs that are in no ranking -------------------------------------------------------------
 
 
 def _print_list(console: Console, head: str, lines: Sequence[str], what: str) -> None:

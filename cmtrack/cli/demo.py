@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 def demo_command(directory: Path, quick: bool) -> Answer:
     """Train, judge, track and compare models on a real survey.
 
-    The 1996 American National Election Study: which of seven party identifications, which party, and who is no
-    democrat? Needs the extra cmtrack[demo].
+    The 1996 American National Election Study: which of seven party identifications, which party,
+    and who is no democrat? Needs the extra cmtrack[demo].
     """
     with working() as step:
         step("loading libraries", 0, 1)
@@ -56,14 +56,12 @@ def demo_command(directory: Path, quick: bool) -> Answer:
 
 
 def _pasteable(result: DemoResult) -> str:
-    """The store's URI, relative to the working directory if it lies below."""
+    """Return the store's URI, relative to the working directory if it is below."""
     store = result.directory / "mlflow.db"
     relative = os.path.relpath(store)
-    return (
-        result.tracking_uri
-        if relative.startswith("..")
-        else f"sqlite:///{Path(relative).as_posix()}"
-    )
+    if relative.startswith(".."):
+        return result.tracking_uri
+    return f"sqlite:///{Path(relative).as_posix()}"
 
 
 def _print(result: DemoResult, command: str) -> None:
@@ -77,19 +75,19 @@ def _print(result: DemoResult, command: str) -> None:
     echo(f"\nThe review, to decide from:\n  {_shown(result.review)}")
     echo(f"Report of the leader:\n  {_shown(leader.report)}")
     store = shlex.quote(_pasteable(result))
-    echo(
-        f"Its numbers on the terminal:\n  {_tool('cmtrack')} show {leader.run_id} --tracking-uri {store}"
-    )
+    show = f"{_tool('cmtrack')} show {leader.run_id} --tracking-uri {store}"
+    echo(f"Its numbers on the terminal:\n  {show}")
     echo(f"All runs in the browser:\n  {command}")
 
 
 def _tool(name: str) -> str:
-    """The command for a program of this environment: its name if the shell finds it, else its path."""
-    here = Path(sys.executable).with_name(name)
-    named = shutil.which(name)
-    if not here.exists() or (named is not None and Path(named).resolve() == here.resolve()):
+    """Return a program of this environment by its name if the shell finds it, else its path."""
+    program = Path(sys.executable).with_name(name)
+    found = shutil.which(name)
+    is_found = found is not None and Path(found).resolve() == program.resolve()
+    if is_found or not program.exists():
         return name
-    return shlex.quote(_shown(here))
+    return shlex.quote(_shown(program))
 
 
 def _shown(path: Path) -> str:

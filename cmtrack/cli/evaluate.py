@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -34,9 +35,11 @@ from cmtrack.cli.frame import (
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
+    from cmtrack.cli.reading import NamedColumns
     from cmtrack.evaluation import Evaluation
+    from cmtrack.grouping import Grouping
 
-_OF_THE_RUN = (
+_RUN_OPTIONS = (
     "run_id",
     "experiment",
     "run_name",
@@ -45,7 +48,7 @@ _OF_THE_RUN = (
     "dataset",
     "tracking_uri",
 )
-_WISHES: dict[str | None, bool | str] = {
+_PREDICTIONS: dict[str | None, bool | str] = {
     None: "auto",
     "auto": "auto",
     "labels": "labels",
@@ -65,12 +68,14 @@ _WISHES: dict[str | None, bool | str] = {
 @click.option(
     "--y-prob",
     metavar="'p_*'|COLUMN",
-    help="Columns of probabilities, where * stands for the label; or one column, of lists or for the positive class.",
+    help="Columns of probabilities, where * stands for the label; or one column, of lists or for "
+    "the positive class.",
 )
 @click.option(
     "--y-score",
     metavar="'d_*'|COLUMN",
-    help="Columns of decision values instead, such as an SVC's, which are no probabilities: metrics of ranking only.",
+    help="Columns of decision values instead, such as an SVC's, which are no probabilities: "
+    "metrics of ranking only.",
 )
 @click.option("--labels", metavar="A,B,C", help="All classes in order, also those that no row has.")
 @click.option(
@@ -95,20 +100,23 @@ _WISHES: dict[str | None, bool | str] = {
     "segments",
     metavar="COLUMN",
     multiple=True,
-    help="Column that divides the rows, such as region, for metrics by segment; may be repeated. A,B: the crossings of "
+    help="Column that divides the rows, such as region, for metrics by segment; may be repeated. "
+    "A,B: the crossings of "
     "two columns.",
 )
 @click.option(
     "--calibration",
     "calibration_file",
     type=FILE,
-    help="File with the same columns, of labelled rows that the model was not trained on, for the prevalence.",
+    help="File with the same columns, of labelled rows that the model was not trained on, for the "
+    "prevalence.",
 )
 @click.option(
     "--missing",
     metavar="TEXT",
     multiple=True,
-    help="Text that is a missing value in a CSV file, such as ''; repeatable. By default an empty field, NA, None, NaN "
+    help="Text that is a missing value in a CSV file, such as ''; repeatable. By default an empty "
+    "field, NA, None, NaN "
     "and the other texts that pandas reads as missing.",
 )
 @click.option(
@@ -130,7 +138,8 @@ _WISHES: dict[str | None, bool | str] = {
 @click.option(
     "--predictions",
     type=click.Choice(["auto", "labels", "on", "off"]),
-    help="Which rows are logged: all up to 32 MB (auto, the default), without probabilities, of any size, or none. "
+    help="Which rows are logged: all up to 32 MB (auto, the default), without probabilities, of "
+    "any size, or none. "
     "CMTRACK_PREDICTIONS and pyproject.toml may allow less.",
 )
 @click.option(
@@ -145,33 +154,25 @@ def evaluate_command(
 
     FILE is .parquet, .csv or .tsv; several files, a glob or a folder are one table.
     """
-    where = {name: options.pop(name) for name in _OF_THE_RUN}
-    check_goes_with("--log", log, **where)
-    if where["run_id"] is not None and (
-        where["experiment"] is not None or where["run_name"] is not None
-    ):
-        raise click.UsageError(
-            "--run-id names an existing run: leave out --experiment and --run-name"
-        )
-    if where["prefix"] is not None:
-        from cmtrack.cli.compare import check_prefix
-
-        check_prefix(where["prefix"])
+    run_options = {name: options.pop(name) for name in _RUN_OPTIONS}
+    _check_run_options(log, run_options)
     for name in files:
-        if not (set(name) & set("*?[") or "://" in name or Path(name).exists()):
+        is_pattern = set(name) & set("*?[") or "://" in name
+        if not is_pattern and not Path(name).exists():
             raise click.BadParameter(f"File {name!r} does not exist.", param_hint="FILE")
     file = Path(files[0])
     done: dict[str, Any] = {"file": files[0] if len(files) == 1 else list(files)}
     with warnings.catch_warnings():
-        # the summary tells what the evaluation warns of
+        # The summary prints the evaluation's warnings.
         warnings.simplefilter("ignore", UserWarning)
-        evaluation = _evaluate(files, 1 + bool(output) + log, **options)
+        n_steps = 1 + (output is not None) + log
+        evaluation = _evaluate(files, n_steps, **options)
     with working() as step:
         if output is not None:
             done["output"] = [str(path) for path in _write(evaluation, output, file, step)]
         if log:
             step("logging to MLflow", 1, 2)
-            done |= _log(evaluation, file, where)
+            done |= _log(evaluation, file, run_options)
     from cmtrack.cli.summary import as_data, print_evaluation
 
     def show() -> None:
@@ -184,9 +185,23 @@ def evaluate_command(
     return Answer(lambda: done | as_data(evaluation), show)
 
 
+def _check_run_options(log: bool, options: Mapping[str, Any]) -> None:
+    """Refuse options of a run that do not go together, before anything is read."""
+    check_goes_with("--log", log, **options)
+    names_new_run = options["experiment"] is not None or options["run_name"] is not None
+    if options["run_id"] is not None and names_new_run:
+        raise click.UsageError(
+            "--run-id names an existing run: leave out --experiment and --run-name"
+        )
+    if options["prefix"] is not None:
+        from cmtrack.cli.compare import check_prefix
+
+        check_prefix(options["prefix"])
+
+
 def _evaluate(
     files: tuple[str, ...],
-    steps: int,
+    n_steps: int,
     *,
     y_prob: str | None,
     y_score: str | None,
@@ -204,90 +219,135 @@ def _evaluate(
     scores = y_prob if y_score is None else y_score
     if columns["y_pred"] is None and scores is None:
         raise click.UsageError("give --y-pred or --y-prob, or both")
+    _check_scores(y_prob, y_score, calibration_file)
+    from cmtrack.cli import reading
+    from cmtrack.grouping import Grouping
+    from cmtrack.sources.texts import MISSING, grouped_labels, kinds_named
+
+    grouping = None
+    if grouping_file is not None:
+        grouping = reading.read_file(Grouping.from_file, grouping_file)
+    order = None if labels is None else labels.split(",")
+    named = reading.NamedColumns(
+        by_argument=columns,
+        scores=scores,
+        scores_argument="y_prob" if y_score is None else "y_score",
+        segments=segments,
+        label_kinds=kinds_named([*(order or ()), *grouped_labels(grouping)]),
+        missing=missing or MISSING,
+    )
+    question = _Question(order, positive, grouping, options)
+    with bad_input(OSError, say=lambda text: _explain(text, files[0], scores)):
+        if not reading.belongs_in_a_table(files, scores):
+            named = replace(named, by_argument={**columns, "groups": groups})
+            return _evaluate_file(Path(files[0]), named, question, calibration_file, n_steps)
+        if groups is not None:
+            raise BadInput(
+                "--groups needs one file of less than 256 MB without columns of lists: its rows "
+                "are held in memory"
+            )
+        return _evaluate_table(files, named, question, calibration_file)
+
+
+def _check_scores(y_prob: str | None, y_score: str | None, calibration_file: Path | None) -> None:
     if y_prob is not None and y_score is not None:
         raise click.UsageError(
             "give --y-prob or --y-score, not both: --y-score is for decision values"
         )
     if calibration_file is not None and y_prob is None:
         raise click.UsageError("--calibration needs --y-prob: it holds labels and probabilities")
+
+
+class _Question(NamedTuple):
+    """What an evaluation is asked, with labels as the texts of the command line."""
+
+    order: list[str] | None
+    positive: str | None
+    grouping: Grouping | None
+    options: dict[str, Any]
+
+    def arguments(self, as_label: Callable[[str], Any]) -> dict[str, Any]:
+        """Return arguments of ``evaluate``, with labels as the file has them."""
+        from cmtrack.cli.reading import two_groups
+
+        arguments = {"grouping": self.grouping, **self.options}
+        if self.order is not None:
+            arguments["labels"] = [as_label(text) for text in self.order]
+        if self.positive is not None:
+            groups = two_groups(self.grouping)
+            if groups:
+                arguments["positive"] = groups.get(self.positive, self.positive)
+            else:
+                arguments["positive"] = as_label(self.positive)
+        return arguments
+
+
+def _evaluate_table(
+    files: Sequence[str], named: NamedColumns, question: _Question, calibration_file: Path | None
+) -> Evaluation:
+    """Evaluate files as one table, with a progress bar of its own."""
     from cmtrack.cli import reading
-    from cmtrack.evaluation import evaluate
-    from cmtrack.grouping import Grouping
-    from cmtrack.sources.texts import MISSING, grouped_labels, kinds_named
+    from cmtrack.evaluation.from_tables import evaluate_table
+    from cmtrack.sources import open_source
 
-    grouping = (
-        None if grouping_file is None else reading.read_file(Grouping.from_file, grouping_file)
+    source = reading.open_predictions(files, named)
+    y_true = str(named.by_argument["y_true"])
+    arguments: dict[str, Any] = {**named.by_argument, named.scores_argument: named.scores}
+    if calibration_file is not None:
+        arguments["calibration"] = open_source(str(calibration_file), [y_true], named.missing)
+    return evaluate_table(
+        source,
+        **arguments,
+        segments=reading.divisions(named.segments, source.schema.names) or None,
+        **question.arguments(reading.label_reader_of_files(source, y_true)),
     )
-    groups_of_two = reading.two_groups(grouping)
-    option = "y_prob" if y_score is None else "y_score"
-    named_labels = [*([] if labels is None else labels.split(",")), *grouped_labels(grouping)]
-    kinds = kinds_named(named_labels)
-    missing_texts = missing or MISSING
 
-    def question(as_label: Callable[[str], Any], of_column: Any = None) -> dict[str, Any]:
-        order = None if labels is None else [as_label(text) for text in labels.split(",")]
-        chosen = of_column
-        if positive is not None:
-            chosen = groups_of_two.get(positive, positive) if groups_of_two else as_label(positive)
-        return {"labels": order, "positive": chosen, "grouping": grouping, **options}
 
-    with bad_input(OSError, say=lambda text: _explained(text, files[0], scores)):
-        if reading.belongs_in_a_table(files, scores):
-            if groups is not None:
-                raise BadInput(
-                    "--groups needs one file of less than 256 MB without columns of lists: its rows are held in memory"
-                )
-            from cmtrack.evaluation.from_tables import evaluate_table
-            from cmtrack.sources import open_source
+def _evaluate_file(
+    path: Path,
+    named: NamedColumns,
+    question: _Question,
+    calibration_file: Path | None,
+    n_steps: int,
+) -> Evaluation:
+    """Evaluate a file in memory."""
+    from cmtrack.cli.reading import read_predictions
+    from cmtrack.evaluation import evaluate
 
-            source = reading.open_predictions(
-                files, scores, segments, kinds, missing_texts, what=option, **columns
+    with working() as step:
+        step("reading and evaluating", 0, n_steps)
+        predictions = read_predictions(path, named)
+        arguments = predictions.arguments
+        if calibration_file is not None:
+            # The labels of both files are of one kind: those of the file that is evaluated.
+            are_texts = predictions.as_label("0") == "0"
+            named = replace(
+                named,
+                by_argument={"y_true": named.by_argument["y_true"]},
+                segments=(),
+                label_kinds=(str,) if are_texts else named.label_kinds,
             )
-            calibration = None
-            if calibration_file is not None:
-                calibration = open_source(str(calibration_file), [columns["y_true"]], missing_texts)
-            return evaluate_table(  # with a progress bar of its own
-                source,
-                **columns,
-                y_prob=y_prob,
-                y_score=y_score,
-                calibration=calibration,
-                segments=reading.divisions(segments, source.schema.names) or None,
-                **question(reading.label_reader_of_files(source, columns["y_true"])),
-            )
-        with working() as step:
-            step("reading and evaluating", 0, steps)
-            data, of_column, as_label = reading.read_predictions(
-                Path(files[0]),
-                scores,
-                segments,
-                what=option,
-                groups=groups,
-                label_kinds=kinds,
-                missing=missing_texts,
-                **columns,
-            )
-            if calibration_file is not None:
-                are_texts = as_label("0") == "0"
-                held = reading.read_predictions(
-                    calibration_file,
-                    y_prob,
-                    y_true=columns["y_true"],
-                    label_kinds=(str,) if are_texts else kinds,
-                    missing=missing_texts,
-                )[0]
-                data["calibration"] = held["y_true"], held["y_prob"]
-            evaluation = evaluate(**data, **question(as_label, of_column))
-            evaluation.metrics  # noqa: B018 - computed here, under the progress bar
-            return evaluation
+            calibration = read_predictions(calibration_file, named).arguments
+            arguments["calibration"] = (calibration["y_true"], calibration["y_prob"])
+        # The option --positive comes before the label of a single column of probabilities.
+        arguments |= question.arguments(predictions.as_label)
+        evaluation = evaluate(**arguments)
+        evaluation.metrics  # noqa: B018 - computed here, under the progress bar
+        return evaluation
 
 
-def _explained(text: str, file: str, y_prob: str | None) -> str:
-    """An input error with advice for a person at the terminal."""
+def _explain(text: str, file: str, scores: str | None) -> str:
+    """Return an input error with advice for a person at the terminal."""
     if "missing labels" in text and not file.lower().endswith((".parquet", ".pq")):
-        return f"{text} (in CSV files an empty field, NA and None are read as missing: --missing names other texts)"
-    if text.startswith("y_prob must have shape") and y_prob is not None and "*" not in y_prob:
-        return f"{text}; one column serves two classes only: name the column of each class by a pattern such as 'p_*'"
+        return (
+            f"{text} (in CSV files an empty field, NA and None are read as missing: --missing "
+            "names other texts)"
+        )
+    if text.startswith("y_prob must have shape") and scores is not None and "*" not in scores:
+        return (
+            f"{text}; one column serves two classes only: name the column of each class by a "
+            "pattern such as 'p_*'"
+        )
     return text
 
 
@@ -301,50 +361,57 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 
     step("drawing figures", 0, 1)
     rows = with_kept_rows(evaluation)[0]
-    written = [
-        evaluation.save(folder, rows=False) if rows is None else rows.save(folder, rows=True)
-    ]
-    written += [path for path in [folder / PREDICTIONS_FILE] if path.exists()]
+    if rows is None:
+        written = [evaluation.save(folder, rows=False)]
+    else:
+        written = [rows.save(folder, rows=True)]
+    predictions_file = folder / PREDICTIONS_FILE
+    if predictions_file.exists():
+        written.append(predictions_file)
     pictures = draw_pictures(evaluation, step=step)
     for picture in pictures.values():
-        written.append(folder / picture.file)
-        written[-1].write_bytes(picture.content)
+        path = folder / picture.file
+        path.write_bytes(picture.content)
+        written.append(path)
     report = report_html(evaluation, pictures, subtitle=file.name, rows=rows)
     return [*written, write_text(folder / REPORT_FILE, report)]
 
 
-def _log(evaluation: Evaluation, file: Path, where: dict[str, str | None]) -> dict[str, str]:
-    """Log to a run, and return its id and store."""
+def _log(evaluation: Evaluation, file: Path, options: dict[str, str | None]) -> dict[str, str]:
+    """Log to a run, and return its id, its store and what became of the rows."""
     from cmtrack.tracking import EvaluationWarning, log_evaluation
     from cmtrack.tracking.send import client_for
     from cmtrack.tracking.settings import with_kept_rows
     from cmtrack.tracking.store import create_run, end_run, experiment_named, quiet, tracking_store
 
-    with quiet(), tracking_store(where["tracking_uri"]) as uri, warnings.catch_warnings():
-        warnings.simplefilter("ignore", EvaluationWarning)  # told below, in one sentence
+    with quiet(), tracking_store(options["tracking_uri"]) as uri, warnings.catch_warnings():
+        # The problems are printed below, each in one sentence.
+        warnings.simplefilter("ignore", EvaluationWarning)
         client = client_for()
-        run_id = where["run_id"]
-        new = run_id is None
+        run_id = options["run_id"]
+        is_new = run_id is None
         if run_id is None:
-            experiment = (
-                where["experiment"] or os.environ.get("MLFLOW_EXPERIMENT_NAME") or "Default"
-            )
-            name = where["run_name"] or file.stem
-            run_id = str(create_run(client, experiment_named(client, experiment), name).info.run_id)
-        wish = _WISHES[where["predictions"]]
-        rows = with_kept_rows(evaluation, wish)[1]
+            by_environment = os.environ.get("MLFLOW_EXPERIMENT_NAME")
+            experiment = options["experiment"] or by_environment or "Default"
+            name = options["run_name"] or file.stem
+            run = create_run(client, experiment_named(client, experiment), name)
+            run_id = str(run.info.run_id)
+        predictions = _PREDICTIONS[options["predictions"]]
+        rows = with_kept_rows(evaluation, predictions)[1]
         logged = log_evaluation(
             evaluation,
             run_id=run_id,
-            prefix=where["prefix"] or "",
-            predictions=wish,
-            dataset=where["dataset"],
+            prefix=options["prefix"] or "",
+            predictions=predictions,
+            dataset=options["dataset"],
         )
-        if new:
+        if is_new:
             end_run(client, run_id, "FINISHED" if logged.status == "completed" else "FAILED")
     for problem in logged.problems:
         warn(problem)
     if logged.status != "completed":
-        where_kept = "" if logged.path is None else f"; the evaluation is kept in {logged.path}"
-        raise WorkFailed(f"the evaluation was not logged: {logged.error}{where_kept}")
+        text = f"the evaluation was not logged: {logged.error}"
+        if logged.path is not None:
+            text += f"; the evaluation is kept in {logged.path}"
+        raise WorkFailed(text)
     return {"run_id": run_id, "tracking_uri": untrusted.without_credentials(uri), "rows": rows}

@@ -15,7 +15,7 @@ from cmtrack.removed import reason
 if TYPE_CHECKING:
     from cmtrack.options import Entry, Question
 
-_OF_OUTPUT = (
+_OUTPUT_OPTIONS = (
     "outputs",
     "bundle_file",
     "bundle_rows",
@@ -36,7 +36,7 @@ tracking_uri_option = click.option(
 
 
 class Answer(NamedTuple):
-    """The data that a command answers with --json, what prints the answer without, and the exit that follows."""
+    """What a command answers: data with --json, what prints them without, and the exit after it."""
 
     data: Callable[[], dict[str, Any]]
     show: Callable[[], object]
@@ -61,47 +61,52 @@ def answering(function: Callable[..., Answer]) -> Callable[..., None]:
     return _json_option(wrapped)
 
 
-def check_goes_with(flag: str, there: bool, **options: Any) -> None:
+def check_goes_with(flag: str, is_given: bool, **options: Any) -> None:
     """Refuse options that were given without the flag which they belong to."""
     given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
-    if given and not there:
+    if given and not is_given:
         raise click.UsageError(f"{', '.join(given)} needs {flag}")
 
 
 def asking(question: Callable[[], type[Question]], *names: str) -> type[click.Command]:
-    """A kind of command with the flags of a question.
+    """Return a kind of command with the flags of a question.
 
-    ``question``: gives the question; it is called when the flags are wanted, so that other commands need not load it.
-    ``names``: of its entries; by default all that have a flag.
+    ``question``: gives the question; it is called when the flags are wanted, so that other commands
+    need not load it. ``names``: of its entries; by default all that have a flag.
     """
 
     class Asking(click.Command):
         def get_params(self, ctx: click.Context) -> list[click.Parameter]:
             """The command's own parameters, then the flags, then those of the output."""
-            options, given = question().options(), super().get_params(ctx)
+            options = question().options()
             flags = [_flag(name, options[name]) for name in names or options if options[name].flag]
-            first = [one for one in given if one.name not in _OF_OUTPUT]
-            return [*first, *flags, *(one for one in given if one.name in _OF_OUTPUT)]
+            params = super().get_params(ctx)
+            before = [param for param in params if param.name not in _OUTPUT_OPTIONS]
+            after = [param for param in params if param.name in _OUTPUT_OPTIONS]
+            return [*before, *flags, *after]
 
     return Asking
 
 
 def of_evaluate() -> type[Question]:
-    """The question of an evaluation."""
+    """Return the question of an evaluation."""
     from cmtrack.evaluation.spec import Spec
 
     return Spec
 
 
 def of_compare() -> type[Question]:
-    """The question of a comparison."""
+    """Return the question of a comparison."""
     from cmtrack.comparison.spec import CompareSpec
 
     return CompareSpec
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # it is generic since click 8.2
-    """A choice among texts; a value that was removed raises an error that says what to use instead."""
+    """Choice among texts.
+
+    A value that was removed raises an error that says what to use instead.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text that is meant."""
@@ -111,36 +116,41 @@ class Choice(click.Choice):  # type: ignore[type-arg]  # it is generic since cli
         return super().convert(value, param, ctx)
 
 
-def _type_of(one: Entry) -> click.ParamType[Any] | type:
-    if one.choices:
-        return Choice(list(one.choices))
-    if one.of_flag is Path:
+def _type_of(entry: Entry) -> click.ParamType[Any] | type:
+    if entry.choices:
+        return Choice(list(entry.choices))
+    if entry.of_flag is Path:
         return FILE
-    return one.of_flag
+    return entry.of_flag
 
 
-def _flag(name: str, one: Entry) -> click.Option:
-    meant = next(
-        (text for text, value in (one.choices or {}).items() if value == one.default), one.default
-    )
-    shown = None if one.several or one.default == "" else meant
+def _flag(name: str, entry: Entry) -> click.Option:
+    """Return the flag of an entry."""
+    choices = entry.choices or {}
+    default = next((text for text in choices if choices[text] == entry.default), entry.default)
+    if entry.several or entry.default == "":
+        default = None
     return click.Option(
-        [one.flag, name],
-        multiple=one.several,
-        default=shown,
-        show_default=shown is not None,
-        type=_type_of(one),
-        metavar=one.metavar,
-        help=one.help,
-        callback=partial(_checked, one),
+        [entry.flag, name],
+        multiple=entry.several,
+        default=default,
+        show_default=default is not None,
+        type=_type_of(entry),
+        metavar=entry.metavar,
+        help=entry.help,
+        callback=partial(_check, entry),
     )
 
 
-def _checked(one: Entry, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """A value as the library takes it; a file is read by the command."""
+def _check(entry: Entry, ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Return a value as the library takes it; a file is read by the command."""
     try:
-        read = one.choices.__getitem__ if one.choices else one.of_texts
-        value = one.default if value in (None, (), "") else read(value)
-        return value if isinstance(value, Path) else one.check(value)
+        if value in (None, (), ""):
+            value = entry.default
+        elif entry.choices:
+            value = entry.choices[value]
+        else:
+            value = entry.of_texts(value)
+        return value if isinstance(value, Path) else entry.check(value)
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error), ctx, param) from None

@@ -1,7 +1,8 @@
-"""Shared parts of all commands: one-sentence errors, exit codes, progress on stderr, JSON alone on stdout.
+"""Shared parts of all commands: errors of one sentence, exit codes, progress on stderr, and output.
 
-Everything that a command prints goes through :func:`echo`, :func:`echo_json` or :func:`terminal`: names of runs, labels
-and groups, and what a server says, come from others and may hold sequences that a terminal obeys.
+Everything that a command prints goes through :func:`echo`, :func:`echo_json` or :func:`terminal`:
+names of runs, labels and groups, and what a server says, come from others and may hold sequences
+that a terminal obeys.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Step = Callable[[str, int, int], object]
 
 
-# What begins a line with one of these commands GitHub's, Azure's or TeamCity's runner: a word joiner breaks them.
+# A line that begins with one of these commands the runner of GitHub, Azure or TeamCity. A word
+# joiner breaks them.
 _RUNNER_COMMAND = re.compile(r":(?=:)|#(?=#(?:\[|vso|teamcity))")
 
 
 def inert(text: str) -> str:
-    """A text that commands neither a terminal nor the runner of a pipeline that reads what is printed."""
+    """Return a text that commands neither a terminal nor the runner of a pipeline."""
     return _RUNNER_COMMAND.sub("\\g<0>\u2060", printable(text))
 
 
@@ -58,7 +60,7 @@ class BadInput(Failed):
 
 @contextlib.contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn anything unforeseen into one sentence and exit code 1; no stack trace reaches the terminal."""
+    """Turn anything unforeseen into one sentence and exit code 1, without a stack trace."""
     try:
         yield
     except (click.ClickException, click.Abort, click.exceptions.Exit):
@@ -70,8 +72,11 @@ def plain_errors() -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or its kind where it has none."""
-    text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+    """Return the first line of an error's text, or its kind if it has none."""
+    text = str(error)
+    if isinstance(error, KeyError) and error.args:
+        # The text of a KeyError is the repr of what it was given.
+        text = str(error.args[0])
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
 
 
@@ -100,7 +105,8 @@ def passing_on(**flags: str) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", UserWarning)
         yield
-    for text in dict.fromkeys(str(one.message) for one in raised if one.category is UserWarning):
+    texts = [str(warning.message) for warning in raised if warning.category is UserWarning]
+    for text in dict.fromkeys(texts):
         for argument, flag in flags.items():
             text = text.replace(f"{argument}=", flag)
         warn(text)
@@ -108,7 +114,7 @@ def passing_on(**flags: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def working() -> Iterator[Step]:
-    """A progress bar on stderr if that is a terminal; anything printed meanwhile goes to stderr, too."""
+    """Show a progress bar on stderr if that is a terminal; what is printed meanwhile goes there."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = terminal(stderr=True)
@@ -141,7 +147,7 @@ def echo(text: str = "", *, err: bool = False) -> None:
 
 
 def terminal(*, stderr: bool = False) -> Console:
-    """A console of Rich for tables and coloured text; control characters in what it shows are spelled out.
+    """Return a console of Rich for tables and coloured text, which spells out control characters.
 
     Its own colours are no text but styles, which stay.
     """
@@ -156,7 +162,7 @@ def terminal(*, stderr: bool = False) -> Console:
 
 
 def plain(text: object) -> Any:
-    """A text for Rich as it is: no markup, and spelled out before its width is taken."""
+    """Return a text for Rich as it is: no markup, and spelled out before its width is taken."""
     from rich.text import Text
 
     return Text(printable(str(text)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -34,19 +34,25 @@ if TYPE_CHECKING:
 
 
 class NotJudged(Failed):
-    """Error without a verdict: exit code 2; that of a failed gate is 1."""
+    """Error without a verdict.
+
+    Its exit code is 2, as 1 is that of a failed gate.
+    """
 
     exit_code = 2
 
 
 def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Check the options first, and exit with code 2 on any error: 1 means that a gate failed, and nothing else."""
+    """Check the options first, and exit with code 2 on any error.
+
+    A pipeline reads exit code 1 as a failed gate, and nothing else may have it.
+    """
 
     @functools.wraps(function)
     def wrapped(**options: Any) -> Any:
         try:
             with plain_errors():
-                return function(**options | _by_gates(**options))
+                return function(**options | _read_gates(**options))
         except (KeyboardInterrupt, click.Abort):
             raise NotJudged("interrupted: the run was not judged") from None
         except click.ClickException as error:
@@ -57,17 +63,21 @@ def _no_verdict(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def _by_gates(
+def _read_gates(
     against: str | None,
     require: tuple[str, ...],
     rank_by: tuple[str, ...] | None,
     rule: Path | None,
     **_: Any,
 ) -> dict[str, Any]:
-    """Gates and baseline of a run, those of a rule included; checked before a store is asked."""
-    fixed = None if rule is None else _read_rule(rule, require, rank_by, against)
-    if fixed is not None:
-        require, against = fixed.require, against or fixed.values.get("against")
+    """Return gates, baseline and rule of a run, checked before a store is asked."""
+    metrics: Any = None
+    rule_of_file = None
+    if rule is not None:
+        rule_of_file = _read_rule(rule, require, rank_by, against)
+        require = rule_of_file.require
+        against = against or rule_of_file.values.get("against")
+        metrics = rule_of_file.values.get("rank_by")
     if not require and against is None:
         raise click.UsageError("give --against, --require, or both, or a --rule that holds them")
     if require and rank_by:
@@ -77,12 +87,13 @@ def _by_gates(
     with working() as step:
         step("loading libraries", 0, 1)
         check_gates(require, against)
-        asked = read_rank_by(rank_by or ())
+        if rule is None:
+            metrics = read_rank_by(rank_by or ())
         if not require:
             from cmtrack.comparison.verdict import check_one_metric
 
-            parsed(check_one_metric, asked if fixed is None else fixed.values.get("rank_by"))
-    return {"against": against, "require": require, "rule": fixed}
+            parsed(check_one_metric, metrics)
+    return {"against": against, "require": require, "rule": rule_of_file}
 
 
 @main.command(
@@ -127,9 +138,10 @@ def gate_command(
 ) -> Answer:
     """Check by the exit code that a run meets its requirements.
 
-    Without --require, a run fails where it is significantly worse than the baseline, in the metric of --rank-by or
-    by default the Matthews correlation. --against may be left out where no gate is about a .difference. Other pipelines
-    log runs, too: with --latest, a --filter by a tag of this one finds its own.
+    Without --require, a run fails where it is significantly worse than the baseline, in the metric
+    of --rank-by or by default the Matthews correlation. --against may be left out where no gate is
+    about a .difference. Other pipelines log runs, too: with --latest, a --filter by a tag of this
+    one finds its own.
 
     \b
     Exit codes:
@@ -143,39 +155,51 @@ def gate_command(
         from cmtrack.comparison.verdict import verdict_of
         from cmtrack.report.review import Review
 
-        comparison = (
-            compared(  # without the gates, which would hide the numbers of a run that they stop
-                step,
-                runs=(run,)
-                if against is None
-                else (run, against),  # the default metric is one that either of them has
-                against=against,
-                rank_by=(ALWAYS_DEFINED,) if require and rule is None else rank_by,
-                rule=None
-                if rule is None
-                else rule.without_gates(ALWAYS_DEFINED if require else None),
-                tracking_uri=None if tracking_uri is None else (tracking_uri,),
-                **options,
-            )
+        if rule is not None:
+            # The gates would hide the numbers of a run that they stop.
+            options["rule"] = rule.without_gates(ALWAYS_DEFINED if require else None)
+        elif require:
+            # The default metric may be undefined for a run, and no gate may need it.
+            rank_by = (ALWAYS_DEFINED,)
+        comparison = compared(
+            step,
+            runs=(run,) if against is None else (run, against),
+            against=against,
+            rank_by=rank_by,
+            tracking_uri=None if tracking_uri is None else (tracking_uri,),
+            **options,
         )
         verdict = verdict_of(comparison, require)
     if verdict.run is None or verdict.not_judged is not None:
         raise NotJudged(verdict.why)
-    review = _review_of(verdict.run)
-    samples = Review(comparison).samples(verdict.run.evaluation)
+    review = Review(comparison)
+    answer = _Verdict(
+        verdict, verdict.run, rule, _review_of(verdict.run), review.samples(verdict.run.evaluation)
+    )
     if summary_file is not None:
-        text = for_page(_markdown(verdict, verdict.run, rule, review, samples))
+        text = for_page(_markdown(answer))
         with writing(summary_file, NotJudged), summary_file.open("a", encoding="utf-8") as file:
             file.write(f"{text}\n\n")
-    named = {} if rule is None else {"rule": {"file": rule.name, "sha256": rule.sha256}}
-    shown = functools.partial(_print, terminal(), verdict, verdict.run, rule, review, samples)
-    return Answer(
-        lambda: verdict.to_dict() | named, shown, click.exceptions.Exit(int(not verdict.passed))
-    )
+    rule_data = {}
+    if rule is not None:
+        rule_data["rule"] = {"file": rule.name, "sha256": rule.sha256}
+    show = functools.partial(_print, terminal(), answer)
+    exit_code = click.exceptions.Exit(int(not verdict.passed))
+    return Answer(lambda: verdict.to_dict() | rule_data, show, exit_code)
+
+
+class _Verdict(NamedTuple):
+    """A verdict with what is shown next to it: the run, its rule, its review and its samples."""
+
+    verdict: Verdict
+    run: Ranked
+    rule: Rule | None
+    review: tuple[Run, str] | None
+    samples: str
 
 
 def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
-    """The latest review of the run, and its URL, empty if the store has no pages."""
+    """Return the latest review of the run, and its URL, empty if the store has no pages."""
     from cmtrack.report.review.record import address
     from cmtrack.tracking.publish import review_of
     from cmtrack.tracking.store import quiet
@@ -188,13 +212,14 @@ def _review_of(ranked: Ranked) -> tuple[Run, str] | None:
 def _read_rule(
     path: Path, require: tuple[str, ...], rank_by: tuple[str, ...] | None, against: str | None
 ) -> Rule:
-    """The rule of a file, for one run and its baseline; it is the whole rule."""
+    """Return the rule of a file, for one run and its baseline; it is the whole rule."""
     from cmtrack.cli.reading import read_file
     from cmtrack.comparison.rule import Rule
 
     rule = read_file(Rule.from_file, path)
-    base = rule.values.get("against")
-    if require or rank_by or (base is not None and against not in (None, base)):
+    baseline = rule.values.get("against")
+    has_other_baseline = baseline is not None and against not in (None, baseline)
+    if require or rank_by or has_other_baseline:
         raise click.UsageError(
             "a rule file is the whole rule: leave out --require, --rank-by and another --against"
         )
@@ -208,113 +233,99 @@ def _read_rule(
 _MARK = {True: "passes", False: "fails"}
 
 
-def _markdown(
-    verdict: Verdict, run: Ranked, rule: Rule | None, review: tuple[Run, str] | None, samples: str
-) -> str:
-    """The verdict for the summary page of a job."""
+def _markdown(answer: _Verdict) -> str:
+    """Return the verdict for the summary page of a job."""
     from cmtrack.evaluation.gates import GateResult
     from cmtrack.report import formatting as fmt
 
-    lines = [
-        _heading(verdict, "### "),
-        "",
-        _judged(verdict, run, samples, lambda name: "`" + name.replace("`", "'") + "`"),
-        "",
-        "| required | value | |",
-        "|---|---|---|",
-    ]
-    for check in verdict.checks:
-        required = f"`{_required(check)}`" if isinstance(check, GateResult) else _required(check)
-        value, mark = _found(check), _MARK[check.passed]
-        lines.append(
-            f"| {_cell(required)} | {_cell(value)} | {mark if check.passed else f'**{mark}**'} |"
-        )
-    below = [
-        *_remarks(verdict, run, samples),
-        *(f"Warning: {warning}" for warning in run.evaluation.warnings),
-    ]
-    if rule is not None:
-        below.append(rule.sentence)
-    if review is not None:
-        by, href = review
-        below.append(
-            f"Review: [{fmt.markdown_text(by.name)}](<{href}>)"
-            if href
-            else f"Review: run `{by.run_id}`"
-        )
-    return "\n".join([*lines, *(line for text in below for line in ("", text))])
+    sentence = _judged(answer, lambda name: "`" + name.replace("`", "'") + "`")
+    lines = [f"### {_heading(answer.verdict)}", "", sentence, ""]
+    lines += ["| required | value | |", "|---|---|---|"]
+    for check in answer.verdict.checks:
+        required = _required(check)
+        if isinstance(check, GateResult):
+            required = f"`{required}`"
+        mark = _MARK[check.passed]
+        if not check.passed:
+            mark = f"**{mark}**"
+        lines.append(f"| {_cell(required)} | {_cell(_found(check))} | {mark} |")
+    paragraphs = _remarks(answer)
+    paragraphs += [f"Warning: {warning}" for warning in answer.run.evaluation.warnings]
+    if answer.rule is not None:
+        paragraphs.append(answer.rule.sentence)
+    if answer.review is not None:
+        run, href = answer.review
+        if href:
+            paragraphs.append(f"Review: [{fmt.markdown_text(run.name)}](<{href}>)")
+        else:
+            paragraphs.append(f"Review: run `{run.run_id}`")
+    for paragraph in paragraphs:
+        lines += ["", paragraph]
+    return "\n".join(lines)
 
 
-def _print(
-    console: Console,
-    verdict: Verdict,
-    run: Ranked,
-    rule: Rule | None,
-    review: tuple[Run, str] | None,
-    samples: str,
-) -> None:
+def _print(console: Console, answer: _Verdict) -> None:
     """Print the verdict."""
     from rich.text import Text
 
     from cmtrack.cli.summary import new_table, print_warnings
 
-    console.print(Text(_heading(verdict), style="bold"))
-    console.print(plain(_judged(verdict, run, samples, quoted)))
+    console.print(Text(_heading(answer.verdict), style="bold"))
+    console.print(plain(_judged(answer, quoted)))
     table = new_table("", "required", "value", "", right=0, overflow="fold")
-    for check in verdict.checks:
-        value = _found(check)
-        table.add_row(
-            plain(one_line(_required(check))), plain(one_line(value)), _MARK[check.passed]
-        )
+    for check in answer.verdict.checks:
+        required = plain(one_line(_required(check)))
+        table.add_row(required, plain(one_line(_found(check))), _MARK[check.passed])
     console.print(table)
-    for text in _remarks(verdict, run, samples):
+    for text in _remarks(answer):
         console.print(plain(text))
-    print_warnings(console, run.evaluation.warnings)
-    if rule is not None:
-        console.print(plain(rule.sentence))
-    if review is not None:
-        by, href = review
-        where = f"{quoted(by.name)}, {href}" if href else f"run {by.run_id}"
+    print_warnings(console, answer.run.evaluation.warnings)
+    if answer.rule is not None:
+        console.print(plain(answer.rule.sentence))
+    if answer.review is not None:
+        run, href = answer.review
+        where = f"{quoted(run.name)}, {href}" if href else f"run {run.run_id}"
         console.print(plain(f"Review: {where}"), soft_wrap=True)
 
 
-def _heading(verdict: Verdict, mark: str = "") -> str:
-    return f"{mark}Gate: {'passed' if verdict.passed else 'failed'}"
+def _heading(verdict: Verdict) -> str:
+    return "Gate: passed" if verdict.passed else "Gate: failed"
 
 
-def _judged(verdict: Verdict, run: Ranked, samples: str, named: Callable[[str], str]) -> str:
-    """The run, its baseline and its samples, as a sentence."""
-    runs = [
-        one_line(f"{one.name} ({one.run_id[:8]})")
-        for one in (run, verdict.baseline)
-        if one is not None
-    ]
-    return f"{' against '.join(map(named, runs))}, {samples}."
+def _judged(answer: _Verdict, named: Callable[[str], str]) -> str:
+    """Return the run, its baseline and its samples, as a sentence."""
+    runs = [answer.run]
+    if answer.verdict.baseline is not None:
+        runs.append(answer.verdict.baseline)
+    names = [named(one_line(f"{run.name} ({run.run_id[:8]})")) for run in runs]
+    return f"{' against '.join(names)}, {answer.samples}."
 
 
-def _remarks(verdict: Verdict, run: Ranked, samples: str) -> list[str]:
-    """The sentences below the checks."""
+def _remarks(answer: _Verdict) -> list[str]:
+    """Return the sentences below the checks."""
     from cmtrack.report import formatting as fmt
     from cmtrack.report.constant import constant_sentence
 
-    one_run, m = run.evaluation, run.evaluation.metrics
-    constant = []
-    for one in verdict.constants:
-        ends = one_run.intervals.get(one.metric)
-        shown = fmt.number(m[one.metric], ends)
-        constant.append(
-            constant_sentence(
-                one, shown, interval=ends, positive=one_run.positive, catalog=one_run.catalog
-            )
-        )
-    lines = [_hint(check, run.evaluation, samples) for check in verdict.checks]
+    verdict = answer.verdict
+    evaluation = answer.run.evaluation
+    lines = []
     if verdict.pairing is not None and verdict.baseline is not None:
-        why = verdict.pairing.between(run.evaluation, verdict.baseline.evaluation)
-        lines.insert(0, f"Not compared row by row: {why}.")
-    return [
-        *filter(None, lines),
-        *(f"Note: {note}" for note in (*filter(None, constant), *verdict.notes)),
-    ]
+        reason = verdict.pairing.between(evaluation, verdict.baseline.evaluation)
+        lines.append(f"Not compared row by row: {reason}.")
+    lines += [_hint(check, evaluation, answer.samples) for check in verdict.checks]
+    notes = []
+    for constant in verdict.constants:
+        interval = evaluation.intervals.get(constant.metric)
+        sentence = constant_sentence(
+            constant,
+            fmt.number(evaluation.metrics[constant.metric], interval),
+            interval=interval,
+            positive=evaluation.positive,
+            catalog=evaluation.catalog,
+        )
+        notes.append(sentence)
+    lines += [f"Note: {note}" for note in (*notes, *verdict.notes) if note]
+    return [line for line in lines if line]
 
 
 def _required(check: GateResult | NotWorse) -> str:
@@ -332,30 +343,28 @@ def _found(check: GateResult | NotWorse) -> str:
 
     if isinstance(check, GateResult):
         return check.found
+    if check.outcome is Outcome.SAME_RUN:
+        return "it is the baseline itself"
     if check.outcome is not Outcome.TESTED:
-        return (
-            "it is the baseline itself"
-            if check.outcome is Outcome.SAME_RUN
-            else check.outcome.value
-        )
+        return check.outcome.value
     difference = fmt.with_interval(check.difference, (check.low, check.high))
     return f"difference {difference}, {fmt.p_equals(check.pvalue)}"
 
 
 def _hint(check: GateResult | NotWorse, evaluation: BaseEvaluation, samples: str) -> str:
-    """The loss that a passed default check still allows, and the gate that bounds it; else empty."""
+    """Return the loss that a passed check still allows, and the gate that bounds it; else empty."""
     from cmtrack.comparison.verdict import NotWorse, Outcome
     from cmtrack.report import formatting as fmt
 
     if not isinstance(check, NotWorse) or check.outcome is not Outcome.TESTED or not check.passed:
         return ""
     better = evaluation.catalog.lookup(check.criterion).better
-    ends = (check.low, check.high)
+    interval = (check.low, check.high)
     loss = check.high if better in ("lower", "nearest zero") else -check.low
     if loss <= 0:
         return ""
-    way = {"lower": "more", "nearest zero": "more distance from zero"}.get(better, "less")
-    room = f"{fmt.number(loss, ends)} {way}"
+    direction = {"lower": "more", "nearest zero": "more distance from zero"}.get(better, "less")
+    room = f"{fmt.number(loss, interval)} {direction}"
     text = f"Not shown to be worse does not mean as good: {samples} leave room for {room}."
     if better not in ("higher", "lower"):
         return text

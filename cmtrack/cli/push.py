@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _FOLDER = click.option(
     "--folder",
     type=FOLDER,
-    help="The spool.  [default: $CMTRACK_SPOOL, or ./cmtrack_spool, and where evaluations were kept instead of it]",
+    help="The spool.  [default: $CMTRACK_SPOOL, or ./cmtrack_spool, and where evaluations were "
+    "kept instead of it]",
 )
 
 
@@ -41,7 +42,8 @@ def push_command(
 ) -> Answer:
     """Send the evaluations that wait in the spool.
 
-    Sending twice leaves a run as sending once does. Exit codes: 0 nothing is left that could be sent, 1 something is.
+    Sending twice leaves a run as sending once does. Exit codes: 0 nothing is left that could be
+    sent, 1 something is.
     """
     with working() as step:
         step("reading the spool", 0, 0)
@@ -56,14 +58,16 @@ def push_command(
                 replace_newer=replace,
                 progress=step,
             )
-    rest = [entry for entry in done if entry.status != "sent"]
-    lines = [*map(_line, done), f"{len(done) - len(rest)} of {len(done)} sent."]
-    text = "\n".join(lines) if done else f"Nothing waits in {_where(folder)}."
+    n_sent = sum(entry.status == "sent" for entry in done)
+    text = f"Nothing waits in {_where(folder)}."
+    if done:
+        text = "\n".join([*map(_line, done), f"{n_sent} of {len(done)} sent."])
     data = {
         "folder": _where(folder),
-        "entries": [vars(one) | {"entry": str(one.entry)} for one in done],
+        "entries": [vars(entry) | {"entry": str(entry.entry)} for entry in done],
     }
-    return Answer(lambda: data, lambda: echo(text), click.exceptions.Exit(int(bool(rest))))
+    exit_code = click.exceptions.Exit(int(n_sent < len(done)))
+    return Answer(lambda: data, lambda: echo(text), exit_code)
 
 
 @main.command("spool")
@@ -87,9 +91,8 @@ def _print(waiting: Sequence[Waiting], where: str) -> None:
         return
     from cmtrack.cli.summary import new_table
 
-    title = (
-        f"{len(waiting)} in {', '.join(dict.fromkeys(str(entry.path.parent) for entry in waiting))}"
-    )
+    folders = dict.fromkeys(str(entry.path.parent) for entry in waiting)
+    title = f"{len(waiting)} in {', '.join(folders)}"
     table = new_table(title, "entry", "made", "what", "meant for", "size", right=0, overflow="fold")
     for entry in waiting:
         size = f"{entry.size / 1e6:.1f} MB"
@@ -100,35 +103,38 @@ def _print(waiting: Sequence[Waiting], where: str) -> None:
 
 
 def _where(folder: Path | None) -> str:
-    """The folder that was searched; other default folders only if they hold entries."""
+    """Return the folder that was searched."""
     from cmtrack.tracking.spool import spool_folder
 
     return str(folder or spool_folder())
 
 
 def _next_steps(kinds: Sequence[str]) -> list[str]:
-    """Advice on entries of these kinds."""
+    """Return advice on entries, by their kinds."""
     from cmtrack.tracking.push import HOW_TO_EVALUATE
 
-    inputs, damaged = kinds.count("inputs"), kinds.count("damaged")
-    out = []
-    if inputs + damaged < len(kinds):
-        out.append(
-            "`cmtrack push` sends them."
-            if not inputs + damaged
-            else "`cmtrack push` sends the evaluations."
-        )
-    if inputs:
-        out.append(f"It does not send {HOW_TO_EVALUATE}.")
-    if damaged:
-        out.append("What is damaged cannot be sent: remove its folder.")
-    return out
+    n_inputs = kinds.count("inputs")
+    n_damaged = kinds.count("damaged")
+    n_evaluations = len(kinds) - n_inputs - n_damaged
+    lines = []
+    if n_evaluations == len(kinds):
+        lines.append("`cmtrack push` sends them.")
+    elif n_evaluations:
+        lines.append("`cmtrack push` sends the evaluations.")
+    if n_inputs:
+        lines.append(f"It does not send {HOW_TO_EVALUATE}.")
+    if n_damaged:
+        lines.append("What is damaged cannot be sent: remove its folder.")
+    return lines
 
 
 def _line(entry: PushedEntry) -> str:
+    """Return what became of an entry."""
     text = f"{entry.entry.name.lstrip('.')}: {entry.status}"
     if entry.status == "sent":
         text += f" to run {entry.run_id}"
     if entry.reason:
         text += f" ({entry.reason})"
-    return text + (f" (left out: {'; '.join(entry.problems)})" if entry.problems else "")
+    if entry.problems:
+        text += f" (left out: {'; '.join(entry.problems)})"
+    return text

@@ -20,11 +20,17 @@ from cmtrack.cli.frame import Step, WorkFailed, echo, plain, terminal, working
 from cmtrack.cli.group import main
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cmtrack.cli.comparison_table import TerminalColumn
     from cmtrack.grouping import Grouping
     from cmtrack.tracking import RegroupedRun
 
-_OTHER_QUESTION = "The two numbers answer different questions about the same predictions: no run got better or worse."
+_OTHER_QUESTION = (
+    "The two numbers answer different questions about the same predictions: no run got better or "
+    "worse."
+)
+_MOST_WARNINGS = 5
 _SHOWN = ("binary/matthews_corrcoef", "binary/roc_auc", "prevalence/calibrated")
 
 
@@ -72,11 +78,12 @@ def regroup_command(
 ) -> Answer:
     """Judge past runs under another grouping.
 
-    Neither data nor models are needed. The new numbers go into the same runs under a prefix; the runs are not changed
-    otherwise. Afterwards `cmtrack compare --prefix PREFIX` ranks by them. After an interruption the same command goes
-    on where it stopped.
+    Neither data nor models are needed. The new numbers go into the same runs under a prefix; the
+    runs are not changed otherwise. Afterwards `cmtrack compare --prefix PREFIX` ranks by them.
+    After an interruption the same command goes on where it stopped.
 
-    Exit codes: 0 runs were regrouped, 1 every run was left out or the work failed, 2 wrong usage or bad input.
+    Exit codes: 0 runs were regrouped, 1 every run was left out or the work failed, 2 wrong usage or
+    bad input.
     """
     experiments = experiment_names or ()
     if not runs and not experiments:
@@ -89,7 +96,8 @@ def regroup_command(
         from cmtrack.tracking.store import quiet, tracking_store
 
         grouping, group = read_grouping(grouping_file, positive)
-        assert grouping is not None  # the option is required
+        if grouping is None:
+            raise click.UsageError("give the new grouping by --grouping")
         if prefix is None:
             prefix = parsed(default_prefix, grouping)
         check_prefix(prefix)
@@ -104,12 +112,15 @@ def regroup_command(
             }
             out = regroup_runs(chosen, grouping, positive=group, **options)
     data = {"prefix": prefix, "dry_run": dry_run, "runs": [vars(run) for run in out]}
-    failed = (
-        WorkFailed("no run was regrouped") if all(run.status == "left out" for run in out) else None
-    )
-    return Answer(
-        lambda: data, lambda: _print(out, grouping, prefix, experiments, tracking_uri), failed
-    )
+    failed = None
+    if all(run.status == "left out" for run in out):
+        failed = WorkFailed("no run was regrouped")
+
+    def show() -> None:
+        _print(out, grouping, prefix)
+        _print_command(out, experiments, prefix, tracking_uri)
+
+    return Answer(lambda: data, show, failed)
 
 
 def _chosen(
@@ -119,7 +130,7 @@ def _chosen(
     source_prefix: str,
     step: Step,
 ) -> list[Any]:
-    """The named runs, and all runs of the experiments that hold an evaluation."""
+    """Return the named runs, and all runs of the experiments that hold an evaluation."""
     from cmtrack.comparison.compare import NO_RUN
     from cmtrack.tracking.runs import client_for, experiment_ids, find_all, search, shown_uri
 
@@ -127,101 +138,128 @@ def _chosen(
     by_id = {run.run_id: run for run in find_all(names, lambda _: [client])}
     if experiments:
         ids = experiment_ids(client, experiments)
-        for run in search(
+        found = search(
             client, ids, filter_string, progress=lambda done: step("listing runs", done, 0)
-        ):
+        )
+        for run in found:
             by_id.setdefault(run.run_id, run)
     if not by_id:
         raise WorkFailed(NO_RUN.format(f" in {shown_uri(client)}"))
     return list(by_id.values())
 
 
-def _print(
-    out: Sequence[RegroupedRun],
-    grouping: Grouping,
-    prefix: str,
-    experiments: Sequence[str],
-    tracking_uri: str | None,
-) -> None:
-    import shlex
+def _print(out: Sequence[RegroupedRun], grouping: Grouping, prefix: str) -> None:
+    """Print the numbers of the regrouped runs, the runs that were left out, and warnings."""
+    from cmtrack.cli.comparison_table import print_left_out, print_table
+
+    console = terminal()
+    done = [run for run in out if run.status != "left out"]
+    left_out = [(run.name, run.reason) for run in out if run.status == "left out"]
+    if done:
+        title = f"Under the former grouping → under {grouping.name!r}"
+        print_table(console, title, _columns(done), done)
+        console.print(plain(_OTHER_QUESTION))
+    print_left_out(console, left_out, "Left out")
+    _print_common_warnings(console, done)
+    if done:
+        console.print(plain(_summarize(done, len(out), prefix)))
+
+
+def _print_common_warnings(console: Console, runs: Sequence[RegroupedRun]) -> None:
+    """Print the most frequent warnings, with the number of runs unless all have them."""
     from collections import Counter
 
     from rich.text import Text
 
-    from cmtrack.cli.comparison_table import print_left_out, print_table
     from cmtrack.cli.summary import print_warnings
 
-    console = terminal()
-    done = [run for run in out if run.status != "left out"]
+    counts = Counter(warning for run in runs for warning in run.warnings)
+    warnings = []
+    for warning, n_runs in counts.most_common(_MOST_WARNINGS):
+        if n_runs < len(runs):
+            warning += f" ({n_runs} of {len(runs)} runs)"
+        warnings.append(warning)
+    print_warnings(console, warnings)
+    if len(counts) > _MOST_WARNINGS:
+        text = f"and {len(counts) - _MOST_WARNINGS} more warnings: --json lists them"
+        console.print(Text(text, style="dim"))
+
+
+def _summarize(done: Sequence[RegroupedRun], n_runs: int, prefix: str) -> str:
+    """Return how many runs were regrouped, as a sentence."""
     planned = any(run.status == "planned" for run in done)
-    if done:
-        print_table(
-            console, f"Under the former grouping → under {grouping.name!r}", _columns(done), done
-        )
-        console.print(plain(_OTHER_QUESTION))
-    print_left_out(
-        console, [(run.name, run.reason) for run in out if run.status == "left out"], "Left out"
-    )
-    counts = Counter(warning for run in done for warning in run.warnings)
-    of = {
-        warning: "" if n == len(done) else f" ({n} of {len(done)} runs)"
-        for warning, n in counts.items()
-    }
-    print_warnings(console, (f"{warning}{of[warning]}" for warning, _ in counts.most_common(5)))
-    if len(counts) > 5:
-        console.print(Text(f"and {len(counts) - 5} more warnings: --json lists them", style="dim"))
-    if not done:
-        return
-    verb = "would be" if planned else "were" if len(done) != 1 else "was"
-    noun = "run" if len(out) == 1 else "runs"
-    text = f"{len(done)} of {len(out)} {noun} {verb} regrouped under the prefix {prefix!r}"
+    if planned:
+        verb = "would be"
+    elif len(done) == 1:
+        verb = "was"
+    else:
+        verb = "were"
+    noun = "run" if n_runs == 1 else "runs"
+    text = f"{len(done)} of {n_runs} {noun} {verb} regrouped under the prefix {prefix!r}"
+    if planned:
+        return f"{text}; nothing was written."
     earlier = sum(run.already_done for run in done)
-    more = f" {earlier} of them earlier: --force regroups them again." if earlier else ""
-    console.print(plain(f"{text}; nothing was written." if planned else f"{text}.{more}"))
-    if not planned:
-        command = ["cmtrack", "compare", *([] if experiments else [run.run_id for run in done])]
-        flags = [*(("--experiment", name) for name in experiments), ("--prefix", prefix)]
-        flags += [] if tracking_uri is None else [("--tracking-uri", tracking_uri)]
-        command += [part for flag in flags for part in flag]
-        echo(f"To rank by it:\n  {shlex.join(command)}")
+    if earlier:
+        return f"{text}. {earlier} of them earlier: --force regroups them again."
+    return f"{text}."
+
+
+def _print_command(
+    out: Sequence[RegroupedRun], experiments: Sequence[str], prefix: str, tracking_uri: str | None
+) -> None:
+    """Print the command that ranks the runs by their new numbers, if any were written."""
+    import shlex
+
+    written = [run.run_id for run in out if run.status not in ("left out", "planned")]
+    if not written:
+        return
+    command = ["cmtrack", "compare"]
+    if not experiments:
+        command += written
+    for experiment in experiments:
+        command += ["--experiment", experiment]
+    command += ["--prefix", prefix]
+    if tracking_uri is not None:
+        command += ["--tracking-uri", tracking_uri]
+    echo(f"To rank by it:\n  {shlex.join(command)}")
 
 
 def _columns(runs: Sequence[RegroupedRun]) -> list[TerminalColumn]:
+    """Return the columns of the table: the run, and each number before and after."""
     from cmtrack.cli.comparison_table import ALWAYS, TerminalColumn
     from cmtrack.evaluation.catalog import lookup
     from cmtrack.report import formatting as fmt
 
-    def shift(before: float | None, after: float | None) -> str:
-        return " → ".join("–" if value is None else fmt.number(value) for value in (before, after))
+    def as_text(value: float | None) -> str:
+        return "–" if value is None else fmt.number(value)
 
-    def moved(
+    def shift(
         key: str, head: str, keep: int, value: Callable[[dict[str, float]], float | None]
     ) -> TerminalColumn:
         return TerminalColumn(
-            key, head, lambda run: shift(value(run.before), value(run.after)), keep
+            key,
+            head,
+            lambda run: f"{as_text(value(run.before))} → {as_text(value(run.after))}",
+            keep,
         )
 
-    shown = [
-        name for name in _SHOWN if any(name in run.before or name in run.after for run in runs)
+    metrics = [
+        shift(name, lookup(name).heading(brief=True), 50, methodcaller("get", name))
+        for name in _SHOWN
+        if any(name in run.before or name in run.after for run in runs)
     ]
-    accuracy = partial(_last, name="accuracy")
-    mismatches = partial(_last, name="mismatch_rate")
     return [
         TerminalColumn("name", "run", lambda run: str(run.name), ALWAYS, folds=True),
-        moved("accuracy", "accuracy\nof the groups", 60, accuracy),
-        *(
-            moved(name, lookup(name).heading(brief=True), 50, methodcaller("get", name))
-            for name in shown
-        ),
-        moved("mismatch_rate", "mismatch\nrate", 40, mismatches),
+        shift("accuracy", "accuracy\nof the groups", 60, partial(_last, name="accuracy")),
+        *metrics,
+        shift("mismatch_rate", "mismatch\nrate", 40, partial(_last, name="mismatch_rate")),
     ]
 
 
 def _last(metrics: dict[str, float], name: str) -> float | None:
-    """A metric of the last step of a grouping."""
-    values = [
-        value
-        for key, value in metrics.items()
-        if key.startswith("reduced/") and key.endswith(f"/{name}")
-    ]
-    return values[-1] if values else None
+    """Return a metric of the last step of a grouping."""
+    found = None
+    for key, value in metrics.items():
+        if key.startswith("reduced/") and key.endswith(f"/{name}"):
+            found = value
+    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ _ENDINGS = (".html", ".md", ".json")
     "--bundle",
     "bundle_file",
     type=NEW_FILE,
-    help="Write the review with its statistics, rule and versions as one .zip file that `cmtrack verify` checks.",
+    help="Write the review with its statistics, rule and versions as one .zip file that `cmtrack "
+    "verify` checks.",
 )
 @click.option(
     "--bundle-rows/--no-bundle-rows",
@@ -46,7 +48,8 @@ _ENDINGS = (".html", ".md", ".json")
 @click.option(
     "--experiment-for-review",
     metavar="NAME",
-    help='Write that run into this experiment.  [default: that of the runs, with ": reviews" after its name]',
+    help="Write that run into this experiment.  [default: that of the runs, with "
+    '": reviews" after its name]',
 )
 @click.option(
     "--alias",
@@ -77,25 +80,19 @@ def review_command(
     check_goes_with("--log", log, experiment_for_review=experiment_for_review, **of_run)
     if registered_model is not None and alias is None:
         raise click.UsageError("--registered-model needs --alias")
-    if bundle_file is not None and bundle_file.suffix.lower() != ".zip":
-        raise BadInput(f"--bundle must end in .zip, got {bundle_file.name!r}")
-    paths = outputs or ((Path("review.html"),) if bundle_file is None else ())
-    for path in paths:
-        if path.suffix.lower() not in _ENDINGS:
-            raise BadInput(f"--output must end in {', '.join(_ENDINGS)}, got {path.name!r}")
+    if not outputs and bundle_file is None:
+        outputs = (Path("review.html"),)
+    _check_endings(outputs, bundle_file)
     with working() as step:
         comparison = compared(step, **options)
         step("writing the review", 0, 0)
         from cmtrack.tracking.settings import lists_rows
 
-        written = [
-            str(_write(lambda path: comparison.report(path, rows=lists_rows()), path))
-            for path in paths
-        ]
+        write_report = partial(comparison.report, rows=lists_rows())
+        written = [str(_write(write_report, path)) for path in outputs]
         if bundle_file is not None:
-            written.append(
-                str(_write(lambda path: comparison.bundle(path, rows=bundle_rows), bundle_file))
-            )
+            write_bundle = partial(comparison.bundle, rows=bundle_rows)
+            written.append(str(_write(write_bundle, bundle_file)))
         write_csv(comparison, csv_file)
         logged: LoggedReview | None = None
         if log:
@@ -106,6 +103,14 @@ def review_command(
                 warn(problem)
     about = {"output": written, "logged": None if logged is None else vars(logged)}
     return Answer(lambda: about | comparison.to_dict(), lambda: _print(comparison, written, logged))
+
+
+def _check_endings(outputs: Iterable[Path], bundle_file: Path | None) -> None:
+    if bundle_file is not None and bundle_file.suffix.lower() != ".zip":
+        raise BadInput(f"--bundle must end in .zip, got {bundle_file.name!r}")
+    for path in outputs:
+        if path.suffix.lower() not in _ENDINGS:
+            raise BadInput(f"--output must end in {', '.join(_ENDINGS)}, got {path.name!r}")
 
 
 def _write(write: Callable[[Path], Path], path: Path) -> Path:
@@ -135,15 +140,13 @@ def _print(comparison: Comparison, written: list[str], logged: LoggedReview | No
 
 
 def _sizes(path: Path) -> str:
-    """The sizes of a bundle."""
+    """Return the sizes of a bundle, and nothing of another file."""
     if path.suffix.lower() != ".zip":
         return ""
     from cmtrack.report.review.bundle import sizes
 
-    whole, rows = sizes(path)
-    of_rows = (
-        f", of which predictions by row {rows / 1e6:.1f} MB"
-        if rows
-        else ", without predictions by row"
-    )
-    return f" ({whole / 1e6:.1f} MB{of_rows})"
+    total, rows = sizes(path)
+    row_text = "without predictions by row"
+    if rows:
+        row_text = f"of which predictions by row {rows / 1e6:.1f} MB"
+    return f" ({total / 1e6:.1f} MB, {row_text})"

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 _WIDTH = 200
 _NAME = 12
-_SIDES = ("predicted", "p of actual_", "p_")
-_SEVERAL = ("broken", "fixed", "changed", "missed")
+_LABELLED_HEADS = ("predicted", "p of actual_", "p_")
+_OF_RUNS = ("broken", "fixed", "changed", "missed")
+_OF_ONE_RUN = ("cell", "wrong")
 
 
 @main.command("rows")
@@ -70,30 +71,32 @@ def rows_command(
 ) -> Answer:
     """Print the rows behind a number.
 
-    RUN is a run, or a folder that `cmtrack evaluate --output` wrote; its predictions by row must have been kept.
-    Several runs must have been judged on the same rows.
+    RUN is a run, or a folder that `cmtrack evaluate --output` wrote; its predictions by row must
+    have been kept. Several runs must have been judged on the same rows.
 
-    Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as runs on different rows.
+    Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as runs on different
+    rows.
     """
-    kinds = [name for name in (*_SEVERAL, "cell", "wrong") if asked[name]]
-    if len(kinds) > 1:
-        raise click.UsageError(f"choose one of {', '.join(f'--{name}' for name in kinds)}")
-    kind = kinds[0] if kinds else "wrong" if len(runs) == 1 else "broken"
-    least = {"cell": 1, "wrong": 1}.get(kind, 2)
-    if len(runs) < least or (kind != "missed" and len(runs) > least):
-        number = "2 or more" if kind == "missed" else least
-        raise click.UsageError(f"--{kind} is of {number} runs, got {len(runs)}")
-    if asked["confident"] is not None and kind not in ("cell", "wrong"):
+    kind = _kind_of(runs, asked)
+    if asked["confident"] is not None and kind not in _OF_ONE_RUN:
         raise click.UsageError("--confident goes with --cell and --wrong")
     if ids and table is None:
         raise click.UsageError("--ids needs --table")
     from cmtrack.comparison.comparability import of_classes
     from cmtrack.evaluation.rows import TOTAL
 
+    sentence = ""
     with passing_on(row_ids="--ids"):
         evaluations = [of_classes(store.load(run, lambda _: True)[1]) for run in runs]
         with bad_input(KeyError, say=lambda text: text.replace("at_least", "--missed")):
-            frame, sentence = _chosen(kind, runs, evaluations, asked, table, ids, limit)
+            if kind in _OF_ONE_RUN:
+                options = {"table": table, "row_ids": ids, "limit": limit}
+                frame = _rows_of_run(evaluations[0], kind, asked, options)
+            else:
+                comparison, names = _compare(runs, evaluations, asked["step"])
+                frame, sentence = _rows_of_runs(comparison, names, kind, asked)
+                if table is not None:
+                    frame = _join_table(frame, _indexed_by(comparison, names, kind), table, ids)
     total = int(frame.attrs.get(TOTAL, len(frame)))
     frame = frame.head(limit)
     about = {"kind": kind, "runs": list(runs), "total": total, "sentence": sentence}
@@ -104,13 +107,13 @@ def rows_command(
 def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
     from cmtrack.report import formatting as fmt
 
-    def in_words(value: object) -> str:
+    def as_text(value: object) -> str:
         return fmt.number(value) if isinstance(value, float) else fmt.short(value, _WIDTH)
 
     shown = f", the first {len(frame):,}" if len(frame) < total else ""
     title = f"{kind}: {fmt.counted(total, 'row')}{shown}"
-    # iterrows would make floats of class numbers
-    rows = (map(in_words, values) for values in frame.itertuples(index=False, name=None))
+    # iterrows would make floats of class numbers.
+    rows = (map(as_text, values) for values in frame.itertuples(index=False, name=None))
     print_table(title, map(_head, frame), rows, right=0)
     if sentence:
         terminal().print(plain(sentence))
@@ -119,70 +122,90 @@ def _print(kind: str, frame: pd.DataFrame, total: int, sentence: str) -> None:
 def _head(column: object) -> str:
     """Return a column's name in words that fold at spaces."""
     head = str(column).replace("probability_actual", "p of actual").replace("probability", "p")
-    return head.replace("_", " ") if head.startswith(_SIDES) else head
+    return head.replace("_", " ") if head.startswith(_LABELLED_HEADS) else head
 
 
-def _chosen(
-    kind: str,
-    runs: tuple[str, ...],
-    evaluations: list[Evaluation],
-    asked: dict[str, Any],
-    table: Any,
-    ids: str | None,
-    limit: int,
+def _kind_of(runs: tuple[str, ...], asked: dict[str, Any]) -> str:
+    """Return the kind of rows that the flags choose, and check that it is of so many runs."""
+    kinds = [name for name in (*_OF_RUNS, *_OF_ONE_RUN) if asked[name]]
+    if len(kinds) > 1:
+        raise click.UsageError(f"choose one of {', '.join(f'--{name}' for name in kinds)}")
+    if kinds:
+        kind = kinds[0]
+    elif len(runs) == 1:
+        kind = "wrong"
+    else:
+        kind = "broken"
+    n_runs = 1 if kind in _OF_ONE_RUN else 2
+    if kind == "missed" and len(runs) < n_runs:
+        raise click.UsageError(f"--missed is of 2 or more runs, got {len(runs)}")
+    if kind != "missed" and len(runs) != n_runs:
+        raise click.UsageError(f"--{kind} is of {n_runs} runs, got {len(runs)}")
+    return kind
+
+
+def _rows_of_run(
+    evaluation: Evaluation, kind: str, asked: dict[str, Any], options: dict[str, Any]
+) -> pd.DataFrame:
+    """Return the rows of a cell, or the wrong ones."""
+    from cmtrack.evaluation.rows import MISMATCH, step_called
+
+    step = asked["step"]
+    labels = evaluation.labels if step is None else step_called(evaluation, step).labels
+    label_by_text = {str(label): label for label in (MISMATCH, *labels)}
+    actual = predicted = None
+    if kind == "cell":
+        actual, predicted = [label_by_text.get(text, text) for text in asked["cell"]]
+    right = False if kind == "wrong" else None
+    return evaluation.rows_where(
+        actual, predicted, step, right, confident=asked["confident"], **options
+    )
+
+
+def _rows_of_runs(
+    comparison: Comparison, names: list[str], kind: str, asked: dict[str, Any]
 ) -> tuple[pd.DataFrame, str]:
-    """The frame of the chosen rows, and a sentence on them."""
-    from cmtrack.comparison.rows import pair_of, together_with
-    from cmtrack.evaluation.rows import MISMATCH, joined_columns, step_called
-
-    one, step = evaluations[0], asked["step"]
-    if kind in ("cell", "wrong"):
-        groups = one.labels if step is None else step_called(one, step).labels
-        named = {str(label): label for label in (MISMATCH, *groups)}
-        actual, predicted = [named.get(text, text) for text in asked["cell"] or ()] or (None, None)
-        right = False if kind == "wrong" else None
-        frame = one.rows_where(
-            actual,
-            predicted,
-            step,
-            right,
-            confident=asked["confident"],
-            table=table,
-            row_ids=ids,
-            limit=limit,
-        )
-        return frame, ""
-    comparison, names = _compared(runs, evaluations, step)
-    sentence = ""
+    """Return the rows that runs predict differently or miss, and a sentence on them."""
     if kind == "missed":
         missed = comparison.missed(asked["missed"])
-        frame, sentence = missed.to_frame(), missed.sentence
-    else:
-        frame = comparison.rows(names[0], names[1], kind)
-        if kind != "changed":
-            side = "class" if step is None else f"group of the step {quoted(step)}"
-            sentence = (
-                f"In these rows only {quoted(names[kind == 'fixed'])} predicts the right {side}."
-            )
-    # runs of other rows are joined by ids: a place is one among the rows that they share
-    if table is not None:
-        shared = together_with(comparison) if kind == "missed" else pair_of(comparison, *names)
-        one = next(iter(shared.values()))
-        attributes = {
-            name: column.iloc[frame["row"]]
-            for name, column in joined_columns(one, table, ids).items()
-        }
-        new = {
-            f"table_{name}" if name in frame else name: column.to_numpy()
-            for name, column in attributes.items()
-        }
-        frame = frame.assign(**new)
-    return frame, sentence
+        return missed.to_frame(), missed.sentence
+    frame = comparison.rows(names[0], names[1], kind)
+    if kind == "changed":
+        return frame, ""
+    step = asked["step"]
+    side = "class" if step is None else f"group of the step {quoted(step)}"
+    name = names[1] if kind == "fixed" else names[0]
+    return frame, f"In these rows only {quoted(name)} predicts the right {side}."
 
 
-def _compared(
+def _indexed_by(comparison: Comparison, names: list[str], kind: str) -> Evaluation:
+    """Return the evaluation that the numbers of the rows count in.
+
+    Runs on different rows are joined by ids, and a number counts the rows that they share.
+    """
+    from cmtrack.comparison.rows import pair_of, together_with
+
+    shared = together_with(comparison) if kind == "missed" else pair_of(comparison, *names)
+    return next(iter(shared.values()))
+
+
+def _join_table(
+    frame: pd.DataFrame, evaluation: Evaluation, table: Path, ids: str | None
+) -> pd.DataFrame:
+    """Return rows with the columns of a table."""
+    from cmtrack.evaluation.rows import joined_columns
+
+    columns = {}
+    for name, column in joined_columns(evaluation, table, ids).items():
+        head = f"table_{name}" if name in frame else name
+        columns[head] = column.iloc[frame["row"]].to_numpy()
+    return frame.assign(**columns)
+
+
+def _compare(
     runs: tuple[str, ...], evaluations: list[Evaluation], step: str | None
 ) -> tuple[Comparison, list[str]]:
+    """Return the comparison of the runs, and their names in it."""
     from cmtrack.comparison import CompareOptions, compare_evaluations
     from cmtrack.evaluation.rows import step_called
     from cmtrack.metrics.names import encode_label
@@ -191,9 +214,9 @@ def _compared(
     names = distinct(runs, _NAME)
     if len(set(runs)) < len(runs):
         raise ValueError(f"runs must be named once each, got {', '.join(runs)}")
+    metric = "multiclass/accuracy"
     if step is not None:
         step_called(evaluations[0], step)
-    metric = "multiclass/accuracy" if step is None else f"reduced/{encode_label(step)}/accuracy"
-    return compare_evaluations(
-        dict(zip(names, evaluations, strict=True)), CompareOptions(rank_by=metric)
-    ), names
+        metric = f"reduced/{encode_label(step)}/accuracy"
+    pair = dict(zip(names, evaluations, strict=True))
+    return compare_evaluations(pair, CompareOptions(rank_by=metric)), names

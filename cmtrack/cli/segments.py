@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -47,7 +47,8 @@ _NAME = 12
 @click.option(
     "--min-rows",
     type=click.IntRange(1),
-    help="Smallest number of the metric's rows in a searched segment. By default 100, or a fifth of these rows if "
+    help="Smallest number of the metric's rows in a searched segment. By default 100, or a fifth "
+    "of these rows if "
     "there are fewer than 500.",
 )
 @click.option(
@@ -87,21 +88,20 @@ def segments_command(
 ) -> Answer:
     """Print the metrics of RUN by segment.
 
-    With RUN_B their differences are printed, too. RUN is a run, or a folder that `cmtrack evaluate --output` wrote. Its
-    segments are those that were declared, or, with --table, any column of a file: the run's kept predictions are joined
-    to it. Two runs are compared row by row where both kept their rows. Nothing is written without --log. Where rows
-    belong together, --worst gives those without a value in a column the value of the others of their group.
+    With RUN_B their differences are printed, too. RUN is a run, or a folder that `cmtrack evaluate
+    --output` wrote. Its segments are those that were declared, or, with --table, any column of a
+    file: the run's kept predictions are joined to it. Two runs are compared row by row where both
+    kept their rows. Nothing is written without --log. Where rows belong together, --worst gives
+    those without a value in a column the value of the others of their group.
 
-    Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as rows that do not match.
+    Exit codes: 0 success, 1 the work failed, 2 wrong usage or bad input, such as rows that do not
+    match.
     """
     if len(runs) > 2:
         raise click.UsageError(f"name one run or two, got {len(runs)}")
-    if table is None and any(of_table.values()):
-        raise click.UsageError("--row-ids, --y-true and --log need --table")
-    if table is not None and not by:
-        raise click.UsageError("--table needs --by, the columns that divide the rows")
     if leave_out and not worst:
         raise click.UsageError("--leave-out is of the columns that --worst searches")
+    _check_table_flags(table, by, of_table)
     from cmtrack.cli.reading import read_metrics
     from cmtrack.comparison.segments import by_segment
     from cmtrack.names import distinct
@@ -109,11 +109,8 @@ def segments_command(
 
     extra = read_metrics(extra_metrics)
     evaluations = [
-        evaluation.with_metrics(extra)
-        for evaluation in _evaluations(store, runs, by, table, **of_table)
+        evaluation.with_metrics(extra) for evaluation in _load(store, runs, by, table, **of_table)
     ]
-    first = evaluations[0]
-    names = distinct(runs, _NAME)
     searched = None
     failure = ""
     with bad_input(KeyError):
@@ -126,51 +123,79 @@ def segments_command(
             raise BadInput("the rows were evaluated without segments: --table with --by gives some")
         for name in (*by, *leave_out):
             if name not in columns:
-                first.segments[name]
+                evaluations[0].segments[name]  # raises, and names the columns that there are
         chosen = shown[0][0].metrics
         if worst:
+            others = set(columns) - set(leave_out)
             try:
-                searched = _searched(first, set(columns) - set(leave_out), chosen[0], min_rows)
+                searched = _search(evaluations[0], others, chosen[0], min_rows)
             except ValueError as error:
-                failure = str(error).replace("min_rows", "--min-rows")
-                failure = failure.replace(
-                    "leave this column out", "leave this column out (--leave-out)"
-                )
-        data = [[_as_data(view) for view in some] for some in shown]
+                failure = _with_flags(str(error))
+        names = distinct(runs, _NAME)
         sides = list(zip(names, evaluations, strict=True))
-        compared = by_segment(sides, columns, chosen, first.confidence_level)
+        compared = by_segment(sides, columns, chosen, evaluations[0].confidence_level)
+        found = _Segments(runs, names, evaluations, shown, compared, searched)
+        data = found.data()
+    return Answer(lambda: data, found.print, BadInput(failure) if failure else None)
 
-    def as_data() -> dict[str, Any]:
-        out: dict[str, Any] = {"runs": []}
-        for run, columns_of_run, evaluation in zip(runs, data, evaluations, strict=True):
-            remark = {"note": evaluation.segments.note} if evaluation.segments.note else {}
-            out["runs"].append({"run": run, "columns": columns_of_run} | remark)
-        if len(runs) == 2:
-            out["differences"] = _as_differences(compared)
-        if searched is not None:
-            out["worst"] = {"searched": searched.searched, "notes": list(searched.notes)}
-            out["worst"]["segments"] = searched.to_frame().to_dict("records")
-        return out
 
-    def show() -> None:
+def _check_table_flags(table: Path | None, by: Sequence[str], of_table: dict[str, Any]) -> None:
+    if table is None and any(of_table.values()):
+        raise click.UsageError("--row-ids, --y-true and --log need --table")
+    if table is not None and not by:
+        raise click.UsageError("--table needs --by, the columns that divide the rows")
+
+
+def _with_flags(error: str) -> str:
+    """Return an error of a search with flags in the place of arguments."""
+    error = error.replace("min_rows", "--min-rows")
+    return error.replace("leave this column out", "leave this column out (--leave-out)")
+
+
+class _Segments(NamedTuple):
+    """The views of each run by column, their differences, and what a search found."""
+
+    runs: tuple[str, ...]
+    names: Sequence[str]
+    evaluations: Sequence[Evaluation]
+    views: list[list[SegmentView]]
+    compared: SegmentComparison
+    searched: SegmentSearch | None
+
+    def data(self) -> dict[str, Any]:
+        """Return the answer as JSON data."""
+        data: dict[str, Any] = {"runs": []}
+        for run, views, evaluation in zip(self.runs, self.views, self.evaluations, strict=True):
+            run_data = {"run": run, "columns": [_as_data(view) for view in views]}
+            if evaluation.segments.note:
+                run_data["note"] = evaluation.segments.note
+            data["runs"].append(run_data)
+        if len(self.runs) == 2:
+            data["differences"] = _as_differences(self.compared)
+        if self.searched is not None:
+            data["worst"] = {
+                "searched": self.searched.searched,
+                "notes": list(self.searched.notes),
+                "segments": self.searched.to_frame().to_dict("records"),
+            }
+        return data
+
+    def print(self) -> None:
+        """Print tables and sentences, column by column."""
         console = terminal()
-        for view in shown[0]:
-            same = [one for some in shown[1:] for one in some if one.name == view.name]
-            _print_view(
-                console,
-                [view, *same],
-                names,
-                [pair for pair in compared if pair.column == view.name],
-            )
-        for note in compared.notes:
+        for view in self.views[0]:
+            others = [
+                other for views in self.views[1:] for other in views if other.name == view.name
+            ]
+            pairs = [pair for pair in self.compared if pair.column == view.name]
+            _print_view(console, [view, *others], self.names, pairs)
+        for note in self.compared.notes:
             console.print(plain(note))
-        if searched is not None:
-            _print_worst(searched)
-
-    return Answer(as_data, show, BadInput(failure) if failure else None)
+        if self.searched is not None:
+            _print_worst(self.searched)
 
 
-def _searched(
+def _search(
     evaluation: Evaluation, columns: Collection[str], metric: str, min_rows: int | None
 ) -> SegmentSearch:
     """Search some columns for the worst segments."""
@@ -178,13 +203,15 @@ def _searched(
 
     rows = evaluation.rows
     if isinstance(rows, Predictions):
-        rows = replace(rows, segments=tuple(one for one in rows.segments if one.name in columns))
+        segments = tuple(column for column in rows.segments if column.name in columns)
+        rows = replace(rows, segments=segments)
     return replace(evaluation, rows=rows).worst_segments(metric, min_rows=min_rows)
 
 
-def _evaluations(
+def _load(
     store: Store, runs: tuple[str, ...], by: tuple[str, ...], table: Path | None, **of_table: Any
 ) -> list[Evaluation]:
+    """Return the evaluations of runs, with the segments of a table if there is one."""
     from cmtrack.comparison.comparability import of_classes
 
     if table is None:
@@ -207,16 +234,21 @@ def _has_segments(evaluation: BaseEvaluation) -> bool:
 def _as_data(view: SegmentView) -> dict[str, Any]:
     rows = [row for metric in view.metrics for row in view.rows[metric].values()]
     gaps = {metric: vars(view.table.disparity(metric)) for metric in view.metrics}
-    return {"column": view.name, "sentences": view.sentences(), "segments": rows, "disparity": gaps}
+    return {
+        "column": view.name,
+        "sentences": view.sentences(),
+        "segments": rows,
+        "disparity": gaps,
+    }
 
 
 def _as_differences(compared: SegmentComparison) -> dict[str, Any]:
     from cmtrack.report.review.data import as_plain
 
-    words = [sentence for pair in compared if (sentence := _sentence(pair, compared))]
+    sentences = [_sentence(pair, compared) for pair in compared]
     return {
         "pairs": as_plain([pair.to_dict() for pair in compared]),
-        "sentences": words,
+        "sentences": [sentence for sentence in sentences if sentence],
         "notes": list(compared.notes),
     }
 
@@ -225,11 +257,15 @@ def _sentence(pair: SegmentDifferences, compared: Sequence[SegmentDifferences]) 
     from cmtrack.names import quoted
     from cmtrack.report.review.narrative import segment_sentence
 
-    unsure = not (pair.overall.low > 0 or pair.overall.high < 0)
-    one_metric, one_column = (
-        len({getattr(p, name) for p in compared}) == 1 for name in ("metric", "column")
+    metrics = {other.metric for other in compared}
+    columns = {other.column for other in compared}
+    return segment_sentence(
+        pair,
+        quoted,
+        unsure=not (pair.overall.low > 0 or pair.overall.high < 0),
+        single=len(metrics) == 1,
+        several=len(columns) > 1,
     )
-    return segment_sentence(pair, quoted, unsure=unsure, single=one_metric, several=not one_column)
 
 
 def _print_view(
@@ -238,7 +274,10 @@ def _print_view(
     names: Sequence[str],
     pairs: Sequence[SegmentDifferences],
 ) -> None:
-    """Print one column: a table per metric, worse segments and gaps; for two runs their differences."""
+    """Print one column: a table per metric, worse segments and gaps.
+
+    Two runs get their differences.
+    """
     from cmtrack.names import quoted
     from cmtrack.report import formatting as fmt
     from cmtrack.report.review.narrative import segment_reading
@@ -255,37 +294,43 @@ def _print_view(
         console.print(plain(f"{segment_reading(pairs, quoted)} * excludes 0."))
     if alone:
         level = fmt.level(view.table.evaluation.confidence_level)
-        lacking = {one.table.evaluation.segments.note for one in views} - {""}
-        together = f"The {level} intervals of all segments hold together; * excludes 0."
-        console.print(plain(f"{fmt.capital(lacking.pop())}." if lacking else together))
-    for one, name in zip(views, names, strict=False):
+        text = f"The {level} intervals of all segments hold together; * excludes 0."
+        notes = {run_view.table.evaluation.segments.note for run_view in views} - {""}
+        if notes:  # there are no intervals
+            text = f"{fmt.capital(notes.pop())}."
+        console.print(plain(text))
+    for run_view, name in zip(views, names, strict=False):
         head = f"{fmt.named(name)}: " if len(names) > 1 else ""
-        for sentence in (*one.sentences(), *(one.gap(metric) for metric in one.metrics)):
+        gaps = [run_view.gap(metric) for metric in run_view.metrics]
+        for sentence in (*run_view.sentences(), *gaps):
             console.print(plain(head + sentence))
 
 
 def _print_values(views: list[SegmentView], names: Sequence[str], metric: str) -> None:
-    """The values of one run and its differences to the rest; those of a second, unpaired run alongside."""
+    """Print the values of one run and its differences to the rest.
+
+    The values of a second, unpaired run are alongside.
+    """
     from cmtrack.report import formatting as fmt
 
-    view, several = views[0], len(views) > 1
-    shown = list(view.rows[metric].items())[:_SHOWN]
-    heads = (
-        [*names[: len(views)], "the first: to the rest"]
-        if several
-        else ["value", "difference to the rest"]
-    )
+    view = views[0]
+    heads = ["value", "difference to the rest"]
+    if len(views) > 1:
+        heads = [*names[: len(views)], "the first: to the rest"]
     rows = []
-    for text, row in shown:
-        others = [one.rows[metric].get(text) for one in views]
-        values = [
-            "–" if one is None else fmt.with_interval(one["value"], (one["low"], one["high"]))
-            for one in others
-        ]
-        apart = fmt.signed(row["difference"], (row["difference_low"], row["difference_high"]))
-        rows.append(
-            (text, row["rows"], *values, apart + (" *" if view.side(metric, text) else "  "))
-        )
+    for segment, row in list(view.rows[metric].items())[:_SHOWN]:
+        values = []
+        for run_view in views:
+            run_row = run_view.rows[metric].get(segment)
+            if run_row is None:
+                values.append("–")
+            else:
+                interval = (run_row["low"], run_row["high"])
+                values.append(fmt.with_interval(run_row["value"], interval))
+        interval = (row["difference_low"], row["difference_high"])
+        difference = fmt.signed(row["difference"], interval)
+        mark = " *" if view.side(metric, segment) else "  "
+        rows.append((segment, row["rows"], *values, difference + mark))
     _print_table(view, metric, view.table.order_of(metric), heads, rows)
 
 
@@ -295,25 +340,28 @@ def _print_pair(
     pair: SegmentDifferences,
     compared: Sequence[SegmentDifferences],
 ) -> None:
-    """The values of two runs, and their differences."""
+    """Print the values of two runs, and their differences."""
     from cmtrack.names import quoted
     from cmtrack.report import formatting as fmt
     from cmtrack.report.review.narrative import segment_test
 
     rows = []
-    for k, text in enumerate(pair.segments[:_SHOWN]):
-        low, high = float(pair.low[k]), float(pair.high[k])
+    for k, segment in enumerate(pair.segments[:_SHOWN]):
+        low = float(pair.low[k])
+        high = float(pair.high[k])
         values = (fmt.number(float(side[k])) for side in (pair.first_values, pair.second_values))
         gap = fmt.signed_or_why(float(pair.differences[k]), (low, high), pair.reasons[k])
         gap += " *" if low > 0 or high < 0 else "  "
-        rows.append((text, pair.rows[k], *values, gap))
+        rows.append((segment, pair.rows[k], *values, gap))
     order = f"the worst of {quoted(pair.first)} first"
     _print_table(view, pair.metric, order, (pair.first, pair.second, "difference"), rows)
-    ends = pair.overall.low, pair.overall.high
-    whole = f"Of all samples the difference is {fmt.signed_or_why(pair.overall.difference, ends, pair.overall.reason)}."
-    for text in (f"{whole} {segment_test([pair], quoted)}".rstrip(), _sentence(pair, compared)):
-        if text:
-            console.print(plain(text))
+    overall = pair.overall
+    difference = fmt.signed_or_why(overall.difference, (overall.low, overall.high), overall.reason)
+    text = f"Of all samples the difference is {difference}. {segment_test([pair], quoted)}"
+    console.print(plain(text.rstrip()))
+    sentence = _sentence(pair, compared)
+    if sentence:
+        console.print(plain(sentence))
 
 
 def _print_table(
@@ -326,24 +374,31 @@ def _print_table(
     """Print the segments of one metric; ``rows`` has name, rows and the cells below ``heads``."""
     from cmtrack.report import formatting as fmt
 
-    of = f", {len(rows)} of {len(view.table)}" if len(rows) < len(view.table) else ""
-    title = f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, {order}{of}"
-    cells = [(fmt.short(text, 40), fmt.count(size), *others) for text, size, *others in rows]
+    title = f"{fmt.capital(view.title_of(metric))} by {fmt.named(view.name)}, {order}"
+    if len(rows) < len(view.table):
+        title += f", {len(rows)} of {len(view.table)}"
+    cells = [(fmt.short(name, 40), fmt.count(size), *others) for name, size, *others in rows]
     print_table(title, ("segment", "rows", *heads), cells)
 
 
 def _print_worst(searched: SegmentSearch) -> None:
     from cmtrack.report import formatting as fmt
 
-    # The search looks at one side, the intervals of segments at both: half the level is the same bar for a gap.
+    # The search looks at one side, the intervals of segments at both: half the level is the same
+    # bar for a gap.
     level = (1 - searched.confidence_level) / 2
     worst = searched.found(level)
-    are = "is" if len(worst) == 1 else "are"
-    head = f"{len(worst)} of {searched.searched:,} searched segments {are} significantly worse"
+    verb = "is" if len(worst) == 1 else "are"
+    head = f"{len(worst)} of {searched.searched:,} searched segments {verb} significantly worse"
     test = f"one-sided test over all that were searched, p at most {significant(level)}"
     rows = [
-        (one.text, fmt.count(one.rows), fmt.number(one.value), fmt.p_text(one.p_adjusted))
-        for one in searched.segments[:_SHOWN]
+        (
+            segment.text,
+            fmt.count(segment.rows),
+            fmt.number(segment.value),
+            fmt.p_text(segment.p_adjusted),
+        )
+        for segment in searched.segments[:_SHOWN]
     ]
     print_table(f"{head} ({test})", ("segment", "rows", "value", "adjusted p"), rows)
     for note in searched.notes:

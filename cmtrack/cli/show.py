@@ -1,7 +1,8 @@
-"""``cmtrack show``, ``price`` and ``threshold``: a stored evaluation, its costs, and the choice of a threshold."""
+"""``cmtrack show``, ``price`` and ``threshold``: a stored evaluation, its costs, its threshold."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 def show_command(run: str, store: Store, card: bool) -> Answer:
     """Print the evaluation that RUN holds.
 
-    RUN is a run id, a logged model's id, a URI such as models:/name@champion, or a folder that `cmtrack evaluate
-    --output` wrote.
+    RUN is a run id, a logged model's id, a URI such as models:/name@champion, or a folder that
+    `cmtrack evaluate --output` wrote.
     """
     if card and click.get_current_context().params["as_json"]:
         raise click.UsageError("--card and --json exclude each other")
@@ -54,9 +55,9 @@ def show_command(run: str, store: Store, card: bool) -> Answer:
 def price_command(run: str, costs_file: Path, store: Store) -> Answer:
     """Print what the decisions of RUN cost.
 
-    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The file holds
-    `costs: [[actual, predicted, cost], ...]`, and optionally `default` (1) for other wrong pairs and
-    `mismatch: {group: cost}` for wrong classes inside the right group.
+    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. The
+    file holds `costs: [[actual, predicted, cost], ...]`, and optionally `default` (1) for other
+    wrong pairs and `mismatch: {group: cost}` for wrong classes inside the right group.
     """
     where, evaluation = store.load(run, _has_dependent_rows)
     from cmtrack.cli.reading import read_file
@@ -67,19 +68,23 @@ def price_command(run: str, costs_file: Path, store: Store) -> Answer:
     with bad_input(say=lambda text: f"{costs_file.name}: {text}"):
         priced = of_classes(evaluation).price(costs)
     by_class = priced.costs_by_class().astype(object).to_dict("records")
-    parts = {
-        part: {
-            name: value
-            for name, value in getattr(priced, part).items()
-            if name in ("cost/mean", "cost/saved")
+
+    def as_data() -> dict[str, Any]:
+        return {
+            **where,
+            "costs": costs.to_dict(),
+            "metrics": _of_costs(priced.metrics),
+            "intervals": _of_costs(priced.intervals),
+            "undefined": _of_costs(priced.undefined),
+            "classes": by_class,
+            "notes": list(priced.notes),
         }
-        for part in ("metrics", "intervals", "undefined")
-    }
-    more = {"classes": by_class, "notes": list(priced.notes)}
-    return Answer(
-        lambda: where | {"costs": costs.to_dict()} | parts | more,
-        lambda: _print_costs(priced, by_class),
-    )
+
+    return Answer(as_data, lambda: _print_costs(priced, by_class))
+
+
+def _of_costs(by_metric: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: by_metric[name] for name in by_metric if name in ("cost/mean", "cost/saved")}
 
 
 @run_command("threshold")
@@ -113,20 +118,26 @@ def threshold_command(
 ) -> Answer:
     """Choose the threshold of RUN by cost or by a metric.
 
-    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written. Without --calibration
-    the rows of RUN choose the threshold and judge it by cross-fitting.
+    RUN is a run or a folder. Neither its data nor its model is needed, and nothing is written.
+    Without --calibration the rows of RUN choose the threshold and judge it by cross-fitting.
     """
     where, evaluation = store.load(run)
-    other = None if calibration is None else store.load(calibration)[1]
+    other = None
+    if calibration is not None:
+        _, other = store.load(calibration)
     from cmtrack.cli.reading import read_file
     from cmtrack.comparison.comparability import of_classes
     from cmtrack.grouping import Costs
 
-    costs = None if costs_file is None else read_file(Costs.from_file, costs_file)
+    costs = None
+    if costs_file is not None:
+        costs = read_file(Costs.from_file, costs_file)
     with bad_input():
-        held_out = None if other is None else of_classes(other)
         chosen = of_classes(evaluation).threshold(
-            costs, maximize=maximize, subject_to=subject_to, calibration=held_out
+            costs,
+            maximize=maximize,
+            subject_to=subject_to,
+            calibration=None if other is None else of_classes(other),
         )
     return Answer(lambda: where | chosen.to_dict(), lambda: _print_threshold(chosen))
 
@@ -163,22 +174,24 @@ def _print_threshold(chosen: Threshold) -> None:
     from cmtrack.report import formatting as fmt
 
     terminal().print(plain(chosen.sentence()))
-    names = (fmt.named(chosen.negative), fmt.named(chosen.positive))
+    names = {"negative": fmt.named(chosen.negative), "positive": fmt.named(chosen.positive)}
     rows = []
-    for part, actual, called, more in _OUTCOMES:
-        n = getattr(chosen.held_out, part)
-        if n > 0 or not more:
-            rows.append((f"{names[actual]} called {names[called]}{more}", fmt.count(round(n, 1))))
+    for count, actual, predicted, error in _OUTCOMES:
+        n = getattr(chosen.held_out, count)
+        # Only a grouping has wrong classes inside a group.
+        if n > 0 or not error:
+            outcome = f"{names[actual]} called {names[predicted]}{error}"
+            rows.append((outcome, fmt.count(round(n, 1))))
     title = "Outcomes" if chosen.separate else "Outcomes, cross-fitted"
     print_table(title, ("outcome", "samples"), rows, notes=chosen.warnings)
 
 
 _OUTCOMES = (
-    ("tp", True, True, ""),
-    ("imp", True, True, ", wrong class"),
-    ("fn", True, False, ""),
-    ("fp", False, True, ""),
-    ("tn", False, False, ""),
-    ("imn", False, False, ", wrong class"),
+    ("tp", "positive", "positive", ""),
+    ("imp", "positive", "positive", ", wrong class"),
+    ("fn", "positive", "negative", ""),
+    ("fp", "negative", "positive", ""),
+    ("tn", "negative", "negative", ""),
+    ("imn", "negative", "negative", ", wrong class"),
 )
-"""Outcomes: actually positive, called positive, and an additional error."""
+"""Each count with its actual and its predicted side, and an additional error."""

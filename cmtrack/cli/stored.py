@@ -32,7 +32,7 @@ class Store(NamedTuple):
     def load(
         self, run: str, needs_rows: Callable[[BaseEvaluation], bool] = lambda _: False
     ) -> tuple[dict[str, str], BaseEvaluation]:
-        """Return the name and the evaluation of a run or folder, with its rows if they are needed and were kept."""
+        """Return the name and the evaluation of a run or folder, with rows if needed and kept."""
         if Path(run).exists():
             return {"folder": run}, self._load_folder(Path(run), needs_rows)
         self.step("reading the run", 0, 1)

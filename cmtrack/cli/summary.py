@@ -30,7 +30,7 @@ MAX_GROUPS = 8
 
 
 def as_data(evaluation: BaseEvaluation) -> dict[str, Any]:
-    """An evaluation as JSON data for scripts."""
+    """Return an evaluation as JSON data for scripts."""
     parts: dict[str, Any] = {}
     if evaluation.kind == archive.FAMILIES:
         parts = {
@@ -76,7 +76,9 @@ def print_evaluation(console: Console, evaluation: BaseEvaluation) -> None:
     from rich.text import Text
 
     sentences = view_of(evaluation).verdict(evaluation)
-    for sentence in sentences[:MAX_SENTENCES] if isinstance(evaluation, Evaluation) else sentences:
+    if isinstance(evaluation, Evaluation):
+        sentences = sentences[:MAX_SENTENCES]
+    for sentence in sentences:
         console.print(plain(sentence))
     console.print(_headline(evaluation))
     if evaluation.kind == archive.FAMILIES:
@@ -105,133 +107,144 @@ def print_warnings(console: Console, warnings: Iterable[str]) -> None:
 def new_table(
     title: str, *heads: str, right: int | None = None, overflow: OverflowMethod = "ellipsis"
 ) -> Table:
-    """A table in the one style of all commands; the first ``right`` columns after the first, or all, align right."""
+    """Return a table in the one style of all commands.
+
+    The first ``right`` columns after the first align right; without it all but the first.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    look = {"box": box.SIMPLE_HEAD, "pad_edge": False, "padding": (0, 1, 0, 0)}
-    table = Table(title=Text(title, style="bold"), title_justify="left", **look)  # type: ignore[arg-type]
+    table = Table(
+        title=Text(title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    last_right = len(heads) if right is None else right
     for k, head in enumerate(heads):
-        numbers = 0 < k <= (len(heads) if right is None else right)
         table.add_column(
-            plain(head), justify="right" if numbers else "left", overflow=overflow if k else "fold"
+            plain(head),
+            justify="right" if 0 < k <= last_right else "left",
+            overflow=overflow if k else "fold",
         )
     return table
 
 
 def _headline(evaluation: BaseEvaluation) -> Table:
-    """The headline metrics with their intervals."""
+    """Return the headline metrics with their intervals."""
+    title = "Headline metrics"
+    if evaluation.positive is not None:
+        title += f" (positive: {fmt.short(evaluation.positive, 30)})"
     level = f"{fmt.level(evaluation.confidence_level)} interval"
-    named = (
-        "" if evaluation.positive is None else f" (positive: {fmt.short(evaluation.positive, 30)})"
-    )
-    table = new_table(f"Headline metrics{named}", "metric", "value", level, "better", right=1)
+    table = new_table(title, "metric", "value", level, "better", right=1)
     table.columns[-1].style = "dim"
     for name in evaluation.headline:
-        entry, value, ends = (
-            evaluation.catalog.lookup(name),
-            evaluation.metrics[name],
-            evaluation.intervals.get(name),
-        )
-        shown = (
-            fmt.missing_word(evaluation, name)
-            if math.isnan(value)
-            else fmt.metric_value(entry, value, ends)
-        )
-        table.add_row(
-            plain(name), shown, plain(fmt.metric_interval(entry, value, ends)), entry.better
-        )
+        entry = evaluation.catalog.lookup(name)
+        value = evaluation.metrics[name]
+        interval = evaluation.intervals.get(name)
+        if math.isnan(value):
+            text = fmt.missing_word(evaluation, name)
+        else:
+            text = fmt.metric_value(entry, value, interval)
+        shown_interval = plain(fmt.metric_interval(entry, value, interval))
+        table.add_row(plain(name), text, shown_interval, entry.better)
     return table
 
 
 def _classes(evaluation: Evaluation) -> Table:
-    m, ends = evaluation.metrics, evaluation.intervals
+    """Return the classes with their precision, recall and F1, of many those of lowest F1."""
+    metrics = evaluation.metrics
     labels = list(evaluation.classes)
     title = "Classes"
     if len(labels) > MAX_ROWS:
-        enough = [label for label in labels if m[f"class/{encode_label(label)}/support"] >= ENOUGH]
+        prefix_by_label = {label: f"class/{encode_label(label)}" for label in labels}
+        enough = [
+            label for label in labels if metrics[f"{prefix_by_label[label]}/support"] >= ENOUGH
+        ]
         title = f"The {MAX_WORST} classes of lowest F1, of {len(labels)}"
-        if len(enough) < len(labels):
-            title += (
-                f" ({len(labels) - len(enough)} with fewer than {ENOUGH} samples are not shown)"
-            )
-        f1 = {label: m[f"class/{encode_label(label)}/f1"] for label in enough}
+        n_rare = len(labels) - len(enough)
+        if n_rare:
+            title += f" ({n_rare} with fewer than {ENOUGH} samples are not shown)"
+        f1 = {label: metrics[f"{prefix_by_label[label]}/f1"] for label in enough}
+        # An undefined F1 comes last.
         enough.sort(key=lambda label: math.inf if math.isnan(f1[label]) else f1[label])
         labels = enough[:MAX_WORST]
     table = new_table(title, "class", "samples", "precision", "recall", "F1", right=1)
     for label in labels:
         prefix = f"class/{encode_label(label)}"
+        n = metrics[f"{prefix}/support"]
+        size = "1 (single)" if n == 1 else fmt.count(n)
         scores = (
-            _cell(m[f"{prefix}/{n}"], ends.get(f"{prefix}/{n}"))
-            for n in ("precision", "recall", "f1")
+            _metric_cell(evaluation, f"{prefix}/{name}") for name in ("precision", "recall", "f1")
         )
-        n = m[f"{prefix}/support"]
-        table.add_row(plain(fmt.short(label)), "1 (single)" if n == 1 else fmt.count(n), *scores)
+        table.add_row(plain(fmt.short(label)), size, *scores)
     return table
 
 
 def _segments(segments: SegmentTable) -> Table:
-    """The first segments, by their first metric."""
+    """Return the first segments, by their first metric."""
     frame = segments.to_frame().head(len(segments))
-    metric, shown = frame["metric"].iloc[0], frame.head(MAX_WORST)
-    some = f"{len(shown)} of {len(frame)} segments, " if len(frame) > len(shown) else ""
-    title = f"By {fmt.short(segments.name, 40)}: {some}{segments.order_of(metric)}"
+    metric = frame["metric"].iloc[0]
+    shown = frame.head(MAX_WORST)
+    order = segments.order_of(metric)
+    if len(frame) > len(shown):
+        order = f"{len(shown)} of {len(frame)} segments, {order}"
+    title = f"By {fmt.short(segments.name, 40)}: {order}"
     table = new_table(title, "segment", "rows", metric, "difference to the rest", right=1)
     for row in shown.to_dict("records"):
-        cells = []
-        for name, low, high in (
-            ("value", "low", "high"),
-            ("difference", "difference_low", "difference_high"),
-        ):
-            cells.append(_cell(row[name], None if math.isnan(row[low]) else (row[low], row[high])))
-        table.add_row(plain(fmt.short(row["segment"])), fmt.count(row["rows"]), *cells)
+        value = _cell(row["value"], (row["low"], row["high"]))
+        difference = _cell(row["difference"], (row["difference_low"], row["difference_high"]))
+        table.add_row(plain(fmt.short(row["segment"])), fmt.count(row["rows"]), value, difference)
     return table
 
 
-def _cell(value: float, ends: tuple[float, float] | None) -> Any:
+def _metric_cell(evaluation: BaseEvaluation, name: str) -> Any:
+    return _cell(evaluation.metrics[name], evaluation.intervals.get(name))
+
+
+def _cell(value: float, interval: tuple[float, float] | None) -> Any:
     """Format a cell with two digits, so that three intervals fit in 80 columns."""
     if math.isnan(value):
         return plain("undefined")
-    shown = fmt.two_places(value)
-    return plain(shown if ends is None else f"{shown} {fmt.two_places_interval(ends)}".rstrip())
+    text = fmt.two_places(value)
+    if interval is not None and not math.isnan(interval[0]):
+        text = f"{text} {fmt.two_places_interval(interval)}".rstrip()
+    return plain(text)
 
 
 def _reduced(step: Any) -> Table:
+    """Return the matrix of the groups of a step, with the mismatches (IM)."""
     groups = (fmt.short(group, 20) for group in (*step.labels, "IM"))
-    table = new_table(
-        f"Grouped: {fmt.short(step.name)}", "actual / predicted", *groups, overflow="fold"
-    )
-    for group, counts, im in zip(step.labels, step.counts, step.mismatches, strict=True):
-        table.add_row(
-            plain(fmt.short(group, 30)),
-            *(fmt.count(v.item()) for v in counts),
-            fmt.count(im.item()),
-        )
-    table.add_row("IM", *(fmt.count(im.item()) for im in step.mismatches), "0", style="dim")
+    title = f"Grouped: {fmt.short(step.name)}"
+    table = new_table(title, "actual / predicted", *groups, overflow="fold")
+    mismatches = [fmt.count(count) for count in step.mismatches.tolist()]
+    rows = zip(step.labels, step.counts.tolist(), mismatches, strict=True)
+    for group, counts, mismatch in rows:
+        table.add_row(plain(fmt.short(group, 30)), *map(fmt.count, counts), mismatch)
+    table.add_row("IM", *mismatches, "0", style="dim")
     return table
 
 
 def _families_of(evaluation: BaseEvaluation) -> list[str]:
-    """The encoded names of the families."""
+    """Return the encoded names of the families."""
     return [name.split("/")[1] for name in evaluation.metrics if name.endswith("/support")]
 
 
 def _families(evaluation: BaseEvaluation) -> Table:
-    m, ends = evaluation.metrics, evaluation.intervals
-    prefixes = {decode_label(family): f"family/{family}" for family in _families_of(evaluation)}
-    order = sorted(prefixes, key=lambda f: -m[f"{prefixes[f]}/support"])
+    """Return the families with their confusions, those with the most labels first."""
+    metrics = evaluation.metrics
+    families = _families_of(evaluation)
+    families.sort(key=lambda family: -metrics[f"family/{family}/support"])
     title = "Families"
-    if len(order) > MAX_ROWS:
-        order, title = (
-            order[:MAX_ROWS],
-            f"The {MAX_ROWS} families with the most labels, of {len(order)}",
-        )
+    if len(families) > MAX_ROWS:
+        title = f"The {MAX_ROWS} families with the most labels, of {len(families)}"
     table = new_table(title, "family", "labels", "F1", "confused", "out of family", right=1)
-    for family in order:
-        names = (
-            f"{prefixes[family]}/{name}" for name in ("f1_micro", "confusion_share", "oof_share")
-        )
-        shown = (_cell(m[name], ends.get(name)) for name in names)
-        table.add_row(plain(fmt.short(family)), fmt.count(m[f"{prefixes[family]}/support"]), *shown)
+    for family in families[:MAX_ROWS]:
+        prefix = f"family/{family}"
+        names = ("f1_micro", "confusion_share", "oof_share")
+        cells = (_metric_cell(evaluation, f"{prefix}/{name}") for name in names)
+        size = fmt.count(metrics[f"{prefix}/support"])
+        table.add_row(plain(fmt.short(decode_label(family))), size, *cells)
     return table

@@ -1,4 +1,4 @@
-"""``cmtrack verify``: check a bundle against its digests, recompute its review, and write a fresh page."""
+"""``cmtrack verify``: check a bundle, recompute its review, and write a fresh page."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ class NotVerified(BadInput):
 def verify_command(bundle: Path, output: Path | None) -> Answer:
     """Verify the bundle of a review, and write a fresh page of it.
 
-    BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. Every file in it is checked
-    against the digests of its manifest, and the comparison is computed from the statistics by the rule: every number of
-    the review must agree to 1e-9. The page in the bundle is not compared: read the fresh one. The manifest's own digest
-    is printed, to be signed or compared.
+    BUNDLE is the file that `cmtrack review --bundle` or Comparison.bundle wrote. Every file in it
+    is checked against the digests of its manifest, and the comparison is computed from the
+    statistics by the rule: every number of the review must agree to 1e-9. The page in the bundle is
+    not compared: read the fresh one. The manifest's own digest is printed, to be signed or
+    compared.
 
     \b
     Exit codes:
@@ -45,7 +46,7 @@ def verify_command(bundle: Path, output: Path | None) -> Answer:
       2  it could not be verified: wrong usage, no such file, no bundle, a newer version
       3  statistics only: a part of the review could not be recomputed (rows left out, another version of cmtrack,
          a feature that cmtrack no longer has)
-    """
+    """  # noqa: E501 - the lines below \b are printed as they are
     with working() as step:
         step("loading libraries", 0, 1)
         from cmtrack.report.html import write_text

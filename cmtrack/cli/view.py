@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 def view_command(name: str | None, csv_file: Path | None, **options: Any) -> Answer:
     """Rank evaluated runs, and save a view of the experiment for it.
 
-    The view is MLflow's own list of runs and charts: ordered by the metric that decides, with the columns and the
-    charts that matter for the ranking. Its link is printed, and put first in the experiment's description. A view of
-    the same name is replaced. The options are those of `cmtrack compare`, and --name.
+    The view is MLflow's own list of runs and charts: ordered by the metric that decides, with the
+    columns and the charts that matter for the ranking. Its link is printed, and put first in the
+    experiment's description. A view of the same name is replaced. The options are those of `cmtrack
+    compare`, and --name.
     """
     with working() as step:
         comparison = compared(step, **options)
