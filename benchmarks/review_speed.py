@@ -21,7 +21,7 @@ from mlflow.entities import Metric, Param, RunTag
 import cmtrack
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.evaluation.gates import Gate
-from cmtrack.tracking.comparing import Listed, reduced
+from cmtrack.tracking.listed import Listed, LoggedValues, shortlist
 from cmtrack.tracking.runs import client_for, search
 from cmtrack.tracking.store import quiet, tracking_store
 
@@ -84,8 +84,13 @@ def main() -> None:
         for part in (runs // 4, runs // 2, runs):
             start = time.perf_counter()
             listed = search(client, ["1"], order_by=[f"metrics.`{METRIC}` DESC"], max_runs=part)
-            short = reduced(
-                Listed(tuple(listed)), Criterion.of(METRIC), [Gate.parse(GATE)], limit=WHOLE
+            criterion = Criterion.of(METRIC)
+            short = shortlist(
+                Listed(tuple(listed)),
+                LoggedValues(criterion.catalog),
+                criterion,
+                [Gate.parse(GATE)],
+                limit=WHOLE,
             )
             took = time.perf_counter() - start
             stopped = len(short.stopped)

@@ -6,7 +6,6 @@ is the same.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -73,13 +72,9 @@ def make(
         table = partial(segments_json, evaluation)
         _attempt(entry, "segment table", lambda: _add(entry, names.SEGMENTS_FILE, table()))
 
-    chosen = names.chosen_metrics(evaluation, entry.metric_names)
-    finite = {name: value for name, value in chosen.items() if math.isfinite(value)}
-    entry.metrics = {
-        (entry.prefix + name)[: names.MAX_NAME]: value for name, value in finite.items()
-    }
+    entry.metrics, undefined = names.finite_metrics(evaluation, entry.metric_names, entry.prefix)
     entry.table = names.file_name(names.CLASSES_FILE, entry.prefix)
-    entry.tags = _tags(entry, evaluation, [name for name in chosen if name not in finite])
+    entry.tags = _tags(entry, evaluation, undefined)
     files = {name: picture for name, picture in pictures.items() if picture.content}
     report_file = names.file_name(names.REPORT_FILE, entry.prefix)
     has_report = f"{ARTIFACTS}/{report_file}" in entry.contents

@@ -1,9 +1,8 @@
-"""Implementation of the ``mlflow.models.evaluate`` plug-in: MLflow's data and model -> ``log_evaluation``."""
+"""The ``mlflow.models.evaluate`` plug-in: from MLflow's data and model to ``log_evaluation``."""
 
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,16 @@ from cmtrack.tracking._warn import tell
 from cmtrack.tracking.log import LoggedEvaluation, log_evaluation
 
 OUTPUT = "output"
+"""The value of ``y_prob`` for a model whose whole output are probabilities."""
 _AS_THEY_ARE = (
     "labels",
     "calibration",
     "target",
     *(name for name in Spec.options() if name != "grouping"),
 )
+"""Options that ``log_evaluation`` takes as they are."""
 _BY_ROW = ("sample_weight", "groups", "row_ids")
+"""Options that may name a column of the data."""
 _OF_THE_RUN = {
     "step": None,
     "predictions": "auto",
@@ -52,27 +54,29 @@ def evaluate_dataset(
     model_id: str | None = None,
     predictions: str | None = None,
 ) -> EvaluationResult:
-    """Evaluate a dataset of MLflow and log it to the run; a failure is a warning and an empty result.
+    """Evaluate a dataset of MLflow and log it to the run.
 
-    With a ``model_id`` MLflow itself logs the metrics of the result, to the run and to the model:
-    they are then not logged here.
+    A failure is a warning and an empty result, or an error with the option ``strict``. With a
+    ``model_id`` MLflow itself logs the metrics of the result, to the run and to the model: they are
+    then not logged here.
 
     ``config``: the options of ``cmtrack_integrations.mlflow_evaluator``.
     ``known``: their names.
     ``predictions``: the column of labels in the frame that the model returns.
     """
     try:
-        given = read_inputs(dataset, config, known, model, predictions)
+        inputs = read_inputs(dataset, config, known, model, predictions)
     except Exception as error:
         if config.get("strict"):
             raise
-        tell(f"the evaluation failed: {error}", stacklevel=3)
+        tell(f"the evaluation failed: {error}")
         return EvaluationResult({}, {}, run_id)
-    chosen, prefix = config.get("metrics", "headline"), config.get("prefix", "")
+    chosen = config.get("metrics", "headline")
+    prefix = config.get("prefix", "")
     logged = log_evaluation(
-        given.pop("y_true"),
-        **given,
-        **{name: config.get(name, usual) for name, usual in _OF_THE_RUN.items()},
+        inputs.pop("y_true"),
+        **inputs,
+        **{name: config.get(name, default) for name, default in _OF_THE_RUN.items()},
         run_id=run_id,
         model_id=model_id,
         prefix=prefix,
@@ -85,11 +89,8 @@ def evaluate_dataset(
     except Exception as error:
         if config.get("strict"):
             raise
-        if logged.status == "completed":  # else it was said why
-            tell(
-                f"the evaluation is logged, but MLflow's result of it is empty: {error}",
-                stacklevel=3,
-            )
+        if logged.status == "completed":  # otherwise a warning has said why it is not logged
+            tell(f"the evaluation is logged, but MLflow's result of it is empty: {error}")
         return EvaluationResult({}, {}, run_id)
     return EvaluationResult(metrics, artifacts, run_id)
 
@@ -118,77 +119,98 @@ def read_inputs(
         raise ValueError(
             "the evaluation needs labels, got no targets: pass targets= to mlflow.models.evaluate"
         )
-    given: dict[str, Any] = {name: config[name] for name in _AS_THEY_ARE if name in config}
+    inputs: dict[str, Any] = {name: config[name] for name in _AS_THEY_ARE if name in config}
+    inputs["y_true"] = dataset.labels_data
     if config.get("grouping") is not None:
-        given["grouping"] = as_grouping(config["grouping"])
-    table = _columns_of(dataset.features_data, dataset.feature_names)
-    for name in _BY_ROW:
-        wanted = config.get(name)
-        if wanted is not None:
-            given[name] = _column(table, wanted, name) if isinstance(wanted, str) else wanted
-    dividing = _named_segments(config.get("segments"))
-    if dividing:
-        columns = {
-            name: _column(table, name, "segments") for division in dividing for name in division
-        }
-        given["segments"] = (
-            columns,
-            [division if len(division) > 1 else division[0] for division in dividing],
-        )
-    elif config.get("segments") is not None:
-        given["segments"] = config["segments"]
-    given["y_true"] = dataset.labels_data
-    if model is None:
-        given["y_pred"] = unless_decided(dataset.predictions_data, config)
-        given["y_prob"] = _probabilities(table, config.get("y_prob"))
-        if given["y_pred"] is None and given["y_prob"] is None:
-            raise ValueError(
-                "the data have neither predictions nor probabilities: pass predictions= to "
-                "mlflow.models.evaluate, or "
-                f"name the columns of probabilities in evaluator_config ('y_prob': 'p_*'), got "
-                f"columns {list(table)}"
-            )
-        return given
-    used = [config[name] for name in _BY_ROW if isinstance(config.get(name), str)]
-    used += [name for division in dividing for name in division]
+        inputs["grouping"] = as_grouping(config["grouping"])
     features = dataset.features_data
-    if used and hasattr(features, "columns"):
-        features = features.drop(
-            columns=[column for column in features.columns if str(column) in used]
-        )
-    predicted = _predicted(model, features, config, predictions, given.get("labels"))
-    return given | predicted | {"y_pred": unless_decided(predicted.get("y_pred"), config)}
+    table = _columns_of(features, dataset.feature_names)
+    by_row, used_columns = _values_by_row(table, config)
+    inputs |= by_row
+    if model is None:
+        return inputs | _stated_predictions(dataset, table, config)
+    if hasattr(features, "columns"):
+        # The model was trained without the columns of weights, groups and segments.
+        used = [column for column in features.columns if str(column) in used_columns]
+        features = features.drop(columns=used) if used else features
+    predicted = _predicted(model, features, config, predictions, inputs.get("labels"))
+    y_pred = unless_decided(predicted.get("y_pred"), config)
+    return inputs | predicted | {"y_pred": y_pred}
 
 
-def _named_segments(given: Any) -> tuple[tuple[str, ...], ...]:
-    """The data columns that ``segments`` names."""
-    if not isinstance(given, (list, tuple)) or not all(
-        isinstance(name, (str, list, tuple)) for name in given
-    ):
+def _values_by_row(
+    table: Mapping[str, Any], config: Mapping[str, Any]
+) -> tuple[dict[str, Any], set[str]]:
+    """Weights, groups, row ids and segments, and the names of the columns that hold them."""
+    values: dict[str, Any] = {}
+    columns: set[str] = set()
+    for name in _BY_ROW:
+        option = config.get(name)
+        if isinstance(option, str):
+            columns.add(option)
+            values[name] = _column(table, option, name)
+        elif option is not None:
+            values[name] = option
+    segments = config.get("segments")
+    divisions = _named_segments(segments)
+    if divisions:
+        names = [name for division in divisions for name in division]
+        columns.update(names)
+        divided = {name: _column(table, name, "segments") for name in names}
+        values["segments"] = (divided, list(segments))
+    elif segments is not None:
+        values["segments"] = segments
+    return values, columns
+
+
+def _named_segments(segments: Any) -> tuple[tuple[str, ...], ...]:
+    """The data columns that ``segments`` names; none if it has the values itself."""
+    if not segments or not isinstance(segments, (list, tuple)):
         return ()
-    flat = [one for name in given for one in ([name] if isinstance(name, str) else name)]
-    divisions: Any = (
-        divisions_of(list(given)) if given and all(isinstance(one, str) for one in flat) else ()
-    )
+    names: list[Any] = []
+    for name in segments:
+        if isinstance(name, (list, tuple)):
+            names += name
+        else:
+            names.append(name)
+    if not all(isinstance(name, str) for name in names):
+        return ()
+    divisions: Any = divisions_of(segments)
     return divisions
 
 
-def as_grouping(given: Any) -> Grouping:
+def _stated_predictions(
+    dataset: Any, table: Mapping[str, Any], config: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Predictions and probabilities that are columns of the data; ValueError if neither is."""
+    y_pred = unless_decided(dataset.predictions_data, config)
+    y_prob = _probabilities(table, config.get("y_prob"))
+    if y_pred is None and y_prob is None:
+        raise ValueError(
+            "the data have neither predictions nor probabilities: pass predictions= to "
+            "mlflow.models.evaluate, or name the columns of probabilities in evaluator_config "
+            f"('y_prob': 'p_*'), got columns {list(table)}"
+        )
+    return {"y_pred": y_pred, "y_prob": y_prob}
+
+
+def as_grouping(source: Any) -> Grouping:
     """A grouping from an object, from plain data or from a file."""
-    if isinstance(given, Grouping):
-        return given
-    if isinstance(given, Mapping):
-        return Grouping.from_dict(given)
-    if isinstance(given, (str, Path)):
-        return Grouping.from_file(given)
-    raise TypeError(f"grouping must be a Grouping, a mapping or a path, got {type(given).__name__}")
+    if isinstance(source, Grouping):
+        return source
+    if isinstance(source, Mapping):
+        return Grouping.from_dict(source)
+    if isinstance(source, (str, Path)):
+        return Grouping.from_file(source)
+    kind = type(source).__name__
+    raise TypeError(f"grouping must be a Grouping, a mapping or a path, got {kind}")
 
 
 def _columns_of(features: Any, feature_names: Any) -> dict[str, Any]:
     if hasattr(features, "columns"):
         return {str(name): features[name].to_numpy() for name in features.columns}
     array = np.asarray(features)
-    return {str(name): array[:, place] for place, name in enumerate(feature_names)}
+    return {str(name): array[:, index] for index, name in enumerate(feature_names)}
 
 
 def _column(table: Mapping[str, Any], name: str, what: str) -> Any:
@@ -229,40 +251,41 @@ def _predicted(
     model: Any, features: Any, config: Mapping[str, Any], predictions: str | None, labels: Any
 ) -> dict[str, Any]:
     """Labels and, if the model gives them, probabilities."""
-    wanted, params = config.get("y_prob"), config.get("params")
+    wanted = config.get("y_prob")
+    params = config.get("params")
     raw: Any = None
     # not every flavour exposes the model inside the pyfunc wrapper
     with contextlib.suppress(Exception):
         raw = model.get_raw_model()
     classes = getattr(raw, "classes_", None)
+    if classes is not None and labels is None:
+        labels = list(classes)
     if wanted is None and params is None and hasattr(raw, "predict_proba") and classes is not None:
         return {
             "y_pred": np.ravel(raw.predict(features)),
             "y_prob": raw.predict_proba(features),
-            "labels": list(classes) if labels is None else labels,
+            "labels": labels,
         }
     output = model.predict(features) if params is None else model.predict(features, params=params)
+    values = np.asarray(output)
     if isinstance(wanted, str) and wanted == OUTPUT:
-        return {"y_prob": np.asarray(output)}
-    if hasattr(output, "columns") and (predictions is not None or wanted is not None):
+        return {"y_prob": values}
+    is_frame = hasattr(output, "columns")
+    if is_frame and (predictions is not None or wanted is not None):
         table = _columns_of(output, None)
         return {
             "y_pred": None if predictions is None else _column(table, predictions, "predictions"),
             "y_prob": _probabilities(table, wanted),
         }
-    values = np.asarray(output)
-    # such as a model logged with pyfunc_predict_fn="predict_proba"
+    # Such as a model logged with pyfunc_predict_fn="predict_proba".
     if values.ndim == 2 and values.shape[1] > 1:
-        more = {} if classes is None or labels is not None else {"labels": list(classes)}
-        return {
-            "y_prob": output if hasattr(output, "columns") and classes is None else values,
-            **more,
-        }
+        if classes is not None:
+            return {"y_prob": values, "labels": labels}
+        # The columns of a frame name the classes.
+        return {"y_prob": output if is_frame else values}
     tell(
         "the model gives labels only, so the metrics of probabilities (ROC, sPCC, prevalence) are "
-        "left out; a model "
-        'with predict_proba or pyfunc_predict_fn="predict_proba" has them',
-        stacklevel=5,
+        'left out; a model with predict_proba or pyfunc_predict_fn="predict_proba" has them'
     )
     return {"y_pred": np.ravel(values)}
 
@@ -276,16 +299,11 @@ def _metrics(
     if logged.evaluation is None:
         return {}
     prefix = names.prefix_to_log(prefix)
-    values = names.chosen_metrics(logged.evaluation, chosen)
-    undefined = [name for name, value in values.items() if not math.isfinite(value)]
+    metrics, undefined = names.finite_metrics(logged.evaluation, chosen, prefix)
     if with_tag and undefined and logged.status == "completed":
         text = names.tag_text(", ".join(undefined))
         MlflowClient().set_tag(logged.run_id, names.tag("undefined", prefix), text)
-    return {
-        (prefix + name)[: names.MAX_NAME]: value
-        for name, value in values.items()
-        if math.isfinite(value)
-    }
+    return metrics
 
 
 class _Fetched:
@@ -317,13 +335,12 @@ _KINDS = {".json": JsonFile, ".png": ImageFile, ".parquet": ParquetFile, ".html"
 
 def _artifacts(run_id: str, prefix: str) -> dict[str, EvaluationArtifact]:
     """The files of the evaluation, by name."""
-    client, start = MlflowClient(), names.file_name("cmtrack_", prefix)
+    client = MlflowClient()
     root = client.get_run(run_id).info.artifact_uri.rstrip("/")
-    paths = [
-        Path(item.path) for item in client.list_artifacts(run_id) if item.path.startswith(start)
-    ]
-    return {
-        path.stem: _KINDS[path.suffix](uri=f"{root}/{path.name}")
-        for path in paths
-        if path.suffix in _KINDS
-    }
+    start = names.file_name("cmtrack_", prefix)
+    artifacts: dict[str, EvaluationArtifact] = {}
+    for item in client.list_artifacts(run_id):
+        path = Path(item.path)
+        if item.path.startswith(start) and path.suffix in _KINDS:
+            artifacts[path.stem] = _KINDS[path.suffix](uri=f"{root}/{path.name}")
+    return artifacts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +19,10 @@ CLASSES_FILE = "cmtrack_classes.json"
 SEGMENTS_FILE = "cmtrack_segments.json"
 PREDICTIONS_FILE = ROWS_NAME
 DIGESTS = "digests"
-"""Tag of what programs know an evaluation by, as JSON; see :func:`digests`. The other tags are for people."""
+"""Tag of what programs know an evaluation by, as JSON; see :func:`digests`.
+
+The other tags are for people.
+"""
 ROWS_FILE = "predictions_file"
 """Its entry that names the file of the rows' predictions, if that has another prefix."""
 REGROUPING = "regrouping"
@@ -34,13 +38,16 @@ TAGS_BEFORE = {
 }
 """The tags of their own that earlier versions wrote, by entry."""
 SHORT = {"grouping": "groups", "undefined": "nan", "warnings": "warning", "criterion": "rank_by"}
-"""Readable tags, by their names in earlier versions: next to long values MLflow's pages cut names over 15 letters."""
+"""Readable tags, by their names in earlier versions.
+
+Next to long values MLflow's pages cut names of more than 15 letters.
+"""
 KIND_TAG = "cmtrack.kind"
 REVIEW = "review"
 IMAGE_KEY = "cmtrack/confusion_matrix"
 MAX_NAME = 250
 MAX_PREFIX = 150
-"""Characters of a prefix: MLflow takes 250 for a tag, and a file system as many bytes for a file's name."""
+"""Characters of a prefix: MLflow takes 250 for a tag, and a file system 255 bytes for a name."""
 MAX_TAG = 4000
 """Characters of a tag's text, and of a review's parameter: every store takes 5,000."""
 
@@ -62,14 +69,14 @@ def check_prefix(prefix: str) -> str:
         raise ValueError(f"prefix must be a text, got {type(prefix).__name__}")
     if prefix and (not _LEGAL_PREFIX.fullmatch(prefix) or "//" in prefix or ".." in prefix):
         raise ValueError(
-            f"prefix must start with a letter or digit and hold letters, digits and _-./, got "
-            f"{prefix!r}"
+            "prefix must start with a letter or digit and hold letters, digits and _-./, "
+            f"got {prefix!r}"
         )
     return prefix
 
 
 def prefix_to_log(prefix: str | None) -> str:
-    """Return the prefix under which an evaluation is logged, with a separator at its end: ``val`` becomes ``val/``.
+    """Return the prefix under which an evaluation is logged: ``val`` becomes ``val/``.
 
     Without one the metrics would be called ``valbinary/f1``. ValueError as by :func:`check_prefix`,
     or if it is so long that files or tags could not be named.
@@ -88,11 +95,12 @@ def file_name(name: str, prefix: str = "") -> str:
 
 def tag(name: str, prefix: str = "") -> str:
     """A tag's name, such as ``cmtrack.status`` or ``cmtrack.val.status``."""
-    middle, name = prefix.strip("/ ._-"), SHORT.get(name, name)
+    middle = prefix.strip("/ ._-")
+    name = SHORT.get(name, name)
     return f"cmtrack.{middle}.{name}" if middle else f"cmtrack.{name}"
 
 
-def told(tags: Mapping[str, str], name: str, prefix: str = "") -> str | None:
+def readable_tag(tags: Mapping[str, str], name: str, prefix: str = "") -> str | None:
     """The value of a readable tag, also under its former name."""
     return tags.get(tag(name, prefix), tags.get(former_tag(name, prefix)))
 
@@ -122,27 +130,38 @@ def digests(tags: Mapping[str, str], prefix: str = "") -> dict[str, str]:
         data = untrusted.parsed_json(text)
     except ValueError:
         return {}
-    return (
-        {key: value for key, value in data.items() if isinstance(value, str)}
-        if isinstance(data, dict)
-        else {}
-    )
+    if not isinstance(data, dict):
+        return {}
+    return {key: value for key, value in data.items() if isinstance(value, str)}
 
 
 def with_digests(
     tags: Mapping[str, str], prefix: str, changed: Mapping[str, str | None]
 ) -> dict[str, str]:
     """Tags with changed values of :func:`digests`; None removes a key."""
-    before = {tag(name, prefix) for name in TAGS_BEFORE.values()} | {
-        former_tag(name, prefix) for name in SHORT
-    }
-    held = {
-        entry: text
-        for entry, text in {**digests(tags, prefix), **changed}.items()
-        if text is not None
-    }
-    others = {name: text for name, text in tags.items() if name not in before}
-    return others | {tag(DIGESTS, prefix): json.dumps(held)}
+    former_tags = {tag(name, prefix) for name in TAGS_BEFORE.values()}
+    former_tags |= {former_tag(name, prefix) for name in SHORT}
+    entries = {**digests(tags, prefix), **changed}
+    stored = {entry: text for entry, text in entries.items() if text is not None}
+    others = {name: text for name, text in tags.items() if name not in former_tags}
+    return others | {tag(DIGESTS, prefix): json.dumps(stored)}
+
+
+def finite_metrics(
+    evaluation: BaseEvaluation, chosen: str | Sequence[str], prefix: str
+) -> tuple[dict[str, float], list[str]]:
+    """The metrics of :func:`chosen_metrics` that MLflow takes, by the names that it gets.
+
+    Also returns the names of those that are not finite.
+    """
+    finite: dict[str, float] = {}
+    undefined: list[str] = []
+    for name, value in chosen_metrics(evaluation, chosen).items():
+        if math.isfinite(value):
+            finite[(prefix + name)[:MAX_NAME]] = value
+        else:
+            undefined.append(name)
+    return finite, undefined
 
 
 def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> dict[str, float]:
@@ -161,24 +180,18 @@ def chosen_metrics(evaluation: BaseEvaluation, chosen: str | Sequence[str]) -> d
             raise ValueError(
                 f"metrics must be 'headline', 'all' or a list of names, got {chosen!r}"
             )
-        return (
-            dict(metrics)
-            if chosen == "all"
-            else {name: metrics[name] for name in evaluation.headline}
-        )
-    out: dict[str, float] = {}
+        chosen = evaluation.headline if chosen == "headline" else ["*"]
+    values: dict[str, float] = {}
     for name in chosen:
         if name.startswith(OF_SEGMENTS) and isinstance(evaluation, Evaluation):
-            out |= evaluation.segments.named(name)
+            values |= evaluation.segments.named(name)
             continue
         if name == "*":
             return dict(metrics)
-        named = (
-            [n for n in metrics if n.startswith(name[:-1])]
-            if name.endswith("/*")
-            else [name] * (name in metrics)
-        )
+        named = [name] if name in metrics else []
+        if name.endswith("/*"):
+            named = [metric for metric in metrics if metric.startswith(name[:-1])]
         if not named:
             raise ValueError(f"this evaluation has no metric {name!r}{near_metric(name, metrics)}")
-        out |= {n: metrics[n] for n in named}
-    return out
+        values |= {metric: metrics[metric] for metric in named}
+    return values

@@ -235,7 +235,7 @@ class _Job:
 
     def done(self, run: TrackedRun) -> RegroupedRun:
         """A run that was regrouped before, by its logged metrics."""
-        warnings = (names.told(run.tags, "warnings", self.prefix) or "").splitlines()
+        warnings = (names.readable_tag(run.tags, "warnings", self.prefix) or "").splitlines()
         before, after = (_logged(run, prefix) for prefix in (self.source_prefix, self.prefix))
         return replace(self._outcome(run, "completed", warnings, before, after), already_done=True)
 

@@ -1,0 +1,265 @@
+"""Runs that stores list, and the short list of those whose evaluations are read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from cmtrack.comparison.comparability import Traits, split
+from cmtrack.comparison.compare import CompareOptions, Progress
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.run import LeftOut, Listing, StoppedRun
+from cmtrack.comparison.spec import several
+from cmtrack.evaluation.gates import Gate
+from cmtrack.metrics.catalog import Catalog
+from cmtrack.tracking.names import KIND_TAG, REVIEW, digests, readable_tag
+from cmtrack.tracking.runs import (
+    TrackedRun,
+    active_experiment_id,
+    as_references,
+    client_for,
+    experiment_ids,
+    find_all,
+    search,
+    shown_uri,
+    unique_names,
+)
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+
+@dataclass(frozen=True, eq=False)
+class Listed(Listing):
+    """Runs that stores list, sorted by their tags and metrics before any artifact is read.
+
+    ``runs``: to be read, under distinct names; best logged value first where they are reduced by
+    it.
+    ``clients``: by tracking URI.
+    """
+
+    runs: tuple[TrackedRun, ...]
+    clients: dict[str, MlflowClient] = field(default_factory=dict)
+
+
+def list_runs(
+    runs: Any, options: CompareOptions, progress: Progress, *, order: Criterion | None
+) -> Listed:
+    """List the referenced runs, or those of experiments, in one or more stores.
+
+    If there are many, the best ones are listed. ValueError or TypeError if a run, an experiment or
+    a filter is not one; ConnectionError if a tracking server does not answer.
+    """
+    experiments = several(options.experiment_names or ())
+    if runs is not None and options.filter_string and not experiments:
+        raise ValueError(
+            "filter_string needs experiment_names beside runs, "
+            f"got {options.filter_string!r:.60} alone"
+        )
+    uris: list[Any] = several(options.tracking_uri or ()) or [None]
+    clients = {client.tracking_uri: client for client in map(client_for, uris)}
+    by_id: dict[str, TrackedRun] = {}
+    if runs is not None:
+        references = as_references(runs)
+        found = find_all(
+            references,
+            lambda _: list(clients.values()),
+            lambda done: progress("finding runs", done, len(references)),
+            experiments,
+        )
+        _add_runs(by_id, found)
+    notes: tuple[str, ...] = ()
+    if runs is None or experiments:
+        order_by = _order_by(order, options.prefix)
+        notes = _add_experiments(by_id, list(clients.values()), order_by, options, progress)
+    # The same runs give the same review, whatever the order that they were given or found in.
+    by_id = dict(sorted(by_id.items()))
+    label = unique_names({run_id: run.name for run_id, run in by_id.items()})
+    named = tuple(replace(run, name=label[run.run_id]) for run in by_id.values())
+    return Listed(named, clients=clients, notes=notes)
+
+
+def _add_experiments(
+    by_id: dict[str, TrackedRun],
+    clients: Sequence[MlflowClient],
+    order_by: Sequence[str],
+    options: CompareOptions,
+    progress: Progress,
+) -> tuple[str, ...]:
+    """Add the runs of experiments by id; return a note if a store holds more than were listed.
+
+    ValueError if nothing was found, and an experiment is in none of the stores.
+    """
+    experiments = several(options.experiment_names or ())
+    # One more run than wanted tells whether there are more.
+    most = None if options.max_runs is None else options.max_runs + 1
+    notes: tuple[str, ...] = ()
+    for client in clients:
+        ids = _experiment_ids(client, experiments, has_several_stores=len(clients) > 1)
+        runs = search(
+            client,
+            ids,
+            options.filter_string,
+            order_by,
+            most,
+            lambda done: progress("listing runs", done, 0),
+        )
+        if _add_runs(by_id, runs, options.max_runs):
+            notes = (
+                f"The store holds more runs than the {options.max_runs} that were listed "
+                "(max_runs).",
+            )
+    if not by_id and len(clients) > 1:
+        _check_experiments_exist(experiments, clients)
+    return notes
+
+
+def _add_runs(
+    by_id: dict[str, TrackedRun], runs: Iterable[TrackedRun], max_runs: int | None = None
+) -> bool:
+    """Add runs by id, up to a limit, and return whether there were more."""
+    before = len(by_id)
+    for run in runs:
+        by_id.setdefault(run.run_id, run)
+    if max_runs is None or len(by_id) - before <= max_runs:
+        return False
+    by_id.popitem()
+    return True
+
+
+def _experiment_ids(
+    client: MlflowClient, experiments: list[str], *, has_several_stores: bool
+) -> list[str]:
+    """Ids of the named experiments of a store.
+
+    In several stores an experiment need not exist in each. Without names they are all experiments
+    of several stores, or the active one of a single store.
+    """
+    if experiments and not has_several_stores:
+        return experiment_ids(client, experiments)
+    if not experiments and not has_several_stores:
+        return [active_experiment_id()]
+    found: Iterable[Any] = map(client.get_experiment_by_name, experiments)
+    if not experiments:
+        found = client.search_experiments()
+    return [str(experiment.experiment_id) for experiment in found if experiment is not None]
+
+
+def _check_experiments_exist(experiments: Sequence[str], clients: Sequence[MlflowClient]) -> None:
+    """Raise ValueError if an experiment is in none of the stores."""
+    for name in experiments:
+        if all(client.get_experiment_by_name(name) is None for client in clients):
+            stores = ", ".join(map(shown_uri, clients))
+            raise ValueError(f"there is no experiment {name!r} in {stores}")
+
+
+def _order_by(order: Criterion | None, prefix: str) -> list[str]:
+    """The `order_by` for the store, so that the limit cuts off the worst runs."""
+    if order is None or not order.single or "`" in prefix:
+        return []
+    way = {"higher": "DESC", "lower": "ASC"}.get(order.direction)
+    return [f"metrics.`{prefix}{order.metrics[0]}` {way}"] if way else []
+
+
+# -- the short list --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LoggedValues:
+    """Metrics of runs as a comparison may use them before it reads the evaluations.
+
+    ``prefix``: of the evaluations.
+    ``changes``: what the runs are judged by anew (:attr:`CompareOptions.changes`).
+    ``recomputed``: their metrics by run id, where they are judged anew already.
+    """
+
+    catalog: Catalog
+    prefix: str = ""
+    changes: frozenset[str] = frozenset()
+    recomputed: Mapping[str, Mapping[str, float]] | None = None
+
+    def value(self, run: TrackedRun, metric: str) -> float | None:
+        """The value of a metric; None if it was not logged."""
+        if self.recomputed is None:
+            return run.metrics.get(self.prefix + metric)
+        return self.recomputed[run.run_id].get(metric)
+
+    def is_valid(self, metric: str) -> bool:
+        """True if the values of a metric still hold under the changed options."""
+        if self.recomputed is not None:
+            return True
+        return "at" not in self.changes and not self.catalog.depends_on(metric) & self.changes
+
+
+def shortlist(
+    listed: Listed,
+    values: LoggedValues,
+    criterion: Criterion,
+    gates: Sequence[Gate],
+    *,
+    limit: int,
+    read: frozenset[str] = frozenset(),
+) -> Listed:
+    """Shortlist at most ``limit`` runs per data set that pass the gates by their logged values.
+
+    A value that was not logged decides nothing here: such a run stays on the list until its
+    evaluation is read. ``read`` names the options that the comparison reads besides the labels.
+    """
+    listed = _gated(listed, values, gates)
+    metric = criterion.metrics[0]
+
+    def distance_from_best(run: TrackedRun) -> float:
+        value = values.value(run, metric)
+        if value is None or not math.isfinite(value):
+            return math.inf
+        return criterion.distance_from_best(value)
+
+    is_ordered = criterion.single and values.is_valid(metric)
+    chosen: list[TrackedRun] = []
+    passed_over = list(listed.passed_over)
+    # Runs on other data are ranked apart, so each data set has a short list of its own.
+    groups = split(listed.runs, lambda run: _traits(run, values.prefix), read - values.changes)
+    for group in groups:
+        if is_ordered and any(values.value(run, metric) is not None for run in group):
+            group = sorted(group, key=distance_from_best)
+            passed_over += group[limit:]
+            group = group[:limit]
+        chosen += group
+    return replace(listed, runs=tuple(chosen), passed_over=tuple(passed_over))
+
+
+def _gated(listed: Listed, values: LoggedValues, gates: Sequence[Gate]) -> Listed:
+    """The runs with a complete evaluation that pass the gates by their logged values."""
+    deciding = [gate for gate in dict.fromkeys(gates) if gate.of_value]
+    deciding = [gate for gate in deciding if values.is_valid(gate.metric)]
+    incomplete = list(listed.incomplete)
+    stopped = list(listed.stopped)
+    passing = []
+    for run in listed.runs:
+        if run.tags.get(KIND_TAG) == REVIEW:
+            continue  # an earlier comparison, not a model
+        reason = run.why_incomplete(values.prefix)
+        if reason:
+            incomplete.append(LeftOut(run, reason))
+            continue
+        results = []
+        for gate in deciding:
+            value = values.value(run, gate.metric)
+            if value is not None:
+                results.append(gate.check({gate.metric: value}, {}))
+        if all(result.passed for result in results):
+            passing.append(run)
+        else:
+            stopped.append(StoppedRun(run, tuple(results)))
+    return replace(
+        listed, runs=tuple(passing), incomplete=tuple(incomplete), stopped=tuple(stopped)
+    )
+
+
+def _traits(run: TrackedRun, prefix: str) -> Traits:
+    """What the tags of a run say of its evaluated rows and of the options that it was judged by."""
+    run_digests = digests(run.tags, prefix)
+    options = (readable_tag(run.tags, name, prefix) for name in ("grouping", "positive", "costs"))
+    return Traits.listed(run_digests.get("labels"), run_digests.get("row_ids"), *options)
