@@ -380,9 +380,15 @@ def _write(evaluation: Evaluation, folder: Path, file: Path, step: Step) -> list
 def _log(evaluation: Evaluation, file: Path, options: dict[str, str | None]) -> dict[str, str]:
     """Log to a run, and return its id, its store and what became of the rows."""
     from cmtrack.tracking import EvaluationWarning, log_evaluation
-    from cmtrack.tracking.send import client_for
     from cmtrack.tracking.settings import with_kept_rows
-    from cmtrack.tracking.store import create_run, end_run, experiment_named, quiet, tracking_store
+    from cmtrack.tracking.store import (
+        client_for,
+        create_run,
+        end_run,
+        experiment_named,
+        quiet,
+        tracking_store,
+    )
 
     with quiet(), tracking_store(options["tracking_uri"]) as uri, warnings.catch_warnings():
         # The problems are printed below, each in one sentence.

@@ -1,4 +1,4 @@
-"""Warnings and one-line errors about parts of an evaluation that could not be made or sent; a training goes on."""
+"""Warnings and one-line errors about what could not be made or sent; a training goes on."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 from cmtrack import untrusted
 
 MAX_MESSAGE = 2000
 """Characters of a server's message that are read: it may send any number."""
+_PACKAGES = ("cmtrack", "cmtrack_integrations")
 _log = logging.getLogger("cmtrack")
 
 
@@ -20,18 +22,29 @@ class EvaluationWarning(UserWarning):
     """Part of an evaluation could not be made or sent; the training goes on."""
 
 
-def tell(
-    message: str, stacklevel: int = 4, category: type[UserWarning] = EvaluationWarning
-) -> None:
-    """Warn, and never raise: warnings may be errors, and streams and hooks of the script may fail."""
+def tell(message: str, category: type[UserWarning] = EvaluationWarning) -> None:
+    """Warn at the line of the script that called cmtrack, and never raise.
+
+    Warnings may be errors, and streams and hooks of the script may fail.
+    """
     text = f"cmtrack: {untrusted.printable(untrusted.without_credentials(message))}"
     try:
-        warnings.warn(text, category, stacklevel=stacklevel)
+        warnings.warn(text, category, stacklevel=_frames_inside())
     except Exception:  # a filter that makes it an error, a closed stderr, a showwarning that raises
         with suppress(Exception):
             stream = sys.stderr
             written = text.encode(getattr(stream, "encoding", None) or "utf-8", "backslashreplace")
             print(written.decode(getattr(stream, "encoding", None) or "utf-8"), file=stream)
+
+
+def _frames_inside() -> int:
+    """Number of frames from :func:`tell` to the first one that is outside of cmtrack's packages."""
+    count = 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in _PACKAGES:
+        frame = frame.f_back
+        count += 1
+    return count
 
 
 def note(message: str) -> None:
@@ -48,12 +61,14 @@ def text_of(error: BaseException) -> str:
         return type(error).__name__
 
 
-def is_of_a_signal_handler(error: BaseException) -> bool:
-    """True if the script's own signal handler raised the error, such as at the time limit of a job.
+def is_interrupt(error: BaseException) -> bool:
+    """True for an exit, and for what the script's own signal handler raised.
 
-    Python runs a handler wherever the main thread is, so that its error comes out of any code of
-    ours.
+    Such a handler may raise an error at the time limit of a job. Python runs it wherever the main
+    thread is, so that its error comes out of any code of ours.
     """
+    if not isinstance(error, Exception):
+        return True
     handlers = (signal.getsignal(number) for number in signal.valid_signals())
     codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
     traceback = error.__traceback__
@@ -68,6 +83,13 @@ def first_line(error: BaseException) -> str:
     """The first line of an error's text, without credentials or control characters of a server."""
     line = text_of(error).strip().split("\n", 1)[0][:MAX_MESSAGE]
     return untrusted.printable(untrusted.without_credentials(line.strip()))
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, the error that it came of, and so on to the first one."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from weakref import WeakSet
 from cmtrack.tracking import spool
 from cmtrack.tracking.entry import Entry
 from cmtrack.tracking.parallel import in_forked_workers
-from cmtrack.tracking.send import MixedUp, Sent, client_for, import_what_reaches, send
+from cmtrack.tracking.send import MixedUp, Sent, send
+from cmtrack.tracking.store import client_for, import_what_reaches
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -30,12 +31,14 @@ PATIENCE = 10.0
 Result = TypeVar("Result")
 
 _AGAIN = 0.5
+"""Seconds before another try."""
 _MOST_MIXED = 3
 """Times that an evaluation is sent again because another writer was at the same place."""
-_sending: dict[Path, threading.Event] = {}
-in_forked_workers(_sending.clear)  # their threads are not there
 _PASSING = ("TEMPORARILY_UNAVAILABLE", "REQUEST_LIMIT_EXCEEDED")
 _LOCKED = "database is locked"
+_sending: dict[Path, threading.Event] = {}
+"""By the folder of an entry, the event that stops the thread which sends it."""
+in_forked_workers(_sending.clear)  # a forked process has none of these threads
 
 
 class NoAnswer(ConnectionError):
@@ -68,7 +71,8 @@ def deliver(entry: Entry, client: MlflowClient | None = None, *, is_late: bool =
         late.set()
     if client is None:
         silences.check(entry.tracking_uri)
-        # Before the clock starts: on a busy machine the first import alone may take as long as the patience.
+        # Imported before the clock starts: on a busy machine the first import alone may take as
+        # long as the patience.
         import_what_reaches(get_tracking_uri())
     try:
         sent = within_patience(partial(_send_alone, entry, client, late))
@@ -89,14 +93,17 @@ def _send_alone(
     late: threading.Event,
     answered: Callable[[], object],
 ) -> Sent:
-    """Send an entry as the only sender of its folder and of its place in the run, and remove the folder."""
+    """Send an entry as the only sender of its folder and of its place in the run.
+
+    The folder is removed when the entry has arrived.
+    """
     folder = entry.folder
     if folder is None:
         return _send_until_taken(entry, client, late, answered)
     taken_over = threading.Event()
     earlier = _sending.get(folder)
-    # a thread of this process that its caller has left: it stops with its next answer
     if earlier is not None:
+        # Its caller has left this thread of the process, which stops with its next answer.
         earlier.set()
     _sending[folder] = taken_over
 
@@ -106,14 +113,16 @@ def _send_alone(
         answered()
 
     try:
-        # by the thread: it may go on when the caller has gone
-        with spool.claimed(folder) as ours:
-            if not ours and earlier is None:
+        # This thread takes the lock, since it may go on when the caller has gone.
+        with spool.claimed(folder) as is_ours:
+            if not is_ours and earlier is None:
                 raise BusyEntry("it is being sent already")
-            with _place(entry, anew=not ours):
+            with _place(entry, folder, anew=not is_ours):
                 sent = _send_until_taken(entry, client, late, answered_to_us)
-            spool.remove(folder)  # while it is ours: nobody sends what is being removed
-        spool.remove(folder)  # where an open file keeps its folder
+            # Removed under the lock, so that nobody sends what is being removed.
+            spool.remove(folder)
+        # And again without it: on Windows the open file of the lock keeps its folder.
+        spool.remove(folder)
         return sent
     finally:
         if _sending.get(folder) is taken_over:
@@ -127,7 +136,8 @@ def _send_until_taken(
     answered: Callable[[], object],
 ) -> Sent:
     """Send an entry, again after an error that passes."""
-    client = client or client_for()  # in this thread: a server may keep a connection open for ever
+    # The client is made in this thread: a server may keep a connection open for ever.
+    client = client or client_for()
     answered()
     ends = time.monotonic() + PATIENCE
     collisions = 0
@@ -159,10 +169,10 @@ class Silences:
 
     def check(self, tracking_uri: str | None) -> None:
         """Raise ConnectionError while a store is left alone."""
-        left = self._until.get(tracking_uri or "", 0.0) - time.monotonic()
-        if left > 0:
+        seconds = self._until.get(tracking_uri or "", 0.0) - time.monotonic()
+        if seconds > 0:
             raise ConnectionError(
-                f"the tracking store has not answered twice, and is asked again in {left:.0f} s"
+                f"the tracking store has not answered twice, and is asked again in {seconds:.0f} s"
             )
 
     def has_failed(self, tracking_uri: str | None) -> bool:
@@ -188,22 +198,22 @@ class Silences:
         self._until.pop(tracking_uri or "", None)
 
 
-_PAUSE = 30.0  # seconds
+_PAUSE = 30.0
+"""Seconds for which a store is left alone after two failures."""
 _LONGEST_PAUSE = 600.0
 silences = Silences()
 
 
 @contextlib.contextmanager
-def _place(entry: Entry, anew: bool) -> Iterator[None]:
+def _place(entry: Entry, folder: Path, *, anew: bool) -> Iterator[None]:
     """Lock a run's prefix for one sender of this spool: two evaluations sent at once would mix.
 
     ``anew`` takes the place from the thread that sends this entry, and stops with its next answer.
     BusyEntry if somebody else sends to it for half of :data:`PATIENCE`.
     """
-    assert entry.folder is not None
     ends = time.monotonic() + PATIENCE / 2
     while True:
-        with spool.claimed(entry.folder, f"{entry.run_id}\n{entry.prefix}", anew=anew) as alone:
+        with spool.claimed(folder, f"{entry.run_id}\n{entry.prefix}", anew=anew) as alone:
             if alone:
                 yield
                 return
@@ -213,7 +223,7 @@ def _place(entry: Entry, anew: bool) -> Iterator[None]:
 
 
 def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
-    """The store's answer to a question that is asked in a separate thread.
+    """Return the store's answer to a question that is asked in a separate thread.
 
     NoAnswer if there is no answer for :data:`PATIENCE` seconds; the question is then left to
     itself.
@@ -222,10 +232,11 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
     begins anew.
     """
     future: Future[Result] = Future()
-    last, patience = [time.monotonic()], PATIENCE
+    last_answer = time.monotonic()
 
     def answered() -> None:
-        last[0] = time.monotonic()
+        nonlocal last_answer
+        last_answer = time.monotonic()
 
     def run() -> None:
         try:
@@ -235,11 +246,16 @@ def within_patience(ask: Callable[[Callable[[], object]], Result]) -> Result:
 
     _Sender(run).start()
     while not future.done():
-        left = last[0] + patience - time.monotonic()
-        if left <= 0:
-            raise NoAnswer(f"the tracking store has not answered for {patience:g} seconds")
-        wait([future], left)
+        seconds_left = last_answer + PATIENCE - time.monotonic()
+        if seconds_left <= 0:
+            raise NoAnswer(f"the tracking store has not answered for {PATIENCE:g} seconds")
+        wait([future], seconds_left)
     return future.result()
+
+
+def answer_of(request: Callable[[], Result]) -> Result:
+    """The store's answer to one request; NoAnswer as by :func:`within_patience`."""
+    return within_patience(lambda _: request())
 
 
 class _Sender(threading.Thread):
@@ -250,17 +266,17 @@ class _Sender(threading.Thread):
     def __init__(self, action: Callable[[], object]) -> None:
         _at_end()
         super().__init__(name="cmtrack-send", daemon=True)
-        self._action, self._before = action, frozenset(threading.enumerate())
+        self._action = action
+        self._threads_before = frozenset(threading.enumerate())
 
     def run(self) -> None:
         self._action()
         self.look()
 
     def look(self) -> None:
-        """Record the daemon threads that were started meanwhile: thread pools, mostly, that delay exit."""
-        self.begun.update(
-            thread for thread in set(threading.enumerate()) - self._before if thread.daemon
-        )
+        """Record daemon threads that were started meanwhile: mostly pools that delay the exit."""
+        threads = set(threading.enumerate()) - self._threads_before
+        self.begun.update(thread for thread in threads if thread.daemon)
 
 
 def _let_end() -> None:
@@ -270,17 +286,19 @@ def _let_end() -> None:
     tries five times, for minutes. What they have in hand waits in the spool.
     """
     senders = [thread for thread in threading.enumerate() if isinstance(thread, _Sender)]
+    if not senders:
+        return
     for sender in senders:
         sender.look()
-    for worker in _Sender.begun if senders else ():
+    for worker in _Sender.begun:
         pools._threads_queues.pop(worker, None)  # type: ignore[attr-defined]
 
 
 @functools.cache
 def _at_end() -> None:
-    """Register :func:`_let_end` at exit, where it runs before Python's own wait for thread pools."""
+    """Register :func:`_let_end` at exit, to run before Python's own wait for thread pools."""
     if hasattr(threading, "_register_atexit") and hasattr(pools, "_threads_queues"):
-        with contextlib.suppress(RuntimeError):  # the end has begun
+        with contextlib.suppress(RuntimeError):  # the process ends already
             threading._register_atexit(_let_end)
 
 

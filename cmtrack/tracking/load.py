@@ -22,7 +22,7 @@ from cmtrack.tracking.names import (
     file_name,
 )
 from cmtrack.tracking.runs import TrackedRun, find
-from cmtrack.tracking.send import client_for
+from cmtrack.tracking.store import client_for
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -1,10 +1,11 @@
-"""``log_evaluation``, the one line at the end of a training script; folds and candidates as nested runs."""
+"""``log_evaluation``, the one line at the end of a training script, and nested runs of folds."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
@@ -18,15 +19,14 @@ from cmtrack.evaluation.spec import Options, Spec, takes_options
 from cmtrack.grouping import Label
 from cmtrack.options import probabilities_of
 from cmtrack.tracking import settings, steps
-from cmtrack.tracking._warn import is_of_a_signal_handler, note, tell, text_of
+from cmtrack.tracking._warn import is_interrupt, note, tell, text_of
 from cmtrack.tracking.contents import keep_inputs, make
 from cmtrack.tracking.dataset import checked_name
-from cmtrack.tracking.deliver import deliver, within_patience
+from cmtrack.tracking.deliver import answer_of, deliver
 from cmtrack.tracking.entry import Entry, Figures
 from cmtrack.tracking.entry_file import whole_number
 from cmtrack.tracking.names import prefix_to_log
-from cmtrack.tracking.send import client_for
-from cmtrack.tracking.store import create_run, end_run, made_runs
+from cmtrack.tracking.store import client_for, create_run, end_run, made_runs
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -203,61 +203,67 @@ def log_evaluation(
         dataset_name=dataset,
         figures=figures,
     )
+    return _log(inputs, request, options, strict)
+
+
+def _log(inputs: Inputs, request: Entry, options: Options, strict: bool) -> LoggedEvaluation:
+    """Evaluate, write the evaluation to the spool, and send it to its run."""
     problem: Exception | None = None
     evaluation: BaseEvaluation | None = None
-    if isinstance(evaluation_or_y_true, BaseEvaluation):
-        evaluation = evaluation_or_y_true  # it is written as it is if an option is wrong
+    if isinstance(inputs.y_true, BaseEvaluation):
+        evaluation = inputs.y_true  # it is written as it is if an option is wrong
+    named_run = request.run_id
 
     # Evaluate, and decide where the evaluation goes.
     try:
         evaluation = _evaluated(inputs, options)
         request = _checked(request)
     except Exception as error:
-        if is_of_a_signal_handler(error):
+        if is_interrupt(error):
             raise
         if evaluation is None:
             return _not_computed(error, inputs, request, strict)
         problem = error
         request = _with_right_options(request)
 
-    # Write it to the spool. The report of a step waits if the last one was drawn just now.
+    # Write it to the spool. The report of a step waits if the last one was drawn just now. It is
+    # claimed before anything is written, so that an earlier step's report does not come after it.
     place = (request.tracking_uri or "", request.run_id or "", request.prefix)
-    # Claimed before anything is written, so that an earlier step's report does not come after this step.
     is_due = steps.claim_report(place, request.step)
     has_report = is_due or request.step is None or request.figures not in ("auto", True)
     try:
         entry = write_entry(evaluation, request, report=has_report)
     except Exception as error:
-        if is_of_a_signal_handler(error):
+        if is_interrupt(error):
             raise
         problem = problem or error
-        plain_entry, reason = _write_plain_entry(evaluation, request)
-        if plain_entry is None:
-            return _lost(problem, reason, evaluation, run_id, strict, inputs)
-        entry = plain_entry
+        try:
+            entry = _write_plain_entry(evaluation, request)
+        except Exception as second_error:
+            path, sentence = _keep_inputs_instead(inputs, text_of(second_error))
+            reason = _raise_or_warn(problem, sentence, strict)
+            run_id = request.run_id or named_run
+            return LoggedEvaluation(evaluation, run_id, "failed", path, reason)
     if problem is not None:
-        return not_sent(problem, evaluation, entry, entry.run_id or run_id, strict)
+        return not_sent(problem, evaluation, entry, entry.run_id or named_run, strict)
 
     # Send it to the run. What does not arrive stays in the spool.
     try:
         sent = deliver(entry)
-    except Exception as error:
-        if is_of_a_signal_handler(error):
+    except BaseException as error:
+        if is_interrupt(error):
             error.add_note(f"cmtrack: {_copy_sentence(entry)}")
             raise
         return not_sent(error, evaluation, entry, entry.run_id, strict)
-    except BaseException as interrupt:
-        interrupt.add_note(f"cmtrack: {_copy_sentence(entry)}")
-        raise
     if not has_report and not sent.stays:
         steps.later(place, _report_sender(evaluation, request, entry), request.step or 0)
 
     # Say what was replaced or left out.
     if sent.replaced:
-        tell(sent.replaced, stacklevel=3)
+        tell(sent.replaced)
     problems = entry.problems + sent.problems
     if problems:
-        tell(f"left out of the evaluation's record: {'; '.join(problems)}", stacklevel=3)
+        tell(f"left out of the evaluation's record: {'; '.join(problems)}")
     return LoggedEvaluation(
         evaluation, entry.run_id, "completed", problems=problems, replaced=sent.replaced
     )
@@ -267,7 +273,10 @@ def log_evaluation(
 
 
 def _evaluated(inputs: Inputs, options: Options) -> BaseEvaluation:
-    """Evaluate, and warn of what is strange in the input; an evaluation only gets what the options add to it."""
+    """Evaluate, and warn of what is strange in the input.
+
+    An evaluation only gets what the options add to it.
+    """
     inputs.y_prob = probabilities_of(inputs.y_prob, options)
     Spec.check_names(options, log_evaluation)
     remarks: Sequence[UserWarning] = ()
@@ -284,7 +293,7 @@ def _evaluated(inputs: Inputs, options: Options) -> BaseEvaluation:
         evaluation, remarks = evaluated(inputs, options)
     evaluation.metrics  # noqa: B018 - computed here, so that a failure is caught
     for remark in remarks:
-        tell(str(remark), stacklevel=4, category=type(remark))
+        tell(str(remark), category=type(remark))
     return evaluation
 
 
@@ -310,48 +319,51 @@ def _not_computed(
         state += f" ({text_of(second)})"
     reason = text_of(error)
     tell(f"the evaluation failed: {reason} ({state})")
-    return LoggedEvaluation(None, request.run_id, "failed", path, reason)
+    run_id = _with_right_options(request).run_id or request.run_id
+    return LoggedEvaluation(None, run_id, "failed", path, reason)
 
 
 # -- decide where it goes --------------------------------------------------------------------------
 
 
 def _checked(request: Entry) -> Entry:
-    """The entry with the active run, model and store; an error if an option is wrong or no run is active."""
-    from mlflow import get_active_model_id, get_tracking_uri
+    """The entry with the active run, model and store.
 
-    if request.on_existing not in ("replace", "error"):
-        raise ValueError(f"on_existing must be 'replace' or 'error', got {request.on_existing!r}")
-    run_id = chosen_run(request.run_id)
-    model_id = get_active_model_id() if request.model_id is None else request.model_id
-    return replace(
-        request,
-        run_id=run_id,
-        prefix=prefix_to_log(request.prefix),
-        step=_checked_step(request.step),
-        model_id=_checked_id(model_id, "model_id"),
-        tracking_uri=get_tracking_uri(),
-        dataset_name=checked_name(request.dataset_name),
-        run_name=name_of_run(run_id),
-        figures=_checked_figures(request.figures),
-    )
+    An error if an option is wrong or no run is active.
+    """
+    from mlflow import get_tracking_uri
+
+    checked = {name: check(getattr(request, name)) for name, check in _CHECKS.items()}
+    checked["tracking_uri"] = get_tracking_uri()
+    checked["run_name"] = name_of_run(checked["run_id"])
+    return replace(request, **checked)
 
 
 def _with_right_options(request: Entry) -> Entry:
     """The entry with the options that are right, and the run, if it is known."""
-    right = Entry(metric_names=request.metric_names, predictions=settings.safe(request.predictions))
-    with contextlib.suppress(Exception):
-        right.dataset_name = checked_name(request.dataset_name)
-    with contextlib.suppress(Exception):
-        right.figures = _checked_figures(request.figures)
-    with contextlib.suppress(Exception):
-        right.step = _checked_step(request.step)
-    with contextlib.suppress(Exception):
+    right: dict[str, Any] = {"on_existing": "error"}
+    for name, check in _CHECKS.items():
+        with contextlib.suppress(Exception):
+            right[name] = check(getattr(request, name))
+    if "prefix" not in right:
         # Without its prefix it would take another evaluation's place: it then waits for no run.
-        right.prefix = prefix_to_log(request.prefix)
-        right.on_existing = "replace" if request.on_existing == "replace" else "error"
-        right.run_id = chosen_run(request.run_id)
-    return right
+        right["run_id"] = None
+    predictions = settings.safe(request.predictions)
+    return Entry(metric_names=request.metric_names, predictions=predictions, **right)
+
+
+def _checked_on_existing(on_existing: Any) -> str:
+    """What becomes of an evaluation in the run; ValueError if it is not one of two words."""
+    if on_existing not in ("replace", "error"):
+        raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
+    return str(on_existing)
+
+
+def _checked_model_id(model_id: Any) -> str | None:
+    """A model's id, by default the active model's; ValueError if it is no id."""
+    from mlflow import get_active_model_id
+
+    return _checked_id(get_active_model_id() if model_id is None else model_id, "model_id")
 
 
 def _checked_figures(figures: Any) -> Figures:
@@ -371,15 +383,15 @@ def _checked_figures(figures: Any) -> Figures:
 
 
 def _checked_step(step: Any) -> int | None:
-    """A step as an int; ValueError if it is no whole number of 64 bits, such as 2.0 or True."""
+    """A step as an int; ValueError if it is not a whole number of 64 bits, such as 2.0 or True."""
     return None if step is None else whole_number(step, "step")
 
 
-def _checked_id(given: Any, what: str) -> str | None:
+def _checked_id(text: Any, what: str) -> str | None:
     """An id as MLflow writes it; ValueError if it is none."""
-    if isinstance(given, UUID):
-        return given.hex
-    return None if given is None else untrusted.identifier(given, what)
+    if isinstance(text, UUID):
+        return text.hex
+    return None if text is None else untrusted.identifier(text, what)
 
 
 def chosen_run(run_id: str | None) -> str:
@@ -392,19 +404,35 @@ def chosen_run(run_id: str | None) -> str:
     active = mlflow.active_run()
     if active is None:
         raise ValueError(
-            "no run is active in this thread: call log_evaluation inside `with "
-            "mlflow.start_run():` or pass run_id="
+            "no run is active in this thread: call log_evaluation inside "
+            "`with mlflow.start_run():` or pass run_id="
         )
     return str(active.info.run_id)
 
 
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "on_existing": _checked_on_existing,
+    "run_id": chosen_run,
+    "prefix": prefix_to_log,
+    "step": _checked_step,
+    "model_id": _checked_model_id,
+    "dataset_name": checked_name,
+    "figures": _checked_figures,
+}
+"""The check of each option of an entry; what is wrong with several is said in this order."""
+
+
 def name_of_run(run_id: str) -> str:
-    """The name of an active run or of one made here; empty for others, without a request to the store."""
+    """The name of an active run, or of one made here; empty for others.
+
+    The store is not asked for it: that would take another request for each evaluation.
+    """
     import mlflow
 
     active = mlflow.active_run()
-    name = active.info.run_name if active is not None and active.info.run_id == run_id else None
-    return str(name or made_runs.get(run_id, ""))
+    if active is not None and active.info.run_id == run_id and active.info.run_name:
+        return str(active.info.run_name)
+    return made_runs.get(run_id, "")
 
 
 # -- write, and send -------------------------------------------------------------------------------
@@ -439,15 +467,12 @@ def write_entry(evaluation: BaseEvaluation, request: Entry, *, report: bool = Tr
     return entry
 
 
-def _write_plain_entry(evaluation: BaseEvaluation, request: Entry) -> tuple[Entry | None, str]:
-    """Write the evaluation with its headline metrics; None, and why, if not even that can be written."""
-    plain = replace(
-        request, metric_names="headline", predictions=settings.safe(request.predictions)
+def _write_plain_entry(evaluation: BaseEvaluation, request: Entry) -> Entry:
+    """Write the evaluation with its headline metrics, after options that could not be followed."""
+    predictions = settings.safe(request.predictions)
+    return write_entry(
+        evaluation, replace(request, metric_names="headline", predictions=predictions)
     )
-    try:
-        return write_entry(evaluation, plain), ""
-    except Exception as error:
-        return None, text_of(error)
 
 
 def _report_sender(evaluation: BaseEvaluation, request: Entry, sent: Entry) -> Callable[[], object]:
@@ -465,25 +490,32 @@ def _report_sender(evaluation: BaseEvaluation, request: Entry, sent: Entry) -> C
 
 
 def not_sent(
-    error: Exception, evaluation: BaseEvaluation, entry: Entry, run_id: str | None, strict: bool
+    error: BaseException, evaluation: BaseEvaluation, entry: Entry, run_id: str | None, strict: bool
 ) -> LoggedEvaluation:
-    """Warn, or raise if `strict`, that the evaluation was only spooled."""
+    """Warn, or raise if ``strict``, that the evaluation was only spooled."""
+    status = "saved"
+    sentence = _copy_sentence(entry)
     if entry.folder is None:
-        return _lost(
-            error, "no folder on this machine could be written", evaluation, run_id, strict
-        )
-    reason = _reason_after_warning(error, _copy_sentence(entry), strict)
-    return LoggedEvaluation(evaluation, run_id, "saved", entry.folder, reason)
+        status = "failed"
+        sentence = f"{_NOT_KEPT}: no folder on this machine could be written"
+    reason = _raise_or_warn(error, sentence, strict)
+    return LoggedEvaluation(evaluation, run_id, status, entry.folder, reason)
 
 
-def _reason_after_warning(error: Exception, kept: str, strict: bool) -> str:
-    """The reason why an evaluation was not logged, after a warning of it, or raised if `strict`."""
+def _raise_or_warn(error: BaseException, sentence: str, strict: bool) -> str:
+    """Raise the error if ``strict``; else warn that the evaluation is in no run, and return why.
+
+    ``sentence``: where the evaluation is.
+    """
     if strict:
-        error.add_note(kept)
+        error.add_note(sentence)
         raise error
     reason = untrusted.without_credentials(text_of(error))
-    tell(f"the evaluation was not logged: {reason} ({kept})", stacklevel=5)
+    tell(f"the evaluation was not logged: {reason} ({sentence})")
     return reason
+
+
+_NOT_KEPT = "the evaluation could not be kept either"
 
 
 def _copy_sentence(entry: Entry) -> str:
@@ -493,33 +525,26 @@ def _copy_sentence(entry: Entry) -> str:
     return f"the evaluation is kept in {entry.folder}; `cmtrack push{where}` sends it"
 
 
-def _lost(
-    error: Exception,
-    why: str,
-    evaluation: BaseEvaluation,
-    run_id: str | None,
-    strict: bool,
-    inputs: Inputs | None = None,
-) -> LoggedEvaluation:
-    """Keep the inputs of an evaluation that could not be written, and warn."""
+def _keep_inputs_instead(inputs: Inputs, why: str) -> tuple[Path | None, str]:
+    """Keep the inputs of an evaluation that could not be written; return where, and a sentence."""
     path = None
-    if inputs is not None and not isinstance(inputs.y_true, BaseEvaluation):
+    if not isinstance(inputs.y_true, BaseEvaluation):
         with contextlib.suppress(Exception):
-            allowed, _ = settings.kept_inputs(inputs.arrays())
-            path = keep_inputs(allowed) if allowed else None
-    kept = f"the evaluation could not be kept either: {why}"
-    if path is not None:
-        kept = f"the evaluation could not be written: {why}; its inputs are kept in {path}"
-    reason = _reason_after_warning(error, kept, strict)
-    return LoggedEvaluation(evaluation, run_id, "failed", path, reason)
+            arrays, _ = settings.kept_inputs(inputs.arrays())
+            path = keep_inputs(arrays) if arrays else None
+    if path is None:
+        return None, f"{_NOT_KEPT}: {why}"
+    return path, f"the evaluation could not be written: {why}; its inputs are kept in {path}"
 
 
 # -- nested runs -----------------------------------------------------------------------------------
 
 _PARENT = "mlflow.parentRunId"
 _NAME = "mlflow.runName"
-_KEPT_TAGS = ("mlflow.user", "mlflow.source.name", "mlflow.source.type")
+_COPIED_TAGS = ("mlflow.user", "mlflow.source.name", "mlflow.source.type")
+"""Tags that MLflow's fluent functions give to a nested run, and its client does not."""
 _MAX_PARAM = 500
+"""Characters that stores of MLflow 2 take of a parameter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -545,18 +570,20 @@ def log_nested(
     predictions: bool | str = "auto",
     strict: bool = False,
 ) -> tuple[LoggedEvaluation, ...]:
-    """Log each evaluation to a new nested run of ``run_id`` (by default the active run), and end it.
+    """Log each evaluation to a new nested run, and end it.
 
     The runs are made by the client: the active run stays what it is, and other threads are not
     concerned. Where a run cannot be made, the evaluation is kept in the local folder, with a
     warning.
+
+    ``run_id``: the parent; by default the active run.
     """
     parent: Any = None
     problem: Exception | None = None
     try:
         run_id = chosen_run(run_id)
         client = client_for()
-        parent = within_patience(lambda _: client.get_run(run_id))
+        parent = answer_of(partial(client.get_run, run_id))
     except Exception as error:
         problem = error
     done = []
@@ -564,21 +591,25 @@ def log_nested(
         try:
             if problem is not None:
                 raise problem
-            made = within_patience(lambda _, child=child: _make(client, parent, child))  # type: ignore[misc]
+            nested_id = answer_of(partial(_create_nested_run, client, parent, child))
         except Exception as error:
             problem = error  # what failed once is not waited for again
             entry = write_entry(child.evaluation, Entry(predictions=settings.safe(predictions)))
             done.append(not_sent(error, child.evaluation, entry, None, strict))
             continue
         logged = log_evaluation(
-            child.evaluation, run_id=made, metrics=metrics, predictions=predictions, strict=strict
+            child.evaluation,
+            run_id=nested_id,
+            metrics=metrics,
+            predictions=predictions,
+            strict=strict,
         )
         done.append(logged)
         if logged.status != "completed":
             problem = ConnectionError(logged.error)
             continue
         try:
-            within_patience(lambda _, made=made: end_run(client, made))  # type: ignore[misc]
+            answer_of(partial(end_run, client, nested_id))
         except Exception as error:
             if strict:
                 raise
@@ -586,16 +617,17 @@ def log_nested(
     return tuple(done)
 
 
-def _make(client: MlflowClient, parent: Any, child: NestedEvaluation) -> str:
+def _create_nested_run(client: MlflowClient, parent: Any, child: NestedEvaluation) -> str:
+    """Create the run of a child, with the tags of MLflow's own nested runs and its parameters."""
     from mlflow.entities import Param
 
-    name = parent.data.tags.get(_NAME, "")
-    tags = {tag: parent.data.tags[tag] for tag in _KEPT_TAGS if tag in parent.data.tags}
-    of = f"{name}: {child.name}" if name else child.name
-    run = create_run(
-        client, parent.info.experiment_id, of, tags={**tags, _PARENT: parent.info.run_id}
-    )
-    given = {"model": child.model or name or parent.info.run_id, **child.params}
-    params = [Param(key, str(value)[:_MAX_PARAM]) for key, value in given.items()]
-    client.log_batch(run.info.run_id, params=params)
+    parent_id = parent.info.run_id
+    parent_name = parent.data.tags.get(_NAME, "")
+    tags = {name: text for name, text in parent.data.tags.items() if name in _COPIED_TAGS}
+    tags[_PARENT] = parent_id
+    name = f"{parent_name}: {child.name}" if parent_name else child.name
+    run = create_run(client, parent.info.experiment_id, name, tags=tags)
+    params = {"model": child.model or parent_name or parent_id, **child.params}
+    logged = [Param(key, str(value)[:_MAX_PARAM]) for key, value in params.items()]
+    client.log_batch(run.info.run_id, params=logged)
     return str(run.info.run_id)

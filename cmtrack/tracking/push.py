@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -17,7 +18,7 @@ from cmtrack.tracking import mlflow_inside, settings, spool
 from cmtrack.tracking._warn import first_line
 from cmtrack.tracking.artifacts import origin
 from cmtrack.tracking.contents import make
-from cmtrack.tracking.deliver import BusyEntry, NoAnswer, deliver, within_patience
+from cmtrack.tracking.deliver import BusyEntry, NoAnswer, answer_of, deliver
 from cmtrack.tracking.entry import ARTIFACTS, Entry, State, state_of
 from cmtrack.tracking.entry_file import MAX_BYTES, read
 from cmtrack.tracking.names import EVALUATION_FILE, PREDICTIONS_FILE, file_name, tag
@@ -152,13 +153,13 @@ class _Push:
     def _find_run(self, entry: Entry, client: MlflowClient) -> None:
         """Give an entry a new run if it has none that exists; its id is stored before anything is sent."""
         run_id = entry.run_id
-        if run_id is not None and within_patience(lambda _: _exists(run_id, client)):
+        if run_id is not None and answer_of(partial(_exists, run_id, client)):
             return
         name = self.experiment_name
         if name is None:
             missing = "it was meant for no run" if run_id is None else f"there is no run {run_id!r}"
             raise ValueError(f"{missing}: {_NAME_ONE}")
-        within_patience(lambda _: _create_run(entry, client, name))
+        answer_of(partial(_create_run, entry, client, name))
 
     def _note_silence(self, uri: str, error: Exception) -> None:
         """Ask a store no more that gave no connection, or twice no answer."""

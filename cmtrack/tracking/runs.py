@@ -18,7 +18,7 @@ from cmtrack.tracking import artifacts, mlflow_inside
 from cmtrack.tracking._warn import first_line, mlflow_errors_as
 from cmtrack.tracking.names import tag
 from cmtrack.tracking.parallel import each
-from cmtrack.tracking.send import client_for as client_for
+from cmtrack.tracking.store import client_for as client_for
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

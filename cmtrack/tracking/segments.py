@@ -21,7 +21,7 @@ from cmtrack.tracking import names
 from cmtrack.tracking.artifacts import filing
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_predictions
 from cmtrack.tracking.runs import TrackedRun, with_clients
-from cmtrack.tracking.send import list_table
+from cmtrack.tracking.shared_tags import list_table
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

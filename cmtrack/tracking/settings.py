@@ -161,7 +161,7 @@ def _with_kept_ids(evaluation: BaseEvaluation, kept: KeptRows) -> BaseEvaluation
         try:
             wanted = RowIds(hashed_ids(ids.values), hashed=True, stored=True)
         except ValueError as error:
-            tell(f"{error}: no row ids are written", stacklevel=5)
+            tell(f"{error}: no row ids are written")
     return replace(evaluation, rows=replace(evaluation.rows, ids=wanted))
 
 
@@ -173,7 +173,6 @@ def kept_ids() -> str:
         tell(
             f"{ROW_IDS} must be one of {', '.join(KEPT_IDS)}, got {given!r:.60}: no row ids are "
             f"written",
-            stacklevel=5,
         )
     return given if given in KEPT_IDS else "off"
 
@@ -339,5 +338,5 @@ def _read(value: Any, what: str, source: str) -> tuple[str, str]:
 def _unreadable(problem: str, source: str) -> tuple[str, str]:
     if problem not in _told:
         _told.add(problem)
-        tell(f"{problem}: no rows are written or sent until this is corrected", stacklevel=5)
+        tell(f"{problem}: no rows are written or sent until this is corrected")
     return "off", source

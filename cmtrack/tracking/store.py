@@ -1,4 +1,7 @@
-"""Temporary tracking URI and quiet mode, and the start and end of runs; settings are restored."""
+"""Tracking stores: clients that answer, a temporary URI, quiet mode, and the start and end of runs.
+
+Settings that are changed inside a block are restored after it.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,82 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from cmtrack import untrusted
+from cmtrack._lazy import needs
+from cmtrack.tracking import mlflow_inside
+from cmtrack.tracking._warn import causes, first_line
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+PROBE_SECONDS = (3.0, 10.0)
+"""To connect, and to answer."""
+_DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 _ENV = "MLFLOW_TRACKING_URI"
 _NO_LINKS = "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"
 _BARS = "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"
 _LOGGERS = ("mlflow", "alembic")
+
+
+# -- clients ---------------------------------------------------------------------------------------
+
+
+def client_for(tracking_uri: str | None = None) -> MlflowClient:
+    """Return a client for one store that answers, by default the current one.
+
+    The client of the current store keeps the model registry that is set. ConnectionError if the
+    tracking server does not answer, ImportError if mlflow-skinny has no code for the store.
+    """
+    from mlflow import MlflowClient, get_tracking_uri
+
+    current_uri = get_tracking_uri()
+    uri = tracking_uri or current_uri
+    import_what_reaches(uri)
+    client = MlflowClient() if uri == current_uri else MlflowClient(uri, registry_uri=uri)
+    probe(client.tracking_uri)
+    return client
+
+
+def import_what_reaches(tracking_uri: str) -> None:
+    """Import MLflow's code for a kind of store; ImportError if there is none.
+
+    The first import takes seconds, which must not count as a store that does not answer.
+    """
+    if urlsplit(tracking_uri).scheme.partition("+")[0] in _DATABASES:
+        with needs(
+            "a tracking store in a database (mlflow-skinny reaches servers: MLFLOW_TRACKING_URI)",
+            "mlflow",
+        ):
+            import_module("sqlalchemy")  # MLflow's, not cmtrack's
+        import_module(mlflow_inside.DATABASE_STORE)
+
+
+def probe(tracking_uri: str) -> None:
+    """Ask once whether the tracking server answers; MLflow itself would retry for minutes.
+
+    ConnectionError if no connection is made within three seconds, or nothing is answered within
+    ten. The answer's body is not read: a server may send it byte by byte.
+    """
+    parts = urlsplit(tracking_uri)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return
+    try:
+        mlflow_inside.get(
+            tracking_uri, "/health", max_retries=0, timeout=PROBE_SECONDS, stream=True
+        ).close()
+    except Exception as error:
+        host = parts.netloc.rpartition("@")[2]
+        first_cause = list(causes(error))[-1]
+        raise ConnectionError(
+            f"the tracking server {host} does not answer: {first_line(first_cause)}"
+        ) from None
+
+
+# -- settings --------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -30,18 +98,22 @@ def tracking_store(uri: str | None) -> Iterator[str]:
     if uri is None:
         yield mlflow.get_tracking_uri()
         return
-    before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
+    before = None
+    if mlflow.is_tracking_uri_set():
+        before = mlflow.get_tracking_uri()
     with _environment(_ENV) as in_environment:
         mlflow.set_tracking_uri(uri)
         try:
             yield uri
         finally:
-            mlflow.set_tracking_uri(None if before == in_environment else before)  # type: ignore[arg-type, unused-ignore]
+            # MLflow reads the environment again if no URI is set.
+            own_uri: Any = None if before == in_environment else before
+            mlflow.set_tracking_uri(own_uri)
 
 
 @contextmanager
 def _environment(name: str, value: str | None = None) -> Iterator[str | None]:
-    """Restore an environment variable after the block; inside it has the value, if given. Yields the former one."""
+    """Set an environment variable inside the block, if a value is given; yield the former one."""
     before = os.environ.get(name)
     if value is not None:
         os.environ[name] = value
@@ -49,12 +121,13 @@ def _environment(name: str, value: str | None = None) -> Iterator[str | None]:
         yield before
     finally:
         os.environ.pop(name, None)
-        os.environ.update({} if before is None else {name: before})
+        if before is not None:
+            os.environ[name] = before
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence MLflow's progress bars, and log messages below errors of MLflow and its database migrations."""
+    """Silence MLflow's progress bars, and its log messages (and Alembic's) below errors."""
     import mlflow  # noqa: F401 - its import sets the levels
 
     loggers = [logging.getLogger(name) for name in _LOGGERS]
@@ -69,20 +142,22 @@ def quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
+# -- experiments and runs --------------------------------------------------------------------------
+
 made_runs: dict[str, str] = {}
 """Names of the runs that this process made, by id."""
 
 
 def experiment_named(client: MlflowClient, name: str, location: str | None = None) -> str:
-    """The id of an experiment, which is created if absent, with an artifact location or the store's default.
+    """Return the id of an experiment, which is created if absent; ValueError if it is deleted.
 
-    ValueError if it is deleted.
+    ``location``: of the artifacts of a new one; by default the store's.
     """
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         return str(client.create_experiment(name, location))
-    if experiment.lifecycle_stage != "active":
-        stage = experiment.lifecycle_stage
+    stage = experiment.lifecycle_stage
+    if stage != "active":
         raise ValueError(
             f"the experiment {name!r} is {stage}: it accepts no run; restore it, or choose another "
             f"name"
@@ -101,6 +176,6 @@ def create_run(
 
 def end_run(client: MlflowClient, run_id: str, status: str = "FINISHED") -> None:
     """End a run, without the link that MLflow prints if it would show a password."""
-    secret = untrusted.without_credentials(client.tracking_uri) != client.tracking_uri
-    with _environment(_NO_LINKS, "true" if secret else None):
+    has_password = untrusted.without_credentials(client.tracking_uri) != client.tracking_uri
+    with _environment(_NO_LINKS, "true" if has_password else None):
         client.set_terminated(run_id, status)

@@ -29,7 +29,7 @@ from cmtrack.tracking import mlflow_inside
 from cmtrack.tracking._warn import mlflow_errors_as
 from cmtrack.tracking.names import IMAGE_KEY, tag
 from cmtrack.tracking.runs import TrackedRun, client_for, shown_uri
-from cmtrack.tracking.send import PROBE_SECONDS
+from cmtrack.tracking.store import PROBE_SECONDS
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -38,8 +38,11 @@ TAG = "mlflow.sharedViewState."
 NOTE = "mlflow.note.content"
 KIND = "mlflow.experimentKind"
 OF_MODELS = "custom_model_development"
-"""The kind of an experiment whose page is the list of runs. Before 3.16 the page finds it out on the first visit, where
-the tag is missing, and forgets the view meanwhile."""
+"""The kind of an experiment whose page is the list of runs.
+
+If the tag is missing, a page before 3.16 finds it out on the first visit, and forgets the view
+meanwhile.
+"""
 MAX_NAME = 100
 MAX_PARAMETERS = 6
 MAX_LISTED = 60
@@ -48,8 +51,11 @@ MAX_LINKS = 5
 """Views that the experiment's description links to, the newest first."""
 _SECTION = "cmtrack"
 _DATABASES = ("", "file", "sqlite", "postgresql", "mysql", "mssql")
-_LINK = r"\[(?:[^\[\]\\\n]|\\.)*\]\(#/experiments/[\w.-]+/runs\?viewStateShareKey=(?P<key>cmtrack[0-9a-f]{12})\)"
 _LABEL = " <!-- cmtrack views -->"
+_LINK = (
+    r"\[(?:[^\[\]\\\n]|\\.)*\]"  # the view's name, in which a bracket is escaped
+    r"\(#/experiments/[\w.-]+/runs\?viewStateShareKey=(?P<key>cmtrack[0-9a-f]{12})\)"
+)
 _BLOCK = re.compile(rf"(?P<links>(?:{_LINK.replace('?P<key>', '')}(?: · )?)+){_LABEL}\n*")
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#!|~&])")
 
@@ -68,8 +74,12 @@ class Form:
 
 
 _FORMS = {(3, 5): Form(5_000, named=False), (3, 16): Form(20_000, named=True)}
-"""By the first version that reads it. 3.5.1, 3.15.2 and 3.17.2 were opened, those of 3.10.1 and 3.16.0 read."""
+"""By the first version that reads it.
+
+The pages of 3.5.1, 3.15.2 and 3.17.2 were opened, the code of 3.10.1 and 3.16.0 was read.
+"""
 _BEYOND = (4, 0)
+"""The first version whose pages nobody has looked at."""
 
 
 @dataclass(frozen=True)
@@ -105,69 +115,72 @@ class SavedView:
 def save_view(comparison: Comparison, name: str | None = None) -> SavedView:
     """Write the saved view of a comparison; see :meth:`Comparison.view`."""
     compared = _compared(comparison)
-    best = comparison.best
-    home = next(
-        (run for run in compared if best is not None and run.run_id == best.run_id), compared[0]
-    )
     name = f"cmtrack: {comparison.criterion}"[:MAX_NAME] if name is None else name
-    if (
-        not isinstance(name, str)
-        or not name.strip()
-        or len(name) > MAX_NAME
-        or untrusted.one_line(name) != name
-    ):
-        raise ValueError(
-            f"a view's name must be a text of one line and at most {MAX_NAME} characters, got "
-            f"{name!r:.120}"
-        )
+    _check_name(name)
+    home = compared[0]
+    for run in compared:
+        if comparison.best is not None and run.run_id == comparison.best.run_id:
+            home = run
+            break
     client = client_for(home.tracking_uri)
     version = server_version(client)
     form = form_for(version)
-    here = [
-        run
-        for run in compared
-        if (run.experiment_id, run.tracking_uri) == (home.experiment_id, home.tracking_uri)
-    ]
-    away, of = len(compared) - len(here), fmt.counted(len(compared), "run")
-    notes = [f"{away} of {of} are in other experiments: a view is of one."] if away else []
-    state, cards = _state(comparison, here, notes)
-    now = int(time.time() * 1000)
-    value, left = fitted(state, cards, form, name, now)
-    if left:
+    place = (home.tracking_uri, home.experiment_id)
+    shown = [run for run in compared if (run.tracking_uri, run.experiment_id) == place]
+    notes: list[str] = []
+    if len(shown) < len(compared):
+        runs = fmt.counted(len(compared), "run")
         notes.append(
-            f"{left} of the charts that MLflow makes by itself could not be taken out: this "
-            f"version keeps "
-            f"{form.longest:,} characters of a view."
+            f"{len(compared) - len(shown)} of {runs} are in other experiments: a view is of one."
+        )
+    state, cards = _state(comparison, shown, notes)
+    value, n_left_out = fitted(state, cards, form, name, now=int(time.time() * 1000))
+    if n_left_out:
+        notes.append(
+            f"{n_left_out} of the charts that MLflow makes by itself could not be taken out: "
+            f"this version keeps {form.longest:,} characters of a view."
         )
     key = "cmtrack" + hashlib.blake2b(name.encode(), digest_size=6).hexdigest()
-    tags = client.get_experiment(home.experiment_id).tags
     path = f"#/experiments/{home.experiment_id}/runs?viewStateShareKey={key}"
+    tags = client.get_experiment(home.experiment_id).tags
     written = {TAG + key: value}
     if not form.named and KIND not in tags:
         written[KIND] = OF_MODELS
     title = _MARKS.sub(r"\\\1", name)
-    note = with_link(tags.get(NOTE) or "", f"[{title}]({path})", key, {*tags, TAG + key})
-    if len(note) > form.longest:
+    link = f"[{title}]({path})"
+    description = with_link(tags.get(NOTE) or "", link, key, {*tags, TAG + key})
+    if len(description) > form.longest:
         notes.append("The experiment's description has no room for the link.")
     else:
-        written[NOTE] = note
+        written[NOTE] = description
     _write(client, home.experiment_id, written)
-    base = (
-        f"{shown_uri(client).rstrip('/')}/"
-        if urlsplit(client.tracking_uri).scheme in ("http", "https")
-        else ""
-    )
-    link = base + path
+    if urlsplit(client.tracking_uri).scheme in ("http", "https"):
+        path = f"{shown_uri(client).rstrip('/')}/{path}"
     return SavedView(
-        name, home.experiment_id, key, link, f"{link}&compareRunsMode=CHART", version, tuple(notes)
+        name=name,
+        experiment_id=home.experiment_id,
+        key=key,
+        link=path,
+        charts=f"{path}&compareRunsMode=CHART",
+        mlflow_version=version,
+        notes=tuple(notes),
     )
+
+
+def _check_name(name: Any) -> None:
+    """Raise ValueError if a view's name is not a text of one line that MLflow's menu can show."""
+    is_text = isinstance(name, str) and name.strip() and untrusted.one_line(name) == name
+    if not is_text or len(name) > MAX_NAME:
+        raise ValueError(
+            f"a view's name must be a text of one line and at most {MAX_NAME} characters, "
+            f"got {name!r:.120}"
+        )
 
 
 def _compared(comparison: Comparison) -> list[Run]:
     """The ranked and stopped runs of one store."""
-    judged = [run.run for run in comparison.runs] + [
-        stop.run for stop in comparison.failed if stop.run_id
-    ]
+    judged = [entry.run for entry in comparison.runs]
+    judged += [stop.run for stop in comparison.failed if stop.run_id]
     if not judged:
         raise ValueError("a view needs a run that is ranked or that a gate stopped, got none")
     compared = [run for run in judged if run.tracking_uri and run.experiment_id]
@@ -230,27 +243,35 @@ def form_for(version: str) -> Form:
 def fitted(
     state: Mapping[str, Any], cards: Sequence[Mapping[str, Any]], form: Form, name: str, now: int
 ) -> tuple[str, int]:
-    """The tag's value with as many cards as fit, and the number left out; ValueError if it is too long without any."""
+    """The tag's value with as many cards as fit, and the number left out.
 
-    def value(count: int) -> str:
-        whole = {**state, "compareRunCharts": [*state["compareRunCharts"], *cards[:count]]}
+    ValueError if it is too long without any card.
+    """
+
+    def value(n_cards: int) -> str:
+        whole = {**state, "compareRunCharts": [*state["compareRunCharts"], *cards[:n_cards]]}
         plain = json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
         text = "deflate;" + base64.b64encode(zlib.compress(plain.encode(), 9)).decode()
         if not form.named:
             return text
         return json.dumps({"name": name, "createdAt": now, "updatedAt": now, "state": text})
 
-    low, high = -1, len(cards)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if len(value(middle)) <= form.longest else (low, middle - 1)
-    if low < 0:
+    # The length grows with the number of cards: the largest number that fits is between the two.
+    most = -1
+    too_many = len(cards) + 1
+    while too_many - most > 1:
+        middle = (most + too_many) // 2
+        if len(value(middle)) <= form.longest:
+            most = middle
+        else:
+            too_many = middle
+    if most < 0:
         raise ValueError(
             f"the view takes more than the {form.longest:,} characters that this version of MLflow "
             f"keeps: "
             "compare runs of an experiment in place of naming them, or shorten the filter"
         )
-    return value(low), len(cards) - low
+    return value(most), len(cards) - most
 
 
 # -- what it shows ---------------------------------------------------------------------------------
@@ -260,12 +281,11 @@ def _state(
     comparison: Comparison, runs: Sequence[Run], notes: list[str]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """The page's state, and the unused cards, marked as deleted."""
+    criterion = comparison.criterion
     prefix = str(comparison.how.get("prefix") or "")
     logged = _logged(runs)
-    deciding = [
-        prefix + metric for metric in comparison.criterion.metrics if prefix + metric in logged
-    ]
-    missing = [metric for metric in comparison.criterion.metrics if prefix + metric not in logged]
+    deciding = [prefix + metric for metric in criterion.metrics if prefix + metric in logged]
+    missing = [metric for metric in criterion.metrics if prefix + metric not in logged]
     if missing:
         notes.append(
             f"The runs did not log {', '.join(missing)}, so the view cannot order or draw by it."
@@ -276,62 +296,77 @@ def _state(
             "costs."
         )
     second = _second(comparison, runs, deciding, logged, prefix)
-    first = deciding[0] if deciding else second
-    better = comparison.criterion.catalog.lookup(comparison.criterion.metrics[0]).better
+    drawn = deciding or [metric for metric in [second] if metric]
+    better = criterion.catalog.lookup(criterion.metrics[0]).better
     if deciding and better == "nearest zero":
         notes.append(
-            f"MLflow cannot order by the distance from zero: the view orders by {first} as it is."
+            f"MLflow cannot order by the distance from zero: the view orders by {deciding[0]} as "
+            "it is."
         )
     parameters = _differing(runs)
-    charts = _charts(deciding or [second] * bool(second), second, parameters, prefix, runs)
+    charts = _charts(drawn, second, parameters, prefix, runs)
     state = {
+        **_PLAIN_STATE,
         "searchFilter": _filter(comparison, runs, prefix),
-        "orderByKey": _column("metrics", first) if first else "attributes.start_time",
+        "orderByKey": _column("metrics", drawn[0]) if drawn else "attributes.start_time",
         "orderByAsc": bool(deciding) and better != "higher",
-        "startTime": "ALL",
-        "lifecycleFilter": "Active",
-        "modelVersionFilter": "All Runs",
-        "datasetsFilter": [],
         "selectedColumns": _columns(comparison, runs, [*deciding, second], parameters, prefix),
-        "runsExpanded": {},
-        "runsPinned": [],
-        "runsHidden": [],
-        "runsVisibilityMap": {},
-        "runsHiddenMode": "SHOW_ALL",
-        "compareRunSections": [
-            {
-                "uuid": _SECTION,
-                "name": "cmtrack",
-                "display": True,
-                "isReordered": True,
-                "deleted": False,
-                "isGenerated": False,
-                "columns": 2,
-                "cardHeight": 360,
-            }
-        ],
         "compareRunCharts": charts,
-        "isAccordionReordered": True,
-        "viewMaximized": False,
-        "runListHidden": False,
-        "groupBy": None,
-        "groupsExpanded": {},
-        "autoRefreshEnabled": True,
-        "useGroupedValuesInCharts": True,
-        "hideEmptyCharts": True,
-        "globalLineChartConfig": {
-            "xAxisKey": "step",
-            "lineSmoothness": 0,
-            "selectedXAxisMetricKey": "",
-        },
     }
+    return state, _unused_cards(runs, logged, charts, prefix)
+
+
+_PLAIN_STATE = {
+    "startTime": "ALL",
+    "lifecycleFilter": "Active",
+    "modelVersionFilter": "All Runs",
+    "datasetsFilter": [],
+    "runsExpanded": {},
+    "runsPinned": [],
+    "runsHidden": [],
+    "runsVisibilityMap": {},
+    "runsHiddenMode": "SHOW_ALL",
+    "compareRunSections": [
+        {
+            "uuid": _SECTION,
+            "name": "cmtrack",
+            "display": True,
+            "isReordered": True,
+            "deleted": False,
+            "isGenerated": False,
+            "columns": 2,
+            "cardHeight": 360,
+        }
+    ],
+    "isAccordionReordered": True,
+    "viewMaximized": False,
+    "runListHidden": False,
+    "groupBy": None,
+    "groupsExpanded": {},
+    "autoRefreshEnabled": True,
+    "useGroupedValuesInCharts": True,
+    "hideEmptyCharts": True,
+    "globalLineChartConfig": {
+        "xAxisKey": "step",
+        "lineSmoothness": 0,
+        "selectedXAxisMetricKey": "",
+    },
+}
+"""What the state of every view has: MLflow's page needs each of its keys."""
+
+
+def _unused_cards(
+    runs: Sequence[Run], logged: Iterable[str], charts: Iterable[dict[str, Any]], prefix: str
+) -> list[dict[str, Any]]:
+    """The cards that MLflow would make by itself, marked as deleted by the user."""
+    deleted = {"metricSectionId": _SECTION, "isGenerated": True, "deleted": True}
     drawn = {chart.get("metricKey") for chart in charts}
     images = {key for run in runs for key in _images(run)} - {prefix + IMAGE_KEY}
-    cards = [
-        _deleted({"type": "BAR", "metricKey": metric}) for metric in logged if metric not in drawn
+    cards: list[dict[str, Any]] = [
+        {"type": "BAR", "metricKey": metric} for metric in logged if metric not in drawn
     ]
-    cards += [_deleted({"type": "IMAGE", "imageKeys": [key]}) for key in sorted(images)]
-    return state, [card | {"uuid": f"d{place}"} for place, card in enumerate(cards)]
+    cards += [{"type": "IMAGE", "imageKeys": [key]} for key in sorted(images)]
+    return [{**card, **deleted, "uuid": f"d{number}"} for number, card in enumerate(cards)]
 
 
 def _logged(runs: Iterable[Run]) -> list[str]:
@@ -347,7 +382,7 @@ def _second(
     logged: Sequence[str],
     prefix: str,
 ) -> str:
-    """The second metric of the scatter plot: the criterion's own second, a gate's, or a headline metric."""
+    """The second metric of the scatter plot: the criterion's, a gate's, or a headline metric."""
     headline = [metric.name for metric in CATALOG if metric.headline and metric.better]
     wanted = [*deciding[1:2], *(prefix + gate.metric for gate in comparison.gates)]
     wanted += [prefix + metric for metric in headline]
@@ -364,10 +399,9 @@ def _second(
 def _differing(runs: Sequence[Run]) -> list[str]:
     names = {name for run in runs for name in run.params if "`" not in name}
     differing = [name for name in names if len({run.params.get(name) for run in runs}) > 1]
-    # those that all runs have come first: a run without the parameter has no line in the chart of them
-    return sorted(differing, key=lambda name: (-sum(name in run.params for run in runs), name))[
-        :MAX_PARAMETERS
-    ]
+    # Those that all runs have come first: a run without a parameter has no line in their chart.
+    times = Counter(name for run in runs for name in run.params)
+    return sorted(differing, key=lambda name: (-times[name], name))[:MAX_PARAMETERS]
 
 
 def _filter(comparison: Comparison, runs: Sequence[Run], prefix: str) -> str:
@@ -376,8 +410,8 @@ def _filter(comparison: Comparison, runs: Sequence[Run], prefix: str) -> str:
     if named and len(runs) <= MAX_LISTED:
         return f"attributes.run_id IN ({', '.join(repr(run.run_id) for run in runs)})"
     status = f"tags.`{tag('status', prefix)}` = 'completed'"
-    given = str(comparison.how.get("filter_string") or "").strip()
-    return f"{given} and {status}" if given else status
+    condition = str(comparison.how.get("filter_string") or "").strip()
+    return f"{condition} and {status}" if condition else status
 
 
 def _columns(
@@ -387,14 +421,14 @@ def _columns(
     parameters: Sequence[str],
     prefix: str,
 ) -> list[str]:
-    ranks = [_column("tags", tag("rank"))] if any(tag("rank") in run.tags for run in runs) else []
+    columns = []
+    if any(tag("rank") in run.tags for run in runs):
+        columns.append(_column("tags", tag("rank")))
+    logged = {metric for run in runs for metric in run.metrics}
     gates = [prefix + gate.metric for gate in comparison.gates]
-    shown = [
-        _column("metrics", metric)
-        for metric in (*metrics, *gates)
-        if any(metric in run.metrics for run in runs)
-    ]
-    return list(dict.fromkeys([*ranks, *shown, *(_column("params", name) for name in parameters)]))
+    columns += [_column("metrics", metric) for metric in (*metrics, *gates) if metric in logged]
+    columns += [_column("params", name) for name in parameters]
+    return list(dict.fromkeys(columns))
 
 
 def _charts(
@@ -430,18 +464,13 @@ def _charts(
                 "runsCountToCompare": 10,
             }
         )
-    return [chart | {"uuid": f"c{place}"} for place, chart in enumerate(charts)]
+    return [chart | {"uuid": f"c{number}"} for number, chart in enumerate(charts)]
 
 
 def _images(run: Run) -> list[str]:
     """Image keys of the confusion matrices that a run may have."""
     prefixes = run.prefixes if isinstance(run, TrackedRun) else ()
     return [prefix + IMAGE_KEY for prefix in prefixes]
-
-
-def _deleted(card: dict[str, Any]) -> dict[str, Any]:
-    """One of MLflow's automatic cards, marked as deleted by the user."""
-    return card | {"metricSectionId": _SECTION, "isGenerated": True, "deleted": True}
 
 
 def _column(kind: str, name: str) -> str:
@@ -456,14 +485,14 @@ def with_link(note: str, link: str, key: str, tags: Iterable[str]) -> str:
 
     The other links that the line has already stay behind this one, if their views are still there.
     """
-    block, keys = _BLOCK.search(note), set(tags)
-    before = "" if block is None else block["links"]
-    others = [
-        match[0]
-        for match in re.finditer(_LINK, before)
-        if match["key"] != key and TAG + match["key"] in keys
-    ]
-    rest = note if block is None else note[: block.start()] + note[block.end() :]
-    return (
-        " · ".join([link, *others][:MAX_LINKS]) + _LABEL + (f"\n\n{rest}" if rest.strip() else "")
-    )
+    views = set(tags)
+    links = [link]
+    rest = note
+    block = _BLOCK.search(note)
+    if block is not None:
+        rest = note[: block.start()] + note[block.end() :]
+        earlier_links = re.finditer(_LINK, block["links"])
+        others = [earlier for earlier in earlier_links if earlier["key"] != key]
+        links += [earlier[0] for earlier in others if TAG + earlier["key"] in views]
+    line = " · ".join(links[:MAX_LINKS]) + _LABEL
+    return f"{line}\n\n{rest}" if rest.strip() else line

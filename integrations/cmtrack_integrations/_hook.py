@@ -171,7 +171,7 @@ class Hook:
         except Exception as error:
             if self.strict:
                 raise
-            tell(f"{what}: {error}", stacklevel=5)
+            tell(f"{what}: {error}")
 
 
 class Logging:

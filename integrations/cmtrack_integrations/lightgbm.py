@@ -111,7 +111,6 @@ class EvaluationCallback(Boosting):
                     "if LightGBM stops early by its parameters, the callback is not told that the "
                     "training has ended "
                     "and logs no evaluation of it: give early_stopping= to the callback instead",
-                    stacklevel=3,
                 )
                 self._hook.open = False  # or a second warning would say it again
         predict = partial(self._predictions, env.model)

@@ -159,7 +159,7 @@ class EvaluatedTrials:
     def _create_run(self, trial: Any) -> tuple[Any, str]:
         from mlflow.entities import Param
 
-        from cmtrack.tracking.send import client_for
+        from cmtrack.tracking.store import client_for
 
         client = client_for()
         if self._experiment_id is None:

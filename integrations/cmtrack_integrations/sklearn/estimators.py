@@ -152,7 +152,7 @@ def log_estimator(
     except Exception as error:
         if run_options.get("strict"):
             raise
-        tell(f"the evaluation failed: {error}", stacklevel=3)
+        tell(f"the evaluation failed: {error}")
         return LoggedEvaluation(None, run_options.get("run_id"), "failed", error=str(error))
     try:
         evaluation = with_notes(evaluate(y, **arguments, **questions), notes)

@@ -97,7 +97,7 @@ def log_candidates(
         if strict:
             raise
         reason = str(error).replace("log_evaluation", "log_candidates")
-        tell(f"no candidate was fitted or evaluated: {reason}", stacklevel=3)
+        tell(f"no candidate was fitted or evaluated: {reason}")
         return ()
 
     def evaluate_candidates() -> Iterator[NestedEvaluation]:
@@ -138,7 +138,7 @@ def log_candidates(
     except Exception as error:
         if strict:
             raise
-        tell(f"the candidates were not evaluated: {error}", stacklevel=3)
+        tell(f"the candidates were not evaluated: {error}")
         return ()
 
 

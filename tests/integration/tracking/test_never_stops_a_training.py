@@ -63,6 +63,18 @@ def test_what_is_no_run_id_is_kept_for_an_experiment(store: MlflowClient, wrong:
     assert load_evaluation(pushed.run_id) == evaluate(Y, Y)
 
 
+def test_a_failed_evaluation_names_its_run_and_the_line_of_the_script(run_id: str) -> None:
+    too_short = Y[:-1]
+    with mlflow.start_run(run_id=run_id), pytest.warns(UserWarning) as caught:
+        logged = log_evaluation(Y, too_short)
+    assert (logged.status, logged.run_id) == ("failed", run_id)
+    assert [warning.filename for warning in caught] == [__file__]
+    with mlflow.start_run(run_id=run_id), pytest.warns(UserWarning) as caught:
+        logged = log_evaluation(Y, Y, on_existing="keep")
+    assert (logged.status, logged.run_id) == ("saved", run_id)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_a_uuid_is_the_id_of_a_run(run_id: str) -> None:
     assert (
         log_evaluation(Y, Y, run_id=uuid.UUID(run_id), figures=False, strict=True).run_id == run_id

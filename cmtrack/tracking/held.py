@@ -1,0 +1,202 @@
+"""What a run holds under an entry's prefix, and what that means for sending the entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cmtrack import untrusted
+from cmtrack._lazy import cached_property
+from cmtrack.evaluation.catalog import lookup
+from cmtrack.tracking import dataset as datasets
+from cmtrack.tracking import mlflow_inside, names
+from cmtrack.tracking.entry import Entry
+
+AGAIN = "logged_again"
+"""Tag with the time (ms) at which what a run holds was logged again while other entries waited."""
+STALE = "stale_metrics"
+"""Tag that names metrics of a replaced evaluation: MLflow removes none."""
+LEFT_OUT = "left_out"
+"""Tag that names the files which the store refused."""
+STEP = "step"
+"""Tag with the step of the evaluation that the run holds."""
+_STEP = re.compile(r"-?\d{1,19}")
+_LONGEST_TIME = 15
+"""Digits of a time in milliseconds: longer numbers come from no clock."""
+_TAGS = (
+    *names.TAGS_BEFORE.values(),
+    names.DIGESTS,
+    "costs",
+    "families",
+    "grouping",
+    "kind",
+    "positive",
+    "regrouped_from",
+    "samples",
+    "undefined",
+    "warnings",
+    AGAIN,
+    LEFT_OUT,
+    STALE,
+    STEP,
+)
+"""Tags of an evaluation, all of which the next one under its prefix replaces or removes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What a run held under the prefix of an entry when it was read, just before the entry is sent.
+
+    MLflow shows the metrics of a run's highest step, so the files of a run are also those of its
+    highest step.
+    """
+
+    run: Any
+    entry: Entry
+
+    def tag(self, name: str) -> str | None:
+        """The text of a tag of the evaluation under the prefix; None without one."""
+        text: str | None = self.run.data.tags.get(names.tag(name, self.entry.prefix))
+        return text
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the run holds an evaluation that was sent to its end."""
+        return self.tag("status") == "completed"
+
+    # -- steps and times ---------------------------------------------------------------------------
+
+    @cached_property
+    def metrics_step(self) -> int | None:
+        """Highest step at which the run has metrics under the prefix; None without metrics."""
+        points = mlflow_inside.latest_metrics(self.run)
+        return max((point.step for point in points if self._is_metric(point.key)), default=None)
+
+    @cached_property
+    def files_step(self) -> int | None:
+        """Step of the evaluation whose files the run has; None if it has no metrics of one."""
+        logged_step = self.tag(STEP) or ""
+        if _STEP.fullmatch(logged_step):
+            return int(logged_step)
+        return self.metrics_step  # earlier versions wrote no such tag
+
+    @cached_property
+    def step(self) -> int:
+        """Step at which the entry is logged: its own, else the highest one, which MLflow shows."""
+        if self.entry.step is not None:
+            return self.entry.step
+        steps = (self.metrics_step, self.files_step)
+        return max((step for step in steps if step is not None), default=0)
+
+    @cached_property
+    def newest(self) -> int:
+        """Latest time (ms) of the entry's metrics in the run at the step, or of ``AGAIN``; else 0."""
+        points = mlflow_inside.latest_metrics(self.run)
+        times = [
+            point.timestamp
+            for point in points
+            if point.step == self.step and point.key in self.entry.metrics
+        ]
+        again = self.tag(AGAIN) or ""
+        if again.isdecimal() and len(again) <= _LONGEST_TIME:
+            times.append(int(again))
+        return max(times, default=0)
+
+    @property
+    def is_newer(self) -> bool:
+        """True if the run holds an evaluation that was made later, and not of an earlier step."""
+        is_earlier_step = self.files_step is not None and self.step > self.files_step
+        return self.newest > self.entry.timestamp and not is_earlier_step
+
+    # -- evaluations -------------------------------------------------------------------------------
+
+    @property
+    def has_same_evaluation(self) -> bool:
+        """True if the evaluation in the run is the entry's, by the digests of both files."""
+        key = names.digest_key(names.EVALUATION_FILE)
+        sent_digest = self.entry.digest(names.EVALUATION_FILE)
+        return sent_digest is not None and self._digests().get(key) == sent_digest
+
+    @property
+    def has_same_files(self) -> bool:
+        """True if the run has the entry's evaluation, dataset and every file with a digest."""
+        sent_digests = names.digests(self.entry.tags, self.entry.prefix)
+        return (
+            self.has_same_evaluation
+            and sent_digests.items() <= self._digests().items()
+            and datasets.is_there(self.run, self.entry.dataset)
+        )
+
+    @property
+    def has_whole_entry(self) -> bool:
+        """True if sending the entry would change nothing in the run."""
+        if not self.is_complete or self.tag(LEFT_OUT) is not None:
+            return False
+        entry = self.entry
+        if entry.step is not None or entry.model_id is not None:
+            return False
+        return (
+            self.has_same_files
+            and entry.tags.items() <= self.run.data.tags.items()
+            and entry.metrics.items() <= self.run.data.metrics.items()
+        )
+
+    @cached_property
+    def other_evaluation(self) -> str:
+        """Description of another evaluation under the entry's prefix; empty if there is none.
+
+        An evaluation of a step takes the place of that of an earlier step: that is no other one.
+        """
+        entry = self.entry
+        if not self.is_complete or self.has_same_evaluation or entry.step is not None:
+            return ""
+        samples = untrusted.printable(self.tag("samples") or "?")
+        rows = "other rows"
+        if self._digests().get("labels") == names.digests(entry.tags, entry.prefix).get("labels"):
+            rows = "the same rows"
+        under = f" under the prefix {entry.prefix!r}" if entry.prefix else ""
+        return f"an evaluation of {samples} samples ({rows}){under}"
+
+    def evaluation_that_stays(self, is_late: bool) -> str:
+        """The evaluation that keeps its place in the run, in words; empty if the entry takes it.
+
+        A late entry has waited: a newer evaluation may have been sent meanwhile.
+        """
+        if not self.is_complete:
+            return ""
+        if self.files_step is not None and self.step < self.files_step:
+            return f"the evaluation of step {self.files_step}"
+        if self.is_newer and is_late:
+            return f"a later evaluation of step {self.step}"
+        return ""
+
+    # -- what the entry does not overwrite ---------------------------------------------------------
+
+    def stale_metrics(self) -> list[str]:
+        """Metrics of an earlier evaluation that the entry lacks."""
+        others = self.run.data.metrics.keys() - self.entry.metrics.keys()
+        return sorted(name for name in others if self._is_metric(name))
+
+    def old_tags(self, new_tags: Iterable[str]) -> list[str]:
+        """Tags of an earlier evaluation that the entry does not write."""
+        prefix = self.entry.prefix
+        evaluation_tags = {names.tag(name, prefix) for name in _TAGS}
+        evaluation_tags |= {names.former_tag(name, prefix) for name in names.SHORT}
+        return sorted((evaluation_tags & self.run.data.tags.keys()) - set(new_tags))
+
+    def _digests(self) -> dict[str, str]:
+        return names.digests(self.run.data.tags, self.entry.prefix)
+
+    def _is_metric(self, name: str) -> bool:
+        """True for the name of a metric of the entry, or of another evaluation under its prefix."""
+        if name in self.entry.metrics:
+            return True
+        if not name.startswith(self.entry.prefix):
+            return False
+        try:
+            lookup(name.removeprefix(self.entry.prefix))
+        except KeyError:  # a metric of the script's own
+            return False
+        return True
