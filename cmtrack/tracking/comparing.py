@@ -376,8 +376,9 @@ def _looks(
     if not digests:
         return 0, 0
     digest = digests.most_common(1)[0][0]
-    left_out = (entry.run for entry in (*listed.stopped, *listed.unreadable))
-    known = _by_place([*listed.runs, *listed.passed_over, *left_out])
+    known = _by_place([*listed.runs, *listed.passed_over])
+    known |= _by_place(stop.run for stop in listed.stopped)
+    known |= _by_place(left_out.run for left_out in listed.unreadable)
     clients = listed.clients if is_selection else {}
     for uri, client in clients.items():
         ids = sorted({run.experiment_id for run in known.values() if run.tracking_uri == uri})

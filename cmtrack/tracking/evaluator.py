@@ -151,7 +151,7 @@ def _values_by_row(
             values[name] = _column(table, option, name)
         elif option is not None:
             values[name] = option
-    segments = config.get("segments")
+    segments: Any = config.get("segments")
     divisions = _named_segments(segments)
     if divisions:
         names = [name for division in divisions for name in division]

@@ -65,11 +65,13 @@ def test_what_is_no_run_id_is_kept_for_an_experiment(store: MlflowClient, wrong:
 
 def test_a_failed_evaluation_names_its_run_and_the_line_of_the_script(run_id: str) -> None:
     too_short = Y[:-1]
-    with mlflow.start_run(run_id=run_id), pytest.warns(UserWarning) as caught:
+    failed = pytest.warns(UserWarning, match="the evaluation failed")
+    with mlflow.start_run(run_id=run_id), failed as caught:
         logged = log_evaluation(Y, too_short)
     assert (logged.status, logged.run_id) == ("failed", run_id)
     assert [warning.filename for warning in caught] == [__file__]
-    with mlflow.start_run(run_id=run_id), pytest.warns(UserWarning) as caught:
+    saved = pytest.warns(UserWarning, match="on_existing must be")
+    with mlflow.start_run(run_id=run_id), saved as caught:
         logged = log_evaluation(Y, Y, on_existing="keep")
     assert (logged.status, logged.run_id) == ("saved", run_id)
     assert [warning.filename for warning in caught] == [__file__]
