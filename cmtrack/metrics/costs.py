@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 _STEPS = 200
+"""Steps of regula falsi at most: it needs some 10, and 200 if rounding keeps it from a root."""
 
 
 class CostAtShares(NamedTuple):
@@ -43,7 +44,8 @@ class CostAtShares(NamedTuple):
     Examples
     --------
     >>> from cmtrack import evaluate
-    >>> priced = evaluate(["no", "yes"] * 50, ["no", "yes", "yes", "no"] * 25, costs={("yes", "no"): 100})
+    >>> predicted = ["no", "yes", "yes", "no"] * 25
+    >>> priced = evaluate(["no", "yes"] * 50, predicted, costs={("yes", "no"): 100})
     >>> found = priced.cost_at({"no": 0.99, "yes": 0.01})
     >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
     (0.995, 0.8, 1.19)
@@ -90,7 +92,8 @@ class Priced(Samples):
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         influence = metric.influence_in(self)
-        assert influence is not None  # every metric of costs brings its own
+        if influence is None:
+            raise TypeError(f"{metric.name} brings no influence")
         return np.asarray(influence[at.rows.actual, at.rows.predicted])
 
     @cached_property
@@ -122,13 +125,13 @@ class Priced(Samples):
         It is NaN if one of them has no samples.
         """
         means, errors = self.by_class()
-        there = shares > 0
-        value, error = (
-            float(shares[there] @ means[there]),
-            math.sqrt(float(shares[there] ** 2 @ errors[there] ** 2)),
-        )
-        ends = float(shares @ self.costs.min(axis=1)), float(shares @ self.costs.max(axis=1))
-        interval = on_scale("wald", value, error, level, ends)
+        # The mean of a class without samples is NaN, and counts only if the class has a share.
+        has_share = shares > 0
+        value = float(shares[has_share] @ means[has_share])
+        error = math.sqrt(float(shares[has_share] ** 2 @ errors[has_share] ** 2))
+        least = float(shares @ self.costs.min(axis=1))
+        most = float(shares @ self.costs.max(axis=1))
+        interval = on_scale("wald", value, error, level, (least, most))
         return CostAtShares(value, error, *(interval or (math.nan, math.nan)))
 
     def profile(self, level: float, wider: float = 1.0) -> Interval:
@@ -137,12 +140,9 @@ class Priced(Samples):
         Weights count as Kish's effective number of rows.
         """
         support, place = np.unique(self.costs, return_inverse=True)
-        counts: FloatArray = np.bincount(place.ravel(), self.counts.ravel(), len(support)).astype(
-            np.float64
-        )
-        return profile_of_mean(
-            support, counts * (self.effective(None) / self.total / wider**2), level
-        )
+        weights = np.bincount(place.ravel(), self.counts.ravel(), len(support))
+        counts = weights * (self.effective(None) / self.total / wider**2)
+        return profile_of_mean(support, counts, level)
 
 
 class Decided(Priced):
@@ -153,16 +153,15 @@ class Decided(Priced):
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Decided | None:
         decisions = views.statistics.counted("decisions")
-        if (
-            decisions is None
-            or views.prices is None
-            or not np.array_equal(decisions.sums.costs, views.prices)
-        ):
+        if decisions is None or views.prices is None:
+            return None
+        # Rows were counted by what other costs decide.
+        if not np.array_equal(decisions.sums.costs, views.prices):
             return None
         return cls(decisions)
 
     def __init__(self, decisions: Counted[DecisionCounts]) -> None:
-        super().__init__(decisions.map(lambda one: one.counts), decisions.sums.costs)
+        super().__init__(decisions.map(lambda part: part.counts), decisions.sums.costs)
         self.decisions = decisions.sums
         self._squared = decisions.squares
 
@@ -172,19 +171,23 @@ class Decided(Priced):
 
     def error_of(self, column: int) -> float:
         """Return the standard error of :meth:`mean_of`."""
-        means, m2 = self._squared.mean[:, column], self._squared.m2[:, column]
-        spread = m2 + self.squares.sum(axis=1) * (means - self.mean_of(column)) ** 2
-        return math.sqrt(float(spread.sum())) / self.total
+        means = self._squared.mean[:, column]
+        m2 = self._squared.m2[:, column]
+        squares = m2 + self.squares.sum(axis=1) * (means - self.mean_of(column)) ** 2
+        return math.sqrt(float(squares.sum())) / self.total
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         """Return the influence of each row (n,): of its decision, or of its part of a mean."""
-        influence, actual = metric.influence_in(self), at.rows.actual
-        assert influence is not None  # every metric of costs brings its own
+        influence = metric.influence_in(self)
+        if influence is None:
+            raise TypeError(f"{metric.name} brings no influence")
+        actual = at.rows.actual
         decided, expected = decide(at.probabilities.T, self.costs)
         if influence.ndim == 2:
             return np.asarray(influence[actual, decided])
-        columns = np.stack((expected, self.costs[actual, decided] - expected))
-        return np.asarray(influence[:2] @ columns - influence[2])
+        of_expected, of_gap, mean = influence
+        gap = self.costs[actual, decided] - expected
+        return np.asarray(of_expected * expected + of_gap * gap - mean)
 
 
 def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95) -> Interval:
@@ -213,13 +216,16 @@ def profiles_of_means(
     ``counts``, shape (T, R): need not be whole.
     ``quantile``: two-sided normal quantile of the level.
     """
-    first, last = support[:, :1], support[:, -1:]
+    first = support[:, 0]
+    last = support[:, -1]
     span = last - first
-    both = np.concatenate(((support - first) / span, ((last - support) / span)[:, ::-1]))
-    highest, lowest = np.split(
-        _reach_up(both, np.concatenate((counts, counts[:, ::-1])), quantile**2), 2
-    )
-    return last[:, 0] - span[:, 0] * lowest, first[:, 0] + span[:, 0] * highest
+    upward = (support - first[:, None]) / span[:, None]
+    downward = ((last[:, None] - support) / span[:, None])[:, ::-1]
+    # Both ends of all intervals are found at once: the lower one is the upper one of -x.
+    places = np.concatenate((upward, downward))
+    both_counts = np.concatenate((counts, counts[:, ::-1]))
+    highest, lowest = np.split(_reach_up(places, both_counts, quantile**2), 2)
+    return last - span * lowest, first + span * highest
 
 
 def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArray:
@@ -227,36 +233,40 @@ def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArra
 
     Both ends, 0 and 1, are among the values.
     """
-    seen = counts > 0
+    has_counts = counts > 0
     total = counts.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_counts, lower, upper = np.log(counts), np.log1p(-places), np.log(places)
-        log_shares = np.where(seen, log_counts - np.log(total)[:, None], 0.0)
+        log_counts = np.log(counts)
+        lower = np.log1p(-places)
+        upper = np.log(places)
+        log_shares = np.where(has_counts, log_counts - np.log(total)[:, None], 0.0)
 
     def logarithms(steep: FloatArray) -> FloatArray:
         """Return the logarithms of p if the line falls to exp(-steep) at the end."""
         with np.errstate(invalid="ignore"):
-            weights = np.where(
-                seen, log_counts - np.logaddexp(lower, upper - steep[:, None]), -math.inf
-            )
+            weights = log_counts - np.logaddexp(lower, upper - steep[:, None])
+        weights = np.where(has_counts, weights, -math.inf)
         return np.asarray(weights - logsumexp(weights, axis=1)[:, None])
 
-    def excess(steep: FloatArray) -> FloatArray:
-        return np.asarray(
-            2 * (counts * (log_shares - np.where(seen, logarithms(steep), 0.0))).sum(axis=1) - reach
-        )
+    def means_at(steep: FloatArray) -> FloatArray:
+        return np.asarray((np.exp(logarithms(steep)) * places).sum(axis=1))
 
+    def excess(steep: FloatArray) -> FloatArray:
+        log_ratios = log_shares - np.where(has_counts, logarithms(steep), 0.0)
+        return np.asarray(2 * (counts * log_ratios).sum(axis=1) - reach)
+
+    ends_in_counts = has_counts[:, -1]
     means = np.ones(len(places))
-    flat = np.full(len(places), math.inf)
-    left = np.where(seen[:, -1], -1.0, -excess(np.where(seen[:, -1], 0.0, flat)))
-    at_end = left >= 0  # the end without counts takes a share
-    part = np.exp(-np.maximum(left, 0.0) / (2 * total))
-    means[at_end] = (
-        part * (np.exp(logarithms(np.where(at_end, flat, 0.0))) * places).sum(axis=1) + 1 - part
-    )[at_end]
-    inner = ~at_end & ~(seen[:, -1] & (seen.sum(axis=1) == 1))
-    steep = _roots(excess, inner)
-    means[inner] = (np.exp(logarithms(steep)) * places).sum(axis=1)[inner]
+    flat = np.where(ends_in_counts, 0.0, math.inf)
+    left = np.where(ends_in_counts, -1.0, -excess(flat))
+    # An end without counts takes a share if the likelihood leaves something at the flattest line.
+    has_free_end = left >= 0
+    share = np.exp(-np.maximum(left, 0.0) / (2 * total))
+    flattest = np.where(has_free_end, math.inf, 0.0)
+    means[has_free_end] = (share * means_at(flattest) + 1 - share)[has_free_end]
+    # If all counts are at the end, the mean is 1 already.
+    inner = ~has_free_end & ~(ends_in_counts & (has_counts.sum(axis=1) == 1))
+    means[inner] = means_at(_roots(excess, inner))[inner]
     return means
 
 
@@ -265,25 +275,30 @@ def _roots(excess: Callable[[FloatArray], FloatArray], wanted: BoolArray) -> Flo
 
     The method is regula falsi (Illinois).
     """
-    low, high = np.zeros(len(wanted)), np.where(wanted, 1.0, 0.0)
-    under, over = excess(low), excess(high)
+    low = np.zeros(len(wanted))
+    high = np.where(wanted, 1.0, 0.0)
+    under = excess(low)
+    over = excess(high)
     while (short := wanted & (over < 0)).any():
-        low, under = np.where(short, high, low), np.where(short, over, under)
+        low = np.where(short, high, low)
+        under = np.where(short, over, under)
         high = np.where(short, 2 * high, high)
         over = excess(high)
     side = np.zeros(len(wanted))
     for _ in range(_STEPS):
-        open_ = wanted & (over > 0) & (under < 0) & (high - low > 1e-14 * high)
-        if not open_.any():
+        is_open = wanted & (over > 0) & (under < 0) & (high - low > 1e-14 * high)
+        if not is_open.any():
             break
         with np.errstate(divide="ignore", invalid="ignore"):
-            middle = np.where(open_, (low * over - high * under) / (over - under), low)
+            middle = np.where(is_open, (low * over - high * under) / (over - under), low)
         value = excess(middle)
-        rises = open_ & (value >= 0)
-        falls = open_ & (value < 0)
+        rises = is_open & (value >= 0)
+        falls = is_open & (value < 0)
+        # Illinois: the value of an end that stays twice is halved, so that the other one moves.
         under = np.where(rises & (side > 0), under / 2, np.where(falls, value, under))
         over = np.where(falls & (side < 0), over / 2, np.where(rises, value, over))
-        low, high = np.where(falls, middle, low), np.where(rises, middle, high)
+        low = np.where(falls, middle, low)
+        high = np.where(rises, middle, high)
         side = np.where(rises, 1.0, np.where(falls, -1.0, side))
     return np.where(over == 0, high, np.where(-under < over, low, high))
 
@@ -308,7 +323,7 @@ class MeanCost(Function):
         if error == 0 or (wider == 1 and math.isinf(degrees)):
             low, high = priced.profile(level, wider)
             return min(low, priced.mean), max(high, priced.mean)
-        ends = float(priced.costs.min()), float(priced.costs.max())
+        ends = (float(priced.costs.min()), float(priced.costs.max()))
         return on_scale("wald", priced.mean, error, level, ends, degrees)
 
 
@@ -320,15 +335,15 @@ class Saved(Function):
     def __call__(self, priced: Priced) -> float:
         best = float(priced.constants.min())
         avoidable = best - priced.ideal
-        return (
-            (best - priced.mean) / avoidable
-            if avoidable > 1e-12 * float(np.abs(priced.costs).max())
-            else math.nan
-        )
+        rounding = 1e-12 * float(np.abs(priced.costs).max())
+        if not avoidable > rounding:
+            return math.nan
+        return (best - priced.mean) / avoidable
 
     def influence(self, priced: Priced) -> FloatArray:
         """Return the influence (K, K), the best constant answer held fixed."""
-        costs, constant = priced.costs, int(priced.constants.argmin())
+        costs = priced.costs
+        constant = int(priced.constants.argmin())
         best = float(priced.constants[constant])
         of_best = (costs[:, constant] - best)[:, None]
         of_ideal = (costs.min(axis=1) - priced.ideal)[:, None]
@@ -349,23 +364,21 @@ class Saved(Function):
         constant = int(priced.constants.argmin())
         above_least = Priced(priced.counted, excess)
         base = Priced(priced.counted, np.broadcast_to(excess[:, constant, None], excess.shape))
-        parts = above_least.mean, base.mean
-        ends = [
-            interval
-            for one in (above_least, base)
-            if (interval := MeanCost().bracket(one, level, wider, degrees)) is not None
-        ]
-        if len(ends) < len(parts):
+        ends = MeanCost().bracket(above_least, level, wider, degrees)
+        base_ends = MeanCost().bracket(base, level, wider, degrees)
+        if ends is None or base_ends is None:
             return None
-        errors = [one.standard_error(one.costs - one.mean) for one in (above_least, base)]
-        joint = (
-            priced.squares * (excess - parts[0]) * (base.costs - parts[1])
-        ).sum() / priced.total**2
-        together = errors[0] * errors[1]
-        correlation = float(np.clip(joint / together, -1.0, 1.0)) if together > 0 else 0.0
-        low, high = mover_ratio(parts, ends, correlation)
+        deviation = excess - above_least.mean
+        base_deviation = base.costs - base.mean
+        both_errors = above_least.standard_error(deviation) * base.standard_error(base_deviation)
+        correlation = 0.0
+        if both_errors > 0:
+            joint = (priced.squares * deviation * base_deviation).sum() / priced.total**2
+            correlation = float(np.clip(joint / both_errors, -1.0, 1.0))
+        parts = (above_least.mean, base.mean)
+        low, high = mover_ratio(parts, (ends, base_ends), correlation)
         if not math.isfinite(low + high):
-            return None  # there may be no avoidable cost at all
+            return None  # There may be no avoidable cost at all.
         value = self(priced)
         return min(1 - high, value), min(max(1 - low, value), 1.0)
 
@@ -390,34 +403,26 @@ def mover_ratio(
     """
     numerator, denominator = parts
     (low, high), (base_low, base_high) = ends
-    down, up = numerator - low, high - numerator
-    base_down, base_up = denominator - base_low, base_high - denominator
+
+    def end(reach: float, base_reach: float, side: float) -> float:
+        """Return the end r below (side -1) or above the ratio (1).
+
+        It solves (numerator - r denominator)^2 =
+        reach^2 - 2 r correlation reach base_reach + (r base_reach)^2.
+        """
+        squared = denominator**2 - base_reach**2
+        middle = numerator * denominator - correlation * reach * base_reach
+        rest = numerator**2 - reach**2
+        root = math.sqrt(max(middle**2 - squared * rest, 0.0))
+        # This form of the root also holds if the denominator's interval reaches twice its value.
+        if side < 0:
+            return rest / (middle + root) if middle + root > 0 else 0.0
+        return (middle + root) / squared if squared > 0 else math.inf
+
     return (
-        _fieller_root(numerator, denominator, down, base_up, correlation, -1.0),
-        _fieller_root(numerator, denominator, up, base_down, correlation, 1.0),
+        end(numerator - low, base_high - denominator, -1.0),
+        end(high - numerator, denominator - base_low, 1.0),
     )
-
-
-def _fieller_root(
-    numerator: float,
-    denominator: float,
-    reach: float,
-    base_reach: float,
-    correlation: float,
-    side: float,
-) -> float:
-    """Return the end of a ratio r below (side -1) or above it (1).
-
-    It solves (numerator - r denominator)^2 = reach^2 - 2 r correlation reach base_reach + (r
-    base_reach)^2.
-    """
-    squared = denominator**2 - base_reach**2
-    middle = numerator * denominator - correlation * reach * base_reach
-    rest = numerator**2 - reach**2
-    root = math.sqrt(max(middle**2 - squared * rest, 0.0))
-    if side < 0:  # also where the interval of the denominator reaches above twice its value
-        return rest / (middle + root) if middle + root > 0 else 0.0
-    return (middle + root) / squared if squared > 0 else math.inf
 
 
 class MeanOf(Function):

@@ -13,18 +13,18 @@ from cmtrack.digits import Interval as Interval
 from cmtrack.statistics.inputs import FloatArray
 
 ROUNDING = 1e-13
+"""Part of a range that may be rounding of a value or an error: ratios of sums have some 2**-52."""
 _LONGEST = 700.0
-"""Half-width on the log scale beyond which the back-transform overflows, so that there is no
-interval.
-"""
+"""Half-width on the log scale beyond which the back-transform overflows: there is no interval."""
 _FEWEST = 1e-30
 """Effective samples, fewer of which tell nothing of a share."""
-NEAR, EDGE = 5.0, 0.1
-"""Standard errors, and share of its range, from an end of it within which a value's error rests on few
-samples.
+NEAR = 5.0
+"""Standard errors from an end of its range within which a value's error rests on few samples.
 
 Of a share, five standard errors are fewer than 25 samples.
 """
+EDGE = 0.1
+"""Part of a range that is near its end, however many standard errors it has."""
 
 
 def check_level(confidence_level: float) -> float:
@@ -50,14 +50,13 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
     call, which takes longer than everything else here.
     """
     values = np.asarray(pvalues, dtype=np.float64)
-    tested = ~np.isnan(values)
-    size, given = int(tested.sum()), values[tested]
-    order = np.argsort(given, kind="stable")
-    stepped = np.maximum.accumulate((size - np.arange(size)) * given[order])
-    adjusted, ordered = np.full(values.shape, math.nan), np.empty(size)
-    ordered[order] = np.minimum(1.0, stepped)
-    adjusted[tested] = ordered
-    return adjusted
+    # NaN is sorted to the end, and stays there.
+    order = np.argsort(values, axis=None, kind="stable")
+    n_tests = int((~np.isnan(values)).sum())
+    factors = np.maximum(n_tests - np.arange(values.size), 1)
+    adjusted = np.empty(values.size)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * values.ravel()[order]))
+    return adjusted.reshape(values.shape)
 
 
 def settled(value: float, low: float, high: float) -> float:
@@ -74,11 +73,10 @@ def settled(value: float, low: float, high: float) -> float:
     if not math.isfinite(value):
         return value
     for end in (low, high):
-        if (
-            math.isfinite(end)
-            and abs(value - end) <= ROUNDING * max(1.0, abs(end))
-            and (end or low < 0)
-        ):
+        is_near = math.isfinite(end) and abs(value - end) <= ROUNDING * max(1.0, abs(end))
+        # A small loss is a value, and no rounding of 0.
+        is_small_loss = end == 0 and low == 0
+        if is_near and not is_small_loss:
             return float(end)
     if low < 0 < high and abs(value) <= ROUNDING:
         return 0.0
@@ -128,7 +126,8 @@ def exact_ends(hits: Any, n: Any, confidence_level: float = 0.95) -> tuple[Float
     Clopper and Pearson (1934), Biometrika 26. The tails of the binomial distribution are those of
     beta distributions; effective numbers need not be whole. Numbers or arrays; NaN where n is 0.
     """
-    hits, n = np.asarray(hits, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    hits = np.asarray(hits, dtype=np.float64)
+    n = np.asarray(n, dtype=np.float64)
     tail = (1 - confidence_level) / 2
     with np.errstate(all="ignore"):
         low = np.where(hits > 0, betaincinv(hits, n - hits + 1, tail), 0.0)
@@ -184,36 +183,45 @@ def on_scale(
     """
     if not (math.isfinite(value) and math.isfinite(standard_error)):
         return None
-    given = (float(bounds[0]), float(bounds[1]))
-    ranges = {"atanh": (-1.0, 1.0), "logit": (0.0, 1.0), "log": given, "wald": given}
+    own_bounds = (float(bounds[0]), float(bounds[1]))
+    ranges = {"atanh": (-1.0, 1.0), "logit": (0.0, 1.0), "log": own_bounds, "wald": own_bounds}
     if scale not in ranges:
         raise ValueError(f"scale must be 'atanh', 'logit', 'log' or 'wald', got {scale!r}")
     lowest, highest = ranges[scale]
     value = settled(value, lowest, highest)
-    if standard_error <= (ROUNDING if value in (lowest, 0.0, highest) else 0.0):
-        return None  # a share of exactly 0 or 1 is not known without error
+    # A share of exactly 0 or 1 is not known without error.
+    smallest = ROUNDING if value in (lowest, 0.0, highest) else 0.0
+    if standard_error <= smallest:
+        return None
     reach = normal_quantile(confidence_level, degrees) * standard_error
     if scale == "wald":
         return max(lowest, value - reach), min(highest, value + reach)
-    # a skill: 1 less a ratio of losses
-    if scale == "log" and math.isinf(lowest) and math.isfinite(highest):
-        ends = on_scale(
-            "log", highest - value, standard_error, confidence_level, (0.0, math.inf), degrees
-        )
-        return None if ends is None else (highest - ends[1], highest - ends[0])
     if scale == "log":
-        if not value > 0 or reach / value > _LONGEST:
-            return None
-        return value * math.exp(-reach / value), min(highest, value * math.exp(reach / value))
+        if math.isinf(lowest) and math.isfinite(highest):
+            # A skill is 1 less a ratio of losses.
+            ends = _on_log_scale(highest - value, reach, math.inf)
+            return None if ends is None else (highest - ends[1], highest - ends[0])
+        return _on_log_scale(value, reach, highest)
     if value in (lowest, highest):
         return None
     if scale == "atanh":
-        centre, reach = math.atanh(value), reach / (1 - value * value)
-        low, high = math.tanh(centre - reach), math.tanh(centre + reach)
+        centre = math.atanh(value)
+        reach /= 1 - value * value
+        low = math.tanh(centre - reach)
+        high = math.tanh(centre + reach)
     else:
-        centre, reach = math.log(value / (1 - value)), reach / (value * (1 - value))
-        low, high = float(expit(centre - reach)), float(expit(centre + reach))
+        centre = math.log(value / (1 - value))
+        reach /= value * (1 - value)
+        low = float(expit(centre - reach))
+        high = float(expit(centre + reach))
     return min(low, value), max(high, value)
+
+
+def _on_log_scale(value: float, reach: float, highest: float) -> Interval | None:
+    """Return an interval that is symmetric on the log scale; None for a loss of 0."""
+    if not value > 0 or reach / value > _LONGEST:
+        return None
+    return value * math.exp(-reach / value), min(highest, value * math.exp(reach / value))
 
 
 def within_bounds(
@@ -241,33 +249,31 @@ def within_bounds(
     """
     low, high = bounds
     span = high - low
-    if scale == "log" or not (
-        math.isfinite(span) and math.isfinite(value) and math.isfinite(standard_error)
-    ):
+    distance = min(value - low, high - value)
+    near = min(NEAR * standard_error, EDGE * span)
+    is_bounded = math.isfinite(span) and math.isfinite(value) and math.isfinite(standard_error)
+    is_inside = standard_error > 0 and distance >= near
+    if scale == "log" or not is_bounded or is_inside:
         return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
-    if standard_error > 0 and min(value - low, high - value) >= min(
-        NEAR * standard_error, EDGE * span
-    ):
-        return on_scale(scale, value, standard_error, confidence_level, bounds, degrees)
-    candidates = []
+    intervals = []
     share = (value - low) / span
     if 0 < share < 1 and standard_error > 0:
-        candidates.append(
-            wilson(
-                share, share * (1 - share) * (span / standard_error) ** 2, confidence_level, degrees
-            )
-        )
+        size = share * (1 - share) * (span / standard_error) ** 2
+        intervals.append(wilson(share, size, confidence_level, degrees))
     if isinstance(n, np.ndarray):
-        candidates.append(newcombe(share, float(n[0]), float(n[1]), confidence_level))
-    elif n is not None and n > 0 and not candidates:
-        reach = normal_quantile(confidence_level) ** 2
-        reach /= n + reach
-        candidates.append((max(0.0, share - reach), min(1.0, share + reach)))
-    intervals = [ends for ends in candidates if ends is not None]
-    if not intervals:
+        intervals.append(newcombe(share, float(n[0]), float(n[1]), confidence_level))
+    elif n is not None and n > 0 and not intervals:
+        squared = normal_quantile(confidence_level) ** 2
+        reach = squared / (n + squared)
+        intervals.append((max(0.0, share - reach), min(1.0, share + reach)))
+    ends = [interval for interval in intervals if interval is not None]
+    if not ends:
         return None
-    first, last = min(ends[0] for ends in intervals), max(ends[1] for ends in intervals)
-    return min(value, low + span * first), max(value, high if last == 1 else low + span * last)
+    first = min(end for end, _ in ends)
+    last = max(end for _, end in ends)
+    # The range's end itself, not its rounded sum.
+    highest = high if last == 1 else low + span * last
+    return min(value, low + span * first), max(value, highest)
 
 
 def least_correlation(
@@ -293,19 +299,26 @@ def least_correlation(
     usable = np.isfinite(values) & np.isfinite(errors) & (n > 0)
     if not usable.any():
         return None
-    r, error, n = np.clip(values[usable], -1.0, 1.0), errors[usable], n[usable]
+    r = np.clip(values[usable], -1.0, 1.0)
+    error = errors[usable]
+    n = n[usable]
     error = np.where((error <= ROUNDING) & (np.abs(r) >= 1 - ROUNDING), 0.0, error)
-    edge = np.minimum(1 + r, 1 - r) < np.minimum(NEAR * error, 2 * EDGE)
-    share, least = (r + 1) / 2, []
-    for k, level in enumerate((confidence_level, 1 - (1 - confidence_level) / (many or len(r)))):
+    is_near_end = np.minimum(1 + r, 1 - r) < np.minimum(NEAR * error, 2 * EDGE)
+    share = (r + 1) / 2
+    together = 1 - (1 - confidence_level) / (many or len(r))
+    least = []
+    for level, side in ((confidence_level, -1), (together, 1)):
         z = normal_quantile(level, degrees)
         with np.errstate(all="ignore"):
-            middle = np.tanh(np.arctanh(r) + (2 * k - 1) * z * error / (1 - r**2))
-            near = 2 * wilson_ends(share, share * (1 - share) * (2 / error) ** 2, z)[k] - 1
-        alone = r + 2 * (2 * k - 1) * z * z / (n + z * z)
-        ends = np.where(error == 0, alone, np.where(edge, near, middle))
+            on_atanh = np.tanh(np.arctanh(r) + side * z * error / (1 - r**2))
+            size = share * (1 - share) * (2 / error) ** 2
+            low, high = wilson_ends(share, size, z)
+        by_wilson = 2 * (low if side < 0 else high) - 1
+        without_error = r + 2 * side * z * z / (n + z * z)
+        ends = np.where(error == 0, without_error, np.where(is_near_end, by_wilson, on_atanh))
         least.append(float(np.clip(ends, -1.0, 1.0).min()))
-    return min(least[0], float(r.min())), max(least[1], float(r.min()))
+    value = float(r.min())
+    return min(least[0], value), max(least[1], value)
 
 
 def newcombe(
@@ -318,22 +331,28 @@ def newcombe(
     """
     if not (positives > 0 and negatives > 0) or math.isnan(area):
         return None
-    z, more = normal_quantile(confidence_level), max((positives + negatives) / 2 - 1, 0.0)
+    z = normal_quantile(confidence_level)
+    # Hanley and McNeil have the number of each side, less one; Newcombe takes their mean for both.
+    others = max((positives + negatives) / 2 - 1, 0.0)
 
-    def lower(area: float) -> float:
-        near, far = 0.0, area
+    def is_excluded(lower: float, area: float) -> bool:
+        pairs = others * ((1 - lower) / (2 - lower) + lower / (1 + lower))
+        variance = lower * (1 - lower) * (1 + pairs) / (positives * negatives)
+        return bool((area - lower) ** 2 > z * z * variance)
+
+    def lower_end(area: float) -> float:
+        # 60 halvings of a range of 1 leave less than rounding.
+        low = 0.0
+        high = area
         for _ in range(60):
-            a = (near + far) / 2
-            variance = (
-                a
-                * (1 - a)
-                * (1 + more * ((1 - a) / (2 - a) + a / (1 + a)))
-                / (positives * negatives)
-            )
-            near, far = (a, far) if (area - a) ** 2 > z * z * variance else (near, a)
-        return near
+            middle = (low + high) / 2
+            if is_excluded(middle, area):
+                low = middle
+            else:
+                high = middle
+        return low
 
-    return lower(area), 1 - lower(1 - area)
+    return lower_end(area), 1 - lower_end(1 - area)
 
 
 def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArray:
@@ -352,15 +371,17 @@ def tango(only_first: Any, only_second: Any, n: Any, quantile: Any) -> FloatArra
     Tango, T. (1998). Equivalence test and confidence interval for the difference in proportions for
     the paired-sample design. Statistics in Medicine 17, 891-908.
     """
-    b, c, n, k = np.broadcast_arrays(
-        *(np.asarray(x, dtype=np.float64) for x in (only_first, only_second, n, quantile))
-    )
-    near, far = np.asarray((b - c) / n), np.ones(b.shape)
+    numbers = [np.asarray(x, dtype=np.float64) for x in (only_first, only_second, n, quantile)]
+    b, c, n, k = np.broadcast_arrays(*numbers)
+    low = np.asarray((b - c) / n)
+    high = np.ones(b.shape)
+    # 45 halvings of a range of at most 2 leave 6e-14, which is rounding of what is divided by n.
     for _ in range(45):
-        delta = (near + far) / 2
+        delta = (low + high) / 2
         middle = (2 * n - b + c) * delta - b - c
         root = np.sqrt(np.maximum(middle**2 + 8 * n * c * delta * (1 - delta), 0.0))
         variance = n * ((root - middle) / (2 * n) + delta * (1 - delta))
-        inside = n * delta - b + c <= k * np.sqrt(np.maximum(variance, 0.0))
-        near, far = np.where(inside, delta, near), np.where(inside, far, delta)
-    return near
+        is_inside = n * delta - b + c <= k * np.sqrt(np.maximum(variance, 0.0))
+        low = np.where(is_inside, delta, low)
+        high = np.where(is_inside, high, delta)
+    return low

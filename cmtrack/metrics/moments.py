@@ -82,9 +82,8 @@ class Sides:
     def of_score(cls, moments: ScoreMoments) -> Sides:
         """Return the moments of a single score: negatives, positives."""
         if moments.mean.shape != (2, 1):
-            raise ValueError(
-                f"two classes and one score are needed, got shape {moments.mean.shape}"
-            )
+            shape = moments.mean.shape
+            raise ValueError(f"two classes and one score are needed, got shape {shape}")
         return cls.of_classes(moments)
 
     @classmethod
@@ -100,28 +99,29 @@ class Sides:
         n = moments.n.astype(np.float64)
         return cls(*map(np.stack, zip(moments.others(), (n, *powers), strict=True)))
 
+    def take(self, scores: IntArray) -> Sides:
+        """Select some of K scores."""
+        return Sides(*(part[:, scores] for part in vars(self).values()))
+
     def mixed(self, part: Any) -> Sides:
         """Return the samples, a part of them once more, and that part on the other side."""
-        other = [getattr(self, name)[::-1] for name in ("n", "mean", "m2", "m3", "m4")]
-        mine = [
-            self.n * (1 + part),
-            self.mean,
-            *(power * (1 + part) for power in (self.m2, self.m3, self.m4)),
-        ]
-        theirs = [other[0] * part, other[1], *(power * part for power in other[2:])]
-        n = mine[0] + theirs[0]
-        mean = np.divide(
-            mine[0] * mine[1] + theirs[0] * theirs[1], n, out=np.zeros_like(n), where=n > 0
-        )
-        powers = np.zeros((3, *n.shape))
-        for count, centre, m2, m3, m4 in (mine, theirs):
-            d = centre - mean
-            powers += (
+        sides = []
+        for factor, order in ((1 + part, slice(None)), (part, slice(None, None, -1))):
+            powers = [power[order] * factor for power in (self.m2, self.m3, self.m4)]
+            sides.append((self.n[order] * factor, self.mean[order], *powers))
+        (n, mean, *_), (added, other_mean, *_) = sides
+        total = n + added
+        sums = n * mean + added * other_mean
+        centre = np.divide(sums, total, out=np.zeros_like(total), where=total > 0)
+        moments = np.zeros((3, *total.shape))
+        for count, side_mean, m2, m3, m4 in sides:
+            d = side_mean - centre
+            moments += (
                 m2 + count * d**2,
                 m3 + 3 * d * m2 + count * d**3,
                 m4 + 4 * d * m3 + 6 * d**2 * m2 + count * d**4,
             )
-        return Sides(n, mean, *powers)
+        return Sides(total, centre, *moments)
 
     @classmethod
     def of_means(cls, moments: ScoreMoments, positive: BoolArray) -> Sides:
@@ -131,11 +131,10 @@ class Sides:
         """
         sums = np.zeros(len(positive))
         sums[moments.classes] = moments.n[moments.classes] * moments.mean[:, positive].sum(axis=1)
-        n, total = (
-            np.array([part[~positive].sum(), part[positive].sum()], float)
-            for part in (moments.n, sums)
-        )
-        return cls(n, np.divide(total, n, out=np.zeros(2), where=n > 0), *(np.full((3, 2), np.nan)))
+        sides = np.stack((~positive, positive)).astype(np.float64)
+        n = sides @ moments.n
+        mean = np.divide(sides @ sums, n, out=np.zeros(2), where=n > 0)
+        return cls(n, mean, *np.full((3, 2), np.nan))
 
 
 class ScoreSamples(Samples):
@@ -148,19 +147,21 @@ class ScoreSamples(Samples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ScoreSamples | None:
-        statistics, step_of = views.statistics, views.step
-        if kind != "spread":  # where the scores are counted, too; or means without spreads
-            spread = views.seen(cls)
-            if kind == "moments":
-                return None if statistics.scores is None else spread
-            means = statistics.counted("moments")
-            if spread is not None or step_of is None or means is None:
-                return spread
-            return cls(means.map(partial(Sides.of_means, positive=step_of.in_positive)))
-        moments = statistics.counted("score_moments")
-        if moments is None or step_of is None:
-            return None
-        return cls(moments.map(Sides.of_score), statistics.labels_variance or 0.0)
+        statistics = views.statistics
+        two_groups = views.step
+        if kind == "spread":
+            moments = statistics.counted("score_moments")
+            if moments is None or two_groups is None:
+                return None
+            return cls(moments.map(Sides.of_score), statistics.labels_variance or 0.0)
+        spread = views.seen(cls)
+        if kind == "moments":
+            # Metrics of moments also need counted scores, as the section's other metrics do.
+            return None if statistics.scores is None else spread
+        means = statistics.counted("moments")
+        if spread is not None or two_groups is None or means is None:
+            return spread
+        return cls(means.map(partial(Sides.of_means, positive=two_groups.in_positive)))
 
     def __init__(self, sides: Counted[Sides], labels_variance: float = np.nan) -> None:
         self.counted = sides
@@ -175,8 +176,7 @@ class ScoreSamples(Samples):
 
     def argument(self) -> TwoClasses:
         s = self.sides
-        (n0, n1), (mean0, mean1), (m20, m21), (by0, by1) = s.n, s.mean, s.m2, self._inflation
-        return TwoClasses(n0, n1, mean0, mean1, m20, m21, self.labels_variance, by0, by1)
+        return TwoClasses(*s.n, *s.mean, *s.m2, self.labels_variance, *self._inflation)
 
     def effective(self, denominator: None) -> Any:
         return self.total**2 / self.squares.n.sum(axis=0)
@@ -205,12 +205,17 @@ class ScoreSamples(Samples):
     def quadratic(self, function: Any) -> FloatArray:
         """Return the influence of a function of :class:`TwoClasses`."""
         s = self.sides
-        by = gradient(function, self.argument(), 7)
-        by_n, by_mean, by_m2, by_labels = by[:2], by[2:4], by[4:6], by[6]
+        # The derivatives by the first seven fields of TwoClasses: no inflation is among them.
+        slopes = gradient(function, self.argument(), 7)
+        by_n = slopes[:2]
+        by_mean = slopes[2:4]
+        by_m2 = slopes[4:6]
+        by_labels = slopes[6]
         with np.errstate(all="ignore"):
             constant = by_n + by_labels * s.mean * (1 - s.mean)
             linear = np.where(s.n > 0, by_mean / s.n, 0.0) + by_labels * (1 - 2 * s.mean)
-            square = np.where(s.m2 == 0, 0.0, by_m2 - by_labels)  # nothing deviates
+            # Nothing deviates from the mean of a side without variance.
+            square = np.where(s.m2 == 0, 0.0, by_m2 - by_labels)
             average = (s.n * constant + np.nan_to_num(s.m2) * square).sum(axis=0) / self.total
         return self.total * np.stack((constant - average, linear, square))
 
@@ -221,22 +226,29 @@ class ScoreSamples(Samples):
         self, influence: FloatArray, strata: IntArray
     ) -> tuple[FloatArray, FloatArray] | None:
         if self.sides.n.ndim > 1 and len(np.unique(strata)) < len(strata):
-            return None  # one class against the others is finer than strata of several
-        n, m2 = self.sides.n, self.sides.m2
-        spread = np.divide(m2, n, out=np.zeros_like(m2), where=n > 0)
-        means = influence[0] + np.where(influence[2] == 0, 0.0, influence[2] * spread)
-        return influence - np.stack((means, 0 * means, 0 * means)), means
+            return None  # One class against the others is finer than strata of several classes.
+        n = self.sides.n
+        m2 = self.sides.m2
+        variance = np.divide(m2, n, out=np.zeros_like(m2), where=n > 0)
+        # Without a square part the variance does not matter, and may be unknown.
+        means = influence[0] + np.where(influence[2] == 0, 0.0, influence[2] * variance)
+        centred = influence.copy()
+        centred[0] -= means
+        return centred, means
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         influence = metric.influence_in(self)
         if influence is None:
             return None
-        a, b, c = influence if k is None else influence[..., k]
+        mean = self.sides.mean
+        if k is not None:
+            influence = influence[..., k]
+            mean = mean[:, k]
+        constant, linear, square = influence
         positive, score = at.score(k)
-        mean = self.sides.mean if k is None else self.sides.mean[:, k]
         deviation = score - mean[positive]
-        psi = np.asarray(a[positive] + b[positive] * deviation + c[positive] * deviation**2)
-        # a correlation has no derivative at a constant score
+        psi = constant[positive] + linear[positive] * deviation + square[positive] * deviation**2
+        # A correlation has no derivative at a constant score.
         return None if np.isnan(psi).all() else psi
 
 
@@ -246,18 +258,20 @@ def quadratic_error(coefficients: FloatArray, moments: Counted[Sides]) -> Any:
     ``coefficients``, shape (3, C, ...): of (1, d, d^2), d a score less its class's mean.
     """
     squares = moments.squares
-    n, mean = squares.n, squares.mean
-    m2, m3, m4 = squares.m2, squares.m3, squares.m4
-    if moments.fractional:  # squared weights have a mean of their own
-        e = np.where(n > 0, mean - moments.sums.mean, 0.0)
-        m4 = m4 + 4 * e * m3 + 6 * e**2 * m2 + n * e**4
-        m3 = m3 + 3 * e * m2 + n * e**3
-        m2 = m2 + n * e**2
-    else:
-        e = np.zeros_like(mean)
+    n = squares.n
+    m2 = squares.m2
+    m3 = squares.m3
+    m4 = squares.m4
+    shift = np.zeros_like(squares.mean)
+    if moments.fractional:
+        # Squared weights have a mean of their own; the quadratics are about that of the weights.
+        shift = np.where(n > 0, squares.mean - moments.sums.mean, 0.0)
+        m4 = m4 + 4 * shift * m3 + 6 * shift**2 * m2 + n * shift**4
+        m3 = m3 + 3 * shift * m2 + n * shift**3
+        m2 = m2 + n * shift**2
     a, b, c = np.where(n > 0, coefficients, 0.0)
-    total = a * a * n + 2 * a * b * n * e
+    total = a * a * n + 2 * a * b * n * shift
     for factor, moment in ((b * b + 2 * a * c, m2), (2 * b * c, m3), (c * c, m4)):
-        # it may be NaN, where only means are known
+        # A moment may be NaN, if only means are known.
         total = total + np.where(factor == 0, 0.0, factor * moment)
     return np.sqrt(np.maximum(total.sum(axis=0), 0.0))

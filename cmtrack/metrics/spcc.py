@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 _CLIP = 1 - 1e-12
+"""Largest correlation in a mean of atanh, which is infinite at 1."""
 
 
 # -- of one score and two classes ----------------------------------------------------------------------------
@@ -54,12 +55,14 @@ def is_constant(s: TwoClasses) -> Any:
 
 
 def _correlation(p: Any, n: Any, mean: Any, other_mean: Any, within: Any) -> Any:
-    share, delta = p * n / (p + n), mean - other_mean
-    value = np.where(
-        np.real(share) > 0, delta * np.sqrt(share) / np.sqrt(within + delta**2 * share), math.nan
-    )
-    # Equal means are a correlation of 0, as their ROC area is 1/2. The correlation has no derivative at a constant
-    # score, so a complex step must not find one: the error is unknown, not 0.
+    share = p * n / (p + n)
+    gap = mean - other_mean
+    # The condition selects: an empty class makes NaN here, which may not raise a warning.
+    scaled_gap = gap * np.sqrt(share) / np.sqrt(within + gap**2 * share)
+    value = np.where(np.real(share) > 0, scaled_gap, math.nan)
+    # Equal means are a correlation of 0, as their ROC area is 1/2. The correlation has no
+    # derivative at a constant score, so a complex step must not find one: the error is unknown,
+    # not 0.
     at_constant = complex(0.0, math.nan) if np.iscomplexobj(value) else 0.0
     return np.where(_is_constant(p, n, mean, other_mean, within), at_constant, value)
 
@@ -99,16 +102,10 @@ def spcc(moments: ScoreMoments) -> float:
         In [-1, 1]; 1 if the score is constant within each class, 0 if both classes have the same
         mean score, as with one constant score for all rows; NaN if a class is empty.
     """
+    samples = ScoreSamples(Counted.unweighted(moments).map(Sides.of_score))
     with np.errstate(all="ignore"):
-        return float(
-            np.clip(
-                correlation(
-                    ScoreSamples(Counted.unweighted(moments).map(Sides.of_score)).argument()
-                ),
-                -1.0,
-                1.0,
-            )
-        )
+        value = correlation(samples.argument())
+    return float(np.clip(value, -1.0, 1.0))
 
 
 def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
@@ -136,34 +133,36 @@ def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray
     one class is rare.
     """
     classes = moments.classes
-    if len(classes) < len(moments.n):
-        matrix = np.full((len(moments.n),) * 2, math.nan)
-        matrix[np.ix_(classes, classes)] = _of_pairs(moments, equal_shares)
-        np.fill_diagonal(matrix, 0.0)
-        return matrix
-    return _of_pairs(moments, equal_shares)
+    size = len(moments.n)
+    if len(classes) == size:
+        return _of_pairs(moments, equal_shares)
+    matrix = np.full((size, size), math.nan)
+    matrix[np.ix_(classes, classes)] = _of_pairs(moments, equal_shares)
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
 
 
 def _of_pairs(moments: ScoreMoments, equal_shares: bool = False) -> FloatArray:
     """Return :func:`spcc_ovo` of the classes that the moments have rows of."""
     classes = moments.classes
     n = moments.n[classes].astype(np.float64)
-    share, safe = np.where(n > 0, 0.5, 0.0), np.where(n > 0, n, 1.0)
-    mean, m2 = (moments.diagonal(name)[classes] for name in ("mean", "m2"))
+    mean = moments.diagonal("mean")[classes]
+    squares = moments.diagonal("m2")[classes]
+    weight = n
+    divisor = 2 * np.where(n > 0, n, 1.0)
+    if equal_shares:
+        weight = np.where(n > 0, 0.5, 0.0)
+        squares = squares / divisor
     matrix = np.empty((len(n), len(n)))
     for rows in row_blocks(len(n), len(n)):
-        own_mean, own_m2 = mean[rows, None], m2[rows, None]
-        other_mean, other_m2 = moments.mean[:, classes[rows]].T, moments.m2[:, classes[rows]].T
-        within = own_m2 + other_m2
+        other_mean = moments.mean[:, classes[rows]].T
+        other_squares = moments.m2[:, classes[rows]].T
         if equal_shares:
-            within = (own_m2 / safe[rows, None] + other_m2 / safe[None, :]) / 2
-        own, other = (
-            (share[rows, None], share[None, :]) if equal_shares else (n[rows, None], n[None, :])
-        )
+            other_squares = other_squares / divisor
+        within = squares[rows, None] + other_squares
         with np.errstate(all="ignore"):
-            np.clip(
-                _correlation(own, other, own_mean, other_mean, within), -1.0, 1.0, out=matrix[rows]
-            )
+            pairs = _correlation(weight[rows, None], weight, mean[rows, None], other_mean, within)
+        np.clip(pairs, -1.0, 1.0, out=matrix[rows])
     np.fill_diagonal(matrix, 0.0)
     return matrix
 
@@ -175,26 +174,26 @@ def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatA
     where d is the difference of both means and W the mean of both variances, and by the errors of
     the means and variances of both classes.
     """
-    parts = []
-    for c in (own, other):
-        n = moments.n[c].astype(np.float64)
-        mean, m2, m3, m4 = (getattr(moments, name)[c, own] for name in ("mean", "m2", "m3", "m4"))
-        parts.append((n, mean, m2 / n, m3 / n, m4 / n))
-    (_, mean, variance, *_), (_, mean_2, variance_2, *_) = parts
-    d, w = mean - mean_2, (variance + variance_2) / 2
+    sides = []
+    for classes in (own, other):
+        n = moments.n[classes].astype(np.float64)
+        powers = [getattr(moments, name)[classes, own] / n for name in ("m2", "m3", "m4")]
+        sides.append((n, moments.mean[classes, own], *powers))
+    (_, mean, variance, *_), (_, other_mean, other_variance, *_) = sides
+    gap = mean - other_mean
+    mean_variance = (variance + other_variance) / 2
     with np.errstate(all="ignore"):
-        scale = (4 * w + d**2) ** -1.5
-        by_mean, by_variance = 4 * w * scale, -d * scale
-        squared = sum(
-            (
-                by_mean**2 * v
-                + sign * 2 * by_mean * by_variance * third
-                + by_variance**2 * (fourth - v**2)
-            )
-            / n
-            for sign, (n, _, v, third, fourth) in zip((1, -1), parts, strict=True)
-        )
-        return np.asarray(np.sqrt(squared))
+        scale = (4 * mean_variance + gap**2) ** -1.5
+        by_mean = 4 * mean_variance * scale
+        by_variance = -gap * scale
+        squared = np.zeros(len(own))
+        # A higher mean of the other class makes the difference smaller.
+        for sign, (n, _, m2, m3, m4) in zip((1, -1), sides, strict=True):
+            of_mean = by_mean**2 * m2
+            of_both = sign * 2 * by_mean * by_variance * m3
+            of_variance = by_variance**2 * (m4 - m2**2)
+            squared += (of_mean + of_both + of_variance) / n
+        return np.sqrt(squared)
 
 
 class PairCorrelations(NamedTuple):
@@ -226,13 +225,13 @@ def least_separated(
     enough = np.minimum(sizes[:, None], sizes) >= least
     values = np.where(enough & np.isfinite(matrix), matrix, np.inf)
     np.fill_diagonal(values, np.inf)
-    values[values > values.T] = np.inf  # of the two scores the one that separates a pair less
+    # A pair has two scores; the one that separates it less counts.
+    values[values > values.T] = np.inf
     n_pairs = int(np.isfinite(values).sum())
     order = np.argsort(values, axis=None, kind="stable")[: min(most, n_pairs)]
     first, second = np.unravel_index(order, values.shape)
     value = matrix[first, second]
-    low = np.full(len(value), math.nan)
-    high = low
+    low = high = np.full(len(value), math.nan)
     if level is not None:
         reach = normal_quantile(level) * pair_errors(moments, first, second) / (1 - value**2)
         low = np.tanh(np.arctanh(value) - reach)
@@ -241,6 +240,7 @@ def least_separated(
 
 
 _MOST_TERMS = 20_000
+"""Correlations whose intervals the interval of the smallest one is made of."""
 _LEAST_PAIR = 4
 """Samples of two classes from which their correlation counts in a mean: two points are always on
 a line.
@@ -253,8 +253,10 @@ def fisher_mean(correlations: FloatArray) -> float:
     +-1 is clipped to 1 - 1e-12. The mean hides a single bad entry: read the minimum beside it.
     """
     defined = correlations[~np.isnan(correlations)]
+    if not defined.size:
+        return math.nan
     np.arctanh(np.clip(defined, -_CLIP, _CLIP, out=defined), out=defined)
-    return math.tanh(float(defined.mean())) if defined.size else math.nan
+    return math.tanh(float(defined.mean()))
 
 
 class ClassScores(Samples):
@@ -276,9 +278,12 @@ class ClassScores(Samples):
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ClassScores | None:
         statistics = views.statistics
         if kind == "class scores":
+            # Of two classes, one-vs-rest and one-vs-one are the section's binary metric.
             return views.seen(cls) if len(statistics.matrix.labels) > 2 else None
         moments = statistics.counted("moments")
-        return None if moments is None else cls(moments, statistics.counted("cross"))
+        if moments is None:
+            return None
+        return cls(moments, statistics.counted("cross"))
 
     def __init__(
         self,
@@ -303,7 +308,8 @@ class ClassScores(Samples):
     @cached_property
     def constant_pairs(self) -> BoolArray:
         """Whether one-vs-one correlations are of a score that is the same in all rows, (C, C)."""
-        moments, classes = self.moments, self.moments.classes
+        moments = self.moments
+        classes = moments.classes
         n = moments.n[classes].astype(np.float64)
         mean = moments.diagonal("mean")[classes]
         m2 = moments.diagonal("m2")[classes]
@@ -322,7 +328,9 @@ class ClassScores(Samples):
     def sizes(self) -> FloatArray:
         """Effective numbers of the samples of each class, shape (K,)."""
         n: Counted[FloatArray] = self.counted.map(lambda moments: moments.n.astype(np.float64))
-        return n.sums if not n.fractional else ratio(n.sums**2, n.squares)
+        if not n.fractional:
+            return n.sums
+        return ratio(n.sums**2, n.squares)
 
     def informing(self, metric: Metric) -> float:
         """Return the effective number of samples of the class with the fewest."""
@@ -341,22 +349,22 @@ class ClassScores(Samples):
         if self.cross is None:
             return None
         squared = float(np.einsum("ki,kij,kj->", influence, self.cross.sums, influence))
-        return math.sqrt(squared) / self.total if squared >= 0 else None
+        # NaN without an error of some correlation.
+        if not squared >= 0:
+            return None
+        return math.sqrt(squared) / self.total
 
     def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
-        moments, classes = self.moments, self.moments.classes
-        size, n = len(moments.n), moments.n.astype(np.float64)
-        first = moments.mean - 1 / size
-        second = (
-            np.divide(
-                moments.m2, n[classes, None], out=np.zeros_like(first), where=n[classes, None] > 0
-            )
-            + first**2
-        )
+        moments = self.moments
+        classes = moments.classes
+        n = moments.n.astype(np.float64)
+        # Features are of scores less 1/K, see features_of; the last ones are squared.
+        first = moments.mean - 1 / len(n)
+        rows = n[classes, None]
+        variance = np.divide(moments.m2, rows, out=np.zeros_like(first), where=rows > 0)
+        features = np.hstack((first, variance + first**2))
         of_class = influence[:, 0].copy()
-        of_class[classes] += np.einsum(
-            "kj,kj->k", influence[classes, 1:], np.hstack((first, second))
-        )
+        of_class[classes] += np.einsum("kj,kj->k", influence[classes, 1:], features)
         means = stratum_means(of_class, n, strata)
         centred = influence.copy()
         centred[:, 0] -= means[strata]
@@ -371,11 +379,9 @@ class ClassScores(Samples):
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         psi = metric.influence_in(self)
-        return (
-            None
-            if psi is None
-            else np.einsum("ij,ij->i", psi[at.rows.actual], features_of(at.probabilities))
-        )
+        if psi is None:
+            return None
+        return np.einsum("ij,ij->i", psi[at.rows.actual], features_of(at.probabilities))
 
 
 class EachScore(ScoreSamples):
@@ -385,9 +391,11 @@ class EachScore(ScoreSamples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ScoreSamples | None:
-        alone = kind == "class means"
-        scores = views.seen(ClassScores, "all scores" if alone else "class scores")
-        return None if scores is None or (alone and views.step is not None) else scores.one_vs_rest
+        of_means = kind == "class means"
+        if of_means and views.step is not None:
+            return None
+        scores = views.seen(ClassScores, "all scores" if of_means else "class scores")
+        return None if scores is None else scores.one_vs_rest
 
 
 def _moved(quadratic: FloatArray, by: FloatArray) -> FloatArray:
@@ -436,14 +444,14 @@ class Correlations(Function):
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
                 return np.asarray(is_constant(scores.one_vs_rest.argument()))
-        return scores.constant_pairs[~np.eye(len(scores.matrix), dtype=np.bool_)] & self.counted(
-            scores
-        )
+        off_diagonal = ~np.eye(len(scores.matrix), dtype=np.bool_)
+        return scores.constant_pairs[off_diagonal] & self.counted(scores)
 
     def why(self, scores: ClassScores, k: None) -> str:
         """Return the reason why it is undefined."""
-        few = f"no two classes together have {_LEAST_PAIR} rows"
-        return few if self.kind == "ovo" and self.left_out(scores) else _NO_ROWS
+        if self.kind == "ovo" and self.left_out(scores):
+            return f"no two classes together have {_LEAST_PAIR} rows"
+        return _NO_ROWS
 
     def why_without_error(self, scores: ClassScores, k: None) -> str:
         return _NEVER_VARIES if self.constant(scores).any() else ""
@@ -458,19 +466,17 @@ class Correlations(Function):
         """Return the samples of some of the correlations, the terms."""
         if self.kind == "ovr":
             every = scores.one_vs_rest.counted
-            return ScoreSamples(
-                every.map(lambda sides: Sides(*(part[:, terms] for part in vars(sides).values())))
-            )
+            return ScoreSamples(every.map(lambda sides: sides.take(terms)))
         own_class, other = self.pair(terms, scores)
 
         def sides(moments: ScoreMoments) -> Sides:
-            powers = (getattr(moments, name) for name in ("mean", "m2", "m3", "m4"))
-            n, row = (
-                moments.n.astype(np.float64),
-                np.searchsorted(moments.classes, (other, own_class)),
-            )
-            both = (np.stack((p[row[0], own_class], p[row[1], own_class])) for p in powers)
-            return Sides(np.stack((n[other], n[own_class])), *both)
+            n = moments.n.astype(np.float64)
+            # The moments have rows of the classes with samples only, and a column of each class.
+            rows = np.searchsorted(moments.classes, (other, own_class))
+            powers = [
+                getattr(moments, name)[rows, own_class] for name in ("mean", "m2", "m3", "m4")
+            ]
+            return Sides(np.stack((n[other], n[own_class])), *powers)
 
         return ScoreSamples(scores.counted.map(sides))
 
@@ -483,27 +489,25 @@ class Correlations(Function):
         """
         size = len(scores.moments.n)
         width = 1 if single else size
-        of = np.arange(len(terms))
+        each_term = np.arange(len(terms))
         if self.kind == "ovr":
-            own, (other, of) = terms, np.nonzero(np.arange(size)[:, None] != terms)
+            own = terms
+            other, term_of_other = np.nonzero(np.arange(size)[:, None] != terms)
         else:
             own, other = self.pair(terms, scores)
+            term_of_other = each_term
         pairs = self.samples(scores, terms)
-        sides = pairs.sides
         scale = weights * scores.total / pairs.total
-        negative, positive = _moved(
-            scale * pairs.quadratic(correlation), 1 / size - sides.mean
-        ).swapaxes(0, 1)
+        quadratic = scale * pairs.quadratic(correlation)
+        # From deviations of each side's mean to the scores less 1/K that features_of gives.
+        negative, positive = _moved(quadratic, 1 / size - pairs.sides.mean).swapaxes(0, 1)
         sums = np.zeros((size, 2 * width + 1))
-        for classes, parts, of_term in (
-            (own, positive, np.arange(len(terms))),
-            (other, negative, of),
-        ):
-            column = of_term if single else own[of_term]
-            for place, part in zip(
-                (0 * column, 1 + column, 1 + width + column), parts, strict=True
-            ):
-                np.add.at(sums, (classes, place), part[of_term])
+        sides = ((own, positive, each_term), (other, negative, term_of_other))
+        for classes, (constant, linear, square), term in sides:
+            column = np.zeros(len(term), dtype=np.int64) if single else own[term]
+            np.add.at(sums, (classes, 0), constant[term])
+            np.add.at(sums, (classes, 1 + column), linear[term])
+            np.add.at(sums, (classes, 1 + width + column), square[term])
         return sums
 
 
@@ -545,15 +549,16 @@ class Fisher(Correlations):
             return None
         terms = np.flatnonzero(self.counted(scores))
         values = self.values(scores)[terms]
-        slope = np.zeros(len(terms))
-        np.divide(
-            1 - fisher_mean(values) ** 2, 1 - values**2, out=slope, where=np.abs(values) < _CLIP
-        )
-        return self.combined(scores, terms, slope / len(terms))
+        slope = 1 - fisher_mean(values) ** 2
+        inner = np.abs(values) < _CLIP
+        slopes = np.divide(slope, 1 - values**2, out=np.zeros(len(terms)), where=inner)
+        return self.combined(scores, terms, slopes / len(terms))
 
     def spread(self, scores: ClassScores) -> float | None:
         """Return the standard error; None without joint moments, or if a score never varies."""
-        psi = None if scores.cross is None else self.influence(scores)
+        if scores.cross is None:
+            return None
+        psi = self.influence(scores)
         return None if psi is None else scores.standard_error(psi)
 
 
@@ -568,15 +573,16 @@ class Least(Correlations):
 
     def __call__(self, scores: ClassScores) -> float:
         values = self.usable(scores)
-        return math.nan if np.isnan(values).all() else float(np.nanmin(values))
+        if np.isnan(values).all():
+            return math.nan
+        return float(np.nanmin(values))
 
     def influence(self, scores: ClassScores, single: bool = False) -> FloatArray | None:
         """Return the influence (K, 2K+1), or (K, 3) on one score; None if a score never varies."""
         if self.constant(scores).any():
             return None
-        return self.combined(
-            scores, np.array([np.nanargmin(self.usable(scores))]), np.ones(1), single
-        )
+        least = np.nanargmin(self.usable(scores), keepdims=True)
+        return self.combined(scores, least, np.ones(1), single)
 
     def spread(self, scores: ClassScores) -> float | None:
         """Return the standard error; None if a score never varies."""
@@ -587,9 +593,8 @@ class Least(Correlations):
             if not psi[:, 1:].any():
                 every = self.influence(scores)
                 return None if every is None else scores.standard_error(every)
-        term = np.nanargmin(self.usable(scores), keepdims=True)
-        classes = term if self.kind == "ovr" else self.pair(term, scores)[0]
-        with np.errstate(all="ignore"):
+            least = np.nanargmin(self.usable(scores), keepdims=True)
+            classes = least if self.kind == "ovr" else self.pair(least, scores)[0]
             return scores.error_by(int(classes[0]), psi)
 
     def bracket(
@@ -597,40 +602,44 @@ class Least(Correlations):
     ) -> Interval | None:
         """Return the interval of the least of all correlations: see :func:`least_correlation`."""
         values = self.usable(scores)
-        many = int(np.isfinite(values).sum())
+        n_correlations = int(np.isfinite(values).sum())
+        if len(values) > _MOST_TERMS:
+            # Only one-vs-one has so many.
+            terms = self._least_ends(scores, values.reshape(len(scores.moments.classes), -1))
+        else:
+            terms = np.flatnonzero(np.isfinite(values))
+        intervals = []
         with np.errstate(all="ignore"):
-            # of one-vs-one; those with the least lower ends by a rough error
-            if len(values) > _MOST_TERMS:
-                terms = self._least_ends(scores, values.reshape(len(scores.moments.classes), -1))
-            else:
-                terms = np.flatnonzero(np.isfinite(values))
-            every = self.samples(scores, terms)
-            intervals = []
-            # as the interval of each correlation
-            for own in (every, every.with_flipped(max(wider**2, 1.0))):
-                errors, sizes = (
-                    wider * own.standard_error(own.quadratic(correlation)),
-                    own.equal_sides / wider**2,
-                )
-                each = np.asarray(correlation(own.argument()), dtype=np.float64)
-                intervals.append(least_correlation(each, errors, sizes, level, degrees, many))
-        ends = [one for one in intervals if one is not None]
-        return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
+            samples = self.samples(scores, terms)
+            # The interval of each correlation is that of its samples, and of one more, half flipped.
+            for part in (samples, samples.with_flipped(max(wider**2, 1.0))):
+                each = np.asarray(correlation(part.argument()), dtype=np.float64)
+                errors = wider * part.standard_error(part.quadratic(correlation))
+                sizes = part.equal_sides / wider**2
+                ends = least_correlation(each, errors, sizes, level, degrees, n_correlations)
+                if ends is not None:
+                    intervals.append(ends)
+        if not intervals:
+            return None
+        return min(low for low, _ in intervals), max(high for _, high in intervals)
 
     @staticmethod
     def _least_ends(scores: ClassScores, values: FloatArray) -> IntArray:
         """Return the terms, of values (C, C - 1), with the least lower ends by a rough error."""
-        n, width = scores.sizes[scores.moments.classes], values.shape[1]
-        terms, ends = np.empty(0, dtype=np.int64), np.empty(0)
+        n = scores.sizes[scores.moments.classes]
+        width = values.shape[1]
+        terms = np.empty(0, dtype=np.int64)
+        ends = np.empty(0)
         for rows in row_blocks(len(n), len(n)):
             own = n[rows, None]
             others = np.arange(len(n)) != np.arange(len(n))[rows, None]
-            rough = 2 * np.sqrt((own + n) / own / n)[others]
-            low = np.nan_to_num(values[rows].ravel() - rough, nan=np.inf)
+            rough_error = 2 * np.sqrt((own + n) / own / n)[others]
+            low = np.nan_to_num(values[rows].ravel() - rough_error, nan=np.inf)
             terms = np.concatenate((terms, rows.start * width + np.arange(len(low))))
             ends = np.concatenate((ends, low))
             least = np.argpartition(ends, min(_MOST_TERMS, len(ends) - 1))[:_MOST_TERMS]
-            terms, ends = terms[least], ends[least]
+            terms = terms[least]
+            ends = ends[least]
         return terms
 
 
@@ -666,20 +675,18 @@ class BayesIndex(Function):
     def influence(self, table: ScoreTable) -> FloatArray:
         """Return the influence by channel and score, shape (4 U,)."""
         bands = table.bands
-        place = bands.bin_of(table.scores.values)
+        band = bands.bin_of(table.scores.values)
         error = 0.5 * float(np.minimum(bands.p, bands.q).sum())
-        # half that of d_b by the Bayes error
+        # Half of the derivative of d_b by the Bayes error, which is half the sum of both shares.
         slope = -math.sqrt(2 * math.pi) * math.exp(float(ndtri(error)) ** 2 / 2)
-        psi = np.empty((4, len(place)))
-        for channels, counts, lower in (
-            (slice(0, 2), bands.positives, bands.p < bands.q),
-            (slice(2, 4), bands.negatives, bands.q <= bands.p),
-        ):
-            mean = float(counts @ lower) / float(counts.sum())
-            psi[channels] = (
-                slope * (lower[place] - mean) * table.total / table.sides[channels.start // 2]
-            )
-        return psi.ravel()
+        sides = ((bands.positives, bands.p < bands.q), (bands.negatives, bands.q <= bands.p))
+        parts = []
+        for side, (counts, is_lower) in enumerate(sides):
+            mean = float(counts @ is_lower) / float(counts.sum())
+            part = slope * (is_lower[band] - mean) * table.total / table.sides[side]
+            # Accepted and rejected rows of a side are alike.
+            parts += [part, part]
+        return np.concatenate(parts)
 
     def bracket(
         self, table: ScoreTable, level: float, wider: float, degrees: float
@@ -691,22 +698,25 @@ class BayesIndex(Function):
         if not table.has_both:
             return None
         size = table.effective_sides / wider**2
-        both = Counted(table.weight, table.squares).map(
-            lambda cells: cells.reshape(2, 2, -1).sum(axis=1)
-        )
+        cells = Counted(table.weight, table.squares)
+        both = cells.map(lambda weight: weight.reshape(2, 2, -1).sum(axis=1))
         sides = both.sums
-        apart, bands = _missed(sides, _best_range(_gap_curve(sides))), table.bands
-        p, q = (side / side.sum() for side in (bands.positives, bands.negatives))
-        binned = float(p @ (p < q)), float(q @ (q <= p))
-        least = _error_ends(min(apart, binned, key=sum), size, level, degrees)[0]
+        bands = table.bands
+        best_range = _missed(sides, _best_range(_gap_curve(sides)))
+        p = bands.positives / bands.positives.sum()
+        q = bands.negatives / bands.negatives.sum()
+        binned = (float(p @ (p < q)), float(q @ (q <= p)))
+        least = _error_ends(min(best_range, binned, key=sum), size, level, degrees)[0]
         most = _error_ends(_cross_fitted(both), size, level, degrees)[1]
         value = self(table)
-        return min(value, max(float(-2 * ndtri(min(most, 0.5))), 0.0)), max(
-            value, float(-2 * ndtri(least))
-        )
+        low = max(float(-2 * ndtri(min(most, 0.5))), 0.0)
+        high = float(-2 * ndtri(least))
+        return min(value, low), max(value, high)
 
 
-_CELLS, _SPLITS = 512, 3
+_CELLS = 512
+"""Cells of equal mass that rules are made of; scores may have more values."""
+_SPLITS = 3
 
 
 def _gap_curve(sides: FloatArray) -> FloatArray:
@@ -714,12 +724,12 @@ def _gap_curve(sides: FloatArray) -> FloatArray:
 
     ``sides``, shape (..., 2, U).
     """
-    positives, negatives = (
-        sides[..., k, :] / sides[..., k, :].sum(axis=-1, keepdims=True) for k in (0, 1)
-    )
-    curve = np.zeros((*positives.shape[:-1], positives.shape[-1] + 1))
-    np.cumsum(positives - negatives, axis=-1, out=curve[..., 1:])
-    # what is equal but for rounding is equal: all scores at an end go with those before them, not only those seen
+    shares = sides / sides.sum(axis=-1, keepdims=True)
+    gaps = shares[..., 0, :] - shares[..., 1, :]
+    curve = np.zeros((*gaps.shape[:-1], gaps.shape[-1] + 1))
+    np.cumsum(gaps, axis=-1, out=curve[..., 1:])
+    # What is equal but for rounding is equal: all scores at an end go with those before them, not
+    # only those that rows have.
     return np.asarray(np.round(curve, 12) + 0.0, dtype=np.float64)
 
 
@@ -729,10 +739,11 @@ def _best_range(curve: FloatArray) -> BoolArray:
     They are a range of scores, or all others. It is right for densities that cross at most twice,
     such as any two normal ones.
     """
-    least, most = curve.argmin(axis=-1)[..., None], curve.argmax(axis=-1)[..., None]
+    least = curve.argmin(axis=-1)[..., None]
+    most = curve.argmax(axis=-1)[..., None]
     cell = np.arange(curve.shape[-1] - 1)
-    inside = (cell >= np.minimum(least, most)) & (cell < np.maximum(least, most))
-    return np.asarray(inside == (least < most))
+    is_between = (cell >= np.minimum(least, most)) & (cell < np.maximum(least, most))
+    return np.asarray(is_between == (least < most))
 
 
 def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
@@ -760,7 +771,7 @@ def _cross_fitted(counted: Counted[FloatArray]) -> tuple[float, float]:
     rows = sides
     if counted.fractional:
         rows = np.ceil(counted.effective_size() - 1e-9)
-    rows = np.minimum(rows, 2.0**53)  # a changed file may hold squares that no weights have
+    rows = np.minimum(rows, 2.0**53)  # A changed file may hold squares that no weights have.
     drawn = np.random.default_rng(0).binomial(rows.astype(np.int64), 0.5, (_SPLITS, *rows.shape))
     half = drawn * ratio(sides, rows, 0.0)
     halves = np.stack((half, sides - half), axis=1)  # (splits, 2, sides, U)
@@ -782,14 +793,18 @@ def _error_ends(
 ) -> Interval:
     """Return Wilson's interval of a mean of two shares of (effective) samples of ``size``."""
     shares = np.array(missed)
-    error, spread = float(shares.mean()), float((shares * (1 - shares) / size).sum()) / 4
-    n = error * (1 - error) / spread if spread > 0 else 4 / float((1 / size).sum())
+    error = float(shares.mean())
+    variance = float((shares * (1 - shares) / size).sum()) / 4
+    n = 4 / float((1 / size).sum())
+    if variance > 0:
+        n = error * (1 - error) / variance
     return wilson(error, n, level, degrees) or (0.0, 1.0)
 
 
 # -- declarations --------------------------------------------------------------------------------------------
 
-_EQ, _MEAN = "Gubbels (2023), eq. 1.9-1.10", "Gubbels (2023), section 1.3.1, with the factor 1/m"
+_EQ = "Gubbels (2023), eq. 1.9-1.10"
+_MEAN = "Gubbels (2023), section 1.3.1, with the factor 1/m"
 _INDEX = "Gubbels (2023), section 1.2.2"
 _NO_ROWS = "a class, or all others together, have no rows"
 _NEVER_VARIES = "the sPCC of a score that never varies is 0 and has no standard error"
