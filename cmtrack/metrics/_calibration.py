@@ -29,11 +29,14 @@ RUNS = 256
 _MOST_ROWS = 2.0**53
 """Effective rows at most. A changed file may hold squares that no weights have."""
 _SEED = 14
-_AT_ONCE = 64  # blocks
-# variance of a block from which its positives are drawn as rounded normal numbers, which is quicker
+_AT_ONCE = 64
+"""Blocks that labels are drawn of at once."""
 _NORMAL = 25
-_INVERTED = 30  # mean up to which a binomial number is drawn by inversion, of one uniform number
+"""Variance of a block from which its positives are rounded normal numbers, which is quicker."""
+_INVERTED = 30
+"""Mean up to which a binomial number is drawn by inversion, of one uniform number."""
 _DIGITS = 9
+"""Digits of statistics: sums in another order differ in later ones."""
 
 
 class Blocks(NamedTuple):
@@ -56,7 +59,7 @@ class Blocks(NamedTuple):
 
 
 def isotonic(blocks: Blocks) -> FloatArray:
-    """Return recalibrated values (U,): the isotonic regression of the shares of positives (CORP)."""
+    """Return recalibrated values (U,) by isotonic regression of the shares of positives (CORP)."""
     total = blocks.total
     fitted: FloatArray = isotonic_regression(blocks.positive / total, weights=total).x
     return np.clip(fitted, 0.0, 1.0)
@@ -76,11 +79,11 @@ def decompose(blocks: Blocks, recalibrated: FloatArray, log: bool = False) -> Pa
 
     A log loss that is infinite makes the miscalibration infinite.
     """
-    mean = np.full(len(recalibrated), blocks.positive.sum() / blocks.total.sum())
-    whole, again, constant = (
-        _loss(blocks, forecast, log) for forecast in (blocks.scores, recalibrated, mean)
-    )
-    return Parts(whole, whole - again, constant - again, constant)
+    share = np.full(len(recalibrated), blocks.positive.sum() / blocks.total.sum())
+    score = _loss(blocks, blocks.scores, log)
+    after_recalibration = _loss(blocks, recalibrated, log)
+    uncertainty = _loss(blocks, share, log)
+    return Parts(score, score - after_recalibration, uncertainty - after_recalibration, uncertainty)
 
 
 def _loss(blocks: Blocks, forecast: FloatArray, log: bool) -> float:
@@ -91,7 +94,7 @@ def _loss(blocks: Blocks, forecast: FloatArray, log: bool) -> float:
     return float(lost.sum() / blocks.total.sum())
 
 
-# -- calibration error ----------------------------------------------------------------------------------
+# -- calibration error -----------------------------------------------------------------------------
 
 
 class DebiasedError(NamedTuple):
@@ -121,40 +124,47 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
     The bins have equal mass. Ties stay together: a block stands in the bin of its middle row. NaN
     where no bin holds two rows.
     """
-    total, place = blocks.total, _bins_of_equal_mass(blocks, bins)
+    total = blocks.total
+    place = _bins_of_equal_mass(blocks, bins)
 
-    def of_bins(values: FloatArray) -> FloatArray:
+    def by_bin(values: FloatArray) -> FloatArray:
         return np.bincount(place, values, bins).astype(np.float64)
 
-    s, squares = blocks.scores, of_bins(blocks.squares_positive + blocks.squares_negative)
-    size = of_bins(total)
+    s = blocks.scores
+    squares = by_bin(blocks.squares_positive + blocks.squares_negative)
+    size = by_bin(total)
     effective = np.divide(size**2, squares, out=np.zeros(bins), where=squares > 0)
-    several = effective > 1 + 1e-9
-    if not several.any():
+    has_several = effective > 1 + 1e-9
+    if not has_several.any():
         return DebiasedError(math.nan, math.nan, math.nan, *np.zeros((3, 0)))
-    first = of_bins(blocks.positive - total * s)[several]
-    second = of_bins(blocks.positive * (1 - s) ** 2 + blocks.negative * s**2)[several]
-    size, effective = size[several], effective[several]
-    d = first / size
-    v = np.maximum(second / size - d**2, 0.0) / (effective - 1)
-    f = size / size.sum()
-    # half a row of the other label (Jeffreys)
+    sums = by_bin(blocks.positive - total * s)[has_several]
+    sums_of_squares = by_bin(blocks.positive * (1 - s) ** 2 + blocks.negative * s**2)[has_several]
+    size = size[has_several]
+    effective = effective[has_several]
+    difference = sums / size
+    variance = np.maximum(sums_of_squares / size - difference**2, 0.0) / (effective - 1)
+    share = size / size.sum()
+
+    def error_with(variance: FloatArray) -> float:
+        # The variance of d^2 - v, with d normal: 2 v^2 + 4 (d^2 - v) v.
+        of_chance = 2 * float(share**2 @ variance**2)
+        of_differences = float(share**2 @ ((difference**2 - variance) * variance))
+        return math.sqrt(of_chance + 4 * max(0.0, of_differences))
+
+    # As if half a row had the other label (Jeffreys): a bin of equal labels has a spread, too.
     rare = 0.5 / (float(total.sum()) ** 2 / float(squares.sum()) + 1)
-
-    def error(v: FloatArray) -> float:
-        return math.sqrt(2 * float(f**2 @ v**2) + 4 * max(0.0, float(f**2 @ ((d**2 - v) * v))))
-
-    reach = error(np.maximum(v, rare * (1 - rare) / (effective - 1)))
-    return DebiasedError(float(f @ (d**2 - v)), error(v), reach, size, d, v)
+    least = rare * (1 - rare) / (effective - 1)
+    squared = float(share @ (difference**2 - variance))
+    reach = error_with(np.maximum(variance, least))
+    return DebiasedError(squared, error_with(variance), reach, size, difference, variance)
 
 
 def _bins_of_equal_mass(blocks: Blocks, bins: int) -> IntArray:
     """Return the bin of each block's middle row, shape (U,)."""
     total = blocks.total
     middle = np.cumsum(total) - total / 2
-    return np.asarray(
-        np.minimum(np.floor(bins * middle / total.sum() + 1e-9), bins - 1).astype(np.int64)
-    )
+    place = np.floor(bins * middle / total.sum() + 1e-9)
+    return np.minimum(place, bins - 1).astype(np.int64)
 
 
 class BinnedError(NamedTuple):
@@ -171,23 +181,24 @@ class BinnedError(NamedTuple):
 
 def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedError:
     """Return the expected calibration error (ECE), and what a calibrated score would show."""
-    total, weight = blocks.total, float(blocks.total.sum())
+    total = blocks.total
+    weight = float(total.sum())
     place = np.clip(np.ceil(blocks.scores * bins - 1e-9) - 1, 0, bins - 1).astype(np.int64)
-    value = (
-        float(np.abs(np.bincount(place, blocks.positive - total * blocks.scores, bins)).sum())
-        / weight
-    )
+    expected = total * blocks.scores
+    differences = np.bincount(place, blocks.positive - expected, bins)
+    value = float(np.abs(differences).sum()) / weight
     if not draw:
         return BinnedError(value, math.nan)
-    rng, sums = np.random.default_rng(_SEED), np.zeros((bins, REFITS))
+    rng = np.random.default_rng(_SEED)
+    sums = np.zeros((bins, REFITS))
     for start in range(0, len(total), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         drawn = _labels(rng, blocks.scores[part], np.rint(total[part]).astype(np.int64), REFITS)
-        np.add.at(sums, place[part], drawn - (total * blocks.scores)[part, None])
+        np.add.at(sums, place[part], drawn - expected[part, None])
     return BinnedError(value, float(np.abs(sums).sum(axis=0).mean()) / weight)
 
 
-# -- test -----------------------------------------------------------------------------------------------
+# -- test ------------------------------------------------------------------------------------------
 
 
 class CalibrationTest(NamedTuple):
@@ -220,11 +231,12 @@ def calibration_test(blocks: Blocks, draws: int = DRAWS, most: int = MAX_BLOCKS)
     decided = _without_draws(blocks, draws)
     if decided is not None:
         return decided
-    fractional = not np.array_equal(blocks.total, blocks.squares_positive + blocks.squares_negative)
-    ratio = _ratio_of_weights(blocks) if fractional else 1.0
+    if np.array_equal(blocks.total, blocks.squares_positive + blocks.squares_negative):
+        return _label_test(pooled(blocks, most), draws, 1.0)
+    # Before pooling, which is coarser than the strata of the ratio may be.
+    ratio = _ratio_of_weights(blocks)
     blocks = pooled(blocks, most)
-    by_labels = _label_test(blocks, draws, ratio)
-    return larger(by_labels, _sign_test(blocks, draws)) if fractional else by_labels
+    return larger(_label_test(blocks, draws, ratio), _sign_test(blocks, draws))
 
 
 def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
@@ -270,7 +282,9 @@ def _ratio_of_weights(blocks: Blocks) -> float:
     all_rows = np.maximum(positive_rows + negative_rows, 1e-300)
     above = float(positive @ (negative_rows / all_rows))
     below = float(negative @ (positive_rows / all_rows))
-    return above / below if above > 0 and below > 0 else 1.0
+    if not (above > 0 and below > 0):
+        return 1.0
+    return above / below
 
 
 def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
@@ -318,9 +332,12 @@ def refused(draws: int) -> CalibrationTest:
 def _without_draws(blocks: Blocks, draws: int) -> CalibrationTest | None:
     """Return the test if no draws are needed: a label contradicts its score, or all are 0 or 1."""
     s = blocks.scores
-    if ((s == 0) & (blocks.positive > 0)).any() or ((s == 1) & (blocks.negative > 0)).any():
+    contradicts = ((s == 0) & (blocks.positive > 0)) | ((s == 1) & (blocks.negative > 0))
+    if contradicts.any():
         return refused(draws)
-    return None if ((s > 0) & (s < 1)).any() else CalibrationTest(*[math.nan] * 5)
+    if not ((s > 0) & (s < 1)).any():
+        return CalibrationTest(*[math.nan] * 5)
+    return None
 
 
 def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
@@ -332,13 +349,14 @@ def combined(kuiper: FloatArray, cox: FloatArray) -> CalibrationTest:
     cox = cox.round(_DIGITS)
     kuiper_pvalues = _pvalues(kuiper)
     cox_pvalues = _pvalues(cox)
-    least_of_both = np.minimum(kuiper_pvalues, cox_pvalues)
+    # The smaller of two p-values is not a p-value, but its rank among those of the draws is one.
+    smaller = np.minimum(kuiper_pvalues, cox_pvalues)
     return CalibrationTest(
-        float(kuiper[0]),
-        float(cox[0]),
-        float(kuiper_pvalues[0]),
-        float(cox_pvalues[0]),
-        float((least_of_both <= least_of_both[0]).mean()),
+        kuiper=float(kuiper[0]),
+        cox=float(cox[0]),
+        kuiper_pvalue=float(kuiper_pvalues[0]),
+        cox_pvalue=float(cox_pvalues[0]),
+        pvalue=float((smaller <= smaller[0]).mean()),
     )
 
 
@@ -348,10 +366,10 @@ class _Sums:
     def __init__(self, s: FloatArray, variance: FloatArray, sets: int) -> None:
         x = logit(s)
         self._variance = float(variance.sum())
-        # the information of intercept and slope is diagonal
+        # About this mean the information of intercept and slope is diagonal.
         self._x = x - float(variance @ x) / self._variance
         self._information = float(variance @ self._x**2)
-        self._several = self._information > 1e-12 * float(variance @ (1 + x**2))
+        self._has_slope = self._information > 1e-12 * float(variance @ (1 + x**2))
         self._running, self._top, self._bottom, self._slope = np.zeros((4, sets))
 
     def add(self, part: slice, differences: FloatArray) -> None:
@@ -359,7 +377,8 @@ class _Sums:
 
         The array is overwritten.
         """
-        self._slope += np.einsum("b,bd->d", self._x[part], differences)  # no threads for little
+        # A matrix product would start threads for little work.
+        self._slope += np.einsum("b,bd->d", self._x[part], differences)
         differences[0] += self._running
         running = np.cumsum(differences, axis=0)
         np.maximum(self._top, running.max(axis=0), out=self._top)
@@ -370,32 +389,32 @@ class _Sums:
         """Return Kuiper's statistic and Cox's, of each set."""
         kuiper = (self._top - self._bottom) / math.sqrt(self._variance)
         cox = self._running**2 / self._variance
-        if self._several:
+        if self._has_slope:
             cox = cox + self._slope**2 / self._information
         return kuiper, cox
 
 
 def _labels(rng: np.random.Generator, s: FloatArray, total: IntArray, draws: int) -> FloatArray:
     """Draw positives of each block, shape (blocks, draws)."""
+    # Blocks of one row are all drawn at once; the others are then written over.
     drawn_labels: FloatArray = (rng.random((len(s), draws)) < s[:, None]).astype(np.float64)
-    mean, variance = total * s, total * s * (1 - s)
-    large = variance > _NORMAL
-    several = np.flatnonzero((total > 1) & ~large)
-    if (total[several] * np.minimum(s, 1 - s)[several] <= _INVERTED).all():
+    mean = total * s
+    variance = mean * (1 - s)
+    is_large = variance > _NORMAL
+    several = np.flatnonzero((total > 1) & ~is_large)
+    rarer_label = np.minimum(s, 1 - s)
+    if (total[several] * rarer_label[several] <= _INVERTED).all():
         for start in range(0, len(several), _AT_ONCE):
             part = several[start : start + _AT_ONCE]
-            drawn_labels[part] = _binomial(
-                rng.random((len(part), draws)), total[part, None], s[part, None]
-            )
+            uniform = rng.random((len(part), draws))
+            drawn_labels[part] = _binomial(uniform, total[part, None], s[part, None])
     else:
         for block in several:
             drawn_labels[block] = rng.binomial(total[block], s[block], draws)
-    if large.any():
-        drawn = (
-            rng.standard_normal((int(large.sum()), draws)) * np.sqrt(variance[large, None])
-            + mean[large, None]
-        )
-        drawn_labels[large] = np.clip(np.rint(drawn, out=drawn), 0, total[large, None])
+    if is_large.any():
+        normal = rng.standard_normal((int(is_large.sum()), draws))
+        drawn = normal * np.sqrt(variance[is_large, None]) + mean[is_large, None]
+        drawn_labels[is_large] = np.clip(np.rint(drawn, out=drawn), 0, total[is_large, None])
     return drawn_labels
 
 
@@ -404,25 +423,24 @@ def _binomial(u: FloatArray, n: IntArray, p: FloatArray) -> FloatArray:
 
     ``n`` and ``p`` are of blocks, shape (U, 1).
     """
-    rare = np.minimum(p, 1 - p)
-    chance = np.exp(n * np.log1p(-rare))
-    # small numbers are counted several at once
+    rarer = np.minimum(p, 1 - p)
+    chance = np.exp(n * np.log1p(-rarer))
+    # The smallest integer type, so that the processor counts several at once.
     count = np.zeros(u.shape, np.min_scalar_type(int(n.max())))
     for k in range(1, int(n.max()) + 1):
-        more = u > chance
-        if not np.count_nonzero(more):
+        is_above = u > chance
+        if not np.count_nonzero(is_above):
             break
-        count += more.view(np.uint8)
+        count += is_above.view(np.uint8)
         u -= chance
-        chance = (n - k + 1) * rare * chance / (k * (1 - rare))
+        chance = (n - k + 1) * rarer * chance / (k * (1 - rarer))
     return np.where(p > 0.5, n - count, count).astype(np.float64)
 
 
 def _pvalues(statistics: FloatArray) -> FloatArray:
     """Return the share of all sets with at least each one's statistic."""
-    return (len(statistics) - np.searchsorted(np.sort(statistics), statistics, side="left")) / len(
-        statistics
-    )
+    n_below = np.searchsorted(np.sort(statistics), statistics, side="left")
+    return (len(statistics) - n_below) / len(statistics)
 
 
 def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
@@ -434,28 +452,25 @@ def pooled(blocks: Blocks, most: int = MAX_BLOCKS) -> Blocks:
     inner = (blocks.scores > 0) & (blocks.scores < 1)
     blocks = Blocks(*(part[inner] for part in blocks))
     if len(blocks.scores) > MAX_BLOCKS:
-        blocks = _together(blocks, cells_of(blocks.scores))
+        blocks = _merged(blocks, cells_of(blocks.scores))
         most = min(most, RUNS)
     if len(blocks.scores) > most:
         variance = blocks.total * blocks.scores * (1 - blocks.scores)
         middle = np.cumsum(variance) - variance / 2
-        blocks = _together(
-            blocks, np.floor(most * middle / (variance.sum() or 1.0)).astype(np.int64)
-        )
+        run = np.floor(most * middle / (variance.sum() or 1.0)).astype(np.int64)
+        blocks = _merged(blocks, run)
     return blocks
 
 
-def _together(blocks: Blocks, place: IntArray) -> Blocks:
+def _merged(blocks: Blocks, place: IntArray) -> Blocks:
     """Merge blocks of the same index (U,), with the means of their scores."""
     number = np.unique(place, return_inverse=True)[1]
     sides = [np.bincount(number, counts).astype(np.float64) for counts in blocks[1:]]
-    means = np.bincount(number, blocks.total * blocks.scores).astype(np.float64) / (
-        sides[0] + sides[1]
-    )
-    return Blocks(means, *sides)
+    sums = np.bincount(number, blocks.total * blocks.scores).astype(np.float64)
+    return Blocks(sums / (sides[0] + sides[1]), *sides)
 
 
-# -- Cox's fit ------------------------------------------------------------------------------------------
+# -- Cox's fit -------------------------------------------------------------------------------------
 
 
 class CoxFit(NamedTuple):
@@ -482,7 +497,10 @@ def cox_fit(blocks: Blocks) -> CoxFit | None:
     negative = blocks.negative[inner]
     ups = x[positive > 0]
     downs = x[negative > 0]
-    if not (len(ups) and len(downs)) or ups[0] >= downs[-1] or downs[0] >= ups[-1]:
+    if not (len(ups) and len(downs)):
+        return None
+    # Scores that separate the labels have no best slope (Albert and Anderson 1984).
+    if ups[0] >= downs[-1] or downs[0] >= ups[-1]:
         return None
     total = positive + negative
     centre = float(total @ x) / float(total.sum())
@@ -495,21 +513,23 @@ def cox_fit(blocks: Blocks) -> CoxFit | None:
     try:
         moved = np.linalg.inv(information) @ features
     except np.linalg.LinAlgError:
-        return None  # the rows whose scores overlap weigh less than rounding
+        return None  # The rows whose scores overlap weigh less than rounding.
     chance = expit(coefficients @ features)
+    # What a positive and a negative row add to both coefficients: residual times gradient.
     pull = np.zeros((2, 2, len(blocks.scores)))
     pull[:, 0, inner] = moved * (1 - chance)
     pull[:, 1, inner] = moved * -chance
+    of_intercept, of_slope = pull
     slope = float(coefficients[1]) / scale
     return CoxFit(
-        slope,
-        float(coefficients[0]) - slope * centre,
-        pull[1] / scale,
-        pull[0] - pull[1] * centre / scale,
+        slope=slope,
+        intercept=float(coefficients[0]) - slope * centre,
+        influence_slope=of_slope / scale,
+        influence_intercept=of_intercept - of_slope * centre / scale,
     )
 
 
-# -- what a calibrated model shows ----------------------------------------------------------------------
+# -- what a calibrated model shows -----------------------------------------------------------------
 
 REFITS = 499
 
@@ -521,24 +541,24 @@ def consistency_band(blocks: Blocks, level: float = 0.95) -> tuple[FloatArray, F
     to :data:`REFITS` drawn sets of labels.
     """
     total = blocks.total
-    shares = np.ascontiguousarray(_drawn_labels(blocks)) / total
+    rng = np.random.default_rng(_SEED)
+    drawn = _labels(rng, blocks.scores, np.rint(total).astype(np.int64), REFITS)
+    shares = np.ascontiguousarray(drawn.T) / total
     curves = np.stack([isotonic_regression(share, weights=total).x for share in shares])
-    mean, spread = curves.mean(axis=0), curves.std(axis=0)
-    # of sorted: quicker
+    mean = curves.mean(axis=0)
+    spread = curves.std(axis=0)
+    # Quantiles of sorted values are quicker.
     low, high = np.quantile(np.sort(curves, axis=0), [(1 - level) / 2, (1 + level) / 2], axis=0)
-    up, down = np.maximum(high - mean, spread), np.maximum(mean - low, spread)
+    up = np.maximum(high - mean, spread)
+    down = np.maximum(mean - low, spread)
     varies = spread > 1e-12
     if not varies.any():
         return mean, mean
     curves -= mean
     above = curves / np.where(varies, up, math.inf)
+    # The arrays are overwritten: there may be 499 curves of 4,096 scores.
     below = np.divide(curves, np.where(varies, -down, math.inf), out=curves)
     worst = np.maximum(above, below, out=above).max(axis=1)
-    reach = float(np.sort(worst)[min(math.ceil(level * (REFITS + 1)), REFITS) - 1])
+    rank = min(math.ceil(level * (REFITS + 1)), REFITS)
+    reach = float(np.sort(worst)[rank - 1])
     return np.clip(mean - reach * down, 0.0, 1.0), np.clip(mean + reach * up, 0.0, 1.0)
-
-
-def _drawn_labels(blocks: Blocks) -> FloatArray:
-    """Draw positives of each block for the refits, shape (draws, U)."""
-    total = np.rint(blocks.total).astype(np.int64)
-    return _labels(np.random.default_rng(_SEED), blocks.scores, total, REFITS).T

@@ -37,20 +37,21 @@ class Proportion(Fraction):
     below: tuple[str, ...]
 
     def __call__(self, b: BinaryCounts) -> Any:
-        return sum(getattr(b, part) for part in self.above) / sum(
-            getattr(b, part) for part in self.below
-        )
+        above = sum(getattr(b, part) for part in self.above)
+        below = sum(getattr(b, part) for part in self.below)
+        return above / below
 
     def denominator(self, b: BinaryCounts) -> FloatArray:
         """Return the cells that the share is of, shape (6,)."""
-        return np.array([part in self.below for part in b._fields], dtype=np.float64)
+        return _indicator(self.below)
 
     def influence(self, b: BinaryCounts) -> FloatArray:
         """Return the influence of a sample in each cell, shape (6,)."""
-        inside = np.array([part in self.above for part in b._fields], dtype=np.float64)
-        below, weight = self.denominator(b), np.array(b, dtype=np.float64)
+        above = _indicator(self.above)
+        below = _indicator(self.below)
+        weight = np.array(b, dtype=np.float64)
         base = float(weight @ below)
-        return (inside - float(weight @ inside) / base * below) * (float(weight.sum()) / base)
+        return (above - float(weight @ above) / base * below) * (float(weight.sum()) / base)
 
 
 @dataclass(frozen=True)
@@ -64,22 +65,28 @@ class Count(Function):
 
     def influence(self, b: BinaryCounts) -> FloatArray:
         """Return n times the influence of the count's share, shape (6,)."""
-        inside = np.array([part == self.part for part in b._fields], dtype=np.float64)
-        return float(sum(b)) * inside - float(self(b))
+        return float(sum(b)) * _indicator((self.part,)) - float(self(b))
 
 
-ACTUAL_POSITIVE, ACTUAL_NEGATIVE = ("tp", "fn", "imp"), ("fp", "tn", "imn")
-PREDICTED_POSITIVE, PREDICTED_NEGATIVE = ("tp", "fp", "imp"), ("tn", "fn", "imn")
-RECALL, FALL_OUT = Proportion(("tp",), ACTUAL_POSITIVE), Proportion(("fp",), ACTUAL_NEGATIVE)
+ACTUAL_POSITIVE = ("tp", "fn", "imp")
+ACTUAL_NEGATIVE = ("fp", "tn", "imn")
+PREDICTED_POSITIVE = ("tp", "fp", "imp")
+PREDICTED_NEGATIVE = ("tn", "fn", "imn")
+RECALL = Proportion(("tp",), ACTUAL_POSITIVE)
+FALL_OUT = Proportion(("fp",), ACTUAL_NEGATIVE)
 SPECIFICITY = Proportion(("tn",), ACTUAL_NEGATIVE)
-PRECISION, FALSE_OMISSION = (
-    Proportion(("tp",), PREDICTED_POSITIVE),
-    Proportion(("fn",), PREDICTED_NEGATIVE),
-)
+PRECISION = Proportion(("tp",), PREDICTED_POSITIVE)
+FALSE_OMISSION = Proportion(("fn",), PREDICTED_NEGATIVE)
+
+
+def _indicator(parts: tuple[str, ...]) -> FloatArray:
+    """Return 1 for some of the six counts, and 0 for the others, shape (6,)."""
+    return np.array([name in parts for name in BinaryCounts._fields], dtype=np.float64)
 
 
 def _prevalence_threshold(b: BinaryCounts) -> Any:
-    fall_out, recall = np.sqrt(FALL_OUT(b)), np.sqrt(RECALL(b))
+    fall_out = np.sqrt(FALL_OUT(b))
+    recall = np.sqrt(RECALL(b))
     return fall_out / (recall + fall_out)
 
 
@@ -126,7 +133,9 @@ _TITLES = {
     "npimr": "mismatch rate of predicted negatives",
 }
 """Of metrics whose names are abbreviations."""
-_TABLE_2, _TABLE_5, _RATES = "Table 2", "Table 5", "eq. 29-32"
+_TABLE_2 = "Table 2"
+_TABLE_5 = "Table 5"
+_RATES = "eq. 29-32"
 _ERROR_OF_A_SIDE = {"better": "lower", "one_sided": True}
 """Always answering the other side makes none of these errors."""
 

@@ -76,7 +76,8 @@ class ReliabilityTable(ScoreTable):
         most: int = blockwise.MAX_BLOCKS,
     ) -> None:
         super().__init__(scores)
-        self.level, self._most = level, most
+        self.level = level
+        self._most = most
 
     def like(self, scores: Counted[ScoreCounts]) -> ReliabilityTable:
         return ReliabilityTable(scores, self.level, self._most)
@@ -84,15 +85,15 @@ class ReliabilityTable(ScoreTable):
     @cached_property
     def held(self) -> npt.NDArray[np.intp]:
         """Places of the scores that rows have."""
-        return np.flatnonzero(self.weight.reshape(4, -1).sum(axis=0) > 0)
+        return np.flatnonzero(self.by_score > 0)
 
     @cached_property
     def blocks(self) -> Blocks:
         """Positives and negatives of each score that rows have."""
-        sides = [
-            part.reshape(2, 2, -1).sum(axis=1)[:, self.held] for part in (self.weight, self.squares)
-        ]
-        return Blocks(np.clip(self.scores.means[self.held], 0.0, 1.0), *sides[0], *sides[1])
+        sides = self.by_side[:, self.held]
+        squares = self.squares.reshape(2, 2, -1).sum(axis=1)[:, self.held]
+        scores = np.clip(self.scores.means[self.held], 0.0, 1.0)
+        return Blocks(scores, *sides, *squares)
 
     @cached_property
     def recalibrated(self) -> FloatArray:
@@ -124,7 +125,9 @@ class ReliabilityTable(ScoreTable):
         """The test; None where :attr:`no_test` says why there is none."""
         if self.no_test:
             return None
-        most = self._most if self.scores.exact else min(self._most, blockwise.RUNS)
+        most = self._most
+        if not self.scores.exact:
+            most = min(most, blockwise.RUNS)
         return blockwise.calibration_test(self.blocks, most=most)
 
     @property
@@ -145,7 +148,7 @@ class ReliabilityTable(ScoreTable):
 
     @property
     def has_means(self) -> bool:
-        """False for scores that are counted by cell without sums, as earlier versions wrote them."""
+        """False for scores counted by cell without sums, as earlier versions wrote them."""
         return self.scores.exact or self.scores.sums is not None
 
     @property
@@ -226,7 +229,9 @@ class CalibrationCurve(RemovedAttributes):
         None where rows have clusters (the metric ``calibration/pvalue`` has their test), and for
         scores on a grid whose means are not known.
         """
-        return None if self.clustered else self.table.test
+        if self.clustered:
+            return None
+        return self.table.test
 
     @property
     def no_band(self) -> str:
@@ -290,8 +295,8 @@ class CalibrationCurve(RemovedAttributes):
             raise ValueError(f"there is no consistency band: {self.no_band}")
         if len(self.scores) > blockwise.MAX_BLOCKS:
             raise ValueError(
-                f"a consistency band needs at most {blockwise.MAX_BLOCKS} distinct scores, got {len(self.scores)}: "
-                "CalibrationCurve.drawn has fewer"
+                f"a consistency band needs at most {blockwise.MAX_BLOCKS} distinct scores, "
+                f"got {len(self.scores)}: CalibrationCurve.drawn has fewer"
             )
         if level == self.table.level:
             return self.table.band
@@ -314,8 +319,9 @@ class CalibrationCurve(RemovedAttributes):
     def __repr__(self) -> str:
         error = self.table.error.value
         shown = upper_bound(error, Error().ends(self.table)) or significant(error)
+        miscalibration = significant(self.brier.miscalibration)
         return (
-            f"CalibrationCurve(error={shown}, miscalibration={significant(self.brier.miscalibration)}, "
+            f"CalibrationCurve(error={shown}, miscalibration={miscalibration}, "
             f"{len(self.scores)} scores)"
         )
 
@@ -349,7 +355,8 @@ class Error(Function):
 
         The interval of a negative one reaches as high as that of 0.
         """
-        squared, reach = table.error.squared, normal_quantile(table.level) * table.error.reach
+        squared = table.error.squared
+        reach = normal_quantile(table.level) * table.error.reach
         return math.sqrt(max(squared - reach, 0.0)), math.sqrt(max(squared, 0.0) + reach)
 
 
@@ -370,10 +377,12 @@ class Part(Function):
     """A part of the Brier score or of the log loss."""
 
     def __init__(self, part: str, log: bool = False) -> None:
-        self.part, self.log = part, log
+        self.part = part
+        self.log = log
 
     def __call__(self, table: ReliabilityTable) -> float:
-        return float(getattr(table.log if self.log else table.brier, self.part))
+        parts = table.log if self.log else table.brier
+        return float(getattr(parts, self.part))
 
     def why(self, table: ReliabilityTable, k: int | None) -> str:
         """Return the number of rows that make the log loss infinite, in words."""
@@ -391,16 +400,19 @@ class Coefficient(Function):
     def __call__(self, table: ReliabilityTable) -> float:
         return math.nan if table.fit is None else float(getattr(table.fit, self.name))
 
-    def influence(self, table: ReliabilityTable) -> FloatArray:
+    def influence(self, table: ReliabilityTable) -> FloatArray | None:
         """Return the influence (4 U,), 0 for a score without a logit."""
-        assert table.fit is not None  # the value is defined
+        if table.fit is None:
+            return None
         psi = np.zeros((2, len(table.scores.values)))
         psi[:, table.held] = getattr(table.fit, f"influence_{self.name}")
+        # Accepted and rejected rows of a side are alike.
         return np.repeat(psi, 2, axis=0).ravel()
 
 
 PVALUE_SOURCE = "Arrieta-Ibarra et al. (2022); Cox (1958)"
-_CORP, _COX = "Dimitriadis, Gneiting & Jordan (2021)", "Cox (1958)"
+_CORP = "Dimitriadis, Gneiting & Jordan (2021)"
+_COX = "Cox (1958)"
 _LABELS = "a group has no samples, or the scores part the groups or are all one"
 
 
@@ -410,16 +422,23 @@ def _metric(name: str, function: Any, **words: Any) -> Metric:
 
 
 def _parts(log: bool) -> tuple[Metric, ...]:
-    prefix, loss, highest = ("log_", "log loss", math.inf) if log else ("", "Brier score", 1.0)
+    prefix = ""
+    suffix = ""
+    loss = "Brier score"
+    highest = 1.0
+    if log:
+        prefix = "log_"
+        suffix = " by log loss"
+        loss = "log loss"
+        highest = math.inf
     words = {"low": 0.0, "high": highest, "source": _CORP}
-    of = " by log loss" if log else ""
     return (
         _metric(
             f"{prefix}miscalibration",
             Part("miscalibration", log),
             better="lower",
             one_sided=True,
-            title=f"miscalibration{of}",
+            title=f"miscalibration{suffix}",
             formula=f"{loss} − that after isotonic recalibration; above 0 by chance, too",
             **words,
         ),
@@ -427,7 +446,7 @@ def _parts(log: bool) -> tuple[Metric, ...]:
             f"{prefix}discrimination",
             Part("discrimination", log),
             better="higher",
-            title=f"discrimination{of}",
+            title=f"discrimination{suffix}",
             formula=f"{loss} of the share of positives − that after isotonic recalibration",
             **words,
         ),
@@ -435,7 +454,7 @@ def _parts(log: bool) -> tuple[Metric, ...]:
             f"{prefix}uncertainty",
             Part("uncertainty", log),
             better="",
-            title=f"uncertainty{of}",
+            title=f"uncertainty{suffix}",
             formula=f"{loss} of the share of positives",
             **words,
         ),
@@ -459,7 +478,8 @@ CALIBRATION = Section(
             brief="calibration error",
             source="Bröcker (2012); Kumar, Liang & Ma (2019)",
             reason="none of the 15 bins holds two rows",
-            formula="√ mean (observed − score)² over 15 bins of equal mass of the rows, less its bias: a lower bound",
+            formula="√ mean (observed − score)² over 15 bins of equal mass of the rows, "
+            "less its bias: a lower bound",
         ),
         _metric(
             "pvalue",
@@ -470,7 +490,8 @@ CALIBRATION = Section(
             title="p-value of calibration",
             brief="calibration p",
             source=PVALUE_SOURCE,
-            formula="small: the scores are not calibrated; Kuiper's and Cox's score test, 999 draws",
+            formula="small: the scores are not calibrated; Kuiper's and Cox's score test, "
+            "999 draws",
         ),
         _metric(
             "slope",

@@ -31,21 +31,26 @@ class Sections:
     """
 
     def __init__(self, *sections: Section, places: tuple[str, ...]) -> None:
-        self.all, self.places = sections, places
-        self._section_of = {
-            metric.name: section for section in sections for metric in section.metrics
-        }
-        self.metrics = tuple(metric for section in sections for metric in section.metrics)
-        self._exact = {metric.name: metric for metric in self.metrics if "<" not in metric.name}
+        self.all = sections
+        self.places = places
+        self._section_of: dict[str, Section] = {}
+        self._exact: dict[str, Metric] = {}
         self._patterns: dict[str, list[tuple[re.Pattern[str], Metric]]] = {}
-        for metric in self.metrics:
-            if "<" in metric.name:
+        for section in sections:
+            for metric in section.metrics:
+                self._section_of[metric.name] = section
+                if "<" not in metric.name:
+                    self._exact[metric.name] = metric
+                    continue
                 pattern = re.compile(re.sub(r"<(\w+)>", r"(?P<\1>[^/]+)", metric.name))
                 self._patterns.setdefault(metric.section, []).append((pattern, metric))
+        self.metrics = tuple(metric for section in sections for metric in section.metrics)
 
     def __or__(self, other: Sections) -> Sections:
-        more = [section for section in other.all if section not in self.all]
-        return Sections(*self.all, *more, places=(*self.places, *other.places)) if more else self
+        added = [section for section in other.all if section not in self.all]
+        if not added:
+            return self
+        return Sections(*self.all, *added, places=(*self.places, *other.places))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _at, self.places
@@ -54,11 +59,11 @@ class Sections:
         """Return the metric of a full name, and its encoded parts that vary; None without one."""
         if name in self._exact:
             return self._exact[name], {}
-        tried = (
-            (pattern.fullmatch(name), metric)
-            for pattern, metric in self._patterns.get(name.split("/")[0], [])
-        )
-        return next(((metric, match.groupdict()) for match, metric in tried if match), None)
+        for pattern, metric in self._patterns.get(name.split("/")[0], []):
+            match = pattern.fullmatch(name)
+            if match is not None:
+                return metric, match.groupdict()
+        return None
 
     def of(self, metric: Metric) -> Section | None:
         """Return the section of a metric; None for a custom one."""
@@ -116,7 +121,8 @@ class Catalog:
     --------
     >>> from cmtrack import Metric, evaluate
     >>> errors = Metric("custom/errors", lambda b: b.fp + b.fn, of="binary", better="lower")
-    >>> evaluate([0, 1, 1, 0], [0, 1, 0, 1], extra_metrics=[errors]).catalog.lookup("custom/errors").better
+    >>> evaluation = evaluate([0, 1, 1, 0], [0, 1, 0, 1], extra_metrics=[errors])
+    >>> evaluation.catalog.lookup("custom/errors").better
     'lower'
     """
 
@@ -131,15 +137,18 @@ class Catalog:
     @classmethod
     def joined(cls, catalogs: Iterable[Catalog]) -> Catalog:
         """Join catalogs to one."""
-        several, declared = tuple(catalogs), dict[str, Metric]()
+        several = tuple(catalogs)
+        declared: dict[str, Metric] = {}
         for metric in (metric for catalog in several for metric in catalog.own):
-            other = declared.setdefault(metric.name, metric)
+            first = declared.setdefault(metric.name, metric)
             for word in _MEANING:
-                ours, theirs = getattr(other, word), getattr(metric, word)
-                if ours != theirs:
+                expected = getattr(first, word)
+                declaration = getattr(metric, word)
+                if declaration != expected:
                     raise ValueError(
-                        f"all runs must declare {metric.name!r} with one {word!r}, got {ours!r} and {theirs!r}; "
-                        "extra_metrics=[Metric(...)] gives one definition for all of them"
+                        f"all runs must declare {metric.name!r} with one {word!r}, "
+                        f"got {expected!r} and {declaration!r}; extra_metrics=[Metric(...)] gives "
+                        "one definition for all of them"
                     )
         return cls(reduce(or_, (catalog.sections for catalog in several)), tuple(declared.values()))
 
@@ -210,17 +219,15 @@ class Catalog:
         """
         metric, parts = self.find(name)
         shown = {part: show(decode_label(encoded)) for part, encoded in parts.items()}
-        heading, step = metric.heading(brief), shown.pop("step", "")
+        step = shown.pop("step", "")
+        heading = metric.heading(brief)
         if "{" in heading:
             return heading.format(**shown)
+        section = self.sections.of(metric)
+        of_positive = section is not None and section.of_positive and name == metric.name
         if shown:
             heading += f" of {shown.popitem()[1]}"
-        elif (
-            positive
-            and name == metric.name
-            and (section := self.sections.of(metric))
-            and section.of_positive
-        ):
+        elif positive and of_positive:
             heading += f", {positive}" if brief else f" for {positive}"
         return f"{heading} ({step})" if step else heading
 
@@ -232,5 +239,7 @@ class Catalog:
         section = self.sections.of(metric)
         if section is None:
             return metric.section
-        shown = section.title.format(step=show(decode_label(parts.get("step", ""))))
-        return f"{shown} · positive: {positive}" if positive and section.of_positive else shown
+        title = section.title.format(step=show(decode_label(parts.get("step", ""))))
+        if positive and section.of_positive:
+            return f"{title} · positive: {positive}"
+        return title

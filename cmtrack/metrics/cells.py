@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 _MOST_CELLS = 10**6
+"""Cells of a table up to which an influence is taken in each, also in the empty ones."""
 _POSITIVE = np.array([1, 1, 1, 0, 0, 0])
 """Actual group of each of the six cells."""
 
@@ -42,7 +43,9 @@ class SixCells(Weighted):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> SixCells | None:
-        return None if views.binary is None else cls.of_counts(views.binary)
+        if views.binary is None:
+            return None
+        return cls.of_counts(views.binary)
 
     weight: FloatArray
     squares: FloatArray
@@ -54,7 +57,9 @@ class SixCells(Weighted):
         return cls(cells.sums, cells.squares)
 
     def evened(self) -> SixCells | None:
-        return replace(self, squares=_evened(self, _POSITIVE)) if self.fractional else None
+        if not self.fractional:
+            return None
+        return replace(self, squares=_evened(self, _POSITIVE))
 
     @property
     def table_size(self) -> int:
@@ -62,22 +67,24 @@ class SixCells(Weighted):
 
     def argument(self, weight: Any = None) -> BinaryCounts:
         weight = self.weight if weight is None else weight
-        return BinaryCounts(*(weight.tolist() if weight.dtype.kind == "c" else weight))
+        if weight.dtype.kind == "c":
+            # Python's complex numbers refuse what has no meaning for them, such as a comparison.
+            weight = weight.tolist()
+        return BinaryCounts(*weight)
 
     def in_table(self, values: FloatArray) -> FloatArray | None:
         return values if values.shape == (6,) else None
 
     def located(self, at: Influence, step: str) -> tuple[SixCells, IntArray]:
-        actual, predicted, two = at.rows.actual, at.rows.predicted, at.views.step
-        assert two is not None  # the section exists only with two groups
-        positive, called = is_positive(actual, two), is_positive(predicted, two)
-        accepted = two.accept[actual, predicted]
-        # tp fn imp fp tn imn
-        return self, np.where(
-            positive == 1,
-            np.where(called == 0, 1, np.where(accepted, 0, 2)),
-            np.where(called == 1, 3, np.where(accepted, 4, 5)),
-        )
+        groups = at.two_groups
+        actual = at.rows.actual
+        predicted = at.rows.predicted
+        is_accepted = groups.accept[actual, predicted]
+        is_called = is_positive(predicted, groups) == 1
+        # The cells are tp, fn, imp, fp, tn, imn.
+        of_positives = np.where(is_called, np.where(is_accepted, 0, 2), 1)
+        of_negatives = np.where(is_called, 3, np.where(is_accepted, 4, 5))
+        return self, np.where(is_positive(actual, groups) == 1, of_positives, of_negatives)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +110,7 @@ class Cells(Weighted):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Cells | None:
-        return (views.reduced[step][0] if step else views.table).cells
+        return views.table_of(step).cells
 
     @classmethod
     def of_matrix(cls, counts: Counted[Counts]) -> Cells:
@@ -117,13 +124,13 @@ class Cells(Weighted):
     def of_reduced(cls, reduced: Counted[ReducedConfusionMatrix]) -> Cells:
         """Return the cells of a reduced matrix, its mismatches among them."""
         size = len(reduced.sums.labels)
-        actual, predicted = (grid.ravel() for grid in np.indices((size, size)))
+        rows, columns = np.divmod(np.arange(size * size), size)
         groups = np.arange(size)
-        actual, predicted = np.concatenate((actual, groups)), np.concatenate((predicted, groups))
-        hit = np.concatenate(
-            ((groups[:, None] == groups[None, :]).ravel(), np.zeros(size, dtype=bool))
-        )
-        tables = reduced.map(lambda one: np.concatenate((one.counts.ravel(), one.mismatches)))
+        # The pairs of groups, and then the mismatches of each group, which are no hits.
+        actual = np.concatenate((rows, groups))
+        predicted = np.concatenate((columns, groups))
+        hit = np.concatenate((rows == columns, np.zeros(size, dtype=bool)))
+        tables = reduced.map(lambda part: np.concatenate((part.counts.ravel(), part.mismatches)))
         filled = tables.sums > 0
         cells = tables.map(lambda table: _floats(table[filled]))
         return cls(actual[filled], predicted[filled], hit[filled], cells.sums, cells.squares, size)
@@ -131,35 +138,37 @@ class Cells(Weighted):
     def with_empty(
         self, actual: IntArray, predicted: IntArray, hit: BoolArray
     ) -> tuple[Cells, IntArray]:
-        """Add the cells that only rows without weight fall into; also return the cell of each row."""
-        code = (actual * self.size + predicted) * 2 + hit
-        own_code = (self.actual * self.size + self.predicted) * 2 + self.hit
-        codes = (
-            np.arange(2 * self.size**2)
-            if self.size**2 <= 8 * len(code)
-            else np.union1d(code, own_code)
-        )
-        if len(codes) < 2 * self.size**2:  # nearly all cells are empty
-            code, own_code = np.searchsorted(codes, code), np.searchsorted(codes, own_code)
+        """Add the cells that only rows without weight fall into; also give the cell of each row."""
+        row_code = (actual * self.size + predicted) * 2 + hit
+        cell_code = (self.actual * self.size + self.predicted) * 2 + self.hit
+        codes = np.arange(2 * self.size**2)
+        if self.size**2 > 8 * len(row_code):
+            # Nearly all cells are empty: only the codes in use are numbered.
+            codes = np.union1d(row_code, cell_code)
+            row_code = np.searchsorted(codes, row_code)
+            cell_code = np.searchsorted(codes, cell_code)
         number = np.full(len(codes), -1)
-        number[own_code] = np.arange(len(self.weight))
-        new = np.unique(code[number[code] < 0])
+        number[cell_code] = np.arange(len(self.weight))
+        new = np.unique(row_code[number[row_code] < 0])
+        if not len(new):
+            return self, number[row_code]
         number[new] = len(self.weight) + np.arange(len(new))
-        new = codes[new]
-        group, none = new // 2, np.zeros(len(new))
-        own = (group // self.size, group % self.size, new % 2 == 1, none, none)
-        ours = {
-            name: getattr(self, name)
-            for name in ("actual", "predicted", "hit", "weight", "squares")
-        }
-        parts: dict[str, Any] = {
-            name: np.concatenate(both)
-            for (name, *both) in zip(ours, ours.values(), own, strict=True)
-        }
-        return (replace(self, **parts) if len(new) else self), number[code]
+        pair, is_hit = np.divmod(codes[new], 2)
+        without_weight = np.zeros(len(new))
+        cells = replace(
+            self,
+            actual=np.concatenate((self.actual, pair // self.size)),
+            predicted=np.concatenate((self.predicted, pair % self.size)),
+            hit=np.concatenate((self.hit, is_hit == 1)),
+            weight=np.concatenate((self.weight, without_weight)),
+            squares=np.concatenate((self.squares, without_weight)),
+        )
+        return cells, number[row_code]
 
     def evened(self) -> Cells | None:
-        return replace(self, squares=_evened(self, self.actual)) if self.fractional else None
+        if not self.fractional:
+            return None
+        return replace(self, squares=_evened(self, self.actual))
 
     def by_actual(self, values: FloatArray) -> FloatArray:
         """Sum values (C,) over the cells of each actual class, shape (K,)."""
@@ -168,6 +177,11 @@ class Cells(Weighted):
     def by_predicted(self, values: FloatArray) -> FloatArray:
         """Sum values (C,) over the cells of each predicted class, shape (K,)."""
         return np.bincount(self.predicted, values, self.size).astype(np.float64, copy=False)
+
+    @property
+    def is_mismatch(self) -> BoolArray:
+        """Whether a cell is of mismatches: the right group, but no hit, shape (C,)."""
+        return ~self.hit & (self.actual == self.predicted)
 
     @property
     def table_size(self) -> int:
@@ -181,9 +195,9 @@ class Cells(Weighted):
         return table
 
     def in_table(self, values: FloatArray) -> FloatArray | None:
-        return (
-            values[self.actual, self.predicted] if values.shape == (self.size, self.size) else None
-        )
+        if values.shape != (self.size, self.size):
+            return None
+        return values[self.actual, self.predicted]
 
     def located(self, at: Influence, step: str) -> tuple[Cells, IntArray]:
         return self.with_empty(*at.answered(step))
@@ -200,28 +214,34 @@ class Table(Samples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Table | None:
-        # the cell in which neither side names a span is always empty; spans are no partition
-        if (kind == "whole table" and views.over is not None) or (
-            kind == "spans" and views.over is None
-        ):
+        # The cell in which neither side names a span is always empty, and spans are no partition.
+        of_spans = views.over is not None
+        if of_spans and kind == "whole table":
             return None
-        return views.reduced[step][0] if step else views.table
+        if kind == "spans" and not of_spans:
+            return None
+        return views.table_of(step)
 
     def __init__(self, cells: Cells, over: BoolArray | None = None, whole: bool = True) -> None:
-        self.cells, self.over, self.whole = cells, over, whole
-        self._known: dict[Any, Any] = {}
-        self.total, self.fractional = cells.total, cells.fractional
+        self.cells = cells
+        self.over = over
+        self.whole = whole
+        self.total = cells.total
+        self.fractional = cells.fractional
+        self._computed: dict[Any, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without computed values: their keys may be lambdas, which do not pickle."""
-        return self.__dict__ | {"_known": {}}
+        """Return the state without computed values: no pickle has keys that may be lambdas."""
+        return self.__dict__ | {"_computed": {}}
 
     def standard_error(self, influence: FloatArray) -> float:
         return self.cells.standard_error(influence)
 
     def located(self, at: Influence, step: str) -> tuple[Table, IntArray]:
-        cells, place = self.cells.located(at, step)
-        return (self if cells is self.cells else Table(cells, self.over, self.whole)), place
+        cells, cell_of_row = self.cells.located(at, step)
+        if cells is self.cells:
+            return self, cell_of_row
+        return Table(cells, self.over, self.whole), cell_of_row
 
     def effective(self, denominator: FloatArray | None) -> float:
         return self.cells.effective(denominator)
@@ -232,43 +252,47 @@ class Table(Samples):
     @cached_property
     def _evened(self) -> Table | None:
         cells = self.cells.evened()
-        return None if cells is None else Table(cells, self.over, self.whole)
+        if cells is None:
+            return None
+        return Table(cells, self.over, self.whole)
 
     def informing(self, metric: Metric) -> float:
-        everyone, size = self.effective(None), self.cells.size
-        if size * size > _MOST_CELLS or metric.function.influence(self) is None:
+        everyone = self.effective(None)
+        if self.cells.size**2 > _MOST_CELLS or metric.function.influence(self) is None:
             return everyone
+        table = self._of_all_cells
         with np.errstate(all="ignore"):
-            psi = metric.influence_in(self._of_all_cells)
-        there, cells = (self.actual > 0) | (self.predicted > 0), self._of_all_cells.cells
-        # a class without samples tells nothing
-        reach = (
-            0.0 if psi is None else float(np.ptp(psi[there[cells.actual] & there[cells.predicted]]))
-        )
-        return (
-            min(everyone, everyone * (metric.high - metric.low) / reach) if reach > 0 else everyone
-        )
+            psi = metric.influence_in(table)
+        if psi is None:
+            return everyone
+        # A class without samples tells nothing.
+        has_samples = (self.actual > 0) | (self.predicted > 0)
+        is_possible = has_samples[table.cells.actual] & has_samples[table.cells.predicted]
+        reach = float(np.ptp(psi[is_possible]))
+        if not reach > 0:
+            return everyone
+        return min(everyone, everyone * (metric.high - metric.low) / reach)
 
     @cached_property
     def _of_all_cells(self) -> Table:
         """The table with its empty cells."""
-        actual, predicted = (
-            grid.ravel() for grid in np.indices((self.cells.size, self.cells.size))
-        )
+        actual, predicted = np.divmod(np.arange(self.cells.table_size), self.cells.size)
         cells, _ = self.cells.with_empty(actual, predicted, actual == predicted)
         return Table(cells, self.over, self.whole)
 
     def once(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return ``function(table, *arguments)``, computed at the first call."""
-        key = function, *arguments
-        if key not in self._known:
-            self._known[key] = function(self, *arguments)
-        return self._known[key]
+        key = (function, *arguments)
+        if key not in self._computed:
+            self._computed[key] = function(self, *arguments)
+        return self._computed[key]
 
     @cached_property
     def kept(self) -> BoolArray:
         """The classes that averages are taken over, shape (K,)."""
-        return np.ones(self.cells.size, dtype=np.bool_) if self.over is None else self.over
+        if self.over is None:
+            return np.ones(self.cells.size, dtype=np.bool_)
+        return self.over
 
     @cached_property
     def hits(self) -> FloatArray:
@@ -293,7 +317,7 @@ def _evened(cells: Weighted, actual: IntArray) -> FloatArray:
     """
     by_class = np.bincount(actual, cells.weight).astype(np.float64)
     squares = np.bincount(actual, cells.squares).astype(np.float64)
-    return np.asarray(cells.weight * ratio(squares, by_class, 0.0)[actual])
+    return cells.weight * ratio(squares, by_class, 0.0)[actual]
 
 
 def _floats(counts: Counts) -> FloatArray:

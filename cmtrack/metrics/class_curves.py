@@ -62,16 +62,22 @@ class ClassCurves(Samples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ClassCurves | None:
-        if kind != "class curves":
-            curves = views.seen(cls)
-            lacks = (
-                views.statistics.ranking_only
-                if kind == "class calibration"
-                else curves and curves.pairs is None
-            )
-            return None if lacks else curves
-        scores = views.statistics.counted("class_scores")
-        return None if scores is None else cls(scores, views.level)
+        if kind == "class curves":
+            scores = views.statistics.counted("class_scores")
+            if scores is None:
+                return None
+            return cls(scores, views.level)
+        curves = views.seen(cls)
+        if curves is None:
+            return None
+        if kind == "class calibration":
+            # Decision values have an order, and no scale.
+            is_lacking = views.statistics.ranking_only
+        else:
+            is_lacking = not curves.scores.by_actual_class
+        if is_lacking:
+            return None
+        return curves
 
     def __init__(self, scores: Counted[ClassScoreCounts], level: float = 0.95) -> None:
         self.counted = scores
@@ -81,18 +87,19 @@ class ClassCurves(Samples):
         self.fractional = scores.fractional
 
     def with_flipped(self, size: Any) -> ClassCurves:
-        made = ClassCurves(self.counted, self._level)
-        sizes = np.broadcast_to(size, self.n_classes)
-        made.tables = tuple(
-            table.with_flipped(float(one)) for table, one in zip(self.tables, sizes, strict=True)
-        )
-        return made
+        sizes = np.broadcast_to(size, self.n_classes).tolist()
+        tables = zip(self.tables, sizes, strict=True)
+        return self._with_tables(table.with_flipped(n) for table, n in tables)
 
     def with_high_negative(self) -> ClassCurves:
-        made = ClassCurves(self.counted, self._level)
-        # The average precision of a class without rows on a side is undefined, with or without one more.
-        made.tables = tuple(table.with_high_negative() or table for table in self.tables)
-        return made
+        # The average precision of a class without rows on a side is undefined, with or without one
+        # more.
+        return self._with_tables(table.with_high_negative() or table for table in self.tables)
+
+    def _with_tables(self, tables: Iterable[ReliabilityTable]) -> ClassCurves:
+        curves = ClassCurves(self.counted, self._level)
+        curves.tables = tuple(tables)
+        return curves
 
     @cached_property
     def tables(self) -> tuple[ReliabilityTable, ...]:
@@ -119,18 +126,21 @@ class ClassCurves(Samples):
         return np.array([AREA(table) for table in self.tables])
 
     @cached_property
-    def pairs(self) -> tuple[Pairs, ...] | None:
-        """Each class's probability by actual class; None where pairs are not kept."""
-        if not self.scores.by_actual_class:
-            return None
-        pairs = []
-        for k in range(self.n_classes):
-            table = Counted(self.scores.tables[k], self.counted.squares.tables[k])
-            pairs.append(Pairs(table, k))
-        return tuple(pairs)
+    def pairs(self) -> tuple[Pairs, ...]:
+        """Each class's probability by actual class, if these are kept."""
+        squares = self.counted.squares.tables
+        return tuple(
+            Pairs(Counted(table, squares[k]), k) for k, table in enumerate(self.scores.tables)
+        )
+
+    @cached_property
+    def pair_areas(self) -> FloatArray:
+        """Area of each class, by its probability, against each other one, shape (K, K)."""
+        return np.stack([pair.areas for pair in self.pairs])
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
-        actual, probabilities = at.rows.actual, at.probabilities
+        actual = at.rows.actual
+        probabilities = at.probabilities
         if isinstance(metric.value, AreaAverage):
             return metric.value.influence_of_rows(self, actual, self.places(probabilities))
         psi = None if k is None else metric.influence_in(self, k)
@@ -139,7 +149,7 @@ class ClassCurves(Samples):
         return of_class(psi, actual == k, place_of(self.scores.tables[k], probabilities[:, k], 0))
 
     def places(self, probabilities: FloatArray) -> Iterator[IntArray]:
-        """Yield the place of each row's probability among the counted ones, class by class, (n,)."""
+        """Yield the place of each row's probability (n,) among the counted ones, by class."""
         for table, column in zip(self.scores.tables, probabilities.T, strict=True):
             yield place_of(table, column, 0)
 
@@ -149,7 +159,7 @@ def of_class(psi: FloatArray, inside: BoolArray, place: IntArray) -> FloatArray:
 
     ``inside``: whether the row is of the class.
     """
-    return np.asarray(psi.reshape(4, -1)[np.where(inside, 0, 2), place])
+    return psi.reshape(4, -1)[np.where(inside, 0, 2), place]
 
 
 class Pairs:
@@ -161,38 +171,36 @@ class Pairs:
     def __init__(self, scores: Counted[ScoreCounts], k: int) -> None:
         self.scores = scores.sums
         self.k = k
-        tables = scores.map(lambda one: one.counts.astype(np.float64))
+        tables = scores.map(lambda table: table.counts.astype(np.float64))
         counts = tables.sums
         squared = tables.squares
         sizes = counts.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
+            # Placements: the share of each class below a score, and of this class above it.
             self._below = (np.cumsum(counts, axis=1) - counts / 2) / sizes[:, None]
             self._above = 1 - self._below[k]
             self.areas = counts[k] @ self._below.T / sizes[k]
             effective = sizes**2 / squared.sum(axis=1)
-            self._factor = (
-                np.sqrt(np.where(effective > 1 + 1e-9, effective / (effective - 1), math.nan))
-                / sizes
-            )
-            own = squared[k] @ (self._below - self.areas[:, None]).T ** 2 * self._factor[k] ** 2
-            others = (squared * (self._above - self.areas[:, None]) ** 2).sum(
-                axis=1
-            ) * self._factor**2
-            self.errors = np.sqrt(own + others)
-        self.areas[k] = self.errors[k] = math.nan
+            # Each mean spends a degree of freedom.
+            inflation = np.where(effective > 1 + 1e-9, effective / (effective - 1), math.nan)
+            self._factor = np.sqrt(inflation) / sizes
+            of_class = squared[k] @ (self._below - self.areas[:, None]).T ** 2
+            of_others = (squared * (self._above - self.areas[:, None]) ** 2).sum(axis=1)
+            self.errors = np.sqrt(of_class * self._factor[k] ** 2 + of_others * self._factor**2)
+        self.areas[k] = math.nan
+        self.errors[k] = math.nan
 
     def influence(self, total: float) -> FloatArray:
         """Return the sum of the influences of all areas that are defined, shape (K, U).
 
         It is by actual class and score.
         """
-        there = np.isfinite(self.areas) & np.isfinite(self.errors)
+        is_defined = np.isfinite(self.areas) & np.isfinite(self.errors)
+        areas = self.areas[is_defined, None]
         psi = np.zeros(self._below.shape)
-        psi[there] = (self._above - self.areas[there, None]) * self._factor[there, None]
-        psi[self.k] = (self._below[there] - self.areas[there, None]).sum(axis=0) * self._factor[
-            self.k
-        ]
-        return np.asarray(psi * total)
+        psi[is_defined] = (self._above - areas) * self._factor[is_defined, None]
+        psi[self.k] = (self._below[is_defined] - areas).sum(axis=0) * self._factor[self.k]
+        return psi * total
 
 
 class CalibrationOfClass(NamedTuple):
@@ -248,7 +256,8 @@ class ClassCalibration:
     Examples
     --------
     >>> from cmtrack import evaluate
-    >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4]]
+    >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]]
+    >>> p += [[0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4]]
     >>> found = evaluate([0, 1, 2, 0, 1, 2], y_prob=p).class_calibration()
     >>> [own.label for own in found.classes], len(found.uncalibrated)
     ([0, 1, 2], 0)
@@ -261,12 +270,12 @@ class ClassCalibration:
     @property
     def tested(self) -> tuple[CalibrationOfClass, ...]:
         """The classes with a p-value."""
-        return tuple(one for one in self.classes if not math.isnan(one.pvalue))
+        return tuple(tested for tested in self.classes if not math.isnan(tested.pvalue))
 
     @property
     def pvalue(self) -> float:
         """The p-value of all classes being calibrated, the least by Holm; NaN if none is tested."""
-        return min((one.pvalue_holm for one in self.tested), default=math.nan)
+        return min((tested.pvalue_holm for tested in self.tested), default=math.nan)
 
     @property
     def least(self) -> float:
@@ -279,34 +288,53 @@ class ClassCalibration:
 
         The least p-value is first, then the largest error.
         """
-        claimed = [own for own in self.tested if own.pvalue_holm <= 1 - self.level + 1e-12]
-        return tuple(sorted(claimed, key=lambda own: (own.pvalue_holm, -own.error)))
+        limit = 1 - self.level + 1e-12
+        uncalibrated = [tested for tested in self.tested if tested.pvalue_holm <= limit]
+        return tuple(sorted(uncalibrated, key=lambda found: (found.pvalue_holm, -found.error)))
 
     def sentence(self) -> str:
         """Return the outcome in words, with at most three classes by name."""
-        tested, wrong, total = len(self.tested), self.uncalibrated, len(self.classes)
+        tested = self.tested
+        uncalibrated = self.uncalibrated
+        total = len(self.classes)
         if not tested:
             return f"None of {total} classes has a test of calibration."
-        among = f"{total} classes" if tested == total else f"{tested} tested classes (of {total})"
-        few = sum(one.support < FEW_OF_A_GROUP for one in set(self.tested) - set(wrong))
-        has = "class has" if few == 1 else "classes have"
-        rare = (
-            f"; {few} {has} fewer than {FEW_OF_A_GROUP} samples, of which the test sees gross faults only"
-            * bool(few)
-        )
-        if not wrong and self.least > 1 - self.level + 1e-12:
-            at_least = f"with {tested} tests it is at least {significant(self.least)}"
+        if not uncalibrated and self.least > 1 - self.level + 1e-12:
+            limit = significant(1 - self.level)
             return (
-                f"No p-value by Holm can be as small as {significant(1 - self.level)}: {at_least}."
+                f"No p-value by Holm can be as small as {limit}: with {len(tested)} tests it is at "
+                f"least {significant(self.least)}."
             )
-        if not wrong:
-            return f"0 of {among} show signs of miscalibration (least p by Holm {fixed(self.pvalue, 3)}){rare}."
-        named = [
-            f"{quoted(elide(one_line(one.label), 60))} (p {self._p(one.pvalue_holm)})"
-            for one in wrong
-        ]
-        show = "shows" if len(wrong) == 1 else "show"
-        return f"{len(wrong)} of {among} {show} signs of miscalibration: {join_names(named)}, p by Holm{rare}."
+        among = f"{len(tested)} tested classes (of {total})"
+        if len(tested) == total:
+            among = f"{total} classes"
+        rare = self._rare_remark()
+        if not uncalibrated:
+            return (
+                f"0 of {among} show signs of miscalibration "
+                f"(least p by Holm {fixed(self.pvalue, 3)}){rare}."
+            )
+        named = []
+        for found in uncalibrated:
+            label = quoted(elide(one_line(found.label), 60))
+            named.append(f"{label} (p {self._p(found.pvalue_holm)})")
+        show = "shows" if len(uncalibrated) == 1 else "show"
+        return (
+            f"{len(uncalibrated)} of {among} {show} signs of miscalibration: {join_names(named)}, "
+            f"p by Holm{rare}."
+        )
+
+    def _rare_remark(self) -> str:
+        """Return how many classes have few samples, of those that pass the test; empty for none."""
+        passed = set(self.tested) - set(self.uncalibrated)
+        n_rare = sum(tested.support < FEW_OF_A_GROUP for tested in passed)
+        if not n_rare:
+            return ""
+        has = "class has" if n_rare == 1 else "classes have"
+        return (
+            f"; {n_rare} {has} fewer than {FEW_OF_A_GROUP} samples, of which the test sees gross "
+            "faults only"
+        )
 
     def _p(self, value: float) -> str:
         shown = p_text(value, self.least)
@@ -319,7 +347,10 @@ class ClassCalibration:
         return pd.DataFrame(self.classes, columns=list(CalibrationOfClass._fields))
 
     def __repr__(self) -> str:
-        return f"ClassCalibration({len(self.classes)} classes, squared={significant(self.squared)}, pvalue={significant(self.pvalue)})"
+        return (
+            f"ClassCalibration({len(self.classes)} classes, squared={significant(self.squared)}, "
+            f"pvalue={significant(self.pvalue)})"
+        )
 
 
 def calibration_of_classes(
@@ -334,33 +365,32 @@ def calibration_of_classes(
     The names of the metrics are without their prefix.
     """
     adjusted = holm([number["calibration_pvalue"] for number in numbers])
-    rows, errors = [], []
+    rows = []
+    errors = []
     for k, (label, number, ends) in enumerate(zip(labels, numbers, intervals, strict=True)):
         table = curves.tables[k]
         total = table.blocks.total
         low, high = ends or (math.nan, math.nan)
         rows.append(
             CalibrationOfClass(
-                label,
-                number["support"],
-                number["calibration_error"],
-                low,
-                high,
-                number["calibration_pvalue"],
-                float(adjusted[k]),
-                math.nan if table.fit is None else table.fit.slope,
-                float(total @ table.blocks.scores / total.sum()),
-                float(curves.shares[k]),
-                number["roc_auc"],
-                number["average_precision"],
+                label=label,
+                support=number["support"],
+                error=number["calibration_error"],
+                low=low,
+                high=high,
+                pvalue=number["calibration_pvalue"],
+                pvalue_holm=float(adjusted[k]),
+                slope=math.nan if table.fit is None else table.fit.slope,
+                mean_score=float(total @ table.blocks.scores / total.sum()),
+                share=float(curves.shares[k]),
+                roc_auc=number["roc_auc"],
+                average_precision=number["average_precision"],
             )
         )
-        if table.has_both:
+        if table.has_both and math.isfinite(table.error.squared):
             errors.append(table.error.squared)
-    finite = [error for error in errors if math.isfinite(error)]
-    return ClassCalibration(
-        tuple(rows), math.fsum(finite) / len(finite) if finite else math.nan, level
-    )
+    squared = math.fsum(errors) / len(errors) if errors else math.nan
+    return ClassCalibration(tuple(rows), squared, level)
 
 
 class OfEach(Function):
@@ -399,18 +429,16 @@ class OfEach(Function):
     def why(self, curves: ClassCurves, k: int) -> str:
         """Return the reason why there is no value."""
         table = curves.tables[k]
-        return (
-            self.function.why(table, None)
-            if table.has_both
-            else "no samples of the class, or of no other"
-        )
+        if not table.has_both:
+            return "no samples of the class, or of no other"
+        return self.function.why(table, None)
 
     def ends(self, curves: ClassCurves) -> tuple[FloatArray, FloatArray] | None:
         """Return the ends of each class's interval if the function makes them."""
-        each = [self.function.ends(table) for table in curves.tables]
-        if None in each:
+        intervals = [self.function.ends(table) for table in curves.tables]
+        if None in intervals:
             return None
-        low, high = np.array(each).T
+        low, high = np.array(intervals).T
         return low, high
 
 
@@ -418,7 +446,10 @@ def _errors(function: Function, curves: ClassCurves) -> FloatArray:
     errors = np.full(curves.n_classes, math.nan)
     with np.errstate(all="ignore"):
         for k, table in enumerate(curves.tables):
-            if math.isfinite(function(table)) and (psi := function.influence(table)) is not None:
+            if not math.isfinite(function(table)):
+                continue
+            psi = function.influence(table)
+            if psi is not None:
                 errors[k] = table.standard_error(psi)
     return errors
 
@@ -441,21 +472,25 @@ class OneVsRest(AreaAverage):
 
     def weights(self, curves: ClassCurves) -> FloatArray:
         """Return the part of each class in the mean, shape (K,)."""
-        there = np.isfinite(curves.areas)
-        return np.where(there, curves.shares if self.weighted else 1 / max(there.sum(), 1), 0.0)
+        is_defined = np.isfinite(curves.areas)
+        weights = curves.shares if self.weighted else 1 / max(is_defined.sum(), 1)
+        return np.where(is_defined, weights, 0.0)
 
     def __call__(self, curves: ClassCurves) -> float:
-        parts = self.weights(curves)
-        return float(parts @ np.nan_to_num(curves.areas)) if parts.any() else math.nan
+        weights = self.weights(curves)
+        if not weights.any():
+            return math.nan
+        return float(weights @ np.nan_to_num(curves.areas))
 
     def spread(self, curves: ClassCurves) -> float:
         """Return the largest standard error that the areas' own errors allow."""
-        parts = self.weights(curves)
-        error = float(parts @ np.where(parts > 0, _errors(AREA, curves), 0.0))
+        weights = self.weights(curves)
+        error = float(weights @ np.where(weights > 0, _errors(AREA, curves), 0.0))
         if not self.weighted:
             return error
-        spread = float(parts @ (np.nan_to_num(curves.areas) - self(curves)) ** 2)
-        return error + math.sqrt(spread / curves.tables[0].effective(None))
+        # The shares of the classes vary, too.
+        variance = float(weights @ (np.nan_to_num(curves.areas) - self(curves)) ** 2)
+        return error + math.sqrt(variance / curves.tables[0].effective(None))
 
     def size(self, curves: ClassCurves) -> FloatArray:
         """Return the effective rows of both sides of the smallest class, shape (2,).
@@ -463,16 +498,16 @@ class OneVsRest(AreaAverage):
         An error of 0 rests on them.
         """
         sides = np.stack([table.effective_sides for table in curves.tables if table.has_both])
-        return np.asarray(sides[sides[:, 0].argmin()])
+        return sides[sides[:, 0].argmin()]
 
     def influence_of_rows(
         self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
     ) -> FloatArray:
         """Return the influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
         psi = np.zeros(len(actual))
-        for k, (part, place) in enumerate(zip(self.weights(curves), places, strict=True)):
-            if part:
-                psi += part * of_class(curves.tables[k].area_influence, actual == k, place)
+        for k, (weight, place) in enumerate(zip(self.weights(curves), places, strict=True)):
+            if weight:
+                psi += weight * of_class(curves.tables[k].area_influence, actual == k, place)
         if self.weighted:
             psi += np.nan_to_num(curves.areas)[actual] - self(curves)
         return psi
@@ -485,36 +520,27 @@ class OneVsOne(AreaAverage):
     """
 
     def __call__(self, curves: ClassCurves) -> float:
-        assert curves.pairs is not None  # the view has asked
-        areas = np.concatenate([pair.areas for pair in curves.pairs])
-        areas = areas[np.isfinite(areas)]
+        areas = curves.pair_areas[np.isfinite(curves.pair_areas)]
         return float(areas.mean()) if len(areas) else math.nan
 
     def spread(self, curves: ClassCurves) -> float:
         """Return the largest standard error that the areas' own errors allow."""
-        assert curves.pairs is not None  # the view has asked
-        areas, errors = (
-            np.concatenate([getattr(pair, name) for pair in curves.pairs])
-            for name in ("areas", "errors")
-        )
-        return float(errors[np.isfinite(areas)].mean())
+        errors = np.stack([pair.errors for pair in curves.pairs])
+        return float(errors[np.isfinite(curves.pair_areas)].mean())
 
     def size(self, curves: ClassCurves) -> FloatArray:
         """Return the effective rows of the two smallest classes, which an error of 0 rests on."""
         sizes = np.sort([table.effective_sides[0] for table in curves.tables if table.has_both])
-        return np.asarray(sizes[:2])
+        return sizes[:2]
 
     def influence_of_rows(
         self, curves: ClassCurves, actual: IntArray, places: Iterable[IntArray]
     ) -> FloatArray:
         """Return the influence of each row, shape (n,), by :meth:`ClassCurves.places`."""
-        assert curves.pairs is not None  # the view has asked
-        psi, n = (
-            np.zeros(len(actual)),
-            int(np.isfinite(np.concatenate([pair.areas for pair in curves.pairs])).sum()),
-        )
+        psi = np.zeros(len(actual))
+        n_pairs = int(np.isfinite(curves.pair_areas).sum())
         for pair, place in zip(curves.pairs, places, strict=True):
-            psi += pair.influence(curves.total)[actual, place] / n
+            psi += pair.influence(curves.total)[actual, place] / n_pairs
         return psi
 
 

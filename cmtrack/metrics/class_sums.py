@@ -99,11 +99,11 @@ def _influence(table: Table, metric: OfClassSums) -> FloatArray:
     i = cells.actual
     j = cells.predicted
     psi = cells.hit * by_hit[i] + (i == j) * by_agreed[i] + by_actual[i] + by_predicted[j]
-    return np.asarray(psi - float(cells.weight @ psi) / cells.total)
+    return psi - float(cells.weight @ psi) / cells.total
 
 
 def _steps_of(numbers: FloatArray) -> npt.NDArray[np.complex128]:
     """Return n numbers, shape (n, ...), with a step of each in turn, shape (n, n, ...)."""
     n = len(numbers)
     steps = _STEPS[:n, :n].reshape(n, n, *[1] * (numbers.ndim - 1))
-    return np.asarray(numbers[:, None] + steps)
+    return numbers[:, None] + steps

@@ -55,7 +55,9 @@ class HitTable(ReliabilityTable):
         if hits is None:
             return None
         scores = hits.map(lambda counts: counts.of(accept))
-        return None if scores.sums is None else cls(scores, level, accept)
+        if scores.sums is None:
+            return None
+        return cls(scores, level, accept)
 
     def __init__(
         self,
@@ -75,8 +77,9 @@ class HitTable(ReliabilityTable):
     ) -> tuple[FloatArray, BoolArray]:
         """Return the hit probability of each row and whether it is a hit, both of shape (n,)."""
         patterns = () if self.accept is None else (Pattern.of(self.accept),)
-        own = picked(probabilities.T, predicted)
-        score, hit = hit_probabilities(probabilities.T, own, actual, predicted, patterns)
+        confidence = picked(probabilities.T, predicted)
+        score, hit = hit_probabilities(probabilities.T, confidence, actual, predicted, patterns)
+        # The last pattern is the step's; without one it is that of equal classes.
         return score[-1], hit[-1]
 
 
@@ -98,8 +101,8 @@ def _section(
                 brief="confidence error",
                 source="Guo et al. (2017); Kumar, Liang & Ma (2019)",
                 reason="none of the 15 bins holds two rows",
-                formula="√ mean (hits − hit probability)² over 15 bins of equal mass of the rows, less its bias: a "
-                "lower bound",
+                formula="√ mean (hits − hit probability)² over 15 bins of equal mass of the rows, "
+                "less its bias: a lower bound",
                 **{**usual, "headline": headline},
             ),
             Metric(

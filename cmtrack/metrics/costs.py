@@ -72,7 +72,9 @@ class Priced(Samples):
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Priced | None:
-        return None if views.prices is None else Priced(views.statistics.counts, views.prices)
+        if views.prices is None:
+            return None
+        return Priced(views.statistics.counts, views.prices)
 
     def __init__(self, counts: Counted[Counts], costs: FloatArray) -> None:
         self.counted = counts.map(lambda table: table.astype(np.float64))
@@ -94,7 +96,7 @@ class Priced(Samples):
         influence = metric.influence_in(self)
         if influence is None:
             raise TypeError(f"{metric.name} brings no influence")
-        return np.asarray(influence[at.rows.actual, at.rows.predicted])
+        return influence[at.rows.actual, at.rows.predicted]
 
     @cached_property
     def mean(self) -> float:
@@ -104,7 +106,7 @@ class Priced(Samples):
     @cached_property
     def constants(self) -> FloatArray:
         """Mean cost of always answering one class, shape (K,)."""
-        return np.asarray(self.counts.sum(axis=1) @ self.costs / self.total)
+        return self.counts.sum(axis=1) @ self.costs / self.total
 
     @cached_property
     def ideal(self) -> float:
@@ -112,7 +114,7 @@ class Priced(Samples):
         return float(self.counts.sum(axis=1) @ self.costs.min(axis=1)) / self.total
 
     def by_class(self) -> tuple[FloatArray, FloatArray]:
-        """Return the mean cost of each actual class and its standard error, (K,); NaN without rows."""
+        """Return the mean cost of each actual class and its error, (K,); NaN without rows."""
         n = self.counts.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             means = (self.counts * self.costs).sum(axis=1) / n
@@ -184,10 +186,10 @@ class Decided(Priced):
         actual = at.rows.actual
         decided, expected = decide(at.probabilities.T, self.costs)
         if influence.ndim == 2:
-            return np.asarray(influence[actual, decided])
+            return influence[actual, decided]
         of_expected, of_gap, mean = influence
         gap = self.costs[actual, decided] - expected
-        return np.asarray(of_expected * expected + of_gap * gap - mean)
+        return of_expected * expected + of_gap * gap - mean
 
 
 def profile_of_mean(support: FloatArray, counts: FloatArray, level: float = 0.95) -> Interval:
@@ -246,14 +248,14 @@ def _reach_up(places: FloatArray, counts: FloatArray, reach: float) -> FloatArra
         with np.errstate(invalid="ignore"):
             weights = log_counts - np.logaddexp(lower, upper - steep[:, None])
         weights = np.where(has_counts, weights, -math.inf)
-        return np.asarray(weights - logsumexp(weights, axis=1)[:, None])
+        return weights - logsumexp(weights, axis=1)[:, None]
 
     def means_at(steep: FloatArray) -> FloatArray:
-        return np.asarray((np.exp(logarithms(steep)) * places).sum(axis=1))
+        return (np.exp(logarithms(steep)) * places).sum(axis=1)
 
     def excess(steep: FloatArray) -> FloatArray:
         log_ratios = log_shares - np.where(has_counts, logarithms(steep), 0.0)
-        return np.asarray(2 * (counts * log_ratios).sum(axis=1) - reach)
+        return 2 * (counts * log_ratios).sum(axis=1) - reach
 
     ends_in_counts = has_counts[:, -1]
     means = np.ones(len(places))
@@ -349,7 +351,7 @@ class Saved(Function):
         of_ideal = (costs.min(axis=1) - priced.ideal)[:, None]
         of_cost = costs - priced.mean
         avoidable = best - priced.ideal
-        return np.asarray(((of_best - of_cost) - self(priced) * (of_best - of_ideal)) / avoidable)
+        return ((of_best - of_cost) - self(priced) * (of_best - of_ideal)) / avoidable
 
     def bracket(
         self, priced: Priced, level: float, wider: float, degrees: float

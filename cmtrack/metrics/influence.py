@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cmtrack.grouping import ComposedStep
 from cmtrack.metrics.cells import SixCells
 from cmtrack.metrics.class_curves import AVERAGES, AreaAverage, ClassCurves
 from cmtrack.metrics.metric import WITHOUT_ERROR, Metric
@@ -29,7 +30,8 @@ class Influence:
     """Influence values of every metric of an evaluation that has rows."""
 
     def __init__(self, rows: Predictions, views: EvaluationViews) -> None:
-        self.rows, self.views = rows, views
+        self.rows = rows
+        self.views = views
         self._located: dict[int, tuple[Samples, IntArray]] = {}
 
     def __call__(self, metric: Metric, parts: Mapping[str, str]) -> FloatArray | None:
@@ -37,18 +39,17 @@ class Influence:
 
         ``parts``: the encoded step, label or group in its name.
         """
-        if metric.interval in WITHOUT_ERROR:  # it has no error, or brings an interval
-            return None
-        # the rows were kept without probabilities
+        if metric.interval in WITHOUT_ERROR:
+            return None  # It has no error, or brings an interval.
         if metric.needs == "probabilities" and self.rows.source is None:
-            return None
+            return None  # The rows were kept without probabilities.
         step = parts.get("step", "")
-        samples, names = self.views.of(metric, step), self.views.names(metric, step)
+        samples = self.views.of(metric, step)
         if samples is None:
             return None
-        return samples.by_row(
-            metric, self, step, None if names is None else number_of(names, parts)
-        )
+        names = self.views.names(metric, step)
+        k = None if names is None else number_of(names, parts)
+        return samples.by_row(metric, self, step, k)
 
     def answers(self, metric: Metric, parts: Mapping[str, str]) -> npt.NDArray[Any]:
         """Return a code of each row's answer as far as a metric reads it, shape (n,).
@@ -60,40 +61,54 @@ class Influence:
         if metric.function.of_labels:
             return np.zeros(len(self.rows), dtype=np.int64)
         if metric.needs == "probabilities" or metric.of == "decisions":
-            weights = np.random.default_rng(0).random(len(self.rows.labels))
-            return np.asarray((self.probabilities * weights).sum(axis=1))
-        if metric.of == "binary" and (six := self.views.seen(SixCells)) is not None:
-            return self.locate(six)[1]
-        _, predicted, right = self.answered(step)
+            # One number for the probabilities of a row: other probabilities give another number.
+            factors = np.random.default_rng(0).random(len(self.rows.labels))
+            return (self.probabilities * factors).sum(axis=1)
+        if metric.of == "binary":
+            six = self.views.seen(SixCells)
+            if six is not None:
+                return self.locate(six)[1]
+        _, predicted, hit = self.answered(step)
         names = self.views.names(metric, step)
-        if names is not None:  # of one class: is it called, and rightly
+        if names is not None:
+            # A metric of one class reads whether this class is predicted, and whether it is a hit.
             predicted = (predicted == number_of(names, parts)).astype(np.int64)
-            right = right & (predicted == 1)
-        return np.asarray(2 * predicted + right)
+            hit = hit & (predicted == 1)
+        return 2 * predicted + hit
 
     @property
     def probabilities(self) -> FloatArray:
         """The probabilities of the rows, shape (n, K)."""
-        assert self.rows.probabilities is not None
+        if self.rows.probabilities is None:
+            raise ValueError("the rows were kept without probabilities")
         return self.rows.probabilities
 
     def score(self, k: int | None = None) -> tuple[IntArray, FloatArray]:
-        """Return whether each row is positive, and its score of class k or of the positive group."""
-        rows, step = self.rows, self.views.step
+        """Return whether each row is positive, and its score: of class k, or the positive group."""
+        actual = self.rows.actual
         if k is not None:
-            return (rows.actual == k).astype(np.int64), self.probabilities[:, k]
-        assert step is not None  # the section exists only with two groups
-        return is_positive(rows.actual, step), group_scores(self.probabilities, step)
+            return (actual == k).astype(np.int64), self.probabilities[:, k]
+        groups = self.two_groups
+        return is_positive(actual, groups), group_scores(self.probabilities, groups)
+
+    @property
+    def two_groups(self) -> ComposedStep:
+        """The step that has the positive group."""
+        if self.views.step is None:
+            raise ValueError("an evaluation without two groups has no positive group")
+        return self.views.step
 
     def answered(self, step: str) -> tuple[IntArray, IntArray, BoolArray]:
         """Return the actual and predicted class, or group of a step, of each row, and its hits."""
-        actual, predicted = self.rows.actual, self.rows.predicted
+        actual = self.rows.actual
+        predicted = self.rows.predicted
         if not step:
             return actual, predicted, actual == predicted
         composed = self.views.composed[step]
-        accepted = composed.accept[actual, predicted]
-        actual, predicted = composed.group_of_class[actual], composed.group_of_class[predicted]
-        return actual, predicted, (actual == predicted) & accepted
+        is_accepted = composed.accept[actual, predicted]
+        actual_group = composed.group_of_class[actual]
+        predicted_group = composed.group_of_class[predicted]
+        return actual_group, predicted_group, (actual_group == predicted_group) & is_accepted
 
     def locate(self, samples: Samples, step: str = "") -> tuple[Samples, IntArray]:
         """Return the samples, and the cell of each row, shape (n,); found once."""
@@ -121,28 +136,28 @@ def row_errors(
     ``only``: full names of metrics; none stand for all.
     """
     wanted = [metric for metric in AVERAGES if not only or metric.name in only]
-    asked = [metric for metric in wanted if views.of(metric) is not None]
+    averages = [metric for metric in wanted if views.of(metric) is not None]
     curves = views.seen(ClassCurves)
-    if not asked or curves is None or rows.source is None:
+    if not averages or curves is None or rows.source is None:
         return {}
-    actual, rng = rows.actual, np.random.default_rng(0)
-    wrong = actual != rows.predicted  # the rows that move an area most
-    parts = [np.flatnonzero(wrong), np.flatnonzero(~wrong)]
-    picked = [
-        part if len(part) <= MOST_ROWS else part[rng.integers(0, len(part), MOST_ROWS)]
-        for part in parts
-    ]
-    drawn = np.concatenate(picked)
-    squares = np.repeat(
-        [len(part) / max(len(pick), 1) for part, pick in zip(parts, picked, strict=True)],
-        [*map(len, picked)],
-    )
-    squares = rows.design.take(drawn).square_weighted(squares)
+    rng = np.random.default_rng(0)
+    # Wrong rows move an area most, and are drawn on their own.
+    is_wrong = rows.actual != rows.predicted
+    parts = []
+    factors = []
+    for stratum in (np.flatnonzero(is_wrong), np.flatnonzero(~is_wrong)):
+        n_rows = len(stratum)
+        if n_rows > MOST_ROWS:
+            stratum = stratum[rng.integers(0, n_rows, MOST_ROWS)]
+        parts.append(stratum)
+        factors.append(np.full(len(stratum), n_rows / max(len(stratum), 1)))
+    drawn = np.concatenate(parts)
+    squares = rows.design.take(drawn).square_weighted(np.concatenate(factors))
     places = list(curves.places(rows.source.take(drawn).array))
     errors = {}
-    for metric in asked:
+    for metric in averages:
         if isinstance(metric.value, AreaAverage) and math.isfinite(metric.number(curves)):
-            psi = metric.value.influence_of_rows(curves, actual[drawn], places)
+            psi = metric.value.influence_of_rows(curves, rows.actual[drawn], places)
             errors[metric.name] = math.sqrt(float(squares @ psi**2)) / curves.total
     return errors
 
@@ -154,7 +169,8 @@ def centred(
 
     The shares of the strata are given, so that only what varies within them makes an error.
     """
-    psi = np.where(weights > 0, psi, 0.0)  # of a class without a share it may be infinite
+    # The influence of a class without a share may be infinite.
+    psi = np.where(weights > 0, psi, 0.0)
     sums = np.bincount(strata, weights * psi, size)
     total = np.bincount(strata, weights, size)
     means = np.divide(sums, total, out=np.zeros(len(sums)), where=total > 0)

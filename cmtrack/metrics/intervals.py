@@ -200,7 +200,9 @@ def on_scale(
         if math.isinf(lowest) and math.isfinite(highest):
             # A skill is 1 less a ratio of losses.
             ends = _on_log_scale(highest - value, reach, math.inf)
-            return None if ends is None else (highest - ends[1], highest - ends[0])
+            if ends is None:
+                return None
+            return (highest - ends[1], highest - ends[0])
         return _on_log_scale(value, reach, highest)
     if value in (lowest, highest):
         return None

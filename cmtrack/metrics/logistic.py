@@ -44,7 +44,7 @@ def fit_logistic(
     solution = root(equations, np.zeros(len(features)), jac=slopes, method="lm", options=options)
     if not solution.success:
         return np.full(len(features), np.nan)
-    return np.asarray(solution.x)
+    return solution.x
 
 
 def fisher_information(
@@ -52,4 +52,4 @@ def fisher_information(
 ) -> FloatArray:
     """Return the information that the rows have about the coefficients, shape (P, P)."""
     chance = expit(coefficients @ features)
-    return np.asarray((features * (total * chance * (1 - chance))) @ features.T)
+    return (features * (total * chance * (1 - chance))) @ features.T

@@ -184,7 +184,8 @@ class Metric:
 
     def __post_init__(self) -> None:
         usual = RANGES.get(self.interval)
-        if usual is not None and (self.low, self.high) == (-math.inf, math.inf):
+        has_range = (self.low, self.high) != (-math.inf, math.inf)
+        if usual is not None and not has_range:
             object.__setattr__(self, "low", usual[0])
             object.__setattr__(self, "high", usual[1])
         if not self.needs:
@@ -194,6 +195,19 @@ class Metric:
     def function(self) -> Function:
         """The value's function, with what it brings besides."""
         return self.value if isinstance(self.value, Function) else PLAIN
+
+    @property
+    def value_function(self) -> Callable[[Any], Any]:
+        """The function of the value.
+
+        Raises
+        ------
+        ValueError
+            If the metric was read from a file, or its section computes it.
+        """
+        if self.value is None:
+            raise ValueError(f"the metric {self.name!r} has no function")
+        return self.value
 
     @property
     def section(self) -> str:
@@ -210,8 +224,10 @@ class Metric:
 
     @property
     def widest(self) -> float:
-        """Largest difference of two values; if nearest to zero is best, of two distances from it."""
-        return max(-self.low, self.high) if self.better == "nearest zero" else self.high - self.low
+        """Largest difference of two values, or of two distances from zero if zero is best."""
+        if self.better == "nearest zero":
+            return max(-self.low, self.high)
+        return self.high - self.low
 
     def heading(self, brief: bool = False) -> str:
         """Return the title for people, declared or made of the name.
@@ -221,11 +237,14 @@ class Metric:
         if self.title:
             return (self.brief or self.title) if brief else self.title
         stem = self.name.rsplit("/", 1)[-1]
-        words = ["F1" if word == "f1" else word for word in stem.removesuffix("_zero").split("_")]
-        if words[-1] in AVERAGES:  # as people say it: "macro F1"
+        words = stem.removesuffix("_zero").split("_")
+        if words[-1] in AVERAGES:
+            # As people say it: "macro F1".
             words = [words[-1], *words[:-1]]
-        undefined = "" if not stem.endswith("_zero") else " (0)" if brief else ", undefined as 0"
-        return " ".join(words) + undefined
+        heading = " ".join("F1" if word == "f1" else word for word in words)
+        if not stem.endswith("_zero"):
+            return heading
+        return f"{heading} (0)" if brief else f"{heading}, undefined as 0"
 
     def number(self, argument: Any) -> float:
         """Return the value of an argument.
@@ -235,16 +254,15 @@ class Metric:
         ValueError, TypeError
             If the function fails, or gives no number; the text names the metric.
         """
-        assert self.value is not None  # the caller computes what has a function
+        function = self.value_function
         try:
             with np.errstate(all="ignore"):
-                value = self.value(argument)
+                value = function(argument)
         except ZeroDivisionError:
             return math.nan
         except Exception as error:
-            raise ValueError(
-                f"the metric {self.name!r} failed: {type(error).__name__}: {error}"
-            ) from error
+            reason = f"{type(error).__name__}: {error}"
+            raise ValueError(f"the metric {self.name!r} failed: {reason}") from error
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
@@ -255,9 +273,14 @@ class Metric:
 
     def of_each(self, samples: Samples) -> FloatArray:
         """Return the values of each class, shape (K,)."""
-        assert self.value is not None  # the caller computes what has a function
         with np.errstate(all="ignore"):
-            return np.asarray(self.value(samples.argument()), dtype=np.float64)
+            return np.asarray(self.value_function(samples.argument()), dtype=np.float64)
+
+    def of_samples(self, samples: Samples, of_each: bool) -> Any:
+        """Return the value, or ``of_each`` class its value."""
+        if of_each:
+            return self.of_each(samples)
+        return self.number(samples.argument())
 
     def influence_in(self, samples: Samples, k: int | None = None) -> FloatArray | None:
         """Return the influence as the samples take it, such as a number for each cell.
@@ -270,9 +293,15 @@ class Metric:
         k : int, optional
             The number of the class, where the function gives a value of each.
         """
-        psi = None if k is None else self.function.influence_of(samples.argument(), k)
-        psi = self.function.influence(samples.argument()) if psi is None else psi
-        return samples.influence(self) if psi is None else np.asarray(psi, dtype=np.float64)
+        argument = samples.argument()
+        psi = None
+        if k is not None:
+            psi = self.function.influence_of(argument, k)
+        if psi is None:
+            psi = self.function.influence(argument)
+        if psi is None:
+            return samples.influence(self)
+        return np.asarray(psi, dtype=np.float64)
 
     def spread(self, samples: Samples, value: Any) -> Spread:
         """Return the standard error and what the interval needs besides.
@@ -286,26 +315,26 @@ class Metric:
         if self.interval in WITHOUT_ERROR:
             return Spread()
         if self.interval == "count":
-            return self._of_share(
-                samples, value / samples.total, samples.effective(None), samples.total
-            )
+            share = value / samples.total
+            return self._of_share(samples, share, samples.effective(None), samples.total)
         if self.interval == "wilson":
             kish = self._rows_of_share(samples)
             if kish is not None:
                 return self._of_share(samples, value, kish)
+        least = None
         with np.errstate(all="ignore"):
             error = self._error(samples)
-            evened = None if error is None else samples.evened()
-            least = None if evened is None else self._error(evened)
+            evened = samples.evened()
+            if error is not None and evened is not None:
+                least = self._error(evened)
         if self.interval != "wilson":
-            size = None if error is None else self._informing(samples, error)
-            return Spread(error, size, least)
+            return Spread(error, self._informing(samples, error), least)
         if error is None or not 0 < value < 1 or not error > 0:
             return Spread(error, samples.denominator_of(self))
         return Spread(error, size_of_share(value, max(error, least or 0.0), None))
 
     def _rows_of_share(self, samples: Samples) -> Any:
-        """Return the effective size (Kish) of a share's rows; None if the function does not say it."""
+        """Return the effective size (Kish) of a share's rows; None if it is not known."""
         size = self.function.size(samples.argument())
         if size is None and isinstance(self.value, Fraction):
             size = samples.effective(self.value.denominator(samples.argument()))
@@ -316,9 +345,9 @@ class Metric:
         if not samples.fractional:
             return Spread(None, kish)
         error = self._error(samples)
-        return Spread(
-            error, kish if error is None else size_of_share(share, error / scale, kish, kish)
-        )
+        if error is None:
+            return Spread(None, kish)
+        return Spread(error, size_of_share(share, error / scale, kish, kish))
 
     def _error(self, samples: Samples) -> Any:
         """Return the standard error; None where it is not known."""
@@ -326,7 +355,9 @@ class Metric:
         if error is not NotImplemented:
             return error
         psi = self.influence_in(samples)
-        return None if psi is None else samples.standard_error(psi)
+        if psi is None:
+            return None
+        return samples.standard_error(psi)
 
     def _informing(self, samples: Samples, error: Any) -> Any:
         """Return :meth:`Samples.informing` for intervals that need it."""
@@ -335,7 +366,9 @@ class Metric:
         if self.interval != "logit" and not np.any(error <= ROUNDING):
             return None
         size = self.function.size(samples.argument())
-        return samples.informing(self) if size is None else size
+        if size is None:
+            return samples.informing(self)
+        return size
 
 
 @dataclass(frozen=True)

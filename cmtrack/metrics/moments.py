@@ -94,7 +94,7 @@ class Sides:
 
     @classmethod
     def one_vs_rest(cls, moments: ScoreMoments) -> Sides:
-        """Return the moments of score k in the other classes together and in class k, for each k."""
+        """Return the moments of score k in the other classes together and in class k, for all k."""
         powers = map(moments.diagonal, ("mean", "m2", "m3", "m4"))
         n = moments.n.astype(np.float64)
         return cls(*map(np.stack, zip(moments.others(), (n, *powers), strict=True)))
@@ -157,7 +157,9 @@ class ScoreSamples(Samples):
         spread = views.seen(cls)
         if kind == "moments":
             # Metrics of moments also need counted scores, as the section's other metrics do.
-            return None if statistics.scores is None else spread
+            if statistics.scores is None:
+                return None
+            return spread
         means = statistics.counted("moments")
         if spread is not None or two_groups is None or means is None:
             return spread
@@ -175,8 +177,10 @@ class ScoreSamples(Samples):
             self._inflation = np.where(size > 1 + 1e-9, size / (size - 1), np.nan)
 
     def argument(self) -> TwoClasses:
-        s = self.sides
-        return TwoClasses(*s.n, *s.mean, *s.m2, self.labels_variance, *self._inflation)
+        n0, n1 = self.sides.n
+        mean0, mean1 = self.sides.mean
+        m20, m21 = self.sides.m2
+        return TwoClasses(n0, n1, mean0, mean1, m20, m21, self.labels_variance, *self._inflation)
 
     def effective(self, denominator: None) -> Any:
         return self.total**2 / self.squares.n.sum(axis=0)
@@ -198,9 +202,8 @@ class ScoreSamples(Samples):
         return ScoreSamples(mixed, self.labels_variance)
 
     def influence(self, metric: Metric) -> FloatArray:
-        """Return coefficients of (1, d, d^2), d a score less its side's mean, (3, 2) or (3, 2, K)."""
-        assert metric.value is not None  # the caller computes what has a function
-        return self.quadratic(metric.value)
+        """Return coefficients of (1, d, d^2), d a score less its side's mean: (3, 2), (3, 2, K)."""
+        return self.quadratic(metric.value_function)
 
     def quadratic(self, function: Any) -> FloatArray:
         """Return the influence of a function of :class:`TwoClasses`."""
@@ -249,7 +252,9 @@ class ScoreSamples(Samples):
         deviation = score - mean[positive]
         psi = constant[positive] + linear[positive] * deviation + square[positive] * deviation**2
         # A correlation has no derivative at a constant score.
-        return None if np.isnan(psi).all() else psi
+        if np.isnan(psi).all():
+            return None
+        return psi
 
 
 def quadratic_error(coefficients: FloatArray, moments: Counted[Sides]) -> Any:

@@ -44,22 +44,25 @@ class Share(Fraction):
 
     def __call__(self, table: Table) -> float:
         base = float(table.cells.weight @ self.denominator(table))
-        return float(table.cells.weight @ self.above(table)) / base if base else math.nan
+        if not base:
+            return math.nan
+        return float(table.cells.weight @ self.above(table)) / base
 
     def denominator(self, table: Table) -> FloatArray:
         """Return the denominator of a sample in each cell; by default every sample counts."""
-        return np.ones(len(table.cells.weight)) if self.below is None else self.below(table)
+        if self.below is None:
+            return np.ones(len(table.cells.weight))
+        return self.below(table)
 
     def influence(self, table: Table) -> FloatArray:
         """Return the influence per cell, shape (C,)."""
         below = self.denominator(table)
         base = float(table.cells.weight @ below)
-        return (self.above(table) - self(table) * below) * (
-            table.cells.total / base if base else math.nan
-        )
+        scale = table.cells.total / base if base else math.nan
+        return (self.above(table) - self(table) * below) * scale
 
 
-# -- functions of class sums ------------------------------------------------------------------------------
+# -- functions of class sums -----------------------------------------------------------------------
 
 
 def quotient(above: Any, below: Any) -> Any:
@@ -150,7 +153,7 @@ are of one class.
 """
 
 
-# -- kappa with weights ---------------------------------------------------------------------------------------
+# -- kappa with weights ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -168,8 +171,7 @@ class WeightedKappa(Function):
         of_cell, seen, chance, of_margins = table.once(_disagreement_by_distance, self.power)
         if not chance > 0:
             return np.full(len(of_cell), math.nan)
-        influence = -(of_cell - seen) / chance + seen / chance**2 * (of_margins - 2 * chance)
-        return np.asarray(influence)
+        return -(of_cell - seen) / chance + seen / chance**2 * (of_margins - 2 * chance)
 
 
 def _disagreement_by_distance(
@@ -206,7 +208,7 @@ def passed_over(name: str, table: Table) -> IntArray:
     """
     if name not in PASSING_OVER:
         return np.zeros(0, dtype=np.int64)
-    return np.asarray(np.flatnonzero((table.actual > 0) & (table.predicted == 0) & table.kept))
+    return np.flatnonzero((table.actual > 0) & (table.predicted == 0) & table.kept)
 
 
 def _hit(table: Table) -> FloatArray:
@@ -214,8 +216,7 @@ def _hit(table: Table) -> FloatArray:
 
 
 def _mismatch(table: Table) -> FloatArray:
-    mismatch: BoolArray = ~table.cells.hit & (table.cells.actual == table.cells.predicted)
-    return mismatch.astype(np.float64)
+    return table.cells.is_mismatch.astype(np.float64)
 
 
 def _actual_kept(table: Table) -> FloatArray:
@@ -230,12 +231,15 @@ def _hit_kept(table: Table) -> FloatArray:
     return _hit(table) * _actual_kept(table)
 
 
-# -- declarations --------------------------------------------------------------------------------------------
+# -- declarations ----------------------------------------------------------------------------------
 
 ACCURACY = Share(_hit)
-_SOKOLOVA, _ZERO = "Sokolova & Lapalme (2009)", "scikit-learn, zero_division=0"
+_SOKOLOVA = "Sokolova & Lapalme (2009)"
+_ZERO = "scikit-learn, zero_division=0"
 _MARKOULIDAKIS = "Markoulidakis et al. (2021)"
-_COHEN, _GORODKIN, _SEQEVAL = "Cohen (1960, 1968)", "Gorodkin (2004)", "Nakayama (2018), seqeval"
+_COHEN = "Cohen (1960, 1968)"
+_GORODKIN = "Gorodkin (2004)"
+_SEQEVAL = "Nakayama (2018), seqeval"
 
 
 def _of_table(section: str, source: str, **usual: Any) -> Callable[..., Metric]:

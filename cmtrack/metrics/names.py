@@ -20,6 +20,8 @@ MAX_LENGTH = 80
 OF_SEGMENTS = "segment/"
 """Start of the names of metrics of segments."""
 _ILLEGAL = re.compile(r"[^\w .-]|_(?=u)", re.UNICODE)
+_OUTER = re.compile(r"\A[. ]|[. ]\Z")
+"""A dot or a blank at either end."""
 _ESCAPE = re.compile(r"_u([0-9a-f]*)_")
 
 
@@ -28,12 +30,13 @@ def segment_parts(name: str) -> tuple[str, str, str] | None:
 
     The name is ``segment/<column>/<value>/<metric>``.
     """
-    column, value, metric = (*name.removeprefix(OF_SEGMENTS).split("/", 2), "", "")[:3]
-    return (
-        (column, value, metric)
-        if name.startswith(OF_SEGMENTS) and column and value and metric
-        else None
-    )
+    if not name.startswith(OF_SEGMENTS):
+        return None
+    parts = name.removeprefix(OF_SEGMENTS).split("/", 2)
+    if len(parts) < 3 or not all(parts):
+        return None
+    column, value, metric = parts
+    return column, value, metric
 
 
 def encode_label(label: Label) -> str:
@@ -45,17 +48,17 @@ def encode_label(label: Label) -> str:
     text = str(label)
     if not text:
         return "_u_"
-    encoded = _ILLEGAL.sub(lambda match: f"_u{ord(match.group()):x}_", text)
-    # "." and ".." climb; MLflow trims
-    if encoded.strip(". ") == "" or encoded[0] in ". " or encoded[-1] in ". ":
-        encoded = "".join(
-            f"_u{ord(c):x}_" if c in ". " and i in (0, len(encoded) - 1) else c
-            for i, c in enumerate(encoded)
-        )
+    encoded = _ILLEGAL.sub(_escape, text)
+    # "." and ".." would name a folder, and MLflow trims dots and blanks.
+    encoded = _OUTER.sub(_escape, encoded)
     if len(encoded) > MAX_LENGTH:
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         encoded = f"{encoded[: MAX_LENGTH - 14].rstrip('. ')}--{digest}"
     return encoded
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"_u{ord(match.group()):x}_"
 
 
 def decode_label(name: str) -> str:
@@ -64,7 +67,7 @@ def decode_label(name: str) -> str:
 
 
 def slug(name: str) -> str:
-    """Return an anchor or a file on the site: ``class-label-recall`` for ``class/<label>/recall``."""
+    """Return an anchor on the site: ``class-label-recall`` for ``class/<label>/recall``."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 

@@ -19,7 +19,7 @@ from cmtrack.digits import significant
 from cmtrack.grouping import Label
 from cmtrack.metrics.costs import profiles_of_means
 from cmtrack.metrics.intervals import normal_quantile
-from cmtrack.metrics.roc import ACCEPTED_POSITIVE, ScoreTable
+from cmtrack.metrics.roc import ACCEPTED_NEGATIVE, ACCEPTED_POSITIVE, ScoreTable, frame_of
 from cmtrack.statistics.design import Design, cluster_degrees, effective_number, few_clusters
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import FloatArray, IntArray
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DRAWS = 10_000
+"""Draws of the largest of correlated errors: its 95% quantile is then known to about .02."""
 _SEED = 16
-_DIGITS = 12  # scores of the positive group are rounded to as many
+_DIGITS = 12
+"""Digits of a threshold: the scores of the positive group are rounded to as many."""
 _RARE = 0.1
+"""Prevalence below which the usual thresholds end before 1."""
 
 RowsByCell: TypeAlias = tuple[Design, IntArray]
 """The design of rows, and the cell of each row, shape (n,), by channel and score, of which there
@@ -65,7 +68,8 @@ class NetBenefit:
     Examples
     --------
     >>> from cmtrack import evaluate
-    >>> curve = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20).net_benefit([0.2, 0.5])
+    >>> evaluation = evaluate([0, 0, 1, 1] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
+    >>> curve = evaluation.net_benefit([0.2, 0.5])
     >>> curve.value.round(4).tolist(), curve.avoided.round(4).tolist()
     ([0.4375, 0.0], [0.25, 0.0])
     """
@@ -89,7 +93,7 @@ class NetBenefit:
 
     @property
     def standardized(self) -> FloatArray:
-        """Net benefit as a share of its largest value, the prevalence, (T,); NaN without positives."""
+        """Net benefit as a share of the prevalence, its largest value, (T,); NaN if that is 0."""
         return self.value / (self.prevalence or math.nan)
 
     @property
@@ -99,26 +103,27 @@ class NetBenefit:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per threshold."""
-        from cmtrack._pandas import pd
-
-        names = (
-            "thresholds",
-            "value",
-            "low",
-            "high",
-            "band_low",
-            "band_high",
-            "all",
-            "standardized",
-            "avoided",
+        return frame_of(
+            self,
+            (
+                "thresholds",
+                "value",
+                "low",
+                "high",
+                "band_low",
+                "band_high",
+                "all",
+                "standardized",
+                "avoided",
+            ),
         )
-        return pd.DataFrame({name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:
         t = self.thresholds
-        better = int((self.value > np.maximum(self.all, 0)).sum())
+        n_better = int((self.value > np.maximum(self.all, 0)).sum())
         return (
-            f"NetBenefit({len(t)} thresholds from {significant(t.min())} to {significant(t.max())}, {better} of them above calling all "
+            f"NetBenefit({len(t)} thresholds from {significant(t.min())} to "
+            f"{significant(t.max())}, {n_better} of them above calling all "
             "and calling none positive)"
         )
 
@@ -170,55 +175,57 @@ def net_benefit(
     reason : str
         Why there can be no intervals; empty where there can.
     """
-    values, total = table.scores.values, table.total
+    total = table.total
     prevalence = float(table.sides[0]) / total
     t = usual_thresholds(prevalence) if thresholds is None else check_thresholds(thresholds)
     if not table.scores.exact:
         t = _nearest_edges(t)
     odds = t / (1 - t)
-    hits, alarms = _called(table.weight, values, t)
+    hits, alarms = _called(table.weight, table.scores.values, t)
     value = (hits - odds * alarms) / total
-    accepted, negatives = table.weight.reshape(4, -1)[ACCEPTED_POSITIVE].sum(), table.sides[1]
-    everyone = (accepted - odds * negatives) / total
+    accepted = table.channels[ACCEPTED_POSITIVE].sum()
+    call_all = (accepted - odds * table.sides[1]) / total
     ends = np.full((4, len(t)), math.nan)
     if rows is not None:
-        ends = _by_clusters(table, t, odds, value, level, rows)
+        ends = _by_clusters(table, t, value, level, rows)
     elif not reason:
-        spread = _covariance(
-            *_called(table.squares, values, t), float(table.squares.sum()), t, value
-        )
         support = np.column_stack((-odds, np.zeros(len(t)), np.ones(len(t))))
-        counts = np.column_stack((alarms, total - hits - alarms, hits)) * (
-            table.effective(None) / total
-        )
-        quantiles = normal_quantile(level), _reach(spread, level)
-        ends = np.concatenate(
-            [profiles_of_means(support, counts, quantile) for quantile in quantiles]
-        )
+        weights = np.column_stack((alarms, total - hits - alarms, hits))
+        counts = weights * (table.effective(None) / total)
+        alone = profiles_of_means(support, counts, normal_quantile(level))
+        squared_hits, squared_alarms = _called(table.squares, table.scores.values, t)
+        squared_total = float(table.squares.sum())
+        spread = _covariance(squared_hits, squared_alarms, squared_total, t, value)
+        reach = _reach(spread, level)
+        ends = np.stack((*alone, *profiles_of_means(support, counts, reach)))
     low, high, band_low, band_high = ends
     return NetBenefit(
-        t, value, everyone, low, high, band_low, band_high, prevalence, level, positive, reason
+        t, value, call_all, low, high, band_low, band_high, prevalence, level, positive, reason
     )
 
 
 def _nearest_edges(thresholds: FloatArray) -> FloatArray:
     edges = grid_edges()
-    above = np.searchsorted(edges, thresholds).clip(1, len(edges) - 1)
-    below = edges[above - 1]
-    return np.asarray(
-        np.where(thresholds - below <= edges[above] - thresholds, below, edges[above])
-    )
+    place = np.searchsorted(edges, thresholds).clip(1, len(edges) - 1)
+    below = edges[place - 1]
+    above = edges[place]
+    return np.where(thresholds - below <= above - thresholds, below, above)
 
 
 def _called(
     weight: FloatArray, values: FloatArray, thresholds: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return accepted positives and negatives of at least each threshold, both (T,)."""
-    counts = weight.reshape(4, -1)
+    channels = weight.reshape(4, -1)
     place = np.searchsorted(values, thresholds)
-    sides = (counts[ACCEPTED_POSITIVE], counts[2:].sum(axis=0))
-    hits, alarms = (np.append(np.cumsum(side[::-1])[::-1], 0.0)[place] for side in sides)
-    return hits, alarms
+
+    def sums_from(side: FloatArray) -> FloatArray:
+        # A threshold above all scores calls nothing.
+        return np.append(np.cumsum(side[::-1])[::-1], 0.0)[place]
+
+    return sums_from(channels[ACCEPTED_POSITIVE]), sums_from(
+        channels[ACCEPTED_NEGATIVE:].sum(axis=0)
+    )
 
 
 def _covariance(
@@ -228,8 +235,9 @@ def _covariance(
 
     ``hits``, ``alarms``, ``total``: of squared weights.
     """
-    places, odds = np.arange(len(t)), t / (1 - t)
-    # what the higher one calls, both call
+    odds = t / (1 - t)
+    places = np.arange(len(t))
+    # What the higher of two thresholds calls, both call.
     higher = np.where(np.greater.outer(t, t), places[:, None], places)
     gains = hits - odds * alarms
     joint = hits[higher] + np.outer(odds, odds) * alarms[higher]
@@ -244,6 +252,7 @@ def _reach(spread: FloatArray, level: float, degrees: float = math.inf) -> float
     if not varies.any():
         return alone
     correlation = spread[np.ix_(varies, varies)] / np.outer(deviation[varies], deviation[varies])
+    # Neighbouring thresholds may be wholly correlated; a little noise of their own gives a root.
     root = np.linalg.cholesky((1 - 1e-9) * correlation + 1e-9 * np.eye(len(correlation)))
     rng = np.random.default_rng(_SEED)
     drawn = np.abs(rng.standard_normal((DRAWS, len(root))) @ root.T).max(axis=1)
@@ -253,35 +262,23 @@ def _reach(spread: FloatArray, level: float, degrees: float = math.inf) -> float
 
 
 def _by_clusters(
-    table: ScoreTable,
-    t: FloatArray,
-    odds: FloatArray,
-    value: FloatArray,
-    level: float,
-    rows: RowsByCell,
+    table: ScoreTable, t: FloatArray, value: FloatArray, level: float, rows: RowsByCell
 ) -> FloatArray:
     """Return Wald's intervals and band from sums by cluster, shape (4, T)."""
     design, cell = rows
+    odds = t / (1 - t)
     columns = []
-    for place, threshold in enumerate(t):
-        worth = np.array([[1.0], [0.0], [-odds[place]], [-odds[place]]])
-        influence = worth * (table.scores.values >= threshold) - value[place]
+    for threshold, price, mean in zip(t, odds, value, strict=True):
+        worth = np.array([[1.0], [0.0], [-price], [-price]])
+        influence = worth * (table.scores.values >= threshold) - mean
         columns.append(design.by_cluster(influence.ravel()[cell]))
     sums = np.column_stack(columns)
     spread = sums.T @ sums
     degrees = cluster_degrees(float(effective_number(sums).min()), design.n_units)
     variance = np.maximum(np.diag(spread), 0.0) * few_clusters(design.n_units)
     error = np.sqrt(variance) / table.total
-    alone, together = (
-        normal_quantile(level, degrees) * error,
-        _reach(spread, level, degrees) * error,
-    )
-    least = -odds
-    return np.stack(
-        [
-            np.maximum(value - alone, least),
-            np.minimum(value + alone, 1.0),
-            np.maximum(value - together, least),
-            np.minimum(value + together, 1.0),
-        ]
-    )
+    ends = []
+    for quantile in (normal_quantile(level, degrees), _reach(spread, level, degrees)):
+        ends.append(np.maximum(value - quantile * error, -odds))
+        ends.append(np.minimum(value + quantile * error, 1.0))
+    return np.stack(ends)

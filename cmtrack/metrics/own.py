@@ -25,6 +25,7 @@ _GIVE = "give extra_metrics=[...] to what loads or compares it, in the shell --m
 UNKNOWN = f"its function is not known here, only the numbers that were written: {_GIVE}"
 
 _LONGEST = 2000
+"""Characters of a stored text at most: a changed file may hold more."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
         raise TypeError(
             f"extra_metrics must be a list of Metric, got {type(extra_metrics).__name__}"
         )
-    metrics = tuple(extra_metrics)
-    for metric in metrics:
+    metrics: dict[str, Metric] = {}
+    twice = []
+    for metric in extra_metrics:
         if not isinstance(metric, Metric):
             raise TypeError(f"extra_metrics must hold Metric objects, got {type(metric).__name__}")
         _check(metric)
@@ -61,30 +63,33 @@ def own_metrics(extra_metrics: Iterable[Metric]) -> tuple[Metric, ...]:
             raise TypeError(
                 f"the metric {metric.name!r} needs a function, got {metric.value!r:.40}"
             )
-    names = [metric.name for metric in metrics]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"extra_metrics must have different names, got {twice!r} twice")
-    return metrics
+        if metric.name in metrics:
+            twice.append(metric.name)
+        metrics[metric.name] = metric
+    if twice:
+        raise ValueError(f"extra_metrics must have different names, got {twice[0]!r} twice")
+    return tuple(metrics.values())
 
 
 def near_or_own(name: str, known: Iterable[str]) -> str:
     """Return the metrics most like an unknown name, or how to pass a custom one."""
-    return near_metric(name, known) or (
-        f"; if it is a metric of your own, {_GIVE}" if may_be_own(name) else ""
-    )
+    near = near_metric(name, known)
+    if near or not may_be_own(name):
+        return near
+    return f"; if it is a metric of your own, {_GIVE}"
 
 
 def _check(metric: Metric) -> None:
     name = metric.name
     if not isinstance(name, str) or not OWN_NAME.fullmatch(name):
         raise ValueError(
-            f"a metric's name must be 'section/metric' of letters, digits, _ and -, got {name!r:.100}"
+            "a metric's name must be 'section/metric' of letters, digits, _ and -, "
+            f"got {name!r:.100}"
         )
     if metric.section in RESERVED:
         raise ValueError(
-            f"the section {metric.section!r} is one of cmtrack's own: a metric needs another, such as "
-            f"'custom/{name.split('/')[1]}', got {name!r}"
+            f"the section {metric.section!r} is one of cmtrack's own: a metric needs another, "
+            f"such as 'custom/{name.split('/')[1]}', got {name!r}"
         )
     if metric.of not in ("counts", "binary"):
         raise ValueError(
@@ -92,17 +97,20 @@ def _check(metric: Metric) -> None:
         )
     if metric.better and metric.better not in BETTER:
         raise ValueError(
-            f"better of the metric {name!r} must be one of {[*BETTER, '']}, got {metric.better!r:.40}"
+            f"better of the metric {name!r} must be one of {[*BETTER, '']}, "
+            f"got {metric.better!r:.40}"
         )
     if metric.interval not in INTERVALS:
         raise ValueError(
-            f"the interval of the metric {name!r} must be one of {INTERVALS}, got {metric.interval!r:.40}"
+            f"the interval of the metric {name!r} must be one of {INTERVALS}, "
+            f"got {metric.interval!r:.40}"
         )
     lowest, highest = RANGES.get(metric.interval, (-math.inf, math.inf))
     if not lowest <= metric.low < metric.high <= highest:
         raise ValueError(
-            f"low and high of the metric {name!r} must lie between {lowest:g} and {highest:g} for the interval "
-            f"{metric.interval!r}, low first, got {metric.low!r} and {metric.high!r}"
+            f"low and high of the metric {name!r} must lie between {lowest:g} and {highest:g} "
+            f"for the interval {metric.interval!r}, low first, got {metric.low!r} and "
+            f"{metric.high!r}"
         )
 
 
@@ -127,113 +135,133 @@ def put_own(
         else:
             computed = results.compute(metric, samples, [name])
             value = computed.value
-            slack = 1e-9 * max(1.0, abs(value))
-            if math.isfinite(value) and not metric.low - slack <= value <= metric.high + slack:
-                raise ValueError(
-                    f"the metric {name!r} must lie between {metric.low:g} and {metric.high:g}, got {value!r}"
-                )
+            # A value may leave its range by rounding.
+            _check_range(metric, value, 1e-9 * max(1.0, abs(value)))
             if results.clusters.n is not None and name not in results.clusters.errors:
                 computed = computed._replace(spread=Spread())
             elif results.with_errors and math.isfinite(value) and computed.spread == Spread():
                 warnings.append(
-                    f"no standard error of {name}: taking the derivative by each of {len(samples.weight):,} counts "
-                    "would take too long; give the metric its influence"
+                    f"no standard error of {name}: taking the derivative by each of "
+                    f"{len(samples.weight):,} counts would take too long; give the metric its "
+                    "influence"
                 )
-            results.put(
-                name, computed, reason=metric.reason or "its function gives no finite number"
-            )
+            reason = metric.reason or "its function gives no finite number"
+            results.put(name, computed, reason=reason)
     return tuple(warnings)
+
+
+def _check_range(metric: Metric, value: float, slack: float = 0.0) -> None:
+    low = metric.low
+    high = metric.high
+    if math.isfinite(value) and not low - slack <= value <= high + slack:
+        raise ValueError(
+            f"the metric {metric.name!r} must lie between {low:g} and {high:g}, got {value!r}"
+        )
 
 
 def put_kept(results: Results, metric: Metric, kept: Kept) -> None:
     """Put stored numbers in place of computed ones."""
-    name, value, error = metric.name, kept.value, kept.error
+    name = metric.name
+    value = kept.value
     for computed in (results.errors, results.intervals, results.sizes):
         computed.pop(name, None)
     results.metrics[name] = value
     if not math.isfinite(value):
         results.undefined[name] = kept.reason or "no reason is known"
         return
-    if error is None:
+    if kept.error is None:
         return
-    results.errors[name] = error
-    ends: Interval | None = kept.ends
+    results.errors[name] = kept.error
+    ends = kept.ends
     if kept.level != results.confidence_level:
-        if metric.interval == "wilson":
-            inside = 0 < value < 1 and error > 0
-            ends = (
-                wilson(value, value * (1 - value) / error**2, results.confidence_level)
-                if inside
-                else None
-            )
-        else:
-            bounds = metric.low, metric.high
-            ends = within_bounds(metric.interval, value, error, results.confidence_level, bounds)
+        ends = _interval_at(metric, value, kept.error, results.confidence_level)
     if ends is not None:
         results.intervals[name] = ends
 
 
+def _interval_at(metric: Metric, value: float, error: float, level: float) -> Interval | None:
+    """Return the interval of stored numbers at a level that they were not stored at."""
+    if metric.interval != "wilson":
+        return within_bounds(metric.interval, value, error, level, (metric.low, metric.high))
+    # The size of a share without an error was not stored.
+    if not 0 < value < 1 or not error > 0:
+        return None
+    return wilson(value, value * (1 - value) / error**2, level)
+
+
 def to_data(metrics: Iterable[Metric], results: Results) -> list[dict[str, Any]]:
     """Return declarations and numbers as plain data."""
-    out = []
+    items = []
     for metric in metrics:
         name = metric.name
-        ends, value = results.intervals.get(name), results.metrics[name]
-        out.append(
+        ends = results.intervals.get(name)
+        items.append(
             {
                 "name": name,
                 **{text: getattr(metric, text) for text in TEXTS},
-                "low": metric.low if math.isfinite(metric.low) else None,
-                "high": metric.high if math.isfinite(metric.high) else None,
+                "low": _finite(metric.low),
+                "high": _finite(metric.high),
                 "headline": metric.headline,
-                "value": value if math.isfinite(value) else None,
+                "value": _finite(results.metrics[name]),
                 "standard_error": results.errors.get(name),
                 "ends": None if ends is None else list(ends),
                 "undefined": results.undefined.get(name, ""),
             }
         )
-    return out
+    return items
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def from_data(data: Any, level: float) -> tuple[tuple[Metric, ...], dict[str, Kept]]:
     """Read :func:`to_data`."""
-    metrics, numbers = [], {}
     if not isinstance(data, list):
         raise ValueError(f"extra_metrics must be a list, got {data!r:.40}")
+    metrics = []
+    numbers: dict[str, Kept] = {}
     for item in data:
-        texts = {name: item[name] for name in TEXTS}
-        if any(not isinstance(text, str) or len(text) > _LONGEST for text in texts.values()):
-            raise ValueError(f"the words of a metric must be texts, got {texts!r:.80}")
-        low, high = _number(item["low"], -math.inf), _number(item["high"], math.inf)
-        metric = Metric(
-            item["name"], None, low=low, high=high, headline=item["headline"] is True, **texts
-        )
-        _check(metric)
+        metric = _read_declaration(item)
         if metric.name in numbers:
             raise ValueError(f"extra_metrics must have different names, got {metric.name!r} twice")
-        value, ends = _number(item["value"], math.nan), item["ends"]
-        if math.isfinite(value) and not low <= value <= high:
-            raise ValueError(
-                f"the metric {metric.name!r} must lie between {low:g} and {high:g}, got {value!r}"
-            )
-        error = (
-            None if item["standard_error"] is None else _number(item["standard_error"], math.nan)
-        )
-        if error is not None and not error >= 0:
+        numbers[metric.name] = _read_numbers(item, metric, level)
+        metrics.append(metric)
+    return tuple(metrics), numbers
+
+
+def _read_declaration(item: Any) -> Metric:
+    texts = {name: item[name] for name in TEXTS}
+    if any(not isinstance(text, str) or len(text) > _LONGEST for text in texts.values()):
+        raise ValueError(f"the words of a metric must be texts, got {texts!r:.80}")
+    low = _number(item["low"], -math.inf)
+    high = _number(item["high"], math.inf)
+    headline = item["headline"] is True
+    metric = Metric(item["name"], None, low=low, high=high, headline=headline, **texts)
+    _check(metric)
+    return metric
+
+
+def _read_numbers(item: Any, metric: Metric, level: float) -> Kept:
+    value = _number(item["value"], math.nan)
+    _check_range(metric, value)
+    error = None
+    if item["standard_error"] is not None:
+        error = _number(item["standard_error"], math.nan)
+        if not error >= 0:
             raise ValueError(
                 f"the standard error of {metric.name!r} must not be negative, got {error!r}"
             )
-        between = None
-        if ends is not None:
-            first, last = ends
-            between = _number(first, math.nan), _number(last, math.nan)
-            if not between[0] <= between[1]:
-                raise ValueError(
-                    f"the interval of {metric.name!r} must have its lower end first, got {ends!r:.80}"
-                )
-        numbers[metric.name] = Kept(value, error, between, level, str(item["undefined"])[:_LONGEST])
-        metrics.append(metric)
-    return tuple(metrics), numbers
+    interval = None
+    if item["ends"] is not None:
+        first, last = item["ends"]
+        interval = (_number(first, math.nan), _number(last, math.nan))
+        if not interval[0] <= interval[1]:
+            raise ValueError(
+                f"the interval of {metric.name!r} must have its lower end first, "
+                f"got {item['ends']!r:.80}"
+            )
+    return Kept(value, error, interval, level, str(item["undefined"])[:_LONGEST])
 
 
 def _number(value: Any, missing: float) -> float:

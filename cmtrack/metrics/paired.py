@@ -41,7 +41,8 @@ NO_ROW_DIFFERS = "no row differs"
 """Reason why two evaluations that are alike in every row have no interval, except of shares."""
 SAME = 1e-12
 """Part of the largest variance below which a difference has no error: the two are the same."""
-SHARE_ROUNDING = 1e-9  # of the values of an influence function of a share
+SHARE_ROUNDING = 1e-9
+"""Part of the range of a share's influence that may be rounding of one of its two values."""
 
 
 def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, FloatArray]:
@@ -49,13 +50,16 @@ def binomial_pvalues(only_first: Any, only_second: Any) -> tuple[FloatArray, Flo
 
     Counts are whole numbers of any shape.
     """
-    b, c = np.asarray(only_first), np.asarray(only_second)
-    n, least = (b + c).astype(np.int64), np.minimum(b, c)
+    b = np.asarray(only_first)
+    c = np.asarray(only_second)
+    n = (b + c).astype(np.int64)
+    least = np.minimum(b, c)
     tail = np.where(n > 0, bdtr(least, n, 0.5), math.nan)
-    here = tail - np.where(least > 0, bdtr(np.maximum(least - 1, 0), n, 0.5), 0.0)
+    outcome = tail - np.where(least > 0, bdtr(np.maximum(least - 1, 0), n, 0.5), 0.0)
     exact = np.minimum(1.0, 2 * tail)
-    # at b = c the two tails share the outcome
-    return exact, np.where(b == c, 1 - here / 2, exact - here)
+    # At b = c both tails contain the outcome.
+    mid_p = np.where(b == c, 1 - outcome / 2, exact - outcome)
+    return exact, mid_p
 
 
 def sign_quantile(better: Any, worse: Any) -> FloatArray:
@@ -98,9 +102,11 @@ class Discordant:
 
     @property
     def statistic(self) -> FloatArray:
-        """``(b - c) / sqrt(squares)``, which is standard normal if runs are alike (McNemar 1947)."""
-        gap, (total, squares) = self.only_row - self.only_row.T, self._sums
-        spread = squares * np.divide(self.total, total, out=np.zeros_like(gap), where=total > 0)
+        """``(b - c) / sqrt(squares)``: standard normal if runs are alike (McNemar 1947)."""
+        gap = self.only_row - self.only_row.T
+        total, squares = self._sums
+        no_part = np.zeros_like(gap)
+        spread = squares * np.divide(self.total, total, out=no_part, where=total > 0)
         return np.divide(gap, np.sqrt(spread), out=np.zeros_like(gap), where=spread > 0)
 
     def upper(self, quantile: Any) -> FloatArray:
@@ -110,8 +116,8 @@ class Discordant:
         statistic is minus the quantile.
         """
         total, squares = self._sums
-        times = np.divide(total, squares, out=np.ones_like(total), where=squares > 0)
-        return tango(self.only_row * times, self.only_row.T * times, self.n * times, quantile)
+        factor = np.divide(total, squares, out=np.ones_like(total), where=squares > 0)
+        return tango(self.only_row * factor, self.only_row.T * factor, self.n * factor, quantile)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +155,8 @@ class Paired:
     >>> from cmtrack.metrics.paired import Paired
     >>> from cmtrack.statistics import Design
     >>> right = np.array([[1, 1, 1, 0] * 50, [1, 1, 0, 0] * 50]).T.astype(float)
-    >>> pairs = Paired.of(right.mean(axis=0), right - right.mean(axis=0), Design(200), bounds=(0, 1))
+    >>> shares = right.mean(axis=0)
+    >>> pairs = Paired.of(shares, right - shares, Design(200), bounds=(0, 1))
     >>> low, high = pairs.interval(1.96)
     >>> [round(float(number[0, 1]), 3) for number in (pairs.statistic, low, high)]
     [7.071, 0.195, 0.314]
@@ -210,14 +217,13 @@ class Paired:
         equal_values = np.abs(values[:, None] - values) <= SAME * np.abs(values).max(initial=0)
         if shares is not None:
             degrees = np.full_like(error, np.inf)
-            few = not design.is_independent or bool(
-                (shares.total[off_diagonal] <= FEW_DIFFERING).any()
-            )
-            answers = [*hits.T] if few else None
+            share_size = shares.size
+            has_few = (shares.total[off_diagonal] <= FEW_DIFFERING).any()
+            answers = [*hits.T] if has_few or not design.is_independent else None
         else:
             degrees = design.degrees(psi, actual)
             if not np.isfinite(bounds).all() and actual is not None:
-                # a few rows of a loss without an end may decide, whatever their class
+                # A few rows of a loss without an end may decide, whatever their class.
                 degrees = np.minimum(degrees, design.degrees(psi))
         differing = None
         sign_test = np.full_like(error, np.inf)
@@ -226,24 +232,25 @@ class Paired:
         if shares is not None:
             alike = shares.total == 0
         elif differing is not None:
-            # rows may be answered differently without moving the metric; of a value at an end none does
-            unmoved = (error == 0) & equal_values & (variance > 0)
-            alike = (differing == 0) | unmoved
+            # Rows may be answered differently without moving the metric. No row moves a value at an
+            # end of its range, which says nothing about its rows.
+            is_unmoved = (error == 0) & equal_values & (variance > 0)
+            alike = (differing == 0) | is_unmoved
             sign_test = np.where(alike, 0.0, sign_test)
         else:
             alike = (error == 0) & equal_values
         if shares is None and ends is not None:
-            counted = ((error == 0) & ~alike | np.logical_or.outer(ends[2], ends[2])) & off_diagonal
-            error = np.where(
-                counted, np.sqrt(error**2 + np.add.outer(ends[0] ** 2, ends[0] ** 2)), error
-            )
-            degrees = np.where(
-                counted, np.minimum(degrees, np.minimum.outer(ends[1], ends[1])), degrees
-            )
-        size = share_size if shares is None else shares.size
-        return cls(
-            values, np.where(alike, 0.0, error), degrees, bounds, shares, alike, sign_test, size
-        )
+            end_error, end_degrees, of_other_rows = ends
+            without_error = (error == 0) & ~alike
+            counted = (
+                without_error | np.logical_or.outer(of_other_rows, of_other_rows)
+            ) & off_diagonal
+            both_errors = np.sqrt(error**2 + np.add.outer(end_error**2, end_error**2))
+            fewer_degrees = np.minimum(degrees, np.minimum.outer(end_degrees, end_degrees))
+            error = np.where(counted, both_errors, error)
+            degrees = np.where(counted, fewer_degrees, degrees)
+        error = np.where(alike, 0.0, error)
+        return cls(values, error, degrees, bounds, shares, alike, sign_test, share_size)
 
     @cached_property
     def difference(self) -> FloatArray:
@@ -258,33 +265,30 @@ class Paired:
         unknown = (self.error == 0) & ~np.eye(len(self.values), dtype=bool)
         if self.shares is not None:
             unknown[:] = False
-        return np.asarray(unknown & ~(self.alike & math.isfinite(self.share_size)))
+        return unknown & ~(self.alike & math.isfinite(self.share_size))
 
     def reason(self, i: int = 0, j: int = 1) -> str:
         """Return the reason why two have no interval; empty if they have one."""
         if not self.without_interval[i, j]:
             return ""
-        return (
-            NO_ROW_DIFFERS
-            if self.alike[i, j]
-            else "the rows do not tell the error of the difference"
-        )
+        if self.alike[i, j]:
+            return NO_ROW_DIFFERS
+        return "the rows do not tell the error of the difference"
 
     @cached_property
     def statistic(self) -> FloatArray:
         """Statistics that are standard normal if two do not differ; infinite without an error."""
         if self.shares is not None:
-            found = self.shares.statistic
+            statistic = self.shares.statistic
         else:
-            found = as_normal(over(self.difference, self.error), self.degrees)
-        return np.sign(found) * np.minimum(np.abs(found), self.sign_test)
+            statistic = as_normal(over(self.difference, self.error), self.degrees)
+        return np.sign(statistic) * np.minimum(np.abs(statistic), self.sign_test)
 
     @cached_property
     def pvalue(self) -> FloatArray:
         """Two-sided p-values: 1 where no row differs, NaN where no error is known."""
-        return np.where(
-            self.without_interval & ~self.alike, np.nan, 2 * ndtr(-np.abs(self.statistic))
-        )
+        without_error = self.without_interval & ~self.alike
+        return np.where(without_error, np.nan, 2 * ndtr(-np.abs(self.statistic)))
 
     def upper(self, quantile: Any) -> FloatArray:
         """Return upper ends of :meth:`interval`, also without an error.
@@ -294,11 +298,11 @@ class Paired:
         if self.shares is not None:
             high = np.maximum(self.shares.upper(quantile), self.difference)
         else:
-            high = cut(self.difference, students(quantile, self.degrees) * self.error, self.bounds)[
-                1
-            ]
+            reach = students(quantile, self.degrees) * self.error
+            _, high = cut(self.difference, reach, self.bounds)
         high = np.where(self.sign_test < quantile, np.maximum(high, 0.0), high)
-        if math.isfinite(self.share_size):  # Tango's interval with b = c = 0
+        if math.isfinite(self.share_size):
+            # Tango's interval with b = c = 0.
             squared = np.square(quantile)
             high = np.where(self.alike, squared / (self.share_size + squared), high)
         np.fill_diagonal(high, 0.0)
@@ -310,29 +314,36 @@ class Paired:
         The quantile is a number or has the shape (R, R).
         """
         high = self.upper(quantile)
-        # 0 without a sign
-        low = 0.0 - (high if np.ndim(quantile) == 0 else self.upper(np.transpose(quantile))).T
+        other_way = high
+        if np.ndim(quantile) > 0:
+            other_way = self.upper(np.transpose(quantile))
+        low = 0.0 - other_way.T  # From 0, so that there is no -0.
         missing = self.without_interval
         return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
     def larger_is_better(self) -> Paired:
         """Return the differences of a metric of which lower is better, with the other sign."""
-        shares = (
-            None if self.shares is None else replace(self.shares, only_row=self.shares.only_row.T)
-        )
-        return replace(
-            self, values=-self.values, bounds=(-self.bounds[1], -self.bounds[0]), shares=shares
-        )
+        low, high = self.bounds
+        shares = self.shares
+        if shares is not None:
+            shares = replace(shares, only_row=shares.only_row.T)
+        return replace(self, values=-self.values, bounds=(-high, -low), shares=shares)
 
     def take(self, places: IntArray) -> Paired:
         """Select some of the evaluations, in their order."""
-        both, shares = np.ix_(places, places), self.shares
+        both = np.ix_(places, places)
+        shares = self.shares
         if shares is not None:
             shares = replace(shares, only_row=shares.only_row[both], squares=shares.squares[both])
-        parts = {
-            name: getattr(self, name)[both] for name in ("error", "degrees", "alike", "sign_test")
-        }
-        return replace(self, values=self.values[places], shares=shares, **parts)
+        return replace(
+            self,
+            values=self.values[places],
+            error=self.error[both],
+            degrees=self.degrees[both],
+            shares=shares,
+            alike=self.alike[both],
+            sign_test=self.sign_test[both],
+        )
 
 
 def root(variance: FloatArray, scale: FloatArray) -> FloatArray:
@@ -360,18 +371,20 @@ def students(quantile: Any, degrees: Any) -> Any:
 
     It is the normal one if degrees of freedom are infinite.
     """
-    few = np.isfinite(degrees)
-    return np.where(
-        few, -stdtrit(np.where(few, degrees, 1.0), ndtr(-np.asarray(quantile))), quantile
-    )
+    is_finite = np.isfinite(degrees)
+    finite_degrees = np.where(is_finite, degrees, 1.0)
+    student = -stdtrit(finite_degrees, ndtr(-np.asarray(quantile)))
+    return np.where(is_finite, student, quantile)
 
 
 def as_normal(statistic: FloatArray, degrees: FloatArray) -> FloatArray:
     """Return normal statistics of the same tails as Student's of some degrees of freedom."""
-    few = np.isfinite(statistic) & np.isfinite(degrees)
-    out = statistic.copy()
-    out[few] = -np.sign(statistic[few]) * ndtri(stdtr(degrees[few], -np.abs(statistic[few])))
-    return out
+    is_students = np.isfinite(statistic) & np.isfinite(degrees)
+    students_t = statistic[is_students]
+    tail = stdtr(degrees[is_students], -np.abs(students_t))
+    normal = statistic.copy()
+    normal[is_students] = -np.sign(students_t) * ndtri(tail)
+    return normal
 
 
 def _shares(
@@ -386,38 +399,17 @@ def _shares(
     values inside its denominator, for hits and misses, and is 0 outside.
     """
     all_hits = np.zeros(psi.shape, dtype=bool)
-    counted = design.counted  # rows without weight say nothing
-    psi = psi[counted]
+    counted = design.counted  # Rows without weight say nothing.
     weights = design.row_weights[counted]
-    hits = np.zeros(psi.shape, dtype=bool)
-    inside = None
-    for r, value in enumerate(values.tolist()):
-        column = psi[:, r]
-        top, bottom = float(column.max(initial=0)), float(column.min(initial=0))
-        least = SHARE_ROUNDING * (top - bottom)
-        if value in (0.0, 1.0) and top - bottom <= SHARE_ROUNDING:
-            continue  # all are hits, or none
-        hit, miss = np.abs(column - top) <= least, np.abs(column - bottom) <= least
-        among = hit | miss
-        if not (
-            0 < value < 1 and bottom < 0 < top and np.abs(column[~among]).max(initial=0) <= least
-        ):
-            return all_hits, None
-        if inside is None:
-            inside = among
-            classes = np.zeros(len(psi), dtype=np.int64) if actual is None else actual[counted]
-            part = np.bincount(classes, inside)
-            if not ((part == 0) | (part == np.bincount(classes))).all():
-                return all_hits, None
-        if (
-            not np.array_equal(among, inside)
-            or abs(float(weights @ hit) / float(weights @ among) - value) > SHARE_ROUNDING
-        ):
-            return all_hits, None
-        hits[:, r] = hit
-    if inside is None:
+    found = _hits(values, psi[counted], weights)
+    if found is None:
         return all_hits, None
-    hits[:, values == 1] = inside[:, None]
+    hits, inside = found
+    # The denominator of a share of the same rows holds whole actual classes.
+    classes = np.zeros(len(hits), dtype=np.int64) if actual is None else actual[counted]
+    n_inside = np.bincount(classes, inside)
+    if not ((n_inside == 0) | (n_inside == np.bincount(classes))).all():
+        return all_hits, None
     all_hits[counted] = hits
     both = (hits * weights[:, None]).T @ hits
     only_row = np.diag(both)[:, None] - both
@@ -438,6 +430,39 @@ def _shares(
         further=further,
         size=design.take(among_all).effective_size,
     )
+
+
+def _hits(
+    values: FloatArray, psi: FloatArray, weights: FloatArray
+) -> tuple[BoolArray, BoolArray] | None:
+    """Return the hits, (n, R), and the rows that values are shares of, (n,); None if they are none.
+
+    They are also None if all values are 0 or 1, as no influence shows the rows then.
+    """
+    hits = np.zeros(psi.shape, dtype=bool)
+    inside = None
+    for r, value in enumerate(values.tolist()):
+        column = psi[:, r]
+        top = float(column.max(initial=0))
+        bottom = float(column.min(initial=0))
+        if value in (0.0, 1.0) and top - bottom <= SHARE_ROUNDING:
+            continue  # All are hits, or none.
+        rounding = SHARE_ROUNDING * (top - bottom)
+        hit = np.abs(column - top) <= rounding
+        among = hit | (np.abs(column - bottom) <= rounding)
+        is_zero_outside = np.abs(column[~among]).max(initial=0) <= rounding
+        if not (0 < value < 1 and bottom < 0 < top and is_zero_outside):
+            return None
+        if inside is None:
+            inside = among
+        share = float(weights @ hit) / float(weights @ among)
+        if not np.array_equal(among, inside) or abs(share - value) > SHARE_ROUNDING:
+            return None
+        hits[:, r] = hit
+    if inside is None:
+        return None
+    hits[:, values == 1] = inside[:, None]
+    return hits, inside
 
 
 def _differing(

@@ -41,49 +41,46 @@ class ClassRatio(Function):
 
     def below(self, table: Table | ClassSums) -> FloatArray:
         """Return the denominator of each class, shape (K,)."""
-        return (
-            self.actual * table.actual + self.predicted * table.predicted + self.common * table.hits
-        )
+        margins = self.actual * table.actual + self.predicted * table.predicted
+        return margins + self.common * table.hits
 
     def spread(self, table: Table) -> FloatArray:
         """Return the standard error of each class's ratio, shape (K,)."""
-        return ratio(np.sqrt(self._squares(table.cells, self.hits, self(table))), self.below(table))
+        squares = self._squares(table.cells, self.hits, self(table))
+        return ratio(np.sqrt(squares), self.below(table))
 
     def size(self, table: Table) -> FloatArray:
         """Return the effective number of samples that each class's ratio is of, shape (K,)."""
-        return ratio(self.below(table) ** 2, self._squares(table.cells, 0.0, None), 0.0)
+        # What a sample adds to the denominator is minus its residual of no hits and a value of 1.
+        squares = self._squares(table.cells, 0.0, np.ones(table.cells.size))
+        return ratio(self.below(table) ** 2, squares, 0.0)
 
-    def _squares(self, cells: Cells, hits: float, values: FloatArray | None) -> FloatArray:
-        """Return sums of squared weights times squares of ``hits × hit - value × denominator``.
-
-        Without values the squares are of the denominator.
-        """
-        i, j = cells.actual, cells.predicted
-        diagonal = i == j
+    def _squares(self, cells: Cells, hits: float, values: FloatArray) -> FloatArray:
+        """Return sums of squared weights times squares of ``hits × hit - value × denominator``."""
+        i = cells.actual
+        j = cells.predicted
+        # A cell of the diagonal is in the row and in the column of one class, and counts once.
+        is_diagonal = i == j
         both = self.actual + self.predicted + self.common * cells.hit
-        if values is None:
-            row, column = (
-                np.where(diagonal, both, self.actual),
-                np.where(diagonal, 0.0, self.predicted),
-            )
-        else:
-            row = np.where(diagonal, hits * cells.hit - both * values[i], self.actual * values[i])
-            column = np.where(diagonal, 0.0, self.predicted * values[j])
-        return cells.by_actual(cells.squares * row**2) + cells.by_predicted(
-            cells.squares * column**2
-        )
+        of_actual = self.actual * values[i]
+        of_predicted = self.predicted * values[j]
+        row = np.where(is_diagonal, hits * cells.hit - both * values[i], of_actual)
+        column = np.where(is_diagonal, 0.0, of_predicted)
+        squares = cells.squares
+        return cells.by_actual(squares * row**2) + cells.by_predicted(squares * column**2)
 
     def influence_of(self, table: Table, k: int) -> FloatArray:
         """Return the influence per cell of class k's ratio, shape (C,)."""
         cells = table.cells
-        row, column = 1.0 * (cells.actual == k), 1.0 * (cells.predicted == k)
-        hit = row * cells.hit
+        row = 1.0 * (cells.actual == k)
+        column = 1.0 * (cells.predicted == k)
+        hits = self.hits * row * cells.hit
         below = self.actual * row + self.predicted * column + self.common * row * column
         base = float(cells.weight @ below)
         if base == 0:
             return np.full(len(below), math.nan)
-        value = float(cells.weight @ (self.hits * hit)) / base
-        return (self.hits * hit - value * below) * (cells.total / base)
+        value = float(cells.weight @ hits) / base
+        return (hits - value * below) * (cells.total / base)
 
 
 @dataclass(frozen=True)
@@ -105,30 +102,32 @@ class ClassCount(Function):
         if not self.mismatches:
             return table.actual
         cells = table.cells
-        return cells.by_actual(cells.weight * (~cells.hit & (cells.actual == cells.predicted)))
+        return cells.by_actual(cells.weight * cells.is_mismatch)
 
     def spread(self, table: Table) -> FloatArray:
         """Return the standard error of each class's count, shape (K,)."""
-        cells, part = table.cells, self(table) / table.total
-        counted = ~cells.hit & (cells.actual == cells.predicted) if self.mismatches else True
-        inside = cells.by_actual(cells.squares * counted)
-        return np.sqrt(inside * (1 - part) ** 2 + (cells.squares.sum() - inside) * part**2)
+        squares = table.cells.squares
+        inside = table.cells.by_actual(
+            squares * table.cells.is_mismatch if self.mismatches else squares
+        )
+        share = self(table) / table.total
+        return np.sqrt(inside * (1 - share) ** 2 + (squares.sum() - inside) * share**2)
 
     def influence_of(self, table: Table, k: int) -> FloatArray:
         """Return the influence per cell on class k's count (C,): n times that on its share."""
         cells = table.cells
         inside = 1.0 * (cells.actual == k)
         if self.mismatches:
-            inside = inside * (cells.predicted == k) * ~cells.hit
+            inside = inside * cells.is_mismatch
         return (inside - float(cells.weight @ inside) / cells.total) * cells.total
 
 
-PRECISION, RECALL, F1 = ClassRatio(1, 0, 1), ClassRatio(1, 1, 0), ClassRatio(2, 1, 1)
-_NEVER, _NO_ACTUAL, _NEITHER = (
-    "never predicted",
-    "no actual samples",
-    "neither actual nor predicted samples",
-)
+PRECISION = ClassRatio(1, 0, 1)
+RECALL = ClassRatio(1, 1, 0)
+F1 = ClassRatio(2, 1, 1)
+_NEVER = "never predicted"
+_NO_ACTUAL = "no actual samples"
+_NEITHER = "neither actual nor predicted samples"
 _SHARE: dict[str, Any] = {"of": "classes", "low": 0.0, "high": 1.0, "headline": False}
 _COUNT: dict[str, Any] = {
     "of": "classes",

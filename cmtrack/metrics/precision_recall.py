@@ -20,7 +20,7 @@ from cmtrack.digits import significant
 from cmtrack.grouping import Label
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.metric import Metric
-from cmtrack.metrics.roc import ACCEPTED_POSITIVE, Ceiling, ScoreTable
+from cmtrack.metrics.roc import ACCEPTED_NEGATIVE, ACCEPTED_POSITIVE, Ceiling, ScoreTable, frame_of
 from cmtrack.statistics.inputs import FloatArray
 
 if TYPE_CHECKING:
@@ -74,34 +74,30 @@ class PrecisionRecallCurve:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per threshold."""
-        from cmtrack._pandas import pd
-
-        return pd.DataFrame(
-            {name: getattr(self, name) for name in ("thresholds", "precision", "recall", "called")}
-        )
+        return frame_of(self, ("thresholds", "precision", "recall", "called"))
 
     def __repr__(self) -> str:
         return (
-            f"PrecisionRecallCurve(average_precision={significant(self.average_precision)}, ceiling={significant(self.ceiling)}, "
-            f"{len(self.thresholds)} thresholds)"
+            f"PrecisionRecallCurve(average_precision={significant(self.average_precision)}, "
+            f"ceiling={significant(self.ceiling)}, {len(self.thresholds)} thresholds)"
         )
 
 
 def precision_recall(table: ScoreTable) -> PrecisionRecallCurve:
     """Return the curve of counted scores; of a grid only the cells with scores."""
     sweep = table.calls
-    held = np.flatnonzero(table.weight.reshape(4, -1).sum(axis=0) > 0)[::-1]
-    positives = float(table.sides[0])
+    descending = np.flatnonzero(table.by_score > 0)[::-1]
+    positives = table.sides[0]
     with np.errstate(invalid="ignore", divide="ignore"):
-        recall = sweep.hits[held] / np.float64(positives)
+        recall = sweep.hits[descending] / positives
     return PrecisionRecallCurve(
-        table.scores.values[held],
-        sweep.precision[held],
+        table.scores.values[descending],
+        sweep.precision[descending],
         recall,
-        sweep.called[held] / table.total,
+        sweep.called[descending] / table.total,
         PRECISION(table),
         table.ceiling,
-        positives / table.total,
+        float(positives) / table.total,
     )
 
 
@@ -164,15 +160,14 @@ class GainsCurve:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per threshold."""
-        from cmtrack._pandas import pd
-
-        return pd.DataFrame(
-            {name: getattr(self, name) for name in ("thresholds", "called", "gain", "lift")}
-        )
+        return frame_of(self, ("thresholds", "called", "gain", "lift"))
 
     def __repr__(self) -> str:
         gain = self.gain_at(0.1)
-        return f"GainsCurve(gain {significant(gain)}, lift {significant(gain / 0.1)} at 10 % called; {len(self.thresholds)} thresholds)"
+        return (
+            f"GainsCurve(gain {significant(gain)}, lift {significant(gain / 0.1)} at 10 % called; "
+            f"{len(self.thresholds)} thresholds)"
+        )
 
 
 class AveragePrecision(Function):
@@ -194,17 +189,18 @@ class AveragePrecision(Function):
         return np.concatenate((accepted, rejected, negative, negative))
 
     def _parts(self, table: ScoreTable) -> tuple[FloatArray, FloatArray, FloatArray]:
-        sweep, share = table.calls, float(table.sides[0]) / table.total
-        steps = np.divide(
-            sweep.accepted, sweep.called, out=np.zeros(len(sweep.hits)), where=sweep.called > 0
-        )
-        gained, lost = np.cumsum(steps), np.cumsum(steps * sweep.precision)
+        """Return the influence of accepted and rejected positives and of negatives, (U,) each."""
+        sweep = table.calls
+        share = float(table.sides[0]) / table.total
+        no_steps = np.zeros(len(sweep.hits))
+        steps = np.divide(sweep.accepted, sweep.called, out=no_steps, where=sweep.called > 0)
+        # A row is called by the thresholds up to its score: a hit adds to the precision there, and
+        # every row takes from it.
+        gained = np.cumsum(steps)
+        lost = np.cumsum(steps * sweep.precision)
         value = PRECISION(table)
-        return (
-            (sweep.precision + gained - lost - value) / share,
-            (-lost - value) / share,
-            -lost / share,
-        )
+        accepted = sweep.precision + gained - lost - value
+        return accepted / share, (-lost - value) / share, -lost / share
 
 
 class NormalizedPrecision(AveragePrecision):
@@ -215,8 +211,9 @@ class NormalizedPrecision(AveragePrecision):
 
     def _parts(self, table: ScoreTable) -> tuple[FloatArray, FloatArray, FloatArray]:
         accepted, rejected, negative = super()._parts(table)
-        ceiling, value, share = table.ceiling, PRECISION(table), float(table.sides[0]) / table.total
-        slope = value / ceiling**2 / share
+        ceiling = table.ceiling
+        share = float(table.sides[0]) / table.total
+        slope = PRECISION(table) / ceiling**2 / share
         return (
             accepted / ceiling - slope * (1 - ceiling),
             rejected / ceiling + slope * ceiling,
@@ -235,19 +232,20 @@ def largest_error(table: ScoreTable) -> float:
     """
     if table.scores.exact or not table.sides[0] > 0:
         return 0.0
-    sweep, positives = table.calls, float(table.sides[0])
-    inside = table.weight.reshape(4, -1).sum(axis=0)
-    hits, cells = sweep.accepted, sweep.accepted > 0
-    before, rows = (sweep.hits - hits)[cells], (sweep.called - inside)[cells]
-    hits, inside = hits[cells], inside[cells]
-    # all others of the cell first, then sum of (before + j) / (behind + j)
-    behind = rows + inside - hits
-    worst = (
-        float((hits + (before - behind) * (digamma(behind + hits + 1) - digamma(behind + 1))).sum())
-        / positives
-    )
-    # the accepted first, all at once
-    best = float((hits * (before + hits) / (rows + hits)).sum()) / positives
+    sweep = table.calls
+    positives = float(table.sides[0])
+    cells = sweep.accepted > 0
+    hits = sweep.accepted[cells]
+    inside = table.by_score[cells]
+    hits_above = sweep.hits[cells] - hits
+    rows_above = sweep.called[cells] - inside
+    # Worst: all others of the cell come first. The sum over the j-th accepted row of
+    # (hits_above + j) / (behind + j) has a closed form by digamma.
+    behind = rows_above + inside - hits
+    harmonic = digamma(behind + hits + 1) - digamma(behind + 1)
+    worst = float((hits + (hits_above - behind) * harmonic).sum()) / positives
+    # Best: the accepted rows come first, all at once.
+    best = float((hits * (hits_above + hits) / (rows_above + hits)).sum()) / positives
     value = PRECISION(table)
     return max(best - value, value - worst, 0.0)
 
@@ -256,9 +254,11 @@ def youden(table: ScoreTable) -> float:
     """Return the largest recall - fall-out over all thresholds."""
     if not table.has_both:
         return math.nan
-    counts = table.weight.reshape(4, -1)[:, ::-1]
-    recall = np.cumsum(counts[ACCEPTED_POSITIVE]) / table.sides[0]
-    return float(max(0.0, (recall - np.cumsum(counts[2:].sum(axis=0)) / table.sides[1]).max()))
+    channels = table.channels[:, ::-1]
+    recall = np.cumsum(channels[ACCEPTED_POSITIVE]) / table.sides[0]
+    fall_out = np.cumsum(channels[ACCEPTED_NEGATIVE:].sum(axis=0)) / table.sides[1]
+    # Calling nothing has a difference of 0.
+    return float(max(0.0, (recall - fall_out).max()))
 
 
 _AP: dict[str, Any] = {"of": "scores", "low": 0.0, "high": 1.0, "source": "Boyd, Eng & Page (2013)"}

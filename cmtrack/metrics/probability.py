@@ -60,11 +60,9 @@ class Losses:
     @property
     def expected(self) -> FloatArray:
         """Share of each group in the reference."""
-        return (
-            self.shares
-            if self.reference is None
-            else np.asarray(np.bincount(self.groups, self.reference))
-        )
+        if self.reference is None:
+            return self.shares
+        return np.asarray(np.bincount(self.groups, self.reference), dtype=np.float64)
 
 
 class Mean(Function):
@@ -99,21 +97,23 @@ class Skill(Mean):
         raise NotImplementedError
 
     def __call__(self, losses: Losses) -> float:
-        reference, loss = self.reference(losses)[0], super().__call__(losses)
-        return 1 - loss / reference if reference > 0 and math.isfinite(reference) else math.nan
+        reference, _ = self.reference(losses)
+        if not 0 < reference < math.inf:
+            return math.nan
+        return 1 - super().__call__(losses) / reference
 
     def influence(self, losses: Losses) -> FloatArray:
         """Return the influence (K, 2)."""
         reference, by_class = self.reference(losses)
-        mine = super().influence(losses)
-        mine[:, 0] -= losses.loss * by_class / reference
-        return -mine / reference
+        of_loss = super().influence(losses)
+        of_loss[:, 0] -= losses.loss * by_class / reference
+        return -of_loss / reference
 
     def why(self, losses: Losses, k: int | None) -> str:
         """Return the reason of an undefined skill."""
         if self.logarithm and losses.impossible:
             return super().why(losses, k)
-        reference = self.reference(losses)[0]
+        reference, _ = self.reference(losses)
         if reference > 0:
             return f"the reference gives a {losses.what} that occurs the share 0"
         return f"the reference is perfect: all rows are of one {losses.what}"
@@ -132,6 +132,11 @@ class LogSkill(Skill):
             return mean, by_class - mean
 
 
+def _brier_factor(n_classes: int) -> float:
+    """Return the factor of a sum of squares: of two classes it has each difference twice."""
+    return 0.5 if n_classes == 2 else 1.0
+
+
 class BrierSkill(Skill):
     """Skill in Brier score; the reference's score is the Gini index of the shares.
 
@@ -141,13 +146,14 @@ class BrierSkill(Skill):
     def reference(self, losses: Losses) -> tuple[float, FloatArray]:
         """Return the Gini index, and its influence."""
         expected = losses.expected
-        half = 0.5 if len(expected) == 2 else 1.0
-        # of a row by its class
-        by_class = half * (float(expected @ expected) - 2 * expected[losses.groups] + 1)
+        index = float(expected @ expected)
+        of_row = expected[losses.groups]
+        factor = _brier_factor(len(expected))
+        by_class = factor * (index - 2 * of_row + 1)
         mean = float(losses.n @ by_class) / float(losses.n.sum())
-        # the shares are estimated: the index 1 - Σ π² moves twice as far
         if losses.reference is None:
-            return mean, 2 * half * (float(expected @ expected) - expected[losses.groups])
+            # The shares are estimated from the rows: the index 1 - Σ π² moves twice as far.
+            return mean, 2 * factor * (index - of_row)
         return mean, by_class - mean
 
 
@@ -174,14 +180,12 @@ class LossSamples(Samples):
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> LossSamples | None:
         loss = "within" if kind == "losses within" else kind.removesuffix(" losses")
-        if loss == "within" and not step and views.steps:
-            # without a step, the loss within groups is of the last one
-            return views.seen(cls, kind, views.steps[-1])
+        if loss == "within" and not step:
+            # Without a step, the loss within groups is of the last one.
+            return views.seen(cls, kind, views.steps[-1]) if views.steps else None
         groups = views.composed[step].group_of_class if step else None
         scores = views.statistics.counted("losses")
-        if scores is None or (loss == "within" and not step):
-            return None
-        if scores.sums.place(loss, groups) is None:
+        if scores is None or scores.sums.place(loss, groups) is None:
             return None
         return cls(scores, loss, groups, views.reference, views.statistics.moments)
 
@@ -200,60 +204,73 @@ class LossSamples(Samples):
         self.loss = loss
         self.groups = groups
         place = self.scores.place(loss, groups)
-        assert place is not None  # the view has asked
+        if place is None:
+            raise ValueError(f"the rows' losses {loss!r} were not counted")
         self._column, self._table = place
         self._reference = reference
         self.total = float(self.scores.n.sum())
 
+    @property
+    def _n(self) -> FloatArray:
+        """Rows, or weight, of each actual class, shape (K,)."""
+        return self.scores.n.astype(np.float64)
+
+    @property
+    def _groups(self) -> IntArray:
+        """The group of each class, or the classes themselves, shape (K,)."""
+        if self.groups is None:
+            return np.arange(len(self.scores.n))
+        return self.groups
+
+    @property
+    def _means(self) -> FloatArray:
+        """Mean loss of each actual class, shape (K,)."""
+        return self.scores.mean[:, self._column]
+
     def argument(self) -> Losses:
+        of_groups = self.groups is not None and self.loss != "within"
+        # The loss within the groups is infinite if a class has the probability 0.
         impossible = self.scores.impossible[self._table if self.loss != "within" else 0]
-        groups = np.arange(len(self.scores.n)) if self.groups is None else self.groups
-        noun = "class" if self.groups is None or self.loss == "within" else "group"
-        n = self.scores.n.astype(np.float64)
+        noun = "group" if of_groups else "class"
         return Losses(
-            n,
-            self.scores.mean[:, self._column],
-            float(impossible.sum()),
-            groups,
-            self._reference,
-            noun,
+            self._n, self._means, float(impossible.sum()), self._groups, self._reference, noun
         )
 
     def standard_error(self, influence: FloatArray) -> float:
         constant, slope = influence.T
-        n, mean, m2 = (
-            self.squares.n,
-            self.squares.mean[:, self._column],
-            self.squares.m2[:, self._column],
-        )
-        return (
-            math.sqrt(float((slope**2 * m2 + n * (slope * mean + constant) ** 2).sum()))
-            / self.total
-        )
+        mean = self.squares.mean[:, self._column]
+        m2 = self.squares.m2[:, self._column]
+        squares = slope**2 * m2 + self.squares.n * (slope * mean + constant) ** 2
+        return math.sqrt(float(squares.sum())) / self.total
 
     def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
-        of_class = influence[:, 0] + influence[:, 1] * self.scores.mean[:, self._column]
-        means = stratum_means(of_class, self.scores.n.astype(np.float64), strata)
-        return influence - np.column_stack((means[strata], np.zeros(len(strata)))), means
+        constant, slope = influence.T
+        means = stratum_means(constant + slope * self._means, self._n, strata)
+        centred = influence.copy()
+        centred[:, 0] -= means[strata]
+        return centred, means
 
     def with_flipped(self, size: Any) -> LossSamples | None:
         flipped = self._flipped()
         if flipped is None:
             return None
         part = float(size) * float(self.squares.n.sum()) / self.total**2 / 2
-        alike = self.scores.mean[:, self._column]
-        scores = self.counted.map(lambda one: self._mixed(one, part, flipped, alike))
+        alike = self._means
+        scores = self.counted.map(lambda sums: self._mixed(sums, part, flipped, alike))
         return LossSamples(scores, self.loss, self.groups, self._reference)
 
     def _mixed(
         self, scores: ProperScores, part: float, flipped: FloatArray, alike: FloatArray
     ) -> ProperScores:
-        """Return the samples and a part of them twice more: with losses ``alike``, and ``flipped``."""
-        mean, m2, n = scores.mean.copy(), scores.m2.copy(), scores.n * (1 + 2 * part)
-        losses = mean[:, self._column].copy()
-        mean[:, self._column] = about = (losses + part * (alike + flipped)) / (1 + 2 * part)
-        more = (losses - about) ** 2 + part * ((alike - about) ** 2 + (flipped - about) ** 2)
-        m2[:, self._column] += scores.n * more
+        """Return the samples, and a part of them twice more: with losses alike and flipped."""
+        n = scores.n * (1 + 2 * part)
+        losses = scores.mean[:, self._column]
+        centre = (losses + part * (alike + flipped)) / (1 + 2 * part)
+        added = (alike - centre) ** 2 + (flipped - centre) ** 2
+        mean = scores.mean.copy()
+        mean[:, self._column] = centre
+        m2 = scores.m2.copy()
+        m2[:, self._column] += scores.n * ((losses - centre) ** 2 + part * added)
         return replace(scores, n=n, mean=mean, m2=m2)
 
     def _flipped(self) -> FloatArray | None:
@@ -263,23 +280,24 @@ class LossSamples(Samples):
         probability of the actual class: its mean, and for the logarithm a beta distribution with
         its variance. None where every row is sure.
         """
-        if self._moments is None:
+        moments = self._moments
+        if moments is None:
             return None
-        n, means, classes = (
-            self.scores.n.astype(np.float64),
-            self._moments.diagonal("mean"),
-            self._moments.classes,
-        )
-        size = len(n)
-        groups = np.arange(size) if self.groups is None else self.groups
-        together = np.zeros(size)
-        for rows in row_blocks(len(classes), size):
-            same = groups[classes[rows], None] == groups
-            together[classes[rows]] = (self._moments.mean[rows] * same).sum(axis=1)
-        by_class = (
-            means / np.where(together > 0, together, 1.0) if self.loss == "within" else together
-        )
-        inside = n * (np.bincount(groups)[groups] > 1) if self.loss == "within" else n
+        n = self._n
+        classes = moments.classes
+        means = moments.diagonal("mean")
+        groups = self._groups
+        in_group = np.zeros(len(n))
+        for rows in row_blocks(len(classes), len(n)):
+            is_same = groups[classes[rows], None] == groups
+            in_group[classes[rows]] = (moments.mean[rows] * is_same).sum(axis=1)
+        if self.loss == "within":
+            by_class = means / np.where(in_group > 0, in_group, 1.0)
+            # A class that is a group of its own has no other class within it.
+            inside = n * (np.bincount(groups)[groups] > 1)
+        else:
+            by_class = in_group
+            inside = n
         if not inside.sum() > 0:
             return None
         sure = float(inside @ by_class) / float(inside.sum())
@@ -287,25 +305,13 @@ class LossSamples(Samples):
         if not 0 < left < 1:
             return None
         if self.loss == "brier":
-            half = 0.5 if len(np.unique(groups)) == 2 else 1.0
-            flipped = self.argument().loss + 2 * half * (sure - left)
+            factor = _brier_factor(len(np.unique(groups)))
+            flipped = self.argument().loss + 2 * factor * (sure - left)
         elif self.loss == "spherical":
             flipped = 1 - (1 - self.argument().loss) * left / sure
         else:
-            spread = (
-                self._moments.diagonal("m2") + n * (means - float(n @ means) / float(n.sum())) ** 2
-            )
-            one_less = 1 - float(n @ means) / float(n.sum())
-            strength = (
-                one_less * (1 - one_less) * float(n.sum()) / max(float(spread.sum()), 1e-300) - 1
-            )
-            flipped = (
-                float(digamma(strength) - digamma(left * strength))
-                if 0 < strength < _SAME
-                else -math.log(left)
-            )
-            flipped = min(flipped, _LARGEST_LOSS)
-        return np.where(inside > 0, flipped, self.scores.mean[:, self._column])
+            flipped = min(_mean_logarithm(n, means, moments.diagonal("m2"), left), _LARGEST_LOSS)
+        return np.where(inside > 0, flipped, self._means)
 
     def by_row(self, metric: Metric, at: Influence, step: str, k: int | None) -> FloatArray | None:
         """Return the influence of each row, shape (n,).
@@ -313,21 +319,40 @@ class LossSamples(Samples):
         None where a logarithm is infinite by rows that were stored in single precision and was not
         by the statistics.
         """
-        influence, actual = metric.influence_in(self), at.rows.actual
-        assert influence is not None  # every metric of losses brings its own
-        groups = (
-            np.empty((0, len(self.scores.n)), np.int64)
-            if self.groups is None
-            else self.groups[None]
-        )
-        place = LOSSES.index(self.loss) if self.groups is None else 3 + LOSSES.index(self.loss)
-        table = 0 if self.groups is None or self.loss == "within" else 1
+        influence = metric.influence_in(self)
+        if influence is None:
+            raise TypeError(f"{metric.name} brings no influence")
+        actual = at.rows.actual
+        # The losses of the classes are the first three, those of the groups follow.
+        place = LOSSES.index(self.loss)
+        groups = np.empty((0, len(self.scores.n)), np.int64)
+        if self.groups is not None:
+            place += 3
+            groups = self.groups[None]
         losses, impossible = losses_of(at.probabilities.T, actual, groups)
-        infinite = impossible[table][at.rows.design.counted]
+        of_group = self.groups is not None and self.loss != "within"
+        infinite = impossible[1 if of_group else 0][at.rows.design.counted]
         if self.loss in ("log", "within") and infinite.any():
             return None
         constant, slope = influence[actual].T
-        return np.asarray(constant + slope * losses[place])
+        return constant + slope * losses[place]
+
+
+def _mean_logarithm(n: FloatArray, means: FloatArray, m2: FloatArray, left: float) -> float:
+    """Return the mean of -ln of a probability with the mean ``left``.
+
+    The probability of the actual class, with the moments of the classes (K,), is taken to have a
+    beta distribution. Its strength follows from the variance, and the mean of a logarithm of a
+    beta distribution is a difference of digamma functions.
+    """
+    total = float(n.sum())
+    mean = float(n @ means) / total
+    squares = float((m2 + n * (means - mean) ** 2).sum())
+    rest = 1 - mean
+    strength = rest * (1 - rest) * total / max(squares, 1e-300) - 1
+    if not 0 < strength < _SAME:
+        return -math.log(left)
+    return float(digamma(strength) - digamma(left * strength))
 
 
 class RankCells(Weighted):
@@ -338,7 +363,9 @@ class RankCells(Weighted):
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> RankCells | None:
         ranks = views.statistics.counted("ranks")
-        return None if ranks is None else cls(ranks)
+        if ranks is None:
+            return None
+        return cls(ranks)
 
     def __init__(self, ranks: Counted[RankCounts]) -> None:
         cells = ranks.map(lambda counts: counts.by_rank)
@@ -347,19 +374,20 @@ class RankCells(Weighted):
         self._tables = ranks.map(lambda counts: counts.table)
 
     def within(self, influence: FloatArray, strata: IntArray) -> tuple[FloatArray, FloatArray]:
-        table, size = self._tables.sums, len(influence)
+        table = self._tables.sums
+        size = len(influence)
         actual, rank = np.divmod(table.places, size)
-        sums, n = (
-            np.bincount(actual, part, size) for part in (table.sums * influence[rank], table.sums)
-        )
+        sums = np.bincount(actual, table.sums * influence[rank], size)
+        n = np.bincount(actual, table.sums, size).astype(np.float64)
         of_class = np.divide(sums, n, out=np.zeros(size), where=n > 0)
-        means = stratum_means(of_class, n.astype(np.float64), strata)
+        means = stratum_means(of_class, n, strata)
         return influence - means[strata][:, None], means
 
     def standard_error(self, influence: FloatArray) -> float:
         if influence.ndim == 1:
             return super().standard_error(influence)
-        squares = self._tables.squares  # of each class and rank
+        # The influence is of each class and rank, as within() gives it.
+        squares = self._tables.squares
         return math.sqrt(float(squares.sums @ influence.ravel()[squares.places] ** 2)) / self.total
 
     def argument(self, weight: Any = None) -> Any:
@@ -398,7 +426,9 @@ def mean_reciprocal_rank(counts: Any) -> Any:
     return (counts / np.arange(1, len(counts) + 1)).sum() / counts.sum()
 
 
-_GOOD, _BRIER, _SPHERICAL = "Good (1952)", "Brier (1950)", "Roby (1965)"
+_GOOD = "Good (1952)"
+_BRIER = "Brier (1950)"
+_SPHERICAL = "Roby (1965)"
 _KINDS: tuple[tuple[str, Any, str, str, str, dict[str, Any]], ...] = (
     (
         "log_loss",
@@ -474,14 +504,16 @@ def _section(
         "headline": False,
         "few_errors": True,
     }
-    made = []
+    metrics = []
     for kind, function, of, source, formula, words in _KINDS:
         fields = {**usual, **words}
-        fields["headline"] = fields["headline"] and headline
-        made.append(
-            Metric(f"{prefix}{kind}", function, of=of, source=source, formula=formula, **fields)
+        if not headline:
+            fields["headline"] = False
+        metric = Metric(
+            f"{prefix}{kind}", function, of=of, source=source, formula=formula, **fields
         )
-    return Section("probability", title, tuple(made), depends_on=depends_on)
+        metrics.append(metric)
+    return Section("probability", title, tuple(metrics), depends_on=depends_on)
 
 
 PROBABILITY = _section("Probabilities of the classes", "probability/", True)

@@ -74,28 +74,37 @@ def quantile_bins(labelled: ScoreCounts, bins: int | None = None) -> BinnedDensi
     increasing transformation of the scores. Equal edges, as discrete scores give them, are merged.
     """
     negatives, positives = labelled.counts.astype(np.float64)
-    m0, m1 = float(negatives.sum()), float(positives.sum())
+    m0 = float(negatives.sum())
+    m1 = float(positives.sum())
     if m0 <= 0 or m1 <= 0:
         raise ValueError(
-            f"calibration needs labelled scores of both classes, got {m1:g} positive, {m0:g} negative"
+            "calibration needs labelled scores of both classes, "
+            f"got {m1:g} positive, {m0:g} negative"
         )
-    bins = n_bins(m1, m0) if bins is None else bins
+    if bins is None:
+        bins = n_bins(m1, m0)
+    values = labelled.values
+    labels = negatives + positives
     share = (np.cumsum(negatives) / m0 + np.cumsum(positives) / m1) / 2
-    occupied = np.flatnonzero(negatives + positives > 0)
+    last = np.flatnonzero(labels > 0)[-1]
     cuts = np.searchsorted(share, np.arange(1, bins) / bins - 1e-12, side="left")
-    cuts = np.unique(cuts[cuts < occupied[-1]])
-    edges = labelled.values[cuts]
-    index = np.searchsorted(edges, labelled.values, side="left")
+    edges = values[np.unique(cuts[cuts < last])]
     size = len(edges) + 1
-    below, above = (
-        np.bincount(index, c, size).astype(np.float64, copy=False) for c in (negatives, positives)
+    index = np.searchsorted(edges, values, side="left")
+    q_counts = np.bincount(index, negatives, size).astype(np.float64, copy=False)
+    p_counts = np.bincount(index, positives, size).astype(np.float64, copy=False)
+    total = q_counts + p_counts
+    unit = bool(values[0] >= 0 and values[-1] <= 1)
+    sums = np.bincount(index, labels * _line(values, unit), size)
+    return BinnedDensities(
+        edges,
+        q_counts,
+        p_counts,
+        smoothed(q_counts),
+        smoothed(p_counts),
+        centres=sums / np.where(total > 0, total, 1),
+        unit=unit,
     )
-    total = below + above
-    unit = bool(labelled.values[0] >= 0 and labelled.values[-1] <= 1)
-    mean = np.bincount(
-        index, (negatives + positives) * _line(labelled.values, unit), size
-    ) / np.where(total > 0, total, 1)
-    return BinnedDensities(edges, below, above, smoothed(below), smoothed(above), mean, unit)
 
 
 def leave_one_out(own: FloatArray) -> FloatArray:

@@ -65,14 +65,20 @@ class Clusters:
         """
         if self.n is None:
             return n
-        if isinstance(n, np.ndarray):
-            share = (by_rows / error) ** 2 if by_rows and error > 0 else self.n / float(n.sum())
-            return n * min(share, 1.0)
-        return self.n if n is None else min(n, self.n)
+        if n is None:
+            return self.n
+        if not isinstance(n, np.ndarray):
+            return min(n, self.n)
+        share = self.n / float(n.sum())
+        if by_rows and error > 0:
+            share = (by_rows / error) ** 2
+        return n * min(share, 1.0)
 
     def degrees(self, name: str) -> float:
         """Return the degrees of freedom of an error by clusters; infinite without clusters."""
-        return cluster_degrees(self.effective[name], self.n) if name in self.effective else math.inf
+        if name not in self.effective:
+            return math.inf
+        return cluster_degrees(self.effective[name], self.n)
 
 
 class Computed(NamedTuple):
@@ -94,15 +100,17 @@ class Computed(NamedTuple):
         """Return the numbers of each class as lists; sizes may be of both sides, shape (K, 2)."""
         size = len(self.value)
 
-        def each(part: Any) -> Any:
+        def by_class(part: Any) -> Any:
             if part is None:
                 return [None] * size
-            return list(part) if np.ndim(part) > 1 else np.broadcast_to(part, size).tolist()
+            if np.ndim(part) > 1:
+                return list(part)
+            return np.broadcast_to(part, size).tolist()
 
         return self._replace(
             value=self.value.tolist(),
-            spread=Spread(*map(each, self.spread)),
-            flipped=tuple(map(each, self.flipped)),
+            spread=Spread(*map(by_class, self.spread)),
+            flipped=tuple(map(by_class, self.flipped)),
         )
 
     def of_class(self, k: int) -> Computed:
@@ -125,7 +133,7 @@ class Results:
     """
 
     confidence_level: float = 0.95
-    clusters: Clusters = field(default_factory=lambda: Clusters())
+    clusters: Clusters = field(default_factory=Clusters)
     metrics: dict[str, float] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
     intervals: dict[str, Interval] = field(default_factory=dict)
@@ -148,11 +156,10 @@ class Results:
         ``names``: their encoded names by number.
         """
         computed = []
+        numbers_of_classes = range(1 + max(names, default=0))
         for metric, samples in metrics:
             head, tail = _PLACE.split(metric.name.replace("<step>", step))
-            full_names = [
-                f"{head}{names.get(k, '')}{tail}" for k in range(1 + max(names, default=0))
-            ]
+            full_names = [f"{head}{names.get(k, '')}{tail}" for k in numbers_of_classes]
             numbers = self.compute(metric, samples, full_names, of_each=True)
             computed.append((full_names, numbers.listed()))
         for k in names:
@@ -164,14 +171,16 @@ class Results:
     ) -> Computed:
         """Compute a metric of one value, or ``of_each`` class; ``names`` are its full names."""
         if self._is_left_out(metric) or all(name in self.clusters.pvalues for name in names):
-            value: Any = np.full(len(names), math.nan) if of_each else math.nan
+            missing: Any = np.full(len(names), math.nan) if of_each else math.nan
+            return Computed(metric, samples, missing, Spread(), (), None)
+        value = metric.of_samples(samples, of_each)
+        if not np.isfinite(value).any():
             return Computed(metric, samples, value, Spread(), (), None)
-        value = metric.of_each(samples) if of_each else metric.number(samples.argument())
-        finite = bool(np.isfinite(value).any())
-        spread = metric.spread(samples, value) if self.with_errors and finite else Spread()
+        spread = metric.spread(samples, value) if self.with_errors else Spread()
         flipped = self._with_flipped(metric, samples, names, spread)
-        dependent = self.clusters.n is not None and metric.function.independent
-        ends = metric.function.ends(samples.argument()) if finite and not dependent else None
+        ends = None
+        if self.clusters.n is None or not metric.function.independent:
+            ends = metric.function.ends(samples.argument())
         return Computed(metric, samples, value, spread, flipped, ends)
 
     def _is_left_out(self, metric: Metric) -> bool:
@@ -189,25 +198,20 @@ class Results:
         if not metric.few_errors or spread.error is None:
             return ()
         wider: Any = np.ones(np.shape(spread.error))
+        most = 1.0
         if self.clusters.n is not None:
-            errors = np.reshape(
-                [self.clusters.errors.get(name, math.nan) for name in names], wider.shape
-            )
-            wider = np.divide(
-                errors, spread.error, out=wider, where=(spread.error > 0) & (errors > 0)
-            )
+            errors = [self.clusters.errors.get(name, math.nan) for name in names]
+            by_cluster = np.reshape(errors, wider.shape)
+            has_both = (spread.error > 0) & (by_cluster > 0)
+            wider = np.divide(by_cluster, spread.error, out=wider, where=has_both)
+            most = max(float(np.max(samples.total)) / self.clusters.n, 1.0)
         with np.errstate(all="ignore"):
-            most = (
-                1.0
-                if self.clusters.n is None
-                else max(float(np.max(samples.total)) / self.clusters.n, 1.0)
-            )
-            more = samples.with_flipped(np.clip(wider**2, 1.0, most))
-            if more is None:
+            flipped = samples.with_flipped(np.clip(wider**2, 1.0, most))
+            if flipped is None:
                 return ()
-            single = np.ndim(wider) == 0 and len(names) == 1
-            value = metric.number(more.argument()) if single else metric.of_each(more)
-            error = metric.spread(more, value).error if np.isfinite(value).any() else math.nan
+            of_each = np.ndim(wider) > 0 or len(names) > 1
+            value = metric.of_samples(flipped, of_each)
+            error = metric.spread(flipped, value).error if np.isfinite(value).any() else math.nan
             return value, error * wider
 
     def put(self, name: str, computed: Computed, k: int | None = None, reason: str = "") -> None:
@@ -216,31 +220,37 @@ class Results:
         ``reason``: why it is undefined, by default the metric's own.
         """
         metric = computed.metric
-        function = metric.function
         value = float(self.clusters.pvalues.get(name, computed.value))
         value = settled(value, metric.low, metric.high)
         if not math.isfinite(value):
-            if math.isinf(value) and metric.better == ("lower" if value > 0 else "higher"):
+            worst = "lower" if value > 0 else "higher"
+            if math.isinf(value) and metric.better == worst:
                 self.infinite.add(name)
-            if self._is_left_out(metric):
-                reason = _DEPENDENT
-            reason = reason or function.why(computed.samples.argument(), k)
-            self.put_undefined(name, reason or metric.reason or "its denominator is zero")
+            self.put_undefined(name, self._reason(computed, k, reason))
             return
         self.metrics[name] = value
         if metric.interval in ("wilson", "count"):
             self._put_share(name, value, computed)
         else:
             self._put_error(name, value, computed)
-        if function.scale and name in self.errors:
+        if metric.function.scale and name in self.errors:
             self._put_made(metric, name, computed.samples, computed.spread.error or 0.0)
-        if computed.ends is not None:
+        if computed.ends is not None and np.isfinite(computed.ends).all():
             low, high = map(float, computed.ends)
-            if math.isfinite(low) and math.isfinite(high):
-                self.intervals[name] = (
-                    max(metric.low, min(low, value)),
-                    min(metric.high, max(high, value)),
-                )
+            self.intervals[name] = (
+                max(metric.low, min(low, value)),
+                min(metric.high, max(high, value)),
+            )
+
+    def _reason(self, computed: Computed, k: int | None, reason: str) -> str:
+        """Return why a value is undefined: because of clusters, a given reason, or the metric's."""
+        metric = computed.metric
+        if self._is_left_out(metric):
+            return _DEPENDENT
+        if reason:
+            return reason
+        reason = metric.function.why(computed.samples.argument(), k)
+        return reason or metric.reason or "its denominator is zero"
 
     def put_undefined(self, name: str, reason: str) -> None:
         """Add a metric without a value."""
@@ -253,23 +263,19 @@ class Results:
         The error of a count is that of its share of all samples, times their number.
         """
         metric = computed.metric
-        samples = computed.samples
-        total = samples.total if metric.interval == "count" else 1.0
+        total = computed.samples.total if metric.interval == "count" else 1.0
         share = value / total
-        error = computed.spread.error
-        n = computed.spread.size
+        error, n, _ = computed.spread
         if n and error is None:
             error = total * math.sqrt(max(share * (1 - share), 0.0) / n)
         if name in self.clusters.errors:
             error = self.clusters.errors[name]
-            if error > 0:
-                kish = n if samples.fractional and n else math.inf
-                n = size_of_share(share, error / total, 0.0, kish)
-            else:
-                n = self.clusters.informing(n, None, error)
+            n = self._share_size(share, error / total, n, computed.samples)
         if error is None or not math.isfinite(error):
             return
-        self.errors[name] = 0.0 if error <= ROUNDING else float(error)
+        if error <= ROUNDING:
+            error = 0.0
+        self.errors[name] = float(error)
         if n is None:
             return
         if metric.interval == "wilson":
@@ -277,6 +283,16 @@ class Results:
         ends = wilson(share, n, self.confidence_level, self.clusters.degrees(name))
         if ends is not None:
             self.intervals[name] = (ends[0] * total, ends[1] * total)
+
+    def _share_size(self, share: float, error: float, n: Any, samples: Samples) -> Any:
+        """Return the effective size of a share whose error is by clusters.
+
+        ``n``: its size by rows.
+        """
+        if not error > 0:
+            return self.clusters.informing(n, None, error)
+        kish = n if samples.fractional and n else math.inf
+        return size_of_share(share, error, 0.0, kish)
 
     def _put_error(self, name: str, value: float, computed: Computed) -> None:
         """Store the error of a value that is not a share, and the interval of its scale."""
@@ -289,9 +305,9 @@ class Results:
         if error is None or not math.isfinite(error):
             return
         bounds = (metric.low, metric.high)
-        # a bounded metric of fewer than 10^26 rows has no smaller error but by rounding
-        bounded = value in (0.0, *bounds) or math.isfinite(metric.high - metric.low)
-        smallest = ROUNDING if bounded else 0.0
+        # A bounded metric of fewer than 10^26 rows has no smaller error, except by rounding.
+        is_bounded = value in (0.0, *bounds) or math.isfinite(metric.high - metric.low)
+        smallest = ROUNDING if is_bounded else 0.0
         if error <= smallest:
             error = 0.0
         self.errors[name] = float(error)
@@ -304,15 +320,12 @@ class Results:
             return within_bounds(metric.interval, value, error, level, bounds, n, degrees)
 
         larger = max(error, least or 0.0)
-        interval = interval_of(value, larger if larger > smallest else 0.0)
+        if larger <= smallest:
+            larger = 0.0
+        interval = interval_of(value, larger)
         flipped = computed.flipped
         if flipped and np.isfinite(flipped).all() and (error > 0 or interval is None):
-            both = [ends for ends in (interval, interval_of(*flipped)) if ends is not None]
-            if both:  # what either leaves open stays open
-                interval = (
-                    min(value, *(low for low, _ in both)),
-                    max(value, *(high for _, high in both)),
-                )
+            interval = _hull(value, [interval, interval_of(*flipped)])
         if interval is not None:
             self.intervals[name] = interval
 
@@ -325,12 +338,14 @@ class Results:
         wider = 1.0
         if name in self.clusters.errors and self.clusters.n is not None:
             error = self.clusters.errors[name]
-            alike = math.sqrt(max(float(samples.total) / self.clusters.n, 1.0))
-            wider = error / by_rows if error > 0 and by_rows > 0 else alike
+            # Without an error, rows of a cluster are taken to be all alike.
+            wider = math.sqrt(max(float(samples.total) / self.clusters.n, 1.0))
+            if error > 0 and by_rows > 0:
+                wider = error / by_rows
         self.intervals.pop(name, None)
-        ends = metric.function.bracket(
-            samples.argument(), self.confidence_level, wider, self.clusters.degrees(name)
-        )
+        degrees = self.clusters.degrees(name)
+        argument = samples.argument()
+        ends = metric.function.bracket(argument, self.confidence_level, wider, degrees)
         if ends is None:
             return
         low, high = ends
@@ -338,3 +353,11 @@ class Results:
             self.one_sided[name] = ends
         else:
             self.intervals[name] = ends
+
+
+def _hull(value: float, intervals: Sequence[Interval | None]) -> Interval | None:
+    """Return the least interval that holds a value and some intervals; None without any."""
+    ends = [interval for interval in intervals if interval is not None]
+    if not ends:
+        return None
+    return min(value, *(low for low, _ in ends)), max(value, *(high for _, high in ends))

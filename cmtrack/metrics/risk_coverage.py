@@ -17,7 +17,7 @@ import numpy as np
 from cmtrack.digits import short_percent, significant
 from cmtrack.metrics.function import Function
 from cmtrack.metrics.intervals import Interval, on_scale
-from cmtrack.metrics.roc import ScoreTable
+from cmtrack.metrics.roc import ScoreTable, frame_of
 from cmtrack.statistics.grid import grid_edges
 from cmtrack.statistics.inputs import BoolArray, FloatArray
 
@@ -36,30 +36,33 @@ class Order:
         self.total = float(weight.sum())
         self.coverage = np.cumsum(weight) / self.total
         self.lost = np.cumsum(loss) / self.total
-        self.mean = np.divide(loss, weight, out=np.zeros(len(loss)), where=weight > 0)
+        has_rows = weight > 0
+        self.mean = np.divide(loss, weight, out=np.zeros(len(loss)), where=has_rows)
         before = np.append(0.0, self.coverage[:-1])
         width = weight / self.total
+        # Within a block the risk at the coverage c is (lost + mean (c - before)) / c. Its integral
+        # has logarithms of the block's width over what is before it, which is infinite in the first
+        # block.
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(width > 0, width / before, 0.0)  # infinite in the first block
+            ratio = np.where(has_rows, width / before, 0.0)
             self._inner = np.where(ratio > 0, np.log1p(ratio) / ratio, 1.0)
             self._inner[np.isinf(ratio)] = 0.0
             self._steps = np.where(np.isfinite(ratio), np.log1p(ratio), 0.0)
-            self.pull = np.where(width > 0, 1 - np.log(self.coverage) - self._inner, 0.0)
+            self.pull = np.where(has_rows, 1 - np.log(self.coverage) - self._inner, 0.0)
         self.area = float(loss @ self.pull) / self.total
 
     @property
     def risk(self) -> FloatArray:
         """Mean loss of the accepted rows up to each block, shape (U,)."""
-        return np.divide(
-            self.lost, self.coverage, out=np.zeros(len(self.lost)), where=self.coverage > 0
-        )
+        no_risk = np.zeros(len(self.lost))
+        return np.divide(self.lost, self.coverage, out=no_risk, where=self.coverage > 0)
 
     @property
     def moved(self) -> FloatArray:
-        """Influence of a row in each block on the area (U,), without its loss times :attr:`pull`."""
+        """Influence of a row in each block on the area (U,), less its loss times :attr:`pull`."""
         later = self.mean * self._steps
         behind = np.cumsum(later[::-1])[::-1] - later
-        return np.asarray(self.lost[-1] - self.area - behind - self.mean * (1 - self._inner))
+        return self.lost[-1] - self.area - behind - self.mean * (1 - self._inner)
 
 
 def perfect_area(risk: float) -> float:
@@ -125,7 +128,8 @@ class RiskCoverage:
         """
         if not 0 < coverage <= 1:
             raise ValueError(f"coverage must lie above 0 and be at most 1, got {coverage!r}")
-        ends, lost = (np.append(0.0, part) for part in (self.coverage, self.coverage * self.risk))
+        ends = np.append(0.0, self.coverage)
+        lost = np.append(0.0, self.coverage * self.risk)
         return float(np.interp(coverage, ends, lost)) / coverage
 
     def coverage_at(self, risk: float) -> float:
@@ -138,28 +142,30 @@ class RiskCoverage:
         """
         if math.isnan(risk):
             raise ValueError(f"risk must be a number, got {risk!r}")
-        fits = np.flatnonzero(self.risk <= risk * (1 + 1e-12) if risk > 0 else self.risk <= risk)
+        # A risk of 0 allows no rounding: one error is too many.
+        limit = risk * (1 + 1e-12) if risk > 0 else risk
+        fits = np.flatnonzero(self.risk <= limit)
         last = int(fits[-1]) if len(fits) else -1
         if last == len(self.risk) - 1:
             return 1.0
-        start = float(self.coverage[last]) if last >= 0 else 0.0
-        lost = start * float(self.risk[last]) if last >= 0 else 0.0
-        # it is above the risk: the block brings the curve over it
+        start = 0.0
+        lost = 0.0
+        if last >= 0:
+            start = float(self.coverage[last])
+            lost = start * float(self.risk[last])
+        # The next block's loss is above the risk, as it brings the curve over it.
         mean = float(self.loss[last + 1])
         return max(start, (start * mean - lost) / (mean - risk))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per confidence."""
-        from cmtrack._pandas import pd
-
-        return pd.DataFrame(
-            {name: getattr(self, name) for name in ("confidence", "coverage", "risk")}
-        )
+        return frame_of(self, ("confidence", "coverage", "risk"))
 
     def __repr__(self) -> str:
         return (
-            f"RiskCoverage(aurc={significant(self.aurc)}, excess={significant(self.excess)}, risk {significant(self.total_risk)} of all and "
-            f"{significant(self.risk_at(0.8))} of the surest 80 %, {len(self.confidence)} confidences)"
+            f"RiskCoverage(aurc={significant(self.aurc)}, excess={significant(self.excess)}, "
+            f"risk {significant(self.total_risk)} of all and {significant(self.risk_at(0.8))} of "
+            f"the surest 80 %, {len(self.confidence)} confidences)"
         )
 
 
@@ -179,7 +185,9 @@ class Aurc(Function):
     def influence(self, table: ScoreTable) -> FloatArray:
         """Return the influence (4 U,)."""
         order = order_of(table)
-        hit, miss = (part[::-1] for part in (order.moved, order.moved + order.pull))
+        # The order is descending, the table ascending.
+        hit = order.moved[::-1]
+        miss = hit + order.pull[::-1]
         return np.concatenate((hit, hit, miss, miss))
 
 
@@ -192,18 +200,20 @@ class AurcExcess(Aurc):
     def influence(self, table: ScoreTable) -> FloatArray:
         """Return the influence (4 U,)."""
         risk = _risk(table)
-        slope = math.log1p(-risk) if risk < 1 else 0.0  # all are misses: no order is better
+        # If all are misses, no order is better.
+        slope = math.log1p(-risk) if risk < 1 else 0.0
         of_hits = np.repeat([-risk, 1 - risk], 2 * len(table.scores.values))
-        return np.asarray(super().influence(table) + slope * of_hits)
+        return super().influence(table) + slope * of_hits
 
 
-AURC, EXCESS = Aurc(), AurcExcess()
+AURC = Aurc()
+EXCESS = AurcExcess()
 
 
 def order_of(table: ScoreTable) -> Order:
     """Return the order of hits and misses."""
-    counts = table.weight.reshape(2, 2, -1).sum(axis=1)[:, ::-1]
-    return Order(counts.sum(axis=0), counts[1])
+    hits, misses = table.by_side[:, ::-1]
+    return Order(hits + misses, misses)
 
 
 def _risk(table: ScoreTable) -> float:
@@ -219,18 +229,18 @@ def risk_coverage_of(
     ``error``: the standard error, where it is not that of independent rows.
     """
     order = order_of(table)
-    held = np.flatnonzero(table.weight.reshape(4, -1).sum(axis=0)[::-1] > 0)
-    weight, squares = (
-        np.cumsum(part.reshape(4, -1).sum(axis=0)[::-1])[held]
-        for part in (table.weight, table.squares)
-    )
-    error = table.standard_error(AURC.influence(table)) if error is None else error
+    weight = table.by_score[::-1]
+    squares = table.squares.reshape(4, -1).sum(axis=0)[::-1]
+    has_rows = np.flatnonzero(weight > 0)
+    size = np.cumsum(weight)[has_rows] ** 2 / np.cumsum(squares)[has_rows]
+    if error is None:
+        error = table.standard_error(AURC.influence(table))
     return RiskCoverage(
-        table.scores.means[::-1][held],
-        order.coverage[held],
-        order.risk[held],
-        order.mean[held],
-        weight**2 / squares,
+        table.scores.means[::-1][has_rows],
+        order.coverage[has_rows],
+        order.risk[has_rows],
+        order.mean[has_rows],
+        size,
         order.area,
         EXCESS(table),
         error,
@@ -238,7 +248,7 @@ def risk_coverage_of(
     )
 
 
-# -- handing rows to a person --------------------------------------------------------------------------
+# -- handing rows to a person ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -291,21 +301,24 @@ class Rejection:
 
     def sentence(self) -> str:
         """Return the outcome in words."""
-        given = self.rejected_hits + self.rejected_misses
-        ends = (
-            ""
-            if math.isnan(self.low)
-            else f" [{significant(self.low, 3, 2)}, {significant(self.high, 3, 2)}]"
-        )
-        if not given:
-            tied = f"the rows of the lowest confidence, {significant(self.threshold)}, are more than {short_percent(self.share)}"
-            why = "" if self.share == 0 else f": {tied}, and are not told apart"
-            return f"No row is handed over{why}. {short_percent(self.risk)}{ends} of all answers are wrong."
+        rejected = self.rejected_hits + self.rejected_misses
+        risk = short_percent(self.risk)
+        if not math.isnan(self.low):
+            risk += f" [{significant(self.low, 3, 2)}, {significant(self.high, 3, 2)}]"
+        threshold = significant(self.threshold)
+        if rejected:
+            return (
+                f"{short_percent(self.accepted)} of the answers are accepted, those with a "
+                f"confidence of at least {threshold}: {risk} of them are wrong, of all answers "
+                f"{short_percent(self.total_risk)}. {short_percent(1 - self.accepted)} of the rows "
+                "are handed over; of their answers "
+                f"{short_percent(self.rejected_misses / rejected)} are wrong."
+            )
+        if self.share == 0:
+            return f"No row is handed over. {risk} of all answers are wrong."
         return (
-            f"{short_percent(self.accepted)} of the answers are accepted, those with a confidence of at least "
-            f"{significant(self.threshold)}: {short_percent(self.risk)}{ends} of them are wrong, of all answers "
-            f"{short_percent(self.total_risk)}. {short_percent(1 - self.accepted)} of the rows are handed over; of their "
-            f"answers {short_percent(self.rejected_misses / given)} are wrong."
+            f"No row is handed over: the rows of the lowest confidence, {threshold}, are more than "
+            f"{short_percent(self.share)}, and are not told apart. {risk} of all answers are wrong."
         )
 
 
@@ -327,25 +340,27 @@ def reject(table: ScoreTable, share: float) -> tuple[Rejection, BoolArray]:
     """
     if not 0 <= share < 1:
         raise ValueError(f"the share that is handed over must lie from 0 to below 1, got {share!r}")
-    hits, misses = table.weight.reshape(2, 2, -1).sum(axis=1)
-    given = np.cumsum(hits + misses) / table.total
-    accepted = given > share * (1 + 1e-12)
-    first = int(np.flatnonzero(accepted & (hits + misses > 0))[0])
-    accepted = np.arange(len(given)) >= first
+    hits, misses = table.by_side
+    answers = hits + misses
+    up_to = np.cumsum(answers) / table.total
+    first = int(np.flatnonzero((up_to > share * (1 + 1e-12)) & (answers > 0))[0])
+    accepted = np.arange(len(answers)) >= first
     threshold = float(table.scores.values[first])
     if not table.scores.exact:
         threshold = float(grid_edges()[first - 1]) if first else 0.0
-    inside, wrong = float(hits[accepted].sum()), float(misses[accepted].sum())
+    accepted_hits = float(hits[accepted].sum())
+    accepted_misses = float(misses[accepted].sum())
+    n_accepted = accepted_hits + accepted_misses
     rejection = Rejection(
-        share,
-        (inside + wrong) / table.total,
-        threshold,
-        wrong / (inside + wrong),
-        math.nan,
-        math.nan,
-        inside,
-        wrong,
-        float(hits[~accepted].sum()),
-        float(misses[~accepted].sum()),
+        share=share,
+        accepted=n_accepted / table.total,
+        threshold=threshold,
+        risk=accepted_misses / n_accepted,
+        low=math.nan,
+        high=math.nan,
+        hits=accepted_hits,
+        misses=accepted_misses,
+        rejected_hits=float(hits[~accepted].sum()),
+        rejected_misses=float(misses[~accepted].sum()),
     )
     return rejection, accepted

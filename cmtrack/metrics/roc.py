@@ -10,6 +10,7 @@ exchanged, as the rule demands).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 ACCEPTED_POSITIVE, REJECTED_POSITIVE, ACCEPTED_NEGATIVE, REJECTED_NEGATIVE = range(4)
+"""Channels: a rejected row has the right group, and a class that is not accepted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +98,9 @@ class RocCurve:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per threshold."""
-        from cmtrack._pandas import pd
-
-        names = ("thresholds", "fpr", "tpr", "tnr", "tp", "fn", "imp", "fp", "tn", "imn")
-        return pd.DataFrame({name: getattr(self, name) for name in names})
+        return frame_of(
+            self, ("thresholds", "fpr", "tpr", "tnr", "tp", "fn", "imp", "fp", "tn", "imn")
+        )
 
     def __repr__(self) -> str:
         return (
@@ -141,40 +142,42 @@ def roc_curve(scores: ScoreCounts) -> RocCurve:
 def sweep(table: ScoreTable) -> RocCurve:
     """Return the curve of scores as metrics see them."""
     scores = table.scores
-    positives, negatives = float(scores.counts[:2].sum()), float(scores.counts[2:].sum())
-    six: Any = six_counts(scores.counts)
-    tp, fn, imp, fp, tn, imn = (part[::-1] for part in six)
+    counts: Any = six_counts(scores.counts)
+    six: Any = BinaryCounts(*(part[::-1] for part in counts))
+    positives = np.float64(scores.counts[:2].sum())
+    negatives = np.float64(scores.counts[2:].sum())
+    auc = AREA(table)
+    normalized = NORMALIZED(table)
+    error_bound = math.nan
+    if not math.isnan(auc):
+        error_bound = 0.0 if scores.exact else table.tied / 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        fpr, tpr, tnr = (
-            fp / np.float64(negatives),
-            tp / np.float64(positives),
-            tn / np.float64(negatives),
+        return RocCurve(
+            thresholds=np.concatenate(([math.inf], scores.values[::-1])),
+            **six._asdict(),
+            fpr=six.fp / negatives,
+            tpr=six.tp / positives,
+            tnr=six.tn / negatives,
+            auc=auc,
+            auc_standard_error=_error_of(AREA, auc, table),
+            auc_error_bound=error_bound,
+            ceiling=table.ceiling,
+            auc_normalized=normalized,
+            auc_normalized_standard_error=_error_of(NORMALIZED, normalized, table),
         )
-    numbers = []
-    for area in (AREA, NORMALIZED):
-        value = area(table)
-        error = table.standard_error(area.influence(table)) if math.isfinite(value) else math.nan
-        numbers.append((value, error))
-    (auc, auc_error), (normalized, normalized_error) = numbers
-    bound = 0.0 if scores.exact or math.isnan(auc) else table.tied / 2
-    return RocCurve(
-        np.concatenate(([math.inf], scores.values[::-1])),
-        tp,
-        fn,
-        imp,
-        fp,
-        tn,
-        imn,
-        fpr,
-        tpr,
-        tnr,
-        auc,
-        auc_error,
-        math.nan if math.isnan(auc) else bound,
-        table.ceiling,
-        normalized,
-        normalized_error,
-    )
+
+
+def _error_of(area: Area | NormalizedArea, value: float, table: ScoreTable) -> float:
+    if not math.isfinite(value):
+        return math.nan
+    return table.standard_error(area.influence(table))
+
+
+def frame_of(curve: Any, names: Iterable[str]) -> pd.DataFrame:
+    """Return arrays of a curve as columns, one row per place on it."""
+    from cmtrack._pandas import pd
+
+    return pd.DataFrame({name: getattr(curve, name) for name in names})
 
 
 def six_counts(counts: Any) -> BinaryCounts:
@@ -183,14 +186,20 @@ def six_counts(counts: Any) -> BinaryCounts:
     ``counts``, shape (..., 4, U): samples by channel and ascending score.
     The result, BinaryCounts of ndarrays of shape (..., U + 1).
     """
-    called = np.zeros((*counts.shape[:-1], counts.shape[-1] + 1), dtype=counts.dtype)
+    called: Any = np.zeros((*counts.shape[:-1], counts.shape[-1] + 1), dtype=counts.dtype)
     np.cumsum(counts[..., ::-1], axis=-1, out=called[..., -2::-1])
+    # Sums of fractional weights may differ by rounding: no count is below 0.
     below = np.maximum(called[..., :1] - called, 0)
-    parts: Any = (called[..., channel, :] for channel in range(4))
-    tp, imp, accepted, refused = parts
-    fn = below[..., ACCEPTED_POSITIVE, :] + below[..., REJECTED_POSITIVE, :]
-    tn, imn = below[..., ACCEPTED_NEGATIVE, :], below[..., REJECTED_NEGATIVE, :]
-    return BinaryCounts(tp, fn, imp, accepted + refused, tn, imn)
+    false_calls = called[..., ACCEPTED_NEGATIVE, :] + called[..., REJECTED_NEGATIVE, :]
+    missed = below[..., ACCEPTED_POSITIVE, :] + below[..., REJECTED_POSITIVE, :]
+    return BinaryCounts(
+        tp=called[..., ACCEPTED_POSITIVE, :],
+        fn=missed,
+        imp=called[..., REJECTED_POSITIVE, :],
+        fp=false_calls,
+        tn=below[..., ACCEPTED_NEGATIVE, :],
+        imn=below[..., REJECTED_NEGATIVE, :],
+    )
 
 
 def with_channels(scores: ScoreCounts) -> ScoreCounts:
@@ -200,7 +209,12 @@ def with_channels(scores: ScoreCounts) -> ScoreCounts:
 
 def place_of(scores: ScoreCounts, score: FloatArray, channel: IntArray | int) -> IntArray:
     """Return the place of each row (n,) among the channels and scores in one."""
-    return np.asarray(channel * len(scores.values) + scores.places_of(score))
+    return channel * len(scores.values) + scores.places_of(score)
+
+
+def _sums_from_above(parts: FloatArray) -> FloatArray:
+    """Return the sum of each part and all parts behind it, shape (U,)."""
+    return np.cumsum(parts[::-1])[::-1]
 
 
 class Calls(NamedTuple):
@@ -226,7 +240,9 @@ class ScoreTable(Weighted):
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> ScoreTable | None:
         scores = views.statistics.counted("scores")
-        return None if scores is None or views.step is None else cls(scores)
+        if scores is None or views.step is None:
+            return None
+        return cls(scores)
 
     def __init__(self, scores: Counted[ScoreCounts]) -> None:
         self.counted = scores
@@ -234,8 +250,8 @@ class ScoreTable(Weighted):
         cells = scores.map(lambda part: part.counts.ravel().astype(np.float64))
         self.weight = cells.sums
         self.squares = cells.squares
-        # in the order of one channel alone
-        self.sides = self.weight.reshape(2, 2, -1).sum(axis=1).sum(axis=1)
+        # Summed by score first, as a table of one channel has it: both have the same rounding.
+        self.sides = self.by_side.sum(axis=1)
 
     def argument(self, weight: Any = None) -> ScoreTable:
         return self
@@ -250,11 +266,24 @@ class ScoreTable(Weighted):
         return influence - np.repeat(means, len(influence) // 2), means[::-1]
 
     def located(self, at: Influence, step: str) -> tuple[ScoreTable, IntArray]:
-        two = at.views.step
-        assert two is not None  # the section exists only with two groups
         positive, score = at.score()
-        accepted = accepted_within(at.rows.actual, at.probabilities, two)
+        accepted = accepted_within(at.rows.actual, at.probabilities, at.two_groups)
         return self, place_of(self.scores, score, 2 * (1 - positive) + ~accepted)
+
+    @property
+    def channels(self) -> FloatArray:
+        """Weights by channel and score, shape (4, U)."""
+        return self.weight.reshape(4, -1)
+
+    @property
+    def by_side(self) -> FloatArray:
+        """Weights of positives and of negatives by score, shape (2, U)."""
+        return self.weight.reshape(2, 2, -1).sum(axis=1)
+
+    @property
+    def by_score(self) -> FloatArray:
+        """Weights by score, shape (U,)."""
+        return self.channels.sum(axis=0)
 
     @property
     def has_both(self) -> bool:
@@ -264,8 +293,9 @@ class ScoreTable(Weighted):
     @cached_property
     def ceiling(self) -> float:
         """Share of the positives that are accepted."""
-        counts = self.weight.reshape(4, -1)
-        return float(counts[ACCEPTED_POSITIVE].sum() / self.sides[0]) if self.has_both else math.nan
+        if not self.has_both:
+            return math.nan
+        return float(self.channels[ACCEPTED_POSITIVE].sum() / self.sides[0])
 
     @cached_property
     def area_influence(self) -> FloatArray:
@@ -281,25 +311,26 @@ class ScoreTable(Weighted):
         The latter are a share of all positives. Ties count half (DeLong et al. 1988, extended to
         accepted positives).
         """
-        counts = self.weight.reshape(4, -1)
-        accepted, against = counts[ACCEPTED_POSITIVE], counts[2:].sum(axis=0)
-        below = (np.cumsum(against) - against / 2) / self.sides[1]
-        return below, (accepted.sum() - np.cumsum(accepted) + accepted / 2) / self.sides[0]
+        accepted = self.channels[ACCEPTED_POSITIVE]
+        negatives = self.channels[ACCEPTED_NEGATIVE:].sum(axis=0)
+        below = np.cumsum(negatives) - negatives / 2
+        above = accepted.sum() - np.cumsum(accepted) + accepted / 2
+        return below / self.sides[1], above / self.sides[0]
 
     @cached_property
     def calls(self) -> Calls:
         """The samples that each threshold calls positive."""
-        counts = self.weight.reshape(4, -1)
-        accepted = counts[ACCEPTED_POSITIVE]
-        called, hits = (np.cumsum(part[::-1])[::-1] for part in (counts.sum(axis=0), accepted))
+        accepted = self.channels[ACCEPTED_POSITIVE]
+        called = _sums_from_above(self.channels.sum(axis=0))
+        hits = _sums_from_above(accepted)
         precision = np.divide(hits, called, out=np.zeros(len(hits)), where=called > 0)
         return Calls(accepted, called, hits, precision)
 
     @property
     def tied(self) -> float:
         """Share of the pairs of an accepted positive and a negative that have one score."""
-        counts = self.weight.reshape(4, -1)
-        return float(counts[ACCEPTED_POSITIVE] @ counts[2:].sum(axis=0)) / float(self.sides.prod())
+        negatives = self.channels[ACCEPTED_NEGATIVE:].sum(axis=0)
+        return float(self.channels[ACCEPTED_POSITIVE] @ negatives) / float(self.sides.prod())
 
     @cached_property
     def corrections(self) -> FloatArray:
@@ -326,7 +357,7 @@ class ScoreTable(Weighted):
     @property
     def effective_sides(self) -> FloatArray:
         """Effective numbers of the positives and of the negatives, shape (2,)."""
-        return np.asarray(self.sides**2 / self.squares.reshape(2, -1).sum(axis=1))
+        return self.sides**2 / self.squares.reshape(2, -1).sum(axis=1)
 
     def informing(self, metric: Metric) -> Any:
         return self.effective_sides
@@ -339,15 +370,17 @@ class ScoreTable(Weighted):
         if not self.has_both:
             return None
         positive_weight, negative_weight = self.sides / self.effective_sides
-        # of a row: nothing is added to rows as they were drawn
-        part = 1 - positive_weight / negative_weight
-        if not part > 0:
+        # The part of a row: nothing is added to rows as they were drawn.
+        of_row = 1 - positive_weight / negative_weight
+        if not of_row > 0:
             return None
-        part /= float(self.effective_sides[1])  # of all negatives
+        part = of_row / float(self.effective_sides[1])  # of all negatives
         place = self._high_place()
+        factor = 1 / (1 + part)
         added = part / (1 + part) * float(self.sides[1])
-        scores = _with_negative(self.scores, place, 1 / (1 + part), added)
-        # The negative weighs what others weigh, and is one row: its squared weight is the square of its weight.
+        scores = _with_negative(self.scores, place, factor, added)
+        # The negative weighs what others weigh, and is one row: its squared weight is the square of
+        # its weight.
         squares = _with_negative(self.counted.squares, place, 1 / (1 + part) ** 2, added**2)
         return self.like(Counted(scores, squares))
 
@@ -372,15 +405,17 @@ class ScoreTable(Weighted):
 
         Each part is by score: a number, or an array (U,).
         """
-        parts = np.stack(
-            [
-                np.broadcast_to(part, len(self.scores.values))
-                for part in (accepted, rejected, negative)
-            ]
-        )
-        factor = self.total / self.sides * (self.corrections if corrected else 1.0)
-        psi: FloatArray = parts[[0, 1, 2, 2]] * np.repeat(factor, 2)[:, None]
-        return psi.ravel()
+        factors = self.total / self.sides
+        if corrected:
+            factors = factors * self.corrections
+        size = len(self.scores.values)
+        channels = [
+            np.broadcast_to(accepted, size) * factors[0],
+            np.broadcast_to(rejected, size) * factors[0],
+            np.broadcast_to(negative, size) * factors[1],
+        ]
+        # Accepted and rejected negatives are alike.
+        return np.concatenate((*channels, channels[-1]))
 
 
 def _mixed(scores: ScoreCounts, part: float) -> ScoreCounts:
@@ -404,8 +439,9 @@ class Area(Function):
     def __call__(self, table: ScoreTable) -> float:
         if not table.has_both:
             return math.nan
-        accepted = table.weight.reshape(4, -1)[ACCEPTED_POSITIVE]
-        return float(accepted @ table.placements[0]) / float(table.sides[0])
+        return float(table.channels[ACCEPTED_POSITIVE] @ table.placements[0]) / float(
+            table.sides[0]
+        )
 
     def influence(self, table: ScoreTable) -> FloatArray:
         """Return the influence by placement values."""
@@ -436,11 +472,13 @@ class NormalizedArea(Function):
     def influence(self, table: ScoreTable) -> FloatArray:
         """Return the influence on the ordinary area of accepted positives against all negatives."""
         below, above = table.placements
-        value, ceiling = self(table), table.ceiling
+        value = self(table)
+        ceiling = table.ceiling
         return table.by_channel((below - value) / ceiling, 0.0, above / ceiling - value)
 
 
-AREA, NORMALIZED = Area(), NormalizedArea()
+AREA = Area()
+NORMALIZED = NormalizedArea()
 _AREA: dict[str, Any] = {
     "of": "scores",
     "low": 0.0,

@@ -38,7 +38,11 @@ from cmtrack.statistics.predictions import Predictions
 _BLOCKS = 64
 """Runs of scores, of equal variance, at which sums of differences are compared."""
 _MOST_SIGNS = 1000
+"""Clusters whose signs are drawn; more are drawn from the normal law."""
 _AT_ONCE = 1 << 14
+"""Clusters of a chunk, which bounds the memory."""
+_LEAST_VARIANCE = 1e-300
+"""A divisor above 0 for sums that do not vary."""
 _SEED = 15
 
 
@@ -54,7 +58,7 @@ def row_pvalues(
     design = replace(rows.design, clusters=clusters)
     counted = design.counted
     pvalues = {}
-    for name, score, event, table in _asked(rows, views):
+    for name, score, event, table in _tests(rows, views):
         if only and name not in only:
             continue
         if not event[counted].any() or event[counted].all():
@@ -69,25 +73,28 @@ def row_pvalues(
     return pvalues
 
 
-def _asked(
+def _tests(
     rows: Predictions, views: EvaluationViews
 ) -> Iterator[tuple[str, FloatArray, IntArray, ReliabilityTable]]:
     """Yield name, score, event (0 or 1) and counts of each test that applies."""
     probabilities = rows.probabilities
-    assert probabilities is not None  # the caller's choice
-    reliability, curves = views.seen(ReliabilityTable), views.seen(ClassCurves)
+    if probabilities is None:
+        raise ValueError("a test of calibration needs rows with probabilities")
+    reliability = views.seen(ReliabilityTable)
     if reliability is not None and views.step is not None:
-        score, event = group_scores(probabilities, views.step), is_positive(rows.actual, views.step)
-        yield "calibration/pvalue", score, event, reliability
+        score = group_scores(probabilities, views.step)
+        yield "calibration/pvalue", score, is_positive(rows.actual, views.step), reliability
     for step in ("", *views.steps):
         table = views.seen(HitTable, step=step)
         if table is not None:
             score, hit = table.of_rows(rows.actual, rows.predicted, probabilities)
-            yield f"confidence/{step}/pvalue".replace("//", "/"), score, hit.astype(np.int64), table
+            name = f"confidence/{step}/pvalue" if step else "confidence/pvalue"
+            yield name, score, hit.astype(np.int64), table
+    curves = views.seen(ClassCurves)
     if curves is not None:
-        for k, name in views.held.items():
+        for k, label in views.held.items():
             event = (rows.actual == k).astype(np.int64)
-            yield f"class/{name}/calibration_pvalue", probabilities[:, k], event, curves.tables[k]
+            yield f"class/{label}/calibration_pvalue", probabilities[:, k], event, curves.tables[k]
 
 
 def sign_test(score: FloatArray, event: IntArray, design: Design) -> CalibrationTest | None:
@@ -106,32 +113,38 @@ def sign_test(score: FloatArray, event: IntArray, design: Design) -> Calibration
     score = score[inner]
     difference = weights[inner] * (event[inner] - score)
     block = _runs(score, weights[inner])
+    size = np.abs(difference)
     x = logit(score)
-    x -= float(x @ np.abs(difference)) / max(float(np.abs(difference).sum()), 1e-300)
-    number = design.units[inner]
-    n_clusters = 1 + int(number.max())
+    x -= float(x @ size) / max(float(size.sum()), _LEAST_VARIANCE)
+    cluster = design.units[inner]
+    n_clusters = 1 + int(cluster.max())
     rng = np.random.default_rng(_SEED)
-    signed = np.zeros((DRAWS, _BLOCKS + 1))
+    drawn = np.zeros((DRAWS, _BLOCKS + 1))
     total = np.zeros(_BLOCKS + 1)
     covariance = np.zeros((_BLOCKS + 1, _BLOCKS + 1))
     spread = np.zeros((2, 2))
-    for sums in _by_cluster(number, n_clusters, block, difference, difference * x):
+    for sums in _by_cluster(cluster, n_clusters, block, difference, difference * x):
         total += sums.sum(axis=0)
-        both = np.stack((sums[:, :-1].sum(axis=1), sums[:, -1]))
-        spread += both @ both.T
+        ends = _ends(sums)
+        spread += ends @ ends.T
         if n_clusters <= _MOST_SIGNS:
-            signed += rng.choice([-1.0, 1.0], (DRAWS, len(sums))) @ sums
+            drawn += rng.choice([-1.0, 1.0], (DRAWS, len(sums))) @ sums
         else:
             covariance += sums.T @ sums
     if n_clusters > _MOST_SIGNS:
-        roots, axes = np.linalg.eigh(covariance)
-        signed = (
-            rng.standard_normal((DRAWS, _BLOCKS + 1)) @ (axes * np.sqrt(np.maximum(roots, 0.0))).T
-        )
-    together = np.vstack((total, signed))
-    ends = np.stack((together[:, :-1].sum(axis=1), together[:, -1]))
+        variances, axes = np.linalg.eigh(covariance)
+        root = axes * np.sqrt(np.maximum(variances, 0.0))
+        drawn = rng.standard_normal((DRAWS, _BLOCKS + 1)) @ root.T
+    sums = np.vstack((total, drawn))
+    ends = _ends(sums)
     cox = np.einsum("ad,ab,bd->d", ends, np.linalg.pinv(spread, hermitian=True), ends)
-    return combined(reach(together[:, :-1]) / math.sqrt(max(float(spread[0, 0]), 1e-300)), cox)
+    kuiper = reach(sums[:, :-1]) / math.sqrt(max(float(spread[0, 0]), _LEAST_VARIANCE))
+    return combined(kuiper, cox)
+
+
+def _ends(sums: FloatArray) -> FloatArray:
+    """Return the sums of all differences and of all moments, shape (2, n)."""
+    return np.stack((sums[:, :-1].sum(axis=1), sums[:, -1]))
 
 
 def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
@@ -139,11 +152,14 @@ def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
 
     Equal scores, or cells, share a run.
     """
-    place = cells_of(score) if len(score) > MAX_BLOCKS else np.unique(score, return_inverse=True)[1]
+    if len(score) > MAX_BLOCKS:
+        place = cells_of(score)
+    else:
+        _, place = np.unique(score, return_inverse=True)
     variance = np.bincount(place, weights**2 * score * (1 - score)).astype(np.float64)
     middle = np.cumsum(variance) - variance / 2
     run = np.minimum(np.floor(_BLOCKS * middle / variance.sum()), _BLOCKS - 1).astype(np.int64)
-    return np.asarray(run[place])
+    return run[place]
 
 
 def _by_cluster(
@@ -157,12 +173,12 @@ def _by_cluster(
     starts = np.arange(0, n_clusters, _AT_ONCE)
     bounds = np.searchsorted(number[order], np.append(starts, n_clusters))
     for first, start, stop in zip(starts.tolist(), bounds[:-1], bounds[1:], strict=True):
-        mine = order[start:stop]
-        size = min(_AT_ONCE, n_clusters - first)
-        cluster = number[mine] - first
-        sums = np.empty((size, _BLOCKS + 1))
-        sums[:, :-1] = np.bincount(
-            cluster * _BLOCKS + block[mine], difference[mine], size * _BLOCKS
-        ).reshape(size, -1)
-        sums[:, -1] = np.bincount(cluster, moment[mine], size)
+        rows = order[start:stop]
+        n_chunk = min(_AT_ONCE, n_clusters - first)
+        cluster = number[rows] - first
+        cell = cluster * _BLOCKS + block[rows]
+        sums = np.empty((n_chunk, _BLOCKS + 1))
+        of_runs = np.bincount(cell, difference[rows], n_chunk * _BLOCKS)
+        sums[:, :-1] = of_runs.reshape(n_chunk, -1)
+        sums[:, -1] = np.bincount(cluster, moment[rows], n_chunk)
         yield sums

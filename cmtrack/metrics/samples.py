@@ -36,6 +36,7 @@ taken cell by cell.
 """
 
 _STEP = 1e-30
+"""Imaginary step: so small that the real part does not change, so that no digits are lost."""
 _Complex = npt.NDArray[np.complex128]
 
 
@@ -69,7 +70,7 @@ class Samples:
         raise NotImplementedError
 
     def argument(self) -> Any:
-        """Return the argument of a metric's function: the samples themselves, unless they make one."""
+        """Return the argument of a metric's function: the samples, unless they make one."""
         return self
 
     def influence(self, metric: Metric) -> FloatArray | None:
@@ -106,7 +107,9 @@ class Samples:
         """
         samples, place = at.locate(self, step)
         psi = metric.influence_in(samples, k)
-        return None if psi is None else np.asarray(psi[place])
+        if psi is None:
+            return None
+        return np.asarray(psi[place])
 
     def located(self, at: Influence, step: str) -> tuple[Samples, IntArray]:
         """Return the samples, with the cells of all rows, and the cell of each row, shape (n,)."""
@@ -163,7 +166,7 @@ def stratum_means(values: FloatArray, weight: FloatArray, strata: IntArray) -> F
     """Return the weighted means of values (K,) over each stratum, shape (S,); 0 without weight."""
     total = np.bincount(strata, weight)
     sums = np.bincount(strata, np.where(weight > 0, weight * values, 0.0))
-    return np.asarray(np.divide(sums, total, out=np.zeros(len(total)), where=total > 0))
+    return np.divide(sums, total, out=np.zeros(len(total)), where=total > 0)
 
 
 def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray:
@@ -172,13 +175,13 @@ def gradient(function: Callable[[Any], Any], numbers: Any, n: int) -> FloatArray
     ``function``: elementwise. The result, shape (n, ...): exact to rounding, of the shape of the
     fields.
     """
-    out = []
+    derivatives = []
     with np.errstate(all="ignore"):
-        for place in range(n):
+        for k in range(n):
             stepped = list(numbers)
-            stepped[place] = stepped[place] + 1j * _STEP
-            out.append(np.imag(function(type(numbers)(*stepped))) / _STEP)
-    return np.array(out, dtype=np.float64)
+            stepped[k] = stepped[k] + 1j * _STEP
+            derivatives.append(np.imag(function(type(numbers)(*stepped))) / _STEP)
+    return np.array(derivatives, dtype=np.float64)
 
 
 class Sums(Samples):
@@ -194,20 +197,23 @@ class Sums(Samples):
     """
 
     def __init__(self, kind: Any, sums: FloatArray, products: FloatArray, total: float) -> None:
-        self.kind, self.sums, self.products, self.total = kind, sums, products, total
+        self.kind = kind
+        self.sums = sums
+        self.products = products
+        self.total = total
 
     def argument(self) -> Any:
         return self.kind(*self.sums)
 
     def influence(self, metric: Metric) -> FloatArray:
-        assert metric.value is not None  # the caller computes what has a function
-        return gradient(metric.value, self.argument(), len(self.sums))
+        return gradient(metric.value_function, self.argument(), len(self.sums))
 
     def standard_error(self, influence: FloatArray) -> Any:
         squared = np.einsum("t...,tu...,u...->...", influence, self.products, influence)
         mean = np.einsum("t...,t...->...", influence, self.sums)
         variance = squared - mean * mean / self.total
-        # The root of a rounding error would pass for an error: of one sample, whose error is 0, it is 1e-8.
+        # The root of a rounding error would pass for an error: 1e-8 for one sample, whose error
+        # is 0.
         size = np.abs(influence)
         largest = np.einsum("t...,tu...,u...->...", size, np.abs(self.products), size)
         return np.sqrt(np.where(variance <= ROUNDING * largest, 0.0, variance))
@@ -215,7 +221,7 @@ class Sums(Samples):
     def of_rows(self, influence: FloatArray, contributions: npt.NDArray[Any]) -> FloatArray:
         """Return the influence of each sample (n,) from its contributions (n, T)."""
         psi: FloatArray = len(contributions) * (contributions @ influence)
-        return np.asarray(psi - psi.mean())
+        return psi - psi.mean()
 
 
 class Weighted(Samples):
@@ -245,8 +251,10 @@ class Weighted(Samples):
     def effective(self, denominator: FloatArray | None) -> float:
         """Return the effective size of the samples in a denominator: Kish's for weights."""
         inside = np.ones(len(self.weight)) if denominator is None else denominator
-        weight, squares = float(self.weight @ inside), float(self.squares @ inside)
-        return weight * weight / squares if squares > 0 else 0.0
+        squares = float(self.squares @ inside)
+        if not squares > 0:
+            return 0.0
+        return float(self.weight @ inside) ** 2 / squares
 
     def argument(self, weight: Any = None) -> Any:
         """Return the argument of a function of the table with these weights, real or complex."""
@@ -264,19 +272,22 @@ class Weighted(Samples):
     def influence(self, metric: Metric) -> FloatArray | None:
         """Return the influence of a sample in each cell (C,), less its mean over the samples."""
         if metric.influence is not None:
-            given = np.asarray(metric.influence(self.argument()), dtype=np.float64)
-            psi = self.in_table(given)
+            own_influence = np.asarray(metric.influence(self.argument()), dtype=np.float64)
+            psi = self.in_table(own_influence)
             if psi is None:
                 raise ValueError(
-                    f"the influence of {metric.name!r} must have one value for each count, got shape {given.shape}"
+                    f"the influence of {metric.name!r} must have one value for each count, "
+                    f"got shape {own_influence.shape}"
                 )
         elif len(self.weight) * self.table_size > MAX_STEPS:
             return None
         else:
             used = np.flatnonzero(self.weight)
-            exact = self._complex_step(metric, used)
-            psi = self.total * (self._central_differences(metric, used) if exact is None else exact)
-        return np.asarray(psi - float(self.weight @ psi) / self.total)
+            derivative = self._complex_step(metric, used)
+            if derivative is None:
+                derivative = self._central_differences(metric, used)
+            psi = self.total * derivative
+        return psi - float(self.weight @ psi) / self.total
 
     def denominator_of(self, metric: Metric) -> float | None:
         """Return the denominator of a share of 0 or 1.
@@ -284,9 +295,11 @@ class Weighted(Samples):
         One sample more above or below moves the share by one over it.
         """
         if len(self.weight) < self.table_size:
-            return None  # the derivative by a cell that is empty tells
+            return None  # The derivative by a cell that is empty would tell.
         slopes = self._complex_step(metric, np.arange(len(self.weight)))
-        reach = 0.0 if slopes is None else float(np.ptp(slopes))
+        if slopes is None:
+            return None
+        reach = float(np.ptp(slopes))
         return self.effective(None) / self.total / reach if reach > 0 else None
 
     def informing(self, metric: Metric) -> Any:
@@ -296,45 +309,58 @@ class Weighted(Samples):
         """
         everyone = self.effective(None)
         n = self.denominator_of(metric)
-        return everyone if n is None else min(everyone, n * (metric.high - metric.low))
+        if n is None:
+            return everyone
+        return min(everyone, n * (metric.high - metric.low))
 
     def _complex_step(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray | None:
         """Return derivatives by the cells' counts; None if the function refuses complex numbers.
 
         They are exact to rounding.
         """
-        assert metric.value is not None  # the caller computes what has a function
-        derivative, step = np.zeros(len(self.weight)), _STEP * self.total
+        value = metric.value_function
+        derivative = np.zeros(len(self.weight))
+        step = _STEP * self.total
+        of_six_counts = metric.of == "binary"
         try:
             with (
                 np.errstate(all="ignore"),
-                nullcontext() if metric.of == "binary" else warnings.catch_warnings(),
+                nullcontext() if of_six_counts else warnings.catch_warnings(),
             ):
-                # the six counts are plain complex numbers, which refuse by themselves
-                if metric.of != "binary":
+                # The six counts are plain complex numbers, which refuse by themselves.
+                if not of_six_counts:
                     warnings.simplefilter("error", np.exceptions.ComplexWarning)
                 for c in used:
                     stepped: _Complex = self.weight.astype(np.complex128)
                     stepped[c] += 1j * step
-                    derivative[c] = complex(metric.value(self.argument(stepped))).imag / step
-        except Exception:  # whatever the function finds wrong with complex numbers
+                    derivative[c] = complex(value(self.argument(stepped))).imag / step
+        except Exception:  # Whatever the function finds wrong with complex numbers.
             return None
-        if not np.isfinite(derivative).all():
+        if not np.isfinite(derivative).all() or not self._agrees(metric, derivative):
             return None
+        return derivative
+
+    def _agrees(self, metric: Metric, derivative: FloatArray) -> bool:
+        """Return whether real steps along one direction give a derivative too.
+
+        A function may take complex numbers and drop what is imaginary, as one that takes absolute
+        values does. The direction has another sign and size in each cell, so that no such function
+        agrees by chance.
+        """
         along = 1e-5 * self.weight * np.cos(0.7 + np.arange(len(self.weight)))
-        ends = [metric.number(self.argument(self.weight + sign * along)) for sign in (1, -1)]
-        rounding = 1e-12 * abs(ends[0]) + 1e-15 * self.total * float(
-            np.abs(derivative).max(initial=0.0)
-        )
+        above = metric.number(self.argument(self.weight + along))
+        below = metric.number(self.argument(self.weight - along))
+        steepest = float(np.abs(derivative).max(initial=0.0))
+        rounding = 1e-12 * abs(above) + 1e-15 * self.total * steepest
         near = 1e-4 * float(np.abs(derivative * along).sum()) + rounding
-        return (
-            derivative if abs((ends[0] - ends[1]) / 2 - float(derivative @ along)) <= near else None
-        )
+        return abs((above - below) / 2 - float(derivative @ along)) <= near
 
     def _central_differences(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray:
         derivative = np.zeros(len(self.weight))
         for c in used:
-            step, ends = 6e-6 * self.weight[c], []
+            # About the cube root of rounding, where the errors of step and of rounding are equal.
+            step = 6e-6 * self.weight[c]
+            ends = []
             for sign in (1, -1):
                 stepped = self.weight.copy()
                 stepped[c] += sign * step

@@ -38,7 +38,7 @@ _CLIP = 1 - 1e-12
 """Largest correlation in a mean of atanh, which is infinite at 1."""
 
 
-# -- of one score and two classes ----------------------------------------------------------------------------
+# -- of one score and two classes ------------------------------------------------------------------
 
 
 def correlation(s: TwoClasses) -> Any:
@@ -122,7 +122,7 @@ def standardised_spcc(moments: ScoreMoments, prevalence: float) -> float:
         return float(_correlation(prevalence, 1 - prevalence, mean1, mean0, within))
 
 
-# -- of the scores of all classes ----------------------------------------------------------------------------
+# -- of the scores of all classes ------------------------------------------------------------------
 
 
 def spcc_ovo(moments: ScoreMoments, *, equal_shares: bool = False) -> FloatArray:
@@ -371,7 +371,7 @@ class ClassScores(Samples):
         return centred, means
 
     def error_by(self, j: int, influence: FloatArray) -> float:
-        """Return the standard error of a quadratic in the score j: coefficients (K, 3) of (1, s, s^2)."""
+        """Return the standard error of a quadratic in score j: factors (K, 3) of (1, s, s^2)."""
         sides = self.counted.map(lambda moments: Sides.of_classes(moments.component(j)))
         mean = sides.sums.mean
         about = _moved(influence.T, mean - 1 / len(mean))
@@ -395,7 +395,9 @@ class EachScore(ScoreSamples):
         if of_means and views.step is not None:
             return None
         scores = views.seen(ClassScores, "all scores" if of_means else "class scores")
-        return None if scores is None else scores.one_vs_rest
+        if scores is None:
+            return None
+        return scores.one_vs_rest
 
 
 def _moved(quadratic: FloatArray, by: FloatArray) -> FloatArray:
@@ -414,7 +416,7 @@ class Correlations(Function):
         """Return the correlations, shape (K,) or (C(C-1),)."""
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
-                return np.asarray(np.clip(correlation(scores.one_vs_rest.argument()), -1.0, 1.0))
+                return np.clip(correlation(scores.one_vs_rest.argument()), -1.0, 1.0)
         return scores.matrix[~np.eye(len(scores.matrix), dtype=np.bool_)]
 
     def counted(self, scores: ClassScores) -> BoolArray:
@@ -443,7 +445,7 @@ class Correlations(Function):
         """
         if self.kind == "ovr":
             with np.errstate(all="ignore"):
-                return np.asarray(is_constant(scores.one_vs_rest.argument()))
+                return is_constant(scores.one_vs_rest.argument())
         off_diagonal = ~np.eye(len(scores.matrix), dtype=np.bool_)
         return scores.constant_pairs[off_diagonal] & self.counted(scores)
 
@@ -505,7 +507,7 @@ class Correlations(Function):
         sides = ((own, positive, each_term), (other, negative, term_of_other))
         for classes, (constant, linear, square), term in sides:
             column = np.zeros(len(term), dtype=np.int64) if single else own[term]
-            np.add.at(sums, (classes, 0), constant[term])
+            np.add.at(sums, (classes, np.zeros_like(column)), constant[term])
             np.add.at(sums, (classes, 1 + column), linear[term])
             np.add.at(sums, (classes, 1 + width + column), square[term])
         return sums
@@ -537,7 +539,7 @@ class Fisher(Correlations):
         return fisher_mean(self.values(scores)[self.counted(scores)])
 
     def clipped(self, scores: ClassScores) -> int:
-        """Return the number of correlations in the mean that are exactly 1 or -1, and so clipped."""
+        """Return the number of correlations in the mean that are 1 or -1, and so clipped."""
         return int((np.abs(self.values(scores)[self.counted(scores)]) >= _CLIP).sum())
 
     def influence(self, scores: ClassScores) -> FloatArray | None:
@@ -559,7 +561,9 @@ class Fisher(Correlations):
         if scores.cross is None:
             return None
         psi = self.influence(scores)
-        return None if psi is None else scores.standard_error(psi)
+        if psi is None:
+            return None
+        return scores.standard_error(psi)
 
 
 class Least(Correlations):
@@ -592,7 +596,9 @@ class Least(Correlations):
                 return None
             if not psi[:, 1:].any():
                 every = self.influence(scores)
-                return None if every is None else scores.standard_error(every)
+                if every is None:
+                    return None
+                return scores.standard_error(every)
             least = np.nanargmin(self.usable(scores), keepdims=True)
             classes = least if self.kind == "ovr" else self.pair(least, scores)[0]
             return scores.error_by(int(classes[0]), psi)
@@ -611,7 +617,7 @@ class Least(Correlations):
         intervals = []
         with np.errstate(all="ignore"):
             samples = self.samples(scores, terms)
-            # The interval of each correlation is that of its samples, and of one more, half flipped.
+            # The interval of each correlation is of its samples, and of one more, half flipped.
             for part in (samples, samples.with_flipped(max(wider**2, 1.0))):
                 each = np.asarray(correlation(part.argument()), dtype=np.float64)
                 errors = wider * part.standard_error(part.quadratic(correlation))
@@ -643,7 +649,7 @@ class Least(Correlations):
         return terms
 
 
-# -- of binned scores ----------------------------------------------------------------------------------------
+# -- of binned scores ------------------------------------------------------------------------------
 
 
 def bayes_index(positive: FloatArray, negative: FloatArray) -> float:
@@ -743,7 +749,7 @@ def _best_range(curve: FloatArray) -> BoolArray:
     most = curve.argmax(axis=-1)[..., None]
     cell = np.arange(curve.shape[-1] - 1)
     is_between = (cell >= np.minimum(least, most)) & (cell < np.maximum(least, most))
-    return np.asarray(is_between == (least < most))
+    return is_between == (least < most)
 
 
 def _missed(sides: FloatArray, called: BoolArray) -> tuple[float, float]:
@@ -801,7 +807,7 @@ def _error_ends(
     return wilson(error, n, level, degrees) or (0.0, 1.0)
 
 
-# -- declarations --------------------------------------------------------------------------------------------
+# -- declarations ----------------------------------------------------------------------------------
 
 _EQ = "Gubbels (2023), eq. 1.9-1.10"
 _MEAN = "Gubbels (2023), section 1.3.1, with the factor 1/m"

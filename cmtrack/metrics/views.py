@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from typing import TypeVar
@@ -48,24 +49,26 @@ class Views:
 
     def put(self, results: Results, section: Section) -> None:
         """Compute the metrics of a section that apply."""
-        for step in self.steps if "<step>" in section.metrics[0].name else ("",):
-            there = [(self.names(m, step), m, self.of(m, step)) for m in section.metrics]
-            for _, run in groupby(
-                (one for one in there if one[2] is not None), lambda one: id(one[0])
-            ):
-                (names, *_), *_ = together = list(run)
+        steps = self.steps if "<step>" in section.metrics[0].name else ("",)
+        for step in steps:
+            applying = []
+            for metric in section.metrics:
+                samples = self.of(metric, step)
+                if samples is not None:
+                    applying.append((self.names(metric, step), metric, samples))
+            # Neighbours in the section that are of the same names are put together, name by name.
+            for _, neighbours in groupby(applying, lambda part: id(part[0])):
+                together = list(neighbours)
+                names = together[0][0]
                 if names is not None:
-                    results.put_each(
-                        [(metric, samples) for _, metric, samples in together if samples],
-                        names,
-                        step,
-                    )
+                    metrics = [(metric, samples) for _, metric, samples in together]
+                    results.put_each(metrics, names, step)
                     continue
                 for _, metric, samples in together:
-                    if samples is not None:
-                        results.put_metric(metric, samples, metric.name.replace("<step>", step))
+                    results.put_metric(metric, samples, metric.name.replace("<step>", step))
 
 
+@dataclass(eq=False, repr=False)
 class EvaluationViews(Views):
     """Views of an :class:`Evaluation`; each is made when it is first asked for.
 
@@ -78,25 +81,14 @@ class EvaluationViews(Views):
     ``prices``, shape (K, K): costs of actual by predicted classes.
     """
 
-    def __init__(
-        self,
-        statistics: Statistics,
-        grouping: Grouping | None = None,
-        step: ComposedStep | None = None,
-        over: BoolArray | None = None,
-        level: float = 0.95,
-        reference: FloatArray | None = None,
-        prices: FloatArray | None = None,
-    ) -> None:
-        self.statistics, self.grouping, self.step, self.over, self.level = (
-            statistics,
-            grouping,
-            step,
-            over,
-            level,
-        )
-        self.reference, self.prices = reference, prices
-        self._seen: dict[tuple[str, str], Samples | None] = {}
+    statistics: Statistics
+    grouping: Grouping | None = None
+    step: ComposedStep | None = None
+    over: BoolArray | None = None
+    level: float = 0.95
+    reference: FloatArray | None = None
+    prices: FloatArray | None = None
+    _seen: dict[tuple[str, str], Samples | None] = field(default_factory=dict, init=False)
 
     def of(self, metric: Metric, step: str = "") -> Samples | None:
         samples = KINDS.get(metric.of)
@@ -106,15 +98,15 @@ class EvaluationViews(Views):
 
     def seen(self, samples: type[Kind], kind: str = "", step: str = "") -> Kind | None:
         """Return the samples of a kind, by default the first of their class; None if none apply."""
-        key = kind or samples.kinds[0], step
+        key = (kind or samples.kinds[0], step)
         if key not in self._seen:
             self._seen[key] = samples.of_views(self, *key)
         return self._seen[key]  # type: ignore[return-value]  # of_views gives one of its class
 
     def names(self, metric: Metric, step: str = "") -> Names | None:
         if "<group>" in metric.name:
-            _, everyone, held = self.reduced[step]
-            return everyone if metric.interval == "count" else held
+            _, all_groups, averaged_groups = self.reduced[step]
+            return all_groups if metric.interval == "count" else averaged_groups
         return self.held if "<label>" in metric.name else None
 
     def put_one(self, results: Results, metric: Metric, parts: Mapping[str, str]) -> None:
@@ -123,27 +115,25 @@ class EvaluationViews(Views):
         ``parts``: the encoded step, label or group in its name.
         """
         step = parts.get("step", "")
-        samples, names = self.of(metric, step), self.names(metric, step)
+        samples = self.of(metric, step)
         if samples is None:
             return
+        names = self.names(metric, step)
         if names is None:
             results.put_metric(metric, samples, metric.name.replace("<step>", step))
             return
-        wanted = parts.get("group", parts.get("label"))
-        results.put_each(
-            [(metric, samples)], {k: name for k, name in names.items() if name == wanted}, step
-        )
+        name = parts.get("group", parts.get("label"))
+        matching = {k: encoded for k, encoded in names.items() if encoded == name}
+        results.put_each([(metric, samples)], matching, step)
 
     def of_part(self, statistics: Statistics, level: float) -> EvaluationViews:
         """Return the views of some of the rows, at a level."""
-        views = EvaluationViews(
-            statistics, self.grouping, self.step, self.over, level, self.reference, self.prices
-        )
+        views = replace(self, statistics=statistics, level=level)
         views.composed = self.composed
         return views
 
     def at_level(self, level: float) -> EvaluationViews:
-        """Return the views at another level: counts are kept, estimates with intervals made again."""
+        """Return the views at another level: counts are kept, intervals of estimates made again."""
         views = copy(self)
         views.level = level
         views._seen = {key: view for key, view in self._seen.items() if not KINDS[key[0]].by_level}
@@ -153,12 +143,16 @@ class EvaluationViews(Views):
         """Drop what grows with the square of the number of classes; it is recomputed on request."""
         self._seen = {key: view for key, view in self._seen.items() if not KINDS[key[0]].by_pairs}
 
-    # -- tables ----------------------------------------------------------------------------------------
+    # -- tables ------------------------------------------------------------------------------------
 
     @cached_property
     def table(self) -> Table:
         counts = self.statistics.counts
         return Table(Cells.of_matrix(counts), self.over, whole=counts.sums.dtype.kind == "i")
+
+    def table_of(self, step: str) -> Table:
+        """Return the table of the classes, or of the groups of a step."""
+        return self.reduced[step][0] if step else self.table
 
     @cached_property
     def held(self) -> dict[int, str]:
@@ -168,9 +162,9 @@ class EvaluationViews(Views):
     @cached_property
     def composed(self) -> dict[str, ComposedStep]:
         """The steps of the grouping by their encoded names."""
-        steps = (
-            () if self.grouping is None else self.grouping.compose(self.statistics.matrix.labels)
-        )
+        if self.grouping is None:
+            return {}
+        steps = self.grouping.compose(self.statistics.matrix.labels)
         return {encode_label(step.name): step for step in steps}
 
     @property
@@ -180,9 +174,9 @@ class EvaluationViews(Views):
     @cached_property
     def matrices(self) -> tuple[Counted[ReducedConfusionMatrix], ...]:
         """The reduced matrix of each step."""
+        counts = self.statistics.counts
         return tuple(
-            self.statistics.counts.map(partial(reduce_counts, step=step))
-            for step in self.composed.values()
+            counts.map(partial(reduce_counts, step=step)) for step in self.composed.values()
         )
 
     @cached_property
@@ -191,8 +185,8 @@ class EvaluationViews(Views):
         tables = {}
         for (name, step), matrix in zip(self.composed.items(), self.matrices, strict=True):
             table = Table(Cells.of_reduced(matrix), groups_over(step, self.over))
-            everyone = {g: encode_label(group) for g, group in enumerate(step.labels)}
-            tables[name] = table, everyone, _held(table, step.labels)
+            all_groups = {g: encode_label(group) for g, group in enumerate(step.labels)}
+            tables[name] = (table, all_groups, _held(table, step.labels))
         return tables
 
     @cached_property
@@ -208,8 +202,10 @@ def groups_over(step: ComposedStep, over: BoolArray | None) -> BoolArray | None:
     """Return the groups that contain an averaged class: averages of groups are taken over these."""
     if over is None:
         return None
-    held: BoolArray = np.bincount(step.group_of_class[over], minlength=len(step.labels)) > 0
-    return None if held.all() else held
+    n_averaged = np.bincount(step.group_of_class[over], minlength=len(step.labels))
+    if n_averaged.all():
+        return None
+    return n_averaged > 0
 
 
 def _held(table: Table, labels: tuple[Label, ...]) -> dict[int, str]:
