@@ -1,4 +1,4 @@
-"""Prevalence by matching a moment of the scores, with density ratios that are fitted without the samples they weigh.
+"""Prevalence by matching a moment of the scores, with cross-fitted density ratios.
 
 For a function h of the score, mean_target h = pi mean_positives h + (1-pi) mean_negatives h
 whatever the densities are. With density ratio r and sizes n, m1, m0 the h of least variance is
@@ -21,8 +21,10 @@ decides the weight of each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -39,16 +41,18 @@ Folding = Callable[[FloatArray, int], FloatArray]
 
 _SEED = 20230813
 _MOST = 10**9
+"""Samples up to which a hypergeometric distribution is drawn.
+
+With more, random folds would differ by nothing that could be seen.
+"""
 """Samples that a hypergeometric distribution is drawn of; with more, folds differ by nothing that could be seen."""
 
 
 def in_turn(counts: FloatArray, folds: int) -> FloatArray:
-    """Deal the samples in score order to the folds in turn, fractional counts (weights) likewise.
+    """Deal the samples in score order to the folds in turn, shape (folds, B).
 
     The folds are as alike as can be, and so a model that is fitted on the others has nearly seen
-    this one.
-
-    The result, shape (folds, B).
+    this one. Fractional counts (weights) are dealt in the same way.
     """
     ends = np.concatenate(([0.0], np.cumsum(counts)))
     turns, within = np.divmod(ends, folds)
@@ -58,33 +62,29 @@ def in_turn(counts: FloatArray, folds: int) -> FloatArray:
 
 
 def at_random(counts: FloatArray, folds: int) -> FloatArray:
-    """Draw folds of equal size at random, with a fixed seed.
+    """Draw folds of equal size at random, with a fixed seed, shape (folds, B).
 
-    Fractional counts (weights) are split in the shares in which as many whole ones would be.
-
-    The result, shape (folds, B).
+    Fractional counts (weights) are split in the shares in which whole counts would be.
     """
     whole = np.ceil(counts).astype(np.int64)
     if not 0 < whole.sum() < _MOST:
         return in_turn(counts, folds)
     rng = np.random.default_rng(_SEED)
-    left, out = whole.copy(), np.zeros((folds, len(whole)))
-    for fold in range(folds):
-        size = int(left.sum()) // (folds - fold)
-        drawn = (
-            rng.multivariate_hypergeometric(left, size, method="marginals")
-            if fold < folds - 1
-            else left
-        )
-        out[fold] = drawn
-        left = left - drawn
-    return out * np.divide(counts, whole, out=np.zeros(len(whole)), where=whole > 0)
+    rest = whole.copy()
+    drawn = np.zeros((folds, len(whole)))
+    for fold in range(folds - 1):
+        size = int(rest.sum()) // (folds - fold)
+        drawn[fold] = rng.multivariate_hypergeometric(rest, size, method="marginals")
+        rest -= drawn[fold].astype(np.int64)
+    drawn[-1] = rest
+    return drawn * np.divide(counts, whole, out=np.zeros(len(whole)), where=whole > 0)
 
 
 # -- density ratios: a stack of models, weighted by cross-validated log score ----------------------
 
 FOLDS = 2
 _STEPS = 100
+"""Most steps of expectation-maximisation; weights hardly matter beyond three digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +102,7 @@ class FittedRatio:
     members: dict[str, float]
 
 
-def fit_ratio(
-    cells: ScoreCells,
-    folding: Folding = in_turn,
-    most: int = FOLDS,
-) -> FittedRatio:
+def fit_ratio(cells: ScoreCells, folding: Folding = in_turn, most: int = FOLDS) -> FittedRatio:
     """Fit the stack of density models.
 
     A member's ratio r gives the probability r / (1 + r) of a positive among as many negatives.
@@ -115,25 +111,25 @@ def fit_ratio(
     one sample's worth of weight is added to each member, so that with few samples the average is
     close to the plain one.
     """
-    place, positives, negatives = cells.place, cells.positives, cells.negatives
+    positives = cells.positives
+    negatives = cells.negatives
     folds = int(min(most, positives.sum(), negatives.sum()))
     if folds < 2:
-        equal_weights = dict.fromkeys(MODELS, 1 / len(MODELS))
-        return FittedRatio(
-            whole_ratio(cells)[None], positives[None], negatives[None], equal_weights
-        )
-    held1, held0 = folding(positives, folds), folding(negatives, folds)
-    left = _members(place, positives - held1, negatives - held0)
-    weights = _weights(left, held1, held0)
-    mean = np.tensordot(weights, left, 1)
+        members = dict.fromkeys(MODELS, 1 / len(MODELS))
+        return FittedRatio(whole_ratio(cells)[None], positives[None], negatives[None], members)
+    fold_positives = folding(positives, folds)
+    fold_negatives = folding(negatives, folds)
+    chances = _members(cells.place, positives - fold_positives, negatives - fold_negatives)
+    weights = _weights(chances, fold_positives, fold_negatives)
+    mean = np.tensordot(weights, chances, 1)
     members = dict(zip(MODELS, weights.tolist(), strict=True))
-    return FittedRatio(_log_odds(mean), held1, held0, members)
+    return FittedRatio(_log_odds(mean), fold_positives, fold_negatives, members)
 
 
 def whole_ratio(cells: ScoreCells) -> FloatArray:
-    """Log density ratio of each cell from all labelled samples, with members averaged equally."""
-    fits = _members(cells.place, cells.positives[None], cells.negatives[None])[:, 0]
-    return _log_odds(fits.mean(axis=0))
+    """Return each cell's log density ratio from all labelled samples, members averaged equally."""
+    chances = _members(cells.place, cells.positives[None], cells.negatives[None])[:, 0]
+    return _log_odds(chances.mean(axis=0))
 
 
 def _log_odds(chance: FloatArray) -> FloatArray:
@@ -141,45 +137,51 @@ def _log_odds(chance: FloatArray) -> FloatArray:
 
 
 def _members(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Probabilities of each member (first axis), no more extreme than half a count among all would give.
+    """Return the probabilities of each member (first axis).
 
-    A high ratio is limited by the number of negatives, of which half a one could have such a score;
-    a low one by that of the positives.
+    None is more extreme than half a count among all samples would give: a high ratio is limited by
+    the number of negatives, of which half a one could have such a score, a low one by the number of
+    positives.
     """
-    top, bottom = np.log(2 * negatives.sum(axis=1) + 1), np.log(2 * positives.sum(axis=1) + 1)
-    fits = [
-        np.clip(model(place, positives, negatives), -bottom[:, None], top[:, None])
-        for model in MODELS.values()
+    highest = np.log(2 * negatives.sum(axis=1) + 1)[:, None]
+    lowest = -np.log(2 * positives.sum(axis=1) + 1)[:, None]
+    ratios = [
+        np.clip(model(place, positives, negatives), lowest, highest) for model in MODELS.values()
     ]
-    return 1 / (1 + np.exp(-np.stack(fits)))
+    return 1 / (1 + np.exp(-np.stack(ratios)))
 
 
-def _weights(left: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Convex weights of the best log score, by expectation-maximisation from equal weights."""
-    m1, m0 = positives.sum(), negatives.sum()
-    size = m1 + m0
-    of_label = np.concatenate((left[:, positives > 0], 1 - left[:, negatives > 0]), axis=1)
-    mass = np.concatenate((positives[positives > 0] / m1, negatives[negatives > 0] / m0)) * (
-        size / 2
-    )
-    return stacking_weights(of_label, mass)
+def _weights(chances: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    """Return convex weights of the best log score, both classes of weight one half.
+
+    ``chances``, shape (members, F, B): probabilities of a positive without each fold.
+    ``positives``, ``negatives``, shape (F, B): samples of the fold.
+    """
+    m1 = positives.sum()
+    m0 = negatives.sum()
+    has_positives = positives > 0
+    has_negatives = negatives > 0
+    of_label = np.concatenate((chances[:, has_positives], 1 - chances[:, has_negatives]), axis=1)
+    mass = np.concatenate((positives[has_positives] / m1, negatives[has_negatives] / m0))
+    return stacking_weights(of_label, mass * ((m1 + m0) / 2))
 
 
-def stacking_weights(own: FloatArray, mass: FloatArray) -> FloatArray:
-    """Convex weights (members,) of the best log score, one sample's worth of weight added to each member.
+def stacking_weights(of_label: FloatArray, mass: FloatArray) -> FloatArray:
+    """Return the convex weights (members,) of the best log score, by expectation-maximisation.
 
-    ``own``, shape (members, m): each member's probability of the actual class, without the sample's
-        fold.
+    One sample's worth of weight is added to each member.
+
+    ``of_label``, shape (members, m): each member's probability of the actual class, without the
+        sample's fold.
     ``mass``, shape (m,): weights of the samples.
     """
-    weights = np.full(len(own), 1 / len(own))
+    weights = np.full(len(of_label), 1 / len(of_label))
     for _ in range(_STEPS):
-        share = own * weights[:, None]
-        following = (share / share.sum(axis=0)) @ mass + 1.0
-        following /= following.sum()
-        done = np.abs(following - weights).max() < 1e-4
-        weights = following
-        if done:
+        before = weights
+        share = of_label * weights[:, None]
+        weights = (share / share.sum(axis=0)) @ mass + 1.0
+        weights /= weights.sum()
+        if np.abs(weights - before).max() < 1e-4:
             break
     return weights
 
@@ -187,7 +189,9 @@ def stacking_weights(own: FloatArray, mass: FloatArray) -> FloatArray:
 # -- the moment -----------------------------------------------------------------------------------
 
 _CLIP = 30.0
+"""Largest log ratio that is used; no number of samples that fits into memory shows a larger one."""
 _POINTS = 161
+"""Points at which an equation or a deviance is computed at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,54 +222,72 @@ class MomentMatch:
 
     @cached_property
     def densities(self) -> tuple[FloatArray, FloatArray]:
-        """Class densities (positives, negatives) that have the ratio and the labelled scores' pooled mass."""
+        """Densities (positives, negatives) with the ratio and the labelled scores' pooled mass."""
         chance = (self.odds / (1 + self.odds)).mean(axis=0)
         mass = (self.positives.sum(axis=0) + self.negatives.sum(axis=0)) / 2
-        p, q = mass * chance, mass * (1 - chance)
+        p = mass * chance
+        q = mass * (1 - chance)
         return p / p.sum(), q / q.sum()
 
     def weights(self, prevalence: FloatArray) -> FloatArray:
-        """Values of n h at each prevalence, shape (len(prevalence), F, B)."""
+        """Return the values of n h at each prevalence, shape (len(prevalence), F, B)."""
         n, m1, m0 = self.sizes
         pi = prevalence[:, None, None]
-        return (self.odds - 1) / (
-            (pi + pi**2 * n / m1) * self.odds + (1 - pi) + (1 - pi) ** 2 * n / m0
-        )
+        noise = (pi + pi**2 * n / m1) * self.odds + (1 - pi) + (1 - pi) ** 2 * n / m0
+        return (self.odds - 1) / noise
 
     def equation(self, prevalence: FloatArray) -> FloatArray:
-        """Gap mean_target h - pi mean_positives h - (1-pi) mean_negatives h; 0 at the estimate, falling."""
+        """Return the gap between mean_target h and pi mean_positives h + (1-pi) mean_negatives h.
+
+        It falls with the prevalence, and is 0 at the estimate.
+        """
         pi = prevalence[:, None, None]
         gap = self.target / len(self.odds) - pi * self.positives - (1 - pi) * self.negatives
         return np.einsum("pfb,pfb->p", gap, self.weights(prevalence))
 
     def solve(self) -> float:
-        """The root in [0, 1] next to a first estimate; where there is none, the least equation in standard errors.
+        """Return the root in [0, 1] next to a first estimate.
 
-        The first estimate takes h at 1/2, which no cell dominates. Near 0 and 1 a few samples of
-        extreme ratio can give the equation more roots, or lift it off its only one; the least of
-        equation^2 / variance (continuous updating, Hansen, Heaton & Yaron 1996) is then the end of
-        the range or the place where the root was.
+        Near 0 and 1 a few samples of extreme ratio can give the equation more roots, or lift it off
+        its only one. Without a root the least of equation^2 / variance (continuous updating,
+        Hansen, Heaton & Yaron 1996) is the end of the range or the place where the root was.
         """
-        h = self.weights(np.array([0.5]))[0]
-        target, above, below = (
-            float((h * x).sum()) for x in (self.target / len(h), self.positives, self.negatives)
-        )
-        start = min(max((target - below) / (above - below), 0.0), 1.0) if above > below else 0.5
-        rising = self.equation(np.array([start]))[0] > 0
-        end = 1.0 if rising else 0.0
+        start = self._first_estimate()
+        is_rising = self.equation(np.array([start]))[0] > 0
+        end = 1.0 if is_rising else 0.0
+        # Steps grow with the distance from the first estimate, next to which the root should be.
         path = start + (end - start) * (np.arange(_POINTS) / (_POINTS - 1)) ** 2
-        turned = np.flatnonzero((self.equation(path) > 0) != rising)
-        if not len(turned):
-            variances = sum(self.spread(path, unseen=(True, True))[:3])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                distance = self.equation(path) ** 2 / variances
-            return float(path[np.nanargmin(distance)]) if np.isfinite(distance).any() else end
-        low, high = sorted((float(path[turned[0] - 1]), float(path[turned[0]])))
+        values = self.equation(path)
+        turned = np.flatnonzero((values > 0) != is_rising)
+        if len(turned):
+            after = int(turned[0])
+            low, high = sorted((float(path[after - 1]), float(path[after])))
+            return self._root(low, high)
+        variances = sum(self.spread(path, unseen=(True, True))[:3])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            distance = values**2 / variances
+        if not np.isfinite(distance).any():
+            return end
+        return float(path[np.nanargmin(distance)])
+
+    def _first_estimate(self) -> float:
+        """Return the estimate by h at 1/2, which no cell dominates."""
+        h = self.weights(np.array([0.5]))[0]
+        target = float((h * (self.target / len(h))).sum())
+        above = float((h * self.positives).sum())
+        below = float((h * self.negatives).sum())
+        if not above > below:
+            return 0.5
+        return min(max((target - below) / (above - below), 0.0), 1.0)
+
+    def _root(self, low: float, high: float) -> float:
+        """Return the root between two prevalences, by bisection to about 1e-14."""
         for _ in range(46):
             middle = (low + high) / 2
-            low, high = (
-                (middle, high) if self.equation(np.array([middle]))[0] > 0 else (low, middle)
-            )
+            if self.equation(np.array([middle]))[0] > 0:
+                low = middle
+            else:
+                high = middle
         return (low + high) / 2
 
     def spread(
@@ -273,7 +295,7 @@ class MomentMatch:
         prevalence: FloatArray,
         unseen: tuple[bool | BoolArray, bool | BoolArray] = (False, False),
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Variances of the equation due to (target, positives, negatives), and minus its slope, at each prevalence.
+        """Return the equation's variance by target, positives and negatives, and minus its slope.
 
         The variance of h in a class is that of its labelled samples, and one sample's worth of that
         of the model.
@@ -283,25 +305,30 @@ class MomentMatch:
             and half a sample more, which scores as the other class does.
         """
         n, m1, m0 = self.sizes
-        h, pi = self.weights(prevalence), prevalence
+        pi = prevalence
+        h = self.weights(prevalence)
         average = h.mean(axis=1, keepdims=True)
-        (mean1, own1), (mean0, own0) = _moments(h, self.positives), _moments(h, self.negatives)
+        p, q = self.densities
+        mean1, variance1 = _moments(h, self.positives)
+        mean0, variance0 = _moments(h, self.negatives)
         slope = mean1 - mean0
-        variances = []
-        for m, own, other, density, more in zip(
-            (m1, m0), (own1, own0), (own0, own1), self.densities, unseen, strict=True
-        ):
-            model = _moments(average, density)[1]
+
+        def variance(
+            m: float, own: FloatArray, other: FloatArray, density: FloatArray, allow: Any
+        ) -> FloatArray:
+            _, model = _moments(average, density)
             most = np.maximum(own, model) + (other + slope**2) / (2 * m)
-            variances.append(np.where(more, most, (m * own + model) / (m + 1)))
-        v1, v0 = variances
+            return np.where(allow, most, (m * own + model) / (m + 1))
+
+        v1 = variance(m1, variance1, variance0, p, unseen[0])
+        v0 = variance(m0, variance0, variance1, q, unseen[1])
         of_target = pi * v1 + (1 - pi) * v0 + pi * (1 - pi) * slope**2
         return of_target / n, pi**2 * v1 / m1, (1 - pi) ** 2 * v0 / m0, slope
 
     def about(
         self, estimate: float, prevalence: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """:meth:`spread` at candidates for an interval around the estimate.
+        """Return :meth:`spread` at candidates for an interval around the estimate.
 
         Negatives that score like positives, of which the labelled ones have shown none, would make
         the share smaller than estimated, never larger; positives that score like negatives the
@@ -311,11 +338,11 @@ class MomentMatch:
         return self.spread(prevalence, unseen=(prevalence > estimate, prevalence < estimate))
 
     def variance(self, prevalence: float, unseen: bool = False) -> Variance:
-        """Variance of the estimate by source; the information is that of the likelihood."""
-        parts = self.spread(np.array([prevalence]), unseen=(unseen, unseen))
-        target, positives, negatives, slope = (float(part[0]) for part in parts)
+        """Return the estimate's variance by source; the information is that of the likelihood."""
+        parts = np.concatenate(self.spread(np.array([prevalence]), unseen=(unseen, unseen)))
+        target, positives, negatives, slope = parts.tolist()
         if not slope > 0:
-            return Variance(np.inf, np.inf, np.inf, 0.0)
+            return Variance(math.inf, math.inf, math.inf, 0.0)
         p, q = self.densities
         mix = prevalence * p + (1 - prevalence) * q
         information = float(((p - q)[mix > 0] ** 2 / mix[mix > 0]).sum())
@@ -324,19 +351,23 @@ class MomentMatch:
     def deviance(
         self, estimate: float, grid: FloatArray, kind: str = "adjusted", realised: bool = False
     ) -> FloatArray:
-        """Quasi-deviance 2 |integral of slope x equation / variance| from the estimate to each point of an even grid.
+        """Return the quasi-deviance from the estimate to each point of an even grid.
 
-        "naive" keeps the target's part of the variance only. ``realised`` leaves out pi(1-pi)/n.
+        It is 2 |integral of slope x equation / variance|. "naive" takes the target's part of the
+        variance only. ``realised`` leaves out pi(1-pi)/n, the variance of the target's own share.
         """
         points = np.union1d(grid, [estimate])
         target, positives, negatives, slope = self.about(estimate, points)
-        whole = target if kind == "naive" else target + positives + negatives
+        variance = target
+        if kind != "naive":
+            variance = target + positives + negatives
         if realised:
             of_labels = slope**2 * points * (1 - points) / self.sizes[0]
-            whole = np.maximum(whole - of_labels, 1e-3 * whole)
+            variance = np.maximum(variance - of_labels, 1e-3 * variance)
         with np.errstate(divide="ignore", invalid="ignore"):
-            rate = np.where(whole > 0, slope * self.equation(points) / whole, 0.0)
-        area = np.concatenate(([0.0], np.cumsum((rate[1:] + rate[:-1]) / 2 * np.diff(points))))
+            rate = np.where(variance > 0, slope * self.equation(points) / variance, 0.0)
+        trapezoids = (rate[1:] + rate[:-1]) / 2 * np.diff(points)
+        area = np.concatenate(([0.0], np.cumsum(trapezoids)))
         start = np.searchsorted(points, estimate)
         deviance: FloatArray = 2 * (area[start] - area)
         return np.maximum(deviance[np.searchsorted(points, grid)], 0.0)
@@ -344,47 +375,51 @@ class MomentMatch:
     def interval(
         self, kind: str, estimate: float, confidence_level: float, realised: bool = False
     ) -> Interval:
-        """Ends of the adjusted or naive interval, of the population's or of the target's own share."""
+        """Return the adjusted or naive interval, of the population's or of the target's share."""
         limit = deviance_limit(confidence_level)
 
         def deviance(grid: FloatArray) -> FloatArray:
             return self.deviance(estimate, grid, kind, realised)
 
-        reach = max(6 * float(np.sqrt(min(self.variance(estimate).total, 1.0))), 1e-6)
-        low = _end(estimate, 0.0, reach, limit, deviance)
-        high = _end(estimate, 1.0, reach, limit, deviance)
+        reach = max(6 * math.sqrt(min(self.variance(estimate).total, 1.0)), 1e-6)
+        low = _end(estimate, -reach, limit, deviance)
+        high = _end(estimate, reach, limit, deviance)
         return low, high
 
 
 def _moments(h: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    values, weights = h.reshape(len(h), -1), shares.ravel()
+    """Return mean and variance of h at each prevalence, over cells with these shares."""
+    values = h.reshape(len(h), -1)
+    weights = shares.ravel()
     mean = values @ weights
     return mean, np.maximum(values**2 @ weights - mean**2, 0.0)
 
 
 def _end(
     estimate: float,
-    limit_at: float,
     reach: float,
     limit: float,
     deviance: Callable[[FloatArray], FloatArray],
 ) -> float:
-    """First point between the estimate and 0 or 1 where the deviance passes the limit."""
+    """Return the point at which the deviance passes the limit, or else 0 or 1.
+
+    ``reach``: how far from the estimate to look first, below 0 for the lower end.
+    """
     while True:
-        edge = max(estimate - reach, 0.0) if limit_at == 0.0 else min(estimate + reach, 1.0)
+        edge = min(max(estimate + reach, 0.0), 1.0)
         grid = np.linspace(estimate, edge, _POINTS)
-        ascending = grid if edge >= estimate else grid[::-1]
-        values = deviance(ascending)
-        values = values if edge >= estimate else values[::-1]
+        # The deviance is an integral over an ascending grid.
+        values = deviance(grid) if edge >= estimate else deviance(grid[::-1])[::-1]
         beyond = np.flatnonzero(values > limit)
         if len(beyond):
-            at = int(beyond[0])
-            if at == 0:
+            first = int(beyond[0])
+            if first == 0:
                 return estimate
-            rest = (limit - values[at - 1]) / (values[at] - values[at - 1])
-            return float(grid[at - 1] + rest * (grid[at] - grid[at - 1]))
-        if edge == limit_at:
-            return limit_at
+            before = first - 1
+            rest = (limit - values[before]) / (values[first] - values[before])
+            return float(grid[before] + rest * (grid[first] - grid[before]))
+        if edge in (0.0, 1.0):
+            return edge
         reach *= 2
 
 
@@ -405,10 +440,13 @@ class TwoFoldings:
 
     @cached_property
     def weight(self) -> float:
-        """Weight of the estimate by alternating folds: variance over variance plus squared disagreement."""
+        """Weight of the estimate by alternating folds.
+
+        Its variance, over the variance plus the squared disagreement of both estimates.
+        """
         turn, drawn = self.estimates
         variance = self.in_turn.variance(turn, unseen=True).total
-        if not np.isfinite(variance) or turn == drawn:
+        if not math.isfinite(variance) or turn == drawn:
             return 1.0
         return variance / (variance + (turn - drawn) ** 2)
 
@@ -418,23 +456,27 @@ class TwoFoldings:
         return self.in_turn.densities
 
     def solve(self) -> float:
-        """The weighted mean of both estimates."""
+        """Return the weighted mean of both estimates."""
         turn, drawn = self.estimates
         return self.weight * turn + (1 - self.weight) * drawn
 
     def variance(self, prevalence: float) -> Variance:
-        """Weighted mean of both variances, and their disagreement, which the labelled samples cause."""
-        turn, drawn = (match.variance(prevalence) for match in (self.in_turn, self.at_random))
-        if not np.isfinite(turn.total + drawn.total):
-            return Variance(np.inf, np.inf, np.inf, 0.0)
+        """Return the weighted mean of both variances, and the disagreement of both estimates.
+
+        The labelled samples cause the disagreement, so it is divided among them.
+        """
+        turn = self.in_turn.variance(prevalence)
+        drawn = self.at_random.variance(prevalence)
+        if not math.isfinite(turn.total + drawn.total):
+            return Variance(math.inf, math.inf, math.inf, 0.0)
         w = self.weight
-        target, positives, negatives = (
-            w * getattr(turn, part) + (1 - w) * getattr(drawn, part)
-            for part in ("target", "positives", "negatives")
-        )
+        target = w * turn.target + (1 - w) * drawn.target
+        positives = w * turn.positives + (1 - w) * drawn.positives
+        negatives = w * turn.negatives + (1 - w) * drawn.negatives
         between = w * (1 - w) * (self.estimates[0] - self.estimates[1]) ** 2
-        labelled = positives + negatives
-        share = positives / labelled if labelled > 0 else 0.5
+        share = 0.5
+        if positives + negatives > 0:
+            share = positives / (positives + negatives)
         return Variance(
             target, positives + share * between, negatives + (1 - share) * between, turn.information
         )
@@ -442,18 +484,18 @@ class TwoFoldings:
     def deviance(
         self, grid: FloatArray, kind: str = "adjusted", realised: bool = False
     ) -> FloatArray:
-        """The smaller of the two quasi-deviances; 0 between the two estimates."""
-        low, high = sorted(self.estimates)
-        pair = zip((self.in_turn, self.at_random), self.estimates, strict=True)
+        """Return the smaller of the two quasi-deviances; 0 between the two estimates."""
+        turn, drawn = self.estimates
         smaller = np.minimum(
-            *(match.deviance(estimate, grid, kind, realised) for match, estimate in pair)
+            self.in_turn.deviance(turn, grid, kind, realised),
+            self.at_random.deviance(drawn, grid, kind, realised),
         )
-        return np.where((low <= grid) & (grid <= high), 0.0, smaller)
+        is_between = (min(turn, drawn) <= grid) & (grid <= max(turn, drawn))
+        return np.where(is_between, 0.0, smaller)
 
     def interval(self, kind: str, confidence_level: float, realised: bool = False) -> Interval:
-        """Interval from the lower of the two lower ends to the upper of the two upper ones."""
-        pair = zip((self.in_turn, self.at_random), self.estimates, strict=True)
-        ends = [
-            match.interval(kind, estimate, confidence_level, realised) for match, estimate in pair
-        ]
-        return min(low for low, _ in ends), max(high for _, high in ends)
+        """Return the interval from the lower of both lower ends to the upper of both upper ends."""
+        turn, drawn = self.estimates
+        first = self.in_turn.interval(kind, turn, confidence_level, realised)
+        second = self.at_random.interval(kind, drawn, confidence_level, realised)
+        return min(first[0], second[0]), max(first[1], second[1])

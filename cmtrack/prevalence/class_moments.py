@@ -33,6 +33,7 @@ biased estimate. The covariance stated is V.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,11 +49,14 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 _SEED = 20230813
 _FOLDS = 5
 _MOST_CELLS = 5_000_000
-"""Target probabilities of which five folds' ratios are held at a time; of more, two folds are made."""
+"""Target probabilities up to which five folds' ratios are in memory at a time; else two folds."""
 _FLOOR = 1e-12
+"""Smallest probability whose logarithm is taken."""
 _RIDGE = {"temperature": 0.1, "vector": 0.1, "matrix": 1.0}
-"""Penalty on the squared distance of the parameters from those of the probabilities as they are, in log-likelihood."""
+"""Penalty, in log-likelihood, on the squared distance of the parameters from the identity's."""
 _STEPS = 100
+_FULL_STEPS = 8
+"""Fixed-point steps that are taken whole; later ones are halved, because some problems alternate."""
 
 
 # -- ratios ---------------------------------------------------------------------------------------
@@ -72,19 +76,19 @@ class Scaling:
     prior: FloatArray
 
     def ratios(self, probabilities: FloatArray) -> FloatArray:
-        """Densities (n, K) up to a factor per row: posteriors if all classes were equally frequent."""
+        """Return densities (n, K) up to a factor per row: posteriors at equal shares."""
         return self.by_fold(probabilities).mean(axis=0)
 
     def by_fold(self, probabilities: FloatArray) -> FloatArray:
-        """The same by each fold's models, shape (F, n, K)."""
+        """Return the :meth:`ratios` by each fold's models, shape (F, n, K)."""
         features = np.log(np.maximum(probabilities, _FLOOR))
         return np.stack([self._ratios(features, fitted) for fitted in self.parameters])
 
     def _ratios(self, features: FloatArray, fitted: dict[str, FloatArray]) -> FloatArray:
-        out = np.zeros_like(features)
+        ratios = np.zeros_like(features)
         for form, weight in self.members.items():
-            out += weight * _balanced(form, features, fitted[form], self.prior)
-        return out
+            ratios += weight * _balanced(form, features, fitted[form], self.prior)
+        return ratios
 
 
 def stacked_forms(n_classes: int) -> list[str]:
@@ -121,60 +125,70 @@ def fit_scaling(
     prior = counts / len(actual)
     forms = stacked_forms(len(counts))
     folds = int(min(folds, counts.min()))
-    held = _folds(actual, probabilities, folds)
+    fold_of_row = _folds(actual, probabilities, folds)
     features = np.log(np.maximum(probabilities, _FLOOR))
-    whole = {form: _fit(form, features, actual) for form in forms}
-    parameters, left = [], np.empty((len(forms), *features.shape))
+    # Fits without a fold start from the fit to all rows, which is near.
+    starts = {form: _fit(form, features, actual) for form in forms}
+    parameters = []
+    ratios = np.empty((len(forms), *features.shape))
     for fold in range(folds):
-        out = held == fold
-        fitted = {form: _fit(form, features[~out], actual[~out], whole[form]) for form in forms}
+        left_out = fold_of_row == fold
+        fitted = {
+            form: _fit(form, features[~left_out], actual[~left_out], starts[form]) for form in forms
+        }
         parameters.append(fitted)
-        for place, form in enumerate(forms):
-            left[place, out] = _balanced(form, features[out], fitted[form], prior)
+        for member, form in enumerate(forms):
+            ratios[member, left_out] = _balanced(form, features[left_out], fitted[form], prior)
     mass = len(actual) / len(counts) / counts[actual]
-    weights = stacking_weights(left[:, np.arange(len(actual)), actual], mass)
+    weights = stacking_weights(ratios[:, np.arange(len(actual)), actual], mass)
     members = dict(zip(forms, weights.tolist(), strict=True))
-    return Scaling(members, parameters, prior), np.tensordot(weights, left, 1)
+    return Scaling(members, parameters, prior), np.tensordot(weights, ratios, 1)
 
 
 def _folds(actual: IntArray, probabilities: FloatArray, folds: int) -> IntArray:
-    """The fold of each sample, random with a fixed seed within a class.
+    """Return the fold of each sample, random with a fixed seed within a class.
 
-    The same for every order of the rows and of the classes: samples are numbered by the probability
-    of their own class.
+    Samples are numbered by the probability of their own class, so that no order of the rows or of
+    the classes changes their folds.
     """
     of_label = probabilities[np.arange(len(actual)), actual]
     order = np.lexsort((*np.sort(probabilities, axis=1).T, of_label))
-    out = np.empty(len(actual), dtype=np.int64)
+    fold_of_row = np.empty(len(actual), dtype=np.int64)
     for k in range(probabilities.shape[1]):
         rows = order[actual[order] == k]
-        out[rows] = np.random.default_rng(_SEED).permutation(len(rows)) % folds
-    return out
+        fold_of_row[rows] = np.random.default_rng(_SEED).permutation(len(rows)) % folds
+    return fold_of_row
 
 
 def _fit(
     form: str, features: FloatArray, actual: IntArray, start: FloatArray | None = None
 ) -> FloatArray:
-    """Parameters of the largest penalised likelihood."""
+    """Return the parameters of the largest penalised likelihood."""
     m, size = features.shape
-    slopes = {"vector": np.ones(size), "matrix": np.eye(size).ravel()}.get(form, np.ones(1))
+    slopes = np.ones(1)
+    if form == "vector":
+        slopes = np.ones(size)
+    elif form == "matrix":
+        slopes = np.eye(size).ravel()
     identity = np.concatenate((slopes, np.zeros(size)))
     if form == "identity":
         return identity
-    rows, ridge = np.arange(m), _RIDGE[form] / m
+    rows = np.arange(m)
+    ridge = _RIDGE[form] / m
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         log_p = log_softmax(_logits(form, features, parameters), axis=1)
         residual = np.exp(log_p)
         residual[rows, actual] -= 1
         if form == "matrix":
-            slopes = (residual.T @ features).ravel()
+            by_slope = (residual.T @ features).ravel()
         else:
-            slopes = (residual * features).sum(axis=0)
-            slopes = slopes.sum(keepdims=True) if form == "temperature" else slopes
-        away = parameters - identity
-        gradient = np.concatenate((slopes, residual.sum(axis=0))) / m + 2 * ridge * away
-        return -float(log_p[rows, actual].mean()) + ridge * float(away @ away), gradient
+            by_slope = (residual * features).sum(axis=0)
+        if form == "temperature":
+            by_slope = by_slope.sum(keepdims=True)
+        distance = parameters - identity
+        gradient = np.concatenate((by_slope, residual.sum(axis=0))) / m + 2 * ridge * distance
+        return -float(log_p[rows, actual].mean()) + ridge * float(distance @ distance), gradient
 
     begin = identity if start is None else start
     fit = minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-6})
@@ -183,15 +197,17 @@ def _fit(
 
 def _logits(form: str, features: FloatArray, parameters: FloatArray) -> FloatArray:
     size = features.shape[1]
-    slopes, bias = parameters[:-size], parameters[-size:]
-    scaled = features @ slopes.reshape(size, size).T if form == "matrix" else features * slopes
-    return scaled + bias
+    slopes = parameters[:-size]
+    bias = parameters[-size:]
+    if form == "matrix":
+        return features @ slopes.reshape(size, size).T + bias
+    return features * slopes + bias
 
 
 def _balanced(
     form: str, features: FloatArray, parameters: FloatArray, prior: FloatArray
 ) -> FloatArray:
-    """Posteriors at equal shares, from a model fitted at the labelled ones."""
+    """Return posteriors at equal shares, from a model fitted at the labelled ones."""
     return np.exp(log_softmax(_logits(form, features, parameters) - np.log(prior), axis=1))
 
 
@@ -228,47 +244,46 @@ class ClassMoments:
         return [np.flatnonzero(self.actual == k) for k in range(len(self.counts))]
 
     def at(self, shares: FloatArray, cautious: bool = True) -> Moments:
-        """The moments of the h that is best at given shares, half a sample added to each class.
+        """Return the moments of the h that is best at given shares, half a sample added to each class.
 
         The few labelled samples of a class may all be easy ones. ``cautious`` takes its variance by
         all labelled samples, as the ratios say that they are of the class, where that is larger.
         """
-        size = len(shares)
-        shares = (shares * self.n + 0.5) / (self.n + size / 2)
+        shares = (shares * self.n + 0.5) / (self.n + len(shares) / 2)
         noise = shares * (1 + shares * self.n / self.counts)
         h = self.labelled / (self.labelled @ noise)[:, None]
-        of_target = np.zeros(self.target.shape[1:])
+        target_h = np.zeros(self.target.shape[1:])
         for ratios in self.target:
-            of_target += ratios / (ratios @ noise)[:, None]
-        of_target /= len(self.target)
-        each = self.weights / self.n
+            target_h += ratios / (ratios @ noise)[:, None]
+        target_h /= len(self.target)
+        row_shares = self.weights / self.n
         means = np.stack([h[rows].mean(axis=0) for rows in self._rows], axis=1)
-        target = _covariance(of_target, each) / self.n
+        of_target = _covariance(target_h, row_shares) / self.n
         weight = shares**2 / self.counts
-        classes = np.stack(
+        of_classes = np.stack(
             [
                 w * m / (m - 1) * _covariance(h[rows], np.full(len(rows), 1 / m))
                 for w, m, rows in zip(weight, self.counts, self._rows, strict=True)
             ]
         )
         if cautious:
-            precision = _inverse(target + classes.sum(axis=0))
+            precision = _inverse(of_target + of_classes.sum(axis=0))
             chances = (self.labelled / self.counts[self.actual][:, None]).T
             for k, (w, mass) in enumerate(zip(weight, chances, strict=True)):
-                other = w * _covariance(h, mass / mass.sum())
-                if (precision * other).sum() > (precision * classes[k]).sum():
-                    classes[k] = other
-        return Moments(each @ of_target, means, target, classes)
+                by_all = w * _covariance(h, mass / mass.sum())
+                if (precision * by_all).sum() > (precision * of_classes[k]).sum():
+                    of_classes[k] = by_all
+        return Moments(row_shares @ target_h, means, of_target, of_classes)
 
     def solve(self, start: FloatArray) -> FloatArray:
-        """Shares (K,) whose own moments they match; the nearest ones in [0, 1] where there are none."""
+        """Return the shares (K,) whose own moments they match; else the nearest ones in [0, 1]."""
         shares = start
         for step in range(_STEPS):
-            following = self.at(shares, cautious=False).solve()
-            following = following if step < 8 else (following + shares) / 2
-            done = np.abs(following - shares).max() < 1e-8
-            shares = following
-            if done:
+            before = shares
+            shares = self.at(before, cautious=False).solve()
+            if step >= _FULL_STEPS:
+                shares = (shares + before) / 2
+            if np.abs(shares - before).max() < 1e-8:
                 break
         return shares
 
@@ -291,15 +306,16 @@ class Moments:
 
     @cached_property
     def precision(self) -> FloatArray:
-        """Inverse of the whole covariance where it has one; h has K - 1 free functions."""
+        """Inverse of the whole covariance in the directions that vary; h has K - 1 free functions."""
         return _inverse(self.of_target + self.of_classes.sum(axis=0))
 
     def solve(self) -> FloatArray:
-        """Shares of least squares, weighed by the precision, on the simplex."""
+        """Return the shares of least squares, weighed by the precision, on the simplex."""
         strength, directions = np.linalg.eigh(self.precision)
         root = np.sqrt(np.maximum(strength, 0.0))[:, None] * directions.T
         matrix = root @ self.classes
-        heavy = 1e4 * max(float(np.abs(matrix).max()), 1e-9)  # the row of the sum
+        # A row that outweighs all others makes the shares sum to 1.
+        heavy = 1e4 * max(float(np.abs(matrix).max()), 1e-9)
         size = len(self.target)
         shares, _ = nnls(
             np.vstack((matrix, np.full(size, heavy))),
@@ -312,14 +328,18 @@ class Moments:
     def gain(self) -> FloatArray:
         """Change of the shares (rows) by the means of h (columns), shape (K, K)."""
         size = len(self.target)
-        free = np.linalg.svd(np.ones((1, size)))[2][1:].T  # shares that sum to 0
+        free = np.linalg.svd(np.ones((1, size)))[2][1:].T  # directions in which shares sum to 0
         slope = self.classes @ free
         inverse = np.linalg.pinv(slope.T @ self.precision @ slope, rcond=1e-12, hermitian=True)
         return free @ inverse @ slope.T @ self.precision
 
     def covariances(self) -> tuple[FloatArray, FloatArray]:
-        """Covariance of the shares by the target, shape (K, K), and by each class's labelled samples, (K, K, K)."""
-        return self.gain @ self.of_target @ self.gain.T, self.gain @ self.of_classes @ self.gain.T
+        """Return the shares' covariance by source.
+
+        The target's part has shape (K, K), that of each class's labelled samples (K, K, K).
+        """
+        gain = self.gain
+        return gain @ self.of_target @ gain.T, gain @ self.of_classes @ gain.T
 
 
 def scaled_shares(
@@ -329,14 +349,16 @@ def scaled_shares(
     confidence_level: float = 0.95,
     weights: FloatArray | None = None,
 ) -> ClassShares:
-    """Shares of the classes in a target (n, K), their covariance by source and their intervals.
+    """Return shares of the classes in a target (n, K), their covariance by source and intervals.
 
     ``labelled``, (ndarray of shape (m,), ndarray of shape (m, K)): class codes, and the ratios of
         :func:`fit_scaling`.
     ``weights``, shape (n,): the target's rows count for as many samples as these sum to.
     """
-    weights = np.ones(len(target)) if weights is None else weights
-    moments = ClassMoments(*labelled, scaling.by_fold(target), weights)
+    if weights is None:
+        weights = np.ones(len(target))
+    actual, labelled_ratios = labelled
+    moments = ClassMoments(actual, labelled_ratios, scaling.by_fold(target), weights)
     ratios = moments.target.mean(axis=0)
     likely = em_shares(ratios, weights)
     score = (ratios[:, :-1] - ratios[:, -1:]) / (ratios @ likely)[:, None]
@@ -344,68 +366,80 @@ def scaled_shares(
     shares = moments.solve(likely)
     of_target, of_labelled = moments.at(shares).covariances()
     labelled_part = of_labelled.sum(axis=0)
-    shares = shares + _towards(likely - shares, of_target + labelled_part, labelled_part)
-    by_class = np.diagonal(of_labelled, axis1=1, axis2=2)
     covariance = of_target + labelled_part
+    shares = shares + _explained(likely - shares, covariance, labelled_part)
+    by_class = np.diagonal(of_labelled, axis1=1, axis2=2)
     return ClassShares.estimated(
         shares, covariance, by_class, identified, confidence_level, moments.n
     )
 
 
 def folds_for(target: FloatArray) -> int:
-    """Folds whose ratios of a target (n, K) are held at a time."""
+    """Return how many folds' ratios of a target (n, K) are in memory at a time."""
     return _FOLDS if target.size <= _MOST_CELLS else 2
 
 
 def matching_factors(
     ratios: FloatArray, shares: FloatArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Factors q (K,) with mean over rows of q_k r_k / sum_c q_c r_c = share_k, by Newton's method; sum 1.
+    """Return factors q (K,) for which the mean over rows of q_k r_k / sum_c q_c r_c is share_k.
+
+    They sum to 1. They are the minimum of a convex function of log q, found by Newton's method.
 
     ``ratios``, shape (n, K).
     ``shares``, shape (K,): with NaN none can be matched: all factors are NaN.
     ``weights``, shape (n,).
     """
+    if np.isnan(shares).any():
+        return np.full(len(shares), math.nan)
+    if weights is None:
+        weights = np.ones(len(ratios))
+    row_shares = weights / weights.sum()
     used = np.flatnonzero(shares > 0)
-    factors = np.where(np.isnan(shares).any(), np.nan, np.zeros(len(shares)))
-    if np.isnan(factors).any():
-        return factors
-    wanted, inner = shares[used], np.log(ratios[:, used])
-    each = np.full(len(ratios), 1 / len(ratios)) if weights is None else weights / weights.sum()
-    at = np.log(wanted)
+    wanted = shares[used]
+    log_ratios = np.log(ratios[:, used])
 
-    def height(at: FloatArray) -> float:
-        return float(each @ logsumexp(inner + at, axis=1) - wanted @ at)
+    def height(log_factors: FloatArray) -> float:
+        total = float(row_shares @ logsumexp(log_ratios + log_factors, axis=1))
+        return total - float(wanted @ log_factors)
 
+    log_factors = np.log(wanted)
     for _ in range(_STEPS):
-        chance = np.exp(log_softmax(inner + at, axis=1))
-        gap = each @ chance - wanted
+        chance = np.exp(log_softmax(log_ratios + log_factors, axis=1))
+        mean = row_shares @ chance
+        gap = mean - wanted
         if np.abs(gap).max() < 1e-10:
             break
-        curvature = np.diag(each @ chance) - (chance * each[:, None]).T @ chance
-        step, low = np.linalg.lstsq(curvature, -gap, rcond=1e-12)[0], height(at)
-        while height(at + step) > low and np.abs(step).max() > 1e-12:
+        curvature = np.diag(mean) - (chance * row_shares[:, None]).T @ chance
+        step = np.linalg.lstsq(curvature, -gap, rcond=1e-12)[0]
+        low = height(log_factors)
+        # A whole step may overshoot far from the minimum.
+        while height(log_factors + step) > low and np.abs(step).max() > 1e-12:
             step /= 2
-        at = at + step
-    factors[used] = np.exp(log_softmax(at))
+        log_factors = log_factors + step
+    factors = np.zeros(len(shares))
+    factors[used] = np.exp(log_softmax(log_factors))
     return factors
 
 
-def _towards(difference: FloatArray, covariance: FloatArray, labelled: FloatArray) -> FloatArray:
-    """The part of the difference to maximum likelihood that the noise of the labelled samples explains."""
+def _explained(difference: FloatArray, covariance: FloatArray, labelled: FloatArray) -> FloatArray:
+    """Return the part of a difference that the noise of the labelled samples explains."""
     precision = _inverse(covariance)
-    noise, seen = float((precision * labelled).sum()), float(difference @ precision @ difference)
-    return difference * min(1.0, noise / seen) if seen > 0 else np.zeros_like(difference)
+    noise = float((precision * labelled).sum())
+    seen = float(difference @ precision @ difference)
+    if not seen > 0:
+        return np.zeros_like(difference)
+    return difference * min(1.0, noise / seen)
 
 
 def _inverse(covariance: FloatArray) -> FloatArray:
-    """Inverse on the directions that vary, free of the scales."""
+    """Return the inverse on the directions that vary, whatever the scales of the shares."""
     scale = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
     inner = np.linalg.pinv(covariance / scale / scale[:, None], rcond=1e-8, hermitian=True)
     return inner / scale / scale[:, None]
 
 
-def _covariance(values: FloatArray, each: FloatArray) -> FloatArray:
-    """Covariance (K, K) of rows (n, K) with weights that sum to 1."""
-    away = values - each @ values
-    return (away * each[:, None]).T @ away
+def _covariance(values: FloatArray, row_shares: FloatArray) -> FloatArray:
+    """Return the covariance (K, K) of rows (n, K) with weights that sum to 1."""
+    centred = values - row_shares @ values
+    return (centred * row_shares[:, None]).T @ centred

@@ -1,4 +1,4 @@
-"""Shares of K classes in a target, jointly, with their covariance: by bins, for any number of classes, without a model.
+"""Shares of K classes in a target by bins, jointly, with their covariance and without a model.
 
 A sample's bin is its most probable class and the quantile group of that class's probability;
 labelled counts give each class's density over the bins, one count added, spread evenly (two
@@ -9,7 +9,7 @@ covariance. By recalibrated probabilities: :mod:`.class_moments`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +31,7 @@ _MOST_TILTED = 10
 _FARTHEST = 5.0
 """Largest tilt that is looked at: exp of so many standard deviations of the score's logit."""
 _LEAST = 1e-9
-"""Information of one sample about a direction of shares that a target of any size would leave within 0 to 1."""
+"""Information of one sample about a direction of shares that no target, however large, settles."""
 _MOST_JOINT = 30
 """Of more classes each interval is Wald's alone, cut at 0 and 1: a joint one would take seconds."""
 
@@ -76,26 +76,30 @@ class ClassShares:
         level: float,
         n: float,
     ) -> ClassShares:
-        """Make shares of a target of n samples with their intervals; NaN where they are not identified.
+        """Make shares of a target of n samples with their intervals; NaN if not identified.
 
         The variance of the target's own shares is less by share (1 - share) / n.
         """
         values = np.where(identified, values, math.nan)
+        variance = np.maximum(np.diag(covariance), 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            variance = np.maximum(np.diag(covariance), 0.0)
-            part = np.where(
-                variance > 0, np.maximum(1 - values * (1 - values) / n / variance, 1e-3), 1.0
-            )
-        reach = normal_quantile(level) * np.stack((np.ones(len(values)), np.sqrt(part)))
-        (low, high), realised = (joint_ends(values, covariance, one) for one in reach)
+            part = np.maximum(1 - values * (1 - values) / n / variance, 1e-3)
+        part[~(variance > 0)] = 1.0
+        reach = np.full(len(values), normal_quantile(level))
+        low, high = joint_ends(values, covariance, reach)
+        realised = joint_ends(values, covariance, reach * np.sqrt(part))
         return cls(values, low, high, np.stack(realised), covariance, of_labelled, identified)
 
     def covering(self, others: Sequence[ClassShares]) -> ClassShares:
-        """The same with intervals that reach over the shares of others."""
-        values = [np.where(np.isnan(self.values), math.nan, shares.values) for shares in others]
-        low, least = (np.fmin.reduce([ends, *values]) for ends in (self.low, self.realised[0]))
-        high, most = (np.fmax.reduce([ends, *values]) for ends in (self.high, self.realised[1]))
-        return replace(self, low=low, high=high, realised=np.stack((least, most)))
+        """Return the shares with intervals that reach over the shares of others."""
+        values = np.array([shares.values for shares in others])
+        values[:, np.isnan(self.values)] = math.nan
+        lowest = np.fmin.reduce(values, initial=math.inf)
+        highest = np.fmax.reduce(values, initial=-math.inf)
+        low = np.fmin(self.low, lowest)
+        high = np.fmax(self.high, highest)
+        realised = (np.fmin(self.realised[0], lowest), np.fmax(self.realised[1], highest))
+        return replace(self, low=low, high=high, realised=np.stack(realised))
 
     def withdrawn(self, reason: str) -> ClassShares:
         """Return shares that are all NaN, for a reason."""
@@ -107,47 +111,66 @@ class ClassShares:
 
     @classmethod
     def nothing(cls) -> ClassShares:
-        """Shares of no classes."""
-        return cls(*(np.empty(0),) * 6, np.empty(0, dtype=bool))
+        """Return shares of no classes."""
+        empty = np.empty(0)
+        return cls(empty, empty, empty, empty, empty, empty, np.empty(0, dtype=bool))
 
 
 def joint_ends(
     values: FloatArray, covariance: FloatArray, reach: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The lowest and the highest of each share (K,) within ``reach`` standard errors of the estimate.
+    """Return the lowest and the highest of each share within ``reach`` standard errors.
 
-    Wald's ends, but only by shares none of which is below 0. Where scores hardly tell two classes
-    apart, one share may be larger only as far as the other can be smaller; Wald's interval of each
-    reaches far beyond.
+    Wald's ends, but only by shares none of which is below 0. If scores hardly separate two classes,
+    one share may be larger only as far as the other can be smaller; Wald's interval of each reaches
+    far beyond.
 
     ``reach``, shape (K,).
     """
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    low, high = np.clip(values - reach * error, 0, 1), np.clip(values + reach * error, 0, 1)
-    sure = np.flatnonzero(np.isfinite(values) & np.isfinite(error))
-    if not 2 < len(sure) <= _MOST_JOINT:
+    low = np.clip(values - reach * error, 0, 1)
+    high = np.clip(values + reach * error, 0, 1)
+    defined = np.flatnonzero(np.isfinite(values) & np.isfinite(error))
+    if not 2 < len(defined) <= _MOST_JOINT:
         return low, high
-    at, spread = values[sure], covariance[np.ix_(sure, sure)]
-    strength, directions = np.linalg.eigh(spread)
-    moves = strength > 1e-12 * strength[-1]
-    root = (directions[:, moves] / np.sqrt(strength[moves])).T
-    heavy = 1e4 * np.abs(root).max(initial=1.0)  # rows that hold: the sum, and what does not vary
-    rows = np.vstack((root, heavy * directions[:, ~moves].T))
-
-    def away(share: float, place: int) -> float:
-        held = np.append(np.zeros(place), heavy)
-        matrix = np.vstack((rows, np.pad(held, (0, len(at) - len(held)))))
-        nearest, _ = nnls(matrix, np.append(rows @ at, heavy * share), maxiter=50 * len(at))
-        return float(np.linalg.norm(root @ (nearest - at)))
-
-    for place, k in enumerate(sure):
+    estimate = values[defined]
+    spread = covariance[np.ix_(defined, defined)]
+    distance = _distances(estimate, spread)
+    for index, k in enumerate(defined):
         for ends, side in ((low, -1.0), (high, 1.0)):
-            others = at + side * reach[k] * spread[place] / (error[k] or 1.0)
-            if np.delete(others, place).min() < 0 and away(ends[k], place) > reach[k]:
-                ends[k] = brentq(
-                    lambda x, p=place, r=reach[k]: away(x, p) - r, at[place], ends[k], xtol=1e-6
-                )
+            # The other shares where this one is at its Wald end, all else as likely as can be.
+            others = estimate + side * reach[k] * spread[index] / (error[k] or 1.0)
+            if np.delete(others, index).min() >= 0 or distance(ends[k], index) <= reach[k]:
+                continue
+
+            def excess(share: float, index: int = index, most: float = reach[k]) -> float:
+                return distance(share, index) - most
+
+            ends[k] = brentq(excess, estimate[index], ends[k], xtol=1e-6)
     return low, high
+
+
+def _distances(estimate: FloatArray, spread: FloatArray) -> Callable[[float, int], float]:
+    """Return how far the nearest shares are, in standard errors, in which one share is given.
+
+    The function takes the share and its index; no other share is below 0.
+    """
+    size = len(estimate)
+    strength, directions = np.linalg.eigh(spread)
+    varies = strength > 1e-12 * strength[-1]
+    root = (directions[:, varies] / np.sqrt(strength[varies])).T
+    # Rows that outweigh all others hold exactly: what does not vary, such as the sum, and the share.
+    heavy = 1e4 * np.abs(root).max(initial=1.0)
+    rows = np.vstack((root, heavy * directions[:, ~varies].T))
+
+    def distance(share: float, index: int) -> float:
+        fixed = np.zeros(size)
+        fixed[index] = heavy
+        wanted = np.append(rows @ estimate, heavy * share)
+        nearest, _ = nnls(np.vstack((rows, fixed)), wanted, maxiter=50 * size)
+        return float(np.linalg.norm(root @ (nearest - estimate)))
+
+    return distance
 
 
 def class_shares(
@@ -159,36 +182,42 @@ def class_shares(
     """Estimate the shares of all classes.
 
     ``labelled``, TopScoreCounts of shape (K, K, cells): by actual class.
-    ``target``, TopScoreCounts of shape (1, K, cells), or None: None: the labelled samples are the
-        target too, each left out of its own class's density.
-    ``scales``, (float, float): effective over nominal size of the labelled and of the target
-        samples, where these are weighted.
+    ``target``, TopScoreCounts of shape (1, K, cells), or None: the labelled samples are the target
+        too, each left out of its own class's density.
+    ``scales``: effective over nominal size of the labelled and of the target samples, where these
+        are weighted.
     """
+    labelled_scale, target_scale = scales
+    if target is None:
+        target_scale = labelled_scale
     table, binned = _grouped(labelled, target, GROUPS)
-    table, binned = table * scales[0], binned * (scales[0] if target is None else scales[1])
     size = len(table)
     present = table.sum(axis=1) > 0
-    counts = table[present]
-    del table
+    counts = labelled_scale * table[present]
+    binned = target_scale * binned
+    del table  # of many classes it is the largest array
     shares = _most_likely(counts, None if target is None else binned)
-    values, m, n = np.full(size, math.nan), counts.sum(axis=1), float(binned.sum())
-    values[present] = shares
+    m = counts.sum(axis=1)
+    n = float(binned.sum())
     densities = _densities(counts)
     del counts
-    of_target, of_labelled, variances, sure = covariance_parts(densities, shares, n, m)
+    of_target, of_labelled, variances, is_sure = covariance_parts(densities, shares, n, m)
+    inside = np.ix_(present, present)
+    values = np.full(size, math.nan)
+    values[present] = shares
     covariance = np.full((size, size), math.nan)
-    covariance[np.ix_(present, present)] = of_target + of_labelled
+    covariance[inside] = of_target + of_labelled
     identified = np.ones(size, dtype=bool)
-    identified[present] = sure
+    identified[present] = is_sure
     by_class = np.zeros((size, size))
-    by_class[np.ix_(present, present)] = variances
+    by_class[inside] = variances
     return ClassShares.estimated(values, covariance, by_class, identified, confidence_level, n)
 
 
 def covariance_parts(
     densities: FloatArray, shares: FloatArray, n: float, labelled: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-    """Covariance of the shares by source.
+    """Return the covariance of the shares by source.
 
     Parameters
     ----------
@@ -226,7 +255,7 @@ def covariance_parts(
 
 
 def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """Change of all K shares (rows) by a score of the first K-1 (columns), and flags of the identified shares.
+    """Return the change of all K shares (rows) by a score of the first K-1, and who is identified.
 
     A direction of the shares without information is left out; the classes that it would change are
     not identified.
@@ -234,64 +263,75 @@ def inverse_information(information: FloatArray) -> tuple[FloatArray, BoolArray]
     size = len(information)
     shares = np.vstack((np.eye(size), -np.ones(size)))
     strength, directions = np.linalg.eigh(information)
-    determined = strength > max(_LEAST, size * np.finfo(float).eps * float(strength[-1]))
-    free = shares @ directions[:, ~determined]
-    inverse = (directions[:, determined] / strength[determined]) @ directions[:, determined].T
+    is_informed = strength > max(_LEAST, size * np.finfo(float).eps * float(strength[-1]))
+    free = shares @ directions[:, ~is_informed]
+    inverse = (directions[:, is_informed] / strength[is_informed]) @ directions[:, is_informed].T
     return shares @ inverse, (np.abs(free) < 1e-3).all(axis=1)
 
 
 def _added(counts: FloatArray) -> float:
-    """The part of a count that each bin of labelled counts (K, B) is given: a half with two classes, a Bth with more.
+    """Return the part of a count that each bin of labelled counts (K, B) is given.
 
-    Half a count in each of many bins would drown the densities of many classes.
+    It is a half with two classes, a Bth with more: half a count in each of many bins would drown
+    the densities of many classes.
     """
-    return 0.5 if len(counts) == 2 else 1 / counts.shape[1]
+    n_classes, n_bins = counts.shape
+    return 0.5 if n_classes == 2 else 1 / n_bins
 
 
 def _densities(counts: FloatArray) -> FloatArray:
-    """Each class's share of the bins, shape (B, K), from labelled counts (K, B)."""
+    """Return each class's share of the bins, shape (B, K), from labelled counts (K, B)."""
     counts = counts + _added(counts)
     return (counts / counts.sum(axis=1, keepdims=True)).T
 
 
 def _most_likely(counts: FloatArray, target: FloatArray | None) -> FloatArray:
-    """Maximum-likelihood shares of the classes, shape (K,), by labelled counts (K, B).
+    """Return maximum-likelihood shares of the classes, shape (K,), by labelled counts (K, B).
 
     The densities are those of :func:`_densities`: a part of a count everywhere, and few whole
     counts. So a step takes as long as there are bins with counts, not bins times classes.
 
-    ``target``, shape (B,), or None: None: the labelled samples themselves, each left out of its own
+    ``target``, shape (B,), or None: the labelled samples themselves, each left out of its own
         class's density.
     """
     size, n_bins = counts.shape
     added = _added(counts)
     totals = counts.sum(axis=1) + n_bins * added
-    floor, heights = added / totals, csr_array(counts / totals[:, None])
+    floor = added / totals
+    heights = csr_array(counts / totals[:, None])
     by_bin = heights.T.tocsr()
-    if target is not None:
-        return climb(
-            lambda shares: by_bin @ shares + floor @ shares,
-            lambda ratio: heights @ ratio + floor * ratio.sum(),
-            target,
-            size,
-        )
-    actual, bins = np.nonzero(counts)  # one row for the samples of a class in a bin
-    own = counts[actual, bins]
-    left = np.minimum(own, 1.0)
-    less = (own - left + added) / (totals[actual] - left) - (own + added) / totals[actual]
 
     def mix(shares: FloatArray) -> FloatArray:
-        return (by_bin @ shares + floor @ shares)[bins] + less * shares[actual]
+        return by_bin @ shares + floor @ shares
 
     def pull(ratio: FloatArray) -> FloatArray:
-        inside = heights @ np.bincount(bins, ratio, n_bins) + floor * ratio.sum()
+        return heights @ ratio + floor * ratio.sum()
+
+    if target is not None:
+        return climb(mix, pull, target, size)
+    # One point for the samples of a class in a bin, whose own density is lower without one of them.
+    actual, bins = np.nonzero(counts)
+    n_own = counts[actual, bins]
+    n_out = np.minimum(n_own, 1.0)
+    with_sample = (n_own + added) / totals[actual]
+    less = (n_own - n_out + added) / (totals[actual] - n_out) - with_sample
+
+    def mix_without(shares: FloatArray) -> FloatArray:
+        return mix(shares)[bins] + less * shares[actual]
+
+    def pull_without(ratio: FloatArray) -> FloatArray:
+        by_bins = np.bincount(bins, ratio, n_bins)
+        inside = heights @ by_bins + floor * ratio.sum()
         return inside + np.bincount(actual, less * ratio, size)
 
-    return climb(mix, pull, own, size)
+    return climb(mix_without, pull_without, n_own, size)
 
 
 def _bins(labelled: TopScoreCounts, groups: int) -> IntArray:
-    """The bin of each (predicted class, cell): a quantile group of all labelled samples of that predicted class."""
+    """Return the bin of each (predicted class, cell).
+
+    It is a quantile group of all labelled samples of that predicted class.
+    """
     size = labelled.table.shape[1]
     per_cell = np.bincount(labelled.cells[1], labelled.sums, size * CELLS).reshape(size, CELLS)
     total = per_cell.sum(axis=1, keepdims=True)
@@ -304,23 +344,25 @@ def _bins(labelled: TopScoreCounts, groups: int) -> IntArray:
 def _grouped(
     labelled: TopScoreCounts, target: TopScoreCounts | None, groups: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Counts (K, bins) of the labelled and (bins,) of the target samples over the bins that the former define.
+    """Return counts (K, bins) of the labelled and (bins,) of the target samples.
 
-    Bins that hold neither are dropped.
+    The bins are those of the labelled samples, without bins that have neither.
     """
-    code, (actual, cell) = _bins(labelled, groups), labelled.cells
+    code = _bins(labelled, groups)
+    actual, cell = labelled.cells
     bins = code[cell]
-    aim = (bins, labelled.sums) if target is None else (code[target.cells[1]], target.sums)
-    used, place = np.unique(np.concatenate((bins, aim[0])), return_inverse=True)
-    n_bins, n_labelled = len(used), len(bins)
-    counted = np.bincount(
-        actual * n_bins + place[:n_labelled], labelled.sums, labelled.n_rows * n_bins
-    )
+    target_bins = bins
+    if target is not None:
+        target_bins = code[target.cells[1]]
+    used, number = np.unique(np.concatenate((bins, target_bins)), return_inverse=True)
+    n_bins = len(used)
+    labelled_number, target_number = np.split(number, [len(bins)])
+    pair = actual * n_bins + labelled_number
+    counted = np.bincount(pair, labelled.sums, labelled.n_rows * n_bins)
     table: FloatArray = counted.astype(np.float64, copy=False).reshape(labelled.n_rows, n_bins)
-    binned: FloatArray = np.bincount(place[n_labelled:], aim[1], n_bins).astype(
-        np.float64, copy=False
-    )
-    return table, table.sum(axis=0) if target is None else binned
+    if target is None:
+        return table, table.sum(axis=0)
+    return table, np.bincount(target_number, target.sums, n_bins).astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,6 +373,7 @@ class BinnedShares:
     ``target``, shape (B,).
     ``place``, shape (B,): where a bin's scores are, on the scale of logits.
     ``best``, shape (B,): the most probable class of each bin, where bins lie within one.
+    ``given``, shape (K,): the shares, if they are already known.
     """
 
     counts: FloatArray
@@ -343,19 +386,18 @@ class BinnedShares:
     def of_tops(
         cls, labelled: TopScoreCounts, target: TopScoreCounts, given: FloatArray | None = None
     ) -> BinnedShares:
-        """By most probable class and quantile group of its probability."""
+        """Make bins by most probable class and quantile group of its probability."""
         counts, binned = _grouped(labelled, target, GROUPS)
         bins = _bins(labelled, GROUPS)
-        held = (
-            np.bincount(np.concatenate((labelled.cells[1], target.cells[1])), minlength=len(bins))
-            > 0
-        )
-        used, place = np.unique(bins[held], return_inverse=True)
-        rows = np.bincount(labelled.cells[1], labelled.sums, len(bins))[held] + 1e-9
-        middle = np.bincount(
-            place, rows * np.tile(cell_middles(), len(bins) // CELLS)[held]
-        ) / np.bincount(place, rows)
-        return cls(counts, binned, middle, used // GROUPS, given)
+        is_used = np.zeros(len(bins), dtype=bool)
+        is_used[labelled.cells[1]] = True
+        is_used[target.cells[1]] = True
+        used, number = np.unique(bins[is_used], return_inverse=True)
+        # A bin that only the target has gets the mean of its cells.
+        rows = np.bincount(labelled.cells[1], labelled.sums, len(bins))[is_used] + 1e-9
+        middles = np.tile(cell_middles(), len(bins) // CELLS)[is_used]
+        place = np.bincount(number, rows * middles) / np.bincount(number, rows)
+        return cls(counts, binned, place, used // GROUPS, given)
 
     @property
     def n(self) -> float:
@@ -375,7 +417,9 @@ class BinnedShares:
     @cached_property
     def shares(self) -> FloatArray:
         """Shares of the classes, shape (K,)."""
-        return self._fitted(self.target) if self.given is None else self.given
+        if self.given is not None:
+            return self.given
+        return self._fitted(self.target)
 
     def _fitted(self, target: FloatArray) -> FloatArray:
         if len(self.counts) > 2:
@@ -385,7 +429,7 @@ class BinnedShares:
 
     @property
     def identified(self) -> bool:
-        """True where the scores tell all classes apart."""
+        """True if the scores separate all classes."""
         gap = self.densities[:, :-1] - self.densities[:, -1:]
         scaled = gap / (self.densities @ self.shares)[:, None]
         return bool(np.isfinite(self.shares).all() and inverse_information(scaled.T @ gap)[1].all())
@@ -393,16 +437,21 @@ class BinnedShares:
     # -- the fit ----------------------------------------------------------------------------------
 
     @cached_property
-    def _standard(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Densities with half a count a bin, the error of the target's part of each bin, and what shares change."""
-        densities = np.stack([smoothed(row) for row in self.counts], axis=1)
-        error = np.sqrt(densities @ (self.shares / self.n + self.shares**2 / self.labelled))
-        return densities, error, (densities[:, :-1] - densities[:, -1:]) / error[:, None]
+    def _smoothed(self) -> FloatArray:
+        """Densities with half a count in each bin, shape (B, K)."""
+        return np.stack([smoothed(row) for row in self.counts], axis=1)
+
+    @cached_property
+    def _error(self) -> FloatArray:
+        """Standard error of the target's part of each bin less the mixture's, shape (B,)."""
+        return np.sqrt(self._smoothed @ (self.shares / self.n + self.shares**2 / self.labelled))
 
     def _statistic(self, part: FloatArray, least: bool) -> float:
-        densities, error, change = self._standard
-        gap = (part - densities @ self.shares) / error
+        """Return Pearson's X^2 of parts (B,), if ``least`` at its smallest over shares."""
+        densities = self._smoothed
+        gap = (part - densities @ self.shares) / self._error
         if least:
+            change = (densities[:, :-1] - densities[:, -1:]) / self._error[:, None]
             gap = gap - change @ np.linalg.lstsq(change, gap, rcond=None)[0]
         return float((gap**2).sum())
 
@@ -425,10 +474,15 @@ class BinnedShares:
     @property
     def fit_pvalue(self) -> float:
         """The p-value of the statistic; NaN without a degree of freedom."""
-        return float(chdtrc(self.degrees, self.statistic)) if self.degrees > 0 else math.nan
+        if self.degrees <= 0:
+            return math.nan
+        return float(chdtrc(self.degrees, self.statistic))
 
     def tilted(self, table: FloatArray, tilt: float) -> FloatArray:
-        """Distributions over bins (..., B) times exp(tilt times the score in standard deviations), each again of 1."""
+        """Return distributions over bins (..., B) times exp(tilt times the standardised score).
+
+        Each sums to 1 again.
+        """
         part = self.target / self.n
         centred = self.place - part @ self.place
         spread = math.sqrt(float(part @ centred**2))
@@ -436,51 +490,67 @@ class BinnedShares:
         total = weights.sum(axis=-1, keepdims=True)
         return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
+    def _tilted_target(self, tilt: float) -> FloatArray:
+        """Return the bins' parts (B,) of a large target with tilted scores and the same shares."""
+        return self.tilted(self.densities.T, tilt).T @ self.shares
+
     @cached_property
     def missed(self) -> tuple[float, ...]:
-        """The smallest tilt of the scores of all classes, down and up, that the test would see in half of all cases.
+        """The smallest tilts, down and up, that the test would see in half of all cases.
 
-        At most five standard deviations either way; empty where the fit cannot be tested.
+        They are of the scores of all classes, and at most five standard deviations either way.
+        Empty if the fit cannot be tested.
         """
         if self.degrees < 1 or not self.identified:
             return ()
         critical = float(chdtri(self.degrees, DOUBTFUL))
-        wanted = float(brentq(lambda far: chndtr(critical, self.degrees, far) - 0.5, 0.0, 1e4))
+        # The noncentrality with which the statistic is above its limit in half of all cases.
+        wanted = brentq(lambda far: chndtr(critical, self.degrees, far) - 0.5, 0.0, 1e4)
 
-        def beyond(tilt: float) -> float:
-            return (
-                self._statistic(self.tilted(self.densities.T, tilt).T @ self.shares, least=True)
-                - wanted
-            )
+        def excess(tilt: float) -> float:
+            return self._statistic(self._tilted_target(tilt), least=True) - wanted
 
-        return tuple(
-            side * _FARTHEST
-            if beyond(side * _FARTHEST) < 0
-            else float(brentq(beyond, *sorted((0.0, side * _FARTHEST)), xtol=1e-4))
-            for side in (-1, 1)
-        )
+        tilts = []
+        for farthest in (-_FARTHEST, _FARTHEST):
+            tilt = farthest
+            if excess(farthest) >= 0:
+                low, high = sorted((0.0, farthest))
+                tilt = float(brentq(excess, low, high, xtol=1e-4))
+            tilts.append(tilt)
+        return tuple(tilts)
 
     def fitted_to(self, tilt: float) -> FloatArray:
-        """The shares estimated for a large target with tilted scores, shape (K,)."""
-        fitted = self._fitted(self.n * self.tilted(self.densities.T, tilt).T @ self.shares)
+        """Return the shares estimated for a large target with tilted scores, shape (K,)."""
+        fitted = self._fitted(self.n * self._tilted_target(tilt))
         return np.maximum(fitted, 1e-12)  # what is of one class alone stays defined
 
     @cached_property
     def ways(self) -> tuple[BinnedShares, ...]:
-        """The same with the scores that are tilted: of more than two classes that of each, as far as bins tell it.
+        """Bins with each of the scores that are tilted.
 
-        Of more than ten classes the largest probability alone, which moves shares less.
+        Of more than two classes that is the score of each, as far as the bins show it. Of more than
+        ten classes it is the largest probability alone, which moves shares less.
         """
-        best, size = self.best, len(self.counts)
-        if best is None or not 2 < size <= _MOST_TILTED:
+        if self.best is None or not 2 < len(self.counts) <= _MOST_TILTED:
             return (self,)
-        places = (np.where(best == k, self.place, -self.place) for k in range(size))
-        return tuple(replace(self, place=place, given=self.shares) for place in places)
+        return tuple(
+            replace(
+                self, place=np.where(self.best == k, self.place, -self.place), given=self.shares
+            )
+            for k in range(len(self.counts))
+        )
 
     @cached_property
     def missed_move(self) -> FloatArray:
-        """The largest effect on each share of a tilt that the test would miss, shape (K,); NaN without a test."""
+        """The largest effect on each share of a tilt that the test would miss; NaN without a test.
+
+        Shape (K,).
+        """
         moves = [
-            np.abs(one.fitted_to(tilt) - self.shares) for one in self.ways for tilt in one.missed
+            np.abs(binned.fitted_to(tilt) - self.shares)
+            for binned in self.ways
+            for tilt in binned.missed
         ]
-        return np.max(moves, axis=0) if moves else np.full(len(self.counts), math.nan)
+        if not moves:
+            return np.full(len(self.counts), math.nan)
+        return np.max(moves, axis=0)
