@@ -1,9 +1,12 @@
 """Counting positives: densities of labelled scores, estimators, intervals, plans.
 
-:func:`estimate_prevalence` is the door and ``results`` what comes out. ``estimators`` holds the
-ways to an estimate. They stand on ``densities`` (of two classes), ``mixture`` (maximum likelihood
-of shares), ``class_shares`` (of K classes, by bins) and ``class_moments`` (of K classes, by
-recalibrated probabilities).
+Here belongs how a share or a number of positives, or of each class, is estimated from scores and
+labelled scores. How scores are counted is in ``cmtrack.statistics``, and what an estimate does to
+the metrics of an evaluation in ``cmtrack.evaluation``. Start with :func:`estimate_prevalence`,
+which reads scores and options, and ``results``, which is what comes out. ``estimators`` has the
+ways to an estimate. They use ``densities`` (of two classes), ``mixture`` (maximum likelihood of
+shares), ``class_shares`` (of K classes, by bins) and ``class_moments`` (of K classes, by
+recalibrated probabilities). ``metrics`` is the section ``prevalence/`` of an evaluation.
 """
 
 from cmtrack.prevalence.estimate import estimate_prevalence

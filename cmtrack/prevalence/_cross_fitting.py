@@ -45,7 +45,6 @@ _MOST = 10**9
 
 With more, random folds would differ by nothing that could be seen.
 """
-"""Samples that a hypergeometric distribution is drawn of; with more, folds differ by nothing that could be seen."""
 
 
 def in_turn(counts: FloatArray, folds: int) -> FloatArray:

@@ -56,7 +56,7 @@ _RIDGE = {"temperature": 0.1, "vector": 0.1, "matrix": 1.0}
 """Penalty, in log-likelihood, on the squared distance of the parameters from the identity's."""
 _STEPS = 100
 _FULL_STEPS = 8
-"""Fixed-point steps that are taken whole; later ones are halved, because some problems alternate."""
+"""Fixed-point steps that are taken whole; later ones are halved, as some problems alternate."""
 
 
 # -- ratios ---------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def stacked_forms(n_classes: int) -> list[str]:
 def fit_scaling(
     actual: IntArray, probabilities: FloatArray, folds: int = _FOLDS
 ) -> tuple[Scaling, FloatArray]:
-    """Fit recalibrations without each fold, and weigh them by the log score of the samples left out.
+    """Fit recalibrations without each fold, and weigh them by the log score of that fold.
 
     Parameters
     ----------
@@ -244,7 +244,9 @@ class ClassMoments:
         return [np.flatnonzero(self.actual == k) for k in range(len(self.counts))]
 
     def at(self, shares: FloatArray, cautious: bool = True) -> Moments:
-        """Return the moments of the h that is best at given shares, half a sample added to each class.
+        """Return the moments of the h that is best at given shares.
+
+        Half a sample is added to each class.
 
         The few labelled samples of a class may all be easy ones. ``cautious`` takes its variance by
         all labelled samples, as the ratios say that they are of the class, where that is larger.
@@ -306,7 +308,7 @@ class Moments:
 
     @cached_property
     def precision(self) -> FloatArray:
-        """Inverse of the whole covariance in the directions that vary; h has K - 1 free functions."""
+        """Inverse of the whole covariance where it varies; h has K - 1 free functions."""
         return _inverse(self.of_target + self.of_classes.sum(axis=0))
 
     def solve(self) -> FloatArray:

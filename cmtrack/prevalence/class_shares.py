@@ -159,7 +159,7 @@ def _distances(estimate: FloatArray, spread: FloatArray) -> Callable[[float, int
     strength, directions = np.linalg.eigh(spread)
     varies = strength > 1e-12 * strength[-1]
     root = (directions[:, varies] / np.sqrt(strength[varies])).T
-    # Rows that outweigh all others hold exactly: what does not vary, such as the sum, and the share.
+    # Rows that outweigh all others hold exactly: the sum, whatever else does not vary, the share.
     heavy = 1e4 * np.abs(root).max(initial=1.0)
     rows = np.vstack((root, heavy * directions[:, ~varies].T))
 
@@ -490,9 +490,9 @@ class BinnedShares:
         total = weights.sum(axis=-1, keepdims=True)
         return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
 
-    def _tilted_target(self, tilt: float) -> FloatArray:
+    def _tilted_target(self, tilt: float, n: float = 1.0) -> FloatArray:
         """Return the bins' parts (B,) of a large target with tilted scores and the same shares."""
-        return self.tilted(self.densities.T, tilt).T @ self.shares
+        return (n * self.tilted(self.densities.T, tilt).T) @ self.shares
 
     @cached_property
     def missed(self) -> tuple[float, ...]:
@@ -521,7 +521,7 @@ class BinnedShares:
 
     def fitted_to(self, tilt: float) -> FloatArray:
         """Return the shares estimated for a large target with tilted scores, shape (K,)."""
-        fitted = self._fitted(self.n * self._tilted_target(tilt))
+        fitted = self._fitted(self._tilted_target(tilt, self.n))
         return np.maximum(fitted, 1e-12)  # what is of one class alone stays defined
 
     @cached_property

@@ -12,7 +12,7 @@ on the logit with the bandwidth of Silverman (1986).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -55,69 +55,64 @@ class ScoreCells:
         return self.cells.negatives
 
     def count(self, scores: FloatArray | ScoreCounts) -> FloatArray:
-        """Target samples of each cell, from the scores or from their counts (one channel)."""
-        upper = _tally(self.cells.edges, "left", scores, len(self.place))
-        return (
-            upper
-            if self.lower is None
-            else (upper + _tally(self.lower, "right", scores, len(self.place))) / 2
-        )
+        """Return target samples of each cell, by the scores or by their counts (one channel)."""
+        size = len(self.place)
+        counts = _tally(self.cells.edges, "left", scores, size)
+        if self.lower is None:
+            return counts
+        return (counts + _tally(self.lower, "right", scores, size)) / 2
 
 
 def score_cells(labelled: ScoreCounts, cells: int = MAX_CELLS) -> ScoreCells:
-    """Cells at class-balanced quantiles of labelled scores; single distinct scores where these are few.
+    """Return cells at class-balanced quantiles of labelled scores.
+
+    If there are few distinct scores, each is a cell.
 
     ``labelled``: negatives, positives.
     """
     bands = quantile_bins(labelled, cells)
     used = labelled.values[labelled.counts.sum(axis=0) > 0]
     last = np.searchsorted(used, bands.edges, side="right")
-    upper, lower = used[last - 1], used[last]
+    upper = used[last - 1]
+    lower = used[last]
     if bands.unit:
         middle = 1 / (1 + np.exp(-(bands.line(upper) + bands.line(lower)) / 2))
         edges = np.clip(middle, upper, np.nextafter(lower, upper))
-        return ScoreCells(_moved(bands, edges), bands.centres, None)
+        return ScoreCells(replace(bands, edges=edges), bands.centres, None)
     balanced = (bands.negatives / bands.m0 + bands.positives / bands.m1) / 2
     rank = np.cumsum(balanced) - balanced / 2
-    return ScoreCells(_moved(bands, upper), np.log(rank / (1 - rank)), lower)
+    return ScoreCells(replace(bands, edges=upper), np.log(rank / (1 - rank)), lower)
 
 
 def _tally(
     keys: FloatArray, side: Literal["left", "right"], scores: FloatArray | ScoreCounts, size: int
 ) -> FloatArray:
-    """Number of scores in each gap between the keys, as by ``searchsorted``.
+    """Return the number of scores in each gap between the keys, as by ``searchsorted``.
 
     Of many scores each is first put into a step of an even grid; only steps that a key may cut are
     searched.
     """
     if isinstance(scores, ScoreCounts):
-        return np.bincount(
-            np.searchsorted(keys, scores.values, side=side), scores.counts[0], size
-        ).astype(np.float64)
+        index = np.searchsorted(keys, scores.values, side=side)
+        return np.bincount(index, scores.counts[0], size).astype(np.float64)
     width = (keys[-1] - keys[0]) / _STEPS if len(keys) else 0.0
     if len(scores) < 8 * _STEPS or not 0 < width < np.inf:
         return _counted(np.searchsorted(keys, scores, side=side), size)
     bounds = keys[0] + np.arange(_STEPS + 1) * width
-    # far more than rounding moves a score
+    # The margin is far more than rounding moves a score.
     margin = 1e-6 * width + 4 * np.spacing(np.abs(keys).max())
     below = np.searchsorted(keys, np.append(-np.inf, bounds[1:-1] - margin), side=side)
     above = np.searchsorted(keys, np.append(bounds[1:-1] + margin, np.inf), side=side)
-    whole = below == above
+    is_whole = below == above
     step = np.clip((scores - keys[0]) * (1 / width), 0, _STEPS - 1).astype(np.int64)
-    by_step = np.bincount(step, minlength=_STEPS).astype(np.float64)
-    cut = np.flatnonzero(~whole[step])
-    whole_cells = np.bincount(below[whole], by_step[whole], size)
-    return whole_cells + _counted(np.searchsorted(keys, scores[cut], side=side), size)
+    by_step = _counted(step, _STEPS)
+    in_cut_steps = scores[np.flatnonzero(~is_whole[step])]
+    in_whole_steps = np.bincount(below[is_whole], by_step[is_whole], size)
+    return in_whole_steps + _counted(np.searchsorted(keys, in_cut_steps, side=side), size)
 
 
 def _counted(index: IntArray, size: int) -> FloatArray:
     return np.bincount(index, minlength=size).astype(np.float64)
-
-
-def _moved(bands: BinnedDensities, edges: FloatArray) -> BinnedDensities:
-    return BinnedDensities(
-        edges, bands.negatives, bands.positives, bands.q, bands.p, bands.centres, bands.unit
-    )
 
 
 # -- models: log density ratio of each cell, for each row of counts -------------------------------
@@ -128,25 +123,26 @@ _RIDGE = 1e-6
 
 
 def kde_logit(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Gaussian kernel density of each class, Silverman's bandwidth over all rows' sum."""
+    """Return the log ratio of Gaussian kernel densities, with Silverman's bandwidth by class."""
     return np.log(_kernel_density(place, positives)) - np.log(_kernel_density(place, negatives))
 
 
 def logistic(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Log ratio linear in the logit of the score."""
+    """Return a log ratio that is linear in the logit of the score."""
     return _regression(np.stack((np.ones_like(place), place)), positives, negatives)
 
 
 def beta(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Log ratio linear in log s and log(1-s)."""
+    """Return a log ratio that is linear in log s and log(1-s)."""
     features = (np.ones_like(place), -np.logaddexp(0, -place), -np.logaddexp(0, place))
     return _regression(np.stack(features), positives, negatives)
 
 
 def isotonic(place: FloatArray, positives: FloatArray, negatives: FloatArray) -> FloatArray:
-    """Blocks of the non-decreasing fit (pooled adjacent violators), half a count added to each block and class.
+    """Return the log ratio of each block of a non-decreasing fit (pooled adjacent violators).
 
-    The half counts keep outer blocks of one class finite, and can let a small block step back.
+    Half a count is added to each block and class. It keeps outer blocks of one class finite, and
+    can let a small block step back.
     """
     return np.stack([_pooled(a, c) for a, c in zip(positives, negatives, strict=True)])
 
@@ -156,6 +152,11 @@ MODELS = {"isotonic": isotonic, "kde_logit": kde_logit, "beta": beta, "logistic"
 
 
 def _kernel_density(place: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return densities at the cells, one for each row of counts, all with one bandwidth.
+
+    Rows are the samples without one fold each, so that their sum has each sample once less than
+    there are rows.
+    """
     total = counts.sum(axis=0)
     width = _silverman(place, total, float(total.sum()) / max(len(counts) - 1, 1))
     kernel = np.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2) / width
@@ -163,6 +164,7 @@ def _kernel_density(place: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def _silverman(place: FloatArray, counts: FloatArray, size: float) -> float:
+    """Return the bandwidth 0.9 min(standard deviation, interquartile range / 1.349) n^-1/5."""
     share = counts / counts.sum()
     mean = float(share @ place)
     spread = math.sqrt(float(share @ (place - mean) ** 2))
@@ -191,6 +193,7 @@ def _regression(features: FloatArray, positives: FloatArray, negatives: FloatArr
 
 
 def _pooled(positives: FloatArray, negatives: FloatArray) -> FloatArray:
+    """Return the log ratio of each cell's block."""
     blocks: list[tuple[float, float, int]] = []  # positives, all, cells
     for hit, count in zip(positives.tolist(), (positives + negatives).tolist(), strict=True):
         block = (hit, count, 1)
@@ -199,6 +202,7 @@ def _pooled(positives: FloatArray, negatives: FloatArray) -> FloatArray:
             block = (last[0] + block[0], last[1] + block[1], last[2] + block[2])
         blocks.append(block)
     hits, counts, lengths = (np.array(column) for column in zip(*blocks, strict=True))
-    m1, m0, half = positives.sum(), negatives.sum(), len(blocks) / 2
-    ratio = np.log((hits + 0.5) / (m1 + half)) - np.log((counts - hits + 0.5) / (m0 + half))
-    return np.repeat(ratio, lengths)
+    half = len(blocks) / 2
+    of_positives = (hits + 0.5) / (positives.sum() + half)
+    of_negatives = (counts - hits + 0.5) / (negatives.sum() + half)
+    return np.repeat(np.log(of_positives) - np.log(of_negatives), lengths)

@@ -105,80 +105,93 @@ def estimate_prevalence(
     if len(labels) < 2:
         raise ValueError(f"calibration y: at least two classes are needed, got only {list(labels)}")
     actual = codes["calibration y"].all()
-    positive = labels[-1] if positive is None else positive
+    if positive is None:
+        positive = labels[-1]
     if positive not in labels:
         raise ValueError(f"positive must be one of {list(labels)}, got {positive!r}")
+    _check_options(density, interval)
+    is_binary = len(labels) == 2
+    if is_binary:
+        actual = (actual == labels.index(positive)).astype(np.int64)
+
+    def read(name: str, data: Any) -> FloatArray:
+        if is_binary:
+            return _one_score(name, data, labels, positive)
+        return as_probabilities(data, labels, n_rows(data), False, name).array
+
+    labelled_scores = read("calibration scores", calibration_scores)
+    if len(labelled_scores) != len(actual):
+        rows = "score" if is_binary else "row"
+        raise ValueError(
+            f"calibration needs one {rows} per label, "
+            f"got {len(labelled_scores)} {rows}s and {len(actual)} labels"
+        )
+    folds = None if fold_ids is None else Folds.from_ids(fold_ids, len(actual))
+    n_of_fold = None
+    sets = None
+    if folds is not None:
+        sets = folds.score_sets(scores, len(labels), "scores")
+    if folds is not None and sets is not None:
+        arrays = [read(f"scores[{k}]", array) for k, array in enumerate(sets)]
+        target, n_of_fold = folds.joined(arrays, "scores")
+    else:
+        target = read("scores", scores)
+    if not len(target):
+        raise ValueError("scores must have at least one row, got none")
     options: dict[str, Any] = {
         "positive": positive,
         "interval": interval,
         "confidence_level": confidence_level,
     }
-    _check_options(density, interval)
-    two = len(labels) == 2
-    if two:
-        actual = (actual == labels.index(positive)).astype(np.int64)
-
-    def read(name: str, data: Any) -> FloatArray:
-        if two:
-            return _one_score(name, data, labels, positive)
-        return as_probabilities(data, labels, n_rows(data), False, name).array
-
-    held = read("calibration scores", calibration_scores)
-    if len(held) != len(actual):
-        rows = "score" if two else "row"
-        raise ValueError(
-            f"calibration needs one {rows} per label, got {len(held)} {rows}s and {len(actual)} labels"
-        )
-    folds = None if fold_ids is None else Folds.from_ids(fold_ids, len(actual))
-    sets = None if folds is None else folds.score_sets(scores, len(labels), "scores")
-    weights = None
-    if folds is None or sets is None:
-        target = read("scores", scores)
-    else:
-        target, weights = folds.joined(
-            [read(f"scores[{k}]", one) for k, one in enumerate(sets)], "scores"
-        )
-    if not len(target):
-        raise ValueError("scores must have at least one row, got none")
-
-    def counted() -> ScoreCounts:
-        counts = ScoreCounts.from_scores(target, weights=weights, exact=True)
-        return counts if folds is None or weights is None else folds.per_row(counts)
+    weights = None if n_of_fold is None else n_of_fold / len(actual)
+    counted: FloatArray | ScoreCounts = target
+    if is_binary and (density == "bins" or n_of_fold is not None):
+        counted = ScoreCounts.from_scores(target, weights=n_of_fold, exact=True)
+        if folds is not None and n_of_fold is not None:
+            counted = folds.per_row(counted)
 
     def estimate(rows: slice | BoolArray) -> PrevalenceEstimate | ClassPrevalenceEstimate:
-        """From some of the labelled rows."""
-        if not two:
-            each = None if folds is None or weights is None else weights / len(folds.codes)
+        """Return the estimate from some of the labelled rows."""
+        if not is_binary:
             return class_estimate(
-                actual[rows], held[rows], target, labels, density=density, weights=each, **options
+                actual[rows],
+                labelled_scores[rows],
+                target,
+                labels,
+                density=density,
+                weights=weights,
+                **options,
             )
-        labelled = ScoreCounts.from_scores(held[rows], actual[rows], 2, exact=True)
-        if density == "bins":
-            return binned_estimate(labelled, counted(), **options)
-        return modelled_estimate(labelled, target if weights is None else counted(), **options)
+        labelled = ScoreCounts.from_scores(labelled_scores[rows], actual[rows], 2, exact=True)
+        if isinstance(counted, ScoreCounts) and density == "bins":
+            return binned_estimate(labelled, counted, **options)
+        return modelled_estimate(labelled, counted, **options)
 
     whole = estimate(slice(None))
     if folds is not None and sets is None:
-        without: list[Any] = [estimate(rows) for rows in folds.left_out(actual, len(labels))]
-        whole = whole.exposed(without)
+        remaining: list[Any] = [estimate(rows) for rows in folds.left_out(actual, len(labels))]
+        whole = whole.exposed(remaining)
     return whole.unless_refused()
 
 
 def _check_options(density: Any, interval: Any) -> None:
-    """Raise unless both options are supported; for an option of 0.2 the error says what to use instead."""
+    """Raise unless both options are supported; for an option of 0.2 say what to use instead."""
     if callable(density):
         raise RemovedFeature(reason("estimate_prevalence(density=function)"))
-    for name, value, known in (("density", density, DENSITIES), ("interval", interval, INTERVALS)):
-        if value in known:
+    for name, value, choices in (
+        ("density", density, DENSITIES),
+        ("interval", interval, INTERVALS),
+    ):
+        if value in choices:
             continue
         removed = reason(f'estimate_prevalence({name}="{value}")')
         if removed is not None:
             raise RemovedFeature(removed)
-        raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}")
 
 
 def _one_score(name: str, data: Any, labels: tuple[Label, ...], positive: Label) -> FloatArray:
-    """The positive class's score, shape (n,)."""
+    """Return the positive class's score, shape (n,)."""
     names = column_names(data)
     if names is not None:
         by_text = {str(column): column for column in names}
@@ -186,8 +199,10 @@ def _one_score(name: str, data: Any, labels: tuple[Label, ...], positive: Label)
             raise ValueError(f"{name} must have a column for {positive!r}, got {names[:12]}")
         return to_float_array(name, data[by_text[str(positive)]])
     array = to_float_array(name, data)
-    if array.ndim == 2 and array.shape[1] in (1, 2):
-        return array[:, labels.index(positive) if array.shape[1] == 2 else 0]
-    if array.ndim != 1:
+    if array.ndim == 1:
+        return array
+    if array.ndim != 2 or array.shape[1] not in (1, 2):
         raise ValueError(f"{name} must have shape (n,) or (n, 2), got {array.shape}")
-    return array
+    if array.shape[1] == 1:
+        return array[:, 0]
+    return array[:, labels.index(positive)]

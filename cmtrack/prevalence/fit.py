@@ -27,14 +27,14 @@ def misfit(pvalue: float) -> str:
 
 
 def refusal(pvalue: float) -> str:
-    """Return the reason why there is no estimate; empty where the fit does not refuse it."""
-    return f"{misfit(pvalue)}; {_CAUSE}" if pvalue < REFUSED else ""
+    """Return the reason why there is no estimate; empty if the fit does not refuse it."""
+    if not pvalue < REFUSED:
+        return ""
+    return f"{misfit(pvalue)}; {_CAUSE}"
 
 
 def doubt(pvalue: float) -> str:
-    """Return the warning about an estimate that is stated though its fit is doubtful; else empty."""
-    return (
-        f"{misfit(pvalue)}; {_CAUSE}; do not trust the estimate"
-        if REFUSED <= pvalue < DOUBTFUL
-        else ""
-    )
+    """Return the warning about an estimate whose fit is doubtful; else empty."""
+    if not REFUSED <= pvalue < DOUBTFUL:
+        return ""
+    return f"{misfit(pvalue)}; {_CAUSE}; do not trust the estimate"

@@ -1,11 +1,13 @@
-"""The section ``prevalence/``: actual, called, expected and estimated shares of the positive group or of each class."""
+"""The section ``prevalence/``: shares of the positive group or of each class.
+
+They are actual, predicted, expected by the scores, and estimated.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -30,17 +32,21 @@ from cmtrack.statistics.top_scores import TopScoreCounts
 
 
 class Estimated(Samples):
-    """An estimated share of positives, or why there is none; of the evaluated rows, beside their actual share."""
+    """An estimated share of positives, or why there is none.
+
+    ``actual``: the actual share, if the estimate is of the evaluated rows.
+    """
 
     kinds = ("calibrated", "calibrated rows")
     by_level = True
 
     def __init__(self, estimate: PrevalenceEstimate | None, actual: float | None) -> None:
-        self.estimate, self.actual = estimate, actual
+        self.estimate = estimate
+        self.actual = actual
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> Estimated | None:
-        """The calibrated prevalence of the positive group, where its scores are probabilities."""
+        """Return the calibrated prevalence of the positive group, if scores are probabilities."""
         if kind == "calibrated rows":
             view = views.seen(cls)
             return None if view is None or view.actual is None else view
@@ -56,16 +62,15 @@ class EstimatedShares(Samples):
     by_level = by_pairs = True
 
     def __init__(self, shares: ClassShares, warnings: tuple[str, ...] = ()) -> None:
-        self.shares, self.warnings = shares, warnings
+        self.shares = shares
+        self.warnings = warnings
 
     @classmethod
     def of_views(cls, views: EvaluationViews, kind: str, step: str) -> EstimatedShares | None:
-        """The calibrated shares of all classes, where there are no two groups."""
-        return (
-            None
-            if views.seen(EachScore, "class means") is None
-            else estimated_shares(views.statistics, views.level)
-        )
+        """Return the calibrated shares of all classes, if there are no two groups."""
+        if views.seen(EachScore, "class means") is None:
+            return None
+        return estimated_shares(views.statistics, views.level)
 
     def argument(self) -> ClassShares:
         """Return the shares."""
@@ -73,69 +78,90 @@ class EstimatedShares(Samples):
 
 
 def estimated(statistics: Statistics, step: ComposedStep, level: float) -> Estimated | None:
-    """The calibrated prevalence of the positive group; None without its scores."""
-    assert step.positive is not None  # a scored step has a positive group
+    """Return the calibrated prevalence of the positive group; None without its scores.
+
+    Raises
+    ------
+    ValueError
+        If the step has no positive group.
+    """
+    if step.positive is None:
+        raise ValueError(f"the step {step.name!r} must have a positive group, got none")
     if statistics.scores is None or statistics.score_moments is None:
         return None
-    own, target = statistics.scores.channels((2, 3), (0, 1)), statistics.target
-    by_fold = own if statistics.labelled is None else statistics.labelled
+    evaluated = statistics.scores.channels((2, 3), (0, 1))
+    target = statistics.target
+    actual = None
+    if target is None:
+        n0, n1 = statistics.score_moments.n.tolist()
+        actual = float(n1) / (n0 + n1)
+    has_calibration = statistics.labelled is not None
+    by_fold = evaluated if statistics.labelled is None else statistics.labelled
     labelled = pooled(by_fold, 2)
-    n0, n1 = statistics.score_moments.n.tolist()
-    actual = float(n1) / (n0 + n1) if target is None else None
-    # only own labels: a calibration set of one class is refused
+    # Only the evaluated rows can lack a class: a calibration set of one class is refused.
     if not (labelled.counts.sum(axis=1) > 0).all():
         return Estimated(None, actual)
-    if target is None and statistics.labelled is not None:
-        target = own.channels((0, 1))  # given labelled scores, evaluated target
-    m0, m1 = (float(c) for c in labelled.counts.sum(axis=1))
-    n = float(own.counts.sum() if target is None else target.counts.sum())
     scale = effective_share(statistics)
-    effective = n * (scale if statistics.target is None else 1.0)
-    positive = step.labels[step.positive]
-    if statistics.labelled is not None and target is not None:  # calibration sets carry no weights
-        modelled = partial(
-            modelled_estimate,
-            target=target,
-            positive=positive,
-            confidence_level=level,
-            effective=effective,
-        )
-        estimate, rests = modelled(labelled), without_each_fold(by_fold, 2)
-        if rests:
-            estimate = estimate.exposed([modelled(rest) for rest in rests])
+    options: dict[str, Any] = {"positive": step.labels[step.positive], "confidence_level": level}
+    if not has_calibration:
+        m0, m1 = labelled.counts.sum(axis=1).tolist()
+        n = float(evaluated.counts.sum()) * scale
+        if target is not None:
+            n = float(target.counts.sum())
+        sizes = (n, m1 * scale, m0 * scale)
+        estimate = binned_estimate(labelled, target, sizes=sizes, **options)
+        return Estimated(estimate.unless_refused(), actual)
+    # The rows of a calibration set have no weights.
+    if target is None:
+        target = evaluated.channels((0, 1))
+        options["effective"] = float(target.counts.sum()) * scale
     else:
-        sizes = (effective, m1 * scale, m0 * scale)
-        estimate = binned_estimate(
-            labelled, target, positive=positive, confidence_level=level, sizes=sizes
+        options["effective"] = float(target.counts.sum())
+    estimate = modelled_estimate(labelled, target, **options)
+    remaining = without_each_fold(by_fold, 2)
+    if remaining:
+        estimate = estimate.exposed(
+            [modelled_estimate(scores, target, **options) for scores in remaining]
         )
     return Estimated(estimate.unless_refused(), actual)
 
 
 def estimated_shares(statistics: Statistics, level: float) -> EstimatedShares | None:
-    """The calibrated shares of all classes; None without their scores."""
-    by_fold = statistics.labelled_tops if statistics.labelled_tops is not None else statistics.tops
-    if by_fold is None or statistics.tops is None:
+    """Return the calibrated shares of all classes; None without their scores."""
+    if statistics.tops is None:
         return None
+    scale = effective_share(statistics)
+    by_fold = statistics.tops
+    target = statistics.target_tops
+    labelled_scale = scale
+    target_scale = scale if target is None else 1.0
+    if statistics.labelled_tops is not None:
+        by_fold = statistics.labelled_tops
+        labelled_scale = 1.0  # the rows of a calibration set have no weights
+        if target is None:
+            target = statistics.tops.pooled()
     size = statistics.tops.n_rows
     labelled = pooled(by_fold, size)
     if len(classes_of(labelled)) < 2:
         return None
-    target, scale = statistics.target_tops, effective_share(statistics)
-    if target is None and statistics.labelled_tops is not None:
-        target = statistics.tops.pooled()
-    given = (statistics.labelled_tops is not None, statistics.target_tops is not None)
-    scales = (1.0 if given[0] else scale, 1.0 if given[1] else scale)
+    scales = (labelled_scale, target_scale)
     shares = class_shares(labelled, target, level, scales)
-    rests = without_each_fold(by_fold, size)
-    warnings = [EXPOSED] if rests else []
-    if rests:
-        shares = shares.covering([class_shares(rest, target, level, scales) for rest in rests])
-    pvalue = math.nan if target is None else _fit_of_classes(labelled, target, shares, scales)
+    warnings = []
+    remaining = without_each_fold(by_fold, size)
+    if remaining:
+        shares = shares.covering(
+            [class_shares(scores, target, level, scales) for scores in remaining]
+        )
+        warnings.append(EXPOSED)
+    pvalue = math.nan
+    if target is not None:
+        pvalue = _fit_of_classes(labelled, target, shares, scales)
     reason = refusal(pvalue)
     if reason:
         shares = shares.withdrawn(reason)
         warnings.append(f"no calibrated prevalence of the classes: {reason}")
-    if doubtful := doubt(pvalue):
+    doubtful = doubt(pvalue)
+    if doubtful:
         warnings.append(doubtful)
     return EstimatedShares(shares, tuple(warnings))
 
@@ -146,17 +172,17 @@ def _fit_of_classes(
     shares: ClassShares,
     scales: tuple[float, float],
 ) -> float:
-    """p-value of the fit of the target to the labelled classes; NaN where it cannot be tested."""
+    """Return the p-value of the fit of the target to the labelled classes; NaN without a test."""
     if not (shares.identified.all() and np.isfinite(shares.values).all()):
         return math.nan
     binned = BinnedShares.of_tops(labelled, target, shares.values)
-    return replace(
-        binned, counts=binned.counts * scales[0], target=binned.target * scales[1]
-    ).fit_pvalue
+    labelled_scale, target_scale = scales
+    counts = binned.counts * labelled_scale
+    return replace(binned, counts=counts, target=binned.target * target_scale).fit_pvalue
 
 
 def effective_share(statistics: Statistics) -> float:
-    """Kish's effective sample size over the sum of weights; 1 without fractional weights."""
+    """Return Kish's effective sample size over the sum of weights; 1 without fractional weights."""
     totals = statistics.counts.map(lambda table: float(table.sum()))
     return totals.sums / totals.squares
 
@@ -170,7 +196,7 @@ class Actual(Fraction):
     of_labels = True
 
     def __call__(self, s: TwoClasses) -> Any:
-        """The share of positives."""
+        """Return the share of positives."""
         return s.n1 / s.n
 
     def denominator(self, s: TwoClasses) -> None:
@@ -181,7 +207,7 @@ class Called(Proportion):
     """A share of the predictions, beside what the scores expect of it."""
 
     def applies(self, views: EvaluationViews) -> bool:
-        """True where there are scores."""
+        """Return whether there are scores."""
         return views.seen(ScoreSamples, "means") is not None
 
 
@@ -195,11 +221,10 @@ def _bias(s: TwoClasses) -> Any:
 
 def _labels_sd(s: TwoClasses) -> Any:
     variance = s.labels_variance
-    return (
-        np.sqrt(variance)
-        if np.isrealobj(variance) or variance.real > 0
-        else complex(math.nan, math.nan)
-    )
+    # A derivative is taken by a complex step. The root has none where the variance is 0.
+    if np.iscomplexobj(variance) and not variance.real > 0:
+        return complex(math.nan, math.nan)
+    return np.sqrt(variance)
 
 
 @dataclass(frozen=True)
@@ -210,12 +235,14 @@ class Read(Function):
     between: Callable[[Any], Any] | None = None
 
     def __call__(self, estimate: Any) -> Any:
-        """The value, or that of each class."""
+        """Return the value, or that of each class."""
         return self.value(estimate)
 
     def ends(self, estimate: Any) -> tuple[Any, Any] | None:
-        """The ends of its interval."""
-        return None if self.between is None else self.between(estimate)
+        """Return the ends of its interval."""
+        if self.between is None:
+            return None
+        return self.between(estimate)
 
 
 @dataclass(frozen=True)
@@ -225,11 +252,13 @@ class OfEstimate(Read):
     named: str = "value"
 
     def __call__(self, e: Estimated) -> float:
-        """The number of the estimate; NaN without an estimate."""
-        return math.nan if e.estimate is None else self.value(e.estimate)
+        """Return the number of the estimate; NaN without an estimate."""
+        if e.estimate is None:
+            return math.nan
+        return self.value(e.estimate)
 
     def why(self, e: Estimated, k: None) -> str:
-        """Reason why it is undefined."""
+        """Return the reason why it is undefined."""
         if e.estimate is None:
             return "a class has no labelled scores"
         return e.estimate.undefined.get(self.named, "")
@@ -239,15 +268,17 @@ class Bias(OfEstimate):
     """An estimated share less the actual one."""
 
     def __call__(self, e: Estimated) -> float:
-        """The estimated share less the actual one; NaN without an actual share."""
-        return math.nan if e.actual is None else super().__call__(e) - e.actual
+        """Return the estimated share less the actual one; NaN without an actual share."""
+        if e.actual is None:
+            return math.nan
+        return super().__call__(e) - e.actual
 
 
 class OfShares(Read):
     """A number of each class's estimated share."""
 
     def why(self, shares: ClassShares, k: int) -> str:
-        """Reason why it is undefined."""
+        """Return the reason why it is undefined."""
         if shares.refused:
             return shares.refused
         if not shares.identified[k]:
@@ -261,22 +292,34 @@ def _bias_ends(e: Any) -> tuple[float, float]:
 
 # -- declarations ---------------------------------------------------------------------------------
 
-_EXPECTED, _CALIBRATED = "Gubbels (2023), section 1.2.3", "Gubbels (2023), section 0.4"
+_EXPECTED = "Gubbels (2023), section 1.2.3"
+_CALIBRATED = "Gubbels (2023), section 0.4"
 
 
 def _share(
     name: str, value: Any, of: str, formula: str, source: str = _CALIBRATED, **words: Any
 ) -> Metric:
-    """A metric of the section: between 0 and 1 and not ranked, unless ``words`` say otherwise."""
+    """Return a metric of the section: in [0, 1] and not ranked, unless ``words`` say otherwise."""
     usual = {"low": 0.0, "high": 1.0, "better": "", "headline": False, "needs": "probabilities"}
-    return Metric(
-        f"prevalence/{name}", value, of=of, formula=formula, source=source, **{**usual, **words}
+    words = {**usual, "source": source, **words}
+    return Metric(f"prevalence/{name}", value, of=of, formula=formula, **words)
+
+
+def _variance_share(name: str, index: int, formula: str, part: str) -> Metric:
+    """Return the share of the estimate's variance that one kind of samples causes."""
+    return _share(
+        name,
+        OfEstimate(lambda e: e.shares[index]),
+        "calibrated",
+        formula,
+        "variance by source",
+        interval="",
+        title=f"share of the variance from {part}",
     )
 
 
 _ZERO: dict[str, Any] = {"low": -1.0, "better": "nearest zero"}
 _BIAS: dict[str, Any] = {"title": "prevalence bias", "brief": "prev. bias", **_ZERO}
-_VARIANCE: dict[str, Any] = {"source": "variance by source", "interval": ""}
 
 PREVALENCE = Section(
     "prevalence",
@@ -325,8 +368,9 @@ PREVALENCE = Section(
             "calibrated",
             OfEstimate(attrgetter("value"), attrgetter("estimate.low", "estimate.high")),
             "calibrated",
-            "share of positives by labelled scores. With a calibration set: a stack of density ratios, as "
-            'estimate_prevalence(density="auto"). Without one: maximum likelihood over quantile bins, cross-fitted',
+            "share of positives by labelled scores. With a calibration set: a stack of density "
+            'ratios, as estimate_prevalence(density="auto"). Without one: maximum likelihood over '
+            "quantile bins, cross-fitted",
             interval="profile",
             headline=True,
             title="calibrated prevalence",
@@ -370,29 +414,20 @@ PREVALENCE = Section(
             brief="calibrated bias",
             **_ZERO,
         ),
-        _share(
-            "share_target",
-            OfEstimate(lambda e: e.shares[0]),
-            "calibrated",
-            "share of the error that comes from the target's size",
-            **_VARIANCE,
-            title="share of the variance from the target",
+        _variance_share(
+            "share_target", 0, "share of the error that comes from the target's size", "the target"
         ),
-        _share(
+        _variance_share(
             "share_positives",
-            OfEstimate(lambda e: e.shares[1]),
-            "calibrated",
+            1,
             "share that comes from the labelled positives",
-            **_VARIANCE,
-            title="share of the variance from the labelled positives",
+            "the labelled positives",
         ),
-        _share(
+        _variance_share(
             "share_negatives",
-            OfEstimate(lambda e: e.shares[2]),
-            "calibrated",
+            2,
             "share that comes from the labelled negatives",
-            **_VARIANCE,
-            title="share of the variance from the labelled negatives",
+            "the labelled negatives",
         ),
         _share(
             "fit_pvalue",

@@ -1,4 +1,4 @@
-"""Maximum likelihood of the shares of a mixture with known densities, its variance and its intervals.
+"""Maximum likelihood of the shares of a mixture with known densities, its variance and intervals.
 
 Model: target scores follow pi f1 + (1-pi) f0 with the densities of labelled scores (only the
 prevalence differs). The log-likelihood is concave in pi. Source: Gubbels (2023), section 0.4,
@@ -19,7 +19,7 @@ from cmtrack.statistics.inputs import FloatArray
 
 _PLAIN_STEPS = 1_000
 _LONG_STEPS = 5_000
-"""Bounds on the steps of expectation-maximisation: plain ones, then extrapolated ones of three evaluations each."""
+"""Most steps of expectation-maximisation: plain ones, then extrapolated ones of three products."""
 _SLACK = 1e-4
 """What the log-likelihood per sample may lose for a while by extrapolation."""
 
@@ -38,17 +38,17 @@ class Mixture:
     w: FloatArray
 
     def mix(self, prevalence: float) -> FloatArray:
-        """Density of the mixture, pi p + (1-pi) q."""
+        """Return the density of the mixture, pi p + (1-pi) q."""
         return prevalence * self.p + (1 - prevalence) * self.q
 
     def by_class(self, prevalence: float) -> tuple[FloatArray, FloatArray]:
-        """Expected positives and negatives at each point among the target samples."""
+        """Return expected positives and negatives at each point among the target samples."""
         mix = self.mix(prevalence)
         chance = np.divide(prevalence * self.p, mix, out=np.zeros_like(mix), where=mix > 0)
         return self.w * chance, self.w * (1 - chance)
 
     def log_likelihood(self, prevalence: float) -> float:
-        """Log-likelihood at a prevalence; -inf where an observed point is impossible."""
+        """Return the log-likelihood at a prevalence; -inf if an observed point is impossible."""
         used = self.w > 0
         mix = self.mix(prevalence)[used]
         if (mix <= 0).any():
@@ -56,12 +56,14 @@ class Mixture:
         return float(self.w[used] @ np.log(mix))
 
     def maximise(self) -> float:
-        """The maximum-likelihood prevalence in [0, 1]; NaN where the densities are equal (not identified).
+        """Return the maximum-likelihood prevalence in [0, 1]; NaN if the densities are equal.
 
         Newton's method from 1/2, safeguarded by bisection; at most 60 steps, tolerance 1e-12.
         """
         used = self.w > 0
-        p, q, w = self.p[used], self.q[used], self.w[used]
+        p = self.p[used]
+        q = self.q[used]
+        w = self.w[used]
         gap = p - q
         if not np.any(gap):
             return math.nan
@@ -75,16 +77,22 @@ class Mixture:
             return 0.0
         if score(1.0)[0] >= 0:
             return 1.0
-        low, high, at = 0.0, 1.0, 0.5
+        low = 0.0
+        high = 1.0
+        prevalence = 0.5
         for _ in range(60):
-            value, slope = score(at)
-            low, high = (at, high) if value > 0 else (low, at)
-            step = at - value / slope
-            following = step if low < step < high else (low + high) / 2
-            if abs(following - at) < 1e-12:
+            value, slope = score(prevalence)
+            if value > 0:
+                low = prevalence
+            else:
+                high = prevalence
+            following = prevalence - value / slope
+            if not low < following < high:
+                following = (low + high) / 2
+            if abs(following - prevalence) < 1e-12:
                 return following
-            at = following
-        return at
+            prevalence = following
+        return prevalence
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,7 @@ class Variance:
 
     @property
     def shares(self) -> tuple[float, float, float]:
-        """The parts' shares: (target, positives, negatives)."""
+        """Shares of the parts: (target, positives, negatives)."""
         return self.target / self.total, self.positives / self.total, self.negatives / self.total
 
     @property
@@ -122,14 +130,14 @@ class Variance:
         return Variance(self.target, 0.0, 0.0, self.information)
 
     def about_target(self, prevalence: float, n: float) -> float:
-        """Variance about the share of positives of this very target of n samples."""
+        """Return the variance about the share of positives of this very target of n samples."""
         return max(self.total - prevalence * (1 - prevalence) / n, 1e-3 * self.total)
 
 
 def variance(
     p: FloatArray, q: FloatArray, prevalence: float, n: float, m1: float, m0: float
 ) -> Variance:
-    """Variance of the estimate from n target samples and densities of m1 positives and m0 negatives.
+    """Return the variance of the estimate from n target samples, m1 positives and m0 negatives.
 
     ``p``, ``q``, shape (B,): binned densities, each summing to 1.
     """
@@ -145,7 +153,7 @@ def variance(
 def profile_interval(
     mixture: Mixture, estimate: float, inflation: float, confidence_level: float
 ) -> tuple[float, float]:
-    """All prevalences whose deviance is at most ``inflation`` times the chi-square quantile.
+    """Return all prevalences whose deviance is at most ``inflation`` times the chi-square quantile.
 
     ``inflation`` is total variance over target variance: 1 gives the ordinary (naive) likelihood
     interval.
@@ -153,29 +161,32 @@ def profile_interval(
     limit = deviance_limit(confidence_level) * inflation / 2
     top = mixture.log_likelihood(estimate)
 
-    def outside(prevalence: float) -> bool:
+    def is_outside(prevalence: float) -> bool:
         return top - mixture.log_likelihood(prevalence) > limit
 
-    return _edge(estimate, 0.0, outside), _edge(estimate, 1.0, outside)
+    return _edge(estimate, 0.0, is_outside), _edge(estimate, 1.0, is_outside)
 
 
 def deviance_limit(confidence_level: float) -> float:
-    """Chi-square quantile with one degree of freedom; 3.841458820694124 at 0.95."""
+    """Return the chi-square quantile with one degree of freedom; 3.841458820694124 at 0.95."""
     return float(chdtri(1, 1 - confidence_level))
 
 
-def _edge(inside: float, end: float, outside: Callable[[float], bool]) -> float:
-    """The last prevalence from ``inside`` towards ``end`` that is not outside, by bisection."""
-    if not outside(end):
+def _edge(inside: float, end: float, is_outside: Callable[[float], bool]) -> float:
+    """Return the last prevalence from ``inside`` towards ``end`` that is inside, by bisection."""
+    if not is_outside(end):
         return end
     for _ in range(80):
         middle = (inside + end) / 2
-        inside, end = (inside, middle) if outside(middle) else (middle, end)
+        if is_outside(middle):
+            end = middle
+        else:
+            inside = middle
     return inside
 
 
 def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-9) -> FloatArray:
-    """Maximum-likelihood shares of K known densities by expectation-maximisation.
+    """Return maximum-likelihood shares of K known densities by expectation-maximisation.
 
     Parameters
     ----------
@@ -200,12 +211,11 @@ def em_shares(densities: FloatArray, weights: FloatArray, tolerance: float = 1e-
     >>> em_shares(densities, densities @ [0.8, 0.2] * 1_000).round(3).tolist()
     [0.8, 0.2]
     """
-    size = densities.shape[1]
     return climb(
         lambda shares: densities @ shares,
         lambda ratio: densities.T @ ratio,
         weights,
-        size,
+        densities.shape[1],
         tolerance,
     )
 
@@ -217,7 +227,7 @@ def climb(
     size: int,
     tolerance: float = 1e-9,
 ) -> FloatArray:
-    """Expectation-maximisation of :func:`em_shares`, with the matrix D of densities (B, K) given by its products.
+    """Return the shares of :func:`em_shares`, with the densities D (B, K) given by their products.
 
     Plain steps of expectation-maximisation first, which are enough where the densities are well
     apart; then steps that are extrapolated from two of them (Varadhan and Roland 2008, Scand. J.
@@ -246,21 +256,29 @@ def climb(
         if gain.max() - 1 <= tolerance:
             break
         first = shares * gain
-        again, _mixed = gain_at(first)
-        if again.max() - 1 <= tolerance:
+        second_gain, _mixed = gain_at(first)
+        if second_gain.max() - 1 <= tolerance:
             return _to_one(first)
-        second = first * again
-        step, bend = first - shares, second - 2 * first + shares
-        length = max(1.0, math.sqrt(float(step @ step) / float(bend @ bend))) if bend.any() else 1.0
-        far = shares + 2 * length * step + length**2 * bend
-        far = _to_one(np.where(far > 0, far, second))
-        gain, mixed = gain_at(far)
+        second = first * second_gain
+        shares = _extrapolated(shares, first, second)
+        gain, mixed = gain_at(shares)
         likelihood = float(weights @ np.log(mixed))
         if likelihood < highest - _SLACK:
-            far = second
-            gain, mixed = gain_at(far)
-        shares, highest = far, max(highest, likelihood)
+            shares = second
+            gain, mixed = gain_at(shares)
+        highest = max(highest, likelihood)
     return _to_one(shares)
+
+
+def _extrapolated(start: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return shares far along the way of two steps; those of the second where they would be 0."""
+    step = first - start
+    bend = second - 2 * first + start
+    length = 1.0
+    if bend.any():
+        length = max(1.0, math.sqrt(float(step @ step) / float(bend @ bend)))
+    far = start + 2 * length * step + length**2 * bend
+    return _to_one(np.where(far > 0, far, second))
 
 
 def _to_one(shares: FloatArray) -> FloatArray:
@@ -268,7 +286,7 @@ def _to_one(shares: FloatArray) -> FloatArray:
 
 
 def prior_corrected(scores: FloatArray, trained: float, wanted: float) -> FloatArray:
-    """Posteriors at another prevalence, from scores that are posteriors at the training prevalence.
+    """Return posteriors at another prevalence, from posteriors at the training prevalence.
 
     Source: Gubbels (2023), equation 2 with one prior per side.
 

@@ -24,8 +24,9 @@ from cmtrack.statistics.labels import encode_values
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 EXPOSED = (
-    "the labelled scores come from other fits than the target's (they are out of fold): where the fits differ, the "
-    "estimate can be far off and its interval does not hold; target= the scores of each fold's model corrects that"
+    "the labelled scores come from other fits than the target's (they are out of fold): "
+    "where the fits differ, the estimate can be far off and its interval does not hold; "
+    "target= the scores of each fold's model corrects that"
 )
 """Warning about a target that one model has scored, and labelled rows that others have."""
 _MOST_LEFT_OUT = 50
@@ -35,10 +36,16 @@ _TARGET = "one score array for each fold, in the sorted order of the fold ids"
 Counted = TypeVar("Counted", ScoreCounts, TopScoreCounts)
 
 
-def calibration_parts(calibration: Any, otherwise: str = "") -> tuple[Any, Any, Any]:
-    """The labels, the scores and the fold ids (or None) of ``(y, scores)`` or ``(y, scores, fold_ids)``.
+def _is_array(part: Any) -> bool:
+    """Return whether a part of a list is an array or a frame, rather than a row."""
+    return np.ndim(part) > 0 and not isinstance(part, (list, tuple))
 
-    Their rows are in one order (:func:`cmtrack.statistics.inputs.align_rows`).
+
+def calibration_parts(calibration: Any, otherwise: str = "") -> tuple[Any, Any, Any]:
+    """Return the labels, the scores and the fold ids, or None, of calibration data.
+
+    The data are ``(y, scores)`` or ``(y, scores, fold_ids)``. Their rows are put in one order
+    (:func:`cmtrack.statistics.inputs.align_rows`).
     """
     try:
         parts = () if isinstance(calibration, str) else tuple(calibration)
@@ -70,12 +77,13 @@ class Folds:
         distinct: list[Any] = list(values)
         if len(codes) != n_rows:
             raise ValueError(
-                f"fold_ids must have one id for each of the {n_rows} labelled rows, got {len(codes)}"
+                f"fold_ids must have one id for each of the {n_rows} labelled rows, "
+                f"got {len(codes)}"
             )
         if len(distinct) < 2:
             raise ValueError(f"fold_ids must name at least two folds, got {distinct}")
         try:
-            rank = {fold: place for place, fold in enumerate(sorted(distinct))}
+            rank = {fold: number for number, fold in enumerate(sorted(distinct))}
         except TypeError:
             raise ValueError(
                 f"fold_ids must be all numbers or all texts, got {distinct[:5]}"
@@ -88,20 +96,19 @@ class Folds:
         return np.bincount(self.codes)
 
     def score_sets(self, target: Any, n_classes: int, what: str) -> list[Any] | None:
-        """The K score arrays of a target; None where it is one array.
+        """Return the K score arrays of a target; None if it is one array.
 
         Several are a list of arrays or frames, an array of three dimensions, or, for two classes,
         one of two dimensions that has not one or two columns.
         """
         if column_names(target) is not None:
             return None
-        if isinstance(target, (list, tuple)) and any(
-            np.ndim(part) > 0 and not isinstance(part, (list, tuple)) for part in target
-        ):
+        if isinstance(target, (list, tuple)) and any(map(_is_array, target)):
             sets = list(target)
         else:
             array = np.asarray(target)
-            if array.ndim != 3 and not (array.ndim == 2 and n_classes == 2 and array.shape[1] > 2):
+            has_wide_rows = array.ndim == 2 and n_classes == 2 and array.shape[1] > 2
+            if array.ndim != 3 and not has_wide_rows:
                 return None
             sets = list(array)
         if len(sets) != len(self.sizes):
@@ -109,7 +116,7 @@ class Folds:
         return sets
 
     def joined(self, sets: Sequence[FloatArray], what: str) -> tuple[FloatArray, IntArray]:
-        """All K score sets of n rows one after the other, and their weights, which sum to n m.
+        """Return all K score sets of n rows one after the other, and weights that sum to n m.
 
         Returns
         -------
@@ -125,11 +132,11 @@ class Folds:
         return np.concatenate(sets), np.repeat(self.sizes, lengths[0])
 
     def per_row(self, counted: Counted) -> Counted:
-        """Counts by the weights of :meth:`joined`, scaled to the number of target rows."""
-        by = len(self.codes)
+        """Return counts by the weights of :meth:`joined`, scaled to the number of target rows."""
+        n_labelled = len(self.codes)
         if isinstance(counted, TopScoreCounts):
-            return TopScoreCounts(replace(counted.table, sums=counted.sums / by))
-        return replace(counted, counts=counted.counts / by)
+            return TopScoreCounts(replace(counted.table, sums=counted.sums / n_labelled))
+        return replace(counted, counts=counted.counts / n_labelled)
 
     @property
     def groups(self) -> IntArray:
@@ -138,10 +145,14 @@ class Folds:
         return self.codes * min(n, _MOST_LEFT_OUT) // n
 
     def left_out(self, actual: IntArray, n_classes: int) -> Iterator[BoolArray]:
-        """Flags of the rows of all folds but one, where these hold every class (twice, of more than two classes)."""
+        """Yield flags of the rows of all folds but one, if these have every class.
+
+        Of more than two classes they must have each twice.
+        """
+        least = min(n_classes - 1, 2)
         for group in range(int(self.groups.max()) + 1):
             rows = self.groups != group
-            if np.bincount(actual[rows], minlength=n_classes).min() >= min(n_classes - 1, 2):
+            if np.bincount(actual[rows], minlength=n_classes).min() >= least:
                 yield rows
 
 
@@ -149,38 +160,38 @@ class Folds:
 
 
 def by_fold(codes: IntArray, folds: Folds | None, size: int) -> tuple[IntArray, int]:
-    """Codes 0..size-1 of labelled rows with one block of codes for each fold, and the number of codes."""
+    """Return codes 0..size-1 with one block of codes for each fold, and the number of codes."""
     if folds is None:
         return codes, size
     return codes + size * folds.groups, size * (int(folds.groups.max()) + 1)
 
 
 def pooled(labelled: Counted, size: int) -> Counted:
-    """The labelled scores of all folds together, by class."""
+    """Return the labelled scores of all folds together, by class."""
     if isinstance(labelled, TopScoreCounts):
         return reduce(add, labelled.blocks(size))
-    return replace(
-        labelled, counts=labelled.counts.reshape(-1, size, labelled.counts.shape[1]).sum(axis=0)
-    )
+    by_block = labelled.counts.reshape(-1, size, labelled.counts.shape[1])
+    return replace(labelled, counts=by_block.sum(axis=0))
 
 
 def without_each_fold(labelled: Counted, size: int) -> list[Counted]:
-    """The labelled scores without each fold, if every class remains; an empty list without folds."""
-    whole, rests = pooled(labelled, size), []
+    """Return the labelled scores without each fold of which every class remains."""
+    whole = pooled(labelled, size)
     if isinstance(labelled, TopScoreCounts):
-        rests = [whole - block for block in labelled.blocks(size)]
+        remaining = [whole - block for block in labelled.blocks(size)]
     else:
-        rests = [
+        remaining = [
             replace(labelled, counts=whole.counts - labelled.counts[k : k + size])
             for k in range(0, len(labelled.counts), size)
         ]
-    if len(rests) == 1:
+    if len(remaining) == 1:
         return []
-    return [rest for rest in rests if np.array_equal(classes_of(rest), classes_of(whole))]
+    classes = classes_of(whole)
+    return [scores for scores in remaining if np.array_equal(classes_of(scores), classes)]
 
 
 def classes_of(labelled: ScoreCounts | TopScoreCounts) -> IntArray:
-    """The rows that hold samples."""
+    """Return the rows that hold samples."""
     if isinstance(labelled, TopScoreCounts):
         return np.unique(labelled.cells[0])
     return np.flatnonzero(labelled.counts.any(axis=1))

@@ -1,4 +1,4 @@
-"""Results of a prevalence estimate: shares and counts with their intervals, plans, labels that agree with a count.
+"""Results of a prevalence estimate: shares, counts, plans, and labels that agree with a count.
 
 Source: Gubbels (2023), section 0.4 ("Bayesian calibration"), with honest densities, a variance that
 knows of the labelled scores' error, and an interval by the adjusted profile likelihood. The square
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 
 
 ASSUMES = "assumes that within each class the scores are distributed as in the labelled rows"
-"""What every estimate stands on. The test of the fit sees gross breaches only: a large p-value says nothing for it."""
+"""The assumption of every estimate.
+
+The test of the fit sees gross breaches only: a large p-value does not confirm it.
+"""
 
 
 class ClassShare(NamedTuple):
@@ -97,14 +100,17 @@ class CountedLabels:
 def sample_plan(
     spread: Variance, sizes: tuple[float, float, float], half_width: float, confidence_level: float
 ) -> SamplePlan:
-    """Solve z^2 (V_t n/n' + V_1 + V_0) = half_width^2 for n', and so for the labelled samples of each class."""
+    """Return how many more samples of each kind alone reach a half-width.
+
+    For the target it solves z^2 (V_t n/n' + V_1 + V_0) = half_width^2 for n', and so for the
+    labelled samples of each class.
+    """
     if not half_width > 0:
         raise ValueError(f"half_width must be positive, got {half_width!r}")
     z = normal_quantile(confidence_level)
     wanted = (half_width / z) ** 2
-    parts = (spread.target, spread.positives, spread.negatives)
 
-    def more(part: float, size: float) -> int | None:
+    def missing(part: float, size: float) -> int | None:
         if spread.total <= wanted:
             return 0
         room = wanted - (spread.total - part)
@@ -112,8 +118,14 @@ def sample_plan(
             return None
         return math.ceil(size * (part / room - 1) - 1e-9)
 
-    needed = [more(part, size) for part, size in zip(parts, sizes, strict=True)]
-    return SamplePlan(half_width, z * math.sqrt(spread.total), needed[0], needed[1], needed[2])
+    n, m1, m0 = sizes
+    return SamplePlan(
+        half_width,
+        z * math.sqrt(spread.total),
+        missing(spread.target, n),
+        missing(spread.positives, m1),
+        missing(spread.negatives, m0),
+    )
 
 
 def highest_scores(scores: FloatArray, count: float) -> CountedLabels:
@@ -124,15 +136,21 @@ def highest_scores(scores: FloatArray, count: float) -> CountedLabels:
     if wanted >= len(scores):
         return CountedLabels(np.ones(len(scores), dtype=bool), 0)
     last = np.partition(scores, len(scores) - wanted)[len(scores) - wanted]
-    above, reaching = int((scores > last).sum()), int((scores >= last).sum())
-    if reaching == wanted:
-        return CountedLabels(scores >= last, 0)
-    whole = reaching - wanted <= wanted - above
-    return CountedLabels(scores >= last if whole else scores > last, reaching - above)
+    above = scores > last
+    reaching = scores >= last
+    n_above = int(above.sum())
+    n_reaching = int(reaching.sum())
+    if n_reaching == wanted:
+        return CountedLabels(reaching, 0)
+    if n_reaching - wanted <= wanted - n_above:
+        return CountedLabels(reaching, n_reaching - n_above)
+    return CountedLabels(above, n_reaching - n_above)
 
 
 class Likelihood(NamedTuple):
-    """Deviance of each prevalence of a grid: 0 at the estimate, the chi-square quantile at the ends of an interval.
+    """Deviance of each prevalence of a grid.
+
+    It is 0 at the estimate, and the chi-square quantile at the ends of an interval.
 
     Attributes
     ----------
@@ -215,16 +233,17 @@ class BasePrevalence(ABC):
 
     @property
     def shift(self) -> ClassShare:
-        """(value, low, high) by the assumption of the estimate, also where the test of the fit refuses it."""
+        """The numbers by the assumption of the estimate, also if the test of its fit refuses it."""
         estimate = self.refused or self
         return ClassShare(estimate.value, estimate.low, estimate.high)
 
     def unless_refused(self) -> Self:
-        """Return the estimate, or one without numbers and with the reason if the test of its fit refuses it."""
+        """Return the estimate, without numbers and with the reason if the test refuses it."""
         reason = refusal(self.fit_pvalue)
         if not reason:
             return self
         numbers = ("value", "low", "high", "count", "count_low", "count_high")
+        warnings = [warning for warning in self.warnings if warning == EXPOSED]
         return replace(
             self,
             value=math.nan,
@@ -232,13 +251,13 @@ class BasePrevalence(ABC):
             high=math.nan,
             realised=(math.nan, math.nan),
             undefined={**self.undefined, **dict.fromkeys(numbers, reason)},
-            warnings=(*(warning for warning in self.warnings if warning == EXPOSED), reason),
+            warnings=(*warnings, reason),
             refused=self,
         )
 
     @property
     def why(self) -> str:
-        """The reason why there is no estimate; empty where there is one."""
+        """The reason why there is no estimate; empty if there is one."""
         return self.undefined.get("value", "")
 
     @property
@@ -258,19 +277,21 @@ class BasePrevalence(ABC):
 
     @property
     def count_low(self) -> float:
-        """Lower end of the interval of the number of positives in *this* target (realised, not expected)."""
+        """Lower end of the interval of the realised number of positives in *this* target."""
         return self.realised[0] * self.n_target
 
     @property
     def count_high(self) -> float:
-        """Upper end of the interval of the number of positives in *this* target."""
+        """Upper end of the interval of the realised number of positives in *this* target."""
         return self.realised[1] * self.n_target
 
     @property
     def count_sd(self) -> float:
         """Standard error of :attr:`count` about the realised number: n sqrt(V - pi(1-pi)/n)."""
         spread = self.variance.total - self.value * (1 - self.value) / self.n_target
-        return self.n_target * math.sqrt(max(spread, 0.0)) if math.isfinite(spread) else math.nan
+        if not math.isfinite(spread):
+            return math.nan
+        return self.n_target * math.sqrt(max(spread, 0.0))
 
     @property
     def shares(self) -> tuple[float, float, float]:
@@ -278,16 +299,16 @@ class BasePrevalence(ABC):
 
         The largest says what to add: more scored targets, or more labelled samples of that class.
         """
-        return self.variance.shares if math.isfinite(self.variance.total) else (math.nan,) * 3
+        if not math.isfinite(self.variance.total):
+            return (math.nan, math.nan, math.nan)
+        return self.variance.shares
 
     @property
     def inflation(self) -> float:
         """Total variance over target variance; the naive likelihood interval takes it for 1."""
-        return (
-            self.variance.total / self.variance.target
-            if math.isfinite(self.variance.total)
-            else math.nan
-        )
+        if not math.isfinite(self.variance.total):
+            return math.nan
+        return self.variance.total / self.variance.target
 
     @property
     @abstractmethod
@@ -297,32 +318,41 @@ class BasePrevalence(ABC):
     @property
     @abstractmethod
     def sd_labels_only(self) -> float:
-        """sqrt(sum tau (1-tau)) of the posteriors tau: the labels' spread alone, not the count's error."""
+        """The labels' spread alone, not the count's error.
+
+        It is sqrt(sum tau (1-tau)) of the posteriors tau.
+        """
 
     @property
     def efficiency(self) -> float:
-        """Number of labelled target samples that the n unlabelled ones are worth if densities are known: n sPCC^2."""
+        """Labelled target samples that the unlabelled ones are worth with known densities.
+
+        It is n sPCC^2.
+        """
         return self.n_target * self.implied_spcc**2
 
     def exposed(self, left_out: Sequence[Self]) -> Self:
-        """The same with the warning that the labelled scores come from other fits than the target's.
+        """Return the estimate with the warning that the labelled scores come from other fits.
 
         Both intervals reach over the estimates without each fold of labelled scores.
         """
-        values = [one.value for one in left_out if not math.isnan(one.value)]
         warnings = (EXPOSED, *self.warnings)
         if math.isnan(self.value):
             return replace(self, warnings=warnings)
-        low, high, (least, most) = (
-            min([self.low, *values]),
-            max([self.high, *values]),
-            self.realised,
+        values = [estimate.value for estimate in left_out if not math.isnan(estimate.value)]
+        low, high = self.realised
+        return replace(
+            self,
+            low=min([self.low, *values]),
+            high=max([self.high, *values]),
+            realised=(min([low, *values]), max([high, *values])),
+            warnings=warnings,
         )
-        realised = (min([least, *values]), max([most, *values]))
-        return replace(self, low=low, high=high, realised=realised, warnings=warnings)
 
     def plan(self, half_width: float) -> SamplePlan:
-        """Numbers of further target scores, labelled positives or negatives (each alone) that reach a half-width.
+        """Return how many more samples, of each kind alone, reach a half-width.
+
+        The kinds are target scores, labelled positives and labelled negatives.
 
         Examples
         --------
@@ -330,7 +360,8 @@ class BasePrevalence(ABC):
         >>> from cmtrack import estimate_prevalence
         >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
         >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
-        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+        >>> labelled = (y, rng.normal(2 * y))
+        >>> estimate = estimate_prevalence(target, calibration=labelled, density="bins")
         >>> plan = estimate.plan(half_width=0.028)
         >>> plan.now > 0.028, plan.target > 0, plan.positives
         (True, True, None)
@@ -360,18 +391,18 @@ class BasePrevalence(ABC):
 
     @abstractmethod
     def posterior(self, scores: Any) -> FloatArray:
-        """Recalibrated probabilities in the target."""
+        """Return recalibrated probabilities in the target."""
 
     @abstractmethod
     def _most_probable(self, scores: FloatArray) -> BoolArray:
-        """Flags of the rows whose most probable class is the positive one, shape (n,)."""
+        """Return flags of the rows whose most probable class is the positive one, shape (n,)."""
 
     @abstractmethod
     def _ordering(self, scores: FloatArray) -> FloatArray:
-        """Numbers that grow with the positive class's posterior, shape (n,)."""
+        """Return numbers that grow with the positive class's posterior, shape (n,)."""
 
     def _check_estimated(self, use: str) -> None:
-        """ValueError if there is no estimate for a use."""
+        """Raise ValueError if there is no estimate for a use."""
         if math.isnan(self.value) or math.isnan(self.variance.total):
             raise ValueError(
                 f"{use} needs an identified prevalence; this estimate is NaN: {self.why}"
@@ -379,14 +410,15 @@ class BasePrevalence(ABC):
 
     @property
     def _notes(self) -> list[str]:
-        """The assumption of the estimate, and its warnings; without one, what is not yet said by :attr:`why`."""
-        assumption = [] if math.isnan(self.value) else [f"This {ASSUMES}."]
+        """The assumption of an estimate, and all warnings and reasons but :attr:`why`."""
+        notes = [] if math.isnan(self.value) else [f"This {ASSUMES}."]
         remarks = dict.fromkeys((*self.warnings, *self.undefined.values()))
-        return [*assumption, *(remark for remark in remarks if remark != self.why)]
+        notes.extend(remark for remark in remarks if remark != self.why)
+        return notes
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
-        """The estimates as a table."""
+        """Return the estimates as a table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,83 +485,82 @@ class PrevalenceEstimate(BasePrevalence):
 
     @property
     def sd_labels_only(self) -> float:
-        """sqrt(sum tau(1-tau)) of the binned posteriors: the labels' spread alone, not the count's error."""
-        mix = self.mixture.mix(self.value)
-        tau = self.value * self.mixture.p / mix
+        """The labels' spread alone, not the count's error.
+
+        It is sqrt(sum tau (1-tau)) of the binned posteriors tau.
+        """
+        tau = self.value * self.mixture.p / self.mixture.mix(self.value)
         return math.sqrt(float(self.mixture.w @ (tau * (1 - tau))))
 
     @cached_property
     def missed_move(self) -> float:
-        """The largest effect on the value of a shift that the test of fit would miss; NaN without a test.
+        """The largest effect on the value of a shift that the test of fit would miss.
 
         The scores of both classes are tilted, their densities multiplied by exp(d s), s the score's
         logit in standard deviations, by the smallest d, down and up, that the test sees in half of
-        all cases (at most 5).
+        all cases (at most 5). NaN without a test.
         """
         if math.isnan(self.fit_pvalue):
             return math.nan
-        own = self.densities
-        counts, places = (
-            np.stack((own.negatives, own.positives)),
-            np.arange(len(own.p), dtype=np.float64),
-        )
-        group = places.astype(np.int64)
+        densities = self.densities
+        counts = np.stack((densities.negatives, densities.positives))
+        ranks = np.arange(len(densities.p), dtype=np.float64)
+        group = ranks.astype(np.int64)
         if len(group) > self.fit_df + 2:  # the test has fewer bins than the model
-            group = quantile_bins(ScoreCounts(places, counts, exact=True)).bin_of(places)
+            group = quantile_bins(ScoreCounts(ranks, counts, exact=True)).bin_of(ranks)
         part = self.mixture.w + 1e-9
-        place = np.bincount(group, part * own.centres) / np.bincount(group, part)
-        table = np.stack([np.bincount(group, row) for row in (*counts, self.mixture.w)]).astype(
-            np.float64
-        )
+        place = np.bincount(group, part * densities.centres) / np.bincount(group, part)
+        grouped = [np.bincount(group, row) for row in (*counts, self.mixture.w)]
+        table = np.stack(grouped).astype(np.float64)
         binned = BinnedShares(table[:2], table[2], place)
-        return float(binned.missed_move[1]) if binned.identified else math.nan
+        if not binned.identified:
+            return math.nan
+        return float(binned.missed_move[1])
 
     @property
     def _notes(self) -> list[str]:
-        if math.isnan(self.value) or math.isnan(self.missed_move):
-            return super()._notes
-        most = significant(self.missed_move, 2, 2)
-        return [
-            *super()._notes,
-            f"A shift that the test of the fit would miss moves it by up to {most} points.",
-        ]
+        notes = super()._notes
+        if not math.isnan(self.value) and not math.isnan(self.missed_move):
+            most = significant(self.missed_move, 2, 2)
+            notes.append(
+                f"A shift that the test of the fit would miss moves it by up to {most} points."
+            )
+        return notes
 
     def likelihood(self, n_points: int = 401) -> Likelihood:
-        """The deviance 2 (l_max - l) on a grid of prevalences around the estimate, adjusted and naive.
+        """Return the deviance 2 (l_max - l) on a grid of prevalences, adjusted and naive.
 
         The adjusted curve crosses the chi-square quantile at :attr:`low` and :attr:`high`, unless
         the interval is widened to estimates without one fold. Without an estimate the likelihood is
         flat: deviance 0 everywhere.
         """
         if math.isnan(self.value):
-            return Likelihood(
-                np.linspace(0.0, 1.0, n_points), np.zeros(n_points), np.zeros(n_points)
-            )
+            flat = np.zeros(n_points)
+            return Likelihood(np.linspace(0.0, 1.0, n_points), flat, flat)
         reach = max(self.high - self.value, self.value - self.low, 1e-6) * 2
-        low, high = max(0.0, self.value - reach), min(1.0, self.value + reach)
+        low = max(0.0, self.value - reach)
+        high = min(1.0, self.value + reach)
         grid = np.union1d(np.linspace(low, high, n_points), [self.value])
         if self.deviance is not None:
-            return Likelihood(
-                grid, self.deviance(grid, self.interval), self.deviance(grid, "naive")
-            )
+            adjusted = self.deviance(grid, self.interval)
+            return Likelihood(grid, adjusted, self.deviance(grid, "naive"))
         top = self.mixture.log_likelihood(self.value)
         gaps = np.array([top - self.mixture.log_likelihood(float(x)) for x in grid])
         naive = 2 * gaps * (self._effective / float(self.mixture.w.sum()))
-        inflation = 1.0 if self.interval == "naive" else self.inflation
-        return Likelihood(grid, naive / inflation if math.isfinite(inflation) else naive, naive)
+        if self.interval == "naive" or not math.isfinite(self.inflation):
+            return Likelihood(grid, naive, naive)
+        return Likelihood(grid, naive / self.inflation, naive)
 
     @property
     def _effective(self) -> float:
         """Effective size of the target; with weights less than their sum."""
-        size = (
-            1 / (self.variance.target * self.variance.information)
-            if self.variance.information > 0
-            else math.nan
-        )
-        return size if math.isfinite(size) else float(self.mixture.w.sum())
+        information = self.variance.target * self.variance.information
+        if math.isfinite(information) and information > 0:
+            return 1 / information
+        return float(self.mixture.w.sum())
 
     def posterior(self, scores: Any, method: str = "interpolated") -> FloatArray:
-        """Recalibrated probabilities of being positive in the target.
+        """Return recalibrated probabilities of being positive in the target.
 
         Parameters
         ----------
@@ -544,7 +575,8 @@ class PrevalenceEstimate(BasePrevalence):
         >>> from cmtrack import estimate_prevalence
         >>> rng, y = np.random.default_rng(0), np.repeat([0, 1], 500)
         >>> target = np.concatenate((rng.normal(0, 1, 1_800), rng.normal(2, 1, 200)))
-        >>> estimate = estimate_prevalence(target, calibration=(y, rng.normal(2 * y)), density="bins")
+        >>> labelled = (y, rng.normal(2 * y))
+        >>> estimate = estimate_prevalence(target, calibration=labelled, density="bins")
         >>> bool(abs(estimate.posterior(target).sum() - estimate.count) < 0.01)
         True
         """
@@ -553,22 +585,25 @@ class PrevalenceEstimate(BasePrevalence):
             raise ValueError(f"method must be 'interpolated' or 'bins', got {method!r}")
         if math.isnan(self.value) or self.value in (0.0, 1.0):
             return np.full(array.shape, self.value)
+        densities = self.densities
         prior = math.log(self.value / (1 - self.value))
-        log_ratio = np.log(self.densities.p / self.densities.q)
+        log_ratio = np.log(densities.p / densities.q)
         if method == "bins":
-            return np.asarray(expit(log_ratio[self.densities.bin_of(array)] + prior))
-        order = np.argsort(self.densities.centres, kind="stable")
-        centres, heights = self.densities.centres[order], log_ratio[order]
+            return np.asarray(expit(log_ratio[densities.bin_of(array)] + prior))
+        order = np.argsort(densities.centres, kind="stable")
+
+        def logit(values: FloatArray) -> FloatArray:
+            places = densities.line(values)
+            return np.interp(places, densities.centres[order], log_ratio[order]) + prior
+
         weight = self.target.counts.sum(axis=0).astype(np.float64)
-        at_target = np.interp(self.densities.line(self.target.values), centres, heights) + prior
+        at_target = logit(self.target.values)
 
         def excess(shift: float) -> float:
             return float(weight @ expit(at_target + shift)) / float(weight.sum()) - self.value
 
         shift = brentq(excess, -60.0, 60.0)
-        return np.asarray(
-            expit(np.interp(self.densities.line(array), centres, heights) + prior + shift)
-        )
+        return np.asarray(expit(logit(array) + shift))
 
     def _most_probable(self, scores: FloatArray) -> BoolArray:
         return np.asarray(self.posterior(scores) >= 0.5)
@@ -577,40 +612,41 @@ class PrevalenceEstimate(BasePrevalence):
         return scores
 
     def figure(self) -> Figure:
-        """The likelihood of the prevalence with its interval."""
+        """Draw the likelihood of the prevalence with its interval."""
         from cmtrack import plots
 
         return plots.prevalence_figure(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row: value, interval, count, shares of the variance, fit."""
+        """Return one row: value, interval, count, shares of the variance, fit."""
         from cmtrack._pandas import pd
 
-        names = (
-            "value",
-            "low",
-            "high",
-            "count",
-            "count_low",
-            "count_high",
-            "count_sd",
-            "fit_pvalue",
-        )
-        row: dict[str, Any] = {"positive": self.positive} | {
-            name: getattr(self, name) for name in names
+        share_target, share_positives, share_negatives = self.shares
+        row: dict[str, Any] = {
+            "positive": self.positive,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "count": self.count,
+            "count_low": self.count_low,
+            "count_high": self.count_high,
+            "count_sd": self.count_sd,
+            "fit_pvalue": self.fit_pvalue,
+            "share_target": share_target,
+            "share_positives": share_positives,
+            "share_negatives": share_negatives,
+            "why": self.why,
         }
-        row |= dict(
-            zip(("share_target", "share_positives", "share_negatives"), self.shares, strict=True)
-        )
-        return pd.DataFrame([row | {"why": self.why}])
+        return pd.DataFrame([row])
 
     def __repr__(self) -> str:
+        n = f"{self.n_target:,g}"
         if math.isnan(self.value):
-            return f"PrevalenceEstimate({self.positive!r}: no estimate of {self.n_target:,g}; {self.why})"
+            return f"PrevalenceEstimate({self.positive!r}: no estimate of {n}; {self.why})"
         share = significant_with_interval(self.value, self.low, self.high)
         return (
             f"PrevalenceEstimate({self.positive!r}: {share}, "
-            f"count {self._whole_count} of {self.n_target:,g}; {ASSUMES})"
+            f"count {self._whole_count} of {n}; {ASSUMES})"
         )
 
     @property
@@ -618,23 +654,26 @@ class PrevalenceEstimate(BasePrevalence):
         return f"{self.count:,.0f} [{self.count_low:,.0f}, {self.count_high:,.0f}]"
 
     def _repr_html_(self) -> str:
-        """The share and the number in a sentence, the sources of their errors, the likelihood, and warnings."""
-        share, n = f"The share of “{self.positive}” in the population", f"{self.n_target:,g}"
+        """Return the numbers in sentences, the likelihood and the warnings as HTML."""
+        subject = f"The share of “{self.positive}” in the population"
         if math.isnan(self.value):
-            return notebook.view(
-                notebook.sentence(f"{share} is not estimated: {self.why}."), notes=self._notes
-            )
+            sentence = notebook.sentence(f"{subject} is not estimated: {self.why}.")
+            return notebook.view(sentence, notes=self._notes)
+        n = f"{self.n_target:,g}"
+        share = percent_with_interval(self.value, (self.low, self.high))
+        numbers = (
+            f"{subject} is {share}: {self._whole_count} of these {n} "
+            f"({level(self.confidence_level)} intervals)."
+        )
         target, positives, negatives = map(short_percent, self.shares)
+        sources = (
+            f"{target} of the variance comes from the {n} scores, "
+            f"{positives} from the {self.n_positives:,g} labelled positives, "
+            f"{negatives} from the {self.n_negatives:,g} labelled negatives."
+        )
         return notebook.view(
-            notebook.sentence(
-                f"{share} is {percent_with_interval(self.value, (self.low, self.high))}: "
-                f"{self._whole_count} of these {n} "
-                f"({level(self.confidence_level)} intervals)."
-            ),
-            notebook.sentence(
-                f"{target} of the variance comes from the {n} scores, {positives} from the {self.n_positives:,g} "
-                f"labelled positives, {negatives} from the {self.n_negatives:,g} labelled negatives."
-            ),
+            notebook.sentence(numbers),
+            notebook.sentence(sources),
             notebook.picture(self.figure()),
             notes=self._notes,
         )
@@ -642,7 +681,9 @@ class PrevalenceEstimate(BasePrevalence):
 
 @dataclass(frozen=True, eq=False)
 class ClassPrevalenceEstimate(BasePrevalence):
-    """Estimated shares of K classes; ``value``, ``low``, ``high`` and ``count`` are those of ``positive``.
+    """Estimated shares of K classes.
+
+    ``value``, ``low``, ``high`` and ``count`` are those of ``positive``.
 
     Attributes
     ----------
@@ -684,52 +725,51 @@ class ClassPrevalenceEstimate(BasePrevalence):
 
     @cached_property
     def missed_move(self) -> dict[Label, float]:
-        """The largest effect on each share of a shift that the test of fit would miss; empty without a test.
+        """The largest effect on each share of a shift that the test of fit would miss.
 
         As :attr:`PrevalenceEstimate.missed_move`, by a tilt of each class's own score; of more than
-        ten classes by one of the largest probability, which moves shares less.
+        ten classes by one of the largest probability, which moves shares less. Empty without a
+        test.
         """
-        moves = [] if self.binned is None else self.binned.missed_move.tolist()
-        return {
-            label: move
-            for label, move in zip(self.classes, moves, strict=False)
-            if math.isfinite(move)
-        }
+        if self.binned is None:
+            return {}
+        moves = zip(self.classes, self.binned.missed_move.tolist(), strict=True)
+        return {label: move for label, move in moves if math.isfinite(move)}
 
     @property
     def _notes(self) -> list[str]:
+        notes = super()._notes
         moves = self.missed_move
-        if self.refused is not None or not moves:
-            return super()._notes
-        label = max(moves, key=moves.__getitem__)
-        most = f"{significant(moves[label], 2, 2)} points (“{label}”)"
-        return [
-            *super()._notes,
-            f"A shift that the test of the fit would miss moves a share by up to {most}.",
-        ]
+        if self.refused is None and moves:
+            label = max(moves, key=moves.__getitem__)
+            most = f"{significant(moves[label], 2, 2)} points (“{label}”)"
+            notes.append(
+                f"A shift that the test of the fit would miss moves a share by up to {most}."
+            )
+        return notes
 
     def exposed(self, left_out: Sequence[Self]) -> Self:
-        """The same with the warning, and every class's interval over the estimates without each fold."""
-        shares = self.class_shares.covering([one.class_shares for one in left_out])
+        """Return the estimate with the warning and wider intervals of every class."""
+        shares = self.class_shares.covering([estimate.class_shares for estimate in left_out])
         return replace(super().exposed(left_out), class_shares=shares)
 
     def unless_refused(self) -> Self:
-        """Return the estimate, or one without any class's share if the test of its fit refuses it."""
+        """Return the estimate, without any class's share if the test of its fit refuses it."""
         estimate = super().unless_refused()
         if estimate.refused is None:
             return estimate
-        reason = estimate.undefined["value"]
-        undefined = {**estimate.undefined, "by_class": reason}
         return replace(
-            estimate, class_shares=self.class_shares.withdrawn(reason), undefined=undefined
+            estimate,
+            class_shares=self.class_shares.withdrawn(estimate.why),
+            undefined={**estimate.undefined, "by_class": estimate.why},
         )
 
     @property
     def by_class(self) -> dict[Label, ClassShare]:
         """Share of every class as (value, low, high)."""
-        s = self.class_shares
-        rows = map(ClassShare, s.values.tolist(), s.low.tolist(), s.high.tolist())
-        return dict(zip(self.classes, rows, strict=True))
+        shares = self.class_shares
+        numbers = map(ClassShare, shares.values.tolist(), shares.low.tolist(), shares.high.tolist())
+        return dict(zip(self.classes, numbers, strict=True))
 
     @property
     def n_positives(self) -> float:
@@ -746,71 +786,85 @@ class ClassPrevalenceEstimate(BasePrevalence):
         """The sPCC of the recalibrated posterior of the positive class that the model implies."""
         tau = self._ordering(self.at_target)
         spread = float(np.average((tau - self.value) ** 2, weights=self.target_weights))
-        return (
-            math.sqrt(spread / (self.value * (1 - self.value))) if 0 < self.value < 1 else math.nan
-        )
+        if not 0 < self.value < 1:
+            return math.nan
+        return math.sqrt(spread / (self.value * (1 - self.value)))
 
     @property
     def sd_labels_only(self) -> float:
-        """sqrt(sum tau (1-tau)) of the positive class: the labels' spread alone, not the count's error."""
-        tau = self._ordering(self.at_target)
-        return math.sqrt(
-            float(np.average(tau * (1 - tau), weights=self.target_weights)) * self.n_target
-        )
+        """The spread of the positive class's labels alone, not the count's error.
 
-    @cached_property
-    def _factors(self) -> FloatArray:
-        """Factors of the ratios (K,) with which the posteriors' means over the target are the estimated shares."""
-        assert self.scaling is not None
-        return matching_factors(
-            self.scaling.ratios(self.at_target), self.class_shares.values, self.target_weights
-        )
-
-    def posterior(self, scores: Any) -> FloatArray:
-        """Recalibrated probabilities (n, K) in the target, from probabilities (n, K).
-
-        Their means over the target are the estimated shares.
+        It is sqrt(sum tau (1-tau)) of its posteriors tau.
         """
+        tau = self._ordering(self.at_target)
+        mean = float(np.average(tau * (1 - tau), weights=self.target_weights))
+        return math.sqrt(mean * self.n_target)
+
+    @property
+    def _scaling(self) -> Scaling:
+        """The recalibration, or ValueError without one."""
         if self.scaling is None:
             raise ValueError(
                 "posterior needs recalibrated probabilities: use density='auto', got density='bins'"
             )
-        weighted = self.scaling.ratios(np.asarray(scores, dtype=np.float64)) * self._factors
+        return self.scaling
+
+    @cached_property
+    def _factors(self) -> FloatArray:
+        """Factors of the ratios (K,) that make the posteriors' means over the target the shares."""
+        ratios = self._scaling.ratios(self.at_target)
+        return matching_factors(ratios, self.class_shares.values, self.target_weights)
+
+    def posterior(self, scores: Any) -> FloatArray:
+        """Return recalibrated probabilities (n, K) in the target, from probabilities (n, K).
+
+        Their means over the target are the estimated shares.
+        """
+        ratios = self._scaling.ratios(np.asarray(scores, dtype=np.float64))
+        weighted = ratios * self._factors
         return weighted / weighted.sum(axis=1, keepdims=True)
 
     def _most_probable(self, scores: FloatArray) -> BoolArray:
-        return np.asarray(
-            self.posterior(scores).argmax(axis=1) == self.classes.index(self.positive)
-        )
+        best = self.posterior(scores).argmax(axis=1)
+        return np.asarray(best == self.classes.index(self.positive))
 
     def _ordering(self, scores: FloatArray) -> FloatArray:
         return self.posterior(scores)[:, self.classes.index(self.positive)]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class: label, share with its interval, and the number in this target with its interval."""
+        """Return one row per class: label, share and number in this target, with intervals."""
         from cmtrack._pandas import pd
 
-        names = ("count", "count_low", "count_high")
-        numbers = self.n_target * np.stack((self.class_shares.values, *self.class_shares.realised))
         rows = [{"label": label, **share._asdict()} for label, share in self.by_class.items()]
-        return pd.DataFrame(rows).assign(**dict(zip(names, numbers, strict=True)), why=self.why)
+        low, high = self.class_shares.realised
+        return pd.DataFrame(rows).assign(
+            count=self.n_target * self.class_shares.values,
+            count_low=self.n_target * low,
+            count_high=self.n_target * high,
+            why=self.why,
+        )
 
     def __repr__(self) -> str:
+        name = type(self).__name__
+        n = f"{self.n_target:,g}"
+        n_classes = len(self.classes)
         if self.refused is not None:
-            classes = f"{len(self.classes)} classes"
-            return (
-                f"{type(self).__name__}({classes}: no estimate of {self.n_target:,g}; {self.why})"
-            )
-        shown = [
-            f"{label!r}: {significant_with_interval(value, low, high)}"
-            for label, (value, low, high) in self.by_class.items()
+            return f"{name}({n_classes} classes: no estimate of {n}; {self.why})"
+        shares = [
+            f"{label!r}: {significant_with_interval(*share)}"
+            for label, share in self.by_class.items()
         ]
-        more = f", … ({len(shown)} classes in all)" if len(shown) > 12 else ""
-        return f"{type(self).__name__}({', '.join(shown[:12])}{more}, of {self.n_target:,g}; {ASSUMES})"
+        text = ", ".join(shares[:12])
+        if n_classes > 12:
+            text += f", … ({n_classes} classes in all)"
+        return f"{name}({text}, of {n}; {ASSUMES})"
 
     def _repr_html_(self) -> str:
-        """Share and number of every class with their intervals, the assumption, and warnings."""
+        """Return the share and number of every class, the assumption and warnings as HTML."""
         if self.refused is not None:
-            text = f"The shares of the {len(self.classes)} classes in the population are not estimated: {self.why}."
+            text = (
+                f"The shares of the {len(self.classes)} classes in the population "
+                f"are not estimated: {self.why}."
+            )
             return notebook.view(notebook.sentence(text), notes=self._notes)
         return notebook.view(notebook.table(self.to_frame()), notes=self._notes)
