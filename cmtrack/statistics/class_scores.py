@@ -1,7 +1,8 @@
-"""Counts of many scores of the same rows: the probability of each class, and that a prediction is a hit.
+"""Counts of many scores of the same rows.
 
-Few rows are counted one by one and more by cell of the grid, as in :mod:`cmtrack.statistics.scores`; of the many scores
-here "few" is less.
+These are the probability of each class, and the probability that a prediction is a hit. Few rows
+are counted one by one and more by cell of the grid, as in :mod:`cmtrack.statistics.scores`; of the
+many scores here "few" is less.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ MOST_PAIRS = 12
 class ClassScoreCounts(Record):
     """The probabilities of each of 3 to 30 classes, counted.
 
-    ``tables``: with a channel for each actual class, where there are at most 12 classes; else with two: rows of the
-        class, and others.
+    ``tables``: with a channel for each actual class, where there are at most 12 classes; else with
+        two: rows of the class, and others.
     """
 
     tables: tuple[ScoreCounts, ...]
@@ -42,14 +43,14 @@ class ClassScoreCounts(Record):
         return channels_of(len(self.tables)) > 2
 
     def one_vs_rest(self, k: int) -> ScoreCounts:
-        """The probability of class k with two channels: rows of the class, and others."""
+        """Return the probability of class k with two channels: rows of the class, and others."""
         table = self.tables[k]
         if not self.by_actual_class:
             return table
         return table.channels((k,), tuple(c for c in range(len(self.tables)) if c != k))
 
     def to_plain(self) -> Any:
-        """The counts of each class as plain data."""
+        """Return the counts of each class as plain data."""
         return [table.to_plain() for table in self.tables]
 
     @classmethod
@@ -62,7 +63,7 @@ class ClassScoreCounts(Record):
 
 
 def channels_of(n_classes: int) -> int:
-    """Channels of each class's counts; 0 where these are not kept."""
+    """Return the number of channels of each class's counts; 0 where these are not kept."""
     if not 2 < n_classes <= MAX_CLASSES:
         return 0
     return n_classes if n_classes <= MOST_PAIRS else 2
@@ -75,23 +76,28 @@ class ClassTally(ScoreTally):
         super().__init__(n_classes, channels_of(n_classes), limit, of_decisions)
 
     def add_block(self, block: ClassBlock, values: FloatArray, single: npt.NDArray[Any]) -> None:
-        """Count one block of probabilities (K, b) in the order of its classes; ``single``: as they came."""
+        """Count one block of probabilities (K, b) in the order of its classes.
+
+        ``single``: the probabilities as they came.
+        """
         channel: npt.NDArray[Any] = block.codes.astype(np.int8)
         if self.n_channels == 2:
             channel = (channel != np.arange(self.n_scores, dtype=np.int8)[:, None]).view(np.int8)
         self.add(values, channel, block.weights, single)
 
     def result(self) -> ClassScoreCounts:
-        """The counts."""
+        """Return the counts."""
         return ClassScoreCounts(self.results())
 
 
 @dataclass(frozen=True, eq=False)
 class HitCounts(Record):
-    """The hit probability of predictions, counted: the sum over the classes that are accepted where this is predicted.
+    """The hit probability of predictions, counted.
 
-    ``accept``, shape (S, K, K), bool: of each step of a grouping the pairs of actual and predicted class that are a
-        hit.
+    It is the sum of the probabilities of the classes that are accepted for the predicted one.
+
+    ``accept``, shape (S, K, K), bool: of each step of a grouping the pairs of actual and predicted
+        class that are a hit.
     ``tables``: of the classes as they are, and of each step, with two channels: hits, and others.
     """
 
@@ -99,32 +105,33 @@ class HitCounts(Record):
     tables: tuple[ScoreCounts, ...]
 
     def of(self, accept: BoolArray | None = None) -> ScoreCounts | None:
-        """The counts of the classes, or of the step in which these pairs are accepted; None where they are not kept."""
+        """Return the counts of the classes, or of the step in which these pairs are accepted.
+
+        None where they are not kept.
+        """
         if accept is None:
             return self.tables[0]
-        same = np.flatnonzero((self.accept == accept).all(axis=(1, 2)))
-        return self.tables[1 + same[0]] if len(same) else None
+        steps = np.flatnonzero((self.accept == accept).all(axis=(1, 2)))
+        return self.tables[1 + steps[0]] if len(steps) else None
 
     def to_plain(self) -> Any:
-        """The counts, and the pairs that are hits, as plain data."""
-        accept = (
-            {"accept": plain.encode_array(self.accept.astype(np.int64))} if len(self.accept) else {}
-        )
-        return {**accept, "tables": [table.to_plain() for table in self.tables]}
+        """Return the counts, and the pairs that are hits, as plain data."""
+        data = {}
+        if len(self.accept):
+            data["accept"] = plain.encode_array(self.accept.astype(np.int64))
+        data["tables"] = [table.to_plain() for table in self.tables]
+        return data
 
     @classmethod
     def from_plain(cls, data: Any, size: int) -> HitCounts:
         """Read :meth:`to_plain`."""
-        none = np.empty((0, size, size), dtype=np.bool_)
-        accept = (
-            plain.decode_array(data["accept"], (None, size, size)) != 0
-            if "accept" in data
-            else none
-        )
+        accept = np.empty((0, size, size), dtype=np.bool_)
+        if "accept" in data:
+            accept = plain.decode_array(data["accept"], (None, size, size)) != 0
         return cls(accept, ScoreCounts.each_from_plain(data["tables"], 1 + len(accept), 2))
 
     def __add__(self, other: HitCounts) -> HitCounts:
-        """The counts of disjoint samples together."""
+        """Merge the counts of disjoint samples."""
         if not np.array_equal(self.accept, other.accept):
             raise ValueError("hit counts must be of the same steps of grouping to be merged")
         return HitCounts(self.accept, _merged(self.tables, other.tables))
@@ -144,12 +151,15 @@ class HitTally(ScoreTally):
     def add_block(
         self, block: ClassBlock, values: FloatArray, predicted: IntArray, own: npt.NDArray[Any]
     ) -> None:
-        """Count one block of probabilities (K, b), predicted classes and theirs (b,), in the order of its classes."""
-        score, hit = hit_probabilities(values, own, block.codes, predicted, self.patterns)
-        self.add(score, (~hit).view(np.int8), block.weights)
+        """Count one block of rows.
+
+        The arguments are those of :func:`hit_probabilities`, in the order of the block's classes.
+        """
+        scores, hits = hit_probabilities(values, own, block.codes, predicted, self.patterns)
+        self.add(scores, (~hits).view(np.int8), block.weights)
 
     def result(self) -> HitCounts:
-        """The counts."""
+        """Return the counts."""
         return HitCounts(self.accept, self.results())
 
 
@@ -168,25 +178,24 @@ class Pattern:
 
     @classmethod
     def of(cls, accept: BoolArray) -> Pattern:
-        """The distinct columns of pairs (K, K)."""
+        """Return the distinct columns of pairs (K, K)."""
         columns, number = np.unique(accept, axis=1, return_inverse=True)
-        return cls(
-            accept,
-            tuple(np.flatnonzero(own) for own in columns.T),
-            np.asarray(number, dtype=np.int64).ravel(),
-        )
+        members = tuple(np.flatnonzero(column) for column in columns.T)
+        return cls(accept, members, np.asarray(number, dtype=np.int64).ravel())
 
     def sums(self, values: FloatArray, predicted: IntArray) -> FloatArray:
-        """Total probability of the accepted classes of each prediction (b,), from probabilities (K, b).
+        """Return the total probability of the accepted classes of each prediction (b,).
 
-        Where any is a sum of several classes, all are rounded to 12 decimals and cut at 1, as the positive group's
-        score is: what is equal but for rounding is a tie.
+        Where any is a sum of several classes, all are rounded to 12 decimals and cut at 1, as the
+        positive group's score is: what is equal but for rounding is a tie.
+
+        ``values``, shape (K, b): probabilities.
         """
-        together = np.zeros((len(self.members), len(predicted)))
-        for row, members in zip(together, self.members, strict=True):
+        sums_of_members = np.zeros((len(self.members), len(predicted)))
+        for row, members in zip(sums_of_members, self.members, strict=True):
             for k in members:
                 row += values[k]
-        sums = picked(together, self.number[predicted])
+        sums = picked(sums_of_members, self.number[predicted])
         if any(len(members) > 1 for members in self.members):
             np.minimum(np.round(sums, 12, out=sums), 1.0, out=sums)
         return sums
@@ -199,21 +208,21 @@ def hit_probabilities(
     predicted: IntArray,
     patterns: Sequence[Pattern],
 ) -> tuple[FloatArray, BoolArray]:
-    """The probability that predictions are hits, and whether they are: of the classes, and of each step.
+    """Return the probability that predictions are hits, and whether they are.
+
+    Both have the shape (1 + S, b): of the classes, and of each step.
 
     ``values``, shape (K, b): probabilities.
     ``own``, shape (b,): those of the predicted classes.
     ``codes``, ``predicted``, shape (b,): actual and predicted classes.
-    ``scores``, ``hits``, shape (1 + S, b).
     """
-    scores = np.stack([own, *(pattern.sums(values, predicted) for pattern in patterns)])
-    hits = np.stack(
-        [
-            codes == predicted,
-            *(pattern.accept.take(codes * len(values) + predicted) for pattern in patterns),
-        ]
-    )
-    return scores, hits
+    scores = [own]
+    hits = [codes == predicted]
+    pairs = codes * len(values) + predicted
+    for pattern in patterns:
+        scores.append(pattern.sums(values, predicted))
+        hits.append(pattern.accept.take(pairs))
+    return np.stack(scores), np.stack(hits)
 
 
 def _merged(

@@ -1,4 +1,8 @@
-"""Everything that one evaluation keeps of the data, collected in one pass and merged field by field."""
+"""Everything that one evaluation keeps of the data, collected in one pass and merged by field.
+
+:func:`count_rows` is the kernel, whose counts are tallies that merge. :func:`finished` makes
+``Statistics`` of them.
+"""
 
 from __future__ import annotations
 
@@ -31,37 +35,32 @@ from cmtrack.statistics.segmented import Segmented, count_segments
 from cmtrack.statistics.top_scores import TopScoreCounts
 
 _ADDED = ("losses", "ranks", "hits", "class_scores", "decisions")
-"""What files of the first versions do not hold."""
+"""Statistics that files of the first versions do not hold."""
 _SHARED = ("labelled", "target", "labelled_tops", "target_tops")
+"""Statistics of calibration and target sets, which several evaluations may use."""
 
 
 def _check_blocks(name: str, rows: int, size: int) -> None:
     if not rows or rows % size:
         raise ValueError(
-            f"{name} must have one row for each of {size} classes, or so many for each fold, got {rows}"
+            f"{name} must have one row for each of {size} classes, or so many for each fold, got "
+            f"{rows}"
         )
 
 
-def _in_blocks(scores: ScoreCounts) -> ScoreCounts:
+def _labelled(data: Any, labels: Any) -> ScoreCounts:
+    scores = ScoreCounts.from_plain(data)
     _check_blocks("labelled", len(scores.counts), 2)
     return scores
 
 
-def _tops_by_class(data: Any, size: int) -> TopScoreCounts:
-    return TopScoreCounts.from_plain(data, size, size)
-
-
-def _tops_of_one_set(data: Any, size: int) -> TopScoreCounts:
-    return TopScoreCounts.from_plain(data, size, 1)
-
-
-def _tops_in_blocks(data: Any, size: int) -> TopScoreCounts:
+def _labelled_tops(data: Any, size: int) -> TopScoreCounts:
     tops = TopScoreCounts.from_plain(data, size)
     _check_blocks("labelled_tops", tops.n_rows, size)
     return tops
 
 
-def _whole_number(value: Any) -> int:
+def _whole_number(value: Any, labels: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError(f"a number of rows must be a whole number from 0, got {value!r:.40}")
     return value
@@ -81,7 +80,8 @@ class Statistics:
     moments : ScoreMoments of shape (K, K)
         Of each class's probability in each actual class.
     scores : ScoreCounts with four channels
-        Accepted and rejected positives, accepted and rejected negatives, by the positive group's score.
+        Accepted and rejected positives, accepted and rejected negatives, by the positive group's
+        score.
     cross : CrossMoments
         Joint moments of all probabilities, for 3 to 30 classes.
     losses : ProperScores
@@ -101,13 +101,13 @@ class Statistics:
     tops : TopScoreCounts
         By actual class, where there are more than two classes and no two groups.
     labelled, target : ScoreCounts
-        Calibration scores (negatives, positives) and unlabelled target scores, where they were given. Calibration
-        scores out of fold with a target that one model scored have two channels for each fold; the counts of a target
-        that the models of all folds scored sum to its rows.
+        Calibration scores (negatives, positives) and unlabelled target scores, where they were
+        given. Calibration scores out of fold with a target that one model scored have two channels
+        for each fold; the counts of a target that the models of all folds scored sum to its rows.
     labelled_tops, target_tops : TopScoreCounts
-        The same for more than two classes, with a block of K rows for each fold.
+        The counterparts for more than two classes, with a block of K rows for each fold.
     scaled_rows : int, optional
-        How many rows of probabilities did not sum to 1 and were scaled, where that is to be told.
+        How many rows of probabilities did not sum to 1 and were scaled; None if nobody is warned.
     segments : Segmented
         Of the rows by the values of columns, where these were given.
     squares : Statistics
@@ -131,41 +131,44 @@ class Statistics:
     decisions: DecisionCounts | None = part_by_size(DecisionCounts.from_plain)
     score_moments: ScoreMoments | None = part(lambda data, labels: ScoreMoments.from_plain(data, 2))
     labels_variance: float | None = part(lambda data, labels: float(data))
-    tops: TopScoreCounts | None = part_by_size(_tops_by_class)
-    labelled: ScoreCounts | None = part(
-        lambda data, labels: _in_blocks(ScoreCounts.from_plain(data))
+    tops: TopScoreCounts | None = part_by_size(
+        lambda data, size: TopScoreCounts.from_plain(data, size, size)
     )
+    labelled: ScoreCounts | None = part(_labelled)
     target: ScoreCounts | None = part(lambda data, labels: ScoreCounts.from_plain(data))
-    labelled_tops: TopScoreCounts | None = part_by_size(_tops_in_blocks)
-    target_tops: TopScoreCounts | None = part_by_size(_tops_of_one_set)
-    scaled_rows: int | None = part(lambda data, labels: _whole_number(data))
+    labelled_tops: TopScoreCounts | None = part_by_size(_labelled_tops)
+    target_tops: TopScoreCounts | None = part_by_size(
+        lambda data, size: TopScoreCounts.from_plain(data, size, 1)
+    )
+    scaled_rows: int | None = part(_whole_number)
     segments: Segmented | None = part(Segmented.from_plain)
     squares: Statistics | None = part(lambda data, labels: Statistics.from_plain(data, labels))
 
     def to_plain(self) -> dict[str, Any]:
-        """The parts by name as plain data, without those that do not apply."""
-        parts = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {
-            name: value if isinstance(value, (int, float)) else value.to_plain()
-            for name, value in parts.items()
-            if value is not None
-        }
+        """Return the parts by name as plain data, without those that do not apply."""
+        data = {}
+        for name in (item.name for item in fields(self)):
+            value = getattr(self, name)
+            if isinstance(value, (int, float)):
+                data[name] = value
+            elif value is not None:
+                data[name] = value.to_plain()
+        return data
 
     @classmethod
     def from_plain(cls, data: Any, labels: tuple[Label, ...]) -> Statistics:
         """Read :meth:`to_plain`."""
-        read = {item.name: item.metadata["read"] for item in fields(cls)}
+        readers = {item.name: item.metadata["read"] for item in fields(cls)}
         for name in data:
-            if name not in read:
+            if name not in readers:
                 raise ValueError(
                     f"a statistic must be one that this version knows, got {name!r:.80}"
                 )
-        return cls(
-            **{name: read[name](value, labels) for name, value in data.items()}
-        )._with_decisions_as_given()
+        parts = {name: readers[name](value, labels) for name, value in data.items()}
+        return cls(**parts)._with_decisions_as_given()
 
     def _with_decisions_as_given(self) -> Statistics:
-        """Decision values of a file of cmtrack 0.2, which has them between 0 and 1, on their own scale."""
+        """Put decision values of a file of cmtrack 0.2, which are in [0, 1], on their own scale."""
         if not self.ranking_only:
             return self
         scores = self.scores
@@ -173,14 +176,13 @@ class Statistics:
             scores = scores.of_decisions()
         by_class = self.class_scores
         if by_class is not None and by_class.tables[0].dropped_bits is None:
-            by_class = replace(
-                by_class, tables=tuple(table.of_decisions() for table in by_class.tables)
-            )
+            tables = tuple(table.of_decisions() for table in by_class.tables)
+            by_class = replace(by_class, tables=tables)
         return replace(self, scores=scores, class_scores=by_class)
 
     @property
     def counts(self) -> Counted[Counts]:
-        """The confusion matrix's counts, shape (K, K)."""
+        """Counts of the confusion matrix, shape (K, K)."""
         squares = self.matrix if self.squares is None else self.squares.matrix
         return Counted(self.matrix, squares).map(lambda matrix: matrix.counts)
 
@@ -190,7 +192,7 @@ class Statistics:
         return self.squares is not None
 
     def counted(self, name: str) -> Counted[Any] | None:
-        """One of the statistics with weights and with squared weights; None if it is not kept."""
+        """Return one of the statistics with weights and with squared weights; None if not kept."""
         sums = getattr(self, name)
         squares = None if self.squares is None else getattr(self.squares, name)
         if sums is None:
@@ -204,40 +206,28 @@ class Statistics:
 
     @property
     def ranking_only(self) -> bool:
-        """True where the scores are decision values, which rank samples and are no probabilities."""
-        counted = (self.scores, self.class_scores, self.ranks)
-        return self.moments is None and any(part is not None for part in counted)
+        """True if the scores are decision values, which rank samples and are no probabilities."""
+        if self.moments is not None:
+            return False
+        return any(part is not None for part in (self.scores, self.class_scores, self.ranks))
 
     def __add__(self, other: Statistics) -> Statistics:
         """Merge disjoint samples.
 
-        A calibration or target set that is the same on both sides is taken to be one set, used twice; sets that
-        differ are put together.
+        A calibration or target set that is equal on both sides is taken to be one set, used twice;
+        sets that differ are put together.
         """
         merged: dict[str, Any] = {}
-        for item in fields(self):
-            ours, theirs = getattr(self, item.name), getattr(other, item.name)
-            if item.name == "scaled_rows":
-                merged[item.name] = (ours or 0) + (theirs or 0) or None
-                continue
-            if item.name == "squares" and (ours or theirs):
-                merged[item.name] = self._sums_of_squares() + other._sums_of_squares()
-                continue
-            if (ours is None) != (theirs is None):
-                if item.name in _ADDED:
-                    merged[item.name] = None
-                    continue
-                raise ValueError(
-                    f"evaluations must hold the same statistics, one has no {item.name!r}"
-                )
-            if item.name in _SHARED and ours == theirs:
-                merged[item.name] = ours
-            else:
-                merged[item.name] = None if ours is None else ours + theirs
+        for name in (item.name for item in fields(self)):
+            if name not in ("scaled_rows", "squares"):
+                merged[name] = _merged_part(name, getattr(self, name), getattr(other, name))
+        merged["scaled_rows"] = (self.scaled_rows or 0) + (other.scaled_rows or 0) or None
+        if self.squares or other.squares:
+            merged["squares"] = self._sums_of_squares() + other._sums_of_squares()
         return Statistics(**merged)
 
     def _sums_of_squares(self) -> Statistics:
-        """The sums of squared weights: the sums themselves for numbers of equal rows."""
+        """Return the sums of squared weights: the sums themselves for numbers of equal rows."""
         # Calibration and target sets carry no weights.
         absent: dict[str, Any] = dict.fromkeys(("squares", *_SHARED))
         return replace(self.squares or self, **absent)
@@ -245,44 +235,46 @@ class Statistics:
 
 def collect_rows(rows: Predictions, counting: Counting) -> Statistics:
     """Collect the statistics of the rows of an evaluation."""
-    given = {
-        "probabilities": rows.source,
-        "weights": rows.design.weights,
-        "segments": rows.segments,
-    }
-    return collect(counting, rows.actual_codes, rows.predicted_codes, **given)[0]
+    return collect(
+        counting,
+        rows.actual_codes,
+        rows.predicted_codes,
+        probabilities=rows.source,
+        weights=rows.design.weights,
+        segments=rows.segments,
+    )[0]
 
 
 def collect(
-    counting: Counting, actual: Codes, predicted: Codes | None, **more: Any
+    counting: Counting, actual: Codes, predicted: Codes | None, **options: Any
 ) -> tuple[Statistics, Codes]:
-    """Collect the statistics of rows that are in memory, in their order, and their predicted classes.
+    """Collect the statistics of rows that are in memory, in their order, and predicted classes.
 
     The arguments and the errors are those of :func:`count_rows`.
     """
-    counts, predicted = count_rows(counting, actual, predicted, **more)
+    counts, predicted = count_rows(counting, actual, predicted, **options)
     digest = _digest(actual, counting.labels)
-    for one in (counts, counts.get("squares", {})):
-        one["digest"] = digest
+    for sums in (counts, counts.get("squares", {})):
+        sums["digest"] = digest
     return finished(counts), predicted
 
 
 def with_decisions(statistics: Statistics, rows: object, costs: FloatArray) -> Statistics:
-    """The statistics with the decisions under other costs (K, K), if rows with probabilities are available.
+    """Return the statistics with the decisions under other costs (K, K).
 
-    Without them decisions under the same costs stay, and others are left out.
+    That needs rows with probabilities. Without them decisions under the same costs stay, and others
+    are left out.
     """
-    held = statistics.decisions
-    if held is not None and np.array_equal(held.costs, costs):
+    decisions = statistics.decisions
+    if decisions is not None and np.array_equal(decisions.costs, costs):
         return statistics
     if not isinstance(rows, Predictions) or rows.source is None or rows.source.ranking_only:
         return statistics.apply(lambda sums: replace(sums, decisions=None))
-    decisions = DecisionCounts.of_rows(rows, costs)
     squares = statistics.squares
     if squares is not None:
         squared = replace(rows, design=replace(rows.design, weights=rows.design.row_weights**2))
         squares = replace(squares, decisions=DecisionCounts.of_rows(squared, costs))
-    return replace(statistics, decisions=decisions, squares=squares)
+    return replace(statistics, decisions=DecisionCounts.of_rows(rows, costs), squares=squares)
 
 
 def count_rows(
@@ -323,34 +315,38 @@ def count_rows(
     """
     labels = counting.labels
     counts: dict[str, Any] = {}
+    first_pass: ScorePass | None = None
     if probabilities is not None:
         best = CompactCodes(len(actual), len(labels)) if predicted is None else None
-        rows = ScorePass(
+        first_pass = ScorePass(
             counting, actual, probabilities, weights, predicted, best, exact_rows, threads
         )
-        counts = rows.run()
+        counts = first_pass.run()
         counts["scaled_rows"] = probabilities.scaled_rows
-        predicted = Codes(best.array) if best is not None else predicted
-    assert predicted is not None  # there are predictions or probabilities
+        if best is not None:
+            predicted = Codes(best.array)
+    if predicted is None:
+        raise ValueError("rows need predicted classes or probabilities, got neither")
     by_segment = partial(
         count_segments, counting, actual, predicted, segments, probabilities, threads=threads
     )
     if weights is not None and weights.dtype.kind == "f":
         squared = weights**2
-        squares = {}
-        if probabilities is not None:
-            squares = replace(rows, weights=squared, predicted=predicted, best=None).run()
-        squares["matrix"] = ConfusionMatrix(
-            count_pairs(actual, predicted, len(labels), squared), labels
-        )
-        counts["squares"] = squares
+        squares: dict[str, Any] = {}
+        if first_pass is not None:
+            # The classes are known now: they are not looked for again.
+            squares = replace(first_pass, weights=squared, predicted=predicted, best=None).run()
+        squared_pairs = count_pairs(actual, predicted, len(labels), squared)
+        squares["matrix"] = ConfusionMatrix(squared_pairs, labels)
         if segments:
             squares["segments"] = by_segment(weights=squared)
+        counts["squares"] = squares
     if pairs is None:
         pairs = count_pairs(actual, predicted, len(labels), weights)
-    for own in (pairs, pairs.base):
-        if own is not None:
-            own.setflags(write=False)
+    # A matrix takes counts that nobody can write without copying them.
+    for array in (pairs, pairs.base):
+        if array is not None:
+            array.setflags(write=False)
     counts["matrix"] = ConfusionMatrix(pairs, labels)
     if segments:
         counts["segments"] = by_segment(weights=weights)
@@ -364,40 +360,40 @@ def of_segments(
     places: Sequence[int] | None = None,
     outside: bool = False,
 ) -> list[Statistics]:
-    """The statistics of each segment, or of the rows outside each.
+    """Return the statistics of each segment, or of the rows outside each.
 
     ``step``: the two groups of the whole whose positive one is scored.
     ``places``: of the segments that are asked for; by default all.
     """
-    assert whole.segments is not None  # the caller's choice
-    labels, counts = whole.matrix.labels, whole.segments.columns[column]
-    counts = counts.rests() if outside else counts
-    counts = counts if places is None else counts.take(places)
+    if whole.segments is None:
+        raise ValueError("the statistics must have segments, got none")
+    labels = whole.matrix.labels
+    counts = whole.segments.columns[column]
+    if outside:
+        counts = counts.rests()
+    if places is not None:
+        counts = counts.take(places)
     squares: Sequence[Statistics | None] = [None] * len(counts.values)
     if whole.squares is not None:
         squares = of_segments(whole.squares, column, step, places, outside)
     scores = None if step is None else counts.group_scores(step.in_positive)
     digests = LabelDigest.unordered_each(counts.rows.reshape(-1, len(labels)), labels)
-    out = []
+    segments = []
     for k, (segment, squared) in enumerate(zip(counts.each(), squares, strict=True)):
         parts: dict[str, Any] = {"losses": segment.losses, "ranks": segment.ranks}
         if segment.moments is not None:
             parts["moments"] = segment.moments.components(slice(0, len(labels)))
         if scores is not None:
-            parts["score_moments"] = ScoreMoments(
-                *(getattr(scores[0], name)[k] for name in MOMENTS)
-            )
-            parts["labels_variance"] = float(scores[1][k])
-        out.append(
-            Statistics(
-                ConfusionMatrix(segment.matrix, labels), digests[k], squares=squared, **parts
-            )
-        )
-    return out
+            moments, variances = scores
+            parts["score_moments"] = ScoreMoments(*(getattr(moments, name)[k] for name in MOMENTS))
+            parts["labels_variance"] = float(variances[k])
+        matrix = ConfusionMatrix(segment.matrix, labels)
+        segments.append(Statistics(matrix, digests[k], squares=squared, **parts))
+    return segments
 
 
 def with_segments(statistics: Statistics, change: Callable[[Segmented], Segmented]) -> Statistics:
-    """The statistics with other segments, of squared weights too."""
+    """Change the segments, and those of squared weights."""
 
     def changed(sums: Statistics) -> Statistics:
         if sums.segments is None:
@@ -423,14 +419,29 @@ def merged(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _merged_part(name: str, ours: Any, theirs: Any) -> Any:
+    """Merge one of the statistics of disjoint samples."""
+    if name in _SHARED and ours == theirs:
+        return ours
+    if ours is not None and theirs is not None:
+        return ours + theirs
+    if (ours is None) != (theirs is None) and name not in _ADDED:
+        raise ValueError(f"evaluations must hold the same statistics, one has no {name!r}")
+    # What a file of an earlier version lacks is not known of all rows.
+    return None
+
+
 def finished(kept: dict[str, Any]) -> Statistics:
     """Finish the statistics from the kernel's tallies."""
-    done = {
-        name: value.result() if hasattr(value, "result") else value for name, value in kept.items()
-    }
-    if "squares" in done:
-        done["squares"] = finished(done["squares"])
-    return Statistics(**done | {"scaled_rows": done.get("scaled_rows") or None})
+    parts = {}
+    for name, value in kept.items():
+        if name == "squares":
+            parts[name] = finished(value)
+        else:
+            parts[name] = value.result() if hasattr(value, "result") else value
+    # Nobody is warned of 0 scaled rows.
+    parts["scaled_rows"] = parts.get("scaled_rows") or None
+    return Statistics(**parts)
 
 
 def _digest(actual: Codes, labels: Sequence[Label]) -> LabelDigest:
@@ -442,7 +453,7 @@ def _digest(actual: Codes, labels: Sequence[Label]) -> LabelDigest:
 
 
 def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
-    """The positive group's score: the sum of its classes' probabilities, shape (n,).
+    """Return the positive group's score: the sum of its classes' probabilities, shape (n,).
 
     See :func:`cmtrack.statistics.score_pass.sum_of_group`.
     """
@@ -450,15 +461,17 @@ def group_scores(probabilities: FloatArray, step: ComposedStep) -> FloatArray:
 
 
 def is_positive(codes: IntArray, step: ComposedStep) -> IntArray:
-    """1 where the class belongs to the positive group, else 0."""
+    """Return 1 where the class belongs to the positive group, else 0."""
     return step.in_positive[codes].astype(np.int64)
 
 
 def accepted_within(actual: IntArray, probabilities: FloatArray, step: ComposedStep) -> BoolArray:
-    """True where the most probable class of a row's own group is accepted for it, shape (n,); the first one on ties."""
+    """Return whether each row's most probable class of its own group is accepted, shape (n,).
+
+    The first class counts on ties.
+    """
     block = ClassBlock.sort(actual, len(step.group_of_class))
+    values = probabilities.T.take(block.order, axis=1)
     accepted = np.empty(len(actual), dtype=np.bool_)
-    accepted[block.order] = accepted_in_block(
-        block, probabilities.T.take(block.order, axis=1), step
-    )
+    accepted[block.order] = accepted_in_block(block, values, step)
     return accepted

@@ -12,21 +12,22 @@ from typing import Any
 import numpy as np
 
 from cmtrack.statistics import plain
-from cmtrack.statistics.counting import Counts, blocks, count_codes
+from cmtrack.statistics.counting import Counts, blocks, count_codes, take_weights
 from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.moments import ClassBlock, merged_spread
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.records import Record
 
 _TIE = 1e-12
+"""Difference of costs that rounding brings."""
 
 
 def decide(values: FloatArray, costs: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The answer of least expected cost, and that cost, both of shape (b,).
+    """Return the answer of least expected cost, and that cost, both of shape (b,).
 
     ``values``, shape (K, b): probabilities.
-    ``costs``, shape (K, K): rows actual, columns predicted. Of costs that differ by less than 1e-12 the first class is
-        taken.
+    ``costs``, shape (K, K): rows actual, columns predicted. Of costs that differ by less than 1e-12
+        the first class is taken.
     """
     expected = costs.T @ values
     least = expected.min(axis=0)
@@ -40,8 +41,8 @@ class DecisionCounts(Record):
 
     ``costs``, shape (K, K).
     ``counts``, shape (K, K): rows, or weight, of each actual class and decision.
-    ``mean``, ``m2``, shape (K, 2): by actual class, mean and sum of squared deviations of the expected cost and of the
-        actual one less the expected one.
+    ``mean``, ``m2``, shape (K, 2): by actual class, mean and sum of squared deviations of the
+        expected cost and of the actual one less the expected one.
     """
 
     costs: FloatArray
@@ -50,7 +51,7 @@ class DecisionCounts(Record):
     m2: FloatArray
 
     def to_plain(self) -> Any:
-        """The arrays by name as plain data, without those that are empty."""
+        """Return the arrays by name as plain data, without those that are empty."""
         return plain.encode_fields(self)
 
     @classmethod
@@ -61,42 +62,43 @@ class DecisionCounts(Record):
 
     @classmethod
     def of_block(cls, block: ClassBlock, values: FloatArray, costs: FloatArray) -> DecisionCounts:
-        """The counts of one block of rows from their probabilities (K, b), in the order of its classes."""
+        """Return the counts of one block of rows.
+
+        ``values``, shape (K, b): probabilities, in the order of the block's classes.
+        """
         size = len(costs)
         decided, expected = decide(values, costs)
-        counts = count_codes(block.codes * size + decided, size * size, block.weights).reshape(
-            size, size
-        )
-        means, deviations = block.centre(
-            np.stack((expected, costs[block.codes, decided] - expected))
-        )
-        return cls(costs, counts, block.spread(means), block.spread(block.total(deviations**2)))
+        counts = count_codes(block.codes * size + decided, size * size, block.weights)
+        surplus = costs[block.codes, decided] - expected
+        means, deviations = block.centre(np.stack((expected, surplus)))
+        m2 = block.spread(block.total(deviations**2))
+        return cls(costs, counts.reshape(size, size), block.spread(means), m2)
 
     @classmethod
     def of_rows(cls, rows: Predictions, costs: FloatArray) -> DecisionCounts:
-        """The counts of rows that have probabilities."""
-        assert rows.source is not None  # the caller's choice
-        parts, size = [], len(costs)
-        for part in blocks(len(rows), rows.source.block_rows):
-            weights = rows.design.weights
-            block = ClassBlock.sort(
-                rows.actual_codes.block(part), size, None if weights is None else weights[part]
-            )
+        """Return the counts of rows that have probabilities."""
+        source = rows.source
+        if source is None:
+            raise ValueError("decisions under costs need rows with probabilities, got none")
+        size = len(costs)
+        parts = []
+        for part in blocks(len(rows), source.block_rows):
+            weights = take_weights(rows.design.weights, part)
+            block = ClassBlock.sort(rows.actual_codes.block(part), size, weights)
             values = np.empty((size, part.stop - part.start))
-            rows.source.fill(values, part, block.order)
+            source.fill(values, part, block.order)
             parts.append(cls.of_block(block, values, costs))
         return cls.merge(parts)
 
     @classmethod
     def merge(cls, parts: Sequence[DecisionCounts]) -> DecisionCounts:
-        """The counts of disjoint samples together."""
+        """Merge the counts of disjoint samples."""
         if any(not np.array_equal(part.costs, parts[0].costs) for part in parts):
             raise ValueError("decisions must be under the same costs to be merged")
         counts = np.stack([part.counts for part in parts])
         n = counts.sum(axis=2).astype(np.float64)[:, :, None]
-        mean, m2 = merged_spread(
-            n, np.stack([part.mean for part in parts]), np.stack([part.m2 for part in parts])
-        )
+        means = np.stack([part.mean for part in parts])
+        mean, m2 = merged_spread(n, means, np.stack([part.m2 for part in parts]))
         return cls(parts[0].costs, counts.sum(axis=0), mean, m2)
 
     def __add__(self, other: DecisionCounts) -> DecisionCounts:

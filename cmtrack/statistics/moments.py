@@ -70,11 +70,13 @@ class ClassBlock:
         codes = np.repeat(present, sizes)
         return cls(n_classes, order, codes, present, starts, stops, sorted_weights, sums)
 
+    def weighted(self, values: FloatArray) -> FloatArray:
+        """Return values (..., b) times the weights of their rows; without weights no copy."""
+        return values if self.weights is None else values * self.weights
+
     def total(self, values: FloatArray) -> FloatArray:
         """Return the weighted sums of ``values`` (L, b) by class, shape (L, C)."""
-        if self.weights is not None:
-            values = values * self.weights
-        return np.add.reduceat(values, self.starts, axis=1)
+        return np.add.reduceat(self.weighted(values), self.starts, axis=1)
 
     def means(self, values: FloatArray) -> FloatArray:
         """Return the class means (L, C) of ``values`` (L, b)."""

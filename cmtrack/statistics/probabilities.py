@@ -187,7 +187,7 @@ class Probabilities:
         sums = values.sum(axis=0)
         is_refused = np.abs(sums - 1) > most_off(self.normalize)
         if is_refused.any():
-            place, row = _first_row(np.asarray(is_refused), rows, order)
+            place, row = _first_row(is_refused, rows, order)
             raise ValueError(
                 f"each row of {self.what} must sum to 1, row {row} sums to {sums[place]:.6g} "
                 f"({sum_rule(self.normalize)})"

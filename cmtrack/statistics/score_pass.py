@@ -1,12 +1,16 @@
-"""Statistics of probabilities, collected in one pass block by block, on every core."""
+"""Statistics of probabilities, collected in one pass block by block, on every core.
+
+:class:`ScorePass` gives each core chunks of some blocks, and merges what the chunks bring.
+"""
 
 from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -18,7 +22,7 @@ from cmtrack.statistics import scores
 from cmtrack.statistics.actual_class import ProperScores, RankCounts
 from cmtrack.statistics.class_scores import FEW_ROWS, ClassTally, HitTally, channels_of
 from cmtrack.statistics.counted_for import Counting
-from cmtrack.statistics.counting import Codes, CompactCodes, blocks, picked
+from cmtrack.statistics.counting import Codes, CompactCodes, blocks, picked, take_weights
 from cmtrack.statistics.decisions import DecisionCounts
 from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.statistics.moments import MAX_CLASSES, ClassBlock, CrossMoments, ScoreMoments, products
@@ -26,9 +30,11 @@ from cmtrack.statistics.probabilities import Probabilities
 from cmtrack.statistics.scores import ScoreTally
 from cmtrack.statistics.top_scores import TopTally
 
-Part = TypeVar("Part")
+Result = TypeVar("Result")
 _CHUNK_BLOCKS = 4
+"""Blocks of a chunk: more would leave cores idle at the end, fewer would merge more often."""
 _MOST_THREADS = 16
+"""More cores are not faster, since they share the memory that they read from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,167 +59,183 @@ class ScorePass:
     threads: int | None = None
 
     def run(self) -> dict[str, Any]:
-        """The statistics by their names in ``Statistics``; scores and most probable classes are still tallies."""
-        length = self.probabilities.block_rows * _CHUNK_BLOCKS
-        parts = in_threads(self._read, list(blocks(len(self.actual), length)), self.threads)
-        out: dict[str, Any] = {}
+        """Return the statistics by their names in ``Statistics``.
+
+        Scores and most probable classes are still tallies.
+        """
         size = self.probabilities.n_classes
-        if size > 2:
-            out["ranks"] = reduce(operator.add, [part.ranks for part in parts])
-        if channels_of(size):
-            out["class_scores"] = reduce(operator.add, [part.classes for part in parts])
-        if self._scored:
-            out["scores"] = reduce(operator.add, [part.scores for part in parts])
+        length = self.probabilities.block_rows * _CHUNK_BLOCKS
+        chunks = list(blocks(len(self.actual), length))
+        parts = in_threads(self._read, chunks, self.threads)
+        counts = {name: _merged(name, [part[name] for part in parts]) for name in parts[0]}
         if self.probabilities.ranking_only:
-            return out
-        moments = ScoreMoments.merge([part.moments for part in parts])
-        out["losses"] = ProperScores.merge([part.losses for part in parts])
-        out["hits"] = reduce(operator.add, [part.hits for part in parts])
-        if self.counting.costs is not None:
-            out["decisions"] = DecisionCounts.merge(
-                [part.decisions for part in parts if part.decisions]
-            )
-        if self._has_cross:
-            out["cross"] = CrossMoments(sum(part.cross for part in parts))
-        if self.counting.step is None:
-            out["tops"] = reduce(operator.add, [part.tops for part in parts])
-        else:
-            out["score_moments"] = moments.component(size).by_group(
-                self.counting.step.in_positive.astype(np.int64), 2
-            )
-            out["labels_variance"] = float(sum(part.variance for part in parts))
-        return out | {"moments": moments.components(slice(0, size))}
+            return counts
+        # The positive group's score is a further component of the moments of one pass.
+        moments = counts["moments"]
+        counts["moments"] = moments.components(slice(0, size))
+        if self.counting.step is not None:
+            group = self.counting.step.in_positive.astype(np.int64)
+            counts["score_moments"] = moments.component(size).by_group(group, 2)
+        return counts
 
     @property
-    def _scored(self) -> bool:
-        """True where the positive group has a score; decision values of several classes have no sum."""
-        return self.counting.step is not None and (
-            self.probabilities.n_classes == 2 or not self.probabilities.ranking_only
-        )
+    def _has_group_score(self) -> bool:
+        """True if the positive group has a score; of several decision values there is no sum."""
+        if self.counting.step is None:
+            return False
+        return self.probabilities.n_classes == 2 or not self.probabilities.ranking_only
 
     @property
     def _has_cross(self) -> bool:
         return 2 < self.probabilities.n_classes <= MAX_CLASSES
 
-    def _read(self, chunk: slice) -> _Part:
-        size = self.probabilities.n_classes
-        width = size + (self.counting.step is not None)
-        length = min(self.probabilities.block_rows, chunk.stop - chunk.start)
-        height = 2 * width + 1 if self._has_cross else width + 1
-        limit = scores.EXACT_ROWS if self.exact_rows is None else self.exact_rows
-        part = self._part(limit if len(self.actual) <= limit else 0)
-        moments, losses, ranks, decisions = [], [], [], []
+    def _read(self, chunk: slice) -> dict[str, Any]:
+        """Return the statistics of a chunk of rows by name."""
+        n_scores = self.probabilities.n_classes + (self.counting.step is not None)
+        n_features = 1 + n_scores
+        if self._has_cross:
+            n_features += n_scores
+        n_rows = chunk.stop - chunk.start
+        length = min(self.probabilities.block_rows, n_rows)
         # One buffer serves all blocks of the chunk: new pages cost more than a pass over them.
-        buffer = np.empty((height, length))
-        for rows in blocks(chunk.stop - chunk.start, length):
-            rows = slice(chunk.start + rows.start, chunk.start + rows.stop)
-            weights = None if self.weights is None else self.weights[rows]
-            block = ClassBlock.sort(self.actual.block(rows), size, weights)
+        buffer = np.empty((n_features, length))
+        tallies = self._tallies()
+        of_blocks: defaultdict[str, list[Any]] = defaultdict(list)
+        for part in blocks(n_rows, length):
+            rows = slice(chunk.start + part.start, chunk.start + part.stop)
+            weights = take_weights(self.weights, rows)
+            block = ClassBlock.sort(self.actual.block(rows), self.probabilities.n_classes, weights)
             features = buffer[:, : rows.stop - rows.start]
-            features[0] = 1.0
-            values = features[1 : width + 1]
-            given = self.probabilities.fill(values[:size], rows, block.order)
-            predicted, own = self._read_best(part, block, given, rows)
-            if channels_of(size):
-                part.classes.add_block(block, values[:size], given)
-            if size > 2:
-                ranks.append(RankCounts.of_block(block, given))
-            if self._scored:
-                self._read_group(part, block, values)
-            if self.probabilities.ranking_only:
-                continue
-            part.hits.add_block(block, values[:size], predicted, own)
-            if self.counting.costs is not None:
-                decisions.append(DecisionCounts.of_block(block, values[:size], self.counting.costs))
-            losses.append(ProperScores.of_block(block, values[:size], self.counting.groups))
-            if self._has_cross:
-                means, sums = products(block, features)
-                own = np.concatenate((np.arange(size + 1), width + 1 + np.arange(size)))
-                part.cross += CrossMoments.of_products(
-                    block, means[:size], sums[:, own[:, None], own]
-                ).sums
-                moments.append(ScoreMoments.of_products(block, means, values, sums))
-            else:
-                moments.append(ScoreMoments.of_block(block, *block.centre(values), few=True))
-        part.ranks = reduce(operator.add, ranks) if ranks else None
+            for name, statistic in self._read_block(tallies, block, features, rows):
+                of_blocks[name].append(statistic)
+        return tallies | {name: _merged(name, parts) for name, parts in of_blocks.items()}
+
+    def _read_block(
+        self, tallies: dict[str, Any], block: ClassBlock, features: FloatArray, rows: slice
+    ) -> Iterator[tuple[str, Any]]:
+        """Count one block of rows in the tallies, and yield its other statistics by name.
+
+        ``features``: the memory for the scores and what is computed of them; it is written over.
+        """
+        size = self.probabilities.n_classes
+        n_scores = size + (self.counting.step is not None)
+        features[0] = 1.0
+        scores_of_block = features[1 : n_scores + 1]
+        values = scores_of_block[:size]
+        single = self.probabilities.fill(values, rows, block.order)
+        predicted, own = self._read_predicted(tallies, block, single, rows)
+        if "class_scores" in tallies:
+            tallies["class_scores"].add_block(block, values, single)
+        if size > 2:
+            yield "ranks", RankCounts.of_block(block, single)
+        step = self.counting.step
+        if step is not None and "scores" in tallies:
+            _count_group_score(tallies["scores"], block, scores_of_block, step)
         if self.probabilities.ranking_only:
-            return part
-        part.moments = ScoreMoments.merge(moments)
-        part.losses = ProperScores.merge(losses)
-        part.decisions = DecisionCounts.merge(decisions) if decisions else None
-        return part
+            return
+        if step is not None:
+            score = scores_of_block[size]
+            yield "labels_variance", float(block.weighted(score * (1 - score)).sum())
+        tallies["hits"].add_block(block, values, predicted, own)
+        if self.counting.costs is not None:
+            yield "decisions", DecisionCounts.of_block(block, values, self.counting.costs)
+        yield "losses", ProperScores.of_block(block, values, self.counting.groups)
+        # From here on the scores are written over by their deviations.
+        if not self._has_cross:
+            moments = ScoreMoments.of_block(block, *block.centre(scores_of_block), few=True)
+            yield "moments", moments
+            return
+        means, sums = products(block, features)
+        # The positive group's score has no joint moments.
+        of_classes = np.concatenate((np.arange(size + 1), n_scores + 1 + np.arange(size)))
+        sums_of_classes = sums[:, of_classes[:, None], of_classes]
+        yield "cross", CrossMoments.of_products(block, means[:size], sums_of_classes)
+        yield "moments", ScoreMoments.of_products(block, means, scores_of_block, sums)
 
-    def _part(self, limit: int) -> _Part:
-        size, few = self.probabilities.n_classes, min(limit, FEW_ROWS)
-        few = few if len(self.actual) <= few else 0
+    def _tallies(self) -> dict[str, Any]:
+        """Return what counts scores and most probable classes over the blocks of a chunk."""
+        size = self.probabilities.n_classes
         of_decisions = self.probabilities.ranking_only
-        return _Part(
-            TopTally(size),
-            ScoreTally(1, 4, limit, of_decisions),
-            HitTally(self.counting.accept, few),
-            ClassTally(size, few, of_decisions),
-        )
+        n_rows = len(self.actual)
+        limit = scores.EXACT_ROWS if self.exact_rows is None else self.exact_rows
+        limit_of_many = min(limit, FEW_ROWS)
+        # A chunk must not count one by one if all rows together are too many for it.
+        if n_rows > limit:
+            limit = 0
+        if n_rows > limit_of_many:
+            limit_of_many = 0
+        tallies: dict[str, Any] = {}
+        if self._has_group_score:
+            tallies["scores"] = ScoreTally(1, 4, limit, of_decisions)
+        if channels_of(size):
+            tallies["class_scores"] = ClassTally(size, limit_of_many, of_decisions)
+        if not of_decisions:
+            tallies["hits"] = HitTally(self.counting.accept, limit_of_many)
+            if self.counting.step is None:
+                tallies["tops"] = TopTally(size)
+        return tallies
 
-    def _read_best(
-        self, part: _Part, block: ClassBlock, values: npt.NDArray[Any], rows: slice
+    def _read_predicted(
+        self, tallies: dict[str, Any], block: ClassBlock, values: npt.NDArray[Any], rows: slice
     ) -> tuple[IntArray, npt.NDArray[Any]]:
-        """The predicted class of each row and its probability, in the order of the block."""
-        step, given = self.counting.step, None
+        """Return the predicted class of each row and its probability, in the order of the block."""
+        predicted = None
         if self.predicted is not None:
-            given = self.predicted.block(rows).take(block.order)
-            if step is not None:
-                return given, picked(values, given)
-        best, top = first_maximum(values)
+            predicted = self.predicted.block(rows).take(block.order)
+            if "tops" not in tallies:
+                return predicted, picked(values, predicted)
+        step = self.counting.step
         if step is not None and step.threshold is not None:
-            best = decided(values, step)
+            best = decided(values, step, step.threshold)
             top = picked(values, best)
+        else:
+            best, top = first_maximum(values)
         if self.best is not None:
             self.best.array[rows][block.order] = best
-        if step is None and not self.probabilities.ranking_only:
-            part.tops.add(block.codes, best, top, block.weights)
-        return (best, top) if given is None else (given, picked(values, given))
-
-    def _read_group(self, part: _Part, block: ClassBlock, values: FloatArray) -> None:
-        assert self.counting.step is not None  # the caller's choice
-        score = values[-1]
-        score[...] = sum_of_group(values[:-1], np.flatnonzero(self.counting.step.in_positive))
-        if not self.probabilities.ranking_only:
-            spread = score * (1 - score)
-            part.variance += float(
-                (spread if block.weights is None else spread * block.weights).sum()
-            )
-        rejected = ~accepted_in_block(block, values[:-1], self.counting.step)
-        channel = np.where(self.counting.step.in_positive, 0, 2)[block.codes] + rejected
-        part.scores.add(score[None, :], channel, block.weights)
+        if "tops" in tallies:
+            tallies["tops"].add(block.codes, best, top, block.weights)
+        if predicted is None:
+            return best, top
+        return predicted, picked(values, predicted)
 
 
-@dataclass(eq=False)
-class _Part:
-    """The statistics of one chunk of rows."""
+_MERGES: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "moments": ScoreMoments.merge,
+    "losses": ProperScores.merge,
+    "decisions": DecisionCounts.merge,
+}
+"""What merges statistics all at once; others are added one after the other."""
 
-    tops: TopTally
-    scores: ScoreTally
-    hits: HitTally
-    classes: ClassTally
-    moments: ScoreMoments = field(init=False)
-    losses: ProperScores = field(init=False)
-    ranks: RankCounts | None = None
-    decisions: DecisionCounts | None = None
-    cross: Any = 0
-    variance: float = 0.0
+
+def _merged(name: str, parts: Sequence[Any]) -> Any:
+    """Merge a statistic of several blocks or chunks."""
+    if name in _MERGES:
+        return _MERGES[name](parts)
+    return reduce(operator.add, parts)
+
+
+def _count_group_score(
+    tally: ScoreTally, block: ClassBlock, values: FloatArray, step: ComposedStep
+) -> None:
+    """Write the positive group's score into the last of ``values`` (K + 1, b), and count it."""
+    values[-1] = sum_of_group(values[:-1], np.flatnonzero(step.in_positive))
+    is_rejected = ~accepted_in_block(block, values[:-1], step)
+    channel = np.where(step.in_positive, 0, 2)[block.codes] + is_rejected
+    tally.add(values[-1:], channel, block.weights)
 
 
 def n_threads() -> int:
-    """The cores that this process may use, up to 16."""
-    available = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    """Return the cores that this process may use, up to 16."""
+    if hasattr(os, "sched_getaffinity"):
+        available = len(os.sched_getaffinity(0))
+    else:
+        available = os.cpu_count() or 1
     return min(available, _MOST_THREADS)
 
 
 def in_threads(
-    work: Callable[[slice], Part], chunks: Sequence[slice], threads: int | None = None
-) -> list[Part]:
+    work: Callable[[slice], Result], chunks: Sequence[slice], threads: int | None = None
+) -> list[Result]:
     """Map the work over chunks, on all cores by default; results and errors in order."""
     threads = min(len(chunks), n_threads() if threads is None else threads)
     if threads == 1:
@@ -223,32 +245,40 @@ def in_threads(
 
 
 def first_maximum(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """The first row of ``values`` (K, b) that holds each column's maximum, and the maximum, both of shape (b,)."""
+    """Return the first row of ``values`` (K, b) that holds each column's maximum, and that.
+
+    It is faster than :meth:`numpy.ndarray.argmax` along the first axis, which strides.
+    """
     top = values.max(axis=0)
     best = np.zeros(len(top), dtype=np.min_scalar_type(len(values) - 1))
-    before = np.ones(len(top), dtype=np.bool_)
+    is_before = np.ones(len(top), dtype=np.bool_)
     for row in values[:-1]:
-        before &= row != top
-        best += before
+        is_before &= row != top
+        best += is_before
     return best, top
 
 
-def decided(values: FloatArray, step: ComposedStep) -> npt.NDArray[Any]:
-    """The predicted class of each column of ``values`` (K, b), shape (b,): the group by the threshold of its score."""
-    assert step.threshold is not None  # the caller's choice
-    inside = step.in_positive
-    sides = [np.flatnonzero(inside), np.flatnonzero(~inside)]
-    positive, negative = (members[first_maximum(values[members])[0]] for members in sides)
-    return np.asarray(
-        np.where(sum_of_group(values, sides[0]) >= step.threshold, positive, negative)
-    )
+def decided(values: FloatArray, step: ComposedStep, threshold: float) -> npt.NDArray[Any]:
+    """Return the predicted class of each column of ``values`` (K, b), shape (b,).
+
+    The group is the one that the threshold of its score decides; the class is its most probable
+    one.
+    """
+    members = np.flatnonzero(step.in_positive)
+    others = np.flatnonzero(~step.in_positive)
+    positive = members[first_maximum(values[members])[0]]
+    negative = others[first_maximum(values[others])[0]]
+    return np.asarray(np.where(sum_of_group(values, members) >= threshold, positive, negative))
 
 
 def sum_of_group(values: npt.NDArray[Any], members: IntArray) -> FloatArray:
-    """The positive group's score: the sum of its classes' probabilities in ``values`` (K, b), shape (b,).
+    """Return the positive group's score: the sum of its classes' probabilities, shape (b,).
 
-    Sums are rounded to 12 decimals, since the order of summation would break exact ties, and cut at 1, since
-    single-precision rows may sum to a little more.
+    Sums are rounded to 12 decimals, since the order of summation would break exact ties, and cut at
+    1, since single-precision rows may sum to a little more.
+
+    ``values``, shape (K, b).
+    ``members``: the group's classes.
     """
     if len(members) == 1:
         return values[members[0]].astype(np.float64, copy=False)
@@ -256,11 +286,15 @@ def sum_of_group(values: npt.NDArray[Any], members: IntArray) -> FloatArray:
 
 
 def accepted_in_block(block: ClassBlock, values: FloatArray, step: ComposedStep) -> BoolArray:
-    """True where the most probable class of a row's own group is accepted for it, shape (b,); the first one on ties."""
+    """Return whether each row's most probable class of its own group is accepted, shape (b,).
+
+    The first class counts on ties.
+    """
     accepted = np.ones(len(block.codes), dtype=np.bool_)
     for code, start, stop in zip(block.present, block.starts, block.stops, strict=True):
         members = np.flatnonzero(step.in_positive == step.in_positive[code])
-        allowed = step.accept[code, members]
-        if not allowed.all():
-            accepted[start:stop] = allowed[first_maximum(values[members, start:stop])[0]]
+        is_allowed = step.accept[code, members]
+        if not is_allowed.all():
+            best = first_maximum(values[members, start:stop])[0]
+            accepted[start:stop] = is_allowed[best]
     return accepted
