@@ -1,4 +1,18 @@
-"""Statistics: what is kept of the data, small sums that merge exactly, and from which every number is computed."""
+"""Statistics: small sums that merge exactly, and from which every number is computed.
+
+The room turns checked rows into statistics, wherever the rows are. It reads input once
+(``labels``, ``factorize``, ``inputs``, ``probabilities``, ``attributes``), and stores what it
+keeps (``plain``). It knows no metric, no table of another library, and no file.
+
+Start with ``collected``: ``Statistics`` lists what is kept, and ``count_rows`` is the kernel that
+every source of rows comes to. ``score_pass`` reads probabilities block by block, and each statistic
+has a module of its own (``confusion``, ``moments``, ``scores``, ``actual_class``, ``class_scores``,
+``top_scores``, ``decisions``, ``segmented``). ``kernel`` counts batches of tables. ``predictions``
+has the rows themselves, and ``design`` their weights and clusters.
+
+A new statistic is a field of ``Statistics`` with a class that merges, and its line in
+``count_rows`` or ``score_pass``.
+"""
 
 from cmtrack.statistics.confusion import ConfusionMatrix
 from cmtrack.statistics.counted import Counted

@@ -24,7 +24,7 @@ from cmtrack.statistics.scores import ScoreCounts, ScoreTally
 FEW_ROWS = 1 << 11
 """Rows whose scores are counted one by one, and distinct scores that a merge keeps."""
 MOST_PAIRS = 12
-"""Classes up to which probabilities are counted by actual class, so that any two classes can be compared."""
+"""Classes up to which probabilities are counted by actual class, to compare any two classes."""
 
 
 @dataclass(frozen=True, eq=False)

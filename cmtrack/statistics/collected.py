@@ -433,7 +433,7 @@ def _merged_part(name: str, ours: Any, theirs: Any) -> Any:
 
 def finished(kept: dict[str, Any]) -> Statistics:
     """Finish the statistics from the kernel's tallies."""
-    parts = {}
+    parts: dict[str, Any] = {}
     for name, value in kept.items():
         if name == "squares":
             parts[name] = finished(value)

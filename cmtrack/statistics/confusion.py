@@ -12,7 +12,7 @@ from cmtrack import notebook
 from cmtrack.digits import count
 from cmtrack.grouping import Grouping, Label
 from cmtrack.statistics import plain
-from cmtrack.statistics.counting import Counts
+from cmtrack.statistics.counting import Counts, count_type
 from cmtrack.statistics.inputs import IntArray, align_rows, as_weights
 from cmtrack.statistics.labels import number_labels
 from cmtrack.statistics.records import Record
@@ -29,15 +29,17 @@ class ConfusionMatrix(Record):
     Attributes
     ----------
     counts : ndarray of shape (K, K)
-        ``counts[i, j]``: number (or weight) of samples of actual class i that were predicted as class j;
-        int64, or float64 where sample weights are floats.
+        ``counts[i, j]``: number (or weight) of samples of actual class i that were predicted as
+        class j; int64, or float64 where sample weights are floats.
     labels : tuple of length K
         The classes in order.
 
     Examples
     --------
     >>> from cmtrack import ConfusionMatrix
-    >>> both = ConfusionMatrix([[3, 1], [0, 2]], ("no", "yes")) + ConfusionMatrix([[1, 0], [1, 1]], ("no", "yes"))
+    >>> first = ConfusionMatrix([[3, 1], [0, 2]], ("no", "yes"))
+    >>> second = ConfusionMatrix([[1, 0], [1, 1]], ("no", "yes"))
+    >>> both = first + second
     >>> both.counts.tolist(), both.total
     ([[4, 1], [1, 3]], 9)
     """
@@ -54,10 +56,12 @@ class ConfusionMatrix(Record):
             )
         if counts.dtype.kind not in "iubf":
             raise ValueError(f"counts must be numbers, got {counts.dtype}")
-        # what nobody can write is not copied
-        held = [one for one in (counts, counts.base) if one is not None]
-        copied = any(not isinstance(one, np.ndarray) or one.flags.writeable for one in held)
-        counts = counts.astype(np.float64 if counts.dtype.kind == "f" else np.int64, copy=copied)
+        # Counts that nobody can write are not copied.
+        memory = [array for array in (counts, counts.base) if array is not None]
+        is_writable = any(
+            not isinstance(array, np.ndarray) or array.flags.writeable for array in memory
+        )
+        counts = counts.astype(count_type(counts), copy=is_writable)
         if not (np.isfinite(counts.max(initial=0)) and counts.min(initial=0) >= 0):
             raise ValueError(
                 f"counts must be finite and not negative, got the minimum {counts.min()}"
@@ -82,8 +86,8 @@ class ConfusionMatrix(Record):
         y_true, y_pred : array-like of shape (n_samples,)
             Labels: integers, strings, booleans, floats; lists, NumPy, pandas, polars or Arrow.
         labels : sequence, optional
-            The classes in order, also those absent from the data; by default the sorted classes seen, or the
-            categories of categorical data.
+            The classes in order, also those absent from the data; by default the sorted classes
+            seen, or the categories of categorical data.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights; integers are numbers of equal rows.
 
@@ -102,13 +106,14 @@ class ConfusionMatrix(Record):
         b          0  1  1
         c          0  0  1
         """
-        given = align_rows({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
-        numbered = number_labels({name: given[name] for name in ("y_true", "y_pred")}, labels)
-        weights = as_weights(given["sample_weight"], len(numbered.codes["y_true"]))
+        columns = align_rows({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+        sample_weight = columns.pop("sample_weight")
+        numbered = number_labels(columns, labels)
+        weights = as_weights(sample_weight, len(numbered.codes["y_true"]))
         return cls(numbered.count("y_true", "y_pred", weights), numbered.labels)
 
     def to_plain(self) -> Any:
-        """The counts as plain data."""
+        """Return the counts as plain data."""
         return plain.encode_array(self.counts)
 
     @classmethod
@@ -129,31 +134,33 @@ class ConfusionMatrix(Record):
         return ConfusionMatrix(self.arranged(labels).counts + other.arranged(labels).counts, labels)
 
     def __radd__(self, other: object) -> ConfusionMatrix:
-        return self if other == 0 else NotImplemented  # lets sum(...) start at 0
+        # The built-in sum starts at 0.
+        return self if other == 0 else NotImplemented
 
     def arranged(self, labels: tuple[Label, ...]) -> ConfusionMatrix:
-        """The same counts with all of ``labels`` in their order; labels that are new have no samples."""
-        if labels == self.labels:  # maybe as numbers of another kind
+        """Return the counts with all of ``labels`` in their order; new labels have no samples."""
+        if labels == self.labels:
+            # Equal labels may be numbers of another kind: these are the ones that are kept.
             return ConfusionMatrix(self.counts, labels)
         place = places_of(labels, self.labels)
-        spread = np.zeros((len(labels), len(labels)), dtype=self.counts.dtype)
-        spread[np.ix_(place, place)] = self.counts
-        return ConfusionMatrix(spread, labels)
+        counts = np.zeros((len(labels), len(labels)), dtype=self.counts.dtype)
+        counts[np.ix_(place, place)] = self.counts
+        return ConfusionMatrix(counts, labels)
 
     def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
         """Group classes; a chain gives its last step (see :meth:`reductions` for each step)."""
         return self.reductions(grouping)[-1]
 
     def reductions(self, grouping: Grouping) -> tuple[ReducedConfusionMatrix, ...]:
-        """The reduced matrix of every step of a chain, each in one pass over this matrix.
+        """Return the reduced matrix of every step of a chain, each in one pass over this matrix.
 
-        Source: Markoulidakis et al. (2021), equations 3, 6, 7 and 17-20 (19 and 20 with the membership
-        signs put right: accepted pairs are hits, the others mismatches).
+        Source: Markoulidakis et al. (2021), equations 3, 6, 7 and 17-20 (19 and 20 with the
+        membership signs put right: accepted pairs are hits, the others mismatches).
         """
         return tuple(reduce_counts(self.counts, step) for step in grouping.compose(self.labels))
 
     def to_frame(self) -> pd.DataFrame:
-        """The counts with rows named ``actual`` and columns named ``predicted``."""
+        """Return the counts with rows named ``actual`` and columns named ``predicted``."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame(
@@ -170,13 +177,13 @@ class ConfusionMatrix(Record):
 
 
 def places_of(old: tuple[Label, ...], new: tuple[Label, ...]) -> IntArray:
-    """The place in ``old`` of each label of ``new``, which are all among them."""
+    """Return the place in ``old`` of each label of ``new``, which are all among them."""
     place = {label: k for k, label in enumerate(old)}
     return np.array([place[label] for label in new], dtype=np.int64)
 
 
 def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[Label, ...]:
-    """Union of the labels of two tables: they are the same, or both in sorted order."""
+    """Return the union of the labels of two tables: equal ones, or both in sorted order."""
     if ours == theirs:
         return ours
     first: list[Any] = list(ours)
@@ -185,7 +192,8 @@ def merged_labels(ours: tuple[Label, ...], theirs: tuple[Label, ...]) -> tuple[L
         if first == sorted(first) and second == sorted(second):
             return tuple(sorted({*first, *second}))
     except TypeError:
-        pass
+        pass  # Labels of several kinds have no order.
     raise ValueError(
-        f"matrices must have the same labels in the same order, got {list(ours)[:12]} and {list(theirs)[:12]}"
+        f"matrices must have the same labels in the same order, got {list(ours)[:12]} and "
+        f"{list(theirs)[:12]}"
     )

@@ -16,8 +16,8 @@ S = TypeVar("S")
 class Counted(Generic[T]):
     """One statistic of rows, summed with their weights and with their squared weights.
 
-    Rows without weights, and numbers of equal rows, are their own squares: ``squares`` is then the object ``sums``, and
-    nothing is computed twice.
+    Rows without weights, and numbers of equal rows, are their own squares: ``squares`` is then the
+    object ``sums``, and nothing is computed twice.
     """
 
     sums: T
@@ -25,7 +25,7 @@ class Counted(Generic[T]):
 
     @classmethod
     def unweighted(cls, sums: T) -> Counted[T]:
-        """The statistic of rows without weights, or of numbers of equal rows."""
+        """Return the statistic of rows without weights, or of numbers of equal rows."""
         return cls(sums, sums)
 
     @property
@@ -39,8 +39,12 @@ class Counted(Generic[T]):
         return Counted(sums, change(self.squares) if self.fractional else sums)
 
     def effective_size(self) -> Any:
-        """Return the numbers of rows, or Kish's effective numbers for sampling weights; 0 without rows."""
+        """Return the numbers of rows, or Kish's effective numbers for sampling weights.
+
+        Kish (1965): (sum of w)^2 / sum of w^2; 0 without rows.
+        """
         if not self.fractional:
             return self.sums
-        sums, squares = np.asarray(self.sums), np.asarray(self.squares)
+        sums = np.asarray(self.sums)
+        squares = np.asarray(self.squares)
         return np.divide(sums**2, squares, out=np.zeros(sums.shape), where=squares > 0)

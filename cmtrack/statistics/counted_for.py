@@ -19,7 +19,8 @@ class Counting:
     ``labels``, tuple of length K.
     ``step``: the two groups whose positive one is scored.
     ``grouping``: proper scores and hit probabilities are kept of the groups of its steps too.
-    ``costs``, shape (K, K): costs of actual by predicted classes, under which decisions are counted.
+    ``costs``, shape (K, K): costs of actual by predicted classes, under which decisions are
+        counted.
     """
 
     labels: tuple[Label, ...]
@@ -33,14 +34,13 @@ class Counting:
 
     @cached_property
     def groups(self) -> IntArray:
-        """The group of each class in each step of the grouping, shape (S, K), numbered as they first appear."""
+        """Group of each class in each step of the grouping, shape (S, K), as they first appear."""
         groups = [in_order(step.group_of_class) for step in self._steps]
         return np.array(groups, dtype=np.int64).reshape(-1, len(self.labels))
 
     @cached_property
     def accept(self) -> BoolArray:
-        """The pairs of classes that each step of the grouping accepts, shape (S, K, K)."""
+        """Pairs of classes that each step of the grouping accepts, shape (S, K, K)."""
         size = len(self.labels)
-        return np.array([step.accept for step in self._steps], dtype=np.bool_).reshape(
-            -1, size, size
-        )
+        pairs = [step.accept for step in self._steps]
+        return np.array(pairs, dtype=np.bool_).reshape(-1, size, size)

@@ -46,10 +46,10 @@ class Predictions:
         Weights and clusters of the rows.
     source : Probabilities, optional
     segments : tuple of SegmentRows
-        Columns that divide the rows, with the values of the statistics; none where a file of an earlier version did
-        not hold them.
+        Columns that divide the rows, with the values of the statistics; none where a file of an
+        earlier version did not hold them.
     ids : RowIds, optional
-        What tells the rows apart wherever they stand.
+        Names of the rows, which are the same in every order.
     """
 
     labels: tuple[Label, ...]
@@ -70,7 +70,7 @@ class Predictions:
         probabilities: FloatArray | None = None,
         ranking_only: bool = False,
     ) -> Predictions:
-        """Rows from class numbers (n,) and probabilities (n, K), or decision values."""
+        """Make rows from class numbers (n,) and probabilities (n, K), or decision values."""
         source = None if probabilities is None else in_memory(probabilities, ranking_only)
         return cls(labels, Codes(actual), Codes(predicted), design, source)
 
@@ -78,12 +78,13 @@ class Predictions:
         return len(self.actual_codes)
 
     def take(self, rows: BoolArray | IntArray) -> Predictions:
-        """Some of the rows."""
-        source = (
-            None
-            if self.source is None
-            else in_memory(self.source.array[rows], self.source.ranking_only)
-        )
+        """Return some of the rows."""
+        source = self.source
+        if source is not None:
+            source = in_memory(source.array[rows], source.ranking_only)
+        ids = self.ids
+        if ids is not None:
+            ids = replace(ids, values=ids.values[rows])
         return Predictions(
             self.labels,
             replace(self.actual_codes, raw=self.actual_codes.raw[rows]),
@@ -91,7 +92,7 @@ class Predictions:
             self.design.take(rows),
             source,
             tuple(column.take(rows) for column in self.segments),
-            None if self.ids is None else replace(self.ids, values=self.ids.values[rows]),
+            ids,
         )
 
     @cached_property

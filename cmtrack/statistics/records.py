@@ -8,15 +8,21 @@ import numpy as np
 
 
 class Record:
-    """Base of dataclasses with arrays among their fields: equal to one of the same type whose fields all are."""
+    """Base of dataclasses with arrays among their fields, which are equal if all fields are.
+
+    Two of different types are never equal. A record has no hash, as arrays have none.
+    """
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         names: Any = self.__dataclass_fields__  # type: ignore[attr-defined]  # all are dataclasses
-        pairs = ((getattr(self, name), getattr(other, name)) for name in names)
-        return all(
-            np.array_equal(a, b) if isinstance(a, np.ndarray) else bool(a == b) for a, b in pairs
-        )
+        return all(_is_equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _is_equal(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, np.ndarray):
+        return np.array_equal(ours, theirs)
+    return bool(ours == theirs)

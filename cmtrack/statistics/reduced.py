@@ -5,7 +5,7 @@ Source: Markoulidakis et al. (2021), sections 3 and 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -27,9 +27,11 @@ class BinaryCounts(NamedTuple):
     Attributes
     ----------
     tp, fn, imp : number
-        Actual positives: hits, those sent to the negative group, and those with the wrong positive class.
+        Actual positives: hits, those sent to the negative group, and those with the wrong positive
+        class.
     fp, tn, imn : number
-        Actual negatives: those sent to the positive group, hits, and those with the wrong negative class.
+        Actual negatives: those sent to the positive group, hits, and those with the wrong negative
+        class.
 
     Examples
     --------
@@ -91,8 +93,8 @@ class ReducedConfusionMatrix(Record):
 
     Notes
     -----
-    The actual total of group g is ``counts[g].sum() + mismatches[g]``. Source: Markoulidakis et al. (2021),
-    section 4 and figure 4.
+    ----- The actual total of group g is ``counts[g].sum() + mismatches[g]``. Source: Markoulidakis
+    et al. (2021), section 4 and figure 4.
 
     Examples
     --------
@@ -124,24 +126,22 @@ class ReducedConfusionMatrix(Record):
         return (self.counts.sum() + self.mismatches.sum()).item()
 
     def reduce(self, grouping: Grouping) -> ReducedConfusionMatrix:
-        """Group the groups: the next step of a chain (its last step where ``grouping`` is a chain).
+        """Group the groups: the next step of a chain (its last step if ``grouping`` is a chain).
 
-        Mismatches stay mismatches: they never turn back into hits. Source: Markoulidakis et al. (2021),
-        equations 17-20, with the membership signs of 19 and 20 put right.
+        Mismatches stay mismatches: they never turn back into hits. Source: Markoulidakis et al.
+        (2021), equations 17-20, with the membership signs of 19 and 20 put right.
         """
-        state = self
+        matrix = self
         for single in grouping.steps:
-            step = single.compose(state.labels)[0]
-            base = reduce_counts(state.counts, step)
-            mismatches = base.mismatches.copy()
-            np.add.at(mismatches, step.group_of_class, state.mismatches)
-            state = ReducedConfusionMatrix(
-                base.counts, mismatches, base.labels, base.name, base.positive
-            )
-        return state
+            step = single.compose(matrix.labels)[0]
+            reduced = reduce_counts(matrix.counts, step)
+            mismatches = reduced.mismatches.copy()
+            np.add.at(mismatches, step.group_of_class, matrix.mismatches)
+            matrix = replace(reduced, mismatches=mismatches)
+        return matrix
 
     def as_binary(self, positive: Label | None = None) -> BinaryCounts:
-        """The six counts of 2x2+IM.
+        """Return the six counts of 2x2+IM.
 
         Raises
         ------
@@ -152,21 +152,23 @@ class ReducedConfusionMatrix(Record):
             raise ValueError(
                 f"2x2+IM needs two groups, got {len(self.labels)}: {list(self.labels)}"
             )
-        positive = self.positive if positive is None else positive
+        if positive is None:
+            positive = self.positive
         if positive not in self.labels:
             raise ValueError(
                 f"positive must be one of the groups {list(self.labels)}, got {positive!r}"
             )
         p = self.labels.index(positive)
         n = 1 - p
-        c, im = self.counts, self.mismatches
-        values = (c[p, p], c[p, n], im[p], c[n, p], c[n, n], im[n])
-        return BinaryCounts(*(v.item() for v in values))
+        (tp, fn), (fp, tn) = self.counts[np.ix_((p, n), (p, n))].tolist()
+        imp, imn = self.mismatches[[p, n]].tolist()
+        return BinaryCounts(tp, fn, imp, fp, tn, imn)
 
     def to_frame(self) -> pd.DataFrame:
-        """The printed M x M + IM layout: an extra IM row and column, the corner 0.
+        """Return the printed M x M + IM layout: an extra IM row and column, the corner 0.
 
-        The layout shows every mismatch twice (figure 4 of Markoulidakis et al. 2021): do not sum it.
+        The layout shows every mismatch twice (figure 4 of Markoulidakis et al. 2021): do not sum
+        it.
         """
         from cmtrack._pandas import pd
 
@@ -179,9 +181,10 @@ class ReducedConfusionMatrix(Record):
         )
 
     def __repr__(self) -> str:
+        groups = ", ".join(map(str, self.labels))
         return printable(
-            f"ReducedConfusionMatrix({self.name}: {', '.join(map(str, self.labels))}; "
-            f"{count(self.total)} samples, {count(self.mismatches.sum().item())} intragroup mismatches)"
+            f"ReducedConfusionMatrix({self.name}: {groups}; {count(self.total)} samples, "
+            f"{count(self.mismatches.sum().item())} intragroup mismatches)"
         )
 
     def _repr_html_(self) -> str:
@@ -190,11 +193,12 @@ class ReducedConfusionMatrix(Record):
 
 def reduce_counts(counts: Counts, step: ComposedStep) -> ReducedConfusionMatrix:
     """Reduce a (K, K) matrix by one composed step, in one pass over its cells."""
-    group, size = step.group_of_class, len(step.labels)
-    refused = (group[:, None] == group[None, :]) & ~step.accept
+    group = step.group_of_class
+    size = len(step.labels)
+    is_mismatch = (group[:, None] == group[None, :]) & ~step.accept
     reduced = np.zeros((size, size), dtype=counts.dtype)
-    np.add.at(reduced, (group[:, None], group[None, :]), np.where(refused, 0, counts))
+    np.add.at(reduced, (group[:, None], group[None, :]), np.where(is_mismatch, 0, counts))
     mismatches = np.zeros(size, dtype=counts.dtype)
-    np.add.at(mismatches, group, np.where(refused, counts, 0).sum(axis=1))
+    np.add.at(mismatches, group, np.where(is_mismatch, counts, 0).sum(axis=1))
     positive = None if step.positive is None else step.labels[step.positive]
     return ReducedConfusionMatrix(reduced, mismatches, step.labels, step.name, positive)

@@ -1,4 +1,4 @@
-"""Spans of text: which predicted span stands for which actual one."""
+"""Spans of text: which predicted span corresponds to which actual one."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from cmtrack.statistics.labels import encode_values
 from cmtrack.statistics.predictions import Predictions
 
 OTHER_DOCUMENTS = 1 << 14
+"""Places of documents without actual spans."""
 
 
 class Span(NamedTuple):
@@ -45,51 +46,47 @@ def read_spans(name: str, spans: Any, columns: Sequence[str] = Span._fields) -> 
     ``spans``, frame, or iterable of (document, start, end, label).
     ``columns``, (str, str, str, str): the frame's columns.
     """
+    rows: Iterable[Any] = spans
     if hasattr(spans, "columns"):
         missing = [column for column in columns if column not in list(spans.columns)]
         if len(columns) != 4 or missing:
             raise ValueError(
-                f"{name} must have the columns {list(columns)} (columns= names them), got {list(spans.columns)[:10]}"
+                f"{name} must have the columns {list(columns)} (columns= names them), got "
+                f"{list(spans.columns)[:10]}"
             )
-        rows: Iterable[Any] = zip(
-            *(_column(f"{name}[{c!r}]", spans[c]) for c in columns), strict=True
+        values = (_column(f"{name}[{column!r}]", spans[column]) for column in columns)
+        rows = zip(*values, strict=True)
+    return [_read_span(name, i, row) for i, row in enumerate(rows)]
+
+
+def _read_span(name: str, i: int, row: Any) -> Span:
+    if isinstance(row, str) or not isinstance(row, Iterable) or len(values := tuple(row)) != 4:
+        raise ValueError(f"{name} must hold (document, start, end, label), got {row!r:.60} at {i}")
+    span = Span(*map(plain, values))
+    if any(map(is_missing, span)):
+        raise ValueError(f"{name} must not have missing values, got {values!r:.80} at {i}")
+    are_numbers = isinstance(span.start, (int, float)) and isinstance(span.end, (int, float))
+    if not are_numbers or not span.start < span.end:
+        raise ValueError(
+            f"a span must end after it starts, got {span.start!r} to {span.end!r} in {name} at {i}"
         )
-    else:
-        rows = spans
-    out = []
-    for place, row in enumerate(rows):
-        if isinstance(row, str) or not isinstance(row, Iterable) or len(values := tuple(row)) != 4:
-            raise ValueError(
-                f"{name} must hold (document, start, end, label), got {row!r:.60} at {place}"
-            )
-        document, start, end, label = map(plain, values)
-        if any(map(is_missing, (document, start, end, label))):
-            raise ValueError(f"{name} must not have missing values, got {values!r:.80} at {place}")
-        if (
-            not isinstance(start, (int, float))
-            or not isinstance(end, (int, float))
-            or not start < end
-        ):
-            raise ValueError(
-                f"a span must end after it starts, got {start!r} to {end!r} in {name} at {place}"
-            )
-        out.append(Span(document, start, end, label))
-    return out
+    return span
 
 
 @dataclass(frozen=True, eq=False)
 class SpanRows:
-    """The judged documents: what pairs two evaluations of the same actual spans.
+    """The evaluated documents, which pair two evaluations of the same actual spans.
 
-    How many matches there are depends on the predictions, so it is documents that two models share. Those with actual
-    spans are numbered in the order of their names; the others, in which only spans were predicted, have 16,384 places
-    behind them, by a hash of their names, so that they are the same for every model.
+    How many matches there are depends on the predictions, so it is documents that two models share.
+    Those with actual spans are numbered in the order of their names; the others, in which only
+    spans were predicted, have 16,384 places behind them, by a hash of their names, so that they are
+    the same for every model.
 
     Attributes
     ----------
     matches : Predictions
-        A row for each actual span and each predicted one without a partner. The clusters of their design are the
-        documents.
+        A row for each actual span and each predicted one without a partner. The clusters of their
+        design are the documents.
     size : int
         Number of places.
     """
@@ -101,42 +98,42 @@ class SpanRows:
         return self.size
 
     def by_document(self, psi: FloatArray) -> FloatArray:
-        """Influence values of documents, shape (size,), from those of matches."""
-        return np.asarray(
-            np.bincount(self.documents, psi, self.size) * (self.size / len(self.matches)),
-            dtype=np.float64,
-        )
+        """Return influence values of documents, shape (size,), from those of matches."""
+        sums = np.bincount(self.documents, psi, self.size)
+        return np.asarray(sums * (self.size / len(self.matches)), dtype=np.float64)
 
     @property
     def design(self) -> Design:
-        """The design of the documents: they have no weights and stand for themselves."""
+        """Design of the documents: they have no weights and stand for themselves."""
         return Design(self.size)
 
     @property
     def documents(self) -> IntArray:
-        """The place of each match's document."""
+        """Place of each match's document."""
         return self.matches.design.units
 
 
 def places_of(
     documents: Sequence[Label], actual: Iterable[Span], match: str
 ) -> tuple[IntArray, LabelDigest]:
-    """The place of each match's document in :class:`SpanRows`, and the digest of all actual spans.
+    """Return the place of each match's document in :class:`SpanRows`, and the spans' digest.
 
-    How spans are matched is part of the digest: evaluations that match in two ways are of different things.
+    How spans are matched is part of the digest of the actual spans: evaluations that match in two
+    ways are of different things.
     """
-    held: defaultdict[Label, list[str]] = defaultdict(list)
+    spans_by_document: defaultdict[Label, list[str]] = defaultdict(list)
     for span in actual:
-        held[span.document].append(f"{float(span.start)!r} {float(span.end)!r} {span.label}")
-    names = sorted(held, key=str)
+        spans_by_document[span.document].append(
+            f"{float(span.start)!r} {float(span.end)!r} {span.label}"
+        )
+    names = sorted(spans_by_document, key=str)
     place = {name: number for number, name in enumerate(names)}
     for name in dict.fromkeys(documents):
         if name not in place:
             place[name] = len(names) + int(label_hashes([name])[0] % np.uint64(OTHER_DOCUMENTS))
-    texts = ["\n".join((match, str(name), *sorted(held[name]))) for name in names]
-    return np.array([place[name] for name in documents], dtype=np.int64), LabelDigest.from_hashes(
-        label_hashes(texts)
-    )
+    texts = ["\n".join((match, str(name), *sorted(spans_by_document[name]))) for name in names]
+    digest = LabelDigest.from_hashes(label_hashes(texts))
+    return np.array([place[name] for name in documents], dtype=np.int64), digest
 
 
 def match_spans(
@@ -144,55 +141,59 @@ def match_spans(
 ) -> list[Match]:
     """Pair the spans of each document, one to one.
 
-    Spans of the same extent first, those of the same label before others; then, unless ``match="exact"``, spans that
-    overlap, the longest overlap first and, of equal ones, the same label first. What is left has no partner. Documents,
-    and within them actual before only predicted spans, stand in the order in which they came.
+    Spans of the same extent first, those of the same label before others; then, unless
+    ``match="exact"``, spans that overlap, the longest overlap first and, of equal ones, the same
+    label first. What is left has no partner. Documents, and within them actual before only
+    predicted spans, stand in the order in which they came.
     """
-    sides: dict[Label, tuple[list[Span], list[Span]]] = defaultdict(lambda: ([], []))
-    for which, spans in enumerate((actual, predicted)):
-        for span in spans:
-            sides[span.document][which].append(span)
-    exact = match == "exact"
-    return [
-        matched
-        for document, (held, called) in sides.items()
-        for matched in _match(document, held, called, exact)
-    ]
+    documents: defaultdict[Label, tuple[list[Span], list[Span]]] = defaultdict(lambda: ([], []))
+    for span in actual:
+        documents[span.document][0].append(span)
+    for span in predicted:
+        documents[span.document][1].append(span)
+    matches = []
+    for document, sides in documents.items():
+        matches += _match_in_document(document, *sides, is_exact=match == "exact")
+    return matches
 
 
-def _match(document: Label, held: list[Span], called: list[Span], exact: bool) -> list[Match]:
+def _match_in_document(
+    document: Label, actual: list[Span], predicted: list[Span], is_exact: bool
+) -> list[Match]:
     partner: dict[int, int] = {}
     taken: set[int] = set()
-    for (shifted, _, _), i, j in sorted(_candidates(held, called)):
-        if shifted and exact:
+    for (has_other_extent, _, _), i, j in sorted(_candidates(actual, predicted)):
+        if has_other_extent and is_exact:
             break
         if i not in partner and j not in taken:
             partner[i] = j
             taken.add(j)
-    out = [
-        Match(document, span.label, called[partner[i]].label if i in partner else None)
-        for i, span in enumerate(held)
-    ]
-    return out + [
-        Match(document, None, span.label) for j, span in enumerate(called) if j not in taken
-    ]
+    matches = []
+    for i, span in enumerate(actual):
+        label = predicted[partner[i]].label if i in partner else None
+        matches.append(Match(document, span.label, label))
+    for j, span in enumerate(predicted):
+        if j not in taken:
+            matches.append(Match(document, None, span.label))
+    return matches
 
 
 def _candidates(
-    held: list[Span], called: list[Span]
+    actual: list[Span], predicted: list[Span]
 ) -> Iterable[tuple[tuple[bool, float, bool], int, int]]:
-    """Pairs that overlap, with what they are sorted by."""
-    order = sorted(range(len(called)), key=lambda j: called[j].start)
-    starts = np.array([called[j].start for j in order])
-    longest = max((span.end - span.start for span in called), default=0)
-    for i, a in enumerate(held):
+    """Yield pairs that overlap, after what they are sorted by: extent, overlap, label."""
+    order = sorted(range(len(predicted)), key=lambda j: predicted[j].start)
+    starts = np.array([predicted[j].start for j in order])
+    longest = max((span.end - span.start for span in predicted), default=0)
+    for i, a in enumerate(actual):
+        # A predicted span that begins earlier than this ends before the actual one begins.
         first, last = np.searchsorted(starts, [a.start - longest, a.end])
         for j in order[first:last]:
-            b = called[j]
+            b = predicted[j]
             overlap = min(a.end, b.end) - max(a.start, b.start)
             if overlap > 0:
-                exact = (a.start, a.end) == (b.start, b.end)
-                yield (not exact, -overlap, a.label != b.label), i, j
+                has_other_extent = (a.start, a.end) != (b.start, b.end)
+                yield (has_other_extent, -overlap, a.label != b.label), i, j
 
 
 def _column(name: str, values: Any) -> list[Any]:
