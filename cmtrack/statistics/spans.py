@@ -62,7 +62,9 @@ def read_spans(name: str, spans: Any, columns: Sequence[str] = Span._fields) -> 
 def _read_span(name: str, i: int, row: Any) -> Span:
     if isinstance(row, str) or not isinstance(row, Iterable) or len(values := tuple(row)) != 4:
         raise ValueError(f"{name} must hold (document, start, end, label), got {row!r:.60} at {i}")
-    span = Span(*map(plain, values))
+    # NumPy's scalars become plain ones. Their types are checked below.
+    fields: list[Any] = list(map(plain, values))
+    span = Span(*fields)
     if any(map(is_missing, span)):
         raise ValueError(f"{name} must not have missing values, got {values!r:.80} at {i}")
     are_numbers = isinstance(span.start, (int, float)) and isinstance(span.end, (int, float))
