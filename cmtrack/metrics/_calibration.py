@@ -125,10 +125,10 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
     where no bin holds two rows.
     """
     total = blocks.total
-    place = _bins_of_equal_mass(blocks, bins)
+    bin_of_block = _bins_of_equal_mass(blocks, bins)
 
     def by_bin(values: FloatArray) -> FloatArray:
-        return np.bincount(place, values, bins).astype(np.float64)
+        return np.bincount(bin_of_block, values, bins).astype(np.float64)
 
     s = blocks.scores
     squares = by_bin(blocks.squares_positive + blocks.squares_negative)
@@ -163,8 +163,8 @@ def _bins_of_equal_mass(blocks: Blocks, bins: int) -> IntArray:
     """Return the bin of each block's middle row, shape (U,)."""
     total = blocks.total
     middle = np.cumsum(total) - total / 2
-    place = np.floor(bins * middle / total.sum() + 1e-9)
-    return np.minimum(place, bins - 1).astype(np.int64)
+    index = np.floor(bins * middle / total.sum() + 1e-9)
+    return np.minimum(index, bins - 1).astype(np.int64)
 
 
 class BinnedError(NamedTuple):
@@ -183,9 +183,9 @@ def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedE
     """Return the expected calibration error (ECE), and what a calibrated score would show."""
     total = blocks.total
     weight = float(total.sum())
-    place = np.clip(np.ceil(blocks.scores * bins - 1e-9) - 1, 0, bins - 1).astype(np.int64)
+    bin_of_block = np.clip(np.ceil(blocks.scores * bins - 1e-9) - 1, 0, bins - 1).astype(np.int64)
     expected = total * blocks.scores
-    differences = np.bincount(place, blocks.positive - expected, bins)
+    differences = np.bincount(bin_of_block, blocks.positive - expected, bins)
     value = float(np.abs(differences).sum()) / weight
     if not draw:
         return BinnedError(value, math.nan)
@@ -194,7 +194,7 @@ def binned_error(blocks: Blocks, bins: int = BINS, draw: bool = True) -> BinnedE
     for start in range(0, len(total), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         drawn = _labels(rng, blocks.scores[part], np.rint(total[part]).astype(np.int64), REFITS)
-        np.add.at(sums, place[part], drawn - expected[part, None])
+        np.add.at(sums, bin_of_block[part], drawn - expected[part, None])
     return BinnedError(value, float(np.abs(sums).sum(axis=0).mean()) / weight)
 
 
@@ -276,9 +276,9 @@ def _ratio_of_weights(blocks: Blocks) -> float:
     variance = blocks.total * blocks.scores * (1 - blocks.scores)
     strata = int(np.clip(rows.sum().round(_DIGITS) // 10, 1, 10))
     middle = (np.cumsum(variance) - variance / 2) / variance.sum()
-    place = np.floor((strata * middle).round(_DIGITS)).astype(np.int64)
-    positive, negative = [np.bincount(place, side, strata) for side in sides]
-    positive_rows, negative_rows = [np.bincount(place, side, strata) for side in rows]
+    stratum = np.floor((strata * middle).round(_DIGITS)).astype(np.int64)
+    positive, negative = [np.bincount(stratum, side, strata) for side in sides]
+    positive_rows, negative_rows = [np.bincount(stratum, side, strata) for side in rows]
     all_rows = np.maximum(positive_rows + negative_rows, 1e-300)
     above = float(positive @ (negative_rows / all_rows))
     below = float(negative @ (positive_rows / all_rows))
@@ -297,16 +297,16 @@ def _sign_test(blocks: Blocks, draws: int) -> CalibrationTest:
     variance = blocks.squares_positive * (1 - s) ** 2 + blocks.squares_negative * s**2
     observed = blocks.positive - blocks.total * s
     drawn = np.random.default_rng(_SEED).standard_normal((draws, len(s))) * np.sqrt(variance)
-    together = np.vstack((observed, drawn))
-    ends = together.sum(axis=1)
+    sums = np.vstack((observed, drawn))
+    ends = sums.sum(axis=1)
     total = max(float(variance.sum()), 1e-300)
     x = logit(s)
     x -= float(variance @ x) / total
     information = float(variance @ x**2)
     cox = ends**2 / total
     if information > 1e-12 * total:
-        cox = cox + (together @ x) ** 2 / information
-    return combined(reach(together) / math.sqrt(total), cox)
+        cox = cox + (sums @ x) ** 2 / information
+    return combined(reach(sums) / math.sqrt(total), cox)
 
 
 def larger(first: CalibrationTest, second: CalibrationTest) -> CalibrationTest:

@@ -318,10 +318,10 @@ class CalibrationCurve(RemovedAttributes):
 
     def __repr__(self) -> str:
         error = self.table.error.value
-        shown = upper_bound(error, Error().ends(self.table)) or significant(error)
+        error_text = upper_bound(error, Error().ends(self.table)) or significant(error)
         miscalibration = significant(self.brier.miscalibration)
         return (
-            f"CalibrationCurve(error={shown}, miscalibration={miscalibration}, "
+            f"CalibrationCurve(error={error_text}, miscalibration={miscalibration}, "
             f"{len(self.scores)} scores)"
         )
 

@@ -218,15 +218,15 @@ class Catalog:
             For the head of a table.
         """
         metric, parts = self.find(name)
-        shown = {part: show(decode_label(encoded)) for part, encoded in parts.items()}
-        step = shown.pop("step", "")
+        words = {part: show(decode_label(encoded)) for part, encoded in parts.items()}
+        step = words.pop("step", "")
         heading = metric.heading(brief)
         if "{" in heading:
-            return heading.format(**shown)
+            return heading.format(**words)
         section = self.sections.of(metric)
         of_positive = section is not None and section.of_positive and name == metric.name
-        if shown:
-            heading += f" of {shown.popitem()[1]}"
+        if words:
+            heading += f" of {words.popitem()[1]}"
         elif positive and of_positive:
             heading += f", {positive}" if brief else f" for {positive}"
         return f"{heading} ({step})" if step else heading

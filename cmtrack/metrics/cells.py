@@ -257,21 +257,21 @@ class Table(Samples):
         return Table(cells, self.over, self.whole)
 
     def informing(self, metric: Metric) -> float:
-        everyone = self.effective(None)
+        total_size = self.effective(None)
         if self.cells.size**2 > _MOST_CELLS or metric.function.influence(self) is None:
-            return everyone
+            return total_size
         table = self._of_all_cells
         with np.errstate(all="ignore"):
             psi = metric.influence_in(table)
         if psi is None:
-            return everyone
+            return total_size
         # A class without samples tells nothing.
         has_samples = (self.actual > 0) | (self.predicted > 0)
         is_possible = has_samples[table.cells.actual] & has_samples[table.cells.predicted]
         reach = float(np.ptp(psi[is_possible]))
         if not reach > 0:
-            return everyone
-        return min(everyone, everyone * (metric.high - metric.low) / reach)
+            return total_size
+        return min(total_size, total_size * (metric.high - metric.low) / reach)
 
     @cached_property
     def _of_all_cells(self) -> Table:
@@ -328,5 +328,5 @@ def ratio(
     numerator: FloatArray, denominator: FloatArray, undefined: float = math.nan
 ) -> FloatArray:
     """Divide elementwise; ``undefined`` where the denominator is zero."""
-    out = np.full(np.shape(numerator), undefined)
-    return np.divide(numerator, denominator, out=out, where=denominator > 0)
+    quotient = np.full(np.shape(numerator), undefined)
+    return np.divide(numerator, denominator, out=quotient, where=denominator > 0)

@@ -315,9 +315,9 @@ class ClassCalibration:
                 f"(least p by Holm {fixed(self.pvalue, 3)}){rare}."
             )
         named = []
-        for found in uncalibrated:
-            label = quoted(elide(one_line(found.label), 60))
-            named.append(f"{label} (p {self._p(found.pvalue_holm)})")
+        for miscalibrated in uncalibrated:
+            label = quoted(elide(one_line(miscalibrated.label), 60))
+            named.append(f"{label} (p {self._p(miscalibrated.pvalue_holm)})")
         show = "shows" if len(uncalibrated) == 1 else "show"
         return (
             f"{len(uncalibrated)} of {among} {show} signs of miscalibration: {join_names(named)}, "

@@ -141,8 +141,8 @@ class Priced(Samples):
 
         Weights count as Kish's effective number of rows.
         """
-        support, place = np.unique(self.costs, return_inverse=True)
-        weights = np.bincount(place.ravel(), self.counts.ravel(), len(support))
+        support, number = np.unique(self.costs, return_inverse=True)
+        weights = np.bincount(number.ravel(), self.counts.ravel(), len(support))
         counts = weights * (self.effective(None) / self.total / wider**2)
         return profile_of_mean(support, counts, level)
 

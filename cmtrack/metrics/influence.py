@@ -135,8 +135,8 @@ def row_errors(
 
     ``only``: full names of metrics; none stand for all.
     """
-    wanted = [metric for metric in AVERAGES if not only or metric.name in only]
-    averages = [metric for metric in wanted if views.of(metric) is not None]
+    named = [metric for metric in AVERAGES if not only or metric.name in only]
+    averages = [metric for metric in named if views.of(metric) is not None]
     curves = views.seen(ClassCurves)
     if not averages or curves is None or rows.source is None:
         return {}

@@ -307,9 +307,9 @@ def least_correlation(
     error = np.where((error <= ROUNDING) & (np.abs(r) >= 1 - ROUNDING), 0.0, error)
     is_near_end = np.minimum(1 + r, 1 - r) < np.minimum(NEAR * error, 2 * EDGE)
     share = (r + 1) / 2
-    together = 1 - (1 - confidence_level) / (many or len(r))
+    simultaneous = 1 - (1 - confidence_level) / (many or len(r))
     least = []
-    for level, side in ((confidence_level, -1), (together, 1)):
+    for level, side in ((confidence_level, -1), (simultaneous, 1)):
         z = normal_quantile(level, degrees)
         with np.errstate(all="ignore"):
             on_atanh = np.tanh(np.arctanh(r) + side * z * error / (1 - r**2))

@@ -172,7 +172,7 @@ class ScoreSamples(Samples):
         self.labels_variance = labels_variance
         self.total = self.sides.n.sum(axis=0)
         self.fractional = sides.fractional
-        size = sides.map(lambda one: one.n).effective_size()
+        size = sides.map(lambda part: part.n).effective_size()
         with np.errstate(all="ignore"):
             self._inflation = np.where(size > 1 + 1e-9, size / (size - 1), np.nan)
 

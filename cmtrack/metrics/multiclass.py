@@ -185,15 +185,15 @@ def _disagreement_by_distance(
     t = table.actual / cells.total
     q = table.predicted / cells.total
 
-    def apart(first: Any, second: Any) -> Any:
+    def distance(first: Any, second: Any) -> Any:
         return (np.abs(first - second) / (cells.size - 1.0)) ** power
 
     classes = np.arange(cells.size)
-    of_cell = apart(cells.actual, cells.predicted)
+    of_cell = distance(cells.actual, cells.predicted)
     of_actual = np.empty(cells.size)
     of_predicted = np.zeros(cells.size)
     for rows in row_blocks(cells.size, cells.size):
-        distances = apart(classes[rows, None], classes)
+        distances = distance(classes[rows, None], classes)
         of_actual[rows] = distances @ q
         of_predicted += t[rows] @ distances
     seen = float(cells.weight @ of_cell) / cells.total

@@ -206,9 +206,9 @@ def net_benefit(
 
 def _nearest_edges(thresholds: FloatArray) -> FloatArray:
     edges = grid_edges()
-    place = np.searchsorted(edges, thresholds).clip(1, len(edges) - 1)
-    below = edges[place - 1]
-    above = edges[place]
+    next_edge = np.searchsorted(edges, thresholds).clip(1, len(edges) - 1)
+    below = edges[next_edge - 1]
+    above = edges[next_edge]
     return np.where(thresholds - below <= above - thresholds, below, above)
 
 
@@ -217,11 +217,11 @@ def _called(
 ) -> tuple[FloatArray, FloatArray]:
     """Return accepted positives and negatives of at least each threshold, both (T,)."""
     channels = weight.reshape(4, -1)
-    place = np.searchsorted(values, thresholds)
+    first = np.searchsorted(values, thresholds)
 
     def sums_from(side: FloatArray) -> FloatArray:
         # A threshold above all scores calls nothing.
-        return np.append(np.cumsum(side[::-1])[::-1], 0.0)[place]
+        return np.append(np.cumsum(side[::-1])[::-1], 0.0)[first]
 
     return sums_from(channels[ACCEPTED_POSITIVE]), sums_from(
         channels[ACCEPTED_NEGATIVE:].sum(axis=0)

@@ -490,27 +490,27 @@ def _differing(
     differing = np.zeros((len(codes), len(codes)), dtype=np.int64)
     sign_test = np.full(differing.shape, math.inf)
     for i in range(len(codes) - 1):
-        apart = codes[i + 1 :] != codes[i]
-        number = apart @ counts
+        differs = codes[i + 1 :] != codes[i]
+        number = differs @ counts
         if starts is not None:
-            number = np.logical_or.reduceat(apart, starts, axis=1).sum(axis=1)
+            number = np.logical_or.reduceat(differs, starts, axis=1).sum(axis=1)
         differing[i, i + 1 :] = number
         few = np.flatnonzero(number <= FEW_DIFFERING)
         if not len(few):
             continue
-        pair, place = np.nonzero(apart[few])
-        row = order[place]
+        pair, position = np.nonzero(differs[few])
+        row = order[position]
         other = i + 1 + few[pair]
         gain = psi[row, i] - psi[row, other] + values[i] - values[other]
-        times = counts[place]
+        n_units = counts[position]
         if starts is not None:
-            unit = pair * len(starts) + np.searchsorted(starts, place, side="right") - 1
+            unit = pair * len(starts) + np.searchsorted(starts, position, side="right") - 1
             units, of_unit = np.unique(unit, return_inverse=True)
             gain = np.bincount(of_unit, gain * design.row_weights[row])
             pair = units // len(starts)
-            times = np.ones(len(units), dtype=np.int64)
+            n_units = np.ones(len(units), dtype=np.int64)
         least = SHARE_ROUNDING * np.abs(gain).max(initial=0)
-        better = np.bincount(pair, times * (gain > least), len(few))
-        worse = np.bincount(pair, times * (gain < -least), len(few))
+        better = np.bincount(pair, n_units * (gain > least), len(few))
+        worse = np.bincount(pair, n_units * (gain < -least), len(few))
         sign_test[i, i + 1 + few] = sign_quantile(better, worse)
     return differing + differing.T, np.minimum(sign_test, sign_test.T)

@@ -61,10 +61,10 @@ class ClassRatio(Function):
         j = cells.predicted
         # A cell of the diagonal is in the row and in the column of one class, and counts once.
         is_diagonal = i == j
-        both = self.actual + self.predicted + self.common * cells.hit
+        of_diagonal = self.actual + self.predicted + self.common * cells.hit
         of_actual = self.actual * values[i]
         of_predicted = self.predicted * values[j]
-        row = np.where(is_diagonal, hits * cells.hit - both * values[i], of_actual)
+        row = np.where(is_diagonal, hits * cells.hit - of_diagonal * values[i], of_actual)
         column = np.where(is_diagonal, 0.0, of_predicted)
         squares = cells.squares
         return cells.by_actual(squares * row**2) + cells.by_predicted(squares * column**2)

@@ -261,7 +261,7 @@ def youden(table: ScoreTable) -> float:
     return float(max(0.0, (recall - fall_out).max()))
 
 
-_AP: dict[str, Any] = {"of": "scores", "low": 0.0, "high": 1.0, "source": "Boyd, Eng & Page (2013)"}
+_AP: dict[str, Any] = {"of": "scores", "source": "Boyd, Eng & Page (2013)"}
 _NO_POSITIVES = "there are no actual positives"
 
 PRECISION_RECALL = (

@@ -481,8 +481,6 @@ AREA = Area()
 NORMALIZED = NormalizedArea()
 _AREA: dict[str, Any] = {
     "of": "scores",
-    "low": 0.0,
-    "high": 1.0,
     "source": "Markoulidakis et al. (2021), section 4.3",
 }
 _NO_SIDE = "a group has no samples"

@@ -153,13 +153,13 @@ def _runs(score: FloatArray, weights: FloatArray) -> IntArray:
     Equal scores, or cells, share a run.
     """
     if len(score) > MAX_BLOCKS:
-        place = cells_of(score)
+        cell = cells_of(score)
     else:
-        _, place = np.unique(score, return_inverse=True)
-    variance = np.bincount(place, weights**2 * score * (1 - score)).astype(np.float64)
+        _, cell = np.unique(score, return_inverse=True)
+    variance = np.bincount(cell, weights**2 * score * (1 - score)).astype(np.float64)
     middle = np.cumsum(variance) - variance / 2
     run = np.minimum(np.floor(_BLOCKS * middle / variance.sum()), _BLOCKS - 1).astype(np.int64)
-    return run[place]
+    return run[cell]
 
 
 def _by_cluster(

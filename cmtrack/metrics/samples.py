@@ -307,11 +307,11 @@ class Weighted(Samples):
 
         That sample may be of an empty cell.
         """
-        everyone = self.effective(None)
+        total_size = self.effective(None)
         n = self.denominator_of(metric)
         if n is None:
-            return everyone
-        return min(everyone, n * (metric.high - metric.low))
+            return total_size
+        return min(total_size, n * (metric.high - metric.low))
 
     def _complex_step(self, metric: Metric, used: npt.NDArray[np.intp]) -> FloatArray | None:
         """Return derivatives by the cells' counts; None if the function refuses complex numbers.

@@ -467,8 +467,8 @@ class Correlations(Function):
     def samples(self, scores: ClassScores, terms: IntArray) -> ScoreSamples:
         """Return the samples of some of the correlations, the terms."""
         if self.kind == "ovr":
-            every = scores.one_vs_rest.counted
-            return ScoreSamples(every.map(lambda sides: sides.take(terms)))
+            one_vs_rest = scores.one_vs_rest.counted
+            return ScoreSamples(one_vs_rest.map(lambda sides: sides.take(terms)))
         own_class, other = self.pair(terms, scores)
 
         def sides(moments: ScoreMoments) -> Sides:
@@ -595,10 +595,10 @@ class Least(Correlations):
             if psi is None:
                 return None
             if not psi[:, 1:].any():
-                every = self.influence(scores)
-                if every is None:
+                influence = self.influence(scores)
+                if influence is None:
                     return None
-                return scores.standard_error(every)
+                return scores.standard_error(influence)
             least = np.nanargmin(self.usable(scores), keepdims=True)
             classes = least if self.kind == "ovr" else self.pair(least, scores)[0]
             return scores.error_by(int(classes[0]), psi)
@@ -619,10 +619,12 @@ class Least(Correlations):
             samples = self.samples(scores, terms)
             # The interval of each correlation is of its samples, and of one more, half flipped.
             for part in (samples, samples.with_flipped(max(wider**2, 1.0))):
-                each = np.asarray(correlation(part.argument()), dtype=np.float64)
+                values_of_part = np.asarray(correlation(part.argument()), dtype=np.float64)
                 errors = wider * part.standard_error(part.quadratic(correlation))
                 sizes = part.equal_sides / wider**2
-                ends = least_correlation(each, errors, sizes, level, degrees, n_correlations)
+                ends = least_correlation(
+                    values_of_part, errors, sizes, level, degrees, n_correlations
+                )
                 if ends is not None:
                     intervals.append(ends)
         if not intervals:
@@ -818,7 +820,7 @@ _NEVER_VARIES = "the sPCC of a score that never varies is 0 and has no standard 
 
 def _spcc(name: str, value: Any, of: str, source: str, formula: str, **words: Any) -> Metric:
     """Declare a metric of the section: a correlation unless ``words`` say otherwise."""
-    usual = {"low": -1.0, "high": 1.0, "interval": "atanh", "headline": False, "reason": _NO_ROWS}
+    usual = {"interval": "atanh", "headline": False, "reason": _NO_ROWS}
     return Metric(
         f"spcc/{name}", value, of=of, source=source, formula=formula, **{**usual, **words}
     )
