@@ -99,6 +99,15 @@ class Sides:
         n = moments.n.astype(np.float64)
         return cls(*map(np.stack, zip(moments.others(), (n, *powers), strict=True)))
 
+    @classmethod
+    def of_pairs(cls, moments: ScoreMoments, own: IntArray, other: IntArray) -> Sides:
+        """Return the moments of scores of classes ``own`` in ``other`` and in ``own``, (2, P)."""
+        classes = np.stack((other, own))
+        # Of many classes, the moments have rows of those with samples only.
+        rows = np.searchsorted(moments.classes, classes)
+        powers = [getattr(moments, name)[rows, own] for name in ("mean", "m2", "m3", "m4")]
+        return cls(moments.n[classes].astype(np.float64), *powers)
+
     def take(self, scores: IntArray) -> Sides:
         """Select some of K scores."""
         return Sides(*(part[:, scores] for part in vars(self).values()))

@@ -11,6 +11,7 @@ the 2.8372 of Table 1.2 cannot be right.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ def is_constant(s: TwoClasses) -> Any:
 def _correlation(p: Any, n: Any, mean: Any, other_mean: Any, within: Any) -> Any:
     share = p * n / (p + n)
     gap = mean - other_mean
-    # The condition selects: an empty class makes NaN here, which may not raise a warning.
+    # Callers silence NumPy: without rows of a class this divides by 0, and is not used.
     scaled_gap = gap * np.sqrt(share) / np.sqrt(within + gap**2 * share)
     value = np.where(np.real(share) > 0, scaled_gap, math.nan)
     # Equal means are a correlation of 0, as their ROC area is 1/2. The correlation has no
@@ -174,26 +175,22 @@ def pair_errors(moments: ScoreMoments, own: IntArray, other: IntArray) -> FloatA
     where d is the difference of both means and W the mean of both variances, and by the errors of
     the means and variances of both classes.
     """
-    sides = []
-    for classes in (own, other):
-        n = moments.n[classes].astype(np.float64)
-        powers = [getattr(moments, name)[classes, own] / n for name in ("m2", "m3", "m4")]
-        sides.append((n, moments.mean[classes, own], *powers))
-    (_, mean, variance, *_), (_, other_mean, other_variance, *_) = sides
-    gap = mean - other_mean
-    mean_variance = (variance + other_variance) / 2
+    sides = Sides.of_pairs(moments, own, other)
+    variance = sides.m2 / sides.n
+    third = sides.m3 / sides.n
+    fourth = sides.m4 / sides.n
+    gap = sides.mean[1] - sides.mean[0]
+    mean_variance = variance.mean(axis=0)
+    # A higher mean of the other class makes the difference smaller.
+    sign = np.array([[-1], [1]])
     with np.errstate(all="ignore"):
         scale = (4 * mean_variance + gap**2) ** -1.5
         by_mean = 4 * mean_variance * scale
         by_variance = -gap * scale
-        squared = np.zeros(len(own))
-        # A higher mean of the other class makes the difference smaller.
-        for sign, (n, _, m2, m3, m4) in zip((1, -1), sides, strict=True):
-            of_mean = by_mean**2 * m2
-            of_both = sign * 2 * by_mean * by_variance * m3
-            of_variance = by_variance**2 * (m4 - m2**2)
-            squared += (of_mean + of_both + of_variance) / n
-        return np.sqrt(squared)
+        of_mean = by_mean**2 * variance
+        of_both = sign * 2 * by_mean * by_variance * third
+        of_variance = by_variance**2 * (fourth - variance**2)
+        return np.sqrt(((of_mean + of_both + of_variance) / sides.n).sum(axis=0))
 
 
 class PairCorrelations(NamedTuple):
@@ -469,18 +466,8 @@ class Correlations(Function):
         if self.kind == "ovr":
             one_vs_rest = scores.one_vs_rest.counted
             return ScoreSamples(one_vs_rest.map(lambda sides: sides.take(terms)))
-        own_class, other = self.pair(terms, scores)
-
-        def sides(moments: ScoreMoments) -> Sides:
-            n = moments.n.astype(np.float64)
-            # The moments have rows of the classes with samples only, and a column of each class.
-            rows = np.searchsorted(moments.classes, (other, own_class))
-            powers = [
-                getattr(moments, name)[rows, own_class] for name in ("mean", "m2", "m3", "m4")
-            ]
-            return Sides(np.stack((n[other], n[own_class])), *powers)
-
-        return ScoreSamples(scores.counted.map(sides))
+        own, other = self.pair(terms, scores)
+        return ScoreSamples(scores.counted.map(partial(Sides.of_pairs, own=own, other=other)))
 
     def combined(
         self, scores: ClassScores, terms: IntArray, weights: FloatArray, single: bool = False

@@ -17,7 +17,10 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from cmtrack import Costs, Evaluation, Grouping, evaluate
 from cmtrack.evaluation import loads
 from cmtrack.metrics import ReliabilityTable
-from cmtrack.statistics import Counted, Design
+
+# A figure shows these errors only as widths of its lines.
+from cmtrack.metrics.spcc import pair_errors
+from cmtrack.statistics import Counted, Design, ScoreMoments
 from support.problems import random_problem
 
 Y8 = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2])
@@ -430,3 +433,18 @@ def test_errors_of_averaged_areas_do_not_depend_on_the_names_of_the_classes(
             == plain.standard_errors[f"multiclass/{name}"]
             > 0
         )
+
+
+def test_errors_of_pairs_are_of_their_classes_where_many_classes_have_no_rows():
+    labels = np.array([2, 300, 411, 519])
+    rng = np.random.default_rng(3)
+    actual = rng.choice(labels, 200)
+    moments = ScoreMoments.from_scores(actual, rng.random((200, 520)), n_classes=520)
+    powers = {name: getattr(moments, name)[labels] for name in ("mean", "m2", "m3", "m4")}
+    # An evaluation of more than 512 classes keeps the rows of those with samples only.
+    with_samples = replace(moments, present=labels, **powers)
+    own = labels[[0, 1, 3]]
+    other = labels[[2, 0, 1]]
+    errors = pair_errors(moments, own, other)
+    assert np.isfinite(errors).all()
+    np.testing.assert_array_equal(pair_errors(with_samples, own, other), errors)
