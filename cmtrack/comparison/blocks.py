@@ -43,10 +43,11 @@ class Blocks:
     """Names that tell repeated runs apart, and the kind of repetition.
 
     ``by``: what names a block: ``"params.fold"``, ``"tags.seed"``, or ``"name"``.
-    ``model``: what names a model; None: all parameters but the block, or the run's name where there are none.
+    ``model``: what names a model; None: all parameters but the block, or the run's name where there
+    are none.
     ``kind``, "auto", "folds" or "seeds".
-    ``test_train_ratio``: for folds: rows of a test part over rows of its training part; by default that of as many
-    folds as blocks.
+    ``test_train_ratio``: for folds: rows of a test part over rows of its training part; by default
+    that of as many folds as blocks.
     """
 
     by: str
@@ -68,8 +69,8 @@ class Blocks:
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
         """The kind of repetition, by the rows of each block's given evaluation; a stated kind is checked.
 
-        ValueError if some blocks hold the same rows and others do not, if the rows contradict the kind, or if the
-        blocks are neither seeds nor folds, as several data sets are.
+        ValueError if some blocks hold the same rows and others do not, if the rows contradict the
+        kind, or if the blocks are neither seeds nor folds, as several data sets are.
         """
         sharing: dict[object, list[str]] = {}
         for block, one in evaluations.items():
@@ -80,12 +81,13 @@ class Blocks:
         same_digest_means_same_rows = self._digests_tell_rows(evaluations.values())
         if self.kind == "seeds" and not all_same:
             raise ValueError(
-                f"block_kind='seeds' needs the same rows in all blocks; the same rows are in: {shown}"
+                "block_kind='seeds' needs the same rows in all blocks; the same rows are in: "
+                f"{shown}"
             )
         if self.kind == "folds" and not all_different and same_digest_means_same_rows:
             raise ValueError(
-                "block_kind='folds' needs rows of their own in all blocks (row_ids= tells rows of the same labels "
-                f"apart); the same rows are in: {shown}"
+                "block_kind='folds' needs rows of their own in all blocks (row_ids= tells rows of "
+                f"the same labels apart); the same rows are in: {shown}"
             )
         if self.kind != "auto":
             return self.kind
@@ -97,8 +99,8 @@ class Blocks:
         if self._are_named_folds and not same_digest_means_same_rows:
             return "folds"
         raise ValueError(
-            "blocks must hold the same rows, as seeds do, or rows of their own, as folds do; the same rows are "
-            f"in: {shown}"
+            "blocks must hold the same rows, as seeds do, or rows of their own, as folds do; the "
+            f"same rows are in: {shown}"
         )
 
     @property
@@ -117,8 +119,9 @@ class Blocks:
         if self._are_named_folds or _in_equal_parts(evaluations):
             return "folds"
         raise RemovedFeature(
-            f"each block of {self.by} has its own rows. Give block_kind='folds' if the blocks are folds of one data "
-            f"set. cmtrack 0.3 does not rank models over several data sets: {INSTEAD[_DATA_SETS]}"
+            f"each block of {self.by} has its own rows. Give block_kind='folds' if the blocks are "
+            "folds of one data set. cmtrack 0.3 does not rank models over several data sets: "
+            f"{INSTEAD[_DATA_SETS]}"
         )
 
 
@@ -137,8 +140,8 @@ class RepeatedRanking(Ranking):
     """Models over blocks.
 
     ``kind``, "folds" or "seeds".
-    ``scores``, of shape (N, k): values of the metric by block and model (in the order of ``models``), NaN where there
-    is none.
+    ``scores``, of shape (N, k): values of the metric by block and model (in the order of
+    ``models``), NaN where there is none.
     ``result``: the tests; its models stand in its own order, and larger is better there.
     """
 
@@ -173,10 +176,11 @@ def rank_models(
 ) -> tuple[RepeatedRanking | None, tuple[StoppedRun, ...], tuple[str, ...]]:
     """Rank models by one metric over blocks.
 
-    The result, (ranking, failed, notes): No ranking where no model passes the gates; the models that gates stopped;
-    what a reader should know.
+    The result, (ranking, failed, notes): No ranking where no model passes the gates; the models
+    that gates stopped; what a reader should know.
 
-    ValueError if the criterion is not a single metric, a run has no block, or no model has two of them.
+    ValueError if the criterion is not a single metric, a run has no block, or no model has two of
+    them.
     """
     if not criterion.single:
         raise ValueError(f"rank_by must be one metric for repeated runs, got {criterion}")
@@ -189,8 +193,9 @@ def rank_models(
     if len(block_names) < 2 or all(sum(m == model for m, _ in table) < 2 for model in models):
         model_key = blocks.model or "all parameters but the block"
         raise ValueError(
-            f"repeated runs must have a model in two blocks or more, got {len(models)} models ({model_key}) in "
-            f"{len(block_names)} blocks ({blocks.by}); model= names what tells the models apart"
+            f"repeated runs must have a model in two blocks or more, got {len(models)} models "
+            f"({model_key}) in {len(block_names)} blocks ({blocks.by}); model= names what tells "
+            "the models apart"
         )
     runs = {m: [table[m, b] for b in block_names if (m, b) in table] for m in models}
     results = {m: tuple(_mean_gate(gate, runs[m]) for gate in gates) for m in models}
@@ -257,7 +262,8 @@ def _constant(
 ) -> tuple[ConstantAnswer, ...]:
     """The constant answer over the blocks, and what each model gains over it.
 
-    ``models``: the runs of each model by its name, one for each of its blocks, the leading model first.
+    ``models``: the runs of each model by its name, one for each of its blocks, the leading model
+    first.
     """
     metric = criterion.metrics[0]
     leader, runs = next(iter(models.items()))
@@ -446,9 +452,10 @@ def _covariance_of_means(
 ) -> FloatArray:
     """Covariance of the models' means from the sampling of the test rows; NaN where it is not known.
 
-    Seeds (no ratio) are on the same test rows. Folds have disjoint ones: the folds' errors are independent. Repeated
-    cross-validation and random splits judge rows several times. All rows are 1 + 1 / ratio test parts, so the mean over
-    J > 1 + 1 / ratio parts is no better known than one over so many disjoint ones.
+    Seeds (no ratio) are on the same test rows. Folds have disjoint ones: the folds' errors are
+    independent. Repeated cross-validation and random splits judge rows several times. All rows are
+    1 + 1 / ratio test parts, so the mean over J > 1 + 1 / ratio parts is no better known than one
+    over so many disjoint ones.
     """
     blocks = list(zip(*models, strict=True))
     by_block = [
@@ -495,7 +502,8 @@ def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[st
         ]
         if lacking:
             raise ValueError(
-                f"every run must have {blocks.model}, got none for {len(lacking)}, such as {lacking[:3]}"
+                f"every run must have {blocks.model}, got none for {len(lacking)}, such as "
+                f"{lacking[:3]}"
             )
         return [str(name) for name in names]
     block_param = blocks.by.removeprefix("params.")
@@ -564,8 +572,9 @@ def _check_alike(
     if strays:
         how = " and ".join(reason.value for reason in reasons)
         raise ValueError(
-            f"the runs of a block must be judged on the same rows and alike, got {some_of(strays, 6)}"
-            f" judged {how} than the others of their blocks, such as {next(iter(reasons.values()))}"
+            "the runs of a block must be judged on the same rows and alike, got "
+            f"{some_of(strays, 6)} judged {how} than the others of their blocks, such as "
+            f"{next(iter(reasons.values()))}"
         )
 
 

@@ -27,12 +27,13 @@ class CellChanges:
     ``step``: the step's name; empty for the classes.
     ``difference``, of shape (K, K): of the shares of the actual class; NaN where it has no samples.
     ``counts``, of shape (K, K): of samples (or weight).
-    ``only_first``, ``only_second``, of shape (K, K): rows of actual class i that only the one, or only the other,
-    predicts as j; NaN where rows are not paired.
-    ``pvalues``, ``adjusted``, of shape (K, K): that nothing changed; adjusted by Holm over the cells in which anything
-    did. NaN where nothing did.
+    ``only_first``, ``only_second``, of shape (K, K): rows of actual class i that only the one, or
+    only the other, predicts as j; NaN where rows are not paired.
+    ``pvalues``, ``adjusted``, of shape (K, K): that nothing changed; adjusted by Holm over the
+    cells in which anything did. NaN where nothing did.
     ``reason``: why the rows are not paired; empty where they are.
-    ``mismatches``, of shape (K,): of a step: change of the share of its intragroup mismatches; NaN for classes.
+    ``mismatches``, of shape (K,): of a step: change of the share of its intragroup mismatches; NaN
+    for classes.
     """
 
     labels: tuple[Label, ...]
@@ -65,17 +66,18 @@ class CellChanges:
 def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
     """Compare two evaluations of the same data cell by cell.
 
-    Paired rows are tested by the exact mid-p McNemar test on the rows of one actual class that only one of the two
-    sends to a cell; with weights or clusters by the normal distribution of the clusters' sums. Unpaired ones by the
-    chi-square test of two proportions. With more than 30 classes the groups of the first step of at most 30 are
-    compared instead, where there is one.
+    Paired rows are tested by the exact mid-p McNemar test on the rows of one actual class that only
+    one of the two sends to a cell; with weights or clusters by the normal distribution of the
+    clusters' sums. Unpaired ones by the chi-square test of two proportions. With more than 30
+    classes the groups of the first step of at most 30 are compared instead, where there is one.
 
     ValueError if the classes differ.
     """
     second = in_order_of(first, second)
     if first.labels != second.labels:
         raise ValueError(
-            f"the classes must be the same, got {list(first.labels)[:5]} and {list(second.labels)[:5]}"
+            f"the classes must be the same, got {list(first.labels)[:5]} and "
+            f"{list(second.labels)[:5]}"
         )
     step = _step(first) if first.grouping == second.grouping else None
     labels = first.labels if step is None else step.labels

@@ -157,14 +157,15 @@ _DESIGN = (Reason.KIND, Reason.LABELS, *_READ, Reason.FAMILIES, Reason.SPANS)
 def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple[Reason, ...]:
     """All reasons why two evaluations are not comparable.
 
-    Two evaluations are of the same data where their labels' digests are equal and their row ids are not known to
-    differ. The same row ids may be in another order, and the labels with them. Digests of tables know no order: without
-    row ids they say that there are as many rows of each label, and a table is ranked with tables and arrays on that
-    ground alone, with errors that take no advantage of pairs.
+    Two evaluations are of the same data where their labels' digests are equal and their row ids are
+    not known to differ. The same row ids may be in another order, and the labels with them. Digests
+    of tables know no order: without row ids they say that there are as many rows of each label, and
+    a table is ranked with tables and arrays on that ground alone, with errors that take no
+    advantage of pairs.
 
     ``first``, ``second``: of evaluations, or of what a store lists of them.
-    ``read``: what the criterion, the gates and the tie-breakers depend on beside the labels ("grouping", "positive",
-    "costs"): evaluations may differ in what is not read.
+    ``read``: what the criterion, the gates and the tie-breakers depend on beside the labels
+    ("grouping", "positive", "costs"): evaluations may differ in what is not read.
     """
     reasons = []
     if _other_data(first, second):
@@ -239,8 +240,8 @@ def split(
 ) -> list[list[Item]]:
     """Partition items into comparable groups by :func:`why_apart`, in the order of their first items.
 
-    A table stands with all arrays of its content. Rows without ids stand with those of one set of ids; where there
-    are several, they have a part of their own.
+    A table stands with all arrays of its content. Rows without ids stand with those of one set of
+    ids; where there are several, they have a part of their own.
     """
     with_traits = [(item, traits(item)) for item in items]
     by_content: dict[object, list[list[Traits]]] = {}
@@ -271,8 +272,8 @@ def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEva
 
     Rows of the same ids are also in one order.
 
-    Of equal labels of several kinds (``False``, ``0``, ``0.0``) the integers are taken, so that a metric of a class has
-    one name.
+    Of equal labels of several kinds (``False``, ``0``, ``0.0``) the integers are taken, so that a
+    metric of a class has one name.
     """
     of_classes = [
         evaluation for evaluation in evaluations.values() if isinstance(evaluation, Evaluation)
@@ -323,7 +324,8 @@ def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[s
 def in_order_of(first: Comparable, second: Comparable) -> Comparable:
     """The second evaluation, with its classes and its rows in the first one's order where they are the same.
 
-    Rows are put in order by their ids, if both evaluations keep them and agree on the actual label of each id.
+    Rows are put in order by their ids, if both evaluations keep them and agree on the actual label
+    of each id.
     """
     if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
         return second

@@ -80,8 +80,8 @@ class CompareOptions(CompareSpec):
             object.__setattr__(self, name, one.check(getattr(self, name)))
         if self.positive is not None and self.grouping is None:
             raise ValueError(
-                f"positive needs grouping, got {self.positive!r:.60} without: runs keep the positive group that they "
-                "were logged with"
+                f"positive needs grouping, got {self.positive!r:.60} without: runs keep the "
+                "positive group that they were logged with"
             )
         if self.segments is not None and self.block is not None:
             raise ValueError(
@@ -93,7 +93,8 @@ class CompareOptions(CompareSpec):
             )
         if self.equivalence is not None and self.block is not None:
             raise ValueError(
-                f"equivalence is of runs on the same rows: leave out block, got {self.equivalence!r}"
+                "equivalence is of runs on the same rows: leave out block, got "
+                f"{self.equivalence!r}"
             )
 
     @cached_property
@@ -340,7 +341,8 @@ def compare_runs(
         where = shares_in_words(options.at)
         notes = (
             *notes,
-            f"All runs are judged where the classes have other shares than in the test rows: {where}.",
+            "All runs are judged where the classes have other shares than in the test rows: "
+            f"{where}.",
         )
     if options.segments is not None and rankings:
         sides = [(run.name, run.evaluation) for run in rankings[0].runs]
@@ -425,8 +427,8 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
         if metric != "calibration/intercept" or not share > 0:
             return ""
         return (
-            f"{metric} leaves out the {short_percent(share)} of its rows whose score is exactly 0 or 1; "
-            "rank by calibration/error instead"
+            f"{metric} leaves out the {short_percent(share)} of its rows whose score is exactly 0 "
+            "or 1; rank by calibration/error instead"
         )
     reason = evaluation.undefined.get(metric, "no reason is known")
     if only := predicts_only(evaluation, metric):
@@ -495,8 +497,9 @@ def skips_more(
 ) -> dict[str, str]:
     """Return the reason for each run whose average leaves out a class that another run's average contains.
 
-    A class without a value must not improve an average that ranks. The runs of one ranking are therefore averaged over
-    the same classes; a run that leaves out more of them, because it never predicts them, is not ranked.
+    A class without a value must not improve an average that ranks. The runs of one ranking are
+    therefore averaged over the same classes; a run that leaves out more of them, because it never
+    predicts them, is not ranked.
     """
     reasons: dict[str, str] = {}
     for metric in criterion.metrics:
@@ -520,8 +523,8 @@ def _why_not_averaged(evaluation: BaseEvaluation, metric: str, names: Sequence[s
     other = f"{metric}_zero" if f"{metric}_zero" in evaluation.metrics else f"{section}/f1_macro"
     them = "them" if len(names) > 1 else "it"
     return (
-        f"{metric} leaves out {some_of([quoted(name) for name in names], 3)}, which it never predicts and another run "
-        f"does; rank by {other}, which counts {them} as 0"
+        f"{metric} leaves out {some_of([quoted(name) for name in names], 3)}, which it never "
+        f"predicts and another run does; rank by {other}, which counts {them} as 0"
     )
 
 
@@ -545,7 +548,8 @@ def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> 
             else ""
         )
         notes.append(
-            f"Ranked by {metric}, which passes over never-predicted classes: {shown}{more}{counted}."
+            f"Ranked by {metric}, which passes over never-predicted classes: "
+            f"{shown}{more}{counted}."
         )
     return notes
 

@@ -47,9 +47,9 @@ _NO_ERROR = "no error by row is known"
 class ConstantAnswer:
     """The best constant answer by a metric, and the gain of a model over it.
 
-    For metrics of labels and costs it is always one class, the one with the best value. For metrics of probabilities
-    each class gets its share of the rows as its probability. Where its correlation is undefined, the denominator being
-    zero, the model is compared with 0, the value of guessing.
+    For metrics of labels and costs it is always one class, the one with the best value. For metrics
+    of probabilities each class gets its share of the rows as its probability. Where its correlation
+    is undefined, the denominator being zero, the model is compared with 0, the value of guessing.
 
     Attributes
     ----------
@@ -63,20 +63,23 @@ class ConstantAnswer:
     run : str
         Name of the run that is compared with it: the best one.
     difference, standard_error, low, high, pvalue : float
-        The run less the constant answer, on the same rows. Of several runs the p-value is adjusted by Holm (1979);
-        the interval is that of this run alone. NaN where no error is known, and for ``unbeatable``.
+        The run less the constant answer, on the same rows. Of several runs the p-value is adjusted
+        by Holm (1979); the interval is that of this run alone. NaN where no error is known, and for
+        ``unbeatable``.
     unpaired : str
         Why the error does not use that the rows are the same; empty where it does.
     guessed : bool
         True where it is a correlation without a value, and the run is compared with 0.
     unbeatable : bool
-        True where no model can be better: a constant answer reaches the best value of a one-sided metric such as
-        recall, and of any metric if all rows are of one class. Another metric then shows its price.
+        True where no model can be better: a constant answer reaches the best value of a one-sided
+        metric such as recall, and of any metric if all rows are of one class. Another metric then
+        shows its price.
     better : "higher", "lower" or "nearest zero"
         The better values.
     confidence_level : float
     by_run : dict of str to float
-        The p-value of each run, by its id (of each model, by its name), adjusted by Holm over all of them.
+        The p-value of each run, by its id (of each model, by its name), adjusted by Holm over all
+        of them.
     shown : tuple of str
         Ids (names) of those that are shown to be better.
     not_tested : int
@@ -187,15 +190,16 @@ def constant_answer(
     Returns
     -------
     ConstantAnswer or None
-        None where no single class can be answered (spans, sets of codes), the metric has no direction, or its function
-        is not known.
+        None where no single class can be answered (spans, sets of codes), the metric has no
+        direction, or its function is not known.
 
     Notes
     -----
-    The difference, its interval and its p-value are those of :func:`~cmtrack.paired_differences`. Without rows, a
-    metric of labels is paired by the cells of the confusion matrix, where its counts are whole and of independent rows.
-    A correlation or Cohen's kappa of two classes or groups is tested by Fisher's exact test of their table, where its
-    counts are whole and of independent rows; any other correlation by its own interval.
+    The difference, its interval and its p-value are those of :func:`~cmtrack.paired_differences`.
+    Without rows, a metric of labels is paired by the cells of the confusion matrix, where its
+    counts are whole and of independent rows. A correlation or Cohen's kappa of two classes or
+    groups is tested by Fisher's exact test of their table, where its counts are whole and of
+    independent rows; any other correlation by its own interval.
 
     Examples
     --------
@@ -445,9 +449,9 @@ def _may_be_best(
 def _two_sided_over_answers(gap: Difference, constant: ConstantAnswer, n_answers: int) -> float:
     """The p-value of a run's difference from the best constant answer.
 
-    That the run is better is shown against each of the answers that may be the best, and needs no adjustment. That it
-    is worse may be due to the selection of the highest among them: this is adjusted by Bonferroni. A run of the same
-    value needs no error to be not better.
+    That the run is better is shown against each of the answers that may be the best, and needs no
+    adjustment. That it is worse may be due to the selection of the highest among them: this is
+    adjusted by Bonferroni. A run of the same value needs no error to be not better.
     """
     if gap.difference == 0 and math.isnan(gap.pvalue):
         return 1.0
@@ -500,9 +504,10 @@ def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) ->
 def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArray | None:
     """The table of Fisher's exact test, which answers whether the metric differs from guessing; None without one.
 
-    The constant answer must have the metric's value without association (0, or 0.5 of balanced accuracy), and the
-    counts must be whole and of independent rows. A paired difference would be far too certain with few rows of a class:
-    if a run finds none of them, and so does the constant answer, their share seems to have no error.
+    The constant answer must have the metric's value without association (0, or 0.5 of balanced
+    accuracy), and the counts must be whole and of independent rows. A paired difference would be
+    far too certain with few rows of a class: if a run finds none of them, and so does the constant
+    answer, their share seems to have no error.
     """
     if not entry.association or not has_independent_rows(evaluation):
         return None
@@ -535,8 +540,9 @@ def _gap_from_guessing(
 ) -> Difference:
     """A correlation, kappa or balanced accuracy less its value of guessing, with its own interval.
 
-    The p-value is Fisher's exact one of a two-by-two table, which holds however few the positives are. Any other is
-    that of the interval: it is at most 5 % exactly where the 95 % interval leaves out 0.
+    The p-value is Fisher's exact one of a two-by-two table, which holds however few the positives
+    are. Any other is that of the interval: it is at most 5 % exactly where the 95 % interval leaves
+    out 0.
     """
     value = evaluation.metrics[metric]
     interval = evaluation.intervals.get(metric, (math.nan, math.nan))

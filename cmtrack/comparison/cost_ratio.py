@@ -30,11 +30,13 @@ class BreakEven:
     Attributes
     ----------
     value : float
-        NaN where one model has no more misses and no more false alarms than the other: no ratio is a break-even.
+        NaN where one model has no more misses and no more false alarms than the other: no ratio is
+        a break-even.
     pieces : tuple of (low, high)
         The ratios at which the models are not told apart: none, one or two pieces of 0 to infinity.
     false_alarms, misses : float
-        Those of the first less those of the second, as shares of all rows; mismatches of the positive group are misses.
+        Those of the first less those of the second, as shares of all rows; mismatches of the
+        positive group are misses.
     covariance : tuple of float
         Variance of ``false_alarms``, covariance, variance of ``misses``.
     confidence_level : float
@@ -97,7 +99,8 @@ class BreakEven:
             above, below = names[::-1] if self.misses > 0 else names
             low, high = self.pieces[0]
             ends = f"{significant(self.value)} [{significant(low)}, {significant(high)}]"
-            return f"{above} is cheaper than {below} wherever a miss costs more than {ends} false alarms."
+            cheaper = f"{above} is cheaper than {below}"
+            return f"{cheaper} wherever a miss costs more than {ends} false alarms."
         if self.told_apart == ((0.0, math.inf),):
             return f"{self._cheaper(self.told_apart[0], names)} whatever a miss costs."
         estimate = (
@@ -106,7 +109,8 @@ class BreakEven:
             else ""
         )
         if not self.told_apart:
-            return f"{names[0]} is not shown to be cheaper or dearer than {names[1]} at any cost of a miss{estimate}."
+            neither = f"{names[0]} is not shown to be cheaper or dearer than {names[1]}"
+            return f"{neither} at any cost of a miss{estimate}."
         clauses = [
             f"{self._cheaper(one, names)} where a miss costs {_between(*one)} false alarms"
             for one in self.told_apart
@@ -175,9 +179,10 @@ def break_even(
 
     Notes
     -----
-    With x and y the paired differences of false alarms and misses, the costs differ by x + r y and are equal at
-    r = -x / y; the set is Fieller's (1954), ``{r > 0 : (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y)}``. Where it is
-    not an interval, the rows do not determine the ratio more closely.
+    With x and y the paired differences of false alarms and misses, the costs differ by x + r y and
+    are equal at r = -x / y; the set is Fieller's (1954), ``{r > 0 : (x + r y)^2 <= z^2 (V_x + 2 r
+    V_xy + r^2 V_y)}``. Where it is not an interval, the rows do not determine the ratio more
+    closely.
 
     Examples
     --------

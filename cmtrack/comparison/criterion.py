@@ -51,7 +51,8 @@ class Criterion:
     def of(cls, rank_by: RankBy, catalog: Catalog = BUILT_IN) -> Criterion:
         """Read what ``compare(rank_by=...)`` takes.
 
-        TypeError, ValueError if there is no such metric, or it has no direction; RemovedFeature for weights by metric.
+        TypeError, ValueError if there is no such metric, or it has no direction; RemovedFeature for
+        weights by metric.
         """
         if not isinstance(rank_by, Iterable):
             kind = type(rank_by).__name__

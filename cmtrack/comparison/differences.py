@@ -42,8 +42,8 @@ class McNemar:
     statistic, corrected_statistic : float
         Chi-square without and with Edwards' continuity correction.
     exact_pvalue, midp_pvalue : float
-        Two-sided binomial p-value, and the exact one less the probability of the outcome itself, which is the one
-        to use (Fagerland, Lydersen, Laake 2013).
+        Two-sided binomial p-value, and the exact one less the probability of the outcome itself,
+        which is the one to use (Fagerland, Lydersen, Laake 2013).
 
     Examples
     --------
@@ -96,12 +96,13 @@ class Difference:
     difference : float
         First less second.
     standard_error, low, high, pvalue : float
-        Of the difference, and of the hypothesis that it is zero: McNemar's statistic and Tango's interval for shares
-        of the same rows, else Student's distribution with the degrees of freedom of Welch and Satterthwaite over the
-        actual classes, or with the effective clusters less one where rows belong together; never outside the metric's
-        range. If at most 8 rows differ, the exact sign test must agree: the p-value is the larger one, and the interval
-        reaches 0 unless the sign test rejects. If no row differs, the p-value is 1 and only shares have an interval.
-        NaN where no error is known.
+        Of the difference, and of the hypothesis that it is zero: McNemar's statistic and Tango's
+        interval for shares of the same rows, else Student's distribution with the degrees of
+        freedom of Welch and Satterthwaite over the actual classes, or with the effective clusters
+        less one where rows belong together; never outside the metric's range. If at most 8 rows
+        differ, the exact sign test must agree: the p-value is the larger one, and the interval
+        reaches 0 unless the sign test rejects. If no row differs, the p-value is 1 and only shares
+        have an interval. NaN where no error is known.
     reason : str
         Why there is no interval, such as "no row differs".
 
@@ -138,7 +139,8 @@ class Differences:
     paired : bool
         Whether the errors use that both judged the same rows.
     reason : str
-        Why not, where they do not; or why some differences have no error, where probabilities were not kept.
+        Why not, where they do not; or why some differences have no error, where probabilities were
+        not kept.
     confidence_level : float
     mcnemar : McNemar or None
         Where rows of single labels are paired and weights are whole.
@@ -195,14 +197,15 @@ def paired_differences(
     Parameters
     ----------
     first, second : Evaluation or FamilyEvaluation
-        Of the same test rows in the same order (the digest of the labels is checked); classes in another order are put
-        in the first one's. Where a side has no rows (it was merged, or loaded from its statistics), the differences are
-        unpaired, and marked so; their intervals are then far too wide for models that were judged on the same rows.
+        Of the same test rows in the same order (the digest of the labels is checked); classes in
+        another order are put in the first one's. Where a side has no rows (it was merged, or loaded
+        from its statistics), the differences are unpaired, and marked so; their intervals are then
+        far too wide for models that were judged on the same rows.
     metrics : iterable of str, optional
         Names; by default every metric that both have.
     groups : array-like of shape (n,), optional
-        Rows that belong together, such as several of one person; by default those that the evaluations were made
-        with.
+        Rows that belong together, such as several of one person; by default those that the
+        evaluations were made with.
     confidence_level : float, optional
         By default the first evaluation's.
 
@@ -214,12 +217,13 @@ def paired_differences(
     Raises
     ------
     ValueError
-        If a metric is not in both, depends on costs that differ, or ``groups`` has another length than the rows.
+        If a metric is not in both, depends on costs that differ, or ``groups`` has another length
+        than the rows.
 
     Notes
     -----
-    Cost: O(n) time for n rows and each metric; those of scores sort the rows. Labels of 10⁶ rows take about 0.4 s on
-    one core, all metrics of 10⁵ rows with 11 probabilities about 0.9 s.
+    Cost: O(n) time for n rows and each metric; those of scores sort the rows. Labels of 10⁶ rows
+    take about 0.4 s on one core, all metrics of 10⁵ rows with 11 probabilities about 0.9 s.
 
     Examples
     --------
@@ -293,8 +297,8 @@ def paired(
 def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
     """Standard error and degrees of freedom of a value at an end of its range that no row moves; and if it is a share.
 
-    They are those of the samples of its own interval: a precision of 1 may be that of a single row. Elsewhere 0 and
-    infinity.
+    They are those of the samples of its own interval: a precision of 1 may be that of a single row.
+    Elsewhere 0 and infinity.
     """
     value, entry = evaluation.metrics[name], evaluation.catalog.lookup(name)
     low, high = evaluation.intervals.get(name, (value, value))
@@ -364,8 +368,8 @@ _FIRST_ROWS = 1000
 def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
     """Return for each evaluation the place of the first one whose scores differ from its own by rounding only.
 
-    Such evaluations may order ties differently, and a curve of the one may be better. That is not a difference of
-    models: no row is answered differently.
+    Such evaluations may order ties differently, and a curve of the one may be better. That is not a
+    difference of models: no row is answered differently.
     """
     tables = list(map(_scores_of, evaluations))
     places: list[int] = []
@@ -378,7 +382,8 @@ def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
 def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
     """Return the scores of the rows; of two classes those of the positive one.
 
-    The other's are one less these, so that a rounding of 0.9 is a relative difference ten times as large in 0.1.
+    The other's are one less these, so that a rounding of 0.9 is a relative difference ten times as
+    large in 0.1.
     """
     table = evaluation.rows.probabilities if isinstance(evaluation.rows, Predictions) else None
     if table is None or table.shape[1] != 2 or evaluation.positive not in evaluation.labels:
@@ -389,7 +394,8 @@ def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
 def _on_one_scale(first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return two tables of scores less what all rows share, unless both are probabilities.
 
-    Decision values around 1e10 that differ by 1 are equal but for rounding only if they were rounded that far.
+    Decision values around 1e10 that differ by 1 are equal but for rounding only if they were
+    rounded that far.
     """
     if min(first.min(), second.min()) >= 0 and max(first.max(), second.max()) <= 1:
         return first, second
@@ -411,8 +417,8 @@ def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> 
 def _of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
     """Return False if a metric is a share of another number of rows in each evaluation, as precision is.
 
-    Effective numbers of rows of sampling weights and clusters depend on the value: they do not tell. Nor do those of
-    custom metrics, whose denominators are not known.
+    Effective numbers of rows of sampling weights and clusters depend on the value: they do not
+    tell. Nor do those of custom metrics, whose denominators are not known.
     """
     if name in {metric.name for metric in evaluations[0].catalog.own}:
         return True
@@ -517,8 +523,8 @@ def randomization_test(
 
     Notes
     -----
-    Cost: ``n_resamples`` evaluations of the n rows: of 10⁵ rows with 11 probabilities about 0.3 s each, so 5 minutes
-    for 1,000.
+    Cost: ``n_resamples`` evaluations of the n rows: of 10⁵ rows with 11 probabilities about 0.3 s
+    each, so 5 minutes for 1,000.
 
     Examples
     --------

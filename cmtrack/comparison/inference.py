@@ -1,8 +1,9 @@
 """Inference on many runs from their values and the covariance of their errors.
 
-Differences, the runs that may be the best, the probability of each rank, and how far to trust the value of a selected
-run. Everything here is NumPy on a vector of R values and an (R, R) covariance; larger is better. What the
-statistics are taken from (paired rows, independent samples, several metrics) does not matter to it.
+Differences, the runs that may be the best, the probability of each rank, and how far to trust the
+value of a selected run. Everything here is NumPy on a vector of R values and an (R, R) covariance;
+larger is better. What the statistics are taken from (paired rows, independent samples, several
+metrics) does not matter to it.
 
 The draws are seeded: the same values give the same answers.
 """
@@ -30,7 +31,8 @@ class Ranks:
     ``probability_best``, of shape (R,): share of the draws in which the run is first.
     ``expected``, of shape (R,): mean rank, 1 the best.
     ``low``, ``high``, of shape (R,): interval of the rank.
-    ``distribution``, of shape (R, R): ``[run, rank - 1]``: share of the draws; rows and columns sum to 1.
+    ``distribution``, of shape (R, R): ``[run, rank - 1]``: share of the draws; rows and columns sum
+    to 1.
     """
 
     probability_best: FloatArray
@@ -45,22 +47,24 @@ class Pairs:
     """All differences of R runs.
 
     ``difference``, ``standard_error``, of shape (R, R): row less column.
-    ``statistic``, of shape (R, R): the normal statistic of the same p-value as that of the difference; infinite where
-    runs differ without any error, 0 where they are the same.
-    ``pvalue``, ``holm``, ``max_t``, of shape (R, R): two-sided: unadjusted; adjusted over all pairs by Holm (1979); by
-    the largest of all pairs' statistics under equality, which uses how the pairs are correlated.
+    ``statistic``, of shape (R, R): the normal statistic of the same p-value as that of the
+    difference; infinite where runs differ without any error, 0 where they are the same.
+    ``pvalue``, ``holm``, ``max_t``, of shape (R, R): two-sided: unadjusted; adjusted over all pairs
+    by Holm (1979); by the largest of all pairs' statistics under equality, which uses how the pairs
+    are correlated.
     ``reach``: normal quantile of the simultaneous intervals.
-    ``low``, ``high``, of shape (R, R): simultaneous intervals of all differences; NaN where no row differs, or no error
-    is known.
-    ``rival``, of shape (R,), int64: the best of the other runs that are not the same as each one; the run itself where
-    there is none.
+    ``low``, ``high``, of shape (R, R): simultaneous intervals of all differences; NaN where no row
+    differs, or no error is known.
+    ``rival``, of shape (R,), int64: the best of the other runs that are not the same as each one;
+    the run itself where there is none.
     ``may_be_best``, of shape (R,): p-value of "no other run is better".
-    ``tied``, of shape (R,), bool: runs of which it is above ``1 - confidence_level``: they may be the best, the others
-    are ruled out.
-    ``critical``, of shape (R,): lead, in standard errors, of another run from which on a run is ruled out.
-    ``best_low``, ``best_high``, of shape (R,): intervals of each run's value less the best other one, which hold
-    together. The upper end is 0 exactly where a run is ruled out, the lower end of a run exactly where it alone may be
-    the best.
+    ``tied``, of shape (R,), bool: runs of which it is above ``1 - confidence_level``: they may be
+    the best, the others are ruled out.
+    ``critical``, of shape (R,): lead, in standard errors, of another run from which on a run is
+    ruled out.
+    ``best_low``, ``best_high``, of shape (R,): intervals of each run's value less the best other
+    one, which hold together. The upper end is 0 exactly where a run is ruled out, the lower end of
+    a run exactly where it alone may be the best.
     """
 
     difference: FloatArray
@@ -104,8 +108,8 @@ def representatives(covariance: FloatArray, values: FloatArray | None = None) ->
 def ranks(drawn: FloatArray, confidence_level: float, folded: bool = False) -> Ranks:
     """Ranks over draws of the true values.
 
-    ``drawn``, of shape (n_draws, R): from :func:`posterior_draws`. Runs that are equal in a draw get their places by
-    lot.
+    ``drawn``, of shape (n_draws, R): from :func:`posterior_draws`. Runs that are equal in a draw
+    get their places by lot.
     ``folded``: nearest to zero is best, not largest.
     """
     if folded:
@@ -142,7 +146,8 @@ class Spread:
 
     ``tau``, ``weights``, of shape (T,): a grid and its probabilities.
     ``basis``, of shape (R, R - 1): orthonormal contrasts of the runs whose errors are independent.
-    ``contrast``, ``variance``, of shape (R - 1,): the values' contrasts, and the variances of their errors.
+    ``contrast``, ``variance``, of shape (R - 1,): the values' contrasts, and the variances of their
+    errors.
     """
 
     tau: FloatArray
@@ -188,12 +193,13 @@ def posterior_draws(
 ) -> FloatArray | None:
     """Draws of the true values, shape (n_draws, R); None for fewer than three distinct runs.
 
-    Resamples of the rows, or draws of ``N(values, covariance)``, take the leader's luck for merit: of equal runs they
-    give it .4 to .5 where one in six is true. The spread of the true values is therefore learned from the runs, and
-    the values are shrunk by it.
+    Resamples of the rows, or draws of ``N(values, covariance)``, take the leader's luck for merit:
+    of equal runs they give it .4 to .5 where one in six is true. The spread of the true values is
+    therefore learned from the runs, and the values are shrunk by it.
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
-    ``level``: whether the common level is drawn, too; it moves no rank by size, but ranks by distance from zero.
+    ``level``: whether the common level is drawn, too; it moves no rank by size, but ranks by
+    distance from zero.
     """
     group = representatives(covariance, values)
     distinct, back = np.unique(group, return_inverse=True)
@@ -233,14 +239,16 @@ def reach_of_best(
 ) -> tuple[float, float]:
     """Normal quantiles for the interval of a selected run: one-sided against the selection, and two-sided.
 
-    The run of the largest of R values has ``[value - c · se, value + z · se]`` with the first quantile for c and the
-    ordinary z: its error is at most the largest of all R errors, and selecting a largest value cannot push it down
-    (after Fuentes, Casella and Wells 2018). A run that was selected by another rule has the second one at both ends.
+    The run of the largest of R values has ``[value - c · se, value + z · se]`` with the first
+    quantile for c and the ordinary z: its error is at most the largest of all R errors, and
+    selecting a largest value cannot push it down (after Fuentes, Casella and Wells 2018). A run
+    that was selected by another rule has the second one at both ends.
 
     ``errors``, of shape (n_draws, R).
     ``variance``, of shape (R,).
-    ``others``: runs that were selected from, too, of which no errors are known; taken as independent, which is the most
-    that errors that are not negatively correlated can do (Šidák; Slepian).
+    ``others``: runs that were selected from, too, of which no errors are known; taken as
+    independent, which is the most that errors that are not negatively correlated can do (Šidák;
+    Slepian).
     """
     has_error = variance > SAME * variance.max(initial=0)  # rounding is no error
     ratio = errors[:, has_error] / np.sqrt(variance[has_error])
@@ -279,25 +287,29 @@ def pairs(
 
     ``values``, ``covariance``, of shape (R,) and (R, R).
     ``errors``, of shape (n_draws, R): each draw counts with both signs.
-    ``folded``: the values are signed and nearest to zero is best: the difference is that of the distances, larger where
-    the row's run is nearer to zero, and is taken for real only where it is for either sign that it may have.
-    ``degrees``, of shape (R, R), optional: degrees of freedom of the differences' standard errors; infinite without
-    them.
-    ``known``, of shape (R,), bool, optional: runs whose errors are known; the others take no part in what may be best.
-    By default all.
+    ``folded``: the values are signed and nearest to zero is best: the difference is that of the
+    distances, larger where the row's run is nearer to zero, and is taken for real only where it is
+    for either sign that it may have.
+    ``degrees``, of shape (R, R), optional: degrees of freedom of the differences' standard errors;
+    infinite without them.
+    ``known``, of shape (R,), bool, optional: runs whose errors are known; the others take no part
+    in what may be best. By default all.
     ``widest``: the most that two values can differ by.
-    ``rows``: the paired differences of some runs, larger is better: their statistics and intervals count as they are.
+    ``rows``: the paired differences of some runs, larger is better: their statistics and intervals
+    count as they are.
     ``row_runs``: the places of these runs.
 
-    ``may_be_best`` is the rule of multiple comparisons with the best (Hsu 1984, 1996; Edwards and Hsu 1983) in two
-    steps, as in moment selection (Romano, Shaikh and Wolf 2014). With a tenth of the error first the runs are dropped
-    that are out of the question as rivals of a run: all upper bounds of leads over it hold together, and theirs lie
-    below 0. With the rest, the largest lead over the run is set against the largest that would be seen if the
-    remaining rivals were equal to it. The best run is kept with at least the confidence level. Of two runs the p-value
-    is the plain two-sided one, and of more at least that.
+    ``may_be_best`` is the rule of multiple comparisons with the best (Hsu 1984, 1996; Edwards and
+    Hsu 1983) in two steps, as in moment selection (Romano, Shaikh and Wolf 2014). With a tenth of
+    the error first the runs are dropped that are out of the question as rivals of a run: all upper
+    bounds of leads over it hold together, and theirs lie below 0. With the rest, the largest lead
+    over the run is set against the largest that would be seen if the remaining rivals were equal to
+    it. The best run is kept with at least the confidence level. Of two runs the p-value is the
+    plain two-sided one, and of more at least that.
 
-    A difference that few rows carry, such as those of a rare class, is not normal. A statistic therefore counts as the
-    normal one of the same tail in Student's distribution with its degrees of freedom.
+    A difference that few rows carry, such as those of a rare class, is not normal. A statistic
+    therefore counts as the normal one of the same tail in Student's distribution with its degrees
+    of freedom.
     """
     size = len(values)
     signs = np.where(values < 0, 1.0, -1.0) if folded else np.ones(size)

@@ -41,11 +41,13 @@ class Resolution:
     rows : float
         Rows that the runs were judged on.
     errors : dict of str to float
-        Standard error of each other run's difference from the leader, by name, in the order of the ranking.
+        Standard error of each other run's difference from the leader, by name, in the order of the
+        ranking.
     differences : dict of str to float
         These differences.
     quantile : float
-        Normal quantile that a difference must reach: of two sides, of more than two runs for all of them (max-T).
+        Normal quantile that a difference must reach: of two sides, of more than two runs for all of
+        them (max-T).
 
     Examples
     --------
@@ -88,7 +90,8 @@ class Resolution:
 
         Notes
         -----
-        ``n = (z + z_.8)^2 s^2 / d^2``, s^2 the rows times the squared standard error of the difference.
+        ``n = (z + z_.8)^2 s^2 / d^2``, s^2 the rows times the squared standard error of the
+        difference.
         """
         if not (isinstance(difference, numbers.Real) and 0 < difference < math.inf):
             raise ValueError(f"difference must be a finite number above 0, got {difference!r}")
@@ -122,8 +125,9 @@ class Resolution:
         Returns
         -------
         DataFrame
-            name, difference (from the leader), standard_error, smallest_difference, and rows_more, further rows that
-            would show a true difference of this size, 0 where these show it and NaN without a difference.
+            name, difference (from the leader), standard_error, smallest_difference, and rows_more,
+            further rows that would show a true difference of this size, 0 where these show it and
+            NaN without a difference.
         """
         from cmtrack._pandas import pd
 
@@ -137,8 +141,8 @@ class Resolution:
 
     def __repr__(self) -> str:
         return (
-            f"Resolution({count(self.rows)} rows show a difference of {significant(self.smallest_difference)} in "
-            f"{100 * POWER:g} % of all cases)"
+            f"Resolution({count(self.rows)} rows show a difference of "
+            f"{significant(self.smallest_difference)} in {100 * POWER:g} % of all cases)"
         )
 
 
@@ -171,7 +175,8 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
     """
     if ranking is None or ranking.over or ranking.criterion.pareto or len(ranking.runs) < 2:
         raise ValueError(
-            f"a resolution is of two runs or more that are ranked by one number, got {ranking!r:.80}"
+            "a resolution is of two runs or more that are ranked by one number, got "
+            f"{ranking!r:.80}"
         )
     # a run that answers alike has no interval
     apart = np.asarray(np.isfinite(ranking.pair_intervals[:, 0]).all(axis=0))
@@ -200,9 +205,9 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
 def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
     """The ranking with runs marked that are shown to be equivalent to the leader within the margin.
 
-    The interval of the paired difference at ``1 - 2 alpha`` must lie within it, so that both one-sided tests reject.
-    No run is marked if the metric rests on fewer than :data:`FEWEST_TO_BE_EQUIVALENT` rows of a class, or a share on
-    fewer rows.
+    The interval of the paired difference at ``1 - 2 alpha`` must lie within it, so that both
+    one-sided tests reject. No run is marked if the metric rests on fewer than
+    :data:`FEWEST_TO_BE_EQUIVALENT` rows of a class, or a share on fewer rows.
     """
     leader, metric = ranking.leader, ranking.criterion.metrics[0]
     level = 2 * ranking.confidence_level - 1
@@ -254,8 +259,8 @@ class Looks:
     runs : int
         Runs with a value that are known to have been judged on the rows; there may have been more.
     chosen_from : int
-        Those that the leader was chosen from here: the ranked ones, those that a gate stopped, and those that were not
-        read.
+        Those that the leader was chosen from here: the ranked ones, those that a gate stopped, and
+        those that were not read.
     reviews : int
         Earlier reviews that contain the runs; there may have been more.
     value : float
@@ -295,7 +300,8 @@ class Looks:
     def __repr__(self) -> str:
         return (
             f"Looks(highest of {self.among}, of which about {significant(self.optimism, 2)} is "
-            f"selection: {significant(self.value)} corrected {significant_with_interval(self.corrected, self.low, self.high)})"
+            f"selection: {significant(self.value)} corrected "
+            f"{significant_with_interval(self.corrected, self.low, self.high)})"
         )
 
 
@@ -312,9 +318,10 @@ def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float
 
     Notes
     -----
-    A bootstrap about values that are shrunk towards their mean until their spread is that of the true ones: with the
-    values themselves, which carry the noise once already, a third of the optimism would stay. No estimate is unbiased
-    for every truth; of one run that is truly better than many equal ones too much is taken off.
+    A bootstrap about values that are shrunk towards their mean until their spread is that of the
+    true ones: with the values themselves, which carry the noise once already, a third of the
+    optimism would stay. No estimate is unbiased for every truth; of one run that is truly better
+    than many equal ones too much is taken off.
     """
     if len(values) < 2:
         return 0.0
@@ -343,12 +350,13 @@ def optimism_after_gates(
 ) -> float:
     """Return the expected error of the best of the runs that pass gates, given the estimated spread of the true values.
 
-    The bootstrap of :func:`optimism`, with the gates replayed in each draw; draws in which no run passes do not count.
-    Gates on segments and on flips keep their outcomes, as do those on metrics without an error.
+    The bootstrap of :func:`optimism`, with the gates replayed in each draw; draws in which no run
+    passes do not count. Gates on segments and on flips keep their outcomes, as do those on metrics
+    without an error.
 
     ``pool``: the runs with values and gate results, those that a gate stopped among them.
-    ``baseline``: the id of the run that ``.difference`` gates subtract; their outcomes stay if it is not in the pool.
-    NaN without known errors, or if no run passes in any draw.
+    ``baseline``: the id of the run that ``.difference`` gates subtract; their outcomes stay if it
+    is not in the pool. NaN without known errors, or if no run passes in any draw.
     """
     ids = [candidate.run_id for candidate in pool]
     replayed = [
@@ -422,7 +430,8 @@ def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int, baseline: str
     """
     if ranking.over or not ranking.criterion.single:
         raise ValueError(
-            f"a chosen run is corrected where runs are ranked by one metric, got {ranking.criterion}"
+            "a chosen run is corrected where runs are ranked by one metric, got "
+            f"{ranking.criterion}"
         )
     leader = ranking.leader
     gained = math.nan

@@ -1,7 +1,8 @@
 """Rankings: the one type for runs and for models over repetitions, what may be chosen, and the order of runs.
 
-Runs are ranked here, by the covariance of their errors on the same rows; models over repetitions, by their values in
-each block, in :mod:`cmtrack.comparison.blocks`. Both make `Ranked` entries and settle them by :func:`decided`.
+Runs are ranked here, by the covariance of their errors on the same rows; models over repetitions,
+by their values in each block, in :mod:`cmtrack.comparison.blocks`. Both make `Ranked` entries and
+settle them by :func:`decided`.
 """
 
 from __future__ import annotations
@@ -43,49 +44,52 @@ class Ranked(Candidate, RemovedAttributes):
     rank : int
         1 is best; runs of equal value share a rank. On a Pareto front the front's number.
     value, low, high : float
-        Value of the metric, with the run's own interval. NaN for a Pareto front. For a model the mean over its blocks,
-        without an interval.
+        Value of the metric, with the run's own interval. NaN for a Pareto front. For a model the
+        mean over its blocks, without an interval.
     difference, difference_low, difference_high : float
-        For a run: this run less the best other one, which is the leader, or for the leader the next (for "nearest
-        zero": of the distances from zero). Runs without any difference count as one. The intervals are simultaneous.
-        The end on the side of the better values is exactly 0 where the run is ruled out as the best; the leader's other
-        end is exactly 0 where no other run may be the best. NaN for a single run. For a model: this model less the
-        leader. The interval holds for all pairs of models at once (Bonferroni).
+        For a run: this run less the best other one, which is the leader, or for the leader the next
+        (for "nearest zero": of the distances from zero). Runs without any difference count as one.
+        The intervals are simultaneous. The end on the side of the better values is exactly 0 where
+        the run is ruled out as the best; the leader's other end is exactly 0 where no other run may
+        be the best. NaN for a single run. For a model: this model less the leader. The interval
+        holds for all pairs of models at once (Bonferroni).
     pvalue, p_holm : float
         That the difference is zero: unadjusted, and adjusted over all pairs.
     p_set : float
-        The p-value that decides: the run is ruled out as the best where this is at most one less the confidence level.
-        For runs, of being the best, by multiple comparisons with the best. For models it is `p_holm`, too. NaN for a
-        Pareto front.
+        The p-value that decides: the run is ruled out as the best where this is at most one less
+        the confidence level. For runs, of being the best, by multiple comparisons with the best.
+        For models it is `p_holm`, too. NaN for a Pareto front.
     standard_error : float
         Of the difference.
     within_margin : bool
         Whether a tie-breaker may choose it: it is tied with the leader, and within the margin.
     tied : bool
-        Whether it may be the best; else it is ruled out. On a Pareto front: whether no other run beats it.
+        Whether it may be the best; else it is ruled out. On a Pareto front: whether no other run
+        beats it.
     chosen : bool
         Whether it is the one to take.
     adjusted_low, adjusted_high : float
-        The interval of the leader and of the chosen run, which allows for their selection from the others. NaN for
-        all others.
+        The interval of the leader and of the chosen run, which allows for their selection from the
+        others. NaN for all others.
     values : dict of str to float
         Of each of the criterion's metrics.
     p_max_t : float
         That the difference of a run is zero, adjusted over all pairs of runs by max-T.
     probability_best, expected_rank : float
     rank_low, rank_high : int
-        Posterior of the rank of a run, given the values and how far they spread; NaN, with ranks up to the last, for
-        fewer than three distinct runs or where an error is unknown. `rank_low` is 1 exactly where the run may be the
-        best. A Pareto front has none.
+        Posterior of the rank of a run, given the values and how far they spread; NaN, with ranks up
+        to the last, for fewer than three distinct runs or where an error is unknown. `rank_low` is
+        1 exactly where the run may be the best. A Pareto front has none.
     by_block : tuple of Candidate
-        For a model one run for each block, the best first; its own run is the first of them, under the model's name and
-        with the mean of what they logged.
+        For a model one run for each block, the best first; its own run is the first of them, under
+        the model's name and with the mean of what they logged.
     sd : float
         Standard deviation of a model over its blocks.
     unpaired : str
         Why the differences of a run do not use the rows; empty where they do.
     equivalent_within : float
-        The margin within which a run is shown to be as good as the leader, by two one-sided tests; NaN where it is not.
+        The margin within which a run is shown to be as good as the leader, by two one-sided tests;
+        NaN where it is not.
     reason : str
         Why its difference has no interval: "no row differs".
 
@@ -188,19 +192,23 @@ class Ranking:
     decision : Decision
         What chose among the tied ones within the margin, by their place among them.
     margin : float or None
-        What a tie-breaker may give up against the leader; None: one standard error of each one's difference.
+        What a tie-breaker may give up against the leader; None: one standard error of each one's
+        difference.
     constants : tuple of ConstantAnswer
-        For each metric of the criterion the best constant answer, and what the best run gains over it, with the
-        p-value of each run, adjusted by Holm over all of them. For models its mean over the blocks, and their gains.
+        For each metric of the criterion the best constant answer, and what the best run gains over
+        it, with the p-value of each run, adjusted by Holm over all of them. For models its mean
+        over the blocks, and their gains.
     rank_distribution : ndarray of shape (R, R)
-        ``[run, rank - 1]``: posterior probability, in the order of ``runs``; NaN where there is none.
+        ``[run, rank - 1]``: posterior probability, in the order of ``runs``; NaN where there is
+        none.
     pvalues : ndarray of shape (R, R)
         Of all pairs of runs, adjusted by max-T.
     pair_intervals : ndarray of shape (2, R, R)
-        Low and high ends of all differences, row less column, which hold together; NaN where there are none.
+        Low and high ends of all differences, row less column, which hold together; NaN where there
+        are none.
     picked_from : int
-        Number of runs that the leader was chosen from, and that its interval allows for: the ranked ones, those that a
-        gate stopped and those that were not read; 1 where it does not.
+        Number of runs that the leader was chosen from, and that its interval allows for: the ranked
+        ones, those that a gate stopped and those that were not read; 1 where it does not.
     stopped : tuple of Candidate
         The runs of the same data, with values of the criterion's metrics, that a gate stopped.
     equivalence : float or None
@@ -382,27 +390,32 @@ def rank(
 ) -> Ranking:
     """Rank runs of the same data.
 
-    ``candidates``: at least one; of the same rows, with all of the criterion's metrics defined, and evaluations at this
-    confidence level.
+    ``candidates``: at least one; of the same rows, with all of the criterion's metrics defined, and
+    evaluations at this confidence level.
     ``margin``: see :func:`cmtrack.compare`.
-    ``choose``: whether a run is chosen; False for one of several rankings that is not the one to decide by.
-    ``others``: number of runs that were passed over for their logged values; the leader was selected from them, too.
-    ``stopped``: runs of the same rows that a gate stopped: they are not ranked, but the leader was selected from them.
+    ``choose``: whether a run is chosen; False for one of several rankings that is not the one to
+    decide by.
+    ``others``: number of runs that were passed over for their logged values; the leader was
+    selected from them, too.
+    ``stopped``: runs of the same rows that a gate stopped: they are not ranked, but the leader was
+    selected from them.
 
-    Everything follows from the covariance of the runs' errors by normal theory. The tied set holds the runs that
-    may be the best by multiple comparisons with the best (Hsu 1984, 1996) in two steps
-    (:func:`cmtrack.comparison.inference.pairs`): it contains the best run with at least the confidence level. Of
-    runs that are exactly equal it may leave some out: it says which runs may be the best, not which are equal.
-    P(best) and the ranks are the posterior of runs whose true values are exchangeable, N(μ, τ²) with flat μ and τ.
-    The interval of the leader, and of a chosen run that does not lead, allows for the selection. The draws do not
-    depend on the order of ``candidates``: they are made in the order of the runs' ids.
+    Everything follows from the covariance of the runs' errors by normal theory. The tied set holds
+    the runs that may be the best by multiple comparisons with the best (Hsu 1984, 1996) in two
+    steps (:func:`cmtrack.comparison.inference.pairs`): it contains the best run with at least the
+    confidence level. Of runs that are exactly equal it may leave some out: it says which runs may
+    be the best, not which are equal. P(best) and the ranks are the posterior of runs whose true
+    values are exchangeable, N(μ, τ²) with flat μ and τ. The interval of the leader, and of a chosen
+    run that does not lead, allows for the selection. The draws do not depend on the order of
+    ``candidates``: they are made in the order of the runs' ids.
 
-    That runs are not shown to differ does not make them equal. A tie-breaker therefore chooses only among tied runs
-    within a margin of the leader: by default one standard error of the paired difference, the rule by which
-    Breiman, Friedman, Olshen and Stone (1984, section 3.4.3) take the smallest tree; with ``margin`` those that are
-    shown not to be worse than the best by more than it (non-inferiority: the lower end of the interval of the
-    difference from the best other run is at least ``-margin``; as these intervals hold together, whichever run is
-    then chosen). On a Pareto front, which has no one difference, among the runs of the front itself.
+    That runs are not shown to differ does not make them equal. A tie-breaker therefore chooses only
+    among tied runs within a margin of the leader: by default one standard error of the paired
+    difference, the rule by which Breiman, Friedman, Olshen and Stone (1984, section 3.4.3) take the
+    smallest tree; with ``margin`` those that are shown not to be worse than the best by more than
+    it (non-inferiority: the lower end of the interval of the difference from the best other run is
+    at least ``-margin``; as these intervals hold together, whichever run is then chosen). On a
+    Pareto front, which has no one difference, among the runs of the front itself.
     """
     candidates = sorted(candidates, key=identity)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
@@ -585,10 +598,12 @@ def _allow_for_selection(
 ) -> tuple[Ranked, ...]:
     """The runs, with intervals of the leader and the chosen one that allow for selection.
 
-    ``evidence``: of all runs that the leader was selected from, those that a gate stopped among them.
+    ``evidence``: of all runs that the leader was selected from, those that a gate stopped among
+    them.
 
-    It is the run's own interval, on the metric's scale, at the level of which the quantile against the selection is the
-    ordinary one. The end that no selection of the best value can move stays as it is.
+    It is the run's own interval, on the metric's scale, at the level of which the quantile against
+    the selection is the ordinary one. The end that no selection of the best value can move stays as
+    it is.
     """
     _, covariance = evidence.of_metric(0)
     half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
@@ -675,12 +690,13 @@ class Evidence:
     ``folded``: a single metric that is best nearest to zero, with its sign.
     ``known``, of shape (R,), bool: whether the error of each metric is known.
     ``unpaired``: why a run is not paired with the others, by its place.
-    ``psi``, of shape (n, C): influence values of the paired rows, in the same direction as the values.
+    ``psi``, of shape (n, C): influence values of the paired rows, in the same direction as the
+    values.
     ``places``, of shape (2, C), int64: run and metric of each column.
     ``actual``, of shape (n,) or None: classes of these rows.
     ``design``: of these rows.
-    ``alone``, of shape (R,): degrees of freedom of errors of runs that are not paired, of clusters, and of values at
-    an end of their range; else infinite.
+    ``alone``, of shape (R,): degrees of freedom of errors of runs that are not paired, of clusters,
+    and of values at an end of their range; else infinite.
     ``rows``: what the paired rows say of differences in a single metric, in the order of `psi`.
     """
 
@@ -716,8 +732,9 @@ class Evidence:
 def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evidence:
     """Values and errors of a criterion's metrics.
 
-    Runs that kept their rows are paired with each other: their errors come from the influence values of the same
-    rows. Any other run's error stands for itself, which makes its differences look less certain than they are.
+    Runs that kept their rows are paired with each other: their errors come from the influence
+    values of the same rows. Any other run's error stands for itself, which makes its differences
+    look less certain than they are.
 
     ``evaluations``: of the same data, with all of the criterion's metrics defined.
     """

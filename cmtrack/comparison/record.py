@@ -21,9 +21,10 @@ _VERSIONS = {
 class Record:
     """Facts of a comparison that do not follow from its evaluations.
 
-    ``made``: in UTC, such as "2026-11-22 13:08"; empty where the comparison was not made by :func:`cmtrack.compare`.
-    ``author``: who compared, by the name that MLflow gives to the runs of the same person; empty where that is not
-    known.
+    ``made``: in UTC, such as "2026-11-22 13:08"; empty where the comparison was not made by
+    :func:`cmtrack.compare`.
+    ``author``: who compared, by the name that MLflow gives to the runs of the same person; empty
+    where that is not known.
     ``versions``: of what computed the numbers, by its name.
     ``experiments``: names of the experiments that the runs are in, by id.
     """

@@ -55,10 +55,11 @@ class Comparison(RemovedAttributes):
     how : dict of str to object
         The arguments that were given, to repeat it.
     reads : frozenset of str
-        What the criterion, the gates and the tie-breakers depend on beside the labels: "grouping", "positive", both or
-        nothing. Runs that differ in one of these are in different rankings.
+        What the criterion, the gates and the tie-breakers depend on beside the labels: "grouping",
+        "positive", both or nothing. Runs that differ in one of these are in different rankings.
     segments : SegmentComparison
-        The leader against the next runs by segment of the rows, where ``compare(segments=)`` asked for that.
+        The leader against the next runs by segment of the rows, where ``compare(segments=)`` asked
+        for that.
     record : Record
         When, by whom and with which versions it was made.
     judged : tuple of Candidate
@@ -108,11 +109,11 @@ class Comparison(RemovedAttributes):
     def best(self) -> Ranked | None:
         """The run, or the model of repeated runs, to take.
 
-        It leads the first ranking, or the tie-breakers chose it among the tied ones within the margin. None where
-        nothing passed, and where several rankings have the same number of rows and none of them holds the parents of
-        the others: cmtrack does not choose among these. The best of the runs need not be good:
-        :attr:`Ranking.constants` and :meth:`summary` say where no run is shown to be better than the best answer that
-        needs no model.
+        It leads the first ranking, or the tie-breakers chose it among the tied ones within the
+        margin. None where nothing passed, and where several rankings have the same number of rows
+        and none of them holds the parents of the others: cmtrack does not choose among these. The
+        best of the runs need not be good: :attr:`Ranking.constants` and :meth:`summary` say where
+        no run is shown to be better than the best answer that needs no model.
         """
         return None if self.ranking is None else self.ranking.chosen
 
@@ -138,7 +139,8 @@ class Comparison(RemovedAttributes):
             if name in (entry.name, entry.run_id):
                 return entry
         raise KeyError(
-            f"nothing ranked is called {name!r}; there are {[entry.name for entry in self.standings][:10]}"
+            f"nothing ranked is called {name!r}; there are "
+            f"{[entry.name for entry in self.standings][:10]}"
         )
 
     def to_frame(self) -> pd.DataFrame:
@@ -180,11 +182,12 @@ class Comparison(RemovedAttributes):
         Parameters
         ----------
         path : path
-            ``.html`` gives one self-contained page, ``.md`` Markdown for a pull request, ``.json`` plain data.
+            ``.html`` gives one self-contained page, ``.md`` Markdown for a pull request, ``.json``
+            plain data.
         title : str, optional
         rows : bool, default True
-            Whether the page lists single rows: ten that the run to take breaks. Ids are shown only where they are kept
-            with the rows (``CMTRACK_ROW_IDS``).
+            Whether the page lists single rows: ten that the run to take breaks. Ids are shown only
+            where they are kept with the rows (``CMTRACK_ROW_IDS``).
         table, row_ids, images : optional
             What is shown beside the rows of a page, as in :meth:`cmtrack.Evaluation.report`.
 
@@ -205,17 +208,18 @@ class Comparison(RemovedAttributes):
     def bundle(self, path: str | Path, *, rows: bool = True, title: str | None = None) -> Path:
         """Write the review with everything that it can be computed from, to be checked by ``cmtrack verify``.
 
-        The file holds the page, the Markdown, the plain data, the rule, each run's statistics and its rows, and a
-        manifest with the SHA-256 digest of each. The same comparison gives the same bytes. Rows keep 7 digits of their
-        probabilities; the review of evaluations in memory is computed from these.
+        The file holds the page, the Markdown, the plain data, the rule, each run's statistics and
+        its rows, and a manifest with the SHA-256 digest of each. The same comparison gives the same
+        bytes. Rows keep 7 digits of their probabilities; the review of evaluations in memory is
+        computed from these.
 
         Parameters
         ----------
         path : path
             Its ending is ``.zip``.
         rows : bool, default True
-            Whether the predictions by row go along. Paired differences are recomputed from them: without them
-            ``cmtrack verify`` says which numbers it cannot recompute.
+            Whether the predictions by row go along. Paired differences are recomputed from them:
+            without them ``cmtrack verify`` says which numbers it cannot recompute.
         title : str, optional
 
         Returns
@@ -226,7 +230,8 @@ class Comparison(RemovedAttributes):
         Raises
         ------
         ValueError
-            If the file's ending is another one, or the comparison was not made by :func:`cmtrack.compare`.
+            If the file's ending is another one, or the comparison was not made by
+            :func:`cmtrack.compare`.
 
         Examples
         --------
@@ -250,29 +255,32 @@ class Comparison(RemovedAttributes):
     ) -> LoggedReview:
         """Write the review as a run, and tag the compared runs and their logged models.
 
-        A review whose gates stopped every run is logged, too: its headline and its tag ``cmtrack.decision`` say so.
+        A review whose gates stopped every run is logged, too: its headline and its tag
+        ``cmtrack.decision`` say so.
 
-        The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and ``cmtrack.rank_by``. The descriptions
-        of these runs and models, and of the chosen run's versions in the model registry, get a labelled paragraph with
-        the decision, the rank and a link to the review; the versions get the tags, too. What a person wrote stays.
+        The tags are ``cmtrack.rank``, ``cmtrack.review`` (the review's run) and
+        ``cmtrack.rank_by``. The descriptions of these runs and models, and of the chosen run's
+        versions in the model registry, get a labelled paragraph with the decision, the rank and a
+        link to the review; the versions get the tags, too. What a person wrote stays.
 
         Parameters
         ----------
         experiment_name : str, optional
-            By default ``"<name>: reviews"`` beside the experiment of the chosen run, or, if none is chosen, of the
-            first compared run; it is created if it does not exist. The evaluation view of the runs then lists these
-            alone.
+            By default ``"<name>: reviews"`` beside the experiment of the chosen run, or, if none is
+            chosen, of the first compared run; it is created if it does not exist. The evaluation
+            view of the runs then lists these alone.
         run_name : str, optional
         alias : str, optional
-            Set for the chosen run's version of the registered model, such as ``"challenger"``. By default none is set,
-            since serving may resolve an alias.
+            Set for the chosen run's version of the registered model, such as ``"challenger"``. By
+            default none is set, since serving may resolve an alias.
         registered_model : str, optional
             Its name, where the chosen run has versions of several.
 
         Raises
         ------
         ValueError
-            If no run was judged, the runs are in no store, or there is no version that the alias can point to.
+            If no run was judged, the runs are in no store, or there is no version that the alias
+            can point to.
         ConnectionError
             If the tracking server does not answer.
 
@@ -301,25 +309,27 @@ class Comparison(RemovedAttributes):
     def view(self, name: str | None = None) -> SavedView:
         """Write a saved view of the experiment, and give its link.
 
-        It is MLflow's own list of runs and charts: ordered by the criterion, with the columns and the charts that
-        matter for this ranking, and without the others. Its link also stands first in the experiment's description.
+        It is MLflow's own list of runs and charts: ordered by the criterion, with the columns and
+        the charts that matter for this ranking, and without the others. Its link also stands first
+        in the experiment's description.
 
         Parameters
         ----------
         name : str, optional
-            At most 100 characters; by default it says the criterion. A view of the same name is replaced.
+            At most 100 characters; by default it says the criterion. A view of the same name is
+            replaced.
 
         Returns
         -------
         SavedView
-            In the chosen run's experiment, or, if none is chosen, in that of the first compared run. A view shows one
-            experiment: its notes say how many of the runs are in others.
+            In the chosen run's experiment, or, if none is chosen, in that of the first compared
+            run. A view shows one experiment: its notes say how many of the runs are in others.
 
         Raises
         ------
         ValueError
-            If the runs are in no store, the server's version of MLflow is not known to read saved views, or it refuses
-            the view.
+            If the runs are in no store, the server's version of MLflow is not known to read saved
+            views, or it refuses the view.
         ConnectionError
             If the tracking server does not answer.
 
@@ -377,35 +387,37 @@ class Comparison(RemovedAttributes):
     def rows(self, a: str, b: str, kind: str = "broken") -> pd.DataFrame:
         """The rows that one run gets right and the other wrong.
 
-        A row is right if the step of the criterion, such as ``reduced/<step>/accuracy``, accepts the pair of classes;
-        without a step, if they are equal.
+        A row is right if the step of the criterion, such as ``reduced/<step>/accuracy``, accepts
+        the pair of classes; without a step, if they are equal.
 
         Parameters
         ----------
         a, b : str
             Names or ids of runs that were judged on the same rows.
         kind : "broken", "fixed" or "changed"
-            Only ``a`` is right, only ``b``, or their predictions differ. The largest fall (rise, change) of the label's
-            probability comes first; without probabilities, and among equals, the first row.
+            Only ``a`` is right, only ``b``, or their predictions differ. The largest fall (rise,
+            change) of the label's probability comes first; without probabilities, and among equals,
+            the first row.
 
         Returns
         -------
         DataFrame
-            row, id, weight and group where there are some, actual; for each run predicted, probability and
-            probability_actual, followed by its name; and the segments.
+            row, id, weight and group where there are some, actual; for each run predicted,
+            probability and probability_actual, followed by its name; and the segments.
 
         Raises
         ------
         KeyError
             If a run does not exist.
         ValueError
-            If they were judged on different rows, or did not keep them; the text names runs that can be compared.
+            If they were judged on different rows, or did not keep them; the text names runs that
+            can be compared.
 
         Warns
         -----
         UserWarning
-            If they were judged on different rows, and share some by their ids: these are compared, the others are
-            counted.
+            If they were judged on different rows, and share some by their ids: these are compared,
+            the others are counted.
 
         Examples
         --------
@@ -425,8 +437,8 @@ class Comparison(RemovedAttributes):
         a, b : str
             As in :meth:`rows`.
         by : str, optional
-            "class" (the actual one), or a column of the segments: the shares are then given by part, with simultaneous
-            intervals and adjusted p-values.
+            "class" (the actual one), or a column of the segments: the shares are then given by
+            part, with simultaneous intervals and adjusted p-values.
 
         Returns
         -------
@@ -439,8 +451,9 @@ class Comparison(RemovedAttributes):
 
         Notes
         -----
-        The share of broken rows is the negative flip rate of Yan et al. (2021), Positive-congruent training, CVPR. The
-        test compares broken with fixed rows, given their sum. For one part its p-value is McNemar's mid-p.
+        The share of broken rows is the negative flip rate of Yan et al. (2021), Positive-congruent
+        training, CVPR. The test compares broken with fixed rows, given their sum. For one part its
+        p-value is McNemar's mid-p.
         """
         return rows.flips(self, a, b, by)
 
@@ -468,7 +481,8 @@ class Comparison(RemovedAttributes):
         from cmtrack.report.review import Review, lead
 
         return printable(
-            f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: {lead(Review(self))})"
+            f"Comparison({len(self)} ranked, {len(self.failed)} stopped by gates: "
+            f"{lead(Review(self))})"
         )
 
     def _repr_html_(self) -> str:
@@ -484,8 +498,8 @@ class RunComparison(Comparison):
     Attributes
     ----------
     rankings : tuple of Ranking
-        One for each set of runs that were judged on the same data in the same way; the one with the most rows first,
-        and parents before the runs that are nested in them.
+        One for each set of runs that were judged on the same data in the same way; the one with the
+        most rows first, and parents before the runs that are nested in them.
 
     Examples
     --------

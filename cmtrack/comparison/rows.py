@@ -116,7 +116,8 @@ def _by_id(runs: dict[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | N
         return None
     names = [quoted(name) for name in runs]
     alone = ", ".join(
-        f"{len(side) - len(shared):,}{' rows' if not k else ''} of {name}{' only' if len(names) == 2 else ''}"
+        f"{len(side) - len(shared):,}{' rows' if not k else ''} of "
+        f"{name}{' only' if len(names) == 2 else ''}"
         for k, (side, name) in enumerate(zip(sides, names, strict=True))
     )
     many = (
@@ -136,7 +137,8 @@ def _by_id(runs: dict[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | N
 def together_with(comparison: Comparison) -> dict[str, Evaluation]:
     """Judged runs of the same rows, by name, in the order of the ranking: those of the leader, or of the first run.
 
-    Others are joined by their ids where no row is lost, or no two runs have the same rows; else a warning names them.
+    Others are joined by their ids where no row is lost, or no two runs have the same rows; else a
+    warning names them.
 
     Raises
     ------
@@ -252,7 +254,8 @@ def flips_of(
         segments = {column.name: column for side in (theirs, ours) for column in side.segments}
         if by not in segments:
             raise ValueError(
-                f"by must be None, 'class' or a column of segments, {list(segments)}, got {by!r:.80}"
+                f"by must be None, 'class' or a column of segments, {list(segments)}, got "
+                f"{by!r:.80}"
             )
         parts = segments[by].values, segments[by].codes
     right, right_2 = right_rows(ours, step), right_rows(theirs, step_2)
@@ -267,7 +270,8 @@ def judged_by_flips(
 ) -> GateResult:
     """A gate's result on the rows that an evaluation breaks or fixes against a baseline.
 
-    Where not even the best outcome of so many rows passes the gate, that is the reason, whatever the outcome is.
+    Where not even the best outcome of so many rows passes the gate, that is the reason, whatever
+    the outcome is.
     """
     failed = partial(GateResult, gate, math.nan, False)
     if not (isinstance(evaluation, Evaluation) and isinstance(baseline, Evaluation)):

@@ -42,8 +42,8 @@ class Rule:
     def from_file(cls, path: str | Path) -> Rule:
         """Read a rule from a ``.yaml`` or ``.yml`` file.
 
-        OSError if it cannot be read; ValueError if the ending is another one, it is no plain file or larger than 64 kB,
-        or it holds no rule.
+        OSError if it cannot be read; ValueError if the ending is another one, it is no plain file
+        or larger than 64 kB, or it holds no rule.
         """
         path = Path(path)
         if path.suffix.lower() not in ENDINGS:
@@ -54,8 +54,9 @@ class Rule:
     def parse(cls, content: bytes, name: str) -> Rule:
         """Read a rule from the bytes of a file of that name.
 
-        ValueError if they are more than 1 MB, no YAML, hold an anchor or a key twice, name what is no rule, or say it
-        in another form; RemovedFeature if they hold an option that this version no longer has.
+        ValueError if they are more than 1 MB, no YAML, hold an anchor or a key twice, name what is
+        no rule, or say it in another form; RemovedFeature if they hold an option that this version
+        no longer has.
         """
         if len(content) > MAX_BYTES:
             raise ValueError(
@@ -102,7 +103,8 @@ class Rule:
     @property
     def sentence(self) -> str:
         """The sentence that says that the rule was fixed beforehand."""
-        return f"The rule was fixed beforehand, in the file {quoted(self.name)} (SHA-256 {self.short}…)."
+        file = f"{quoted(self.name)} (SHA-256 {self.short}…)"
+        return f"The rule was fixed beforehand, in the file {file}."
 
     @property
     def require(self) -> tuple[str, ...]:
@@ -121,8 +123,8 @@ class Rule:
     def applied(self, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
         """The options that decide, by name: the file's, from which given ones may not differ.
 
-        ValueError if one that was given is another than the file's, or the file does not say it: the file is the whole
-        rule.
+        ValueError if one that was given is another than the file's, or the file does not say it:
+        the file is the whole rule.
         """
         out = {}
         for name in CompareSpec.deciding():
@@ -135,7 +137,8 @@ class Rule:
             else:
                 clause = f"does not hold {name!r}" if silent else f"says {holds!r:.60}"
                 raise ValueError(
-                    f"a rule file is the whole rule: {self.name} {clause}, got {name}={given[name]!r:.60} beside it"
+                    f"a rule file is the whole rule: {self.name} {clause}, got "
+                    f"{name}={given[name]!r:.60} beside it"
                 )
         return out
 

@@ -88,7 +88,8 @@ class Candidate:
 class StoppedRun:
     """A run, or a model of repeated runs, that a gate stopped.
 
-    ``gates``: those that it fails are among them; a run that was stopped by its logged values has no others.
+    ``gates``: those that it fails are among them; a run that was stopped by its logged values has
+    no others.
     """
 
     run: Run
@@ -137,11 +138,13 @@ class Listing:
     ``runs``: to be judged, under distinct names; the baseline is among them.
     ``stopped``: fail a gate by their logged value.
     ``passed_over``: behind the short list's end by their logged value.
-    ``incomplete``, ``unreadable``: without a complete evaluation, and those whose evaluation could not be read.
+    ``incomplete``, ``unreadable``: without a complete evaluation, and those whose evaluation could
+    not be read.
     ``notes``: what a reader should know about the listing.
     ``how``: the arguments, to repeat it.
     ``record``: when and by whom it is made; by default now, by the user of this process.
-    ``looks``: runs that the store is known to hold on the same rows, and reviews that contain these.
+    ``looks``: runs that the store is known to hold on the same rows, and reviews that contain
+    these.
     """
 
     runs: tuple[Run, ...]

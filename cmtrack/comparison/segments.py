@@ -1,7 +1,7 @@
 """Two models by segment of the rows: differences with intervals that hold together, and the test of both signs.
 
-"Better overall, worse for some" is said only where the test of Gail and Simon (1985) and the segment's own simultaneous
-interval both show it: of many segments some always look worse.
+"Better overall, worse for some" is said only where the test of Gail and Simon (1985) and the
+segment's own simultaneous interval both show it: of many segments some always look worse.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class SegmentDifferences:
     first_values, second_values : ndarray of shape (S,)
         NaN where the metric is undefined.
     differences, errors : ndarray of shape (S,)
-        First less second, and their standard errors; NaN where a side is undefined, or no error is known.
+        First less second, and their standard errors; NaN where a side is undefined, or no error is
+        known.
     low, high : ndarray of shape (S,)
         Intervals that hold together for all segments, and for all pairs of a comparison.
     overall : Difference
@@ -128,8 +129,8 @@ class SegmentDifferences:
     def contrary(self) -> tuple[int, ...]:
         """Places of the segments with a significant difference opposite to the overall one.
 
-        Their intervals lie on the other side of 0 than the overall difference, and the adjusted p-value is at most one
-        less the confidence level; none otherwise.
+        Their intervals lie on the other side of 0 than the overall difference, and the adjusted
+        p-value is at most one less the confidence level; none otherwise.
         """
         if (
             not self.p_adjusted <= 1 - self.confidence_level + ROUNDING
@@ -260,7 +261,8 @@ def by_segment(
 
     ``sides``: the one to compare first, such as the leader of a ranking.
     ``columns``: names of columns, or of crossed ones.
-    ``confidence_level``: at which the intervals of one column and metric hold together, for all segments and runs.
+    ``confidence_level``: at which the intervals of one column and metric hold together, for all
+    segments and runs.
 
     ValueError if no run has segments by a column.
     """
@@ -277,7 +279,8 @@ def by_segment(
     notes: list[str] = []
     if len(sides) - 1 > MAX_OTHERS:
         notes.append(
-            f"By segment the leader is compared with the next {MAX_OTHERS} of {len(sides) - 1} runs."
+            f"By segment the leader is compared with the next {MAX_OTHERS} of {len(sides) - 1} "
+            "runs."
         )
     for column in columns:
         for metric in metrics:
@@ -310,7 +313,8 @@ def _pairs(
         )
         if isinstance(sample, str):
             notes.append(
-                f"{quoted(name)} and {quoted(other)} are not compared by {quoted(column)}: {sample}."
+                f"{quoted(name)} and {quoted(other)} are not compared by {quoted(column)}: "
+                f"{sample}."
             )
         else:
             overall = paired_differences(
@@ -383,7 +387,8 @@ class _Sample:
     def told(self) -> FloatArray:
         """Errors for the test of both signs, which takes differences for normal.
 
-        NaN of segments without an interval and, except of shares, of those in which few rows differ.
+        NaN of segments without an interval and, except of shares, of those in which few rows
+        differ.
         """
         if self.pairs is None:
             return self.errors
@@ -407,7 +412,8 @@ class _Sample:
     def intervals(self, together: int, confidence_level: float) -> tuple[FloatArray, FloatArray]:
         """Intervals that hold with ``together`` others.
 
-        Paired ones are those of :class:`~cmtrack.metrics.paired.Paired`, others those of two samples.
+        Paired ones are those of :class:`~cmtrack.metrics.paired.Paired`, others those of two
+        samples.
         """
         if self.pairs is None:
             unpaired = differences(self.first, self.second, confidence_level, together)
@@ -432,7 +438,8 @@ def _sample(
         tables.append(_tables(side)[column])
     ours, theirs = tables
     if first.catalog.lookup(metric).better == "nearest zero":
-        return f"{metric} is best near 0, and only metrics that are best high or low are compared by segment"
+        others = "only metrics that are best high or low"
+        return f"{metric} is best near 0, and {others} are compared by segment"
     place = {value: k for k, value in enumerate(theirs.values)}
     if set(place) != set(ours.values):
         return "their rows are divided into different segments"

@@ -1,7 +1,7 @@
 """The question of a comparison: one declaration for each option.
 
-The signature and the docstring of :func:`cmtrack.compare`, the flags of the commands, the keys of a rule file and the
-snippet that makes a review again are made from it.
+The signature and the docstring of :func:`cmtrack.compare`, the flags of the commands, the keys of a
+rule file and the snippet that makes a review again are made from it.
 """
 
 from __future__ import annotations
@@ -161,9 +161,9 @@ def _of_file(fields: Mapping[str, Any]) -> str:
         if isinstance(one, Field) and one.metadata["entry"].form
     ]
     return (
-        f"A YAML file of what decides: {', '.join(deciding)}, named as here; groupings and costs are written in the "
-        "file itself. It is the whole rule: an argument that contradicts it is refused. The review prints the file's "
-        "digest, which shows that the rule was fixed before."
+        f"A YAML file of what decides: {', '.join(deciding)}, named as here; groupings and costs "
+        "are written in the file itself. It is the whole rule: an argument that contradicts it is "
+        "refused. The review prints the file's digest, which shows that the rule was fixed before."
     )
 
 
@@ -176,7 +176,8 @@ class CompareSpec(Question):
 
     experiment_names: Sequence[str] | None = entry(
         "sequence of str, optional",
-        "The experiments whose runs are compared, if ``runs`` names none; by default the active one.",
+        "The experiments whose runs are compared, if ``runs`` names none; by default the active "
+        "one.",
         flag="--experiment",
         help="Take the runs of this experiment; repeatable.",
         metavar="NAME",
@@ -184,19 +185,23 @@ class CompareSpec(Question):
     )
     filter_string: str = entry(
         'str, default ""',
-        "MLflow's filter, such as ``\"params.model = 'forest' and tags.stage = 'final'\"``; the store applies it.",
+        "MLflow's filter, such as ``\"params.model = 'forest' and tags.stage = 'final'\"``; the "
+        "store applies it.",
         "",
         flag="--filter",
-        help="Take only the runs that match this filter of MLflow, such as \"params.model = 'forest'\".",
+        help='Take only the runs that match this filter of MLflow, such as "params.model = '
+        "'forest'\".",
         metavar="TEXT",
     )
     rank_by: RankBy | None = entry(
         "str, sequence of str or mapping, optional",
-        "A metric's name (its direction is known), or several names for a Pareto front: the runs that no other run "
-        "beats, being at least as good in every metric and better in one. By default the Matthews correlation of the "
-        "positive group, or of all classes where there is none; for sets of codes the micro F1.",
+        "A metric's name (its direction is known), or several names for a Pareto front: the runs "
+        "that no other run beats, being at least as good in every metric and better in one. By "
+        "default the Matthews correlation of the positive group, or of all classes where there "
+        "is none; for sets of codes the micro F1.",
         flag="--rank-by",
-        help="Rank by this metric, by default the Matthews correlation. Several make a Pareto front.",
+        help="Rank by this metric, by default the Matthews correlation. Several make a Pareto "
+        "front.",
         metavar="METRIC",
         several=True,
         form="a metric's name, or a list of names",
@@ -210,9 +215,10 @@ class CompareSpec(Question):
         "``segment/region/north/...`` in one. A run that fails a gate is listed, but not ranked.",
         (),
         flag="--require",
-        help="Require this of every run, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs <= 0.01', "
-        "'binary/roc_auc.low > 0.8', 'multiclass/accuracy.difference.low > -0.01' or, of all segments, "
-        "'segment/region/*/binary/recall.low >= 0.6'; a run that fails it is not ranked; repeatable.",
+        help="Require this of every run, such as 'class/3/recall >= 0.6', 'prevalence/bias.abs "
+        "<= 0.01', 'binary/roc_auc.low > 0.8', 'multiclass/accuracy.difference.low > -0.01' or, "
+        "of all segments, 'segment/region/*/binary/recall.low >= 0.6'; a run that fails it is "
+        "not ranked; repeatable.",
         metavar="GATE",
         several=True,
         form="a gate, or a list of gates",
@@ -220,13 +226,14 @@ class CompareSpec(Question):
     )
     tie_breakers: str | Sequence[str] = entry(
         "str or sequence of str",
-        "What chooses among the runs that may be the best, within a margin of the leader: a metric, "
+        "What chooses among the runs that may be the best, within a margin of the leader: a "
+        "metric, "
         '``"params.depth"``, ``"metrics.seconds asc"``, ``"tags.size desc"``. A metric of cmtrack goes by its own '
         "direction; of anything else the smallest value wins, or with ``desc`` the largest.",
         (),
         flag="--tie-breaker",
-        help="Choose among runs that may be the best, within the margin, by this: a metric, 'params.depth', "
-        "'metrics.seconds asc' or 'tags.size desc'; repeatable.",
+        help="Choose among runs that may be the best, within the margin, by this: a metric, "
+        "'params.depth', 'metrics.seconds asc' or 'tags.size desc'; repeatable.",
         metavar="RULE",
         several=True,
         form="a tie-breaker, or a list of them",
@@ -234,37 +241,42 @@ class CompareSpec(Question):
     )
     margin: float | None = entry(
         "float, optional",
-        "What a tie-breaker may give up against the leader, in units of the metric. By default the paired standard "
-        "error of each run's difference (the one-standard-error rule of Breiman, Friedman, Olshen and Stone 1984). "
-        "With a number, it chooses among runs that are shown not to be worse by more than this: the lower end of "
-        "their simultaneous interval is at least ``-margin`` (non-inferiority).",
+        "What a tie-breaker may give up against the leader, in units of the metric. By default "
+        "the paired standard error of each run's difference (the one-standard-error rule of "
+        "Breiman, Friedman, Olshen and Stone 1984). With a number, it chooses among runs that "
+        "are shown not to be worse by more than this: the lower end of their simultaneous "
+        "interval is at least ``-margin`` (non-inferiority).",
         check=_margin,
         flag="--margin",
-        help="Largest loss for a tie-breaker, in units of the metric: it chooses among runs that are shown not to be "
-        "worse than the best by more. By default it chooses among runs within one standard error of the leader.",
+        help="Largest loss for a tie-breaker, in units of the metric: it chooses among runs that "
+        "are shown not to be worse than the best by more. By default it chooses among runs "
+        "within one standard error of the leader.",
         **_A_NUMBER,
     )
     equivalence: float | None = entry(
         "float, optional",
-        "A run has the status “equivalent within” this where it is shown to differ from the leader by less, in "
-        "units of the metric: both one-sided tests reject (Schuirmann 1987), so the interval of the difference at "
-        "twice the error (90 % for 95 %) lies within plus and minus this. Runs that are merely not shown to differ "
-        "are not equivalent. No run is called equivalent if a share has fewer than 20 rows, or another metric fewer "
-        "than 20 rows of a class. As gates: ``multiclass/accuracy.difference.low > -0.01`` and ``.difference.high < "
-        "0.01``.",
+        "A run has the status “equivalent within” this where it is shown to differ from the "
+        "leader by less, in units of the metric: both one-sided tests reject (Schuirmann 1987), "
+        "so the interval of the difference at twice the error (90 % for 95 %) lies within plus "
+        "and minus this. Runs that are merely not shown to differ are not equivalent. No run is "
+        "called equivalent if a share has fewer than 20 rows, or another metric fewer than 20 "
+        "rows of a class. As gates: ``multiclass/accuracy.difference.low > -0.01`` and "
+        "``.difference.high < 0.01``.",
         check=_equivalence,
         flag="--equivalence",
-        help="Call runs equivalent that are shown to differ from the leader by less than this, in units of the metric.",
+        help="Call runs equivalent that are shown to differ from the leader by less than this, "
+        "in units of the metric.",
         **_A_NUMBER,
     )
     at: float | Mapping[Label, float] | None = entry(
         "float or mapping of label to float, optional",
-        "Judge every run where the actual classes have these shares, as :meth:`cmtrack.Evaluation.at` does: of the "
-        "positive class or group, or by class or group. Rows are weighted, so all values, gates and differences are "
-        "those there.",
+        "Judge every run where the actual classes have these shares, as "
+        ":meth:`cmtrack.Evaluation.at` does: of the positive class or group, or by class or "
+        "group. Rows are weighted, so all values, gates and differences are those there.",
         check=_shares,
         flag="--at",
-        help="Judge every run where the positive class or group has this share, or that of this NAME; repeatable.",
+        help="Judge every run where the positive class or group has this share, or that of this "
+        "NAME; repeatable.",
         metavar="[NAME=]SHARE",
         several=True,
         of_texts=shares_of,
@@ -273,7 +285,8 @@ class CompareSpec(Question):
     )
     confidence_level: float = entry(
         "float, default 0.95",
-        "Confidence level of all intervals; a run may be the best unless it is ruled out at this level.",
+        "Confidence level of all intervals; a run may be the best unless it is ruled out at this "
+        "level.",
         0.95,
         check=late("cmtrack.metrics.intervals:check_level"),
         flag="--confidence-level",
@@ -282,8 +295,9 @@ class CompareSpec(Question):
     )
     grouping: Grouping | None = entry(
         "Grouping, optional",
-        "Re-reduce every run under this grouping. Without it, runs of different groupings get rankings of their own "
-        "where ``rank_by``, ``require`` or ``tie_breakers`` read a metric that depends on the grouping.",
+        "Re-reduce every run under this grouping. Without it, runs of different groupings get "
+        "rankings of their own where ``rank_by``, ``require`` or ``tie_breakers`` read a metric "
+        "that depends on the grouping.",
         flag="--grouping",
         help="Judge every run under the grouping of this YAML or JSON file.",
         of_flag=Path,
@@ -312,12 +326,14 @@ class CompareSpec(Question):
     )
     segments: str | Sequence[str | tuple[str, ...]] | None = entry(
         "str or sequence of str, optional",
-        "Columns that the runs were evaluated by (``evaluate(..., segments=)``), a tuple of names for crossed ones: "
-        "the leader and the next 5 runs are compared by segment, row by row where the rows' segments are at hand, and "
+        "Columns that the runs were evaluated by (``evaluate(..., segments=)``), a tuple of names "
+        "for crossed ones: the leader and the next 5 runs are compared by segment, row by row "
+        "where the rows' segments are at hand, and "
         'tested for being "better overall, but worse for some" (Gail, Simon 1985).',
         check=_segments,
         flag="--segment",
-        help="Compare the leader with the next runs by this column that the runs were evaluated by; repeatable.",
+        help="Compare the leader with the next runs by this column that the runs were evaluated "
+        "by; repeatable.",
         metavar="COLUMN",
         several=True,
         form="a column, or a list of columns and of lists of columns",
@@ -353,7 +369,8 @@ class CompareSpec(Question):
     block_kind: str = entry(
         '"auto", "folds" or "seeds"',
         'What the blocks are; "auto": seeds if all blocks hold the same test rows, folds if each has rows of its own '
-        "and the name of ``block`` says so or the classes are divided evenly. Anything else is refused.",
+        "and the name of ``block`` says so or the classes are divided evenly. Anything else is "
+        "refused.",
         "auto",
         flag="--block-kind",
         help="Treat the repeated runs as this kind.",
@@ -363,7 +380,8 @@ class CompareSpec(Question):
     )
     test_train_ratio: float | None = entry(
         "float, optional",
-        "For folds: rows of a test part over rows of its training part; by default 1 / (folds - 1).",
+        "For folds: rows of a test part over rows of its training part; by default 1 / (folds - "
+        "1).",
         **_A_NUMBER,
     )
     prefix: str = entry(
@@ -375,11 +393,13 @@ class CompareSpec(Question):
     )
     limit: int = entry(
         "int, default 50",
-        "At most this many runs of one data set are read and tested: the best by their logged values.",
+        "At most this many runs of one data set are read and tested: the best by their logged "
+        "values.",
         50,
         check=_limit,
         flag="--limit",
-        help="Read and test at most this many runs of one data set, the best by their logged values.",
+        help="Read and test at most this many runs of one data set, the best by their logged "
+        "values.",
         of_flag=int,
     )
     max_runs: int | None = entry(
@@ -405,13 +425,13 @@ class CompareSpec(Question):
     )
     extra_metrics: Sequence[Metric] = entry(
         "sequence of Metric, optional",
-        "Metrics of your own, computed for every run, also for those that were logged without them. A metric that "
-        "the runs were logged with has its logged numbers without this, but no differences by row and no regrouped "
-        "values.",
+        "Metrics of your own, computed for every run, also for those that were logged without "
+        "them. A metric that the runs were logged with has its logged numbers without this, but "
+        "no differences by row and no regrouped values.",
         (),
         flag="--metrics",
-        help="Take metrics of your own from this file, or module: NAME is a Metric, or a list or dict of them. The "
-        "file is executed, with all that you may do; repeatable.",
+        help="Take metrics of your own from this file, or module: NAME is a Metric, or a list or "
+        "dict of them. The file is executed, with all that you may do; repeatable.",
         metavar="FILE.py:NAME",
         several=True,
     )
@@ -419,8 +439,8 @@ class CompareSpec(Question):
         "path, optional",
         _of_file(locals()),
         flag="--rule",
-        help="Decide by this YAML file (rank_by, require, margin and more), written before the results are seen; its "
-        "digest is printed.",
+        help="Decide by this YAML file (rank_by, require, margin and more), written before the "
+        "results are seen; its digest is printed.",
         of_flag=Path,
     )
 

@@ -25,7 +25,8 @@ class NothingToDecideBy(ValueError):
 class TieBreaker:
     """One rule.
 
-    ``name``: a metric of the registry, or ``params.<name>``, ``metrics.<name>`` or ``tags.<name>`` of the run.
+    ``name``: a metric of the registry, or ``params.<name>``, ``metrics.<name>`` or ``tags.<name>``
+    of the run.
     ``descending``: whether the largest wins.
     ``title``: its name for people.
     """
@@ -39,8 +40,8 @@ class TieBreaker:
     def parse(cls, text: str, catalog: Catalog = BUILT_IN) -> TieBreaker:
         """Read ``"params.depth"``, ``"metrics.seconds asc"`` or ``"multiclass/accuracy"``.
 
-        A metric of cmtrack goes by its own direction; of anything else the smallest value wins, or with ``desc`` the
-        largest.
+        A metric of cmtrack goes by its own direction; of anything else the smallest value wins, or
+        with ``desc`` the largest.
 
         TypeError, ValueError if it is none of these.
         """
@@ -57,7 +58,8 @@ class TieBreaker:
         except KeyError:
             hint = near_metric(name, catalog.names)
             raise ValueError(
-                f"a tie-breaker must be a metric, 'params.…', 'metrics.…' or 'tags.…', got {name!r}{hint}"
+                "a tie-breaker must be a metric, 'params.…', 'metrics.…' or 'tags.…', got "
+                f"{name!r}{hint}"
             ) from None
         if order or not better:
             return cls(name, order == "desc", title=title)
@@ -95,7 +97,8 @@ def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
                 f"; there are {sorted(names)[:10]}" if names else "; they have none"
             )
             raise NothingToDecideBy(
-                f"a tie-breaker must read what at least one run has: no run has {_NOUNS[source]} {rest!r}{hint}"
+                f"a tie-breaker must read what at least one run has: no run has {_NOUNS[source]} "
+                f"{rest!r}{hint}"
             )
 
 
@@ -118,8 +121,8 @@ def decide(
 ) -> Decision:
     """Choose among runs, best first: by the first rule that separates the remaining ones, then the next.
 
-    A run without a value loses to any that has one. Where no rule tells the last ones apart, the first of them in
-    the given order is chosen.
+    A run without a value loses to any that has one. Where no rule tells the last ones apart, the
+    first of them in the given order is chosen.
     """
     remaining = list(range(len(runs)))
     by: TieBreaker | None = None

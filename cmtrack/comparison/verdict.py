@@ -102,7 +102,8 @@ class Verdict:
         The same as a sentence, with names.
     notes : tuple of str
     constants : tuple of ConstantAnswer
-        For each judged metric the best constant answer, and what the run gains over it. These fail no run.
+        For each judged metric the best constant answer, and what the run gains over it. These fail
+        no run.
 
     Examples
     --------
@@ -166,15 +167,16 @@ def judge(
     ----------
     run, baseline : evaluation
     require : sequence of str
-        Gates, such as ``"class/3/recall >= 0.6"``. Without them the run fails where it is significantly worse than
-        the baseline in the metric of ``rank_by``.
+        Gates, such as ``"class/3/recall >= 0.6"``. Without them the run fails where it is
+        significantly worse than the baseline in the metric of ``rank_by``.
     rank_by, confidence_level
         See :func:`cmtrack.compare`.
 
     Raises
     ------
     ValueError, TypeError
-        If neither gates nor a baseline are given, several metrics are given without gates, or an option is not valid.
+        If neither gates nor a baseline are given, several metrics are given without gates, or an
+        option is not valid.
 
     Examples
     --------
@@ -187,7 +189,8 @@ def judge(
     """
     if not require and baseline is None:
         raise ValueError(
-            "a run is judged by gates or against a baseline: require or baseline must be given, got none"
+            "a run is judged by gates or against a baseline: require or baseline must be given, "
+            "got none"
         )
     if require and rank_by is not None:
         raise ValueError(
@@ -215,8 +218,8 @@ def check_one_metric(rank_by: RankBy | None) -> None:
     names = [] if rank_by is None or isinstance(rank_by, str) else list(dict.fromkeys(rank_by))
     if len(names) > 1:
         raise ValueError(
-            f"a run is checked against a baseline in one metric, got {', '.join(names)}: name one, or require gates "
-            f"such as '{names[0]}.difference.low > -0.01'"
+            f"a run is checked against a baseline in one metric, got {', '.join(names)}: name one, "
+            f"or require gates such as '{names[0]}.difference.low > -0.01'"
         )
 
 
@@ -233,8 +236,8 @@ def _neutral_metric(evaluations: Sequence[BaseEvaluation]) -> str:
 def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
     """The verdict on the one run of a comparison that is not its baseline.
 
-    ``comparison``: of the run and its baseline, made without gates: these would hide the numbers of the run that they
-    stop.
+    ``comparison``: of the run and its baseline, made without gates: these would hide the numbers of
+    the run that they stop.
     ``require``: gates; without any the run must not be significantly worse than the baseline.
     """
     if not isinstance(comparison, RunComparison):
@@ -314,7 +317,8 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
 def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -> NotWorse | None:
     """The default check of one of two ranked runs; None where no error of the difference is known.
 
-    Errors that count as independent for want of an own metric's function would let a worse run pass.
+    Errors that count as independent for want of an own metric's function would let a worse run
+    pass.
     """
     criterion = str(comparison.criterion)
     if baseline is None or baseline is run:

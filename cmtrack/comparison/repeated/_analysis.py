@@ -42,11 +42,11 @@ Kind: TypeAlias = Literal["folds", "seeds"]
 class Gap(RepeatedDifference):
     """One model less the best, so the difference is negative as a rule; interval and p-value are of this pair alone.
 
-    ``adjusted_pvalue``: by Holm over all pairs of models, which also pays for having chosen the best by the same
-    scores.
-    ``joint_low``, ``joint_high``: interval that holds for all pairs of models at once (Bonferroni). A model whose
-    interval excludes zero is behind; one that is behind may have an interval that includes zero, as Holm's stepwise
-    test is more powerful.
+    ``adjusted_pvalue``: by Holm over all pairs of models, which also pays for having chosen the
+    best by the same scores.
+    ``joint_low``, ``joint_high``: interval that holds for all pairs of models at once (Bonferroni).
+    A model whose interval excludes zero is behind; one that is behind may have an interval that
+    includes zero, as Holm's stepwise test is more powerful.
     """
 
     name: str
@@ -60,13 +60,16 @@ class RepeatedResult:
     """Several models over the same seeds or folds.
 
     ``kind``, "folds" or "seeds".
-    ``blocks``, ``left_out``: blocks in which every model has a value, which alone are tested; and the others.
+    ``blocks``, ``left_out``: blocks in which every model has a value, which alone are tested; and
+    the others.
     ``summary``: of all values, also of blocks that are left out.
     ``order``: models, best first, by mean over the complete blocks.
     ``best``: the first of them.
-    ``differences``: every other model less the best, in the models' order; ``result[name]`` gives one.
+    ``differences``: every other model less the best, in the models' order; ``result[name]`` gives
+    one.
     ``pairwise``: all pairs: corrected t (folds) or seed differences (seeds); adjusted by Holm.
-    ``tied``: whether the model is not told apart from the best; True for the best, and where there is no p-value.
+    ``tied``: whether the model is not told apart from the best; True for the best, and where there
+    is no p-value.
     ``notes``: what was left out, and what the methods assume.
     """
 
@@ -109,7 +112,8 @@ class RepeatedResult:
     def __repr__(self) -> str:
         ties = sum(self.tied) - 1
         best = self.names[self.best]
-        return f"RepeatedResult({len(self.names)} models, {self.blocks} {self.kind}, best {best!r}, {ties} tied)"
+        size = f"{len(self.names)} models, {self.blocks} {self.kind}"
+        return f"RepeatedResult({size}, best {best!r}, {ties} tied)"
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.table(self.to_frame()), notes=self.notes)
@@ -126,24 +130,28 @@ def analyse(
 ) -> RepeatedResult:
     """Analyse models over repeated runs: the leader, and the others that may be equally good.
 
-    ``scores``, of shape (N, k): blocks by models of one metric, larger is better; NaN where there is no value.
+    ``scores``, of shape (N, k): blocks by models of one metric, larger is better; NaN where there
+    is no value.
     ``names``: by default the column numbers.
-    ``kind``, "folds" or "seeds": what a block is: a fold or random split of one data set, or a seed, all judged on the
-    same test rows.
-    ``test_train_ratio``: for folds, where it must be given: rows of a test part over rows of its training part.
-    ``test_errors``, of shape (k, k), optional: standard errors of the mean difference of each pair of models due to the
-    sampling of the test rows; symmetric, NaN where unknown, the diagonal is not read. With seeds, which share their
-    test rows, this error is added to that of the seeds; with folds, whose test rows are disjoint, the wider one decides
-    (:func:`corrected_resampled_t`).
+    ``kind``, "folds" or "seeds": what a block is: a fold or random split of one data set, or a
+    seed, all judged on the same test rows.
+    ``test_train_ratio``: for folds, where it must be given: rows of a test part over rows of its
+    training part.
+    ``test_errors``, of shape (k, k), optional: standard errors of the mean difference of each pair
+    of models due to the sampling of the test rows; symmetric, NaN where unknown, the diagonal is
+    not read. With seeds, which share their test rows, this error is added to that of the seeds;
+    with folds, whose test rows are disjoint, the wider one decides (:func:`corrected_resampled_t`).
 
-    ValueError if the kind is unknown, an argument is missing that it needs, or given that it has no use for; if scores,
-    names, level, ratio or errors are not as above; or no block has a value of every model.
+    ValueError if the kind is unknown, an argument is missing that it needs, or given that it has no
+    use for; if scores, names, level, ratio or errors are not as above; or no block has a value of
+    every model.
     """
     if kind not in BLOCK:
         raise ValueError(f"kind must be one of {list(BLOCK)}, got {kind!r}")
     if (kind == "folds") != (test_train_ratio is not None):
         raise ValueError(
-            f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, {kind!r}"
+            f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, "
+            f"{kind!r}"
         )
     level, matrix = check_level(confidence_level), as_scores(scores)
     k = matrix.shape[1]
@@ -153,7 +161,8 @@ def analyse(
     if not len(whole):
         fewest = min(range(k), key=lambda i: int(np.isfinite(matrix[:, i]).sum()))
         raise ValueError(
-            f"a block must have values of all models, got none such; {labels[fewest]!r} has the fewest values"
+            f"a block must have values of all models, got none such; {labels[fewest]!r} has the "
+            "fewest values"
         )
     scale = float(np.abs(whole).max())
 
@@ -206,8 +215,8 @@ def _errors(test_errors: Any, k: int) -> FloatArray:
     if not np.allclose(errors, errors.T, rtol=1e-9, atol=0, equal_nan=True):
         i, j = np.argwhere(~np.isclose(errors, errors.T, rtol=1e-9, atol=0, equal_nan=True))[0]
         raise ValueError(
-            "test_errors must be symmetric, because the error of a difference does not depend on its direction, got "
-            f"{errors[i, j]:g} and {errors[j, i]:g} for models {i} and {j}"
+            "test_errors must be symmetric, because the error of a difference does not depend on "
+            f"its direction, got {errors[i, j]:g} and {errors[j, i]:g} for models {i} and {j}"
         )
     return errors
 
@@ -226,42 +235,48 @@ def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple
     notes = []
     if left_out:
         notes.append(
-            f"{left_out} of {n + left_out} {BLOCK[kind]}s have no value of some model and are not tested. The mean"
-            " of a model is over all its values."
+            f"{left_out} of {n + left_out} {BLOCK[kind]}s have no value of some model and are not "
+            "tested. The mean of a model is over all its values."
         )
     if n < 2:
         notes.append(
-            f"There is only one {BLOCK[kind]}, so nothing is tested and every model may be the best."
+            f"There is only one {BLOCK[kind]}, so nothing is tested and every model may be the "
+            "best."
         )
     if k < 2:
         return tuple(notes)
     if k > 2:
         notes.append(
-            f"p-values are adjusted for all {pairs} pairs of models (Holm 1979), and the intervals of the differences"
-            " hold for all of them at once (Bonferroni)."
+            f"p-values are adjusted for all {pairs} pairs of models (Holm 1979), and the intervals "
+            "of the differences hold for all of them at once (Bonferroni)."
         )
     if kind == "folds":
         notes.append(
-            "Folds share training rows, and the variance is corrected for that (Nadeau and Bengio 2003)."
+            "Folds share training rows, and the variance is corrected for that (Nadeau and Bengio "
+            "2003)."
         )
         errors = [pair.difference.test_rows for pair in pairwise.pairs]
         if n > 1 and all(errors):
             notes.append(
-                "A difference is significant only if it is so by the spread of the folds and by the sampling error of"
-                " their test rows: the wider of the two intervals is shown, and the larger p-value."
+                "A difference is significant only if it is so by the spread of the folds and by "
+                "the sampling error of their test rows: the wider of the two intervals is shown, "
+                "and the larger p-value."
             )
         elif n > 1:
             notes.append(
-                "The sampling error of the test rows is not known for every pair of models (no predictions by row):"
-                " there, only the spread of the folds decides, which can be small by luck."
+                "The sampling error of the test rows is not known for every pair of models (no "
+                "predictions by row): there, only the spread of the folds decides, which can be "
+                "small by luck."
             )
     elif all(pair.difference.method == "seeds and test rows" for pair in pairwise.pairs):
         notes.append(
-            "Standard errors hold both the variation over the seeds and the sampling of the test rows."
+            "Standard errors hold both the variation over the seeds and the sampling of the test "
+            "rows."
         )
     elif n > 1:
         notes.append(
-            "The sampling error of the test rows is not known for every pair of models: there, the standard error"
-            " is that of the seeds alone, and the result holds for these test rows only."
+            "The sampling error of the test rows is not known for every pair of models: there, "
+            "the standard error is that of the seeds alone, and the result holds for these test "
+            "rows only."
         )
     return tuple(notes)

@@ -72,28 +72,32 @@ def corrected_resampled_t(
 ) -> RepeatedDifference:
     """Corrected resampled t-test of Nadeau and Bengio (2003, Machine Learning 52, 239-281).
 
-    Folds share training rows, so their scores are not independent, and the ordinary t-test rejects far too often.
-    The variance of the mean is s² · (1/J + n_test/n_train) in place of s²/J, with J - 1 degrees of freedom.
+    Folds share training rows, so their scores are not independent, and the ordinary t-test rejects
+    far too often. The variance of the mean is s² · (1/J + n_test/n_train) in place of s²/J, with J
+    - 1 degrees of freedom.
 
-    The spread s of a few folds can be small by luck, smaller than the error of each fold's own test rows allows. As
-    the folds' test rows are disjoint, the rows alone give the mean an error of ``test_error`` = √(Σ e_j²) / J, where
-    e_j is the paired standard error of fold j's difference. It is an error of the same mean, and is not added: the
-    spread over disjoint rows holds it already. Where it is given, the wider of the two intervals is taken, and the
-    larger p-value: a difference is significant only if it is so by both. The probability of a false positive is
-    therefore at most that of the corrected t-test (an intersection-union test; Berger 1982, Technometrics 24,
-    295-300).
+    The spread s of a few folds can be small by luck, smaller than the error of each fold's own test
+    rows allows. As the folds' test rows are disjoint, the rows alone give the mean an error of
+    ``test_error`` = √(Σ e_j²) / J, where e_j is the paired standard error of fold j's difference.
+    It is an error of the same mean, and is not added: the spread over disjoint rows holds it
+    already. Where it is given, the wider of the two intervals is taken, and the larger p-value: a
+    difference is significant only if it is so by both. The probability of a false positive is
+    therefore at most that of the corrected t-test (an intersection-union test; Berger 1982,
+    Technometrics 24, 295-300).
 
-    ``differences``, of shape (J,): first model less second in each fold or random split, over all repetitions; NaN is
-    left out.
-    ``test_train_ratio``: rows of a test part over rows of its training part: 1 / (K - 1) in K-fold cross-validation,
-    also if that is repeated.
-    ``test_error``: standard error of the mean difference due to the sampling of the test rows; NaN if unknown.
+    ``differences``, of shape (J,): first model less second in each fold or random split, over all
+    repetitions; NaN is left out.
+    ``test_train_ratio``: rows of a test part over rows of its training part: 1 / (K - 1) in K-fold
+    cross-validation, also if that is repeated.
+    ``test_error``: standard error of the mean difference due to the sampling of the test rows; NaN
+    if unknown.
 
-    The result: NaN with a reason for fewer than two differences. Without any variance the interval is a point and the
-    p-value 1 or 0. The method is "corrected resampled t", or "test rows" where their error is the wider one.
+    The result: NaN with a reason for fewer than two differences. Without any variance the interval
+    is a point and the p-value 1 or 0. The method is "corrected resampled t", or "test rows" where
+    their error is the wider one.
 
-    ValueError if the ratio is not positive, the error negative or infinite, the level not between 0 and 1, or the
-    differences no finite vector.
+    ValueError if the ratio is not positive, the error negative or infinite, the level not between 0
+    and 1, or the differences no finite vector.
     """
     ratio = as_ratio(test_train_ratio)
     values, left_out = as_differences(differences)
@@ -126,23 +130,25 @@ def seed_differences(
 ) -> RepeatedDifference:
     """Mean difference of two models over seeds, all judged on the same test rows.
 
-    Two things vary: the seeds, and the test rows. By the law of total variance, that of the mean over J seeds is the
-    mean of the rows' part given the seeds, ``test_error²``, plus the seeds' part, of which s²/J is the estimate. More
-    seeds shrink only the second. As s² is measured on these rows, it also holds how rows and seeds interact, and
-    ``test_error²`` holds that once more: the sum is on the safe side, by less than s²/J.
+    Two things vary: the seeds, and the test rows. By the law of total variance, that of the mean
+    over J seeds is the mean of the rows' part given the seeds, ``test_error²``, plus the seeds'
+    part, of which s²/J is the estimate. More seeds shrink only the second. As s² is measured on
+    these rows, it also holds how rows and seeds interact, and ``test_error²`` holds that once more:
+    the sum is on the safe side, by less than s²/J.
 
-    The degrees of freedom are Satterthwaite's (1946, Biometrics Bulletin 2, 110-114): with V = A + B, where B = s²/J
-    has J - 1 and A, from many rows, as good as infinitely many, they are V² / (B² / (J - 1)). They lie between J - 1
-    (seeds alone) and infinity (rows alone).
+    The degrees of freedom are Satterthwaite's (1946, Biometrics Bulletin 2, 110-114): with V = A +
+    B, where B = s²/J has J - 1 and A, from many rows, as good as infinitely many, they are V² / (B²
+    / (J - 1)). They lie between J - 1 (seeds alone) and infinity (rows alone).
 
     ``differences``, of shape (J,): first model less second, seed by seed; NaN is left out.
-    ``test_error``: standard error of the seed-averaged difference due to the sampling of the test rows: the one of the
-    rows' influence values, averaged over the seeds. NaN if unknown; the result then speaks of these test rows only, and
-    its reason says so.
+    ``test_error``: standard error of the seed-averaged difference due to the sampling of the test
+    rows: the one of the rows' influence values, averaged over the seeds. NaN if unknown; the result
+    then speaks of these test rows only, and its reason says so.
 
     The result: NaN with a reason for fewer than two seeds, of whose variance then nothing is known.
 
-    ValueError if the error is negative or infinite, the level not between 0 and 1, or the differences no finite vector.
+    ValueError if the error is negative or infinite, the level not between 0 and 1, or the
+    differences no finite vector.
     """
     _check_error(test_error)
     values, left_out = as_differences(differences)
@@ -239,7 +245,8 @@ class Pairwise:
 
     ``pairs``: ``first < second``; ``pairwise[i, j]`` gives any pair in either direction.
     ``order``: columns, best first.
-    ``confidence_level``: a pair is told apart where its adjusted p-value is at most ``1 - confidence_level``.
+    ``confidence_level``: a pair is told apart where its adjusted p-value is at most ``1 -
+    confidence_level``.
     ``blocks``, ``left_out``: blocks used, and those that miss a value.
     """
 

@@ -22,8 +22,8 @@ _SAME = 40
 def as_scores(scores: Any) -> FloatArray:
     """Check a matrix of scores.
 
-    ``scores``, of shape (N, k): rows are blocks (seeds or folds), columns models; larger is better; NaN where
-    there is no value.
+    ``scores``, of shape (N, k): rows are blocks (seeds or folds), columns models; larger is better;
+    NaN where there is no value.
 
     ValueError if it is not a matrix, has no model or no block, or a score is infinite.
     """
@@ -33,7 +33,8 @@ def as_scores(scores: Any) -> FloatArray:
     if np.isinf(matrix).any():
         block, model = (int(v) for v in np.argwhere(np.isinf(matrix))[0])
         raise ValueError(
-            f"scores must be finite or NaN, got {matrix[block, model]} in block {block} of model {model}"
+            f"scores must be finite or NaN, got {matrix[block, model]} in block {block} of model "
+            f"{model}"
         )
     return matrix
 
@@ -65,7 +66,8 @@ def as_differences(differences: Any) -> tuple[FloatArray, int]:
         raise ValueError(f"differences must have shape (blocks,), got {values.shape}")
     if np.isinf(values).any():
         raise ValueError(
-            f"differences must be finite or NaN, got one in block {int(np.argmax(np.isinf(values)))}"
+            "differences must be finite or NaN, got one in block "
+            f"{int(np.argmax(np.isinf(values)))}"
         )
     defined = values[~np.isnan(values)]
     return defined, len(values) - len(defined)
@@ -81,7 +83,8 @@ def complete(scores: Any) -> tuple[FloatArray, int]:
 def settled(values: FloatArray, scale: Any) -> FloatArray:
     """Values without the digits that rounding leaves: 0.4 - 0.3 becomes the same number as 0.2 - 0.1.
 
-    ``scale``: the largest number that went into the values; they are rounded to its 2⁻⁴⁰th part, about 1e-12.
+    ``scale``: the largest number that went into the values; they are rounded to its 2⁻⁴⁰th part,
+    about 1e-12.
     """
     grid = np.ldexp(1.0, np.maximum(np.frexp(scale)[1] - _SAME, -1022))
     rounded: FloatArray = np.round(values / grid) * grid
@@ -102,8 +105,9 @@ def order_by_mean(scores: FloatArray) -> tuple[int, ...]:
 class ModelSummary:
     """One model's scores.
 
-    ``mean``, ``sd``, ``minimum``, ``maximum``: over the blocks in which the model has a value; the standard deviation,
-    with divisor n - 1, is NaN for fewer than two. It says how much the scores vary, and is no error of the mean.
+    ``mean``, ``sd``, ``minimum``, ``maximum``: over the blocks in which the model has a value; the
+    standard deviation, with divisor n - 1, is NaN for fewer than two. It says how much the scores
+    vary, and is no error of the mean.
     ``blocks``: with a value.
     """
 
