@@ -15,6 +15,7 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.comparability import (
     Reason,
     Traits,
+    design_of_rows,
     rows_by_digests,
     split,
     why_apart,
@@ -67,14 +68,16 @@ class Blocks:
                 )
 
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
-        """The kind of repetition, by the rows of each block's given evaluation; a stated kind is checked.
+        """Return the kind of repetition, by the rows of each block's evaluation.
+
+        A stated kind is checked against these rows.
 
         ValueError if some blocks hold the same rows and others do not, if the rows contradict the
         kind, or if the blocks are neither seeds nor folds, as several data sets are.
         """
         sharing: dict[object, list[str]] = {}
-        for block, one in evaluations.items():
-            sharing.setdefault(rows_by_digests(one), []).append(block)
+        for block, evaluation in evaluations.items():
+            sharing.setdefault(rows_by_digests(evaluation), []).append(block)
         all_same = len(sharing) == 1
         all_different = len(sharing) == len(evaluations)
         shown = "; ".join(f"{self.by} {some_of(blocks, 8)}" for blocks in sharing.values())
@@ -92,8 +95,8 @@ class Blocks:
         if self.kind != "auto":
             return self.kind
         if all_different:
-            return self._of_rows_of_their_own(list(evaluations.values()))
-        in_order = all(one.statistics.digest.ordered for one in evaluations.values())
+            return self._kind_of_separate_rows(list(evaluations.values()))
+        in_order = all(evaluation.statistics.digest.ordered for evaluation in evaluations.values())
         if all_same and (same_digest_means_same_rows or in_order or not self._are_named_folds):
             return "seeds"
         if self._are_named_folds and not same_digest_means_same_rows:
@@ -108,14 +111,20 @@ class Blocks:
         return _FOLD.search(self.by) is not None
 
     def _digests_tell_rows(self, evaluations: Iterable[BaseEvaluation]) -> bool:
-        """Return True if equal digests mean the same rows; without ids, sorted folds and rows without order do not."""
-        held = [one.statistics for one in evaluations]
-        return all(
-            one.row_ids is not None or (one.digest.ordered and not self._are_named_folds)
-            for one in held
-        )
+        """Return whether equal digests mean the same rows.
 
-    def _of_rows_of_their_own(self, evaluations: list[BaseEvaluation]) -> str:
+        Row ids tell rows apart. Without ids, folds that are sorted by class have equal labels in an
+        equal order though their rows differ, and so have rows without an order.
+        """
+        for evaluation in evaluations:
+            statistics = evaluation.statistics
+            in_known_order = statistics.digest.ordered and not self._are_named_folds
+            if statistics.row_ids is None and not in_known_order:
+                return False
+        return True
+
+    def _kind_of_separate_rows(self, evaluations: list[BaseEvaluation]) -> str:
+        """Return "folds" for blocks of which no two have the same rows, if they are folds."""
         if self._are_named_folds or _in_equal_parts(evaluations):
             return "folds"
         raise RemovedFeature(
@@ -176,7 +185,7 @@ def rank_models(
 ) -> tuple[RepeatedRanking | None, tuple[StoppedRun, ...], tuple[str, ...]]:
     """Rank models by one metric over blocks.
 
-    The result, (ranking, failed, notes): No ranking where no model passes the gates; the models
+    Returns (ranking, failed, notes): the ranking, or None if no model passes the gates; the models
     that gates stopped; what a reader should know.
 
     ValueError if the criterion is not a single metric, a run has no block, or no model has two of
@@ -188,56 +197,47 @@ def rank_models(
     table, notes = _by_block(candidates, names, blocks)
     _check_alike(table, blocks, read_by(criterion, gates, tie_breakers))
     block_names = tuple(sorted({block for _, block in table}, key=_natural_order))
-    # a run without a block, such as a parent's, is none
-    models = list(dict.fromkeys(model for model, _ in table))
-    if len(block_names) < 2 or all(sum(m == model for m, _ in table) < 2 for model in models):
+    models = _models(table, block_names, gates)
+    if len(block_names) < 2 or all(len(model.by_block) < 2 for model in models):
         model_key = blocks.model or "all parameters but the block"
         raise ValueError(
             f"repeated runs must have a model in two blocks or more, got {len(models)} models "
             f"({model_key}) in {len(block_names)} blocks ({blocks.by}); model= names what tells "
             "the models apart"
         )
-    runs = {m: [table[m, b] for b in block_names if (m, b) in table] for m in models}
-    results = {m: tuple(_mean_gate(gate, runs[m]) for gate in gates) for m in models}
-    homes = {m: runs[m][0].run for m in models}
-    failed = tuple(
-        StoppedRun(Run("", m, homes[m].experiment_id, homes[m].tracking_uri), results[m])
-        for m in models
-        if not all(r.passed for r in results[m])
-    )
-    models = [m for m in models if all(r.passed for r in results[m])]
+    failed = tuple(model.stopped() for model in models if not model.passed)
+    models = [model for model in models if model.passed]
     if not models:
         return None, failed, notes
+    metric = criterion.metrics[0]
     scores = np.array(
-        [[_value(table.get((m, b)), criterion.metrics[0]) for m in models] for b in block_names]
+        [[_value(model.by_block.get(block), metric) for model in models] for block in block_names]
     )
-    kind: Any = blocks.kind_of(
-        {block: table[m, block].evaluation for m in reversed(models) for block in _of(table, m)}
-    )
-    gain = -np.vectorize(criterion.distance_from_best)(scores)
+    kind = blocks.kind_of(_evaluations_by_block(models))
     ratio = None
     if kind == "folds":
-        ratio = (
-            1 / (len(block_names) - 1)
-            if blocks.test_train_ratio is None
-            else blocks.test_train_ratio
-        )
-    shared = [b for b in block_names if all((m, b) in table for m in models)]
-    whole = [[table[m, b] for b in shared] for m in models]
-    errors = _errors_of_pairs(whole, criterion.metrics[0], ratio)
+        ratio = blocks.test_train_ratio
+        if ratio is None:
+            ratio = 1 / (len(block_names) - 1)
+    shared_blocks = [
+        block for block in block_names if all(block in model.by_block for model in models)
+    ]
+    paired_runs = [[model.by_block[block] for block in shared_blocks] for model in models]
     result = analyse(
-        gain,
-        models,
-        kind=kind,
+        -np.vectorize(criterion.distance_from_best)(scores),
+        [model.name for model in models],
+        kind=cast("Kind", kind),
         confidence_level=confidence_level,
         test_train_ratio=ratio,
-        test_errors=errors,
+        test_errors=_errors_of_pairs(paired_runs, metric, ratio),
     )
     entries = [
-        _ranked(place, result, runs, scores, criterion, results) for place in range(len(models))
+        _ranked(rank, models[column], result, scores[:, column], criterion)
+        for rank, column in enumerate(result.order, 1)
     ]
     standing, decision = decided(entries, criterion, tie_breakers, margin)
-    by_model = {run.name: runs[run.name] for run in standing}
+    runs_by_model = {model.name: model.runs for model in models}
+    by_model = {entry.name: runs_by_model[entry.name] for entry in standing}
     ranking = RepeatedRanking(
         runs=standing,
         criterion=criterion,
@@ -254,37 +254,104 @@ def rank_models(
     return ranking, failed, (*notes, *result.notes)
 
 
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """A model: its runs by block, in the order of the blocks, and its results in the gates."""
+
+    name: str
+    by_block: Mapping[str, Candidate]
+    gates: tuple[GateResult, ...]
+
+    @property
+    def runs(self) -> list[Candidate]:
+        return list(self.by_block.values())
+
+    @property
+    def passed(self) -> bool:
+        return all(result.passed for result in self.gates)
+
+    def stopped(self) -> StoppedRun:
+        """Return the model as one that a gate stopped, in the experiment of its first run."""
+        run = self.runs[0].run
+        return StoppedRun(Run("", self.name, run.experiment_id, run.tracking_uri), self.gates)
+
+
+def _models(
+    table: Mapping[tuple[str, str], Candidate], block_names: Sequence[str], gates: Sequence[Gate]
+) -> list[_Model]:
+    """Return the models of a table of runs by model and block, in the table's order."""
+    models = []
+    for name in dict.fromkeys(model for model, _ in table):
+        by_block = {block: table[name, block] for block in block_names if (name, block) in table}
+        results = tuple(_mean_gate(gate, list(by_block.values())) for gate in gates)
+        models.append(_Model(name, by_block, results))
+    return models
+
+
+def _evaluations_by_block(models: Sequence[_Model]) -> dict[str, BaseEvaluation]:
+    """Return an evaluation of each block: that of the first model that has a run in it."""
+    evaluations: dict[str, BaseEvaluation] = {}
+    for model in reversed(models):
+        for block, run in model.by_block.items():
+            evaluations[block] = run.evaluation
+    return evaluations
+
+
 def _constant(
     models: Mapping[str, Sequence[Candidate]],
     criterion: Criterion,
     result: RepeatedResult,
     ratio: float | None,
 ) -> tuple[ConstantAnswer, ...]:
-    """The constant answer over the blocks, and what each model gains over it.
+    """Return the constant answer over the blocks, and what each model gains over it.
 
     ``models``: the runs of each model by its name, one for each of its blocks, the leading model
     first.
     """
-    metric = criterion.metrics[0]
     leader, runs = next(iter(models.items()))
+    constant = _mean_constant(leader, runs, criterion.metrics[0])
+    if constant is None:
+        return ()
+    has_value = constant.guessed or math.isfinite(constant.value)
+    if constant.unbeatable or not has_value or len(runs) < 2:
+        return (constant,)
+    gaps = {}
+    for name, model_runs in models.items():
+        gaps[name] = _gap_from_constant(model_runs, criterion, constant, result, ratio)
+    adjusted = holm([gap.pvalue for gap in gaps.values()])
+    by_run = dict(zip(gaps, adjusted.tolist(), strict=True))
+    alpha = 1 - constant.confidence_level
+    ahead = [name for name, gap in gaps.items() if criterion.unit * gap.difference > 0]
+    of_leader = vars(gaps[leader]) | {"pvalue": by_run[leader]}
+    shown = tuple(name for name in ahead if by_run[name] <= alpha)
+    return (replace(constant, **of_leader, by_run=by_run, shown=shown),)
+
+
+def _mean_constant(leader: str, runs: Sequence[Candidate], metric: str) -> ConstantAnswer | None:
+    """Return the constant answer of a model's blocks with its mean value, not yet compared.
+
+    The blocks may have different best answers: the most frequent one is given in all of them. None
+    if a block has no constant answer, or the blocks have different classes.
+    """
     answers = [constant_answer(run.evaluation, metric) for run in runs]
     present = [answer for answer in answers if answer is not None]
     if len(present) < len(runs) or len({run.evaluation.labels for run in runs}) > 1:
-        return ()
-    classes = [one.answer for one in present]
+        return None
+    classes = [constant.answer for constant in present]
     answer = max(classes, key=classes.count)
     answered = _answered(runs, metric, answer)
     if len(answered) < len(runs):
-        return ()
-    values = np.array([_value(one, metric) for one in answered])
-    constant = replace(
+        return None
+    values = np.array([_value(run, metric) for run in answered])
+    reasons = [constant.reason for constant in present if constant.reason]
+    return replace(
         present[0],
         answer=answer,
         value=float(values.mean()),
-        reason=next((one.reason for one in present if one.reason), ""),
+        reason=reasons[0] if reasons else "",
         run=leader,
-        guessed=any(one.guessed for one in present),
-        unbeatable=any(one.unbeatable for one in present),
+        guessed=any(constant.guessed for constant in present),
+        unbeatable=any(constant.unbeatable for constant in present),
         difference=math.nan,
         standard_error=math.nan,
         low=math.nan,
@@ -294,21 +361,6 @@ def _constant(
         by_run={},
         shown=(),
     )
-    if constant.unbeatable or not (constant.guessed or np.isfinite(values).all()) or len(runs) < 2:
-        return (constant,)
-    gaps = {}
-    for name, of_model in models.items():
-        gaps[name] = _gap_from_constant(of_model, criterion, constant, result, ratio)
-    adjusted = holm([gap.pvalue for gap in gaps.values()])
-    by_run = dict(zip(gaps, adjusted.tolist(), strict=True))
-    constant = replace(constant, **vars(gaps[leader]) | {"pvalue": by_run[leader]}, by_run=by_run)
-    ahead = [name for name, gap in gaps.items() if criterion.unit * gap.difference > 0]
-    return (
-        replace(
-            constant,
-            shown=tuple(name for name in ahead if by_run[name] <= 1 - constant.confidence_level),
-        ),
-    )
 
 
 @dataclass(frozen=True)
@@ -316,14 +368,14 @@ class _Gap:
     """A model less the constant answer, on average over the blocks."""
 
     difference: float
-    standard_error: float
-    low: float
-    high: float
-    pvalue: float
+    standard_error: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    pvalue: float = math.nan
 
 
 def _answered(runs: Sequence[Candidate], metric: str, answer: Any) -> list[Candidate]:
-    """The runs of the constant answer on the rows of these runs; of those without single labels none."""
+    """Return runs of the constant answer on the rows of each run that has single labels."""
     return [
         Candidate(run.run, constant_evaluation(run.evaluation, metric, answer))
         for run in runs
@@ -338,53 +390,51 @@ def _gap_from_constant(
     result: RepeatedResult,
     ratio: float | None,
 ) -> _Gap:
-    """The gain of a model's runs over the constant answer, by the analysis that models are compared with."""
+    """Return a model's gain over the constant answer, by the analysis that compares models."""
     metric = criterion.metrics[0]
     answered = _answered(runs, metric, constant.answer)
-    ours = np.array([_value(run, metric) for run in runs])
-    against = (
-        np.zeros(len(runs))
-        if constant.guessed
-        else np.array([_value(one, metric) for one in answered])
-    )
-    if len(runs) < 2 or not np.isfinite(against).all():
-        return _Gap(float(np.nanmean(ours - against)), math.nan, math.nan, math.nan, math.nan)
+    model_values = np.array([_value(run, metric) for run in runs])
+    if constant.guessed:
+        constant_values = np.zeros(len(runs))
+    else:
+        constant_values = np.array([_value(run, metric) for run in answered])
+    difference = float(np.nanmean(model_values - constant_values))
+    if len(runs) < 2 or not np.isfinite(constant_values).all():
+        return _Gap(difference)
     errors = _errors_of_pairs((runs, answered), metric, ratio)
-    if result.kind == "seeds" and constant.guessed:  # it is compared with 0, which has no error
+    if result.kind == "seeds" and constant.guessed:
+        # The model is compared with 0, which has no error.
         errors = np.full((2, 2), math.sqrt(_covariance_of_means((runs,), metric, None)[0, 0]))
     (gap,) = analyse(
-        criterion.unit * np.column_stack((ours, against)),
+        criterion.unit * np.column_stack((model_values, constant_values)),
         ("model", "constant"),
         kind=result.kind,
         confidence_level=result.confidence_level,
         test_train_ratio=ratio,
         test_errors=errors,
     ).differences
-    turn = criterion.unit if gap.name == "model" else -criterion.unit
-    low, high = sorted((turn * gap.low, turn * gap.high))
-    return _Gap(float(np.nanmean(ours - against)), gap.standard_error, low, high, gap.pvalue)
+    # The analysis subtracts the better side from the other: turn the gap to "model less constant".
+    sign = criterion.unit if gap.name == "model" else -criterion.unit
+    low, high = sorted((sign * gap.low, sign * gap.high))
+    return _Gap(difference, gap.standard_error, low, high, gap.pvalue)
 
 
 def _ranked(
-    place: int,
-    result: RepeatedResult,
-    runs: Mapping[str, list[Candidate]],
-    scores: FloatArray,
-    criterion: Criterion,
-    gates: Mapping[str, tuple[GateResult, ...]],
+    rank: int, model: _Model, result: RepeatedResult, scores: FloatArray, criterion: Criterion
 ) -> RankedModel:
-    """The model of a place."""
-    column, metric = result.order[place], criterion.metrics[0]
-    name = result.names[column]
+    """Return a model with its standing; ``scores`` are its values by block, NaN without a run."""
+    metric = criterion.metrics[0]
     best_first = sorted(
-        runs[name], key=lambda c: criterion.distance_from_best(c.evaluation.metrics[metric])
+        model.runs, key=lambda run: criterion.distance_from_best(run.evaluation.metrics[metric])
     )
-    of_gap: dict[str, Any] = {"difference": 0.0}
+    gap_values: dict[str, Any] = {"difference": 0.0}
+    column = result.names.index(model.name)
     if column != result.best:
-        gap, unit = result[name], criterion.unit
+        gap = result[model.name]
+        unit = criterion.unit
         low, high = sorted((unit * gap.joint_low, unit * gap.joint_high))
         widest = criterion.catalog.lookup(metric).widest
-        of_gap = {
+        gap_values = {
             "pvalue": gap.pvalue,
             "difference": unit * gap.difference,
             "difference_low": max(low, -widest),
@@ -393,19 +443,18 @@ def _ranked(
             "p_set": gap.adjusted_pvalue,
             "standard_error": gap.standard_error,
         }
-    values = scores[:, column][np.isfinite(scores[:, column])]
+    logged_means = means([run.run.metrics for run in best_first])
+    values = scores[np.isfinite(scores)]
     return RankedModel(
-        replace(
-            best_first[0].run, name=name, metrics=means([run.run.metrics for run in best_first])
-        ),
+        replace(best_first[0].run, name=model.name, metrics=logged_means),
         best_first[0].evaluation,
-        gates[name],
-        rank=place + 1,
+        model.gates,
+        rank=rank,
         value=float(values.mean()) if len(values) else math.nan,
         sd=float(values.std(ddof=1)) if len(values) > 1 else math.nan,
         tied=result.tied[column],
         by_block=tuple(best_first),
-        **of_gap,
+        **gap_values,
     )
 
 
@@ -414,34 +463,38 @@ def _value(candidate: Candidate | None, metric: str) -> float:
 
 
 def _mean_gate(gate: Gate, runs: Sequence[Candidate]) -> GateResult:
-    """A gate on the mean over the blocks (of the value, or of the interval's end)."""
-    single = [next(r for r in run.gates if r.gate == gate) for run in runs]
-    reasons = [result.reason for result in single if result.reason]
+    """Return the result of a gate on the mean over the blocks: of the value, or of an end."""
+    results = [next(result for result in run.gates if result.gate == gate) for run in runs]
+    reasons = [result.reason for result in results if result.reason]
     if reasons:
         return GateResult(
             gate, math.nan, False, f"{reasons[0]}, in {len(reasons)} of {len(runs)} blocks"
         )
-    mean = float(np.mean([result.value for result in single]))
+    mean = float(np.mean([result.value for result in results]))
     return GateResult(gate, mean, gate.keeps(mean), "")
 
 
 def _influence(run: Candidate, metric: str) -> FloatArray | None:
-    """A run's influence values, of the distance from zero where nearest to zero is best; None without rows."""
-    influence = run.evaluation.influence(metric) if run.evaluation.rows is not None else None
+    """Return a run's influence values; None without rows, or if one of them is undefined.
+
+    Of a metric that is best nearest to zero they are those of the distance from zero.
+    """
+    evaluation = run.evaluation
+    if evaluation.rows is None:
+        return None
+    influence = evaluation.influence(metric)
     if influence is None or not np.isfinite(influence).all():
         return None
-    return (
-        -influence
-        if run.evaluation.catalog.lookup(metric).better == "nearest zero"
-        and run.evaluation.metrics[metric] < 0
-        else influence
-    )
+    is_distance = evaluation.catalog.lookup(metric).better == "nearest zero"
+    if is_distance and evaluation.metrics[metric] < 0:
+        return -influence
+    return influence
 
 
 def _errors_of_pairs(
     models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None
 ) -> FloatArray:
-    """Standard errors of the pairs' mean differences, from the sampling of the test rows."""
+    """Return standard errors of the pairs' mean differences, from the sampling of the test rows."""
     joint = _covariance_of_means(models, metric, ratio)
     variance = np.diag(joint)
     return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance[None, :] - 2 * joint, 0)))
@@ -450,40 +503,39 @@ def _errors_of_pairs(
 def _covariance_of_means(
     models: Sequence[Sequence[Candidate]], metric: str, ratio: float | None
 ) -> FloatArray:
-    """Covariance of the models' means from the sampling of the test rows; NaN where it is not known.
+    """Return the covariance of the models' means from the sampling of the test rows.
 
+    It is NaN if the influence values of a run are unknown, or the runs of a block are not paired.
     Seeds (no ratio) are on the same test rows. Folds have disjoint ones: the folds' errors are
     independent. Repeated cross-validation and random splits judge rows several times. All rows are
     1 + 1 / ratio test parts, so the mean over J > 1 + 1 / ratio parts is no better known than one
     over so many disjoint ones.
     """
+    shape = (len(models), len(models))
     blocks = list(zip(*models, strict=True))
-    by_block = [
-        [value for run in runs if (value := _influence(run, metric)) is not None] for runs in blocks
-    ]
-    paired = ratio is None or not any(
-        why_unpaired(runs[0].evaluation, one.evaluation) for runs in blocks for one in runs
-    )
-    if not blocks or not paired or any(len(values) < len(models) for values in by_block):
-        return np.full((len(models), len(models)), math.nan)
-    parts = (
-        [[np.mean(values, axis=0) for values in zip(*by_block, strict=True)]]
-        if ratio is None
-        else by_block
-    )
-    total = np.zeros((len(models), len(models)))
-    for runs, values in zip(blocks, parts, strict=False):
-        rows = runs[0].evaluation.rows
-        assert rows is not None  # it has influence values
-        total += rows.design.covariance(np.column_stack(values))
-    return total if ratio is None else total / len(blocks) / min(len(blocks), 1 + 1 / ratio)
+    influences: list[list[FloatArray]] = []
+    for runs in blocks:
+        known = [_influence(run, metric) for run in runs]
+        influences.append([values for values in known if values is not None])
+    if not blocks or any(len(values) < len(models) for values in influences):
+        return np.full(shape, math.nan)
+    designs = [design_of_rows(runs[0].evaluation) for runs in blocks]
+    if ratio is None:
+        means_by_model = [np.mean(values, axis=0) for values in zip(*influences, strict=True)]
+        return designs[0].covariance(np.column_stack(means_by_model))
+    total = np.zeros(shape)
+    for runs, design, values in zip(blocks, designs, influences, strict=True):
+        if any(why_unpaired(runs[0].evaluation, run.evaluation) for run in runs):
+            return np.full(shape, math.nan)
+        total += design.covariance(np.column_stack(values))
+    return total / len(blocks) / min(len(blocks), 1 + 1 / ratio)
 
 
-# -- runs as a table of models by blocks ------------------------------------------------------------------------
+# -- runs as a table of models by blocks -----------------------------------------------------------
 
 
 def _read_key(run: Run, by: str) -> str | None:
-    """The text that a run has under ``"params.fold"``, ``"tags.x"``, ``"metrics.x"`` or ``"name"``."""
+    """Return the text of a run under "params.fold", "tags.x", "metrics.x" or "name"."""
     if by == "name":
         return run.name
     value = run.read(by)
@@ -491,44 +543,58 @@ def _read_key(run: Run, by: str) -> str | None:
 
 
 def _names_of_models(candidates: Sequence[Candidate], blocks: Blocks) -> list[str]:
-    """The model of each run; runs without a block do not count in choosing what distinguishes models."""
-    blocked = [_read_key(candidate.run, blocks.by) is not None for candidate in candidates]
+    """Return the model of each run."""
     if blocks.model is not None:
-        names = [_read_key(candidate.run, blocks.model) for candidate in candidates]
-        lacking = [
-            c.name
-            for c, name, there in zip(candidates, names, blocked, strict=True)
-            if there and name is None
-        ]
-        if lacking:
-            raise ValueError(
-                f"every run must have {blocks.model}, got none for {len(lacking)}, such as "
-                f"{lacking[:3]}"
-            )
-        return [str(name) for name in names]
-    block_param = blocks.by.removeprefix("params.")
-    params = [{k: v for k, v in c.run.params.items() if k != block_param} for c in candidates]
-    ranked = [p for p, has_block in zip(params, blocked, strict=True) if has_block]
-    varying = [
-        k
-        for k in dict.fromkeys(k for p in ranked for k in p)
-        if len({p.get(k) for p in ranked}) > 1
+        return _stated_names(candidates, blocks.model, blocks.by)
+    varying = _varying_params(candidates, blocks.by)
+    names = []
+    for candidate in candidates:
+        params = candidate.run.params
+        if not varying:
+            name = candidate.run.tags.get("mlflow.runName", candidate.name)
+        elif len(varying) == 1:
+            name = params.get(varying[0], "–")
+        else:
+            name = ", ".join(f"{key}={params[key]}" for key in varying if key in params)
+        names.append(name)
+    return names
+
+
+def _stated_names(candidates: Sequence[Candidate], model: str, by: str) -> list[str]:
+    """Return the text that names each run's model; ValueError if a run of a block has none."""
+    names = [_read_key(candidate.run, model) for candidate in candidates]
+    lacking = [
+        candidate.name
+        for candidate, name in zip(candidates, names, strict=True)
+        if name is None and _read_key(candidate.run, by) is not None
     ]
-    if not varying:
-        return [
-            candidate.run.tags.get("mlflow.runName", candidate.name) for candidate in candidates
-        ]
-    if len(varying) == 1:
-        return [str(p.get(varying[0], "–")) for p in params]
-    return [", ".join(f"{k}={p[k]}" for k in varying if k in p) for p in params]
+    if lacking:
+        raise ValueError(
+            f"every run must have {model}, got none for {len(lacking)}, such as {lacking[:3]}"
+        )
+    return [str(name) for name in names]
+
+
+def _varying_params(candidates: Sequence[Candidate], by: str) -> list[str]:
+    """Return the parameters, other than the block, that differ between runs.
+
+    A run without a block, such as a parent of the others, is not ranked and does not count.
+    """
+    block_param = by.removeprefix("params.")
+    tables = [
+        candidate.run.params for candidate in candidates if _read_key(candidate.run, by) is not None
+    ]
+    keys = dict.fromkeys(key for params in tables for key in params if key != block_param)
+    return [key for key in keys if len({params.get(key) for params in tables}) > 1]
 
 
 def _by_block(
     candidates: Sequence[Candidate], names: Sequence[str], blocks: Blocks
 ) -> tuple[dict[tuple[str, str], Candidate], tuple[str, ...]]:
-    """The newest run of each model in each block."""
+    """Return the newest run of each model in each block, and notes on the runs left out."""
     table: dict[tuple[str, str], Candidate] = {}
-    repeats, lacking = 0, []
+    repeats = 0
+    lacking = []
     for name, candidate in zip(names, candidates, strict=True):
         block = _read_key(candidate.run, blocks.by)
         if block is None:
@@ -548,27 +614,32 @@ def _by_block(
     return table, tuple(notes)
 
 
-def _of(table: Mapping[tuple[str, str], Candidate], model: str) -> list[str]:
-    return sorted((block for name, block in table if name == model), key=_natural_order)
-
-
 def _check_alike(
     table: Mapping[tuple[str, str], Candidate], blocks: Blocks, read: frozenset[str]
 ) -> None:
     """Refuse runs of one block that were judged on different rows, or in a different way."""
-    traits = {place: Traits.of(candidate.evaluation) for place, candidate in table.items()}
-    often = Counter(traits.values())
+    traits = {key: Traits.of(candidate.evaluation) for key, candidate in table.items()}
+    frequencies = Counter(traits.values())
+
+    def in_words(key: tuple[str, str]) -> str:
+        """Return the run of a model and block as “run” (params.fold 3, 200 rows)."""
+        candidate = table[key]
+        rows = candidate.evaluation.statistics.digest.rows
+        return f"“{candidate.name}” ({blocks.by} {key[1]}, {rows:,} rows)"
+
     strays: list[str] = []
     reasons: dict[Reason, str] = {}
     for block in sorted({block for _, block in table}, key=_natural_order):
-        parts = split([place for place in table if place[1] == block], traits.__getitem__, read)
-        most = max(parts, key=lambda part: (len(part), sum(often[traits[place]] for place in part)))
-        for place in (place for part in parts if part is not most for place in part):
-            strays.append(f"“{table[place].name}” ({blocks.by} {block}, {_rows(table[place])})")
-            reason = why_apart(traits[place], traits[most[0]], read) or Reason.DATA
-            reasons.setdefault(
-                reason, f"“{table[most[0]].name}” ({blocks.by} {block}, {_rows(table[most[0]])})"
-            )
+        parts = split([key for key in table if key[1] == block], traits.__getitem__, read)
+        # Of parts of equal size, the one whose runs are like those of other blocks is the rule.
+        rule = max(parts, key=lambda part: (len(part), sum(frequencies[traits[k]] for k in part)))
+        for part in parts:
+            if part is rule:
+                continue
+            for key in part:
+                strays.append(in_words(key))
+                reason = why_apart(traits[key], traits[rule[0]], read) or Reason.DATA
+                reasons.setdefault(reason, in_words(rule[0]))
     if strays:
         how = " and ".join(reason.value for reason in reasons)
         raise ValueError(
@@ -578,26 +649,21 @@ def _check_alike(
         )
 
 
-def _rows(candidate: Candidate) -> str:
-    return f"{candidate.evaluation.statistics.digest.rows:,} rows"
-
-
 def _in_equal_parts(evaluations: Sequence[BaseEvaluation]) -> bool:
-    """True if the rows of each class are divided evenly, as stratified folds of one data set divide them."""
-    if not all(isinstance(one, Evaluation) for one in evaluations):
-        return False
+    """Return whether the rows of each class are divided evenly, as stratified folds do it."""
     counts = [
-        one.confusion_matrix.counts.sum(axis=1)
-        for one in evaluations
-        if isinstance(one, Evaluation)
+        evaluation.confusion_matrix.counts.sum(axis=1)
+        for evaluation in evaluations
+        if isinstance(evaluation, Evaluation)
     ]
-    return len({one.labels for one in evaluations}) == 1 and bool(
-        (np.ptp(counts, axis=0) <= 1).all()
-    )
+    same_classes = len({evaluation.labels for evaluation in evaluations}) == 1
+    if len(counts) < len(evaluations) or not same_classes:
+        return False
+    return bool((np.ptp(counts, axis=0) <= 1).all())
 
 
 def _natural_order(text: str) -> tuple[bool, float, str]:
-    """Numbers by their value, before texts."""
+    """Return the key that sorts numbers by their value, before texts."""
     try:
         return False, float(text), text
     except ValueError:

@@ -20,6 +20,7 @@ from cmtrack.grouping.step import same_label
 from cmtrack.names import distinct, quoted
 from cmtrack.rows.join import hashed_ids
 from cmtrack.statistics import LabelDigest
+from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import IntArray
 from cmtrack.statistics.predictions import Predictions, RowIds
 from cmtrack.untrusted import one_line
@@ -216,6 +217,13 @@ def _why_other_labels(first: Sequence[Label], second: Sequence[Label]) -> Reason
         return Reason.LABEL_ORDER
     texts = [sorted(str(same_label(label)) for label in labels) for labels in (first, second)]
     return Reason.OTHER_KIND if texts[0] == texts[1] else Reason.OTHER_CLASSES
+
+
+def design_of_rows(evaluation: BaseEvaluation) -> Design:
+    """Return the design of the rows of a paired evaluation; ValueError without rows."""
+    if evaluation.rows is None:
+        raise ValueError(f"paired evaluations must have their rows, got {evaluation!r}")
+    return evaluation.rows.design
 
 
 def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
