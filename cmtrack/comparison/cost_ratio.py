@@ -1,4 +1,4 @@
-"""Break-even: from which ratio of two costs on one model is cheaper than another, with its Fieller set."""
+"""Break-even: the ratio of two costs at which two models cost the same, with its Fieller set."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from cmtrack.comparison.comparability import (
     Reason,
     Traits,
+    design_of_rows,
     differences_of,
     in_order_of,
     why_unpaired,
@@ -21,6 +22,7 @@ from cmtrack.evaluation import Evaluation
 from cmtrack.metrics.intervals import Interval, check_level, normal_quantile
 from cmtrack.names import quoted
 from cmtrack.statistics.design import cluster_degrees
+from cmtrack.statistics.inputs import FloatArray
 
 
 @dataclass(frozen=True)
@@ -64,94 +66,104 @@ class BreakEven:
 
     @property
     def kind(self) -> str:
-        """Form of the set: "interval", "down to 0", "up to infinity", "two pieces", "every ratio" or "empty"."""
-        if len(self.pieces) != 1:
-            return "two pieces" if self.pieces else "empty"
+        """Form of the set.
+
+        It is "interval", "down to 0", "up to infinity", "two pieces", "every ratio" or "empty".
+        """
+        if not self.pieces:
+            return "empty"
+        if len(self.pieces) > 1:
+            return "two pieces"
         low, high = self.pieces[0]
-        open_ends = low == 0, math.isinf(high)
-        names = {
-            (True, True): "every ratio",
-            (True, False): "down to 0",
-            (False, True): "up to infinity",
-        }
-        return names.get(open_ends, "interval")
+        if low == 0 and math.isinf(high):
+            return "every ratio"
+        if low == 0:
+            return "down to 0"
+        if math.isinf(high):
+            return "up to infinity"
+        return "interval"
 
     @property
     def told_apart(self) -> tuple[Interval, ...]:
-        """The ratios at which one model is shown to be cheaper: what :attr:`pieces` leave of 0 to infinity."""
-        edges = [0.0, *(end for piece in self.pieces for end in piece), math.inf]
-        return tuple(
-            (low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high
-        )
+        """The ratios at which one model is shown to be cheaper.
+
+        They are the rest of 0 to infinity without :attr:`pieces`.
+        """
+        remaining = []
+        low = 0.0
+        for piece_low, piece_high in [*self.pieces, (math.inf, math.inf)]:
+            if low < piece_low:
+                remaining.append((low, piece_low))
+            low = piece_high
+        return tuple(remaining)
 
     def sentence(self, first: str = "A", second: str = "B") -> str:
-        """A sentence for people: which model is cheaper, and from which ratio on.
+        """Return a sentence for people: which model is cheaper, and from which ratio on.
 
         Parameters
         ----------
         first, second : str
             The models' names.
         """
-        names = quoted(first), quoted(second)
+        names = (quoted(first), quoted(second))
         if self.false_alarms == self.misses == 0:
             return f"{names[0]} and {names[1]} have the same misses and the same false alarms."
-        if self.kind == "interval" and math.isfinite(self.value):
-            above, below = names[::-1] if self.misses > 0 else names
+        has_value = math.isfinite(self.value)
+        if self.kind == "interval" and has_value:
             low, high = self.pieces[0]
-            ends = f"{significant(self.value)} [{significant(low)}, {significant(high)}]"
-            cheaper = f"{above} is cheaper than {below}"
-            return f"{cheaper} wherever a miss costs more than {ends} false alarms."
+            cheaper = self._cheaper(2 * high, names)
+            ratio = f"{significant(self.value)} [{significant(low)}, {significant(high)}]"
+            return f"{cheaper} wherever a miss costs more than {ratio} false alarms."
         if self.told_apart == ((0.0, math.inf),):
-            return f"{self._cheaper(self.told_apart[0], names)} whatever a miss costs."
-        estimate = (
-            f" (estimated break-even: {significant(self.value)})"
-            if math.isfinite(self.value)
-            else ""
-        )
+            return f"{self._cheaper(1.0, names)} whatever a miss costs."
+        estimate = ""
+        if has_value:
+            estimate = f" (estimated break-even: {significant(self.value)})"
         if not self.told_apart:
             neither = f"{names[0]} is not shown to be cheaper or dearer than {names[1]}"
             return f"{neither} at any cost of a miss{estimate}."
         clauses = [
-            f"{self._cheaper(one, names)} where a miss costs {_between(*one)} false alarms"
-            for one in self.told_apart
+            f"{self._cheaper(_inside(low, high), names)} where a miss costs {_between(low, high)} "
+            "false alarms"
+            for low, high in self.told_apart
         ]
         return f"{'; '.join(clauses)}; elsewhere neither is shown to be cheaper{estimate}."
 
-    def _cheaper(self, ends: Interval, names: tuple[str, str]) -> str:
-        """Name of the model that is cheaper between two break-even ratios."""
-        inside = ends[0] + 1 if math.isinf(ends[1]) else (ends[0] + ends[1]) / 2
-        cheaper, dearer = names[::-1] if self.false_alarms + inside * self.misses > 0 else names
-        return f"{cheaper} is cheaper than {dearer}"
+    def _cheaper(self, ratio: float, names: tuple[str, str]) -> str:
+        """Return the words that say which model is cheaper at a ratio."""
+        first, second = names
+        if self.false_alarms + ratio * self.misses > 0:
+            return f"{second} is cheaper than {first}"
+        return f"{first} is cheaper than {second}"
+
+
+def _inside(low: float, high: float) -> float:
+    """Return a ratio between two ends, of which the upper one may be infinite."""
+    return low + 1 if math.isinf(high) else (low + high) / 2
 
 
 def _between(low: float, high: float) -> str:
+    """Return the words for a range of costs, in false alarms."""
     if low == 0:
         return f"less than {significant(high)}"
-    return (
-        f"more than {significant(low)}"
-        if math.isinf(high)
-        else f"{significant(low)} to {significant(high)}"
-    )
+    if math.isinf(high):
+        return f"more than {significant(low)}"
+    return f"{significant(low)} to {significant(high)}"
 
 
 def why_no_break_even(first: Evaluation, second: Evaluation) -> str:
-    """Reason why two evaluations have no break-even; empty where they have one."""
+    """Return the reason why two evaluations have no break-even; empty if they have one."""
     reason = why_unpaired(first, second)
     if reason is not None:
         return f"a break-even needs paired rows: {reason.between(first, second)}"
     if first.binary is None or second.binary is None:
         return f"a break-even needs two groups or two classes, got {len(first.labels)} classes"
     read = frozenset({"grouping", "positive"})
-    differ = [
-        one
-        for one in differences_of(Traits.of(first), Traits.of(second), read)
-        if one is not Reason.WEIGHT
-    ]
-    return (
-        f"a break-even needs evaluations of the same two groups, got them {differ[0].value}"
-        if differ
-        else ""
-    )
+    for difference in differences_of(Traits.of(first), Traits.of(second), read):
+        if difference is not Reason.WEIGHT:
+            how = difference.value
+            return f"a break-even needs evaluations of the same two groups, got them {how}"
+    return ""
 
 
 def break_even(
@@ -161,7 +173,7 @@ def break_even(
     groups: Any = None,
     confidence_level: float | None = None,
 ) -> BreakEven:
-    """Find the ratio of the cost of a miss to that of a false alarm above which the one or the other is cheaper.
+    """Find the ratio, cost of a miss by cost of a false alarm, at which two models cost the same.
 
     Parameters
     ----------
@@ -199,63 +211,70 @@ def break_even(
     reason = why_no_break_even(first, second)
     if reason:
         raise ValueError(reason)
-    assert first.rows is not None  # why_unpaired has asked
-    design = first.rows.design.with_groups(groups)
-    total = first.n_samples
-    sides = [_errors(evaluation) for evaluation in (first, second)]
-    psi = (sides[0][1] - sides[1][1]) / total
-    x, y = ((sides[0][0] - sides[1][0]) / total).tolist()
-    spread = design.covariance(psi)
+    design = design_of_rows(first).with_groups(groups)
+    first_counts, first_influence = _errors(first)
+    second_counts, second_influence = _errors(second)
+    psi = (first_influence - second_influence) / first.n_samples
+    x, y = ((first_counts - second_counts) / first.n_samples).tolist()
+    covariance = design.covariance(psi)
     degrees = math.inf
     if design.has_clusters:
         effective = min(design.effective_clusters(column) for column in psi.T)
         degrees = cluster_degrees(effective, design.n_units)
-    variances = float(spread[0, 0]), float(spread[0, 1]), float(spread[1, 1])
+    variances = (float(covariance[0, 0]), float(covariance[0, 1]), float(covariance[1, 1]))
     value = -x / y if x * y < 0 else math.nan
-    return BreakEven(
-        value, fieller(x, y, variances, normal_quantile(level, degrees)), x, y, variances, level
-    )
+    pieces = fieller(x, y, variances, normal_quantile(level, degrees))
+    return BreakEven(value, pieces, x, y, variances, level)
 
 
-def _errors(evaluation: Evaluation) -> tuple[Any, Any]:
-    """False alarms and misses, shape (2,), and their influence by row, shape (n, 2)."""
-    judged = (
-        evaluation if evaluation.has_section("binary") else evaluation.with_sections(["binary"])
-    )
-    parts = {name: judged.influence(f"binary/{name}") for name in ("fp", "fn", "imp")}
-    influence = {
-        name: np.zeros(len(evaluation.rows or ())) if psi is None else psi
-        for name, psi in parts.items()
-    }
-    counts = judged.metrics
+def _errors(evaluation: Evaluation) -> tuple[FloatArray, FloatArray]:
+    """Return false alarms and misses, shape (2,), and their influence by row, shape (n, 2)."""
+    if not evaluation.has_section("binary"):
+        evaluation = evaluation.with_sections(["binary"])
+
+    def influence(name: str) -> FloatArray:
+        """Return the influence values of a count; 0 for a count that the evaluation lacks."""
+        psi = evaluation.influence(f"binary/{name}")
+        return np.zeros(len(evaluation.rows or ())) if psi is None else psi
+
+    counts = evaluation.metrics
     return (
         np.array([counts["binary/fp"], counts["binary/fn"] + counts["binary/imp"]]),
-        np.column_stack([influence["fp"], influence["fn"] + influence["imp"]]),
+        np.column_stack([influence("fp"), influence("fn") + influence("imp")]),
     )
 
 
 def fieller(
     x: float, y: float, variances: tuple[float, float, float], z: float
 ) -> tuple[Interval, ...]:
-    """The ratios r > 0 with (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y), as pieces in order.
+    """Return the ratios r > 0 with (x + r y)^2 <= z^2 (V_x + 2 r V_xy + r^2 V_y), as pieces.
 
-    ``z``: the two-sided quantile.
+    The pieces are in order. ``z`` is the two-sided quantile.
     """
     v_x, v_xy, v_y = variances
-    # a r^2 + 2 b r + c <= 0
-    a, b, c = y * y - z * z * v_y, x * y - z * z * v_xy, x * x - z * z * v_x
-    root = math.sqrt(max(b * b - a * c, 0.0))
-    if a == 0:
-        ends = [] if b == 0 else [-c / (2 * b)]
-    elif b * b - a * c < 0:
-        ends = []
-    else:
-        q = -(b + math.copysign(root, b))  # no difference of near numbers
-        ends = sorted({q / a, c / q if q else q / a})
-    edges = [0.0, *(end for end in ends if end > 0), math.inf]
-    out: list[Interval] = []
+    # The condition is a r^2 + 2 b r + c <= 0.
+    a = y * y - z * z * v_y
+    b = x * y - z * z * v_xy
+    c = x * x - z * z * v_x
+    edges = [0.0, *(root for root in _roots(a, b, c) if root > 0), math.inf]
+    pieces: list[Interval] = []
     for low, high in pairwise(edges):
-        inside = low + 1.0 if math.isinf(high) else (low + high) / 2
-        if (a * inside + 2 * b) * inside + c <= 0:
-            out.append((low, high))
-    return tuple(out)
+        ratio = _inside(low, high)
+        if (a * ratio + 2 * b) * ratio + c <= 0:
+            pieces.append((low, high))
+    return tuple(pieces)
+
+
+def _roots(a: float, b: float, c: float) -> list[float]:
+    """Return the real roots of a r^2 + 2 b r + c, in order."""
+    discriminant = b * b - a * c
+    if a == 0:
+        return [] if b == 0 else [-c / (2 * b)]
+    if discriminant < 0:
+        return []
+    # The sum has terms of one sign: a difference of near numbers would lose digits.
+    q = -(b + math.copysign(math.sqrt(discriminant), b))
+    roots = {q / a}
+    if q:
+        roots.add(c / q)
+    return sorted(roots)
