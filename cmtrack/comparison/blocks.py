@@ -63,9 +63,8 @@ class Blocks:
             raise ValueError(f"block_kind must be one of {list(KINDS)}, got {self.kind!r}")
         for option, name in (("block", self.by), ("model", self.model)):
             if name is not None and name != "name" and source_of(name) is None:
-                raise ValueError(
-                    f"{option} must read 'params.…', 'tags.…', 'metrics.…' or 'name', got {name!r}"
-                )
+                forms = "'params.…', 'tags.…', 'metrics.…' or 'name'"
+                raise ValueError(f"{option} must read {forms}, got {name!r}")
 
     def kind_of(self, evaluations: Mapping[str, BaseEvaluation]) -> str:
         """Return the kind of repetition, by the rows of each block's evaluation.

@@ -17,6 +17,7 @@ from cmtrack.statistics.inputs import FloatArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
 MAX_CLASSES = 30
+"""Classes above which a step's groups are compared: more cells are too many to read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +56,11 @@ class CellChanges:
     def significant(
         self, confidence_level: float
     ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Cells that differ significantly, over all cells together."""
+        """Return which cells differ significantly, over all cells together."""
         return np.nan_to_num(self.adjusted, nan=1.0) <= 1 - confidence_level
 
     def gains(self) -> FloatArray:
-        """The differences turned so that more is better: hits as they are, confusions with the other sign."""
+        """Return the differences turned so that more is better: confusions with the other sign."""
         return np.where(np.eye(len(self.labels), dtype=bool), self.difference, -self.difference)
 
 
@@ -80,108 +81,133 @@ def cell_changes(first: Evaluation, second: Evaluation) -> CellChanges:
             f"{list(second.labels)[:5]}"
         )
     step = _step(first) if first.grouping == second.grouping else None
-    labels = first.labels if step is None else step.labels
-    tables = [_table(evaluation, step) for evaluation in (first, second)]
-    totals = [counts.sum(axis=1) + extra for counts, extra in tables]
-    shares = [
-        _over(counts, total[:, None]) for (counts, _), total in zip(tables, totals, strict=True)
-    ]
-    lost = [_over(extra, total) for (_, extra), total in zip(tables, totals, strict=True)]
-    apart = why_unpaired(first, second)
-    reason = "" if apart is None else apart.between(first, second)
+    before = _Table.of(first, step)
+    after = _Table.of(second, step)
+    mismatches = after.mismatch_shares - before.mismatch_shares
+    difference = after.counts - before.counts
+    unpaired = why_unpaired(first, second)
+    reason = "" if unpaired is None else unpaired.between(first, second)
     if reason or not (isinstance(first.rows, Predictions) and isinstance(second.rows, Predictions)):
-        pvalues = _two_proportions(tables[0][0], totals[0], tables[1][0], totals[1])
-        sides = (np.full(pvalues.shape, math.nan),) * 2
+        only_first = np.full(difference.shape, math.nan)
+        only_second = only_first
+        pvalues = _two_proportions(before, after)
     else:
-        sides, pvalues = _paired(first.rows, second.rows, len(labels), step)
+        only_first, only_second, pvalues = _paired(first.rows, second.rows, len(difference), step)
     return CellChanges(
-        labels,
-        "" if step is None else step.name,
-        shares[1] - shares[0],
-        tables[1][0] - tables[0][0],
-        *sides,
-        pvalues,
-        holm(pvalues),
-        reason,
-        np.full(len(labels), math.nan) if step is None else lost[1] - lost[0],
+        labels=first.labels if step is None else step.labels,
+        step="" if step is None else step.name,
+        difference=after.shares - before.shares,
+        counts=difference,
+        only_first=only_first,
+        only_second=only_second,
+        pvalues=pvalues,
+        adjusted=holm(pvalues),
+        reason=reason,
+        mismatches=np.full_like(mismatches, math.nan) if step is None else mismatches,
     )
 
 
 def _step(evaluation: Evaluation) -> ComposedStep | None:
-    """The first step of the grouping with few enough groups, if the classes are too many."""
+    """Return the first step of the grouping with few enough groups, if the classes are too many."""
     if len(evaluation.labels) <= MAX_CLASSES or evaluation.grouping is None:
         return None
-    return next(
-        (s for s in evaluation.grouping.compose(evaluation.labels) if len(s.labels) <= MAX_CLASSES),
-        None,
-    )
+    for step in evaluation.grouping.compose(evaluation.labels):
+        if len(step.labels) <= MAX_CLASSES:
+            return step
+    return None
 
 
-def _table(evaluation: Evaluation, step: ComposedStep | None) -> tuple[FloatArray, FloatArray]:
-    """Counts, and the mismatches within each group."""
-    if step is None:
-        counts = evaluation.confusion_matrix.counts.astype(np.float64)
-        return counts, np.zeros(len(counts))
-    reduced = evaluation.reduced[step.name]
-    return reduced.counts.astype(np.float64), reduced.mismatches.astype(np.float64)
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Counts of a confusion matrix, and the mismatches within each group of a step."""
+
+    counts: FloatArray
+    mismatches: FloatArray
+
+    @classmethod
+    def of(cls, evaluation: Evaluation, step: ComposedStep | None) -> _Table:
+        """Return the table of the classes, or of a step's groups."""
+        if step is None:
+            counts = evaluation.confusion_matrix.counts.astype(np.float64)
+            return cls(counts, np.zeros(len(counts)))
+        reduced = evaluation.reduced[step.name]
+        return cls(reduced.counts.astype(np.float64), reduced.mismatches.astype(np.float64))
+
+    @property
+    def totals(self) -> FloatArray:
+        """Rows of each class or group, which the mismatches are part of, shape (K,)."""
+        return np.asarray(self.counts.sum(axis=1) + self.mismatches)
+
+    @property
+    def shares(self) -> FloatArray:
+        return _over(self.counts, self.totals[:, None])
+
+    @property
+    def mismatch_shares(self) -> FloatArray:
+        return _over(self.mismatches, self.totals)
 
 
-def _over(part: FloatArray, whole: FloatArray) -> FloatArray:
-    out = np.full(part.shape, math.nan)
-    return np.asarray(np.divide(part, whole, out=out, where=np.broadcast_to(whole > 0, part.shape)))
+def _over(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """Return a quotient, NaN where the denominator is 0."""
+    shape = numerator.shape
+    out = np.full(shape, math.nan)
+    is_defined = np.broadcast_to(denominator > 0, shape)
+    return np.asarray(np.divide(numerator, denominator, out=out, where=is_defined))
 
 
 def _paired(
     first: Predictions, second: Predictions, size: int, step: ComposedStep | None
-) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
-    actual, cells = _codes(first, second, step)
-    moved = np.flatnonzero(cells[0] != cells[1])
-    actual, cells = actual[moved], (cells[0][moved], cells[1][moved])
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the rows that only one side sends to each cell, and the p-values of the cells."""
+    first_cells = _cells(first, step)
+    second_cells = _cells(second, step)
+    moved = np.flatnonzero(first_cells != second_cells)
+    actual = first.actual[moved]
+    if step is not None:
+        actual = step.group_of_class[actual]
+    first_cells = first_cells[moved]
+    second_cells = second_cells[moved]
     design = first.design.take(moved)
-    weights = design.row_weights
-    sides: list[FloatArray] = []
-    for cell in cells:
-        inside = cell >= 0  # a mismatch is in no cell
-        flat = actual[inside] * size + cell[inside]
-        sides.append(
-            np.bincount(flat, weights[inside], size * size).reshape(size, size).astype(np.float64)
-        )
-    a, b = sides
+
+    def count(cells: IntArray) -> FloatArray:
+        """Count the moved rows in each cell; a mismatch is in none."""
+        inside = cells >= 0
+        flat = actual[inside] * size + cells[inside]
+        counts = np.bincount(flat, design.row_weights[inside], size * size)
+        return counts.reshape(size, size).astype(np.float64)
+
+    only_first = count(first_cells)
+    only_second = count(second_cells)
     if design.is_independent:
-        return (a, b), binomial_pvalues(a, b)[1]
+        return only_first, only_second, binomial_pvalues(only_first, only_second)[1]
     pvalues: FloatArray = np.full((size, size), math.nan)
-    for i, j in zip(*np.nonzero(a + b), strict=True):
-        gain = ((cells[1] == j).astype(float) - (cells[0] == j)) * (actual == i)
+    for i, j in zip(*np.nonzero(only_first + only_second), strict=True):
+        gain = ((second_cells == j).astype(float) - (first_cells == j)) * (actual == i)
         pvalues[i, j] = 2 * float(ndtr(-abs(design.sum_statistic(gain))))
-    return (a, b), pvalues
+    return only_first, only_second, pvalues
 
 
-def _codes(
-    first: Predictions, second: Predictions, step: ComposedStep | None
-) -> tuple[IntArray, tuple[IntArray, IntArray]]:
-    """Actual class, and the cell's column in either matrix; -1 for a mismatch."""
+def _cells(rows: Predictions, step: ComposedStep | None) -> IntArray:
+    """Return the column of each row's cell; -1 for a mismatch within its group."""
     if step is None:
-        return first.actual, (first.predicted, second.predicted)
-    group = step.group_of_class
-    columns = []
-    for rows in (first, second):
-        cell = group[rows.predicted]
-        missed = (cell == group[rows.actual]) & ~step.accept[rows.actual, rows.predicted]
-        columns.append(np.where(missed, -1, cell))
-    return group[first.actual], (columns[0], columns[1])
+        return rows.predicted
+    groups = step.group_of_class
+    cells = groups[rows.predicted]
+    mismatched = (cells == groups[rows.actual]) & ~step.accept[rows.actual, rows.predicted]
+    return np.where(mismatched, -1, cells)
 
 
-def _two_proportions(a: FloatArray, n: FloatArray, b: FloatArray, m: FloatArray) -> FloatArray:
-    """Pearson's test of a / n = b / m for each cell; NaN where the cell is empty or full on both sides."""
-    both, all_rows = a + b, (n + m)[:, None]
-    pooled = _over(both, all_rows)
-    variance = (
-        pooled
-        * (1 - pooled)
-        * (_over(np.ones_like(a), n[:, None]) + _over(np.ones_like(b), m[:, None]))
-    )
-    gap = _over(a, n[:, None]) - _over(b, m[:, None])
-    square = np.divide(
-        gap**2, variance, out=np.full(a.shape, math.nan), where=np.nan_to_num(variance) > 0
-    )
+def _two_proportions(before: _Table, after: _Table) -> FloatArray:
+    """Return the p-value of Pearson's test of equal shares for each cell.
+
+    It is NaN where a cell is empty, or holds all rows of its class, on both sides.
+    """
+    n = before.totals[:, None]
+    m = after.totals[:, None]
+    ones = np.ones_like(before.counts)
+    pooled = _over(before.counts + after.counts, n + m)
+    variance = pooled * (1 - pooled) * (_over(ones, n) + _over(ones, m))
+    square = np.full(ones.shape, math.nan)
+    is_defined = np.nan_to_num(variance) > 0
+    np.divide((before.shares - after.shares) ** 2, variance, out=square, where=is_defined)
     return np.asarray(chdtrc(1, square))

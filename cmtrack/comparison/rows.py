@@ -1,4 +1,4 @@
-"""Rows across the runs of a comparison: broken, fixed and changed ones, and rows that most runs miss.
+"""Rows across the runs of a comparison: broken, fixed, changed, and missed by most runs.
 
 Runs are compared row by row where they were judged on the same rows, in one order, and kept them.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from cmtrack.metrics.names import near
 from cmtrack.names import join_names, quoted
 from cmtrack.rows import Flips, Missed
 from cmtrack.rows.flips import rows_needed
-from cmtrack.statistics.inputs import IntArray
+from cmtrack.statistics.inputs import BoolArray, IntArray
 from cmtrack.statistics.predictions import Predictions
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ KINDS = ("broken", "fixed", "changed")
 
 
 def run_called(comparison: Comparison, name: str) -> tuple[str, Evaluation]:
-    """Name and evaluation of a judged run, by its name or id.
+    """Return the name and the evaluation of a judged run, by its name or id.
 
     Raises
     ------
@@ -56,7 +57,7 @@ def run_called(comparison: Comparison, name: str) -> tuple[str, Evaluation]:
 
 
 def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
-    """The evaluations of two runs of the same rows, by name, with their classes in one order.
+    """Return the evaluations of two runs of the same rows, by name, with classes in one order.
 
     Raises
     ------
@@ -65,80 +66,101 @@ def pair_of(comparison: Comparison, a: str, b: str) -> dict[str, Evaluation]:
     ValueError
         If they cannot be compared row by row; the text says why, and which runs can be.
     """
-    (first, one), (second, other) = (run_called(comparison, name) for name in (a, b))
-    if first == second:
-        raise ValueError(f"two runs must be named, got {quoted(first)} twice")
-    other = in_order_of(one, other)
-    reason = why_unpaired(one, other)
+    (name_a, first), (name_b, second) = (run_called(comparison, name) for name in (a, b))
+    if name_a == name_b:
+        raise ValueError(f"two runs must be named, got {quoted(name_a)} twice")
+    second = in_order_of(first, second)
+    reason = why_unpaired(first, second)
     if reason in (Reason.OTHER_ROWS, Reason.OTHER_IDS, Reason.RELABELLED):
-        shared = _by_id({first: one, second: other})
-        if shared is not None:
-            warnings.warn(shared[1], UserWarning, stacklevel=4)
-            return shared[0]
+        joined = _join_by_id({name_a: first, name_b: second})
+        if joined is not None:
+            evaluations, sentence = joined
+            warnings.warn(sentence, UserWarning, stacklevel=4)
+            return evaluations
     if reason is not None:
         paired = [
             quoted(run.name)
             for run in comparison.judged
-            if run.name != first and why_unpaired(one, in_order_of(one, run.evaluation)) is None
+            if run.name != name_a
+            and why_unpaired(first, in_order_of(first, run.evaluation)) is None
         ]
-        there = (
-            f"it can be with {', '.join(paired[:10])}" if paired else "with no other run it can be"
-        )
-        why = reason.between(one, other)
+        advice = "with no other run it can be"
+        if paired:
+            advice = f"it can be with {', '.join(paired[:10])}"
+        why = reason.between(first, second)
         raise ValueError(
-            f"{quoted(first)} cannot be compared with {quoted(second)} row by row: {why}; {there}"
+            f"{quoted(name_a)} cannot be compared with {quoted(name_b)} row by row: {why}; {advice}"
         )
-    rows_of(one), rows_of(other)
-    return {first: one, second: other}
+    evaluations = {name_a: first, name_b: second}
+    for evaluation in evaluations.values():
+        rows_of(evaluation)  # ValueError if the rows are not of single labels.
+    return evaluations
 
 
-def _by_id(runs: dict[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | None:
-    """Evaluations of their shared rows, joined by id; None without ids, or without shared ones.
+def _rows_with_ids(runs: Mapping[str, Evaluation]) -> dict[str, Predictions]:
+    """Return the rows of the runs that kept them with ids, by name."""
+    sides = {}
+    for name, evaluation in runs.items():
+        if isinstance(evaluation.rows, Predictions) and evaluation.rows.ids is not None:
+            sides[name] = evaluation.rows
+    return sides
 
-    Rows that not all have are left out, and rows whose labels differ; a sentence counts them.
+
+def _join_by_id(runs: Mapping[str, Evaluation]) -> tuple[dict[str, Evaluation], str] | None:
+    """Return evaluations of the rows that all runs share by id, and a sentence on the others.
+
+    Rows whose labels differ are left out as well. None if a run has no ids, if ids are hashes of
+    some runs only, or if no row is shared.
     """
-    labels = {e.labels for e in runs.values()}
-    sides = [
-        e.rows for e in runs.values() if isinstance(e.rows, Predictions) and e.rows.ids is not None
-    ]
-    ids = [side.ids for side in sides if side.ids is not None]
-    if not 2 <= len(runs) == len(sides) or len(labels) > 1 or len({one.hashed for one in ids}) > 1:
+    sides = _rows_with_ids(runs)
+    labels = {evaluation.labels for evaluation in runs.values()}
+    ids = [side.ids for side in sides.values() if side.ids is not None]
+    forms = {row_ids.hashed for row_ids in ids}
+    if len(runs) < 2 or len(sides) < len(runs) or len(labels) > 1 or len(forms) > 1:
         return None
-    keys = [one.values if one.hashed else one.values.astype(str) for one in ids]
+    keys = [row_ids.values if row_ids.hashed else row_ids.values.astype(str) for row_ids in ids]
     shared = reduce(partial(np.intersect1d, assume_unique=True), keys)
-    places = [
-        np.flatnonzero(np.isin(key, shared))[np.argsort(key[np.isin(key, shared)])] for key in keys
-    ]
-    order = np.argsort(places[0])
-    codes = np.array([side.actual[place[order]] for side, place in zip(sides, places, strict=True)])
-    same = (codes == codes[0]).all(axis=0)
+    places = []
+    for key in keys:
+        inside = np.flatnonzero(np.isin(key, shared))
+        places.append(inside[np.argsort(key[inside])])
+    order = np.argsort(places[0])  # The shared rows stay in the order of the first run.
+    places = [place[order] for place in places]
+    codes = [side.actual[place] for side, place in zip(sides.values(), places, strict=True)]
+    same = (np.array(codes) == codes[0]).all(axis=0)
     if not same.any():
         return None
-    names = [quoted(name) for name in runs]
-    alone = ", ".join(
-        f"{len(side) - len(shared):,}{' rows' if not k else ''} of "
-        f"{name}{' only' if len(names) == 2 else ''}"
-        for k, (side, name) in enumerate(zip(sides, names, strict=True))
-    )
-    many = (
-        f"{join_names(names, len(names))} are compared in {int(same.sum()):,} rows of the same ids"
-    )
-    sentence = (
-        f"{many}, whose places count; left out are {alone}, and {int((~same).sum()):,} relabelled"
-    )
-    parts = {
-        name: evaluate_rows(side.take(place[order][same]), e)
-        for (name, e), side, place in zip(runs.items(), sides, places, strict=True)
-    }
-    one, *others = parts.values()
-    return (parts, sentence) if all(why_unpaired(one, other) is None for other in others) else None
+    evaluations = {}
+    for (name, side), place in zip(sides.items(), places, strict=True):
+        evaluations[name] = evaluate_rows(side.take(place[same]), runs[name])
+    first, *others = evaluations.values()
+    if any(why_unpaired(first, other) is not None for other in others):
+        return None
+    n_unshared = {name: len(side) - len(shared) for name, side in sides.items()}
+    return evaluations, _sentence_on_join(n_unshared, same)
+
+
+def _sentence_on_join(n_unshared: Mapping[str, int], same: BoolArray) -> str:
+    """Return the sentence on rows joined by id.
+
+    ``n_unshared``: for each run the number of its rows that another run lacks.
+    ``same``: whether a shared row has the same label in all runs.
+    """
+    names = [quoted(name) for name in n_unshared]
+    counts = [f"{n:,} of {name}" for n, name in zip(n_unshared.values(), names, strict=True)]
+    counts[0] = counts[0].replace(" of ", " rows of ", 1)
+    if len(names) == 2:
+        counts = [f"{count} only" for count in counts]
+    compared = f"{join_names(names, len(names))} are compared in {int(same.sum()):,} rows"
+    left_out = f"{', '.join(counts)}, and {int((~same).sum()):,} relabelled"
+    return f"{compared} of the same ids, whose places count; left out are {left_out}"
 
 
 def together_with(comparison: Comparison) -> dict[str, Evaluation]:
-    """Judged runs of the same rows, by name, in the order of the ranking: those of the leader, or of the first run.
+    """Return the judged runs of the same rows, by name, in the order of the ranking.
 
-    Others are joined by their ids where no row is lost, or no two runs have the same rows; else a
-    warning names them.
+    The rows are those of the leader, or of the first run. Other runs are joined by their ids if no
+    row is lost, or no two runs have the same rows; else a warning names them.
 
     Raises
     ------
@@ -147,47 +169,53 @@ def together_with(comparison: Comparison) -> dict[str, Evaluation]:
     """
     order = {run.run_id: place for place, run in enumerate(comparison.runs)}
     runs = sorted(comparison.judged, key=lambda run: order.get(run.run_id, len(order)))
-    runs = [run for run in runs if isinstance(run.evaluation, Evaluation)]
-    first = next(
-        (run.evaluation for run in runs if isinstance(run.evaluation.rows, Predictions)), None
-    )
-    moved = [
-        run.evaluation if first is None else in_order_of(first, run.evaluation) for run in runs
-    ]
-    apart = unpaired_among(moved)
-    named = {run.name: of_classes(e) for run, e in zip(runs, moved, strict=True)}
-    paired = {name: e for k, (name, e) in enumerate(named.items()) if k not in apart}
-    if not apart:
+    evaluations = {
+        run.name: run.evaluation for run in runs if isinstance(run.evaluation, Evaluation)
+    }
+    with_rows = [e for e in evaluations.values() if isinstance(e.rows, Predictions)]
+    if with_rows:
+        for name, evaluation in evaluations.items():
+            evaluations[name] = in_order_of(with_rows[0], evaluation)
+    names = list(evaluations)
+    reasons_by_place = unpaired_among(list(evaluations.values()))
+    unpaired = {names[place]: reason for place, reason in reasons_by_place.items()}
+    paired = {name: e for name, e in evaluations.items() if name not in unpaired}
+    if not unpaired:
         return paired
-    joined = _by_id(
-        {
-            name: e
-            for name, e in named.items()
-            if isinstance(e.rows, Predictions) and e.rows.ids is not None
-        }
-    )
-    if joined and len(joined[0]) > len(paired):
-        rows, least = next(iter(joined[0].values())).rows, next(iter(named.values())).rows
-        if len(paired) < 2 or len(rows or ()) == len(least or ()):
-            warnings.warn(joined[1], UserWarning, stacklevel=4)
-            return joined[0]
+    joined = _join_by_id({name: evaluations[name] for name in _rows_with_ids(evaluations)})
+    if joined is not None:
+        shared, sentence = joined
+        n_shared = len(next(iter(shared.values())).rows or ())
+        n_first = len(next(iter(evaluations.values())).rows or ())
+        if len(shared) > len(paired) and (len(paired) < 2 or n_shared == n_first):
+            warnings.warn(sentence, UserWarning, stacklevel=4)
+            return shared
     reasons = [
-        (runs[k].name, reason) for k, reason in apart.items() if reason != Reason.ALONE.value
+        f"{quoted(name)}: {reason}"
+        for name, reason in unpaired.items()
+        if reason != Reason.ALONE.value
     ]
-    why = "; ".join(f"{quoted(name)}: {reason}" for name, reason in reasons[:5])
+    why = "; ".join(reasons[:5])
     if len(paired) < 2:
         raise ValueError(
             f"two runs of the same rows are needed, with their rows: {why or 'there is one run'}"
         )
     warnings.warn(
-        f"{len(reasons):,} of {len(runs):,} runs are left out: {why}", UserWarning, stacklevel=4
+        f"{len(reasons):,} of {len(evaluations):,} runs are left out: {why}",
+        UserWarning,
+        stacklevel=4,
     )
     return paired
 
 
 def step_of(metric: Comparison | str, evaluation: Evaluation) -> ComposedStep | None:
-    """The step that decides which rows are right: from a metric, or a comparison's criterion; None for the classes."""
-    section, *rest = (metric if isinstance(metric, str) else metric.criterion.metrics[0]).split("/")
+    """Return the step that decides which rows are right; None for the classes.
+
+    It is that of a metric, or of a comparison's criterion.
+    """
+    if not isinstance(metric, str):
+        metric = metric.criterion.metrics[0]
+    section, *rest = metric.split("/")
     if section == "binary":
         return evaluation.scored
     if section == "reduced":
@@ -200,107 +228,106 @@ def rows(comparison: Comparison, a: str, b: str, kind: str) -> pd.DataFrame:
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r:.80}")
     pair = pair_of(comparison, a, b)
-    one, other = map(rows_of, pair.values())
-    first, second = (right_rows(rows_of(e), step_of(comparison, e)) for e in pair.values())
+    sides = {name: rows_of(evaluation) for name, evaluation in pair.items()}
+    first, second = sides.values()
+    first_right, second_right = (
+        right_rows(rows_of(evaluation), step_of(comparison, evaluation))
+        for evaluation in pair.values()
+    )
     marks = {
-        "broken": first & ~second,
-        "fixed": second & ~first,
-        "changed": one.predicted != other.predicted,
+        "broken": first_right & ~second_right,
+        "fixed": second_right & ~first_right,
+        "changed": first.predicted != second.predicted,
     }
-    places = np.flatnonzero(marks[kind] & (one.design.repeats > 0))
-    ours, theirs = (certainty(side, places, label=True) for side in (one, other))
-    if ours is not None and theirs is not None:
-        fall = ours - theirs
+    # A row of weight 0 counts in no number.
+    places = np.flatnonzero(marks[kind] & (first.design.repeats > 0))
+    first_certainty = certainty(first, places, label=True)
+    second_certainty = certainty(second, places, label=True)
+    if first_certainty is not None and second_certainty is not None:
+        fall = first_certainty - second_certainty
         order = {"broken": -fall, "fixed": fall, "changed": -np.abs(fall)}[kind]
         places = places[np.argsort(order, kind="stable")]
-    frame = frame_of(one, places, dict(zip(pair, (one, other), strict=True)))
+    frame = frame_of(first, places, sides)
     frame.attrs[TOTAL] = len(places)
     return frame
 
 
 def flips(comparison: Comparison, a: str, b: str, by: str | None) -> Flips:
     """See :meth:`cmtrack.Comparison.flips`."""
-    one, other = pair_of(comparison, a, b).values()
-    return flips_of(
-        one,
-        other,
-        by,
-        step_of(comparison, one),
-        step_of(comparison, other),
-        comparison.confidence_level,
-    )
+    first, second = pair_of(comparison, a, b).values()
+    return flips_of(first, second, by, comparison, comparison.confidence_level)
 
 
 def flips_of(
-    one: Evaluation,
-    other: Evaluation,
+    first: Evaluation,
+    second: Evaluation,
     by: str | None,
-    step: Any = None,
-    step_2: Any = None,
+    metric: Comparison | str,
     level: float = 0.95,
 ) -> Flips:
-    """The flips between two evaluations of the same rows.
+    """Return the flips between two evaluations of the same rows.
+
+    ``metric``: says by which step rows are right; see :func:`step_of`.
 
     Raises
     ------
     ValueError
         If the rows have no such column.
     """
-    ours, theirs = rows_of(one), rows_of(other)
+    first_rows = rows_of(first)
+    second_rows = rows_of(second)
     parts: tuple[tuple[Any, ...], IntArray] | None = None
     if by == "class":
-        parts = one.labels, ours.actual
+        parts = (first.labels, first_rows.actual)
     elif by is not None:
-        segments = {column.name: column for side in (theirs, ours) for column in side.segments}
+        segments = {column.name: column for column in second_rows.segments}
+        segments |= {column.name: column for column in first_rows.segments}
         if by not in segments:
             raise ValueError(
                 f"by must be None, 'class' or a column of segments, {list(segments)}, got "
                 f"{by!r:.80}"
             )
-        parts = segments[by].values, segments[by].codes
-    right, right_2 = right_rows(ours, step), right_rows(theirs, step_2)
-    changed = ours.predicted != theirs.predicted
+        parts = (segments[by].values, segments[by].codes)
     return Flips.of(
-        right, right_2, changed, parts, ours.design.weights, ours.design.clusters, level
+        right_rows(first_rows, step_of(metric, first)),
+        right_rows(second_rows, step_of(metric, second)),
+        first_rows.predicted != second_rows.predicted,
+        parts,
+        first_rows.design.weights,
+        first_rows.design.clusters,
+        level,
     )
 
 
 def judged_by_flips(
     gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvaluation, criterion: str
 ) -> GateResult:
-    """A gate's result on the rows that an evaluation breaks or fixes against a baseline.
+    """Return a gate's result on the rows that an evaluation breaks or fixes against a baseline.
 
-    Where not even the best outcome of so many rows passes the gate, that is the reason, whatever
-    the outcome is.
+    If not even the best outcome of this number of rows passes the gate, this is the reason,
+    whatever the outcome is.
     """
     failed = partial(GateResult, gate, math.nan, False)
     if not (isinstance(evaluation, Evaluation) and isinstance(baseline, Evaluation)):
         return failed("flips are of rows of single labels")
-    other = in_order_of(baseline, evaluation)
-    same = evaluation is baseline
-    reason = None if same else why_unpaired(baseline, other)
+    second = in_order_of(baseline, evaluation)
+    is_baseline = evaluation is baseline
+    reason = None if is_baseline else why_unpaired(baseline, second)
     if reason is not None or not isinstance(baseline.rows, Predictions):
-        why = "they have no rows" if reason is None else reason.between(baseline, other)
+        why = "they have no rows" if reason is None else reason.between(baseline, second)
         return failed(f"the run and the baseline are not compared row by row: {why}")
     by_class = gate.metric.count("/") > 1
-    steps = step_of(criterion, baseline), step_of(criterion, other)
-    flips = flips_of(
-        baseline, other, "class" if by_class else None, *steps, evaluation.confidence_level
-    )
+    by = "class" if by_class else None
+    flips = flips_of(baseline, second, by, criterion, evaluation.confidence_level)
     metrics = flips.metrics(by_class)
     if gate.metric not in metrics:
         return failed(f"the rows have no {gate.metric}{near(gate.metric, metrics)}")
-    value, ends = metrics[gate.metric]
-    if same:
+    if is_baseline:
         return gate.check({gate.metric: 0.0}, {gate.metric: (0.0, 0.0)})
-    n = flips.rows_of(gate.metric)
+    value, ends = metrics[gate.metric]
     if gate.end and math.isfinite(value):
-
-        def passes(low: float, high: float) -> bool:
-            return gate.keeps(high if gate.end == "high" else low)
-
-        best = 0 if gate.operator.startswith("<") else 1
-        needed = rows_needed(passes, flips.level, best)
+        n = flips.rows_of(gate.metric)
+        needed = _rows_to_pass(gate, flips.level)
         if n < needed:
             return failed(
                 f"no outcome of {n:,.5g} rows can pass: it takes {needed:,}", undecided=True
@@ -308,30 +335,37 @@ def judged_by_flips(
     return gate.check({gate.metric: value}, {gate.metric: ends})
 
 
+def _rows_to_pass(gate: Gate, level: float) -> int:
+    """Return the number of rows from which the best outcome passes a gate on an end."""
+
+    def passes(low: float, high: float) -> bool:
+        return gate.keeps(high if gate.end == "high" else low)
+
+    best_share = 0 if gate.operator.startswith("<") else 1
+    return rows_needed(passes, level, best_share)
+
+
 def missed(comparison: Comparison, at_least: int | None) -> Missed:
     """See :meth:`cmtrack.Comparison.missed`."""
     runs = together_with(comparison)
     least = len(runs) if at_least is None else at_least
-    if (
-        isinstance(least, bool)
-        or not isinstance(least, (int, np.integer))
-        or not 1 <= least <= len(runs)
-    ):
+    is_number = isinstance(least, (int, np.integer)) and not isinstance(least, bool)
+    if not is_number or not 1 <= least <= len(runs):
         raise ValueError(
             f"at_least must be a number of runs from 1 to {len(runs)}, got {at_least!r}"
         )
     sides = {name: rows_of(evaluation) for name, evaluation in runs.items()}
-    first_side = next(iter(sides.values()))
-    misses = np.zeros(len(first_side), dtype=np.int64)
+    first = next(iter(sides.values()))
+    misses = np.zeros(len(first), dtype=np.int64)
     for name, evaluation in runs.items():
         misses += ~right_rows(sides[name], step_of(comparison, evaluation))
-    repeats = first_side.design.repeats
+    repeats = first.design.repeats
     counts = np.bincount(misses, repeats, minlength=len(runs) + 1).astype(np.int64)
 
     def make_rows() -> pd.DataFrame:
         places = np.flatnonzero((misses >= least) & (repeats > 0))
         places = places[np.argsort(-misses[places], kind="stable")]
-        frame = frame_of(first_side, places, sides)
+        frame = frame_of(first, places, sides)
         frame.insert(1, "missed", misses[places])
         frame.attrs[TOTAL] = len(places)
         return frame

@@ -1,7 +1,7 @@
-"""Two models by segment of the rows: differences with intervals that hold together, and the test of both signs.
+"""Two models by segment of the rows: differences, simultaneous intervals, the test of both signs.
 
-"Better overall, worse for some" is said only where the test of Gail and Simon (1985) and the
-segment's own simultaneous interval both show it: of many segments some always look worse.
+"Better overall, worse for some" is said only if the test of Gail and Simon (1985) and the segment's
+own simultaneous interval both show it: of many segments some always look worse.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 MAX_OTHERS = 5
 """Runs that the leader is compared with by segment."""
 FEWEST_CLUSTERS = 5
-"""Effective clusters of a segment, fewer of which do not decide a gate on an end of its own interval."""
+"""Effective clusters of a segment below which its own interval does not decide a gate on an end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +121,8 @@ class SegmentDifferences:
     @property
     def gain(self) -> float:
         """The overall difference with the sign that makes larger better."""
-        return self.overall.difference * (
-            -1.0 if self.catalog.lookup(self.metric).better == "lower" else 1.0
-        )
+        lower_is_better = self.catalog.lookup(self.metric).better == "lower"
+        return self.overall.difference * (-1.0 if lower_is_better else 1.0)
 
     @cached_property
     def contrary(self) -> tuple[int, ...]:
@@ -132,16 +131,15 @@ class SegmentDifferences:
         Their intervals lie on the other side of 0 than the overall difference, and the adjusted
         p-value is at most one less the confidence level; none otherwise.
         """
-        if (
-            not self.p_adjusted <= 1 - self.confidence_level + ROUNDING
-            or self.overall.difference == 0
-        ):
+        difference = self.overall.difference
+        has_both_signs = self.p_adjusted <= 1 - self.confidence_level + ROUNDING
+        if not has_both_signs or difference == 0:
             return ()
-        other = self.high < 0 if self.overall.difference > 0 else self.low > 0
-        return tuple(np.flatnonzero(other).tolist())
+        opposite = self.high < 0 if difference > 0 else self.low > 0
+        return tuple(np.flatnonzero(opposite).tolist())
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per segment; p_interaction is that of the pair, adjusted for all pairs."""
+        """Return one row per segment; p_interaction is the pair's, adjusted for all pairs."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame(
@@ -164,7 +162,7 @@ class SegmentDifferences:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; arrays as they are."""
+        """Return plain data; arrays as they are."""
         return {
             "column": self.column,
             "metric": self.metric,
@@ -231,24 +229,22 @@ class SegmentComparison(Sequence[SegmentDifferences]):
         return list(by_table.values())
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per column, metric, other run and segment."""
+        """Return one row per column, metric, other run and segment."""
         from cmtrack._pandas import pd
 
-        return (
-            pd.concat([pair.to_frame() for pair in self.pairs], ignore_index=True)
-            if self.pairs
-            else pd.DataFrame()
-        )
+        if not self.pairs:
+            return pd.DataFrame()
+        return pd.concat([pair.to_frame() for pair in self.pairs], ignore_index=True)
 
     def __repr__(self) -> str:
-        shown = ", ".join(
-            f"{pair.first} less {pair.second} by {pair.column}" for pair in self.pairs
-        )
-        return printable(f"SegmentComparison({shown})")
+        pairs = [f"{pair.first} less {pair.second} by {pair.column}" for pair in self.pairs]
+        return printable(f"SegmentComparison({', '.join(pairs)})")
 
     def _repr_html_(self) -> str:
-        shown = notebook.table(self.to_frame()) if self.pairs else notebook.sentence("No segments")
-        return notebook.view(shown, notes=self.notes)
+        content = notebook.sentence("No segments")
+        if self.pairs:
+            content = notebook.table(self.to_frame())
+        return notebook.view(content, notes=self.notes)
 
 
 def by_segment(
@@ -269,12 +265,10 @@ def by_segment(
     available = dict.fromkeys(name for _, evaluation in sides for name in _tables(evaluation))
     for column in columns:
         if column not in available:
-            there = (
-                f"there are by {list(available)}"
-                if available
-                else "the runs were evaluated without segments"
-            )
-            raise ValueError(f"no run has segments by {column!r}{near(column, available)}; {there}")
+            why = "the runs were evaluated without segments"
+            if available:
+                why = f"there are by {list(available)}"
+            raise ValueError(f"no run has segments by {column!r}{near(column, available)}; {why}")
     compared: list[SegmentDifferences] = []
     notes: list[str] = []
     if len(sides) - 1 > MAX_OTHERS:
@@ -284,11 +278,11 @@ def by_segment(
         )
     for column in columns:
         for metric in metrics:
-            pairs, why = _pairs(
+            pairs, reasons = _pairs(
                 sides[0], sides[1 : MAX_OTHERS + 1], column, metric, confidence_level
             )
             compared += pairs
-            notes += why
+            notes += reasons
     return SegmentComparison(tuple(compared), tuple(dict.fromkeys(notes)))
 
 
@@ -299,31 +293,34 @@ def _pairs(
     metric: str,
     confidence_level: float,
 ) -> tuple[list[SegmentDifferences], list[str]]:
-    """The pairs of one column and metric, with intervals that hold together for all of them, and notes."""
+    """Return the pairs of one column and metric, and notes on the others.
+
+    Their intervals hold together for all pairs.
+    """
     samples: list[tuple[str, Difference, _Sample]] = []
     notes = []
     name, first = leader
+    options = first.catalog.depends_on(metric)
     for other, second in others:
-        options = first.catalog.depends_on(metric)
-        apart = why_apart(Traits.of(first), Traits.of(second), options)
-        sample = (
-            _sample(first, second, column, metric)
-            if apart is None
-            else f"they were evaluated {apart.value}"
-        )
-        if isinstance(sample, str):
-            notes.append(
-                f"{quoted(name)} and {quoted(other)} are not compared by {quoted(column)}: "
-                f"{sample}."
-            )
+        different = why_apart(Traits.of(first), Traits.of(second), options)
+        sample: _Sample | str
+        if different is None:
+            sample = _sample(first, second, column, metric)
         else:
-            overall = paired_differences(
-                first, second, metrics=[metric], confidence_level=confidence_level
-            )[metric]
-            samples.append((other, overall, sample))
+            sample = f"they were evaluated {different.value}"
+        if isinstance(sample, str):
+            pair = f"{quoted(name)} and {quoted(other)}"
+            notes.append(f"{pair} are not compared by {quoted(column)}: {sample}.")
+            continue
+        overall = paired_differences(
+            first, second, metrics=[metric], confidence_level=confidence_level
+        )
+        samples.append((other, overall[metric], sample))
     better = "lower" if first.catalog.lookup(metric).better == "lower" else "higher"
     together = sum(sample.defined for *_, sample in samples)
-    tests = [qualitative_interaction(sample.differences, sample.told) for *_, sample in samples]
+    tests = [
+        qualitative_interaction(sample.differences, sample.normal_errors) for *_, sample in samples
+    ]
     pvalues = np.array([test.pvalue for test in tests])
     tested = np.isfinite(pvalues)
     pvalues[tested] = holm(pvalues[tested])
@@ -360,7 +357,7 @@ def _pairs(
     return pairs, notes
 
 
-# -- one pair ----------------------------------------------------------------------------------------------------
+# -- one pair --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,7 +381,7 @@ class _Sample:
         )
 
     @property
-    def told(self) -> FloatArray:
+    def normal_errors(self) -> FloatArray:
         """Errors for the test of both signs, which takes differences for normal.
 
         NaN of segments without an interval and, except of shares, of those in which few rows
@@ -392,13 +389,13 @@ class _Sample:
         """
         if self.pairs is None:
             return self.errors
-        normal = [
-            pair is not None
-            and not pair.reason()
-            and (pair.shares is not None or math.isinf(pair.sign_test[0, 1]))
-            for pair in self.pairs
-        ]
-        return np.where(normal, self.errors, math.nan)
+        errors = np.full(len(self.errors), math.nan)
+        for k, pair in enumerate(self.pairs):
+            if pair is None or pair.reason():
+                continue
+            if pair.shares is not None or math.isinf(pair.sign_test[0, 1]):
+                errors[k] = self.errors[k]
+        return errors
 
     @property
     def differences(self) -> FloatArray:
@@ -410,7 +407,7 @@ class _Sample:
         return int(np.isfinite(self.differences).sum())
 
     def intervals(self, together: int, confidence_level: float) -> tuple[FloatArray, FloatArray]:
-        """Intervals that hold with ``together`` others.
+        """Return intervals of which a number of them hold ``together``.
 
         Paired ones are those of :class:`~cmtrack.metrics.paired.Paired`, others those of two
         samples.
@@ -419,104 +416,123 @@ class _Sample:
             unpaired = differences(self.first, self.second, confidence_level, together)
             return unpaired.low, unpaired.high
         quantile = normal_quantile(simultaneous_level(max(together, 1), confidence_level))
-        none = np.full((2, 2), math.nan)
-        ends = [(none, none) if pair is None else pair.interval(quantile) for pair in self.pairs]
-        low, high = np.array([[end[0, 1] for end in both] for both in ends]).reshape(-1, 2).T
+        low = np.full(len(self.pairs), math.nan)
+        high = low.copy()
+        for k, pair in enumerate(self.pairs):
+            if pair is not None:
+                pair_low, pair_high = pair.interval(quantile)
+                low[k] = pair_low[0, 1]
+                high[k] = pair_high[0, 1]
         return low, high
 
 
 def _sample(
     first: BaseEvaluation, second: BaseEvaluation, column: str, metric: str
 ) -> _Sample | str:
-    """Values of two evaluations by segment, and by row if the rows are available; otherwise a reason."""
+    """Return the values of two evaluations by segment, or the reason why they are not compared.
+
+    They are compared by row if the rows are available.
+    """
     tables = []
-    for side in (first, second):
-        if column not in _tables(side):
-            return f"the {'first' if side is first else 'second'} has no such segments"
+    for name, side in (("first", first), ("second", second)):
+        if not isinstance(side, Evaluation) or column not in side.segments:
+            return f"the {name} has no such segments"
         if metric not in side.metrics:
-            return f"the {'first' if side is first else 'second'} has no {metric}"
-        tables.append(_tables(side)[column])
-    ours, theirs = tables
+            return f"the {name} has no {metric}"
+        tables.append(side.segments[column])
+    first_table, second_table = tables
     if first.catalog.lookup(metric).better == "nearest zero":
         others = "only metrics that are best high or low"
         return f"{metric} is best near 0, and {others} are compared by segment"
-    place = {value: k for k, value in enumerate(theirs.values)}
-    if set(place) != set(ours.values):
+    place = {value: k for k, value in enumerate(second_table.values)}
+    if set(place) != set(first_table.values):
         return "their rows are divided into different segments"
-    order = np.array([place[value] for value in ours.values])
-    if not np.array_equal(ours.sizes, theirs.sizes[order]):
+    order = np.array([place[value] for value in first_table.values])
+    if not np.array_equal(first_table.sizes, second_table.sizes[order]):
         return "their rows are divided differently"
-    assert isinstance(first, Evaluation)  # it has segments
-    assert isinstance(second, Evaluation)
-    reason = _why_unpaired(first, second, ours, theirs, order, metric)
+    unpaired = why_unpaired(first, second)
+    if unpaired:
+        reason = unpaired.between(first, second)
+    else:
+        reason = _why_segments_unpaired(first_table, second_table, order)
+    for side in (first, second):
+        if not reason and side.influence(metric) is None:
+            reason = why_no_error(side, metric)
     if not reason:
-        return _by_rows(ours, theirs, order, metric)
+        return _sample_by_rows(first_table, second_table, order, metric)
     try:
-        a, b = ours.estimates(metric), theirs.estimates(metric)
+        a = first_table.estimates(metric)
+        b = second_table.estimates(metric)
     except ValueError as error:
         return str(error)
-    n, degrees = (None if one is None else one[order] for one in (b.n, b.degrees))
-    b = replace(b, values=b.values[order], errors=b.errors[order], n=n, degrees=degrees)
-    return _Sample(ours.texts, ours.sizes, a, b, np.hypot(a.errors, b.errors), None, reason)
+    b = replace(
+        b,
+        values=b.values[order],
+        errors=b.errors[order],
+        n=None if b.n is None else b.n[order],
+        degrees=None if b.degrees is None else b.degrees[order],
+    )
+    errors = np.hypot(a.errors, b.errors)
+    return _Sample(first_table.texts, first_table.sizes, a, b, errors, None, reason)
 
 
 def _tables(evaluation: BaseEvaluation) -> Mapping[str, SegmentTable]:
     return evaluation.segments if isinstance(evaluation, Evaluation) else {}
 
 
-def _why_unpaired(
-    first: Evaluation,
-    second: Evaluation,
-    ours: SegmentTable,
-    theirs: SegmentTable,
-    order: IntArray,
-    metric: str,
-) -> str:
-    """The reason why segments are not compared row by row; empty if they are."""
-    apart = why_unpaired(first, second)
-    if apart:
-        return apart.between(first, second)
-    a, b = ours.codes, theirs.codes
-    if a is None or b is None:
+def _why_segments_unpaired(first: SegmentTable, second: SegmentTable, order: IntArray) -> str:
+    """Return the reason why the rows of segments are not paired; empty if they are.
+
+    ``order``: the places in the second table of the segments of the first.
+    """
+    if first.codes is None or second.codes is None:
         return (
             "the segments of the rows are not known (an earlier version kept the rows without them)"
         )
-    if not np.array_equal(order[a], b):
+    if not np.array_equal(order[first.codes], second.codes):
         return "the rows are in different segments"
-    return next(
-        (why_no_error(side, metric) for side in (first, second) if side.influence(metric) is None),
-        "",
-    )
+    return ""
 
 
-def _by_rows(ours: SegmentTable, theirs: SegmentTable, order: IntArray, metric: str) -> _Sample:
-    """The errors of the differences from the rows of each segment."""
-    parts, others = ours.by_rows(metric), theirs.by_rows(metric)
-    size = len(parts)
-    values, errors = np.full((2, size), math.nan), np.full(size, math.nan)
+def _sample_by_rows(
+    first: SegmentTable, second: SegmentTable, order: IntArray, metric: str
+) -> _Sample:
+    """Return the values by segment with the errors of the differences from the segments' rows."""
+    first_parts = first.by_rows(metric)
+    second_parts = second.by_rows(metric)
+    size = len(first_parts)
+    values = np.full((2, size), math.nan)
+    errors = np.full(size, math.nan)
     pairs: list[Paired | None] = [None] * size
-    for k in range(size):
-        a, b = parts[k], others[order[k]]
+    for k, a in enumerate(first_parts):
+        b = second_parts[order[k]]
         values[:, k] = [side.metrics.get(metric, math.nan) for side in (a, b)]
         if not np.isfinite(values[:, k]).all():
             continue
         pair = paired((a, b), metric, None if a.rows is None else a.rows.design)
         if pair is not None:
-            pairs[k], errors[k] = pair, pair.error[0, 1]
-    first = replace(ours.estimates(metric), values=values[0])
-    second = Estimates(values[1], np.full(size, math.nan))
-    return _Sample(ours.texts, ours.sizes, first, second, errors, tuple(pairs), "")
+            pairs[k] = pair
+            errors[k] = pair.error[0, 1]
+    return _Sample(
+        segments=first.texts,
+        rows=first.sizes,
+        first=replace(first.estimates(metric), values=values[0]),
+        second=Estimates(values[1], np.full(size, math.nan)),
+        errors=errors,
+        pairs=tuple(pairs),
+        reason="",
+    )
 
 
-# -- gates -------------------------------------------------------------------------------------------------------
+# -- gates -----------------------------------------------------------------------------------------
 
 
 def judged_by_segment(
     gate: Gate, evaluation: BaseEvaluation, baseline: BaseEvaluation | None
 ) -> GateResult:
-    """The result of a gate on segments, such as ``segment/region/*/binary/recall.low >= 0.6``.
+    """Return the result of a gate on segments, such as ``segment/region/*/binary/recall >= 0.6``.
 
-    Of all segments the intervals hold together; that of one that is named is its own.
+    The intervals of all segments hold together; the interval of one that is named is its own.
     """
     failed = partial(GateResult, gate, math.nan, False, undecided=True)
     if gate.difference and baseline is None:
@@ -528,11 +544,12 @@ def judged_by_segment(
     table = tables[name]
     if gate.metric not in evaluation.metrics:
         return failed(f"the run has no {gate.metric}")
-    chosen = None if gate.segment == "*" else _called(gate.segment, table.texts)
-    if gate.segment != "*" and chosen is None:
-        return failed(
-            f"{quoted(name)} has no segment {quoted(gate.segment)}{near(gate.segment, table.texts)}"
-        )
+    chosen = None
+    if gate.segment != "*":
+        chosen = _called(gate.segment, table.texts)
+        if chosen is None:
+            hint = near(gate.segment, table.texts)
+            return failed(f"{quoted(name)} has no segment {quoted(gate.segment)}{hint}")
     level = evaluation.confidence_level
     if gate.difference and baseline is not None:
         if gate.metric not in baseline.metrics:
@@ -540,41 +557,42 @@ def judged_by_segment(
         sample = _sample(evaluation, baseline, name, gate.metric)
         if isinstance(sample, str):
             return failed(f"the run and the baseline are not compared by {quoted(name)}: {sample}")
-        values, reasons = sample.differences, list(sample.reasons)
+        values = sample.differences
+        reasons = list(sample.reasons)
         low, high = sample.intervals(sample.defined if chosen is None else 1, level)
     else:
         try:
             estimates = table.estimates(gate.metric)
-            values, reasons = estimates.values, too_few_clusters(estimates)
-            low, high = (
-                table.intervals(gate.metric)
-                if chosen is None
-                else table.own_intervals(gate.metric, level)
-            )
+            if chosen is None:
+                low, high = table.intervals(gate.metric)
+            else:
+                low, high = table.own_intervals(gate.metric, level)
         except ValueError as error:
             return failed(str(error))
-    numbers = zip(
-        table.texts, values.tolist(), zip(low.tolist(), high.tolist(), strict=True), strict=True
-    )
+        values = estimates.values
+        reasons = too_few_clusters(estimates)
     few = {text: reason for text, reason in zip(table.texts, reasons, strict=True) if reason}
-    return gate.check_segments(
-        {text: (value, ends) for text, value, ends in numbers if chosen in (None, text)}, few
-    )
+    numbers = {
+        text: (float(values[k]), (float(low[k]), float(high[k])))
+        for k, text in enumerate(table.texts)
+        if chosen in (None, text)
+    }
+    return gate.check_segments(numbers, few)
 
 
 def too_few_clusters(estimates: Estimates) -> list[str]:
-    """A note for each segment with too few clusters for its error; empty for others."""
+    """Return a note for each segment with too few clusters for its error; empty for others."""
+    notes = [""] * len(estimates.values)
     if estimates.degrees is None:
-        return [""] * len(estimates.values)
-    counts = (estimates.degrees + 1).tolist()
-    return [
-        f"only about {math.floor(n)} clusters: too few to say" if n < FEWEST_CLUSTERS else ""
-        for n in counts
-    ]
+        return notes
+    for k, n in enumerate((estimates.degrees + 1).tolist()):
+        if n < FEWEST_CLUSTERS:
+            notes[k] = f"only about {math.floor(n)} clusters: too few to say"
+    return notes
 
 
 def _called(wanted: str, names: Iterable[str]) -> str | None:
-    """Match a segment by its raw name, or by its encoded name in a metric."""
+    """Return the name that is wanted, raw or encoded as in a metric's name; None without one."""
     return next((name for name in names if wanted in (name, encode_label(name))), None)
 
 
