@@ -212,7 +212,7 @@ def rank_models(
     scores = np.array(
         [[_value(model.by_block.get(block), metric) for model in models] for block in block_names]
     )
-    kind = blocks.kind_of(_evaluations_by_block(models))
+    kind = cast("Kind", blocks.kind_of(_evaluations_by_block(models)))
     ratio = None
     if kind == "folds":
         ratio = blocks.test_train_ratio
@@ -225,7 +225,7 @@ def rank_models(
     result = analyse(
         -np.vectorize(criterion.distance_from_best)(scores),
         [model.name for model in models],
-        kind=cast("Kind", kind),
+        kind=kind,
         confidence_level=confidence_level,
         test_train_ratio=ratio,
         test_errors=_errors_of_pairs(paired_runs, metric, ratio),

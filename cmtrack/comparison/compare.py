@@ -223,7 +223,9 @@ def compare_evaluations(
     >>> from cmtrack import evaluate
     >>> from cmtrack.comparison import CompareOptions, compare_evaluations
     >>> y = [0, 1] * 100
-    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+    >>> linear = evaluate(y, [0, 1] * 70 + [1, 0] * 30)
+    >>> runs = {"forest": forest, "linear": linear}
     >>> compare_evaluations(runs, CompareOptions(rank_by="multiclass/accuracy")).best.name
     'forest'
     """

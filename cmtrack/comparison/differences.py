@@ -110,7 +110,8 @@ class Difference:
     --------
     >>> from cmtrack import evaluate, paired_differences
     >>> y = [0, 1] * 100
-    >>> forest, linear = evaluate(y, [0, 1] * 90 + [1, 0] * 10), evaluate(y, [0, 1] * 80 + [1, 0] * 20)
+    >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+    >>> linear = evaluate(y, [0, 1] * 80 + [1, 0] * 20)
     >>> found = paired_differences(forest, linear)["multiclass/accuracy"]
     >>> round(found.difference, 3), round(found.standard_error, 3)
     (0.1, 0.021)
@@ -229,7 +230,8 @@ def paired_differences(
     --------
     >>> from cmtrack import evaluate, paired_differences
     >>> y = [0, 1] * 100
-    >>> forest, linear = evaluate(y, [0, 1] * 90 + [1, 0] * 10), evaluate(y, [0, 1] * 80 + [1, 0] * 20)
+    >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+    >>> linear = evaluate(y, [0, 1] * 80 + [1, 0] * 20)
     >>> accuracy = paired_differences(forest, linear)["multiclass/accuracy"]
     >>> round(accuracy.difference, 3), round(accuracy.low, 3), round(accuracy.high, 3)
     (0.1, 0.066, 0.149)
@@ -531,7 +533,8 @@ def randomization_test(
     >>> from cmtrack import evaluate
     >>> from cmtrack.comparison import randomization_test
     >>> y = [0, 1] * 50
-    >>> forest, linear = evaluate(y, [0, 1] * 48 + [1, 0] * 2), evaluate(y, [0, 1] * 35 + [1, 0] * 15)
+    >>> forest = evaluate(y, [0, 1] * 48 + [1, 0] * 2)
+    >>> linear = evaluate(y, [0, 1] * 35 + [1, 0] * 15)
     >>> randomization_test(forest, linear, "multiclass/accuracy", n_resamples=99)
     0.01
     """

@@ -1,4 +1,4 @@
-"""Resolution of a test set, equivalence of runs, and the part of the highest value that choosing it is worth."""
+"""Resolution of a test set, equivalence of runs, and how much of the best value is selection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import own_error, paired_differences
-from cmtrack.comparison.ranking import Ranked, Ranking, gather
+from cmtrack.comparison.ranking import Ranking, gain_signs, gather, identity
 from cmtrack.comparison.run import Candidate
 from cmtrack.digits import count, significant, significant_with_interval
 from cmtrack.evaluation import Evaluation
-from cmtrack.evaluation.gates import OPERATORS
+from cmtrack.evaluation.gates import OPERATORS, Gate
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.statistics.inputs import FloatArray
 from cmtrack.statistics.predictions import Predictions
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 POWER = 0.8
 FEWEST_TO_BE_EQUIVALENT = 20
-"""Rows of a class, fewer of which show no equivalence: the error of an area or a correlation is too rough there."""
+"""Rows of a class below which errors of areas and correlations are too rough for equivalence."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ class Resolution:
     --------
     >>> from cmtrack import compare, evaluate
     >>> y = [0, 1] * 100
-    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 89 + [1, 0] * 11)}
+    >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+    >>> linear = evaluate(y, [0, 1] * 89 + [1, 0] * 11)
+    >>> runs = {"forest": forest, "linear": linear}
     >>> resolution = compare(runs, rank_by="multiclass/accuracy").resolution
     >>> round(resolution.smallest_difference, 3), round(resolution.rows_for(0.01))
     (0.02, 777)
@@ -70,11 +72,15 @@ class Resolution:
 
     @property
     def smallest_difference(self) -> float:
-        """The smallest true difference of the leader from the next run that is detected with 80 % power."""
-        return self._reach * next(iter(self.errors.values()), math.nan)
+        """Smallest true difference of the leader from the next run that 80 % power detects."""
+        return self._reach * self._error_of_next
+
+    @property
+    def _error_of_next(self) -> float:
+        return next(iter(self.errors.values()), math.nan)
 
     def rows_for(self, difference: float, run: str | None = None) -> float:
-        """Rows, in all, that detect a true difference with 80 % power.
+        """Return the rows, in all, that detect a true difference with 80 % power.
 
         Parameters
         ----------
@@ -97,30 +103,30 @@ class Resolution:
             raise ValueError(f"difference must be a finite number above 0, got {difference!r}")
         if run is not None and run not in self.errors:
             raise ValueError(f"run must be one of {list(self.errors)[:10]}, got {run!r}")
-        error = self.errors[run] if run is not None else next(iter(self.errors.values()), math.nan)
+        error = self._error_of_next if run is None else self.errors[run]
         return self.rows * (self._reach * error / difference) ** 2
 
     def rows_more(self, run: str) -> float:
-        """Further rows needed to detect the observed difference, if it is the true one, with 80 % power.
+        """Return further rows that would detect the observed difference with 80 % power.
 
-        0 where these rows show it, NaN without a difference.
+        The observed difference is taken for the true one. 0 if the present rows detect it, NaN
+        without a difference.
         """
-        seen = abs(self.differences[run])
-        return (
-            float(np.ceil(max(self.rows_for(seen, run) - self.rows, 0.0))) if seen > 0 else math.nan
-        )
+        observed = abs(self.differences[run])
+        if not observed > 0:
+            return math.nan
+        return float(np.ceil(max(self.rows_for(observed, run) - self.rows, 0.0)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        more = {name: self.rows_more(name) for name in self.errors}
+        """Return everything as plain data."""
         return {
             "rows": self.rows,
             "smallest_difference": self.smallest_difference,
-            "rows_more": more,
+            "rows_more": {name: self.rows_more(name) for name in self.errors},
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a run but the leader.
+        """Return one row for each run but the leader.
 
         Returns
         -------
@@ -131,13 +137,14 @@ class Resolution:
         """
         from cmtrack._pandas import pd
 
-        rows = []
-        for name, error in self.errors.items():
-            rows.append(
-                (name, self.differences[name], error, self._reach * error, self.rows_more(name))
-            )
-        columns = ["name", "difference", "standard_error", "smallest_difference", "rows_more"]
-        return pd.DataFrame(rows, columns=columns)
+        rows = {
+            "name": list(self.errors),
+            "difference": [self.differences[name] for name in self.errors],
+            "standard_error": list(self.errors.values()),
+            "smallest_difference": [self._reach * error for error in self.errors.values()],
+            "rows_more": [self.rows_more(name) for name in self.errors],
+        }
+        return pd.DataFrame(rows)
 
     def __repr__(self) -> str:
         return (
@@ -147,7 +154,10 @@ class Resolution:
 
 
 def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> tuple[float, float]:
-    """Rows that detect a true difference from another model, if its errors correlate with these by .9, and by 0.
+    """Return the rows that detect a true difference from another model.
+
+    The first number is for a model whose errors correlate with these by .9, the second for one
+    whose errors do not.
 
     Raises
     ------
@@ -158,18 +168,19 @@ def rows_of_one(evaluation: BaseEvaluation, metric: str, difference: float) -> t
     if not error > 0:
         raise ValueError(f"a plan needs the standard error of {metric!r}, and there is none")
     quantile = normal_quantile(evaluation.confidence_level)
-    apart = {share: error * math.sqrt(2 * (1 - share)) for share in (0.9, 0.0)}
-    low, high = (
-        Resolution(float(evaluation.n_samples), {"": one}, {"": math.nan}, quantile).rows_for(
-            difference
-        )
-        for one in apart.values()
-    )
-    return low, high
+
+    def rows_at(correlation: float) -> float:
+        """Return the rows for a model whose errors have this correlation with these."""
+        error_of_difference = error * math.sqrt(2 * (1 - correlation))
+        n_rows = float(evaluation.n_samples)
+        resolution = Resolution(n_rows, {"": error_of_difference}, {"": math.nan}, quantile)
+        return resolution.rows_for(difference)
+
+    return rows_at(0.9), rows_at(0.0)
 
 
 def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
-    """The resolution of a ranking of runs.
+    """Return the resolution of a ranking of runs.
 
     ValueError if it is of models, of several metrics side by side, or of a single run.
     """
@@ -178,76 +189,79 @@ def resolution_of(ranking: Ranking | None, seed: int = 0) -> Resolution:
             "a resolution is of two runs or more that are ranked by one number, got "
             f"{ranking!r:.80}"
         )
-    # a run that answers alike has no interval
-    apart = np.asarray(np.isfinite(ranking.pair_intervals[:, 0]).all(axis=0))
-    rivals = zip(ranking.runs[1:], apart[1:], strict=True)
+    # A run that answers like the leader has no interval.
+    has_interval = np.asarray(np.isfinite(ranking.pair_intervals[:, 0]).all(axis=0))
+    rivals = zip(ranking.runs[1:], has_interval[1:], strict=True)
     others = [run for run, differs in rivals if differs and run.standard_error > 0]
     level = ranking.confidence_level
-    reach = normal_quantile(1 - (1 - level) / max(len(others), 1))  # Bonferroni's
+    # Bonferroni's quantile is the largest that the differences can need.
+    quantile = normal_quantile(1 - (1 - level) / max(len(others), 1))
     if len(others) > 1:
         evidence = gather([run.evaluation for run in (ranking.leader, *others)], ranking.criterion)
         if evidence.known.all() and not evidence.folded:
             errors = inference.error_draws(evidence.of_metric(0)[1], seed=seed)
-            away = errors[:, 1:] - errors[:, :1]
-            spread = away.std(axis=0)
-            largest = np.abs(away[:, spread > 0] / spread[spread > 0]).max(axis=1, initial=0.0)
-            reach = float(np.clip(np.quantile(largest, level), normal_quantile(level), reach))
-    of_runs = (
+            differences = errors[:, 1:] - errors[:, :1]
+            spread = differences.std(axis=0)
+            varies = spread > 0
+            scores = np.abs(differences[:, varies] / spread[varies])
+            reached = np.quantile(scores.max(axis=1, initial=0.0), level)
+            quantile = float(np.clip(reached, normal_quantile(level), quantile))
+    return Resolution(
+        float(ranking.evaluation.n_samples),
         {run.name: run.standard_error for run in others},
         {run.name: run.difference for run in others},
+        quantile,
     )
-    return Resolution(float(ranking.evaluation.n_samples), *of_runs, reach)
 
 
-# -- equivalence -------------------------------------------------------------------------------------------
+# -- equivalence -----------------------------------------------------------------------------------
 
 
 def with_equivalence(ranking: Ranking, margin: float) -> Ranking:
-    """The ranking with runs marked that are shown to be equivalent to the leader within the margin.
+    """Return the ranking with the runs marked that are equivalent to the leader within a margin.
 
     The interval of the paired difference at ``1 - 2 alpha`` must lie within it, so that both
     one-sided tests reject. No run is marked if the metric rests on fewer than
     :data:`FEWEST_TO_BE_EQUIVALENT` rows of a class, or a share on fewer rows.
     """
-    leader, metric = ranking.leader, ranking.criterion.metrics[0]
+    leader = ranking.leader
+    metric = ranking.criterion.metrics[0]
     level = 2 * ranking.confidence_level - 1
-
-    def shown(run: Ranked) -> Ranked:
-        fewest = min(_fewest_rows(one.evaluation, metric) for one in (run, leader))
-        if run is leader or fewest < FEWEST_TO_BE_EQUIVALENT:
-            return run
-        gap = paired_differences(
-            run.evaluation, leader.evaluation, metrics=[metric], confidence_level=level
-        )[metric]
-        return (
-            replace(run, equivalent_within=margin)
-            if -margin < gap.low and gap.high < margin
-            else run
-        )
-
-    return replace(ranking, runs=tuple(map(shown, ranking.runs)), equivalence=margin)
+    runs = []
+    for run in ranking.runs:
+        pair = (run.evaluation, leader.evaluation)
+        fewest = min(_fewest_rows(evaluation, metric) for evaluation in pair)
+        if run is not leader and fewest >= FEWEST_TO_BE_EQUIVALENT:
+            differences = paired_differences(*pair, metrics=[metric], confidence_level=level)
+            difference = differences[metric]
+            if -margin < difference.low and difference.high < margin:
+                run = replace(run, equivalent_within=margin)
+        runs.append(run)
+    return replace(ranking, runs=tuple(runs), equivalence=margin)
 
 
 def _fewest_rows(evaluation: BaseEvaluation, metric: str) -> float:
-    """Effective number of rows of a share, else of the smallest class that has rows; of clusters theirs if fewer."""
+    """Return the effective number of rows of a share, else of the smallest class that has rows.
+
+    If the rows belong to clusters, a class counts by its clusters.
+    """
     if not isinstance(evaluation, Evaluation):
         return float(evaluation.n_samples)
-    of_share = evaluation.size_of(metric)
-    if math.isfinite(of_share):
-        return of_share
-    rows, statistics = evaluation.rows, evaluation.statistics
+    size_of_share = evaluation.size_of(metric)
+    if math.isfinite(size_of_share):
+        return size_of_share
+    rows = evaluation.rows
     if isinstance(rows, Predictions) and rows.design.has_clusters:
         counted = rows.design.counted
-        of_cluster = np.unique(
-            np.column_stack((rows.actual[counted], rows.design.units[counted])), axis=0
-        )
-        return float(np.unique(of_cluster[:, 0], return_counts=True)[1].min())
-    totals = statistics.counts.map(lambda table: table.sum(axis=1))
+        classes_and_clusters = np.column_stack((rows.actual[counted], rows.design.units[counted]))
+        classes = np.unique(classes_and_clusters, axis=0)[:, 0]
+        return float(np.unique(classes, return_counts=True)[1].min())
+    totals = evaluation.statistics.counts.map(lambda table: table.sum(axis=1))
     sizes = np.asarray(totals.effective_size(), dtype=np.float64)
     return float(sizes[sizes > 0].min())
 
 
-# -- the ledger --------------------------------------------------------------------------------------------
+# -- the ledger ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -276,7 +290,9 @@ class Looks:
     --------
     >>> from cmtrack import compare, evaluate
     >>> y = [0, 1] * 100
-    >>> runs = {name: evaluate(y, [0, 1] * k + [1, 0] * (100 - k)) for name, k in (("a", 90), ("b", 89), ("c", 88))}
+    >>> hits = {"a": 90, "b": 89, "c": 88}
+    >>> predicted = {name: [0, 1] * n + [1, 0] * (100 - n) for name, n in hits.items()}
+    >>> runs = {name: evaluate(y, labels) for name, labels in predicted.items()}
     >>> looks = compare(runs, rank_by="multiclass/accuracy").looks
     >>> looks.runs, looks.value, looks.low < looks.corrected <= looks.value
     (3, 0.9, True)
@@ -293,9 +309,11 @@ class Looks:
 
     @property
     def among(self) -> str:
-        """The runs that the leader was chosen from, and those known to be judged on the same rows, in words."""
-        some = "" if self.chosen_from >= self.runs else f"{self.chosen_from} of "
-        return f"{some}at least {self.runs} runs judged on these rows"
+        """Words for the runs that the leader was chosen from, and for all on the same rows."""
+        all_runs = f"at least {self.runs} runs judged on these rows"
+        if self.chosen_from >= self.runs:
+            return all_runs
+        return f"{self.chosen_from} of {all_runs}"
 
     def __repr__(self) -> str:
         return (
@@ -306,7 +324,7 @@ class Looks:
 
 
 def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float:
-    """Expected error of the largest of R values, given the estimated spread of the true ones.
+    """Return the expected error of the largest of R values, given the spread of the true ones.
 
     Parameters
     ----------
@@ -332,23 +350,27 @@ def optimism(values: FloatArray, covariance: FloatArray, seed: int = 0) -> float
 
 
 def _shrunk(values: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return values moved towards their mean until their spread is the estimated one of the true values."""
+    """Return values moved towards their mean until their spread is that of the true values.
+
+    That spread, a variance, is estimated by the values' spread less the mean variance of the
+    errors of their deviations from the mean.
+    """
     size = len(values)
     if size < 2:
         return values
-    away = values - values.mean()
+    deviations = values - values.mean()
     variance = np.diag(covariance) - 2 * covariance.mean(axis=1) + covariance.mean()
-    part = variance * size / (size - 1)
-    spread = max(float(away @ away) / (size - 1) - float(part.mean()), 0.0)
+    unbiased = variance * size / (size - 1)
+    spread = max(float(deviations @ deviations) / (size - 1) - float(unbiased.mean()), 0.0)
     with np.errstate(invalid="ignore"):
-        shrinkage = np.where(spread + part > 0, np.sqrt(spread / (spread + part)), 1.0)
-    return np.asarray(values.mean() + away * shrinkage)
+        shrinkage = np.where(spread + unbiased > 0, np.sqrt(spread / (spread + unbiased)), 1.0)
+    return np.asarray(values.mean() + deviations * shrinkage)
 
 
 def optimism_after_gates(
     pool: Sequence[Candidate], criterion: Criterion, baseline: str = "", seed: int = 0
 ) -> float:
-    """Return the expected error of the best of the runs that pass gates, given the estimated spread of the true values.
+    """Return the expected error of the best of the runs that pass gates.
 
     The bootstrap of :func:`optimism`, with the gates replayed in each draw; draws in which no run
     passes do not count. Gates on segments and on flips keep their outcomes, as do those on metrics
@@ -359,48 +381,46 @@ def optimism_after_gates(
     is not in the pool. NaN without known errors, or if no run passes in any draw.
     """
     ids = [candidate.run_id for candidate in pool]
-    replayed = [
-        place
-        for place, result in enumerate(pool[0].gates)
-        if _can_be_replayed(place, pool, baseline in ids)
-    ]
-    of_gates = [pool[0].gates[place].gate.metric for place in replayed]
-    names = tuple(dict.fromkeys([criterion.metrics[0], *of_gates]))
-    all_of_them = replace(criterion, metrics=names)
-    joint = gather([candidate.evaluation for candidate in pool], all_of_them)
-    if not joint.known.all():
+    gates = [result.gate for result in pool[0].gates]
+    replayed = [gate for gate in gates if _can_be_replayed(gate, pool, baseline in ids)]
+    metrics = dict.fromkeys([criterion.metrics[0], *(gate.metric for gate in replayed)])
+    criterion = replace(criterion, metrics=tuple(metrics))
+    evaluations = [candidate.evaluation for candidate in pool]
+    evidence = gather(evaluations, criterion)
+    if not evidence.known.all():
         return math.nan
-    size, width = joint.values.shape
-    half = inference.error_draws(
-        joint.covariance.reshape(size * width, -1), inference.N_DRAWS // 2, seed
-    )
-    errors = np.concatenate([half, -half]).reshape(-1, size, width)
-    centres = [_shrunk(*joint.of_metric(m)) for m in range(width)]
+    size, n_metrics = evidence.values.shape
+    covariance = evidence.covariance.reshape(size * n_metrics, -1)
+    half = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
+    errors = np.concatenate([half, -half]).reshape(-1, size, n_metrics)
+    centres = [_shrunk(*evidence.of_metric(m)) for m in range(n_metrics)]
     drawn = np.stack(centres, axis=-1) + errors
+    logged = np.array([[e.metrics[name] for name in metrics] for e in evaluations])
+    # A gate reads the metric as it is, and the draws have it turned so that larger is better.
+    moves = (drawn - evidence.values) * gain_signs(logged, criterion)
     passes = np.ones(drawn.shape[:2], dtype=bool)
-    for place, result in enumerate(pool[0].gates):
-        gate, observed = result.gate, [candidate.gates[place] for candidate in pool]
-        if place not in replayed:
-            passes &= np.array([one.passed for one in observed])
+    for place, gate in enumerate(gates):
+        observed = [candidate.gates[place] for candidate in pool]
+        if gate not in replayed:
+            passes &= np.array([result.passed for result in observed])
             continue
-        m = names.index(gate.metric)
-        moved = (drawn[:, :, m] - joint.values[:, m]) * _signs(pool, gate.metric)
+        move = moves[:, :, criterion.metrics.index(gate.metric)]
         if gate.difference:
-            moved = moved - moved[:, [ids.index(baseline)]]
-        values = np.array([one.value for one in observed]) + moved
+            move = move - move[:, [ids.index(baseline)]]
+        values = np.array([result.value for result in observed]) + move
         passes &= OPERATORS[gate.operator](values, gate.bound)
     chosen = np.where(passes, drawn[:, :, 0], -math.inf).argmax(axis=1)
-    some = passes.any(axis=1)
-    gained = errors[np.arange(len(errors)), chosen, 0][some]
-    return max(float(gained.mean()), 0.0) if len(gained) else math.nan
+    has_chosen = passes.any(axis=1)
+    chosen_errors = errors[np.arange(len(errors)), chosen, 0][has_chosen]
+    return max(float(chosen_errors.mean()), 0.0) if len(chosen_errors) else math.nan
 
 
-def _can_be_replayed(place: int, pool: Sequence[Candidate], has_baseline: bool) -> bool:
-    """True if the gate of a place moves with the errors of its metric: on values, ends or differences of all rows.
+def _can_be_replayed(gate: Gate, pool: Sequence[Candidate], has_baseline: bool) -> bool:
+    """Return whether a gate moves with the errors of its metric.
 
-    A distance from zero does not move with its sign.
+    Gates on values, ends and differences of all rows do. A distance from zero does not move with
+    the sign of an error.
     """
-    gate = pool[0].gates[place].gate
     if gate.column or gate.of_flips or gate.absolute or (gate.difference and not has_baseline):
         return False
     for candidate in pool:
@@ -411,17 +431,8 @@ def _can_be_replayed(place: int, pool: Sequence[Candidate], has_baseline: bool) 
     return True
 
 
-def _signs(pool: Sequence[Candidate], metric: str) -> FloatArray:
-    """Return for each run the sign that turns a metric back from "larger is better", as :func:`gather` has it."""
-    values = np.array([candidate.evaluation.metrics[metric] for candidate in pool])
-    better = pool[0].evaluation.catalog.lookup(metric).better
-    if better == "nearest zero":
-        return np.where(values < 0, 1.0, -1.0)
-    return np.full(len(values), 1.0 if better == "higher" else -1.0)
-
-
 def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int, baseline: str = "") -> Looks:
-    """The ledger of a ranking of runs.
+    """Return the ledger of a ranking of runs.
 
     Raises
     ------
@@ -434,11 +445,18 @@ def looks_of(ranking: Ranking, runs: int, reviews: int, seed: int, baseline: str
             f"{ranking.criterion}"
         )
     leader = ranking.leader
-    gained = math.nan
+    selection = math.nan
     if ranking.criterion.direction != "nearest zero":
-        pool = sorted([*ranking.runs, *ranking.stopped], key=lambda one: (one.run_id, one.name))
-        gained = optimism_after_gates(pool, ranking.criterion, baseline, seed)
-    corrected = leader.value - ranking.criterion.unit * gained
+        pool = sorted([*ranking.runs, *ranking.stopped], key=identity)
+        selection = optimism_after_gates(pool, ranking.criterion, baseline, seed)
+    low, high = leader.interval
     return Looks(
-        runs, ranking.picked_from, reviews, leader.value, gained, corrected, *leader.interval
+        runs=runs,
+        chosen_from=ranking.picked_from,
+        reviews=reviews,
+        value=leader.value,
+        optimism=selection,
+        corrected=leader.value - ranking.criterion.unit * selection,
+        low=low,
+        high=high,
     )

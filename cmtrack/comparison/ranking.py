@@ -1,4 +1,4 @@
-"""Rankings: the one type for runs and for models over repetitions, what may be chosen, and the order of runs.
+"""Rankings: one type for runs and for models over repetitions, and the ranking of runs.
 
 Runs are ranked here, by the covariance of their errors on the same rows; models over repetitions,
 by their values in each block, in :mod:`cmtrack.comparison.blocks`. Both make `Ranked` entries and
@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from cmtrack._lazy import cached_property
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import inference
-from cmtrack.comparison.comparability import Traits, split, unpaired_among
+from cmtrack.comparison.comparability import Traits, design_of_rows, split, unpaired_among
 from cmtrack.comparison.constant import ConstantAnswer, constant_of_runs
 from cmtrack.comparison.criterion import Criterion
 from cmtrack.comparison.differences import at_end, own_degrees, own_error, paired_by, why_no_error
@@ -97,7 +97,9 @@ class Ranked(Candidate, RemovedAttributes):
     --------
     >>> from cmtrack import compare, evaluate
     >>> y = [0, 1] * 100
-    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+    >>> linear = evaluate(y, [0, 1] * 70 + [1, 0] * 30)
+    >>> runs = {"forest": forest, "linear": linear}
     >>> ranking = compare(runs, rank_by="multiclass/accuracy").ranking
     >>> [(one.name, one.value, one.tied, len(one.runs)) for one in ranking.standings]
     [('forest', 0.9, True, 1), ('linear', 0.7, False, 1)]
@@ -144,16 +146,16 @@ class Ranked(Candidate, RemovedAttributes):
     @property
     def interval(self) -> tuple[float, float]:
         """The interval to show."""
-        return (self.adjusted_low, self.adjusted_high) if self.picked else (self.low, self.high)
+        if self.picked:
+            return self.adjusted_low, self.adjusted_high
+        return self.low, self.high
 
     @property
     def metrics(self) -> dict[str, float]:
         """The metrics of the evaluation; of a model their means over its runs."""
-        return (
-            means([run.evaluation.metrics for run in self.by_block])
-            if self.by_block
-            else self.evaluation.metrics
-        )
+        if self.by_block:
+            return means([run.evaluation.metrics for run in self.by_block])
+        return self.evaluation.metrics
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,17 +166,21 @@ class RankedRun(Ranked):
     --------
     >>> from cmtrack import compare, evaluate
     >>> y = [0, 1] * 100
-    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+    >>> linear = evaluate(y, [0, 1] * 70 + [1, 0] * 30)
+    >>> runs = {"forest": forest, "linear": linear}
     >>> first, second = compare(runs, rank_by="multiclass/accuracy").runs
     >>> second.name, second.rank, second.value, second.tied
     ('linear', 2, 0.7, False)
-    >>> round(second.difference, 2), second.difference_high, round(first.difference, 2), first.difference_low
-    (-0.2, 0.0, 0.2, 0.0)
+    >>> round(second.difference, 2), second.difference_high
+    (-0.2, 0.0)
+    >>> round(first.difference, 2), first.difference_low
+    (0.2, 0.0)
     """
 
 
 def means(tables: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Means of what all tables have."""
+    """Return the means of what all tables have."""
     names = set.intersection(*map(set, tables))
     return {name: float(np.mean([table[name] for table in tables])) for name in names}
 
@@ -218,7 +224,9 @@ class Ranking:
     --------
     >>> from cmtrack import compare, evaluate
     >>> y = [0, 1] * 100
-    >>> runs = {name: evaluate(y, [0, 1] * k + [1, 0] * (100 - k)) for name, k in (("a", 90), ("b", 89), ("c", 70))}
+    >>> hits = {"a": 90, "b": 89, "c": 70}
+    >>> predicted = {name: [0, 1] * n + [1, 0] * (100 - n) for name, n in hits.items()}
+    >>> runs = {name: evaluate(y, labels) for name, labels in predicted.items()}
     >>> ranking = compare(runs, rank_by="multiclass/accuracy").ranking
     >>> [(run.name, run.tied) for run in ranking.runs]
     [('a', True), ('b', True), ('c', False)]
@@ -281,7 +289,7 @@ class Ranking:
 
     @property
     def evaluation(self) -> BaseEvaluation:
-        """Evaluation of the leader, for what all runs share: labels, grouping, positive group, data."""
+        """Evaluation of the leader, for what all runs share, such as labels and grouping."""
         return self.leader.evaluation
 
 
@@ -292,88 +300,108 @@ def decided(
     margin: float | None,
     choose: bool = True,
 ) -> tuple[tuple[Ranked, ...], Decision]:
-    """The entries, best first, with what a tie-breaker may choose and what is chosen; and the decision."""
+    """Return the entries with what a tie-breaker may choose and what is chosen, and the decision.
+
+    ``entries``: best first, and so is the result.
+    """
+    leader = entries[0]
     entries = [
-        replace(one, within_margin=_may_be_chosen(one, entries[0], criterion, margin))
-        for one in entries
+        replace(entry, within_margin=_is_within_margin(entry, leader, criterion, margin))
+        for entry in entries
     ]
-    near = [one for one in entries if one.within_margin]
-    decision = decide([(one.run, _alike(one, near, tie_breakers)) for one in near], tie_breakers)
-    taken = near[decision.place] if choose else None
-    return tuple(replace(one, chosen=True) if one is taken else one for one in entries), decision
+    near = [entry for entry in entries if entry.within_margin]
+    metrics = [_comparable_metrics(entry, near, tie_breakers) for entry in near]
+    decision = decide(
+        [(entry.run, values) for entry, values in zip(near, metrics, strict=True)], tie_breakers
+    )
+    if choose:
+        place = entries.index(near[decision.place])
+        entries[place] = replace(entries[place], chosen=True)
+    return tuple(entries), decision
 
 
-def _alike(
-    one: Ranked, near: Sequence[Ranked], tie_breakers: Sequence[TieBreaker]
+def _comparable_metrics(
+    entry: Ranked, near: Sequence[Ranked], tie_breakers: Sequence[TieBreaker]
 ) -> dict[str, float]:
-    """Return the metrics of a run, without a tie-breaker's average over fewer classes than another run's average."""
-    metrics = dict(one.metrics)
+    """Return the metrics of an entry that tie-breakers may compare with those of the near ones.
+
+    An average over fewer classes than another entry's average becomes NaN.
+    """
+    metrics = dict(entry.metrics)
     for rule in tie_breakers:
         left_out = [
             {name for run in other.runs for name in run.evaluation.classes_passed_over(rule.name)}
             for other in near
         ]
-        if left_out[near.index(one)] - set.intersection(*left_out):
+        if left_out[near.index(entry)] - set.intersection(*left_out):
             metrics[rule.name] = NAN
     return metrics
 
 
-def _may_be_chosen(one: Ranked, leader: Ranked, criterion: Criterion, margin: float | None) -> bool:
-    """True if a tie-breaker may name a run, or a model."""
-    if one is leader or not one.tied:
-        return one is leader
+def _is_within_margin(
+    entry: Ranked, leader: Ranked, criterion: Criterion, margin: float | None
+) -> bool:
+    """Return whether a tie-breaker may name a run, or a model."""
+    if entry is leader:
+        return True
+    if not entry.tied:
+        return False
     if criterion.pareto:
-        return one.rank == 1
+        return entry.rank == 1
     higher = criterion.direction == "higher"
-    if margin is None:
-        loss = -one.difference if higher else one.difference
-        # without a known error nothing but an equal value is near
-        return loss <= (one.standard_error if math.isfinite(one.standard_error) else 0.0)
-    return bool((-one.difference_low if higher else one.difference_high) <= margin)
+    if margin is not None:
+        largest_loss = -entry.difference_low if higher else entry.difference_high
+        return bool(largest_loss <= margin)
+    loss = -entry.difference if higher else entry.difference
+    if math.isfinite(entry.standard_error):
+        return loss <= entry.standard_error
+    return loss <= 0  # Without a known error nothing but an equal value is near.
 
 
 def cohorts(candidates: Iterable[Candidate], read: frozenset[str]) -> list[list[Candidate]]:
-    """Groups that may be ranked, the one with the most rows first, parents before children.
+    """Return the groups that may be ranked: most rows first, parents before children.
 
     ``read``: from :func:`~cmtrack.comparison.criterion.read_by`.
     """
-    chosen = list(candidates)
-    depth = _depths(chosen)
-    # the last key only makes the order the same whatever the order of the runs
-    return sorted(
-        split(chosen, lambda candidate: Traits.of(candidate.evaluation), read),
-        key=lambda part: (
-            -_rows(part),
-            min(depth[c.run_id] for c in part),
-            min(map(identity, part)),
-        ),
-    )
+    candidates = list(candidates)
+    depths = _depths(candidates)
+
+    def sort_key(group: Sequence[Candidate]) -> tuple[int, int, tuple[str, str]]:
+        # The last key only makes the result independent of the order of the runs.
+        return -_count_rows(group), _least_depth(group, depths), min(map(identity, group))
+
+    groups = split(candidates, lambda candidate: Traits.of(candidate.evaluation), read)
+    return sorted(groups, key=sort_key)
 
 
-def decides(parts: Sequence[Sequence[Candidate]]) -> bool:
-    """True if the first group decides: it has the most rows, or is the parent of the next ones."""
-    if len(parts) < 2 or _rows(parts[0]) > _rows(parts[1]):
-        return bool(parts)
-    depth = _depths([candidate for part in parts for candidate in part])
-    return min(depth[c.run_id] for c in parts[0]) < min(depth[c.run_id] for c in parts[1])
+def decides(groups: Sequence[Sequence[Candidate]]) -> bool:
+    """Return whether the first group decides: has the most rows, or is the parent of the next."""
+    if len(groups) < 2 or _count_rows(groups[0]) > _count_rows(groups[1]):
+        return bool(groups)
+    depths = _depths([candidate for group in groups for candidate in group])
+    return _least_depth(groups[0], depths) < _least_depth(groups[1], depths)
 
 
-def _rows(part: Sequence[Candidate]) -> int:
-    return max(candidate.evaluation.statistics.digest.rows for candidate in part)
+def _count_rows(group: Sequence[Candidate]) -> int:
+    return max(candidate.evaluation.statistics.digest.rows for candidate in group)
+
+
+def _least_depth(group: Sequence[Candidate], depths: Mapping[str, int]) -> int:
+    return min(depths[candidate.run_id] for candidate in group)
 
 
 def _depths(candidates: Iterable[Candidate]) -> dict[str, int]:
-    """Number of other candidates in which each one is nested, by run id."""
+    """Return the number of other candidates in which each one is nested, by run id."""
     parents = {candidate.run_id: candidate.run.parent_run_id for candidate in candidates}
-    out = {}
-    for run_id in parents:
-        above: list[str] = []
-        parent = parents[run_id]
-        while parent in parents and parent not in above:
-            above.append(parent)
+    depths = {}
+    for run_id, parent in parents.items():
+        ancestors: list[str] = []
+        # A run that is nested in itself, as a broken store may have it, must not loop for ever.
+        while parent in parents and parent not in ancestors:
+            ancestors.append(parent)
             parent = parents[parent]
-        out[run_id] = len(above)
-    return out
+        depths[run_id] = len(ancestors)
+    return depths
 
 
 def rank(
@@ -449,7 +477,10 @@ def rank(
 def judged_by(
     candidates: Sequence[Candidate], criterion: Criterion, confidence_level: float, seed: int
 ) -> list[Ranked]:
-    """The runs by one other metric, best first, as :func:`rank` finds who may be the best; none is chosen."""
+    """Return the runs by one other metric, best first, as :func:`rank` tests them.
+
+    None of them is chosen.
+    """
     candidates = sorted(candidates, key=identity)
     evidence = gather([candidate.evaluation for candidate in candidates], criterion)
     return _single(candidates, criterion, evidence, confidence_level, seed)[0]
@@ -462,19 +493,23 @@ def _constants(
     evidence: Evidence,
     others: int,
 ) -> tuple[ConstantAnswer, ...]:
-    """The constant answer for each metric, and what each run gains over it."""
-    made = []
+    """Return the constant answer for each metric, and what each run gains over it."""
+    constants = []
     evaluations = {candidate.run_id: candidate.evaluation for candidate in candidates}
-    for m, name in enumerate(criterion.metrics):
-        best = runs[0] if criterion.single else candidates[int(evidence.values[:, m].argmax())]
-        made.append(
-            constant_of_runs(evaluations, name, best.run_id, name=best.name, not_tested=others)
+    for m, metric in enumerate(criterion.metrics):
+        best: Candidate = runs[0]
+        if criterion.pareto:
+            best = candidates[int(evidence.values[:, m].argmax())]
+        constant = constant_of_runs(
+            evaluations, metric, best.run_id, name=best.name, not_tested=others
         )
-    return tuple(filter(None, made))
+        if constant is not None:
+            constants.append(constant)
+    return tuple(constants)
 
 
 def identity(candidate: Candidate) -> tuple[str, str]:
-    """Default sort key of a candidate: its id, then its name."""
+    """Return the default sort key of a candidate: its id, then its name."""
     return candidate.run_id, candidate.name
 
 
@@ -488,20 +523,46 @@ def _single(
     level: float,
     seed: int,
 ) -> Standings:
-    values, covariance = evidence.of_metric(0)
+    """Rank runs by one metric: entries, best first, and the arrays of their ranking."""
+    values = evidence.values[:, 0]
     closeness = -np.abs(values) if evidence.folded else values
     order = np.lexsort((np.arange(len(values)), -closeness))
-    values, covariance, closeness = (
-        values[order],
-        covariance[np.ix_(order, order)],
-        closeness[order],
-    )
-    # each counts with both signs
-    errors = inference.error_draws(covariance, inference.N_DRAWS // 2, seed)
-    degrees = evidence.degrees()[np.ix_(order, order)]
+    tests = _test(evidence, order, criterion, level, seed)
+    unit = criterion.unit
+    sign = 1.0 if evidence.folded else unit
+    metric = criterion.metrics[0]
+    entries: list[Ranked] = []
+    for place, origin in enumerate(order.tolist()):
+        candidate = candidates[origin]
+        low, high = candidate.evaluation.intervals.get(metric, (NAN, NAN))
+        unpaired = evidence.unpaired.get(origin, "")
+        entries.append(
+            RankedRun(
+                candidate.run,
+                candidate.evaluation,
+                candidate.gates,
+                rank=1 + int((closeness > closeness[origin]).sum()),
+                value=float(sign * values[origin]),
+                low=low,
+                high=high,
+                values={metric: candidate.evaluation.metrics[metric]},
+                unpaired=unpaired if len(order) > 1 else "",
+                **tests.difference_fields(place, unit),
+                **tests.rank_fields(place),
+            )
+        )
+    return entries, tests.arrays(unit)
+
+
+def _test(
+    evidence: Evidence, order: IntArray, criterion: Criterion, level: float, seed: int
+) -> _Tests:
+    """Test runs, given in the order of their values, in a single metric."""
+    values, covariance = evidence.of_metric(0)
+    values = values[order]
+    covariance = covariance[np.ix_(order, order)]
     has_error = evidence.known[order]
-    widest = criterion.catalog.lookup(criterion.metrics[0]).widest
-    # runs that are paired by their rows
+    # Runs that are paired by their rows, which have statistics of their own.
     row_runs = np.flatnonzero(np.isin(order, evidence.places[0]))
     rows = evidence.rows
     if rows is not None:
@@ -509,83 +570,115 @@ def _single(
     pairs = inference.pairs(
         values,
         covariance,
-        errors,
+        # Each draw counts with both signs.
+        inference.error_draws(covariance, inference.N_DRAWS // 2, seed),
         level,
-        evidence.folded,
-        degrees,
-        has_error,
-        widest,
-        rows,
-        row_runs,
+        folded=evidence.folded,
+        degrees=evidence.degrees()[np.ix_(order, order)],
+        known=has_error,
+        widest=criterion.catalog.lookup(criterion.metrics[0]).widest,
+        rows=rows,
+        row_runs=row_runs,
     )
-    drawn = (
-        inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded)
-        if has_error.all()
-        else None
-    )
-    ranks = None if drawn is None else inference.ranks(drawn, level, evidence.folded)
-    unit = criterion.unit
-    out: list[Ranked] = []
-    for place, origin in enumerate(order):
-        candidate = candidates[origin]
+    ranks = None
+    if has_error.all():
+        drawn = inference.posterior_draws(values, covariance, seed=seed, level=evidence.folded)
+        if drawn is not None:
+            ranks = inference.ranks(drawn, level, evidence.folded)
+    return _Tests(pairs, ranks, has_error, rows, row_runs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tests:
+    """The tests of R runs in a single metric, best first.
+
+    ``ranks``: None if the spread of the true values cannot be learned from the runs.
+    ``has_error``, of shape (R,), bool: runs whose error is known.
+    ``rows``: the paired differences of the runs at the places ``row_runs``.
+    """
+
+    pairs: inference.Pairs
+    ranks: inference.Ranks | None
+    has_error: BoolArray
+    rows: Paired | None
+    row_runs: IntArray
+
+    def is_tested(self, place: int) -> bool:
+        """Return whether a run is tested against the leader."""
+        return bool(self.has_error[place] and self.has_error[0])
+
+    def difference_fields(self, place: int, unit: float) -> dict[str, Any]:
+        """Return what an entry says of its difference from the best other run."""
+        pairs = self.pairs
         rival = int(pairs.rival[place])
-        tested = bool(has_error[place] and has_error[0])
-        # a lead is over all others
-        sure = bool(tested and has_error[rival] and (place or has_error.all()))
-        why = _without_interval(rows, row_runs, place, rival) if len(order) > 1 else ""
-        stated = sure and not why and len(order) > 1
-        tested_pair = sure and why in ("", NO_ROW_DIFFERS)
-        ends = unit * pairs.best_low[place], unit * pairs.best_high[place]
-        tied = bool(pairs.tied[place]) or not tested
-        # the test says who may be first, the posterior the rest
-        first = 1 if tied else 2 if ranks is None else max(2, int(ranks.low[place]))
-        alone = bool(place == 0 and has_error.all() and pairs.tied.sum() == 1)
-        last = (1 if alone else len(order)) if ranks is None else max(first, int(ranks.high[place]))
-        value = float(values[place]) if evidence.folded else float(unit * values[place])
-        low, high = candidate.evaluation.intervals.get(criterion.metrics[0], (NAN, NAN))
-        out.append(
-            RankedRun(
-                candidate.run,
-                candidate.evaluation,
-                candidate.gates,
-                rank=1 + int((closeness > closeness[place]).sum()),
-                value=value,
-                low=low,
-                high=high,
-                values={name: candidate.evaluation.metrics[name] for name in criterion.metrics},
-                difference=float(unit * pairs.difference[place, rival]) + 0.0
-                if len(order) > 1
-                else NAN,  # no −0
-                difference_low=float(min(ends)) + 0.0 if stated else NAN,
-                difference_high=float(max(ends)) + 0.0 if stated else NAN,
-                pvalue=float(pairs.pvalue[place, rival]) if tested_pair else NAN,
-                p_holm=float(pairs.holm[place, rival]) if tested_pair else NAN,
-                p_max_t=float(pairs.max_t[place, rival]) if tested_pair else NAN,
-                probability_best=NAN if ranks is None else float(ranks.probability_best[place]),
-                expected_rank=NAN if ranks is None else float(ranks.expected[place]),
-                rank_low=first,
-                rank_high=last,
-                p_set=float(pairs.may_be_best[place]) if tested else NAN,
-                standard_error=float(pairs.standard_error[place, rival]) if tested_pair else NAN,
-                tied=tied,
-                reason=why,
-                unpaired=evidence.unpaired.get(int(origin), "") if len(order) > 1 else "",
-            )
-        )
-    distribution = np.full((len(order),) * 2, NAN) if ranks is None else ranks.distribution
-    both = np.where(has_error[:, None] & has_error, np.stack([pairs.low, pairs.high]), NAN)
-    both = (both if unit > 0 else -both[::-1]) + 0.0  # 0 without a sign
-    return out, {"rank_distribution": distribution, "pvalues": pairs.max_t, "pair_intervals": both}
+        has_rival = len(self.has_error) > 1
+        reason = self._why_no_interval(place, rival) if has_rival else ""
+        fields: dict[str, Any] = {"reason": reason}
+        if has_rival:
+            # Adding 0 removes the sign of a negative 0, here and below.
+            fields["difference"] = float(unit * pairs.difference[place, rival]) + 0.0
+        if self.is_tested(place):
+            fields["p_set"] = float(pairs.may_be_best[place])
+        # A lead is over all other runs, so the errors of all of them must be known.
+        errors_known = self.has_error if place == 0 else self.has_error[[0, place, rival]]
+        if not errors_known.all():
+            return fields
+        if reason in ("", NO_ROW_DIFFERS):
+            fields["pvalue"] = float(pairs.pvalue[place, rival])
+            fields["p_holm"] = float(pairs.holm[place, rival])
+            fields["p_max_t"] = float(pairs.max_t[place, rival])
+            fields["standard_error"] = float(pairs.standard_error[place, rival])
+        if has_rival and not reason:
+            ends = (float(unit * pairs.best_low[place]), float(unit * pairs.best_high[place]))
+            fields["difference_low"] = min(ends) + 0.0
+            fields["difference_high"] = max(ends) + 0.0
+        return fields
 
+    def rank_fields(self, place: int) -> dict[str, Any]:
+        """Return what an entry says of its rank.
 
-def _without_interval(rows: Paired | None, row_runs: IntArray, place: int, rival: int) -> str:
-    """The reason why the difference of a run from its rival has no interval; empty where it has one."""
-    if place == rival:  # it does not differ from any other run
-        return NO_ROW_DIFFERS
-    if rows is None or not {place, rival} <= set(row_runs.tolist()):
-        return ""
-    i, j = np.searchsorted(row_runs, (place, rival)).tolist()
-    return rows.reason(i, j)
+        The test says which runs may be first, the posterior says the rest.
+        """
+        tied = bool(self.pairs.tied[place]) or not self.is_tested(place)
+        first = 1 if tied else 2
+        if self.ranks is None:
+            leads_alone = place == 0 and self.has_error.all() and self.pairs.tied.sum() == 1
+            last = 1 if leads_alone else len(self.has_error)
+            return {"tied": tied, "rank_low": first, "rank_high": last}
+        if not tied:
+            first = max(first, int(self.ranks.low[place]))
+        return {
+            "tied": tied,
+            "rank_low": first,
+            "rank_high": max(first, int(self.ranks.high[place])),
+            "probability_best": float(self.ranks.probability_best[place]),
+            "expected_rank": float(self.ranks.expected[place]),
+        }
+
+    def arrays(self, unit: float) -> dict[str, FloatArray]:
+        """Return the arrays of a ranking of the runs."""
+        pairs = self.pairs
+        both_known = self.has_error[:, None] & self.has_error
+        intervals = np.where(both_known, np.stack([pairs.low, pairs.high]), NAN)
+        if unit < 0:
+            intervals = -intervals[::-1]
+        distribution = np.full(both_known.shape, NAN)
+        if self.ranks is not None:
+            distribution = self.ranks.distribution
+        return {
+            "rank_distribution": distribution,
+            "pvalues": pairs.max_t,
+            "pair_intervals": intervals + 0.0,
+        }
+
+    def _why_no_interval(self, place: int, rival: int) -> str:
+        """Return why the difference of a run from its rival has no interval; empty if it has."""
+        if place == rival:  # It does not differ from any other run.
+            return NO_ROW_DIFFERS
+        if self.rows is None or not np.isin((place, rival), self.row_runs).all():
+            return ""
+        i, j = np.searchsorted(self.row_runs, (place, rival)).tolist()
+        return self.rows.reason(i, j)
 
 
 def _allow_for_selection(
@@ -596,7 +689,7 @@ def _allow_for_selection(
     seed: int,
     others: int,
 ) -> tuple[Ranked, ...]:
-    """The runs, with intervals of the leader and the chosen one that allow for selection.
+    """Return the runs, with intervals of the leader and the chosen one that allow for selection.
 
     ``evidence``: of all runs that the leader was selected from, those that a gate stopped among
     them.
@@ -610,75 +703,90 @@ def _allow_for_selection(
     errors = np.concatenate([half, -half])
     unknown = int((~evidence.known).sum())
     of_best, of_any = inference.reach_of_best(errors, np.diag(covariance), level, others + unknown)
-    out = []
+    metric = criterion.metrics[0]
+    adjusted = []
     for place, run in enumerate(runs):
-        if place == 0 or run.chosen:
-            one_sided = place == 0 and not evidence.folded
-            low, high = _at_quantile(run, criterion.metrics[0], of_best if one_sided else of_any)
-            if one_sided and criterion.direction == "higher":
+        if place == 0 and not evidence.folded:
+            low, high = _interval_at_quantile(run, metric, of_best)
+            if criterion.direction == "higher":
                 high = run.high
-            elif one_sided:
+            else:
                 low = run.low
             run = replace(run, adjusted_low=low, adjusted_high=high)
-        out.append(run)
-    return tuple(out)
+        elif place == 0 or run.chosen:
+            low, high = _interval_at_quantile(run, metric, of_any)
+            run = replace(run, adjusted_low=low, adjusted_high=high)
+        adjusted.append(run)
+    return tuple(adjusted)
 
 
-def _at_quantile(run: Ranked, metric: str, quantile: float) -> tuple[float, float]:
-    """The run's own interval with another normal quantile."""
-    wider = {"confidence_level": 2 * float(ndtr(quantile)) - 1}
-    # of a whole one 30 ms
-    alone = {"sections": (metric,)} if isinstance(run.evaluation, Evaluation) else {}
-    return run.evaluation.asking(**wider, **alone).intervals.get(metric, (NAN, NAN))
+def _interval_at_quantile(run: Ranked, metric: str, quantile: float) -> tuple[float, float]:
+    """Return the run's own interval with another normal quantile."""
+    options: dict[str, Any] = {"confidence_level": 2 * float(ndtr(quantile)) - 1}
+    if isinstance(run.evaluation, Evaluation):
+        options["sections"] = (metric,)  # Recomputing all metrics takes 30 ms.
+    return run.evaluation.asking(**options).intervals.get(metric, (NAN, NAN))
 
 
 def _pareto(candidates: Sequence[Candidate], criterion: Criterion, evidence: Evidence) -> Standings:
-    """The runs by their fronts. Nothing is tested: a run is dominated or not by the values alone."""
+    """Rank runs by their fronts.
+
+    Nothing is tested: a run is dominated or not by the values alone.
+    """
     size = len(candidates)
-    front = _fronts(evidence.values)
-    order = np.lexsort((-evidence.values[:, 0], front))
-    out: list[Ranked] = []
-    for origin in order:
+    fronts = _fronts(evidence.values)
+    order = np.lexsort((-evidence.values[:, 0], fronts))
+    entries: list[Ranked] = []
+    for origin in order.tolist():
         candidate = candidates[origin]
-        out.append(
+        front = int(fronts[origin])
+        unpaired = evidence.unpaired.get(origin, "")
+        entries.append(
             RankedRun(
                 candidate.run,
                 candidate.evaluation,
                 candidate.gates,
-                rank=int(front[origin]),
+                rank=front,
                 values={name: candidate.evaluation.metrics[name] for name in criterion.metrics},
                 rank_low=1,
                 rank_high=size,
-                tied=bool(front[origin] == 1),
-                unpaired=evidence.unpaired.get(int(origin), "") if size > 1 else "",
+                tied=front == 1,
+                unpaired=unpaired if size > 1 else "",
             )
         )
     unknown = np.full((2, size, size), NAN)
-    return out, {"rank_distribution": unknown[0], "pvalues": unknown[0], "pair_intervals": unknown}
+    return entries, {
+        "rank_distribution": unknown[0],
+        "pvalues": unknown[0],
+        "pair_intervals": unknown,
+    }
 
 
 def _undominated(values: FloatArray) -> BoolArray:
-    """Flags of the runs on the front of values (R, M), (R,): no other is at least as good in all and better in one."""
-    ours = values[:, None, :]
-    theirs = values[None, :, :]
-    dominated = (theirs >= ours).all(axis=-1) & (theirs > ours).any(axis=-1)
+    """Return which runs are on the front of values (R, M), shape (R,).
+
+    No other run is at least as good in all metrics and better in one.
+    """
+    own = values[:, None, :]
+    other = values[None, :, :]
+    dominated = (other >= own).all(axis=-1) & (other > own).any(axis=-1)
     return np.asarray(~dominated.any(axis=-1))
 
 
 def _fronts(values: FloatArray) -> IntArray:
-    """The number of each run's front: 1 is dominated by none, 2 by the first only, and so on."""
-    number = np.zeros(len(values), dtype=np.int64)
+    """Return the number of each run's front: 1 is dominated by none, 2 by the first only."""
+    fronts = np.zeros(len(values), dtype=np.int64)
     remaining = np.arange(len(values))
-    step = 1
+    number = 1
     while len(remaining):
         first = _undominated(values[remaining])
-        number[remaining[first]] = step
+        fronts[remaining[first]] = number
         remaining = remaining[~first]
-        step += 1
-    return number
+        number += 1
+    return fronts
 
 
-# -- values and their covariance --------------------------------------------------------------------------------
+# -- values and their covariance -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -713,24 +821,22 @@ class Evidence:
     rows: Paired | None
 
     def degrees(self) -> FloatArray:
-        """Degrees of freedom of the errors of the differences in a single metric, (R, R)."""
+        """Return degrees of freedom of the differences' errors in a single metric, (R, R)."""
         degrees = np.minimum.outer(self.alone, self.alone)
-        if self.rows is not None:  # which have their own
-            return degrees
-        inside = self.places[0]
-        if not len(inside):
-            return degrees
-        of_rows = self.design.degrees(self.psi, self.actual, self.folded)
-        degrees[np.ix_(inside, inside)] = np.minimum(degrees[np.ix_(inside, inside)], of_rows)
+        # The statistics of paired rows have degrees of their own.
+        if self.rows is None and len(self.places[0]):
+            inside = np.ix_(self.places[0], self.places[0])
+            of_rows = self.design.degrees(self.psi, self.actual, self.folded)
+            degrees[inside] = np.minimum(degrees[inside], of_rows)
         return degrees
 
     def of_metric(self, m: int) -> tuple[FloatArray, FloatArray]:
-        """Values (R,) and covariance (R, R) of one metric."""
+        """Return values (R,) and covariance (R, R) of one metric."""
         return self.values[:, m], self.covariance[:, m, :, m]
 
 
 def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evidence:
-    """Values and errors of a criterion's metrics.
+    """Return values and errors of a criterion's metrics.
 
     Runs that kept their rows are paired with each other: their errors come from the influence
     values of the same rows. Any other run's error stands for itself, which makes its differences
@@ -738,90 +844,105 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
 
     ``evaluations``: of the same data, with all of the criterion's metrics defined.
     """
-    size, names = len(evaluations), criterion.metrics
+    size = len(evaluations)
+    names = criterion.metrics
     folded = criterion.single and criterion.direction == "nearest zero"
-    raw = np.array(
+    values = np.array(
         [[evaluation.metrics[name] for name in names] for evaluation in evaluations]
     ).reshape(size, -1)
-    betters = [criterion.catalog.lookup(name).better for name in names]
-    signs = np.array(
-        [
-            [
-                1.0 if folded else _sign(better, value)
-                for better, value in zip(betters, row, strict=True)
-            ]
-            for row in raw
-        ]
-    )
+    signs = np.ones(values.shape) if folded else gain_signs(values, criterion)
     unpaired = unpaired_among(evaluations)
-    joint = np.zeros((size, len(names), size, len(names)))
-    inside = [r for r in range(size) if r not in unpaired]
+    covariance = np.zeros((size, len(names), size, len(names)))
+    paired_runs = [r for r in range(size) if r not in unpaired]
     columns: list[FloatArray] = []
     places: list[tuple[int, int]] = []
-    has_error, alone = np.ones(size, dtype=bool), np.full(size, math.inf)
-    for r, evaluation in enumerate(evaluations):
-        for m, name in enumerate(names):
-            psi = evaluation.influence(name) if r in inside else None
-            if psi is not None and np.isfinite(psi).all():
-                columns.append(psi * signs[r, m])
-                places.append((r, m))
-                continue
-            error = own_error(evaluation, name)
-            has_error[r] &= math.isfinite(error)
-            joint[r, m, r, m] = error**2 if math.isfinite(error) else 0.0
-            alone[r] = min(alone[r], own_degrees(evaluation, name))
-            if r in inside:
-                unpaired.setdefault(r, why_no_error(evaluation, name))
-    psi, where = np.empty((0, 0)), np.array(places, dtype=np.int64).reshape(-1, 2).T
+    has_error = np.ones(size, dtype=bool)
+    alone = np.full(size, math.inf)
+    for (r, evaluation), (m, name) in product(enumerate(evaluations), enumerate(names)):
+        influence = evaluation.influence(name) if r in paired_runs else None
+        if influence is not None and np.isfinite(influence).all():
+            columns.append(influence * signs[r, m])
+            places.append((r, m))
+            continue
+        error = own_error(evaluation, name)
+        if math.isfinite(error):
+            covariance[r, m, r, m] = error**2
+        else:
+            has_error[r] = False
+        alone[r] = min(alone[r], own_degrees(evaluation, name))
+        if r in paired_runs:
+            unpaired.setdefault(r, why_no_error(evaluation, name))
+    psi = np.empty((0, 0))
+    columns_of = np.array(places, dtype=np.int64).reshape(-1, 2).T
     actual = None
     design = Design(0)
     if columns:
-        rows = evaluations[inside[0]].rows
-        assert rows is not None  # it is paired
-        actual = rows.actual if isinstance(rows, Predictions) else None
+        first = evaluations[paired_runs[0]]
+        if isinstance(first.rows, Predictions):
+            actual = first.rows.actual
         psi = np.column_stack(columns)
-        design = rows.design
-        first, metric = where
-        of_rows = design.covariance(psi)
-        joint[first[:, None], metric[:, None], first[None, :], metric[None, :]] = of_rows
+        design = design_of_rows(first)
+        run, metric = columns_of
+        covariance[run[:, None], metric[:, None], run, metric] = design.covariance(psi)
     paired = None
     if columns and criterion.single and not folded:
-        sign, sides = signs[0, 0], [evaluations[r] for r in where[0].tolist()]
-        paired = paired_by(sides, names[0], psi * sign, design)
-        paired = paired.larger_is_better() if sign < 0 else paired
+        sides = [evaluations[r] for r in columns_of[0].tolist()]
+        paired = paired_by(sides, names[0], psi * signs[0, 0], design)
+        if signs[0, 0] < 0:
+            paired = paired.larger_is_better()
+    # Paired shares have intervals of their own at 0 and 1.
     if paired is None or paired.shares is None:
-        _add_ends(joint, alone, evaluations, names, places)
+        _add_ends(covariance, alone, evaluations, names, places)
     return Evidence(
-        raw * signs,
-        joint,
-        folded,
-        has_error,
-        unpaired,
-        psi,
-        where,
-        actual,
-        design,
-        alone,
-        paired,
+        values=values * signs,
+        covariance=covariance,
+        folded=folded,
+        known=has_error,
+        unpaired=unpaired,
+        psi=psi,
+        places=columns_of,
+        actual=actual,
+        design=design,
+        alone=alone,
+        rows=paired,
     )
 
 
 def _add_ends(
-    joint: FloatArray, alone: FloatArray, evaluations: Any, names: Any, places: Any
+    covariance: FloatArray,
+    alone: FloatArray,
+    evaluations: Sequence[BaseEvaluation],
+    names: Sequence[str],
+    places: Iterable[tuple[int, int]],
 ) -> None:
-    """Add to the covariance the errors of shares of 0 or 1 of the rows that each run predicts, which no row moves."""
-    ends = {(r, m): at_end(evaluations[r], names[m]) for r, m in places}
-    shares = [place for place, (*_, share) in ends.items() if share]
-    for (r, m), (s, other) in product(shares, shares):
-        alone[r] = min(alone[r], ends[r, m][1])
-        if m == other and (
-            r == s or np.array_equal(*(evaluations[k].answers(names[m]) for k in (r, s)))
-        ):
-            joint[r, m, s, m] += ends[r, m][0] * ends[s, m][0]
+    """Add the errors of shares of 0 or 1 of the predicted rows, which no row moves.
+
+    Runs with equal answers share this error. ``covariance`` and ``alone`` are changed in place.
+    """
+    errors = {}
+    for r, m in places:
+        error, degrees, is_share = at_end(evaluations[r], names[m])
+        if is_share:
+            errors[r, m] = error
+            alone[r] = min(alone[r], degrees)
+    for (r, m), (s, other) in product(errors, errors):
+        if m != other:
+            continue
+        name = names[m]
+        if r == s or np.array_equal(evaluations[r].answers(name), evaluations[s].answers(name)):
+            covariance[r, m, s, m] += errors[r, m] * errors[s, m]
 
 
-def _sign(better: str, value: float) -> float:
-    """Sign that makes larger better; nearest to zero, it gives minus the distance."""
-    if better == "nearest zero":
-        return 1.0 if value < 0 else -1.0
-    return 1.0 if better == "higher" else -1.0
+def gain_signs(values: FloatArray, criterion: Criterion) -> FloatArray:
+    """Return the signs that make larger values better, shape (R, M).
+
+    For a metric that is best nearest to zero they give minus the distance.
+    """
+    signs = np.ones(values.shape)
+    for m, name in enumerate(criterion.metrics):
+        better = criterion.catalog.lookup(name).better
+        if better == "nearest zero":
+            signs[:, m] = np.where(values[:, m] < 0, 1.0, -1.0)
+        elif better != "higher":
+            signs[:, m] = -1.0
+    return signs

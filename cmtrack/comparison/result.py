@@ -71,7 +71,9 @@ class Comparison(RemovedAttributes):
     --------
     >>> from cmtrack import compare, evaluate
     >>> y = [0, 1] * 100
-    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+    >>> linear = evaluate(y, [0, 1] * 70 + [1, 0] * 30)
+    >>> runs = {"forest": forest, "linear": linear}
     >>> comparison = compare(runs, rank_by="multiclass/accuracy", require="binary/recall >= 0.8")
     >>> comparison.best.name, [run.name for run in comparison.failed]
     ('forest', ['linear'])
@@ -237,7 +239,9 @@ class Comparison(RemovedAttributes):
         --------
         >>> from cmtrack import compare, evaluate
         >>> y = [0, 1] * 100
-        >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+        >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+        >>> linear = evaluate(y, [0, 1] * 70 + [1, 0] * 30)
+        >>> runs = {"forest": forest, "linear": linear}
         >>> compare(runs, rank_by="multiclass/accuracy").bundle("review.zip").name
         'review.zip'
         """
@@ -422,7 +426,9 @@ class Comparison(RemovedAttributes):
         Examples
         --------
         >>> from cmtrack import compare, evaluate
-        >>> runs = {"old": evaluate([0, 1, 1, 0], [0, 1, 0, 0]), "new": evaluate([0, 1, 1, 0], [1, 1, 1, 0])}
+        >>> old = evaluate([0, 1, 1, 0], [0, 1, 0, 0])
+        >>> new = evaluate([0, 1, 1, 0], [1, 1, 1, 0])
+        >>> runs = {"old": old, "new": new}
         >>> compare(runs, rank_by="multiclass/accuracy").rows("old", "new")
            row  actual  predicted_old  predicted_new
         0    0       0              0              1
@@ -505,7 +511,9 @@ class RunComparison(Comparison):
     --------
     >>> from cmtrack import compare, evaluate
     >>> y = [0, 1] * 100
-    >>> runs = {"forest": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "linear": evaluate(y, [0, 1] * 70 + [1, 0] * 30)}
+    >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+    >>> linear = evaluate(y, [0, 1] * 70 + [1, 0] * 30)
+    >>> runs = {"forest": forest, "linear": linear}
     >>> comparison = compare(runs, rank_by="multiclass/accuracy")
     >>> [(run.rank, run.name, run.value) for run in comparison.runs]
     [(1, 'forest', 0.9), (2, 'linear', 0.7)]

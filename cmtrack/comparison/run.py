@@ -120,7 +120,9 @@ class LeftOut:
     Examples
     --------
     >>> from cmtrack import compare, evaluate
-    >>> runs = {"good": evaluate([0, 1] * 50, [0, 1] * 50), "constant": evaluate([0, 1] * 50, [0] * 100)}
+    >>> good = evaluate([0, 1] * 50, [0, 1] * 50)
+    >>> constant = evaluate([0, 1] * 50, [0] * 100)
+    >>> runs = {"good": good, "constant": constant}
     >>> left = compare(runs, rank_by="binary/precision").left_out[0]
     >>> left.run.name, left.reason.partition(";")[0]
     ('constant', 'binary/precision is undefined: it predicts only “0”')

@@ -183,7 +183,8 @@ def judge(
     >>> from cmtrack import evaluate
     >>> from cmtrack.comparison import judge
     >>> y = [0, 1] * 100
-    >>> before, after = evaluate(y, [0, 1] * 80 + [1, 0] * 20), evaluate(y, [0, 1] * 85 + [1, 0] * 15)
+    >>> before = evaluate(y, [0, 1] * 80 + [1, 0] * 20)
+    >>> after = evaluate(y, [0, 1] * 85 + [1, 0] * 15)
     >>> judge(after, before, require=["binary/recall >= 0.8", "multiclass/accuracy.difference > 0"]).passed
     True
     """
