@@ -76,8 +76,8 @@ class CompareOptions(CompareSpec):
             given = {name: getattr(self, name) for name in self.deciding()}
             for name, value in self.rule.applied(given, self.defaults()).items():
                 object.__setattr__(self, name, value)
-        for name, one in self.entries().items():
-            object.__setattr__(self, name, one.check(getattr(self, name)))
+        for name, option in self.entries().items():
+            object.__setattr__(self, name, option.check(getattr(self, name)))
         if self.positive is not None and self.grouping is None:
             raise ValueError(
                 f"positive needs grouping, got {self.positive!r:.60} without: runs keep the "
@@ -135,7 +135,10 @@ class CompareOptions(CompareSpec):
 
     @cached_property
     def criterion(self) -> Criterion | None:
-        """The criterion of ``rank_by``, parsed only; a custom metric has a meaning only in :func:`criterion_of`."""
+        """The criterion of ``rank_by``, parsed only.
+
+        A custom metric has a meaning only in :func:`criterion_of`.
+        """
         return criterion_of(self, OPEN)
 
     @cached_property
@@ -146,25 +149,26 @@ class CompareOptions(CompareSpec):
         return Blocks(self.block, self.model, self.block_kind, self.test_train_ratio)
 
     def check(self) -> None:
-        """Parse every text early; a custom metric may be declared by an evaluation that is read later.
+        """Parse every text early; an evaluation that is read later may declare a custom metric.
 
         Raises
         ------
         ValueError, TypeError
             If one does not parse.
         """
-        self.own, self.gates, self.rules, self.criterion, self.blocks  # noqa: B018 - reading checks them
+        for name in ("own", "gates", "rules", "criterion", "blocks"):
+            getattr(self, name)  # Reading a property checks it.
 
     def how(self, runs: Any) -> dict[str, Any]:
-        """The arguments as a review shows them: without credentials; custom metrics by name."""
-        given = {name: getattr(self, name) for name in self.entries()}
-        given["extra_metrics"] = [metric.name for metric in self.own]
+        """Return the arguments as a review shows them: no credentials, custom metrics by name."""
+        arguments = {name: getattr(self, name) for name in self.entries()}
+        arguments["extra_metrics"] = [metric.name for metric in self.own]
         uris = self.tracking_uri
         if isinstance(uris, str):
-            given["tracking_uri"] = untrusted.without_credentials(uris)
+            arguments["tracking_uri"] = untrusted.without_credentials(uris)
         elif uris is not None:
-            given["tracking_uri"] = [untrusted.without_credentials(str(uri)) for uri in uris]
-        return {"runs": runs, **given}
+            arguments["tracking_uri"] = [untrusted.without_credentials(str(uri)) for uri in uris]
+        return {"runs": runs, **arguments}
 
     @property
     def changes(self) -> frozenset[str]:
@@ -175,7 +179,7 @@ class CompareOptions(CompareSpec):
         return frozenset(name for name, value in changed.items() if value is not None)
 
     def prepared(self, evaluation: BaseEvaluation) -> BaseEvaluation:
-        """The evaluation with the requested custom metrics, grouping and costs, its numbers computed.
+        """Return the evaluation with the requested custom metrics, grouping and costs, computed.
 
         Raises
         ------
@@ -197,12 +201,12 @@ class CompareOptions(CompareSpec):
 
 
 def rules_of(options: CompareOptions, catalog: Catalog) -> tuple[TieBreaker, ...]:
-    """The tie-breakers, their metrics resolved by the catalog."""
+    """Return the tie-breakers, their metrics resolved by the catalog."""
     return tuple(TieBreaker.parse(text, catalog) for text in several(options.tie_breakers))
 
 
 def criterion_of(options: CompareOptions, catalog: Catalog) -> Criterion | None:
-    """The criterion of ``rank_by``, its metrics resolved by the catalog; None if not given."""
+    """Return the criterion of ``rank_by``, its metrics resolved by the catalog; None without."""
     return None if options.rank_by is None else Criterion.of(options.rank_by, catalog)
 
 
@@ -251,7 +255,7 @@ def compare_evaluations(
 
 
 def default_criterion(has: Callable[[str], bool]) -> Criterion:
-    """The first default metric that any run has; runs for which it is undefined are reported as such."""
+    """Return the first default metric that a run has, though it may be undefined for some runs."""
     return Criterion((next(filter(has, DEFAULTS), FALLBACK),))
 
 
@@ -268,88 +272,57 @@ def compare_runs(
 
     ValueError if no run has one of the metrics, or repeated runs have no blocks.
     """
-    evaluations, record = in_one_order(evaluations), listed.record or Record.now()
+    evaluations = in_one_order(evaluations)
+    record = listed.record or Record.now()
     listed = replace(listed, record=record)
-    available = {name for evaluation in evaluations.values() for name in evaluation.metrics}
+    # The order of the names decides the order of hints, so that it must not be that of a set.
+    available = dict.fromkeys(
+        name for evaluation in evaluations.values() for name in evaluation.metrics
+    )
     catalogs = [evaluation.catalog for evaluation in evaluations.values()]
-    catalog = Catalog.joined([criterion.catalog, *catalogs] if criterion else catalogs)
+    if criterion is not None:
+        catalogs.insert(0, criterion.catalog)
+    catalog = Catalog.joined(catalogs)
     criterion = (
         criterion or criterion_of(options, catalog) or default_criterion(available.__contains__)
     )
-    criterion, rules = replace(criterion, catalog=catalog), rules_of(options, catalog)
+    criterion = replace(criterion, catalog=catalog)
     if evaluations:
         _check_known(criterion, options.gates, available)
-    runs = {run.run_id: run for run in listed.runs}
-    home = None if listed.baseline is None else listed.baseline.run_id
-    base = None if home is None else Candidate(runs[home], evaluations[home])
-    judged_runs, candidates, undefined = [], [], []
-    # the same review whatever the order that they came in
-    for run_id in sorted(runs.keys() & evaluations.keys()):
-        evaluation = evaluations[run_id]
-        gates = tuple(
-            judged(gate, evaluation, base, criterion.metrics[0]) for gate in options.gates
-        )
-        candidate = Candidate(runs[run_id], evaluation, gates)
-        judged_runs.append(candidate)
-        reasons = [
-            why_undefined(evaluation, name, options.rank_by is not None)
-            for name in criterion.metrics
-        ]
-        if any(reasons) and candidate.passed:
-            last = criterion.single and criterion.metrics[0] in evaluation.infinite
-            undefined.append(LeftOut(candidate.run, "; ".join(filter(None, reasons)), last))
-        else:
-            candidates.append(candidate)
+    judged_runs, baseline = _judge_runs(listed, evaluations, options, criterion.metrics[0])
+    rules = rules_of(options, catalog)
     reads = read_by(criterion, options.gates, rules)
-    uneven = skips_more(
-        [candidate for candidate in candidates if candidate.passed], criterion, reads
-    )
-    undefined += [LeftOut(c.run, uneven[c.run_id]) for c in candidates if c.run_id in uneven]
-    candidates = [candidate for candidate in candidates if candidate.run_id not in uneven]
-    level, segments = options.confidence_level, SegmentComparison()
-    ranked: dict[str, Any] = {
-        "tie_breakers": rules,
-        "confidence_level": level,
-        "margin": options.margin,
-    }
+    undefined = _undefined_runs(judged_runs, criterion, reads, options.rank_by is not None)
+    not_ranked = {left_out.run.run_id for left_out in undefined}
+    candidates = [run for run in judged_runs if run.run_id not in not_ranked]
+    level = options.confidence_level
     rankings: tuple[Ranking, ...]
     if options.blocks is not None:
         models, failed, notes = rank_models(
-            candidates, criterion, options.blocks, gates=options.gates, **ranked
+            candidates,
+            criterion,
+            options.blocks,
+            gates=options.gates,
+            tie_breakers=rules,
+            confidence_level=level,
+            margin=options.margin,
         )
         rankings = () if models is None else (models,)
+        kind: type[Comparison] = ModelComparison
     else:
-        failed = tuple(StoppedRun(c.run, c.gates) for c in candidates if not c.passed)
-        parts = cohorts((candidate for candidate in candidates if candidate.passed), reads)
-        first, ranked["others"] = 0 if decides(parts) else None, len(listed.passed_over)
-        rankings = tuple(
-            rank(
-                part,
-                criterion,
-                seed=options.seed,
-                choose=place == first,
-                stopped=_stopped_beside(part, candidates, criterion, reads),
-                **ranked,
-            )
-            for place, part in enumerate(parts)
-        )
-        if options.equivalence is not None:
-            if not criterion.single:
-                raise ValueError(f"equivalence is of one metric, got {criterion}")
-            rankings = tuple(with_equivalence(ranking, options.equivalence) for ranking in rankings)
-        # what would mend it is advice, no fact of the comparison
+        rankings = _rank_runs(candidates, criterion, reads, options, len(listed.passed_over))
+        failed = tuple(StoppedRun(run.run, run.gates) for run in candidates if not run.passed)
+        # The remedy, the second sentence, is advice and is no fact of the comparison.
         notes = apart(rankings, reads)[:1]
+        kind = RunComparison
     if options.at is not None:
-        where = shares_in_words(options.at)
-        notes = (
-            *notes,
-            "All runs are judged where the classes have other shares than in the test rows: "
-            f"{where}.",
-        )
+        shares = shares_in_words(options.at)
+        note = "All runs are judged where the classes have other shares than in the test rows"
+        notes = (*notes, f"{note}: {shares}.")
+    segments = SegmentComparison()
     if options.segments is not None and rankings:
         sides = [(run.name, run.evaluation) for run in rankings[0].runs]
         segments = by_segment(sides, list(map(str, options.segments)), criterion.metrics, level)
-    kind = RunComparison if options.blocks is None else ModelComparison
     return kind(
         rankings=rankings,
         criterion=criterion,
@@ -358,7 +331,7 @@ def compare_runs(
         failed=(*listed.stopped, *failed),
         left_out=(*listed.unreadable, *undefined, *listed.incomplete),
         passed_over=listed.passed_over,
-        baseline=base,
+        baseline=baseline,
         notes=(*listed.notes, *passed_over_notes(candidates, criterion), *notes, *segments.notes),
         how=dict(listed.how),
         reads=reads,
@@ -369,50 +342,131 @@ def compare_runs(
     )
 
 
+def _judge_runs(
+    listed: Listing,
+    evaluations: Mapping[str, BaseEvaluation],
+    options: CompareOptions,
+    metric: str,
+) -> tuple[list[Candidate], Candidate | None]:
+    """Return the runs with the results of the gates, by id, and the baseline."""
+    runs = {run.run_id: run for run in listed.runs}
+    baseline = None
+    if listed.baseline is not None:
+        baseline_id = listed.baseline.run_id
+        baseline = Candidate(runs[baseline_id], evaluations[baseline_id])
+    candidates = []
+    # Sorted ids give the same review whatever the order of the runs.
+    for run_id in sorted(runs.keys() & evaluations.keys()):
+        evaluation = evaluations[run_id]
+        gates = tuple(judged(gate, evaluation, baseline, metric) for gate in options.gates)
+        candidates.append(Candidate(runs[run_id], evaluation, gates))
+    return candidates, baseline
+
+
+def _undefined_runs(
+    candidates: Sequence[Candidate], criterion: Criterion, reads: frozenset[str], asked: bool
+) -> list[LeftOut]:
+    """Return the runs that pass the gates but cannot be ranked, with the reason.
+
+    ``asked``: whether the criterion was asked for, so that no other one is suggested.
+    """
+    undefined = []
+    defined = []
+    for candidate in candidates:
+        if not candidate.passed:
+            continue
+        evaluation = candidate.evaluation
+        reasons = [why_undefined(evaluation, name, asked) for name in criterion.metrics]
+        if any(reasons):
+            is_last = criterion.single and criterion.metrics[0] in evaluation.infinite
+            undefined.append(LeftOut(candidate.run, "; ".join(filter(None, reasons)), is_last))
+        else:
+            defined.append(candidate)
+    uneven = skips_more(defined, criterion, reads)
+    skipping = [candidate.run for candidate in defined if candidate.run_id in uneven]
+    return undefined + [LeftOut(run, uneven[run.run_id]) for run in skipping]
+
+
+def _rank_runs(
+    candidates: Sequence[Candidate],
+    criterion: Criterion,
+    reads: frozenset[str],
+    options: CompareOptions,
+    n_passed_over: int,
+) -> tuple[Ranking, ...]:
+    """Return a ranking of each group of runs of the same data, the one to decide by first."""
+    groups = cohorts([candidate for candidate in candidates if candidate.passed], reads)
+    has_decision = decides(groups)
+    rankings = []
+    for place, group in enumerate(groups):
+        ranking = rank(
+            group,
+            criterion,
+            tie_breakers=rules_of(options, criterion.catalog),
+            confidence_level=options.confidence_level,
+            seed=options.seed,
+            margin=options.margin,
+            choose=has_decision and place == 0,
+            others=n_passed_over,
+            stopped=_stopped_beside(group, candidates, criterion, reads),
+        )
+        rankings.append(ranking)
+    if options.equivalence is not None:
+        if criterion.pareto:
+            raise ValueError(f"equivalence is of one metric, got {criterion}")
+        rankings = [with_equivalence(ranking, options.equivalence) for ranking in rankings]
+    return tuple(rankings)
+
+
 def _stopped_beside(
-    part: Sequence[Candidate],
+    group: Sequence[Candidate],
     candidates: Iterable[Candidate],
     criterion: Criterion,
     reads: frozenset[str],
 ) -> list[Candidate]:
-    """Return the runs that a gate stopped and that would otherwise be ranked with the runs of a part."""
-    of_part = Traits.of(part[0].evaluation)
+    """Return the stopped runs that would be ranked with a group of runs if they passed."""
+    group_traits = Traits.of(group[0].evaluation)
     stopped = []
     for candidate in candidates:
         values = [candidate.evaluation.metrics.get(name, math.nan) for name in criterion.metrics]
         if candidate.passed or not all(map(math.isfinite, values)):
             continue
-        if why_apart(of_part, Traits.of(candidate.evaluation), reads) is None:
+        if why_apart(group_traits, Traits.of(candidate.evaluation), reads) is None:
             stopped.append(candidate)
     return stopped
 
 
 def shares_in_words(shares: Any, positive: Any = None) -> str:
-    """The shares that runs are judged at: "2 % of “spam”"; "2 % positives" where the positive class has no name."""
-    named = {positive: shares} if isinstance(shares, float) else shares
-    parts = {name: short_percent(share) for name, share in named.items()}
-    return ", ".join(
-        f"{part} positives" if n is None else f"{part} of {quoted(n)}" for n, part in parts.items()
-    )
+    """Return words for the shares that runs are judged at, such as "2 % of “spam”".
+
+    A single share is of the positive class, and without its name "2 % positives".
+    """
+    if isinstance(shares, float):
+        shares = {positive: shares}
+    words = []
+    for name, share in shares.items():
+        what = "positives" if name is None else f"of {quoted(name)}"
+        words.append(f"{short_percent(share)} {what}")
+    return ", ".join(words)
 
 
 def judged(
     gate: Gate, evaluation: BaseEvaluation, baseline: Candidate | None, criterion: str
 ) -> GateResult:
-    """A gate's result for an evaluation, with the difference from the baseline if the gate reads one.
+    """Return a gate's result for an evaluation.
 
-    The metric of the criterion says by which step rows are right, where rows are meant that break.
+    A gate on a difference reads the baseline. A gate on flips reads the step by which rows are
+    right from the metric of the ``criterion``.
     """
-    if gate.of_flips and baseline is not None:
-        return judged_by_flips(gate, evaluation, baseline.evaluation, criterion)
+    other = None if baseline is None else baseline.evaluation
+    if gate.of_flips and other is not None:
+        return judged_by_flips(gate, evaluation, other, criterion)
     if gate.column:
-        return judged_by_segment(
-            gate, evaluation, None if baseline is None else baseline.evaluation
-        )
+        return judged_by_segment(gate, evaluation, other)
     difference = None
-    if gate.difference and baseline is not None:
-        other = baseline.evaluation
-        if gate.metric in evaluation.metrics and gate.metric in other.metrics:
+    if gate.difference and other is not None:
+        both_have = gate.metric in evaluation.metrics and gate.metric in other.metrics
+        if both_have:
             difference = paired_differences(evaluation, other, metrics=[gate.metric])[gate.metric]
     return gate.check(evaluation.metrics, evaluation.intervals, difference)
 
@@ -423,10 +477,12 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
     ``asked``: whether the metric was asked for, so that no other one is suggested.
     """
     if metric not in evaluation.metrics:
-        return f"it has no {metric}{_lacking(evaluation, metric)}"
+        return f"it has no {metric}{_remedy(evaluation, metric)}"
     if math.isfinite(evaluation.metrics[metric]):
-        share = evaluation.share_without_logit if isinstance(evaluation, Evaluation) else 0.0
-        if metric != "calibration/intercept" or not share > 0:
+        if metric != "calibration/intercept" or not isinstance(evaluation, Evaluation):
+            return ""
+        share = evaluation.share_without_logit
+        if not share > 0:
             return ""
         return (
             f"{metric} leaves out the {short_percent(share)} of its rows whose score is exactly 0 "
@@ -436,12 +492,12 @@ def why_undefined(evaluation: BaseEvaluation, metric: str, asked: bool = False) 
     if only := predicts_only(evaluation, metric):
         reason = f"it predicts only {quoted(only)}{_advice(evaluation, asked)}"
     if metric in evaluation.infinite:
-        return f"{metric} is {reason}"  # the reason begins with "infinite: "
+        return f"{metric} is {reason}"  # The reason begins with "infinite: ".
     return f"{metric} is undefined: {reason}"
 
 
 def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
-    """Return what else to do with a run that predicts one class only, after a semicolon; empty if there is nothing.
+    """Return the advice for a run that predicts one class only, after a semicolon; may be empty.
 
     Accuracy is not suggested: with rare positives it is highest for exactly such a run.
     """
@@ -451,17 +507,18 @@ def _advice(evaluation: BaseEvaluation, asked: bool) -> str:
         return f"; {threshold}" if asked else f"; rank by binary/average_precision, or {threshold}"
     if asked:
         return ""
-    others = (
+    for name in (
         "multiclass/roc_auc_ovr_macro",
         "binary/balanced_accuracy",
         "multiclass/balanced_accuracy",
-    )
-    defined = [name for name in others if math.isfinite(values.get(name, math.nan))]
-    return f"; rank by another metric, such as {defined[0]}" if defined else ""
+    ):
+        if math.isfinite(values.get(name, math.nan)):
+            return f"; rank by another metric, such as {name}"
+    return ""
 
 
-def _lacking(evaluation: BaseEvaluation, metric: str) -> str:
-    """The argument that gives classes a metric that they lack, after a colon; empty where none would."""
+def _remedy(evaluation: BaseEvaluation, metric: str) -> str:
+    """Return the argument that gives a run a metric that it lacks, after a colon; may be empty."""
     if not isinstance(evaluation, Evaluation):
         return ""
     entry = OPEN.lookup(metric)
@@ -469,35 +526,41 @@ def _lacking(evaluation: BaseEvaluation, metric: str) -> str:
         return ": evaluate it with y_prob= (--y-prob)"
     if entry.section == "binary" and evaluation.binary is None:
         return ": compare under a grouping= of two groups (--grouping FILE)"
-    return (
-        ": compare at costs= (--costs FILE)"
-        if entry.section == "cost" and evaluation.costs is None
-        else ""
-    )
+    if entry.section == "cost" and evaluation.costs is None:
+        return ": compare at costs= (--costs FILE)"
+    return ""
 
 
 def predicts_only(evaluation: BaseEvaluation, metric: str) -> str:
-    """The one class or group that is ever predicted, for a metric of counts on rows of several classes."""
+    """Return the one class or group that is ever predicted; empty if there are several.
+
+    It is also empty if the rows are of one class, and for a metric that is not of counts, which has
+    reasons of its own.
+    """
     entry = evaluation.catalog.lookup(metric)
-    # others have reasons of their own
-    counted = entry.of in ("binary", "whole table") and entry.section in RESERVED
-    if not counted or not isinstance(evaluation, Evaluation):
+    is_of_counts = entry.of in ("binary", "whole table") and entry.section in RESERVED
+    if not is_of_counts or not isinstance(evaluation, Evaluation):
         return ""
-    names, counts = evaluation.labels, evaluation.confusion_matrix.counts
-    sides = np.array([counts.sum(axis=1), counts.sum(axis=0)], dtype=np.float64)
-    two, step = evaluation.binary, evaluation.scored
-    if entry.of == "binary" and two is not None and step is not None and step.positive is not None:
-        names = (step.labels[step.positive], step.labels[1 - step.positive])
-        predicted = (two.predicted_positives, two.predicted_negatives)
-        sides = np.array([(two.actual_positives, two.actual_negatives), predicted])
-    n_actual, n_predicted = np.count_nonzero(sides, axis=1)
-    return str(names[sides[1].argmax()]) if n_predicted == 1 < n_actual else ""
+    names = evaluation.labels
+    counts = evaluation.confusion_matrix.counts
+    actual = counts.sum(axis=1, dtype=np.float64)
+    predicted = counts.sum(axis=0, dtype=np.float64)
+    binary = evaluation.binary
+    step = evaluation.scored
+    positive = None if step is None else step.positive
+    if entry.of == "binary" and binary is not None and step is not None and positive is not None:
+        names = (step.labels[positive], step.labels[1 - positive])
+        actual = np.array([binary.actual_positives, binary.actual_negatives])
+        predicted = np.array([binary.predicted_positives, binary.predicted_negatives])
+    if np.count_nonzero(predicted) == 1 < np.count_nonzero(actual):
+        return str(names[predicted.argmax()])
+    return ""
 
 
 def skips_more(
     candidates: Sequence[Candidate], criterion: Criterion, reads: frozenset[str]
 ) -> dict[str, str]:
-    """Return the reason for each run whose average leaves out a class that another run's average contains.
+    """Return the reason for each run whose average has fewer classes than another run's average.
 
     A class without a value must not improve an average that ranks. The runs of one ranking are
     therefore averaged over the same classes; a run that leaves out more of them, because it never
@@ -505,59 +568,64 @@ def skips_more(
     """
     reasons: dict[str, str] = {}
     for metric in criterion.metrics:
-        for part in split(candidates, lambda candidate: Traits.of(candidate.evaluation), reads):
+        for group in split(candidates, lambda candidate: Traits.of(candidate.evaluation), reads):
             left_out = [
                 set(map(str, candidate.evaluation.classes_passed_over(metric)))
-                for candidate in part
+                for candidate in group
             ]
             by_all = set.intersection(*left_out)
-            for candidate, names in zip(part, left_out, strict=True):
-                if more := sorted(names - by_all):
-                    reasons.setdefault(
-                        candidate.run_id, _why_not_averaged(candidate.evaluation, metric, more)
-                    )
+            for candidate, names in zip(group, left_out, strict=True):
+                further = sorted(names - by_all)
+                if further and candidate.run_id not in reasons:
+                    reason = _why_not_averaged(candidate.evaluation, metric, further)
+                    reasons[candidate.run_id] = reason
     return reasons
 
 
 def _why_not_averaged(evaluation: BaseEvaluation, metric: str, names: Sequence[str]) -> str:
-    """Return the reason why a run's average over fewer classes is not ranked, and the metric to rank by."""
-    section = metric.rpartition("/")[0]
-    other = f"{metric}_zero" if f"{metric}_zero" in evaluation.metrics else f"{section}/f1_macro"
+    """Return why a run's average over fewer classes is not ranked, and the metric to rank by."""
+    other = f"{metric}_zero"
+    if other not in evaluation.metrics:
+        section = metric.rpartition("/")[0]
+        other = f"{section}/f1_macro"
     them = "them" if len(names) > 1 else "it"
+    classes = some_of([quoted(name) for name in names], 3)
     return (
-        f"{metric} leaves out {some_of([quoted(name) for name in names], 3)}, which it never "
-        f"predicts and another run does; rank by {other}, which counts {them} as 0"
+        f"{metric} leaves out {classes}, which it never predicts and another run does; "
+        f"rank by {other}, which counts {them} as 0"
     )
 
 
 def passed_over_notes(candidates: Sequence[Candidate], criterion: Criterion) -> list[str]:
-    """Return notes on rankings by an average that leaves out classes, the same ones for every run."""
+    """Return notes on rankings by an average that leaves out the same classes for every run."""
     notes = []
     for metric in criterion.metrics:
-        left_out = [(c.run.name, len(c.evaluation.classes_passed_over(metric))) for c in candidates]
-        left_out = [(name, number) for name, number in left_out if number]
+        left_out = []
+        for candidate in candidates:
+            n_classes = len(candidate.evaluation.classes_passed_over(metric))
+            if n_classes:
+                left_out.append(f"{n_classes} of “{candidate.run.name}”")
         if not left_out:
             notes += _note_on_empty_classes(
                 metric, [candidate.evaluation for candidate in candidates]
             )
             continue
-        shown = ", ".join(f"{number} of “{name}”" for name, number in left_out[:5])
-        more = f" and of {len(left_out) - 5} more runs" if len(left_out) > 5 else ""
+        note = f"Ranked by {metric}, which passes over never-predicted classes: "
+        note += ", ".join(left_out[:5])
+        if len(left_out) > 5:
+            note += f" and of {len(left_out) - 5} more runs"
         zero = f"{metric}_zero"
-        counted = (
-            f"; {zero} counts them as 0"
-            if any(zero in c.evaluation.metrics for c in candidates)
-            else ""
-        )
-        notes.append(
-            f"Ranked by {metric}, which passes over never-predicted classes: "
-            f"{shown}{more}{counted}."
-        )
+        if any(zero in candidate.evaluation.metrics for candidate in candidates):
+            note += f"; {zero} counts them as 0"
+        notes.append(f"{note}.")
     return notes
 
 
 def _note_on_empty_classes(metric: str, evaluations: Sequence[BaseEvaluation]) -> list[str]:
-    """Return the note that an average of correlations leaves out classes without rows; empty for other metrics."""
+    """Return the note that an average of correlations leaves out classes without rows.
+
+    There is none for other metrics.
+    """
     if not metric.startswith(("spcc/ovr_", "spcc/ovo_")):
         return []
     names: dict[str, None] = {}
@@ -566,18 +634,20 @@ def _note_on_empty_classes(metric: str, evaluations: Sequence[BaseEvaluation]) -
             rows = evaluation.confusion_matrix.counts.sum(axis=1)
             empty = [str(label) for label, n in zip(evaluation.labels, rows, strict=True) if n == 0]
             names.update(dict.fromkeys(empty))
-    shown = some_of([quoted(name) for name in names], 5)
-    return [f"Ranked by {metric}, which leaves out classes without rows: {shown}."] if names else []
+    if not names:
+        return []
+    classes = some_of([quoted(name) for name in names], 5)
+    return [f"Ranked by {metric}, which leaves out classes without rows: {classes}."]
 
 
 def _check_known(criterion: Criterion, gates: Collection[Gate], available: Collection[str]) -> None:
     """Refuse metrics that no run has."""
+    has_binary = any(name.startswith("binary/") for name in available)
     for name in criterion.metrics:
         if name not in available:
             hint = near_or_own(name, available)
-            if name.startswith("binary/") and not any(
-                one.startswith("binary/") for one in available
-            ):
-                hint = ": it is of a positive class or group; give a grouping of two groups, or positive="
+            if name.startswith("binary/") and not has_binary:
+                remedy = "give a grouping of two groups, or positive="
+                hint = f": it is of a positive class or group; {remedy}"
             raise ValueError(f"no run has the metric {name!r}{hint}")
     check_known(gates, available)

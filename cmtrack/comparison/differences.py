@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtr, stdtr
 
 from cmtrack import notebook
 from cmtrack.base import BaseEvaluation
-from cmtrack.comparison.comparability import in_order_of, why_unpaired
+from cmtrack.comparison.comparability import design_of_rows, in_order_of, why_unpaired
 from cmtrack.evaluation import Evaluation
 from cmtrack.evaluation.from_arrays import evaluate_rows
 from cmtrack.metrics.catalog import Catalog
@@ -22,7 +23,7 @@ from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.own import UNKNOWN
 from cmtrack.metrics.paired import Paired, binomial_pvalues, cut
 from cmtrack.statistics.design import Design, cluster_degrees
-from cmtrack.statistics.inputs import FloatArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.spans import SpanRows
 from cmtrack.untrusted import printable
@@ -75,14 +76,17 @@ def mcnemar(only_first: int, only_second: int) -> McNemar:
     >>> round(mcnemar(10, 2).exact_pvalue, 3)
     0.039
     """
-    b, c = int(only_first), int(only_second)
+    b = int(only_first)
+    c = int(only_second)
     if min(b, c) < 0:
         raise ValueError(f"counts must not be negative, got {only_first} and {only_second}")
     n = b + c
     if n == 0:
         return McNemar(0, 0, math.nan, math.nan, 1.0, 1.0)
-    exact, midp = (float(p) for p in binomial_pvalues(b, c))
-    return McNemar(b, c, (b - c) ** 2 / n, (abs(b - c) - 1) ** 2 / n, exact, midp)
+    exact, midp = binomial_pvalues(b, c)
+    statistic = (b - c) ** 2 / n
+    corrected = (abs(b - c) - 1) ** 2 / n
+    return McNemar(b, c, statistic, corrected, float(exact), float(midp))
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,9 @@ class Differences:
     --------
     >>> from cmtrack import evaluate, paired_differences
     >>> y = [0, 1] * 100
-    >>> found = paired_differences(evaluate(y, [0, 1] * 90 + [1, 0] * 10), evaluate(y, [0, 1] * 80 + [1, 0] * 20))
+    >>> forest = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+    >>> linear = evaluate(y, [0, 1] * 80 + [1, 0] * 20)
+    >>> found = paired_differences(forest, linear)
     >>> found.paired, round(found["multiclass/accuracy"].difference, 3)
     (True, 0.1)
     >>> found.mcnemar.only_first, found.mcnemar.only_second
@@ -170,7 +176,7 @@ class Differences:
         raise KeyError(f"no difference in {metric!r} was computed")
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per metric."""
+        """Return one row per metric."""
         from cmtrack._pandas import pd
 
         return pd.DataFrame([vars(row) for row in self.rows])
@@ -238,10 +244,11 @@ def paired_differences(
     """
     level = first.confidence_level if confidence_level is None else confidence_level
     second = in_order_of(first, second)
-    ours, theirs = first.metrics, second.metrics
-    Catalog.joined((first.catalog, second.catalog))  # of one name both mean one thing
-    names = [name for name in ours if name in theirs] if metrics is None else list(metrics)
-    # prices of two lists have no difference
+    # ValueError if a name means one metric in the first and another in the second.
+    Catalog.joined((first.catalog, second.catalog))
+    shared = [name for name in first.metrics if name in second.metrics]
+    names = shared if metrics is None else list(metrics)
+    # Mean costs by different lists of costs have no difference.
     if dict(first.design).get("costs") != dict(second.design).get("costs"):
         priced = [name for name in names if first.catalog.depends_on(name) == {"costs"}]
         if priced and metrics is not None:
@@ -249,33 +256,34 @@ def paired_differences(
                 f"differences of {priced} need evaluations of the same costs: price() gives them"
             )
         names = [name for name in names if name not in priced]
-    missing = [name for name in names if name not in ours or name not in theirs]
+    missing = [name for name in names if name not in shared]
     if missing:
         raise ValueError(f"metrics must be in both evaluations, got {missing[:5]}, which are not")
-    apart = why_unpaired(first, second)
-    if apart:
-        reason = apart.between(first, second)
+    unpaired = why_unpaired(first, second)
+    if unpaired:
+        reason = unpaired.between(first, second)
         if groups is not None:
             raise ValueError(f"groups need paired rows: {reason}")
-        rows = tuple(_independent_difference(first, second, n, level) for n in names)
+        rows = tuple(_independent_difference(first, second, name, level) for name in names)
         return Differences(rows, False, reason, level, None)
-    assert first.rows is not None  # why_unpaired has asked
-    design = first.rows.design.with_groups(groups)
-    rows = tuple(_paired_difference(first, second, n, design, level) for n in names)
-    lacking = next((why for n in names for e in (first, second) if (why := _not_by_row(e, n))), "")
-    return Differences(rows, True, lacking, level, _mcnemar_of(first, second))
+    design = design_of_rows(first).with_groups(groups)
+    rows = tuple(_paired_difference(first, second, name, design, level) for name in names)
+    reasons = (_not_by_row(side, name) for name in names for side in (first, second))
+    reason = next(filter(None, reasons), "")
+    return Differences(rows, True, reason, level, _mcnemar_of(first, second))
 
 
 def why_no_error(evaluation: BaseEvaluation, name: str) -> str:
-    """Reason why a metric of an evaluation that has rows has no error by row."""
+    """Return the reason why a metric of an evaluation with rows has no error by row."""
     return _not_by_row(evaluation, name) or f"{name} has no error by row"
 
 
 def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
+    """Return what a metric lacks for an error by row; empty if nothing is known to lack."""
     if isinstance(evaluation, Evaluation) and evaluation.without_function(name):
         return f"{name} has no error by row: {UNKNOWN}"
-    without = isinstance(evaluation.rows, Predictions) and evaluation.rows.source is None
-    if without and evaluation.catalog.lookup(name).needs == "probabilities":
+    labels_only = isinstance(evaluation.rows, Predictions) and evaluation.rows.source is None
+    if labels_only and evaluation.catalog.lookup(name).needs == "probabilities":
         return f"{name} needs the probabilities of the rows, which were not kept"
     if isinstance(evaluation, Evaluation) and math.isfinite(evaluation.metrics.get(name, math.nan)):
         return evaluation.why_without_error(name)
@@ -285,9 +293,10 @@ def _not_by_row(evaluation: BaseEvaluation, name: str) -> str:
 def paired(
     evaluations: Sequence[BaseEvaluation], name: str, design: Design | None
 ) -> Paired | None:
-    """All differences of a metric between evaluations of the same rows; None if one of them has no error by row.
+    """Return all differences of a metric between evaluations of the same rows.
 
-    ``design``: of the rows; None if they are not here.
+    ``design``: of the rows; None if they are not here. The result is None without it, or if an
+    evaluation has no error by row.
     """
     columns = [evaluation.influence(name) for evaluation in evaluations]
     psi = [column for column in columns if column is not None]
@@ -297,21 +306,20 @@ def paired(
 
 
 def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
-    """Standard error and degrees of freedom of a value at an end of its range that no row moves; and if it is a share.
+    """Return (standard error, degrees of freedom, whether a share) of a value at an end.
 
-    They are those of the samples of its own interval: a precision of 1 may be that of a single row.
-    Elsewhere 0 and infinity.
+    No row moves a value at an end of its range, such as a precision of 1, which may be of a single
+    row. The error and the degrees are those of the value's own interval; for other values they are
+    0 and infinity.
     """
-    value, entry = evaluation.metrics[name], evaluation.catalog.lookup(name)
+    value = evaluation.metrics[name]
+    entry = evaluation.catalog.lookup(name)
     low, high = evaluation.intervals.get(name, (value, value))
     reach = max(value - low, high - value)
-    if (
-        value not in (entry.low, entry.high)
-        or not reach > 0
-        or evaluation.standard_errors.get(name, 0.0) > ROUNDING
-    ):
+    has_error = evaluation.standard_errors.get(name, 0.0) > ROUNDING
+    if value not in (entry.low, entry.high) or not reach > 0 or has_error:
         return 0.0, math.inf, False
-    quantile = normal_quantile(evaluation.confidence_level, _of_clusters(evaluation, name))
+    quantile = normal_quantile(evaluation.confidence_level, _cluster_degrees(evaluation, name))
     degrees = max(quantile**2 * ((entry.high - entry.low) / reach - 1) - 1, 1.0)
     return reach / quantile, degrees, entry.interval == "wilson"
 
@@ -319,42 +327,54 @@ def at_end(evaluation: BaseEvaluation, name: str) -> tuple[float, float, bool]:
 def paired_by(
     evaluations: Sequence[BaseEvaluation], name: str, psi: FloatArray, design: Design
 ) -> Paired:
-    """All differences of a metric between evaluations of the same rows, by their influence values, shape (n, R)."""
-    rows, entry = evaluations[0].rows, evaluations[0].catalog.lookup(name)
-    answers = [
-        codes for evaluation in evaluations if (codes := evaluation.answers(name)) is not None
-    ]
-    if entry.needs == "probabilities" and len(answers) == len(evaluations):
+    """Return all differences of a metric between evaluations of the same rows.
+
+    ``psi``, of shape (n, R): influence values of each evaluation.
+    """
+    first = evaluations[0]
+    entry = first.catalog.lookup(name)
+    answers = _answers(evaluations, name)
+    if entry.needs == "probabilities" and answers is not None:
         answers = [answers[place] for place in _first_alike(evaluations)]
     pairs = Paired.of(
         np.array([evaluation.metrics[name] for evaluation in evaluations]),
         psi,
         design,
-        bounds=_range(evaluations[0], entry),
-        answers=answers if len(answers) == len(evaluations) else None,
-        actual=rows.actual if isinstance(rows, Predictions) else None,
+        bounds=_range(first, entry),
+        answers=answers,
+        actual=first.rows.actual if isinstance(first.rows, Predictions) else None,
         ends=np.array([at_end(evaluation, name) for evaluation in evaluations]).T,
         share_size=_share_size(evaluations, name),
-        of_same_rows=_of_same_rows(evaluations, name),
+        of_same_rows=_is_of_same_rows(evaluations, name),
     )
-    if entry.function.of_labels:  # no prediction moves it: a share's interval would let it differ
+    if entry.function.of_labels:
+        # No prediction moves such a metric, but the interval of a share would let it differ.
         return replace(pairs, shares=None, share_size=math.nan)
     return pairs
 
 
+def _answers(evaluations: Sequence[BaseEvaluation], name: str) -> list[npt.NDArray[Any]] | None:
+    """Return what each evaluation answers on each row; None if this is not known of all."""
+    answers = []
+    for evaluation in evaluations:
+        codes = evaluation.answers(name)
+        if codes is None:
+            return None
+        answers.append(codes)
+    return answers
+
+
 def _range(evaluation: BaseEvaluation, entry: Metric) -> tuple[float, float]:
-    """The range of a metric; of a mean cost that of the costs."""
-    if (
-        isinstance(entry.value, MeanCost)
-        and isinstance(evaluation, Evaluation)
-        and evaluation.prices is not None
-    ):
-        return float(evaluation.prices.min()), float(evaluation.prices.max())
+    """Return the range of a metric; for a mean cost the range of the costs."""
+    if isinstance(entry.value, MeanCost) and isinstance(evaluation, Evaluation):
+        prices = evaluation.prices
+        if prices is not None:
+            return float(prices.min()), float(prices.max())
     return entry.low, entry.high
 
 
 def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
-    """The least effective number of rows that a share is of; NaN of other metrics."""
+    """Return the least effective number of rows that a share is of; NaN for other metrics."""
     sizes = [
         evaluation.size_of(name) for evaluation in evaluations if isinstance(evaluation, Evaluation)
     ]
@@ -362,18 +382,18 @@ def _share_size(evaluations: Sequence[BaseEvaluation], name: str) -> float:
 
 
 FLOAT32 = 4 * float(np.finfo(np.float32).eps)
-"""Relative difference of two scores that may be due to float32 alone: a few roundings on the way."""
+"""Relative difference of two scores that a few roundings to float32 may cause."""
 _FIRST_ROWS = 1000
-"""Rows that are looked at first: scores of other models differ there already."""
+"""Rows that are compared first: the scores of different models already differ in them."""
 
 
 def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
-    """Return for each evaluation the place of the first one whose scores differ from its own by rounding only.
+    """Return for each evaluation the place of the first one with equal scores but for rounding.
 
     Such evaluations may order ties differently, and a curve of the one may be better. That is not a
     difference of models: no row is answered differently.
     """
-    tables = list(map(_scores_of, evaluations))
+    tables = [_scores_of(evaluation) for evaluation in evaluations]
     places: list[int] = []
     for place, scores in enumerate(tables):
         earlier = (k for k in dict.fromkeys(places) if _differ_by_rounding(tables[k], scores))
@@ -382,12 +402,14 @@ def _first_alike(evaluations: Sequence[BaseEvaluation]) -> list[int]:
 
 
 def _scores_of(evaluation: BaseEvaluation) -> FloatArray | None:
-    """Return the scores of the rows; of two classes those of the positive one.
+    """Return the scores of the rows; of two classes only those of the positive one.
 
-    The other's are one less these, so that a rounding of 0.9 is a relative difference ten times as
-    large in 0.1.
+    The scores of the other class are one less these, so a rounding of 0.9 is a relative difference
+    that is ten times as large in 0.1.
     """
-    table = evaluation.rows.probabilities if isinstance(evaluation.rows, Predictions) else None
+    if not isinstance(evaluation.rows, Predictions):
+        return None
+    table = evaluation.rows.probabilities
     if table is None or table.shape[1] != 2 or evaluation.positive not in evaluation.labels:
         return table
     return table[:, [evaluation.labels.index(evaluation.positive)]]
@@ -406,7 +428,7 @@ def _on_one_scale(first: FloatArray, second: FloatArray) -> tuple[FloatArray, Fl
 
 
 def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> bool:
-    """True if two tables of probabilities are equal up to the precision of float32."""
+    """Return whether two tables of scores are equal up to the precision of float32."""
     if first is None or second is None or first.shape != second.shape:
         return False
     first, second = _on_one_scale(first, second)
@@ -416,56 +438,74 @@ def _differ_by_rounding(first: FloatArray | None, second: FloatArray | None) -> 
     return True
 
 
-def _of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
-    """Return False if a metric is a share of another number of rows in each evaluation, as precision is.
+def _is_of_same_rows(evaluations: Sequence[BaseEvaluation], name: str) -> bool:
+    """Return False if a metric is known to be a share of different rows, as precision is.
 
-    Effective numbers of rows of sampling weights and clusters depend on the value: they do not
-    tell. Nor do those of custom metrics, whose denominators are not known.
+    Its numbers of rows then differ. Effective numbers of rows with sampling weights or clusters
+    depend on the value and show nothing. Neither do custom metrics, whose denominators are not
+    known.
     """
     if name in {metric.name for metric in evaluations[0].catalog.own}:
         return True
     rows = evaluations[0].rows
     if rows is None or not rows.design.is_independent:
         return True
-    sizes = {e.size_of(name) for e in evaluations if isinstance(e, Evaluation)}
+    sizes = [e.size_of(name) for e in evaluations if isinstance(e, Evaluation)]
     return len({size for size in sizes if math.isfinite(size)}) < 2
 
 
 def _paired_difference(
     first: BaseEvaluation, second: BaseEvaluation, name: str, design: Design, level: float
 ) -> Difference:
-    ours, theirs = first.metrics[name], second.metrics[name]
+    """Return the difference of two evaluations of the same rows in a metric."""
+    a = first.metrics[name]
+    b = second.metrics[name]
     pair = paired((first, second), name, design)
     if pair is None:
-        why = _not_by_row(first, name) or _not_by_row(second, name)
-        return Difference(
-            name, ours, theirs, ours - theirs, math.nan, math.nan, math.nan, math.nan, why
-        )
-    numbers = (pair.difference, pair.error, *pair.interval(normal_quantile(level)), pair.pvalue)
-    gap, error, low, high, pvalue = (float(number[0, 1]) for number in numbers)
-    return Difference(name, ours, theirs, gap, error, low, high, pvalue, pair.reason())
+        reason = _not_by_row(first, name) or _not_by_row(second, name)
+        return Difference(name, a, b, a - b, math.nan, math.nan, math.nan, math.nan, reason)
+    low, high = pair.interval(normal_quantile(level))
+    return Difference(
+        metric=name,
+        first=a,
+        second=b,
+        difference=float(pair.difference[0, 1]),
+        standard_error=float(pair.error[0, 1]),
+        low=float(low[0, 1]),
+        high=float(high[0, 1]),
+        pvalue=float(pair.pvalue[0, 1]),
+        reason=pair.reason(),
+    )
 
 
 def _independent_difference(
     first: BaseEvaluation, second: BaseEvaluation, name: str, level: float
 ) -> Difference:
-    """The difference of two evaluations whose errors are independent."""
-    ours, theirs = first.metrics[name], second.metrics[name]
-    error = math.hypot(*(own_error(side, name) for side in (first, second)))
+    """Return the difference of two evaluations whose errors are independent."""
+    a = first.metrics[name]
+    b = second.metrics[name]
+    error = math.hypot(own_error(first, name), own_error(second, name))
+    difference = a - b
+    # An error of 0 is an error that the data do not show.
+    if not (error > 0 and math.isfinite(difference)):
+        reason = "no error of the difference is known" if math.isfinite(difference) else ""
+        return Difference(name, a, b, difference, error, math.nan, math.nan, math.nan, reason)
     degrees = min(own_degrees(first, name), own_degrees(second, name))
-    gap = ours - theirs
-    if not (error > 0 and math.isfinite(gap)):  # an error of 0 is one that the data do not show
-        reason = "no error of the difference is known" if math.isfinite(gap) else ""
-        return Difference(name, ours, theirs, gap, error, math.nan, math.nan, math.nan, reason)
     entry = first.catalog.lookup(name)
-    low, high = cut(gap, normal_quantile(level, degrees) * error, (entry.low, entry.high))
-    ratio = -abs(gap) / error
-    pvalue = 2 * float(stdtr(degrees, ratio) if math.isfinite(degrees) else ndtr(ratio))
-    return Difference(name, ours, theirs, gap, error, float(low), float(high), pvalue)
+    reach = normal_quantile(level, degrees) * error
+    low, high = cut(difference, reach, (entry.low, entry.high))
+    statistic = -abs(difference) / error
+    # With infinite degrees of freedom Student's distribution is the normal one.
+    tail = stdtr(degrees, statistic) if math.isfinite(degrees) else ndtr(statistic)
+    pvalue = 2 * float(tail)
+    return Difference(name, a, b, difference, error, float(low), float(high), pvalue)
 
 
 def own_error(evaluation: BaseEvaluation, name: str) -> float:
-    """A metric's standard error; from its interval if it has none, or :func:`at_end`; NaN without either."""
+    """Return a metric's standard error, at least the error :func:`at_end`.
+
+    Without a standard error it follows from the metric's interval; NaN without either.
+    """
     error = evaluation.standard_errors.get(name, math.nan)
     if math.isfinite(error):
         return max(error, at_end(evaluation, name)[0])
@@ -474,11 +514,15 @@ def own_error(evaluation: BaseEvaluation, name: str) -> float:
 
 
 def own_degrees(evaluation: BaseEvaluation, name: str) -> float:
-    """Degrees of freedom of a metric's error: effective clusters, or those :func:`at_end`; else infinite."""
-    return min(_of_clusters(evaluation, name), at_end(evaluation, name)[1])
+    """Return the degrees of freedom of a metric's error.
+
+    They are of its effective clusters, or those :func:`at_end` if these are fewer; else infinite.
+    """
+    return min(_cluster_degrees(evaluation, name), at_end(evaluation, name)[1])
 
 
-def _of_clusters(evaluation: BaseEvaluation, name: str) -> float:
+def _cluster_degrees(evaluation: BaseEvaluation, name: str) -> float:
+    """Return the degrees of freedom of a metric's effective clusters; infinite without clusters."""
     if not isinstance(evaluation, Evaluation):
         return math.inf
     clusters = evaluation.effective_clusters
@@ -488,22 +532,28 @@ def _of_clusters(evaluation: BaseEvaluation, name: str) -> float:
 
 
 def _mcnemar_of(first: BaseEvaluation, second: BaseEvaluation) -> McNemar | None:
-    a, b = first.rows, second.rows
+    """Return McNemar's test of paired rows of single labels; None with sampling weights."""
+    a = first.rows
+    b = second.rows
     if not (isinstance(a, Predictions) and isinstance(b, Predictions)):
-        return None  # a document is not simply right or wrong
+        return None  # A document is not simply right or wrong.
     if a.design.is_sampled:
         return None
-    right_a, right_b = a.actual == a.predicted, b.actual == b.predicted
+    right_a = a.actual == a.predicted
+    right_b = b.actual == b.predicted
     repeats = a.design.repeats
-    return mcnemar(int(repeats[right_a & ~right_b].sum()), int(repeats[~right_a & right_b].sum()))
+    only_first = int(repeats[right_a & ~right_b].sum())
+    only_second = int(repeats[~right_a & right_b].sum())
+    return mcnemar(only_first, only_second)
 
 
 def randomization_test(
     first: Evaluation, second: Evaluation, metric: str, *, n_resamples: int = 1000, seed: int = 0
 ) -> float:
-    """Randomization test: two-sided p-value of a difference in any metric, free of distributional assumptions.
+    """Return the two-sided p-value of a difference in any metric by a randomization test.
 
-    Each row's two predictions are exchanged by a coin, again and again.
+    It needs no assumption on distributions: each row's two predictions are exchanged by a coin,
+    again and again.
 
     Parameters
     ----------
@@ -539,10 +589,12 @@ def randomization_test(
     0.01
     """
     if not (isinstance(first, Evaluation) and isinstance(second, Evaluation)):
-        kinds = type(first).__name__, type(second).__name__
-        raise TypeError(f"first and second must be Evaluations, got {kinds[0]} and {kinds[1]}")
+        kinds = f"{type(first).__name__} and {type(second).__name__}"
+        raise TypeError(f"first and second must be Evaluations, got {kinds}")
     second = in_order_of(first, second)
-    reason, a, b = why_unpaired(first, second), first.rows, second.rows
+    reason = why_unpaired(first, second)
+    a = first.rows
+    b = second.rows
     if reason or a is None or b is None:
         detail = "" if reason is None else f": {reason.between(first, second)}"
         raise ValueError(f"first and second must be of the same rows, both with their rows{detail}")
@@ -559,17 +611,19 @@ def randomization_test(
     extreme = 0
     for _ in range(n_resamples):
         swap = rng.random(len(a)) < 0.5
-        parts = []
-        for one, other in ((a, b), (b, a)):
-            probabilities = None
-            if one.probabilities is not None and other.probabilities is not None:
-                probabilities = np.where(swap[:, None], other.probabilities, one.probabilities)
-            predicted = np.where(swap, other.predicted, one.predicted)
-            rows = Predictions.from_arrays(
-                one.labels, one.actual, predicted, one.design, probabilities
-            )
-            parts.append(evaluate_rows(rows, first))
-        gap = parts[0].metrics[metric] - parts[1].metrics[metric]
-        # sums in another order differ in the last digits; ties count
-        extreme += not abs(gap) < abs(observed) - 1e-12
+        swapped_a = evaluate_rows(_exchanged(a, b, swap), first)
+        swapped_b = evaluate_rows(_exchanged(b, a, swap), first)
+        difference = swapped_a.metrics[metric] - swapped_b.metrics[metric]
+        # Ties count, and sums in another order differ in their last digits.
+        if not abs(difference) < abs(observed) - 1e-12:
+            extreme += 1
     return (1 + extreme) / (1 + n_resamples)
+
+
+def _exchanged(rows: Predictions, other: Predictions, swap: BoolArray) -> Predictions:
+    """Return rows with the predictions of others where they are swapped."""
+    probabilities = None
+    if rows.probabilities is not None and other.probabilities is not None:
+        probabilities = np.where(swap[:, None], other.probabilities, rows.probabilities)
+    predicted = np.where(swap, other.predicted, rows.predicted)
+    return Predictions.from_arrays(rows.labels, rows.actual, predicted, rows.design, probabilities)
