@@ -1,4 +1,4 @@
-"""Comparability: whether two evaluations can be ranked together or compared row by row, and if not, why."""
+"""Comparability: whether evaluations can be ranked together or compared row by row, and why not."""
 
 from __future__ import annotations
 
@@ -34,11 +34,14 @@ Comparable = TypeVar("Comparable", bound=BaseEvaluation)
 
 
 class Reason(Enum):
-    """Reason why two evaluations are not compared; the value is the sentence, or how a sentence says it."""
+    """A reason why two evaluations are not compared; its value is a sentence or part of one."""
 
-    # not in one order
+    # Why two runs are not put in one order. The values follow "the runs were judged".
     DATA = "on different evaluation data"
-    OUTDATED = "some by cmtrack 0.2 with weights and labels that are booleans or floats, whose digests say too little"
+    OUTDATED = (
+        "some by cmtrack 0.2 with weights and labels that are booleans or floats, whose digests "
+        "say too little"
+    )
     KIND = "some by single labels, some by sets of codes in families"
     LABELS = "with different classes"
     KIND_OF_LABELS = "with labels that differ only in kind (text in some, numbers in others)"
@@ -48,7 +51,7 @@ class Reason(Enum):
     FAMILIES = "with different families of codes"
     SPANS = "some as spans, some as rows"
     WEIGHT = "with different weights"
-    # not row by row
+    # Why two evaluations are not compared row by row.
     OTHER_ROWS = "the evaluations are of different rows (their labels' digests differ)"
     OTHER_IDS = "the evaluations are of different rows (their row ids differ)"
     ROW_ORDER = "the rows are in another order"
@@ -66,12 +69,12 @@ class Reason(Enum):
     OTHER_CLASSES = "the evaluations have other classes: {first} and {second}"
     OTHER_KIND = "the labels differ only in kind (text against number): {first} and {second}"
     SAMPLE_WEIGHTS = "the sample weights differ"
-    # of one of several
+    # Why one of several runs is not compared row by row with the others.
     NOT_KEPT = "its predictions by row were not kept"
     ALONE = "no other run kept its predictions by row"
 
     def between(self, first: BaseEvaluation, second: BaseEvaluation) -> str:
-        """The sentence for two evaluations."""
+        """Return the sentence for two evaluations."""
         return self.value.format(first=list(first.labels)[:5], second=list(second.labels)[:5])
 
 
@@ -110,7 +113,10 @@ class Traits:
         positive: str | None,
         costs: str | None,
     ) -> Traits:
-        """The traits in a store's tags; they are compared with each other, not with those of evaluations."""
+        """Return the traits in a store's tags, which are compared with each other only.
+
+        They are not compared with the traits of evaluations.
+        """
         design: dict[str, Any] = {
             "grouping": grouping or "",
             "positive": positive or "",
@@ -129,7 +135,7 @@ class Traits:
 
     @classmethod
     def of(cls, evaluation: BaseEvaluation) -> Traits:
-        """The traits of an evaluation."""
+        """Return the traits of an evaluation."""
         digest = evaluation.statistics.digest
         design: dict[str, Any] = dict(evaluation.design)
         design.pop("labels", None)
@@ -151,12 +157,13 @@ class Traits:
 
 
 _READ = (Reason.GROUPING, Reason.POSITIVE, Reason.COSTS)
+"""Reasons that count only if the comparison reads their trait."""
 _DESIGN = (Reason.KIND, Reason.LABELS, *_READ, Reason.FAMILIES, Reason.SPANS)
-"""Reasons with the names of the traits that they compare; those of ``_READ`` count only where the trait is read."""
+"""Reasons that have the name of the trait that they compare."""
 
 
 def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple[Reason, ...]:
-    """All reasons why two evaluations are not comparable.
+    """Return all reasons why two evaluations are not comparable.
 
     Two evaluations are of the same data where their labels' digests are equal and their row ids are
     not known to differ. The same row ids may be in another order, and the labels with them. Digests
@@ -169,26 +176,30 @@ def differences_of(first: Traits, second: Traits, read: frozenset[str]) -> tuple
     ("grouping", "positive", "costs"): evaluations may differ in what is not read.
     """
     reasons = []
-    if _other_data(first, second):
+    if _differ_in_data(first, second):
         reasons.append(Reason.OUTDATED if first.outdated != second.outdated else Reason.DATA)
     for reason in _DESIGN:
         name = reason.name.lower()
-        ours, theirs = getattr(first, name), getattr(second, name)
-        if ours != theirs and None not in (ours, theirs) and (reason not in _READ or name in read):
-            differs_in_kind = reason is Reason.LABELS and first.label_texts == second.label_texts
-            reasons.append(Reason.KIND_OF_LABELS if differs_in_kind else reason)
-    if not reasons and first.weight != second.weight:  # other rows have another weight
+        if reason in _READ and name not in read:
+            continue
+        if not _differ(getattr(first, name), getattr(second, name)):
+            continue
+        if reason is Reason.LABELS and first.label_texts == second.label_texts:
+            reason = Reason.KIND_OF_LABELS
+        reasons.append(reason)
+    # Different rows have different weights, which is no further reason.
+    if not reasons and first.weight != second.weight:
         reasons.append(Reason.WEIGHT)
     return tuple(reasons)
 
 
 def why_apart(first: Traits, second: Traits, read: frozenset[str]) -> Reason | None:
-    """First reason why two evaluations are not comparable, or None. See :func:`differences_of`."""
+    """Return the first of :func:`differences_of` two evaluations; None if there is none."""
     return next(iter(differences_of(first, second, read)), None)
 
 
 def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None:
-    """Reason why two evaluations cannot be compared row by row; None where they can.
+    """Return why two evaluations cannot be compared row by row; None if they can.
 
     The second one must have its rows in the order of the first: :func:`in_order_of`.
     """
@@ -197,26 +208,39 @@ def why_unpaired(first: BaseEvaluation, second: BaseEvaluation) -> Reason | None
         return places if isinstance(places, Reason) else Reason.ROW_ORDER
     if first.labels_digest != second.labels_digest:
         return Reason.OTHER_ROWS
-    ids = first.statistics.row_ids, second.statistics.row_ids
-    if None not in ids and ids[0] != ids[1]:
+    if _differ(first.statistics.row_ids, second.statistics.row_ids):
         return Reason.OTHER_IDS
-    if first.rows is None or second.rows is None:
-        return Reason.FIRST_WITHOUT_ROWS if first.rows is None else Reason.SECOND_WITHOUT_ROWS
+    if first.rows is None:
+        return Reason.FIRST_WITHOUT_ROWS
+    if second.rows is None:
+        return Reason.SECOND_WITHOUT_ROWS
     if first.labels != second.labels:
         return _why_other_labels(first.labels, second.labels)
-    a, b = first.rows.design.weights, second.rows.design.weights
-    if (a is None) != (b is None) or (
-        a is not None and b is not None and (a.dtype != b.dtype or not np.array_equal(a, b))
-    ):
+    if not _are_equal_weights(first.rows.design.weights, second.rows.design.weights):
         return Reason.SAMPLE_WEIGHTS
     return None
 
 
+def _differ(first: object, second: object) -> bool:
+    """Return whether two traits are known to differ."""
+    return first is not None and second is not None and first != second
+
+
+def _are_equal_weights(first: npt.NDArray[Any] | None, second: npt.NDArray[Any] | None) -> bool:
+    """Return whether two columns of weights are equal, in their type as well."""
+    if first is None or second is None:
+        return first is second
+    return first.dtype == second.dtype and np.array_equal(first, second)
+
+
 def _why_other_labels(first: Sequence[Label], second: Sequence[Label]) -> Reason:
+    """Return in what the labels of two evaluations differ."""
     if set(first) == set(second):
         return Reason.LABEL_ORDER
-    texts = [sorted(str(same_label(label)) for label in labels) for labels in (first, second)]
-    return Reason.OTHER_KIND if texts[0] == texts[1] else Reason.OTHER_CLASSES
+    first_texts, second_texts = (
+        sorted(str(same_label(label)) for label in labels) for labels in (first, second)
+    )
+    return Reason.OTHER_KIND if first_texts == second_texts else Reason.OTHER_CLASSES
 
 
 def design_of_rows(evaluation: BaseEvaluation) -> Design:
@@ -227,88 +251,88 @@ def design_of_rows(evaluation: BaseEvaluation) -> Design:
 
 
 def unpaired_among(evaluations: Sequence[BaseEvaluation]) -> dict[int, str]:
-    """Reasons why some of several evaluations cannot be compared row by row with the others, by place."""
+    """Return by place why some evaluations cannot be compared row by row with the others."""
     first = next((e for e in evaluations if e.rows is not None), None)
-    out = {}
+    reasons = {}
     for place, evaluation in enumerate(evaluations):
         if first is None or evaluation.rows is None:
-            out[place] = Reason.NOT_KEPT.value
+            reasons[place] = Reason.NOT_KEPT.value
         elif evaluation is not first:
             reason = why_unpaired(first, evaluation)
             if reason:
-                out[place] = reason.between(first, evaluation)
-    if len(evaluations) - len(out) == 1 and out:
-        alone = next(place for place in range(len(evaluations)) if place not in out)
-        out[alone] = Reason.ALONE.value
-    return out
+                reasons[place] = reason.between(first, evaluation)
+    paired = [place for place in range(len(evaluations)) if place not in reasons]
+    if len(paired) == 1 and reasons:
+        reasons[paired[0]] = Reason.ALONE.value
+    return reasons
 
 
 def split(
     items: Iterable[Item], traits: Callable[[Item], Traits], read: frozenset[str]
 ) -> list[list[Item]]:
-    """Partition items into comparable groups by :func:`why_apart`, in the order of their first items.
+    """Partition items into comparable groups by :func:`why_apart`.
 
-    A table stands with all arrays of its content. Rows without ids stand with those of one set of
-    ids; where there are several, they have a part of their own.
+    The groups are in the order of their first items. A table is in the group of all arrays of its
+    content. Rows without ids are in the group of rows of one set of ids; if there are several sets,
+    they have a group of their own.
     """
-    with_traits = [(item, traits(item)) for item in items]
+    traits_of_items = [(item, traits(item)) for item in items]
     by_content: dict[object, list[list[Traits]]] = {}
-    for one in dict.fromkeys(one for _, one in with_traits):
-        parts = by_content.setdefault(one.content, [])
-        joined = [
-            part for part in parts if any(why_apart(one, other, read) is None for other in part)
-        ]
-        parts[:] = [part for part in parts if part not in joined] + [
-            [one, *(t for part in joined for t in part)]
-        ]
-    settled: list[list[Traits]] = []
-    for part in (part for parts in by_content.values() for part in parts):
-        several = len({one.id_set for one in part} - {None}) > 1
-        by_ids: dict[object, list[Traits]] = {}
-        for one in part:
-            by_ids.setdefault(one.id_set if several else None, []).append(one)
-        settled += by_ids.values()
-    home = {one: place for place, part in enumerate(settled) for one in part}
-    out: dict[int, list[Item]] = {}
-    for item, one in with_traits:
-        out.setdefault(home[one], []).append(item)
-    return list(out.values())
+    for item_traits in dict.fromkeys(item_traits for _, item_traits in traits_of_items):
+        joined = [item_traits]
+        others = []
+        for group in by_content.get(item_traits.content, []):
+            if any(why_apart(item_traits, other, read) is None for other in group):
+                joined += group
+            else:
+                others.append(group)
+        by_content[item_traits.content] = [*others, joined]
+    keys: dict[Traits, tuple[int, object]] = {}
+    groups = [group for groups in by_content.values() for group in groups]
+    for number, group in enumerate(groups):
+        id_sets = {item_traits.id_set for item_traits in group} - {None}
+        for item_traits in group:
+            keys[item_traits] = (number, item_traits.id_set if len(id_sets) > 1 else None)
+    parts: dict[tuple[int, object], list[Item]] = {}
+    for item, item_traits in traits_of_items:
+        parts.setdefault(keys[item_traits], []).append(item)
+    return list(parts.values())
 
 
 def in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEvaluation]:
-    """The evaluations, those of the same classes with them in one order: that of most, of several the sorted one.
+    """Return the evaluations, those of the same classes with the classes in one order.
 
-    Rows of the same ids are also in one order.
+    It is the order of most of them, and of several such orders the sorted one. Rows of the same ids
+    are also in one order.
 
     Of equal labels of several kinds (``False``, ``0``, ``0.0``) the integers are taken, so that a
     metric of a class has one name.
     """
-    of_classes = [
-        evaluation for evaluation in evaluations.values() if isinstance(evaluation, Evaluation)
+    labels_of_runs = [
+        evaluation.labels
+        for evaluation in evaluations.values()
+        if isinstance(evaluation, Evaluation)
     ]
-    orders = Counter(evaluation.labels for evaluation in of_classes)
+    frequencies = Counter(labels_of_runs)
     kinds: dict[frozenset[Label], set[str]] = {}
-    for evaluation in of_classes:
-        kinds.setdefault(frozenset(evaluation.labels), set()).add(
-            repr(sorted(map(repr, evaluation.labels)))
-        )
-    chosen: dict[frozenset[Label], tuple[Label, ...]] = {}
-    for labels in sorted(orders, key=lambda labels: (-orders[labels], list(map(str, labels)))):
+    for labels in labels_of_runs:
+        kinds.setdefault(frozenset(labels), set()).add(repr(sorted(map(repr, labels))))
+    orders: dict[frozenset[Label], tuple[Label, ...]] = {}
+    for labels in sorted(
+        frequencies, key=lambda labels: (-frequencies[labels], list(map(str, labels)))
+    ):
         classes = frozenset(labels)
         order = labels if len(kinds[classes]) == 1 else tuple(map(same_label, labels))
-        chosen.setdefault(classes, order)
-    return _with_rows_in_one_order(
-        {
-            name: evaluation.with_label_order(chosen[frozenset(evaluation.labels)])
-            if isinstance(evaluation, Evaluation)
-            else evaluation
-            for name, evaluation in evaluations.items()
-        }
-    )
+        orders.setdefault(classes, order)
+    ordered = dict(evaluations)
+    for name, evaluation in evaluations.items():
+        if isinstance(evaluation, Evaluation):
+            ordered[name] = evaluation.with_label_order(orders[frozenset(evaluation.labels)])
+    return _with_rows_in_one_order(ordered)
 
 
 def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[str, BaseEvaluation]:
-    """The evaluations, those of the same row ids with their rows in the order that most of them have."""
+    """Return the evaluations, those of the same row ids with their rows in the order of most."""
     orders = Counter(evaluation.labels_digest for evaluation in evaluations.values())
     leading: dict[object, BaseEvaluation] = {}
     sort_keys: dict[object, tuple[int, str]] = {}
@@ -316,21 +340,21 @@ def _with_rows_in_one_order(evaluations: Mapping[str, BaseEvaluation]) -> dict[s
         if _ids_of(evaluation) is None:
             continue
         rows_and_classes = (_in_no_order(evaluation.statistics.row_ids), evaluation.labels)
-        # Of orders that as many evaluations have, the digests decide: the order of the runs must not.
+        # If two orders are equally frequent, the digests decide: the order of the runs must not.
         sort_key = (-orders[evaluation.labels_digest], str(evaluation.statistics.row_ids))
         if rows_and_classes not in leading or sort_key < sort_keys[rows_and_classes]:
             leading[rows_and_classes] = evaluation
             sort_keys[rows_and_classes] = sort_key
-    out = {}
+    ordered = dict(evaluations)
     for name, evaluation in evaluations.items():
         rows_and_classes = (_in_no_order(evaluation.statistics.row_ids), evaluation.labels)
-        first = leading.get(rows_and_classes)
-        out[name] = evaluation if first is None else in_order_of(first, evaluation)
-    return out
+        if rows_and_classes in leading:
+            ordered[name] = in_order_of(leading[rows_and_classes], evaluation)
+    return ordered
 
 
 def in_order_of(first: Comparable, second: Comparable) -> Comparable:
-    """The second evaluation, with its classes and its rows in the first one's order where they are the same.
+    """Return the second evaluation with its classes and its rows in the order of the first.
 
     Rows are put in order by their ids, if both evaluations keep them and agree on the actual label
     of each id.
@@ -348,26 +372,31 @@ def in_order_of(first: Comparable, second: Comparable) -> Comparable:
 
 
 def _are_in_other_orders(first: BaseEvaluation, second: BaseEvaluation) -> bool:
-    """True for two evaluations with the same row ids and as many rows of each label, in different orders."""
-    ids, other_ids = first.statistics.row_ids, second.statistics.row_ids
-    if ids is None or other_ids is None or ids == other_ids:
-        return False
-    if _in_no_order(ids) != _in_no_order(other_ids):
+    """Return whether two evaluations have the same rows, by ids and labels, in other orders."""
+    ids = first.statistics.row_ids
+    other_ids = second.statistics.row_ids
+    if not _differ(ids, other_ids) or _in_no_order(ids) != _in_no_order(other_ids):
         return False
     return first.statistics.digest.content_only == second.statistics.digest.content_only
 
 
 def _in_no_order(row_ids: LabelDigest | None) -> LabelDigest | None:
-    """The digest of the set of row ids; the digest itself where its version wrote none of the set."""
+    """Return the digest of the set of row ids; the digest itself if its version has none."""
     if row_ids is None or not row_ids.content:
         return row_ids
     return row_ids.content_only
 
 
 def rows_by_digests(evaluation: BaseEvaluation) -> tuple[str, object]:
-    """The digests that tell of the rows of an evaluation, equal for the same rows: if they have ids, in any order."""
-    digest, row_ids = evaluation.statistics.digest, evaluation.statistics.row_ids
-    return str(digest if row_ids is None else digest.content_only), _in_no_order(row_ids)
+    """Return digests that are equal for evaluations of the same rows.
+
+    With row ids the rows may be in any order.
+    """
+    digest = evaluation.statistics.digest
+    row_ids = evaluation.statistics.row_ids
+    if row_ids is not None:
+        digest = digest.content_only
+    return str(digest), _in_no_order(row_ids)
 
 
 def _ids_of(evaluation: BaseEvaluation) -> RowIds | None:
@@ -376,68 +405,84 @@ def _ids_of(evaluation: BaseEvaluation) -> RowIds | None:
 
 
 def _places_by_id(first: BaseEvaluation, second: BaseEvaluation) -> IntArray | Reason:
-    """The row of the second evaluation with the id of each row of the first, or the reason why rows have no pair."""
+    """Return the row of the second evaluation with the id of each row of the first.
+
+    It is the reason why rows have no pair if a row has none.
+    """
     if first.rows is None:
         return Reason.FIRST_WITHOUT_ROWS
     if second.rows is None:
         return Reason.SECOND_WITHOUT_ROWS
     if first.labels != second.labels:
         return _why_other_labels(first.labels, second.labels)
-    ids, other_ids = _ids_of(first), _ids_of(second)
+    ids = _ids_of(first)
+    other_ids = _ids_of(second)
     if ids is None or other_ids is None:
         return Reason.ORDER_WITHOUT_IDS
     hashed = ids.hashed or other_ids.hashed
     try:
-        keys = [_keys_of(one, hashed) for one in (ids, other_ids)]
-    except ValueError:  # there is no key of the hashes
+        keys = _keys_of(ids, hashed)
+        other_keys = _keys_of(other_ids, hashed)
+    except ValueError:  # The key of the hashes is not known.
         return Reason.ORDER_OF_HASHES
-    order, other_order = (np.argsort(one, kind="stable") for one in keys)
-    ascending = keys[0][order]
+    order = np.argsort(keys, kind="stable")
+    other_order = np.argsort(other_keys, kind="stable")
+    ascending = keys[order]
     if (ascending[1:] == ascending[:-1]).any():
         return Reason.REPEATED_IDS
-    if not np.array_equal(ascending, keys[1][other_order]):
+    if not np.array_equal(ascending, other_keys[other_order]):
         return Reason.OTHER_IDS
     places = np.empty(len(order), dtype=np.int64)
     places[order] = other_order
-    rows, other_rows = cast("Predictions", first.rows), cast("Predictions", second.rows)
-    if not np.array_equal(rows.actual, other_rows.actual[places]):
+    actual = cast("Predictions", first.rows).actual
+    other_actual = cast("Predictions", second.rows).actual
+    if not np.array_equal(actual, other_actual[places]):
         return Reason.RELABELLED
     return places
 
 
 def _keys_of(ids: RowIds, hashed: bool) -> npt.NDArray[Any]:
-    """The ids that tell rows apart in two evaluations, shape (n,): hashes if one has them, else texts, as in files."""
+    """Return ids that two evaluations have in one form, shape (n,).
+
+    They are hashes if one evaluation has hashes, else texts, as in files.
+    """
     if ids.hashed:
         return ids.values
-    return hashed_ids(ids.values) if hashed else np.array(list(map(str, ids.values.tolist())))
+    if hashed:
+        return hashed_ids(ids.values)
+    return np.array([str(row_id) for row_id in ids.values.tolist()])
 
 
 def _with_row_order(first: Evaluation, second: Evaluation, places: IntArray) -> Evaluation:
-    """The second evaluation with its rows at these places, which are those of the first; no number changes."""
+    """Return the second evaluation with its rows in the order of the first; no number changes.
+
+    ``places``: of the rows of the first evaluation in the second.
+    """
     rows = cast("Predictions", second.rows).take(places)
-    strata = second.of_rows.strata
-    facts = second.of_rows if strata is None else replace(second.of_rows, strata=strata[places])
+    facts = second.of_rows
+    if facts.strata is not None:
+        facts = replace(facts, strata=facts.strata[places])
     statistics = replace(
         second.statistics, digest=first.statistics.digest, row_ids=first.statistics.row_ids
     )
     return replace(second, rows=rows, statistics=statistics, of_rows=facts)
 
 
-def _other_data(first: Traits, second: Traits) -> bool:
+def _differ_in_data(first: Traits, second: Traits) -> bool:
+    """Return whether two evaluations are of different rows, as far as their digests show it."""
     if first.content != second.content:
         return True
-    other_order = None not in (first.order, second.order) and first.order != second.order
-    if None in (first.row_ids, second.row_ids) or first.row_ids == second.row_ids:
-        return other_order
-    # the same ids may be in another order, and their labels with them
-    return first.id_set != second.id_set
+    if _differ(first.row_ids, second.row_ids):
+        # The same ids may be in another order, and their labels with them.
+        return first.id_set != second.id_set
+    return _differ(first.order, second.order)
 
 
-# -- a grouping for several evaluations --------------------------------------------------------------------------
+# -- a grouping for several evaluations ------------------------------------------------------------
 
 
 def of_classes(evaluation: BaseEvaluation) -> Evaluation:
-    """The evaluation itself, if it is of single labels.
+    """Return the evaluation itself, if it is of single labels.
 
     ValueError if it is of another kind, which no grouping fits.
     """
@@ -449,9 +494,9 @@ def of_classes(evaluation: BaseEvaluation) -> Evaluation:
 
 
 def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...]:
-    """Check classes against a grouping, and return notes on classes of the grouping that are not there.
+    """Check classes against a grouping, and return notes on classes that only the grouping has.
 
-    ValueError if a group has none of the evaluation's classes, or one of these stands in no group.
+    ValueError if a group has none of the evaluation's classes, or one of these is in no group.
     """
     for step in grouping.compose(labels):
         empty = [
@@ -468,41 +513,49 @@ def check_classes(labels: Sequence[Label], grouping: Grouping) -> tuple[str, ...
         for label in members
         if label not in labels
     ]
-    return (
-        (f"it lacks the classes {', '.join(map(str, lacking[:10]))} of the grouping",)
-        if lacking
-        else ()
-    )
+    if not lacking:
+        return ()
+    return (f"it lacks the classes {', '.join(map(str, lacking[:10]))} of the grouping",)
 
 
-# -- what a reader is told of several rankings ------------------------------------------------------------------
+# -- sentences on several rankings -----------------------------------------------------------------
 
-_SHOWN: dict[Reason, Callable[[Any], str]] = {
-    Reason.DATA: lambda e: (
-        f"evaluation data {e.labels_digest.rsplit('.', 1)[-1][:8]}"
-        + ("" if e.statistics.row_ids is None else f", row ids {str(e.statistics.row_ids)[:8]}")
-    ),
-    Reason.OUTDATED: lambda e: (
-        "by cmtrack 0.2" if e.statistics.digest.outdated else "by a later cmtrack"
-    ),
-    Reason.KIND: lambda e: (
-        "single labels" if isinstance(e, Evaluation) else "sets of codes in families"
-    ),
-    Reason.LABELS: lambda e: "classes " + ", ".join(map(one_line, e.labels)),
-    Reason.KIND_OF_LABELS: lambda e: (
-        "labels that are text"
-        if any(isinstance(label, str) for label in e.labels)
-        else "labels that are numbers"
-    ),
-    Reason.GROUPING: lambda e: _grouped(e),
-    Reason.POSITIVE: lambda e: (
-        "no positive group" if e.positive is None else f"positive group {quoted(e.positive)}"
-    ),
-    Reason.COSTS: lambda e: _priced(e),
-    Reason.FAMILIES: lambda e: f"families {dict(e.design).get('families', '')[:8]}",
-    Reason.SPANS: lambda e: "spans" if dict(e.design).get("none") else "no spans",
-    Reason.WEIGHT: lambda e: f"weight {e.n_samples:g}",
-}
+
+def _describe(evaluation: BaseEvaluation, reason: Reason) -> str:
+    """Return how an evaluation was judged in respect of a reason, in a few words."""
+    design = dict(evaluation.design)
+    statistics = evaluation.statistics
+    match reason:
+        case Reason.OUTDATED:
+            return "by cmtrack 0.2" if statistics.digest.outdated else "by a later cmtrack"
+        case Reason.KIND:
+            of_labels = isinstance(evaluation, Evaluation)
+            return "single labels" if of_labels else "sets of codes in families"
+        case Reason.LABELS:
+            return "classes " + ", ".join(map(one_line, evaluation.labels))
+        case Reason.KIND_OF_LABELS:
+            has_text = any(isinstance(label, str) for label in evaluation.labels)
+            return "labels that are text" if has_text else "labels that are numbers"
+        case Reason.GROUPING:
+            return _grouped(evaluation)
+        case Reason.POSITIVE:
+            if evaluation.positive is None:
+                return "no positive group"
+            return f"positive group {quoted(evaluation.positive)}"
+        case Reason.COSTS:
+            costs = evaluation.costs if isinstance(evaluation, Evaluation) else None
+            return "no costs" if costs is None else f"costs {one_line(costs.describe())}"
+        case Reason.FAMILIES:
+            return f"families {design.get('families', '')[:8]}"
+        case Reason.SPANS:
+            return "spans" if design.get("none") else "no spans"
+        case Reason.WEIGHT:
+            return f"weight {evaluation.n_samples:g}"
+    data = f"evaluation data {evaluation.labels_digest.rsplit('.', 1)[-1][:8]}"
+    if statistics.row_ids is None:
+        return data
+    return f"{data}, row ids {str(statistics.row_ids)[:8]}"
+
 
 _REMEDIES = {
     Reason.DATA: "evaluate all on the same rows in the same order",
@@ -511,7 +564,9 @@ _REMEDIES = {
     Reason.LABELS: "evaluate all with the same labels= (--labels A,B,C)",
     Reason.KIND_OF_LABELS: "evaluate all with labels of one kind",
     Reason.GROUPING: "compare under the same grouping= (--grouping FILE)",
-    Reason.POSITIVE: "compare under the same grouping= and positive= (--grouping FILE --positive GROUP)",
+    Reason.POSITIVE: (
+        "compare under the same grouping= and positive= (--grouping FILE --positive GROUP)"
+    ),
     Reason.COSTS: "compare at the same costs= (--costs FILE)",
     Reason.FAMILIES: "evaluate all with the same families=",
     Reason.SPANS: "evaluate all on spans, or all on rows",
@@ -520,22 +575,16 @@ _REMEDIES = {
 _OF_SETS = {Reason.LABELS: "evaluate all with the same codes="}
 
 
-def _priced(evaluation: BaseEvaluation) -> str:
-    costs = evaluation.costs if isinstance(evaluation, Evaluation) else None
-    return "no costs" if costs is None else f"costs {one_line(costs.describe())}"
-
-
 def _grouped(evaluation: BaseEvaluation) -> str:
-    steps = (
-        []
-        if evaluation.grouping is None
-        else [quoted(step.name) for step in evaluation.grouping.steps]
-    )
-    return f"grouped by {', then '.join(steps)}" if steps else "not grouped"
+    """Return by which steps the classes are grouped."""
+    if evaluation.grouping is None or not evaluation.grouping.steps:
+        return "not grouped"
+    steps = [quoted(step.name) for step in evaluation.grouping.steps]
+    return f"grouped by {', then '.join(steps)}"
 
 
-def _between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
-    """Reasons why runs are in separate rankings, limited to what the comparison reads."""
+def _reasons_between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
+    """Return why runs are in separate rankings, limited to what the comparison reads."""
     traits = {Traits.of(ranking.evaluation) for ranking in rankings}
     reasons = {
         reason
@@ -548,47 +597,63 @@ def _between(rankings: Sequence[Ranking], read: frozenset[str]) -> list[Reason]:
 
 
 def headings(rankings: Sequence[Ranking], read: frozenset[str]) -> list[str]:
-    """The distinguishing part of each of several rankings, such as "grouped by “parity”"."""
-    reasons = _between(rankings, read)
-    if reasons == [Reason.DATA]:  # their sizes may say it
-        sizes = Counter(ranking.evaluation.statistics.digest.rows for ranking in rankings)
+    """Return what distinguishes each of several rankings, such as "grouped by “parity”"."""
+    reasons = _reasons_between(rankings, read)
+    evaluations = [ranking.evaluation for ranking in rankings]
+    if reasons == [Reason.DATA]:
+        # A heading with the number of rows says it if the rankings have different ones.
+        sizes = Counter(evaluation.statistics.digest.rows for evaluation in evaluations)
         if max(sizes.values(), default=0) == 1:
             return [""] * len(rankings)
     columns = []
     for reason in reasons:
-        evaluations = [ranking.evaluation for ranking in rankings]
-        shown = [_SHOWN[reason](evaluation) for evaluation in evaluations]
+        words = [_describe(evaluation, reason) for evaluation in evaluations]
         if reason is Reason.GROUPING:
-            designs = {
-                (text, dict(e.design).get("grouping"))
-                for text, e in zip(shown, evaluations, strict=True)
-            }
-            if len(designs) > len(set(shown)):  # the same name, another content
-                shown = [
-                    text if e.grouping is None else f"grouped {one_line(e.grouping.describe())}"
-                    for text, e in zip(shown, evaluations, strict=True)
-                ]
-        columns.append(distinct(shown, _WIDTH))
+            words = _with_contents_of_groupings(words, evaluations)
+        columns.append(distinct(words, _WIDTH))
     return ["; ".join(parts) for parts in zip(*columns, strict=True)]
 
 
+def _with_contents_of_groupings(
+    words: Sequence[str], evaluations: Sequence[BaseEvaluation]
+) -> list[str]:
+    """Return the words, or the contents of groupings if two of one name have other contents."""
+    groupings = [dict(evaluation.design).get("grouping") for evaluation in evaluations]
+    if len(set(zip(words, groupings, strict=True))) == len(set(words)):
+        return list(words)
+    described = list(words)
+    for place, evaluation in enumerate(evaluations):
+        if evaluation.grouping is not None:
+            described[place] = f"grouped {one_line(evaluation.grouping.describe())}"
+    return described
+
+
 def how_apart(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
-    """The differences in how the runs of several rankings were judged."""
-    return " and ".join(reason.value for reason in _between(rankings, read))
+    """Return the differences in how the runs of several rankings were judged."""
+    return " and ".join(reason.value for reason in _reasons_between(rankings, read))
 
 
 def remedy(rankings: Sequence[Ranking], read: frozenset[str]) -> str:
-    """The way to put runs of several rankings into one: "to rank them together, …"."""
-    reasons = _between(rankings, read)
+    """Return the way to put runs of several rankings into one: "to rank them together, …"."""
+    reasons = _reasons_between(rankings, read)
     if Reason.POSITIVE in reasons and Reason.GROUPING in reasons:
-        reasons.remove(Reason.GROUPING)  # the positive group's remedy has the grouping
-    words = _REMEDIES if isinstance(rankings[0].evaluation, Evaluation) else _REMEDIES | _OF_SETS
-    return f"to rank them together, {', and '.join(words[reason] for reason in reasons)}"
+        reasons.remove(Reason.GROUPING)  # The remedy for the positive group has the grouping.
+    remedies = _REMEDIES
+    if not isinstance(rankings[0].evaluation, Evaluation):
+        remedies = _REMEDIES | _OF_SETS
+    return f"to rank them together, {', and '.join(remedies[reason] for reason in reasons)}"
 
 
 def apart(rankings: Sequence[Ranking], read: frozenset[str]) -> tuple[str, ...]:
-    """Two sentences, why there is more than one ranking and what would make it one; empty if there is one."""
+    """Return why there is more than one ranking, and what would make it one, in two sentences.
+
+    There are none if there is one ranking.
+    """
     if len(rankings) < 2:
         return ()
-    why = f"The runs were judged {how_apart(rankings, read)}, so that they stand in {len(rankings)} separate rankings."
-    return why, f"T{remedy(rankings, read)[1:]}."
+    why = f"The runs were judged {how_apart(rankings, read)}"
+    advice = remedy(rankings, read)
+    return (
+        f"{why}, so that they stand in {len(rankings)} separate rankings.",
+        f"T{advice[1:]}.",
+    )

@@ -911,7 +911,7 @@ def gather(evaluations: Sequence[BaseEvaluation], criterion: Criterion) -> Evide
 def _add_ends(
     covariance: FloatArray,
     alone: FloatArray,
-    evaluations: Sequence[BaseEvaluation],
+    evaluations: Sequence[Any],
     names: Sequence[str],
     places: Iterable[tuple[int, int]],
 ) -> None:

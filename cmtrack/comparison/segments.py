@@ -312,10 +312,10 @@ def _pairs(
             pair = f"{quoted(name)} and {quoted(other)}"
             notes.append(f"{pair} are not compared by {quoted(column)}: {sample}.")
             continue
-        overall = paired_differences(
+        all_rows = paired_differences(
             first, second, metrics=[metric], confidence_level=confidence_level
         )
-        samples.append((other, overall[metric], sample))
+        samples.append((other, all_rows[metric], sample))
     better = "lower" if first.catalog.lookup(metric).better == "lower" else "higher"
     together = sum(sample.defined for *_, sample in samples)
     tests = [
