@@ -18,6 +18,10 @@ from cmtrack import digits
 from .roc import ceiling_words, mark_operating_point, of_positive
 from .style import (
     BLUE,
+    CURVE,
+    DASHED,
+    DOT,
+    DOTTED,
     GREEN,
     INK,
     MUTED,
@@ -33,6 +37,8 @@ from .style import (
     unit_square,
 )
 
+_PERFECT: dict[str, Any] = {"color": GREEN, "linewidth": 1.2, "linestyle": "--", "zorder": 2}
+"""The look of the curve of a perfect order."""
 _RARE = 0.02
 """Share of positives below which the share called is drawn on a logarithmic axis."""
 _FEW = 20
@@ -96,7 +102,7 @@ def plot_decision_curve(
         ax.fill_between(t, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
         highest.append(high.max())
     words = "positive where the score reaches the threshold"
-    ax.plot(t, by_score, color=BLUE, linewidth=1.8, zorder=3, label=words)
+    ax.plot(t, by_score, label=words, **CURVE)
     ax.plot(t, by_all, color=MUTED, linewidth=1.2, linestyle="--", zorder=2, label="all positive")
     ax.axhline(0.0, color=INK, linewidth=1.0, linestyle=":", zorder=2, label="none positive: 0")
     top = max(highest) or 1.0
@@ -188,16 +194,16 @@ def plot_gains(
     lift = digits.significant(float(np.interp(share, x, y)) / share)
     words = f"by the score: lift {lift} at {digits.figure_percent(share)} called"
     found = np.interp(grid, x, y)
-    ax.plot(grid, found, color=BLUE, linewidth=1.8, zorder=3, clip_on=False, label=words)
+    ax.plot(grid, found, clip_on=False, label=words, **CURVE)
     perfect = np.interp(corners, [0.0, best, 1.0], [0.0, ceiling, ceiling])
     at_best = f"{digits.figure_percent(ceiling)} found at {digits.figure_percent(best)} called"
     words = f"perfect order: {at_best}"
-    ax.plot(corners, perfect, color=GREEN, linewidth=1.2, linestyle="--", zorder=2, label=words)
+    ax.plot(corners, perfect, label=words, **_PERFECT)
     words = f"chance: lift {digits.significant(ceiling)}"
-    ax.plot(corners, ceiling * corners, color=MUTED, linewidth=1.0, linestyle=":", label=words)
+    ax.plot(corners, ceiling * corners, label=words, **DOTTED)
     if ceiling < 1:
         words = fold(ceiling_words(ceiling), 300)
-        ax.axhline(ceiling, color=INK, linewidth=1.0, linestyle="--", label=words)
+        ax.axhline(ceiling, label=words, **DASHED)
     if operating_point is not None and all(map(math.isfinite, operating_point)):
         place = (max(operating_point[0], left), operating_point[1])
         shares = tuple(map(digits.figure_percent, operating_point))
@@ -281,9 +287,9 @@ def plot_risk_coverage(
     ax.plot(grid[~is_sure], wrong[~is_sure], color=BLUE, linewidth=1.4, alpha=0.35, zorder=2)
     ideal = np.maximum(grid - (1 - total), 0.0) / grid
     words = "perfect order: all wrong ones last"
-    ax.plot(grid, ideal, color=GREEN, linewidth=1.2, linestyle="--", zorder=2, label=words)
+    ax.plot(grid, ideal, label=words, **_PERFECT)
     words = f"no order: {digits.figure_percent(total)} wrong"
-    ax.axhline(total, color=MUTED, linewidth=1.0, linestyle=":", label=words)
+    ax.axhline(total, label=words, **DOTTED)
     for point, marker in zip(points, itertools.cycle("Dos"), strict=False):
         _mark_point(ax, point, marker)
     highest = [total, *wrong[is_sure], *(point.high for point in points)]
@@ -309,11 +315,9 @@ def _mark_point(ax: Axes, point: Point, marker: str) -> None:
         color=ORANGE,
         marker=marker,
         markersize=6,
-        markeredgecolor="white",
         capsize=2.5,
         linewidth=1.0,
         zorder=4,
-        clip_on=False,
         label=fold(words, extent_points(ax)[0]),
-        linestyle="none",
+        **DOT,
     )

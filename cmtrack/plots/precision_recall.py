@@ -13,9 +13,9 @@ from cmtrack import digits
 
 from .roc import ceiling_words, interval_words, mark_operating_point, of_positive
 from .style import (
-    BLUE,
-    INK,
-    MUTED,
+    CURVE,
+    DASHED,
+    DOTTED,
     FloatArray,
     curve_sheet,
     legend_below,
@@ -74,25 +74,14 @@ def plot_precision_recall(
     x, y = of_one_shape(0, recall=recall, precision=precision)
     page, ax = curve_sheet(ax, (4.7, 4.7))
     top = ceiling if math.isfinite(ceiling) else 1.0
-    ax.plot(
-        *steps(x, y),
-        drawstyle="steps-pre",
-        color=BLUE,
-        linewidth=1.8,
-        zorder=3,
-        clip_on=False,
-        label=f"average precision {digits.number(average_precision)}{interval_words(interval)}",
-    )
-    ax.plot(
-        [0, top],
-        [top * prevalence] * 2,
-        color=MUTED,
-        linewidth=1.0,
-        linestyle=":",
-        label=f"chance: average precision {digits.number(top * top * prevalence)}",
-    )
+    words = f"average precision {digits.number(average_precision)}{interval_words(interval)}"
+    ax.plot(*steps(x, y), drawstyle="steps-pre", clip_on=False, label=words, **CURVE)
+    # A guess is correct if the row is positive and its class within the group is right.
+    chance = top * prevalence
+    words = f"chance: average precision {digits.number(top * chance)}"
+    ax.plot([0, top], [chance, chance], label=words, **DOTTED)
     if top < 1:
-        ax.axvline(top, color=INK, linewidth=1.0, linestyle="--", label=ceiling_words(top))
+        ax.axvline(top, label=ceiling_words(top), **DASHED)
     if operating_point is not None and all(map(math.isfinite, operating_point)):
         mark_operating_point(ax, operating_point, ("recall", "precision"))
     unit_square(ax, "recall" + of_positive(positive), "precision", title)

@@ -21,6 +21,8 @@ from cmtrack.removed import refuse_removed
 from . import _text as text
 from .style import (
     BLUE,
+    CURVE,
+    DOT,
     EMPTY,
     GREEN,
     INK,
@@ -120,20 +122,13 @@ def plot_prevalence_likelihood(
         raise ValueError(f"inflation must be positive, got {inflation}")
     solid = y / inflation if adjusted is None else of_shape("adjusted", adjusted, x.shape)
     marks = {name: share for name, share in (references or {}).items() if math.isfinite(share)}
-    others = list(marks.values())
-    has_actual = actual is not None and math.isfinite(actual)
-    if actual is not None and has_actual:
-        others.append(actual)
-    left, right = _limits(x, value, low, high, others)
+    share = math.nan if actual is None else actual
+    left, right = _limits(x, value, low, high, [*marks.values(), share])
     page, ax = curve_sheet(ax, (5.8, 3.6))
 
     cut = float(chdtri(1, 1 - confidence_level))
-    level = digits.figure_percent(confidence_level)
     if math.isfinite(low) and math.isfinite(high):
-        words = f"{level} interval: {digits.figure_percent(low)} to {digits.figure_percent(high)}"
-        ax.axvspan(low, high, color=BLUE, alpha=0.14, linewidth=0, label=words)
-        bar: dict[str, Any] = {"linewidth": 4.0, "solid_capstyle": "butt", "clip_on": False}
-        ax.plot([low, high], [0, 0], color=BLUE, zorder=4, label="_interval", **bar)
+        _draw_interval(ax, low, high, confidence_level)
     width = extent_points(ax)[0]
     words = "deviance"
     if not np.array_equal(solid, y):
@@ -147,11 +142,9 @@ def plot_prevalence_likelihood(
     ax.axhline(cut, color=MUTED, linewidth=0.9, linestyle=":", label=words)
     if math.isfinite(value):
         words = f"estimate: {digits.figure_percent(value)}"
-        dot: dict[str, Any] = {"marker": "o", "markersize": 8, "markeredgecolor": "white"}
-        dot |= {"linestyle": "none", "clip_on": False, "zorder": 5}
-        ax.plot([value], [0], color=BLUE, label=words, **dot)
-    if actual is not None and has_actual:
-        _mark_actual(ax, actual, left, right)
+        ax.plot([value], [0], color=BLUE, marker="o", markersize=8, zorder=5, label=words, **DOT)
+    if math.isfinite(share):
+        _mark_actual(ax, share, left, right)
     _mark_references(ax, marks, left, right)
     # The curves rise steeply: what matters is where they cross the cut.
     ax.set(xlim=(left, right), ylim=(0, 2.6 * cut))
@@ -162,6 +155,15 @@ def plot_prevalence_likelihood(
         handles.append(Line2D([], [], linestyle="none", label=fold(caption, width)))
     legend_below(ax, handles)
     return page.finish()
+
+
+def _draw_interval(ax: Axes, low: float, high: float, confidence_level: float) -> None:
+    """Shade the interval, and draw it as a bar on the axis."""
+    level = digits.figure_percent(confidence_level)
+    words = f"{level} interval: {digits.figure_percent(low)} to {digits.figure_percent(high)}"
+    ax.axvspan(low, high, color=BLUE, alpha=0.14, linewidth=0, label=words)
+    bar: dict[str, Any] = {"linewidth": 4.0, "solid_capstyle": "butt", "clip_on": False}
+    ax.plot([low, high], [0, 0], color=BLUE, zorder=4, label="_interval", **bar)
 
 
 _SAME = 1e-9  # rounding of a grid that was made from log-odds
@@ -234,14 +236,9 @@ def plot_at_prevalence(
         words = f"interval at each share ({digits.figure_percent(level)})"
         ax.fill_between(x, low, high, color=SKY, alpha=0.35, linewidth=0, zorder=1, label=words)
         drawn += [low, high]
-    ax.plot(x, y, color=BLUE, linewidth=1.8, zorder=3, label=text.verbatim(metric))
-    for share, name, colour, style in (
-        (here, "test set", INK, ":"),
-        (target, "target", ORANGE, "-"),
-    ):
-        if share is not None and math.isfinite(share):
-            words = f"{name}: {digits.figure_percent(share)}"
-            ax.axvline(share, color=colour, linewidth=1.2, linestyle=style, zorder=2, label=words)
+    ax.plot(x, y, label=text.verbatim(metric), **CURVE)
+    _mark_share(ax, here, "test set", INK, ":")
+    _mark_share(ax, target, "target", ORANGE, "-")
     values = np.concatenate(drawn)
     finite = values[np.isfinite(values)]
     margin = 0.04 * (np.ptp(finite) or 1.0)
@@ -253,6 +250,13 @@ def plot_at_prevalence(
     name_axes(ax, f"share of {name}", text.verbatim(metric), title)
     legend_below(ax)
     return page.finish()
+
+
+def _mark_share(ax: Axes, share: float | None, name: str, colour: str, style: str) -> None:
+    if share is None or not math.isfinite(share):
+        return
+    words = f"{name}: {digits.figure_percent(share)}"
+    ax.axvline(share, color=colour, linewidth=1.2, linestyle=style, zorder=2, label=words)
 
 
 def _shade(ax: Axes, shares: FloatArray, gain: FloatArray) -> None:

@@ -23,6 +23,8 @@ from . import _text as text
 from .scores import draw_panel, histogram, use_log_counts
 from .style import (
     BLUE,
+    CURVE,
+    DOTTED,
     INK,
     MUTED,
     ORANGE,
@@ -198,66 +200,81 @@ def plot_reliability_panels(
     """
     if not panels:
         raise ValueError("panels must have at least one panel, got none")
-    columns = len(panels)
-    if columns > 5:
-        # of three to five columns those that leave the fewest gaps in the last row
-        columns = min(range(3, 6), key=lambda n: (-len(panels) % n, -n))
+    columns = _count_columns(len(panels))
     rows = math.ceil(len(panels) / columns)
     figure = new_figure((0.7 + 1.75 * max(columns, 2), 1.0 + 2.6 * rows))
     axes = figure.subplots(2 * rows, columns, squeeze=False)
     shown = text.short_names([panel.name for panel in panels], 22)
-    reaches = [reach_of(float(np.asarray(panel.scores)[-1])) for panel in panels]
-    reaches = [near if near <= max(reaches) / 5 else max(reaches) for near in reaches]
+    reaches = _panel_reaches(panels)
     strips = [_strip(panel, reach) for panel, reach in zip(panels, reaches, strict=True)]
     every = np.stack([heights for heights, _ in strips])
     handles: list[Any] = []
     pairs = np.stack((axes[::2].ravel(), axes[1::2].ravel()), axis=1)
     for ax in pairs[len(panels) :].flat:
         ax.set_visible(False)
-    for place, (panel, reach, (heights, totals)) in enumerate(
-        zip(panels, reaches, strips, strict=True)
-    ):
+    for place, panel in enumerate(panels):
         top, bottom = pairs[place]
-        first = place % columns == 0
-        last = place >= (rows - 1) * columns
+        reach = reaches[place]
+        heights, totals = strips[place]
         x, y = (np.asarray(part, dtype=np.float64) for part in (panel.scores, panel.recalibrated))
         _draw_curve(top, x, y, panel.band, level, "", _Scale(reach_of(float(x[-1]))))
         draw_panel(bottom, heights, np.linspace(0, reach, _SMALL_BINS + 1), [BLUE, ORANGE], totals)
         use_log_counts(bottom, every, low_axis=True)
-        near = reach < max(reaches)
-        top.set_ylim(0, reach if near else 1)
-        for axis in (top.xaxis, bottom.xaxis, top.yaxis):
-            axis.set_major_locator(MaxNLocator(3, steps=[1, 2.5, 5, 10]))
-            axis.set_major_formatter(lambda share, _: digits.figure_percent(share))
-        for ax in (top, bottom):
-            ax.set_xlim(0, reach)
-            ax.tick_params(
-                labelsize=TINY_SIZE,
-                labelleft=first or (near and ax is top),
-                labelbottom=ax is bottom,
-            )
-        name_axes(top, "", "observed share" if first else "", None)
-        name_axes(bottom, "score" if last else "", "samples" if first else "", None)
-        for label in (top.yaxis.label, bottom.xaxis.label, bottom.yaxis.label):
-            label.set_fontsize(SMALL_SIZE)
+        is_near = reach < max(reaches)
+        top.set_ylim(0, reach if is_near else 1)
+        is_first = place % columns == 0
+        _set_panel_ticks(top, bottom, reach)
+        top.tick_params(labelleft=is_first or is_near, labelbottom=False)
+        bottom.tick_params(labelleft=is_first, labelbottom=True)
+        _name_panel(top, bottom, is_first, place >= (rows - 1) * columns)
         top.set_title(
             shown[place], loc="left", fontsize=SMALL_SIZE, color=INK, pad=4 + 1.4 * TINY_SIZE
         )
-        colour = ORANGE if panel.marked else MUTED
-        write_beside(
-            top,
-            panel.note,
-            (0, 1),
-            (0, 4),
-            "axes fraction",
-            va="baseline",
-            size=TINY_SIZE,
-            colour=colour,
-        )
+        _write_note(top, panel)
         handles = max(handles, top.get_legend_handles_labels()[0], key=len)
     legend = legend_of_panels(figure, [*handles, *_areas(names)], min(3, max(1, columns - 1)))
     arrange(figure, axes.tolist(), legend, heights=[4, 1] * rows, title=title)
     return figure
+
+
+def _count_columns(n_panels: int) -> int:
+    """Return the number of columns of panels."""
+    if n_panels <= 5:
+        return n_panels
+    # of three to five columns those that leave the fewest gaps in the last row
+    return min(range(3, 6), key=lambda n: (-n_panels % n, -n))
+
+
+def _panel_reaches(panels: Sequence[ReliabilityPanel]) -> list[float]:
+    """Return the end of each score axis: one for all panels, unless scores end far below it."""
+    reaches = [reach_of(float(np.asarray(panel.scores)[-1])) for panel in panels]
+    highest = max(reaches)
+    return [reach if reach <= highest / 5 else highest for reach in reaches]
+
+
+def _set_panel_ticks(top: Axes, bottom: Axes, reach: float) -> None:
+    """Set few ticks in small letters."""
+    for axis in (top.xaxis, bottom.xaxis, top.yaxis):
+        axis.set_major_locator(MaxNLocator(3, steps=[1, 2.5, 5, 10]))
+        axis.set_major_formatter(lambda share, _: digits.figure_percent(share))
+    for ax in (top, bottom):
+        ax.set_xlim(0, reach)
+        ax.tick_params(labelsize=TINY_SIZE)
+
+
+def _name_panel(top: Axes, bottom: Axes, is_first: bool, is_last: bool) -> None:
+    """Name the axes of the first panel of a row, and of the last row."""
+    name_axes(top, "", "observed share" if is_first else "", None)
+    name_axes(bottom, "score" if is_last else "", "samples" if is_first else "", None)
+    for label in (top.yaxis.label, bottom.xaxis.label, bottom.yaxis.label):
+        label.set_fontsize(SMALL_SIZE)
+
+
+def _write_note(ax: Axes, panel: ReliabilityPanel) -> None:
+    """Write a panel's note under its title."""
+    colour = ORANGE if panel.marked else MUTED
+    look: dict[str, Any] = {"va": "baseline", "size": TINY_SIZE, "colour": colour}
+    write_beside(ax, panel.note, (0, 1), (0, 4), "axes fraction", **look)
 
 
 def _areas(names: Sequence[str]) -> list[Patch]:
@@ -300,21 +317,14 @@ def _draw_curve(
         if len(x) == 1:
             ax.vlines(x, low, high, color=SKY, alpha=0.35, linewidth=6, zorder=1)
     ends = scale.inside(np.array([0.0, 1.0]))
-    ax.plot(
-        ends,
-        ends,
-        color=MUTED,
-        linewidth=1.0,
-        linestyle=":",
-        label="perfect: as often as the score says",
-    )
-    look: dict[str, Any] = {"linewidth": 1.8, "zorder": 3, "drawstyle": "steps-mid"}
+    ax.plot(ends, ends, label="perfect: as often as the score says", **DOTTED)
+    look: dict[str, Any] = {"drawstyle": "steps-mid"}
     if len(x) == 1:  # a line of one point would not be seen
         look |= {"marker": "o", "markersize": 5, "clip_on": False}
     words = "observed share"
     if error:
         words += f"; calibration error {error}"
-    ax.plot(x, y, color=BLUE, label=fold(words, 300), **look)
+    ax.plot(x, y, label=fold(words, 300), **CURVE, **look)
 
 
 _RARE = 0.05

@@ -12,9 +12,10 @@ from cmtrack import digits
 
 from . import _text as text
 from .style import (
-    BLUE,
-    INK,
-    MUTED,
+    CURVE,
+    DASHED,
+    DOT,
+    DOTTED,
     ORANGE,
     curve_sheet,
     extent_points,
@@ -91,30 +92,13 @@ def plot_roc(
     words = f"AUC {digits.number(auc)}{interval_words(auc_interval)}"
     if normalized_auc is not None and top < 1:
         words += f"\nnormalised AUC {digits.number(normalized_auc)} (AUC / ceiling)"
-    ax.plot(
-        x,
-        y,
-        color=BLUE,
-        linewidth=1.8,
-        marker="o" if len(x) <= _FEW_POINTS else "",
-        markersize=3.5,
-        label=words,
-        zorder=3,
-        clip_on=False,
-    )
-    ax.plot(
-        [0, 1],
-        [0, top],
-        color=MUTED,
-        linewidth=1.0,
-        linestyle=":",
-        label=f"chance: AUC {digits.number(top / 2)}",
-    )
+    marker = "o" if len(x) <= _FEW_POINTS else ""
+    ax.plot(x, y, marker=marker, markersize=3.5, label=words, clip_on=False, **CURVE)
+    ax.plot([0, 1], [0, top], label=f"chance: AUC {digits.number(top / 2)}", **DOTTED)
     if top < 1:
-        ax.axhline(top, color=INK, linewidth=1.0, linestyle="--")
-        write_beside(
-            ax, fold(ceiling_words(top), extent_points(ax)[0]), (0.0, top), (5, 3), va="bottom"
-        )
+        ax.axhline(top, **DASHED)
+        words = fold(ceiling_words(top), extent_points(ax)[0])
+        write_beside(ax, words, (0.0, top), (5, 3), va="bottom")
     if operating_point is not None:
         mark_operating_point(ax, operating_point, ("false positive rate", "recall"))
     unit_square(ax, "false positive rate", "recall" + of_positive(positive), title)
@@ -131,26 +115,17 @@ def mark_operating_point(
     """
     numbers = shown or tuple(map(digits.number, point))
     rates = [f"{name} {number}" for name, number in zip(names, numbers, strict=True)]
-    words = f"predicted labels: {', '.join(rates)}"
-    ax.plot(
-        [point[0]],
-        [point[1]],
-        color=ORANGE,
-        marker="D",
-        markersize=7,
-        linestyle="none",
-        markeredgecolor="white",
-        zorder=4,
-        clip_on=False,
-        label=fold(words, extent_points(ax)[0]),
-    )
+    words = fold(f"predicted labels: {', '.join(rates)}", extent_points(ax)[0])
+    x, y = point
+    ax.plot([x], [y], color=ORANGE, marker="D", markersize=7, zorder=4, label=words, **DOT)
 
 
 def interval_words(interval: tuple[float, float] | None) -> str:
     """Return the interval of an area, after its value in the legend."""
     if interval is None or not all(map(math.isfinite, interval)):
         return ""
-    return f" (interval {digits.fixed(interval[0], 3)} to {digits.fixed(interval[1], 3)})"
+    low, high = interval
+    return f" (interval {digits.fixed(low, 3)} to {digits.fixed(high, 3)})"
 
 
 def ceiling_words(ceiling: float) -> str:

@@ -107,9 +107,8 @@ def plot_score_histogram(
     panels = figure.subplots(len(rows), 1 + with_counts, sharex=True, squeeze=False)
     for (name, where), (linear, *others) in zip(rows.items(), panels, strict=True):
         histograms, edges = histogram(where, weights, n_bins)
-        shares = np.divide(
-            histograms, totals[:, None], out=np.zeros_like(histograms), where=totals[:, None] > 0
-        )
+        # The shares of a class without samples are 0.
+        shares = histograms / np.where(totals > 0, totals, 1.0)[:, None]
         draw_panel(linear, shares, edges, colours, totals)
         linear.yaxis.set_major_formatter(PercentFormatter(1.0))
         name_axes(linear, name, "share of the class", None)
@@ -132,10 +131,8 @@ def histogram(
     A value on an edge, up to rounding, belongs to the bin above it, the value 1 to the last bin.
     """
     cells = np.clip(np.floor(values * n_bins + 1e-9), 0, n_bins - 1).astype(np.intp)
-    sums = np.stack(
-        [np.bincount(cells, weights=row, minlength=n_bins).astype(np.float64) for row in weights]
-    )
-    return sums, np.linspace(0.0, 1.0, n_bins + 1)
+    sums = [np.bincount(cells, weights=row, minlength=n_bins) for row in weights]
+    return np.stack(sums).astype(np.float64), np.linspace(0.0, 1.0, n_bins + 1)
 
 
 def _unit_values(name: str, values: npt.ArrayLike, weights: FloatArray) -> FloatArray:
@@ -169,19 +166,12 @@ def draw_panel(
     """Draw overlaid histograms of classes, small classes in front."""
     open_axes(ax)
     for row in np.argsort(-totals, kind="stable"):  # small classes are drawn over large ones
-        area = StepPatch(
-            histograms[row], edges, fill=True, facecolor=(colours[row], 0.35), linewidth=0
-        )
-        ax.add_artist(area)  # the limits of the axes are already set
-        outline = StepPatch(
-            histograms[row],
-            edges,
-            fill=False,
-            edgecolor=colours[row],
-            linewidth=1.3,
-            linestyle=_dashes(row, colours),
-        )
-        ax.add_artist(outline)
+        heights = histograms[row]
+        colour = colours[row]
+        # The limits of the axes are set below, so that artists need not be measured.
+        ax.add_artist(StepPatch(heights, edges, fill=True, facecolor=(colour, 0.35), linewidth=0))
+        outline: dict[str, Any] = {"linewidth": 1.3, "linestyle": _dashes(row, colours)}
+        ax.add_artist(StepPatch(heights, edges, fill=False, edgecolor=colour, **outline))
     ax.set(xlim=(0, 1), ylim=(0, 1.05 * max(float(histograms.max()), 1e-9)))
     ax.yaxis.set_major_formatter(_count_tick)
     ax.tick_params(labelbottom=True)
@@ -214,16 +204,10 @@ def _count_tick(value: float, _: object) -> str:
 def _shared_legend(
     figure: Figure, names: Sequence[object], totals: FloatArray, colours: Sequence[str]
 ) -> Legend:
-    handles = [
-        Patch(
-            facecolor=(colour, 0.35),
-            edgecolor=colour,
-            linewidth=1.3,
-            linestyle=_dashes(row, colours),
-            label=f"{name} (n={digits.short_count(total)})",
-        )
-        for row, (name, total, colour) in enumerate(
-            zip(text.short_names(names, 48), totals, colours, strict=True)
-        )
-    ]
+    handles = []
+    for row, name in enumerate(text.short_names(names, 48)):
+        label = f"{name} (n={digits.short_count(totals[row])})"
+        handle = Patch(facecolor=(colours[row], 0.35), edgecolor=colours[row], label=label)
+        handle.set(linewidth=1.3, linestyle=_dashes(row, colours))
+        handles.append(handle)
     return legend_of_panels(figure, handles, 1 + (figure.get_figwidth() > 5), SMALL_SIZE + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from cmtrack.metrics.intervals import check_level
 from . import _text as text
 from .style import (
     BLUE,
+    DOT,
     GREEN,
     INK,
     MUTED,
@@ -36,11 +38,16 @@ from .style import (
 
 _ROW = 0.235  # inches
 _WIDTH = 2.7
+_STEP = _WIDTH + 0.2  # from a panel to the next
 _LOOK = {
     -1: (ORANGE, "s", "worse than the rest"),
     0: (BLUE, "o", "no difference to the rest shown"),
     1: (GREEN, "D", "better than the rest"),
 }
+
+
+_WHOLE: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": (0, (4, 3))}
+"""The line at the value of all samples."""
 
 
 @dataclass(frozen=True)
@@ -121,77 +128,64 @@ def plot_segments(
         )
     counts = of_shape("sizes", sizes, (n_segments,))
     n = min(n_segments, max_rows)
-    figure, axes = inch_figure(
-        [(k * (_WIDTH + 0.2), 0, _WIDTH, _ROW * (n + 0.4)) for k in range(len(panels))]
-    )
+    height = _ROW * (n + 0.4)
+    lefts = [k * _STEP for k in range(len(panels))]
+    figure, axes = inch_figure([(left, 0, _WIDTH, height) for left in lefts])
     seen: set[int] = set()
     for ax, panel in zip(axes, panels, strict=True):
         seen |= _draw(ax, panel, n_segments, n)
-    short = text.short_names(names, 34)
-    rows = [
-        f"{name}  ({digits.short_count(size)})"
-        for name, size in zip(short[:n], counts[:n].tolist(), strict=True)
-    ]
+    short = text.short_names(names, 34)[:n]
+    sizes_in_words = map(digits.short_count, counts[:n].tolist())
+    rows = [f"{name}  ({size})" for name, size in zip(short, sizes_in_words, strict=True)]
     axes[0].set_yticks(range(n), rows, fontsize=SMALL_SIZE, color=INK)
     if title is not None:
         axes[0].set_title(text.verbatim(title), fontsize=TITLE_SIZE, color=INK, loc="left", pad=9)
     level = digits.figure_percent(confidence_level)
     lines = [f"{level} intervals hold for all segments together. In brackets: samples."]
     if n_segments > n:
-        lines.append(f"{n} of {n_segments:,} segments are shown{order and f', {order}'}.")
-    _explain(
-        axes[0], seen, [*lines, *text.numbered(short[:n])], 72 * ((_WIDTH + 0.2) * len(panels) + 1)
-    )
+        shown = f"{n} of {n_segments:,} segments are shown"
+        lines.append(f"{shown}, {order}." if order else f"{shown}.")
+    lines += text.numbered(short)
+    _explain(axes[0], seen, lines, 72 * (_STEP * len(panels) + 1))
     return fit(figure)
 
 
 def _draw(ax: Axes, panel: SegmentPanel, n_segments: int, n: int) -> set[int]:
     """Draw the first n segments of a panel; returns the kinds of markers used."""
-    given = {
-        name: of_shape(name, getattr(panel, name), (n_segments,))
+    values, low, high, apart = (
+        of_shape(name, getattr(panel, name), (n_segments,))[:n]
         for name in ("values", "low", "high", "apart")
-    }
-    values, low, high, apart = (array[:n] for array in given.values())
+    )
+    is_defined = np.isfinite(values)
     open_axes(ax, "x")
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     ax.set_yticks(range(n), [""] * n)
     ax.set_ylim(n - 0.4, -0.6)
-    ax.axvline(panel.whole, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+    ax.axvline(panel.whole, zorder=1, **_WHOLE)
     places = np.arange(n)
     for kind, (colour, marker, _) in _LOOK.items():
-        held = np.isfinite(values) & (apart == kind)
-        ax.hlines(places[held], low[held], high[held], color=colour, linewidth=1.6, zorder=2)
-        ax.plot(
-            values[held],
-            places[held],
-            linestyle="none",
-            marker=marker,
-            markersize=5.0,
-            color=colour,
-            zorder=3,
-            markeredgecolor="white",
-            markeredgewidth=0.6,
-            clip_on=False,
-        )
-    for place in places[~np.isfinite(values)]:
-        write_beside(
-            ax, "undefined", (0.02, float(place)), (0, 0), ax.get_yaxis_transform(), colour=MUTED
-        )
+        drawn = is_defined & (apart == kind)
+        x = values[drawn]
+        y = places[drawn]
+        ax.hlines(y, low[drawn], high[drawn], color=colour, linewidth=1.6, zorder=2)
+        look: dict[str, Any] = {"marker": marker, "markersize": 5.0, "markeredgewidth": 0.6}
+        ax.plot(x, y, color=colour, zorder=3, **DOT, **look)
+    across = ax.get_yaxis_transform()
+    for place in places[~is_defined]:
+        write_beside(ax, "undefined", (0.02, float(place)), (0, 0), across, colour=MUTED)
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel(text.wrap(text.brief(panel.title, 60), 34), fontsize=TEXT_SIZE, color=INK)
-    return {int(kind) for kind in np.unique(apart[np.isfinite(values)])}
+    return set(apart[is_defined].astype(int).tolist())
 
 
 def _explain(ax: Axes, seen: set[int], lines: Sequence[str], points: float) -> None:
-    """The legend under the panels, ending with an explanation of the intervals."""
+    """Add the legend under the panels, which ends with an explanation of the intervals."""
     handles = [
         Line2D([], [], color=colour, marker=marker, markersize=5.0, linewidth=1.6, label=label)
         for kind, (colour, marker, label) in _LOOK.items()
         if kind in seen
     ]
-    handles.append(
-        Line2D([], [], color=INK, linewidth=1.0, linestyle=(0, (4, 3)), label="all samples")
-    )
+    handles.append(Line2D([], [], label="all samples", **_WHOLE))
     handles += [Line2D([], [], linestyle="none", label=fold(line, points)) for line in lines]
     legend_below(ax, handles)

@@ -17,8 +17,8 @@ from . import _heatmap as heat
 from . import _text as text
 from .style import (
     BLUE,
+    DOTTED,
     FRAME,
-    MUTED,
     SMALL_SIZE,
     caption_below,
     name_axes,
@@ -189,7 +189,7 @@ def plot_spcc_pairs(
     ax.plot(
         value, y, linestyle="none", marker="o", markersize=5, color=BLUE, clip_on=False, zorder=3
     )
-    ax.axvline(0.0, color=MUTED, linewidth=1.0, linestyle=":")
+    ax.axvline(0.0, **DOTTED)
     open_axes(ax, "x")
     ax.set(
         xlim=(min(0.0, float(np.nanmin([*value, *low])) - 0.03), 1.0), ylim=(len(pairs) - 0.5, -0.5)

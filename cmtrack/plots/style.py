@@ -61,6 +61,15 @@ GREEN = "#009E73"
 PINK = "#CC79A7"
 YELLOW = "#E69F00"
 
+CURVE: dict[str, Any] = {"color": BLUE, "linewidth": 1.8, "zorder": 3}
+"""The look of the curve that a figure is about."""
+DOTTED: dict[str, Any] = {"color": MUTED, "linewidth": 1.0, "linestyle": ":"}
+"""The look of a line to compare with, such as that of chance."""
+DASHED: dict[str, Any] = {"color": INK, "linewidth": 1.0, "linestyle": "--"}
+"""The look of a limit or a choice."""
+DOT: dict[str, Any] = {"linestyle": "none", "markeredgecolor": "white", "clip_on": False}
+"""The look of single points, which have a marker of their own."""
+
 RUN = "run-"
 """Begins the id (``gid``) of an artist that shows one run; the run's place, from 0 on, ends it."""
 

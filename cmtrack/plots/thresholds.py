@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,9 @@ from . import _text as text
 from .reliability import reach_of
 from .style import (
     BLUE,
+    DASHED,
+    DOT,
+    DOTTED,
     GREEN,
     INK,
     MUTED,
@@ -96,17 +99,10 @@ def plot_thresholds(
     >>> figure.savefig("thresholds.png")
     """
     x = np.asarray(thresholds, dtype=np.float64)
-    y = None if cost is None else np.asarray(cost, dtype=np.float64)
+    costs = [] if cost is None else [np.asarray(cost, dtype=np.float64)]
     curves = {name: np.asarray(curve, dtype=np.float64) for name, curve in (metrics or {}).items()}
-    drawn = list(curves.values())
-    if y is not None:
-        drawn.insert(0, y)
-    if not drawn or any(curve.shape != x.shape for curve in drawn) or x.ndim != 1:
-        shapes = [curve.shape for curve in drawn]
-        raise ValueError(
-            f"cost or metrics must have the shape of thresholds, {x.shape}, got {shapes}"
-        )
-    n_panels = len(drawn) - len(curves) + min(len(curves), 1)
+    _check_shapes(x, [*costs, *curves.values()])
+    n_panels = len(costs) + min(len(curves), 1)
     figure = new_figure((5.6, 1.7 + 2.7 * n_panels))
     panels = [figure.add_subplot(2, 1, k + 1) for k in range(n_panels)]
     low, high = _ends(x, [value, calibrated])
@@ -115,32 +111,54 @@ def plot_thresholds(
     for ax in panels:
         open_axes(ax)
         _set_score_axis(ax, low, high)
-        ax.axvline(chosen, color=INK, linewidth=1.0, linestyle="--")
-    score = "no row" if math.isinf(value) else digits.significant(value)
-    panels[0].lines[0].set_label(f"chosen: {score}")
-    held_out = dict(judged or {})
-    if y is not None:
-        label = "cost on the rows that chose the threshold: too favourable where it is lowest"
-        _draw_steps(panels[0], x, y, BLUE, label)
-        if math.isfinite(calibrated):
-            place = float(np.clip(calibrated, low, high))
-            score = digits.significant(calibrated)
-            words = f"of least cost if the scores were calibrated: {score}"
-            panels[0].axvline(place, color=MUTED, linewidth=1.0, linestyle=":", label=words)
+        ax.axvline(chosen, **DASHED)
+    panels[0].lines[0].set_label(f"chosen: {_score_words(value)}")
+    held_out = judged or {}
+    if costs:
+        _draw_cost(panels[0], x, costs[0], calibrated)
         _draw_judged(panels[0], chosen, "cost", held_out.get("cost"), ORANGE)
-        name_axes(panels[0], "", _COST, None)
     if curves:
         for (name, curve), colour in zip(curves.items(), _COLOURS, strict=False):
             _draw_steps(panels[-1], x, curve, colour, text.verbatim(name))
             _draw_judged(panels[-1], chosen, name, held_out.get(name), colour)
         _finish_metrics(panels[-1], curves, bound)
-    x_title = "threshold of the score"
-    if positive is not None:
-        x_title += f": probability of {text.brief(positive, 28)}"
-    panels[-1].set_xlabel(x_title, fontsize=TEXT_SIZE, color=INK)
+    panels[-1].set_xlabel(_score_title(positive), fontsize=TEXT_SIZE, color=INK)
     handles = [handle for ax in panels for handle in ax.get_legend_handles_labels()[0]]
     arrange(figure, [[ax] for ax in panels], legend_below(panels[-1], handles), title=title)
     return figure
+
+
+def _score_words(threshold: float) -> str:
+    """Return a threshold; no score reaches infinity."""
+    return "no row" if math.isinf(threshold) else digits.significant(threshold)
+
+
+def _score_title(positive: object | None) -> str:
+    """Return the name of the axis of thresholds."""
+    if positive is None:
+        return "threshold of the score"
+    return f"threshold of the score: probability of {text.brief(positive, 28)}"
+
+
+def _check_shapes(thresholds: FloatArray, curves: Sequence[FloatArray]) -> None:
+    """Raise ``ValueError`` if there is no curve, or one of another shape."""
+    shapes = [curve.shape for curve in curves]
+    if thresholds.ndim != 1 or set(shapes) != {thresholds.shape}:
+        raise ValueError(
+            f"cost or metrics must have the shape of thresholds, {thresholds.shape}, got {shapes}"
+        )
+
+
+def _draw_cost(ax: Axes, x: FloatArray, cost: FloatArray, calibrated: float) -> None:
+    """Draw the cost by threshold, and the threshold of least cost of calibrated scores."""
+    label = "cost on the rows that chose the threshold: too favourable where it is lowest"
+    _draw_steps(ax, x, cost, BLUE, label)
+    if math.isfinite(calibrated):
+        place = float(np.clip(calibrated, *ax.get_xlim()))
+        score = digits.significant(calibrated)
+        words = f"of least cost if the scores were calibrated: {score}"
+        ax.axvline(place, label=words, **DOTTED)
+    name_axes(ax, "", _COST, None)
 
 
 def threshold_figure(threshold: Threshold, *, title: str | None = None) -> Figure:
@@ -248,13 +266,11 @@ def _draw_judged(
         color=colour,
         marker="o",
         markersize=5.5,
-        markeredgecolor="white",
         capsize=3,
         linewidth=1.6,
-        linestyle="none",
         zorder=4,
-        clip_on=False,
         label=fold(words, _WIDE),
+        **DOT,
     )
 
 

@@ -66,11 +66,7 @@ def plot_matrices(
     figure, panels = inch_figure(_matrix_places(n, columns, side))
     names = text.short_names(labels, 30)
     totals = [values.sum(axis=1) for values in counts]
-    row_names = names
-    # The rows have one name for all matrices, so it can hold a total only if that is one, too.
-    if all(np.allclose(total, totals[0]) for total in totals):
-        sizes = map(digits.short_count, totals[0])
-        row_names = [f"{name} (n={total})" for name, total in zip(names, sizes, strict=True)]
+    row_names = _row_names(names, totals)
     is_written = cell.points >= 20 and _widest_count(counts, cell) <= 0.95 * cell.points
     norm, ticks, scale = heat.share_scale(is_written)
     for i, (ax, values, total) in enumerate(zip(panels, counts, totals, strict=True)):
@@ -102,11 +98,23 @@ def plot_matrices(
     width = columns * (side + _ACROSS) * 72
     caption_under(last, last.xaxis.label, lines, max(width, 200.0))
     if title is not None:
-        n_lines = panels[0].get_title().count("\n") + 1
-        above = (0, 12 + 14 * n_lines)
-        first = panels[0]
-        write_beside(first, title, (0, 1), above, "axes fraction", va="bottom", size=TITLE_SIZE)
+        _write_title(panels[0], title)
     return fit(figure)
+
+
+def _row_names(names: Sequence[str], totals: Sequence[FloatArray]) -> Sequence[str]:
+    """Return the names of the rows, with their totals if all matrices have the same ones."""
+    if not all(np.allclose(total, totals[0]) for total in totals):
+        return names
+    sizes = map(digits.short_count, totals[0])
+    return [f"{name} (n={size})" for name, size in zip(names, sizes, strict=True)]
+
+
+def _write_title(ax: Axes, title: str) -> None:
+    """Write the title of the figure above the name of its first matrix."""
+    n_lines = ax.get_title().count("\n") + 1
+    above = (0, 12 + 14 * n_lines)
+    write_beside(ax, title, (0, 1), above, "axes fraction", va="bottom", size=TITLE_SIZE)
 
 
 def _matrix_places(n: int, columns: int, side: float) -> list[tuple[float, float, float, float]]:
@@ -202,13 +210,7 @@ def plot_matrix_difference(
     row_names = names if totals is None else heat.with_totals(names, sizes, cell)
     a, b = map(quoted, text.short_names([first, second], 40))
 
-    # Rows with few samples have large differences by chance, which would pale all others.
-    scaled = values
-    if marked.any():
-        scaled = values[marked]
-    elif (sizes >= heat.FEW).any():
-        scaled = values[sizes >= heat.FEW]
-    top = _top(scaled, 0.05 if is_tested and not marked.any() else 0.01)
+    top = _top_difference(values, marked, sizes, is_tested)
     strength = np.ones((size, size)) * heat.row_strength(heat.pale_rows(sizes))
     if is_tested:
         strength[~marked] *= NOT_SIGNIFICANT
@@ -229,28 +231,42 @@ def plot_matrix_difference(
     scale = "" if cell.holds_text else " on a square-root scale"
     heat.colour_bar(ax, image, f"← worse | percentage points{scale} | better →", _bar_ticks(top))
     heat.name_matrix_axes(ax, "class", step, title)
+    has_counts = counts is not None and cell.holds_two_lines
     lines = [
         f"Blue ▲: {b} does better than {a} here (more on the diagonal, less off it). "
         "Orange ▼: it does worse."
     ]
     if cell.holds_text:
-        below = ""
-        if counts is not None and cell.holds_two_lines:
-            below = " (in brackets: samples)"
+        below = " (in brackets: samples)" if has_counts else ""
         lines.append(f"Numbers: percentage points of the actual class{below}, {b} minus {a}.")
     if is_tested:
-        sign = "bold number" if cell.holds_text else "triangle"
-        n_marked = f"{int(marked.sum())} of {marked.size} cells"
-        lines.append(
-            f"Full colour, {sign}: significant difference ({n_marked}). Pale: not significant."
-        )
+        lines.append(_explain_marks(marked, "bold number" if cell.holds_text else "triangle"))
     lines += heat.notes(names, empty.size, int(heat.pale_rows(sizes).sum()))
     caption_below(ax, lines)
     return page.finish()
 
 
-def _top(values: FloatArray, least: float) -> float:
-    """Return the upper end of the colour scale: the largest difference, but at least `least`."""
+def _explain_marks(marked: BoolArray, sign: str) -> str:
+    """Return the explanation of marked cells."""
+    n_marked = f"{int(marked.sum())} of {marked.size} cells"
+    return f"Full colour, {sign}: significant difference ({n_marked}). Pale: not significant."
+
+
+def _top_difference(
+    values: FloatArray, marked: BoolArray, sizes: FloatArray, is_tested: bool
+) -> float:
+    """Return the upper end of the colour scale: the largest difference that counts.
+
+    Rows with few samples have large differences by chance, which would pale all others.
+    """
+    least = 0.01
+    if marked.any():
+        values = values[marked]
+    else:
+        if is_tested:
+            least = 0.05
+        if (sizes >= heat.FEW).any():
+            values = values[sizes >= heat.FEW]
     return float(np.nanmax(np.abs(values), initial=least))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,39 +64,63 @@ def plot_metric_against_parameter(
     ``highlight``: index of the chosen run: a star, as in the ranking.
     ``title``, ``ax``: of the axes; by default those of a new figure, which pyplot does not know.
     """
-    where, value, limits = (np.asarray(part, dtype=np.float64) for part in (x, values, intervals))
-    same = np.ones(len(where), dtype=bool) if tied is None else tied
+    runs = _Runs(
+        np.asarray(x, dtype=np.float64),
+        np.asarray(values, dtype=np.float64),
+        np.asarray(intervals, dtype=np.float64),
+        np.ones(len(x), dtype=bool) if tied is None else tied,
+        np.isin(np.arange(len(x)), [] if highlight is None else [highlight]),
+    )
     page, ax = curve_sheet(ax, (5.6, 3.5))
-    shown = np.isfinite(where) & np.isfinite(value)
-    chosen = np.isin(np.arange(len(where)), () if highlight is None else highlight)
-    drawn = where[shown]
-    distinct = np.unique(drawn)
+    is_shown = np.isfinite(runs.x) & np.isfinite(runs.value)
+    shown = runs.select(is_shown)
+    distinct = np.unique(shown.x)
     _name_values(ax, distinct)
-    means = 1 < distinct.size <= max(_LINE, drawn.size // 2)
-    if means:
-        mean = [float(value[shown][drawn == place].mean()) for place in distinct]
+    has_means = 1 < distinct.size <= max(_LINE, shown.x.size // 2)
+    if has_means:
+        mean = [float(shown.value[shown.x == place].mean()) for place in distinct]
         ax.plot(distinct, mean, color=MUTED, linewidth=1.1, zorder=2, label="_means")
-    _draw_runs(ax, drawn, value[shown], limits[shown], same[shown], chosen[shown])
-    x_title, y_title = (text.brief(t, 48) for t in (parameter, metric_title))
-    log = " (log scale)" if ax.get_xscale() == "log" else ""
-    name_axes(ax, x_title + log, y_title, title)
+    _draw_runs(ax, shown)
+    x_title = text.brief(parameter, 48)
+    if ax.get_xscale() == "log":
+        x_title += " (log scale)"
+    name_axes(ax, x_title, text.brief(metric_title, 48), title)
     lines = []
-    if means and distinct.size < drawn.size:
-        lines.append("Grey line: mean of the runs at each value.")
-    if np.isfinite(limits[shown]).all(axis=1).any():
-        lines.append("Bars: the interval of each value by itself.")
-    if not shown.all():
-        away = f"{int((~shown).sum())} of {len(shown)} runs are left out"
-        lines.append(f"{away}: the parameter is not set or the metric undefined.")
+    if not shown.may_be_best.all():
+        lines.append(f"Blue circles: {MAY_BE_BEST}. Orange squares: {RULED_OUT}.")
     if highlight is not None:
         name = quoted(text.short_names(names, 60)[highlight])
-        if not shown[highlight]:
-            name += " (left out)"
-        lines.insert(0, f"★ chosen: {name}.")
-    if not same[shown].all():
-        lines.insert(0, f"Blue circles: {MAY_BE_BEST}. Orange squares: {RULED_OUT}.")
+        hint = "" if is_shown[highlight] else " (left out)"
+        lines.append(f"★ chosen: {name}{hint}.")
+    if has_means and distinct.size < shown.x.size:
+        lines.append("Grey line: mean of the runs at each value.")
+    if shown.has_interval.any():
+        lines.append("Bars: the interval of each value by itself.")
+    if not is_shown.all():
+        n_hidden = f"{int((~is_shown).sum())} of {len(is_shown)} runs are left out"
+        lines.append(f"{n_hidden}: the parameter is not set or the metric undefined.")
     caption_under(ax, ax.xaxis.label, lines, max(extent_points(ax)[0], 300.0))
     return page.finish()
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Runs by a parameter, with an array per property."""
+
+    x: FloatArray
+    value: FloatArray
+    limits: FloatArray
+    may_be_best: BoolArray
+    is_chosen: BoolArray
+
+    @property
+    def has_interval(self) -> BoolArray:
+        """Whether both limits of each run are known."""
+        return np.asarray(np.isfinite(self.limits).all(axis=1))
+
+    def select(self, rows: BoolArray) -> _Runs:
+        """Return some of the runs."""
+        return _Runs(*(array[rows] for array in vars(self).values()))
 
 
 def _name_values(ax: Axes, distinct: FloatArray) -> None:
@@ -120,62 +146,39 @@ def _name_values(ax: Axes, distinct: FloatArray) -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _draw_runs(
-    ax: Axes,
-    where: FloatArray,
-    value: FloatArray,
-    limits: FloatArray,
-    same: BoolArray,
-    chosen: BoolArray,
-) -> None:
-    ends = np.concatenate([value, limits[np.isfinite(limits).all(axis=1)].ravel()])
+def _draw_runs(ax: Axes, runs: _Runs) -> None:
+    has_interval = runs.has_interval
+    ends = np.concatenate([runs.value, runs.limits[has_interval].ravel()])
     if ends.size:
         margin = 0.06 * float(np.ptp(ends)) or 0.05 * (abs(float(ends[0])) or 1.0)
         ax.ticklabel_format(axis="y", style="plain", useOffset=False)
         ax.set_ylim(float(ends.min()) - margin, float(ends.max()) + margin)
-    for x, y, both, tied, marked, aside in zip(
-        where, value, limits, same, chosen, _sideways(ax, where), strict=True
-    ):
-        colour, marker = (BLUE, "o") if tied else (ORANGE, "s")
-        place = ax.transData + ScaledTranslation(aside / 72, 0, root_figure(ax).dpi_scale_trans)
-        if np.isfinite(both).all():
-            ax.plot(
-                [x, x],
-                both,
-                color=colour,
-                linewidth=1.4,
-                marker="_",
-                markersize=5,
-                zorder=2.5,
-                transform=place,
-                scalex=False,
-                scaley=False,
-                label="_interval",
-            )
-        ax.plot(
-            [x],
-            [y],
-            marker="*" if marked else marker,
-            markersize=13 if marked else 5.5,
-            color=colour,
-            markeredgecolor="white",
-            markeredgewidth=0.8,
-            linestyle="none",
-            zorder=4 if marked else 3,
-            transform=place,
-            scalex=False,
-            scaley=False,
-            label="_highlight" if marked else "_run",
-        )
+    for i, aside in enumerate(_sideways(ax, runs.x)):
+        colour, marker = (BLUE, "o") if runs.may_be_best[i] else (ORANGE, "s")
+        x = runs.x[i]
+        shift = ScaledTranslation(aside / 72, 0, root_figure(ax).dpi_scale_trans)
+        look: dict[str, Any] = {"color": colour, "transform": ax.transData + shift}
+        # The limits are set, and the transform would confuse those that Matplotlib finds.
+        look |= {"scalex": False, "scaley": False}
+        if has_interval[i]:
+            bar: dict[str, Any] = {"linewidth": 1.4, "marker": "_", "markersize": 5, "zorder": 2.5}
+            ax.plot([x, x], runs.limits[i], label="_interval", **look, **bar)
+        look |= {"linestyle": "none", "markeredgecolor": "white", "markeredgewidth": 0.8}
+        if runs.is_chosen[i]:
+            look |= {"marker": "*", "markersize": 13, "zorder": 4, "label": "_highlight"}
+        else:
+            look |= {"marker": marker, "markersize": 5.5, "zorder": 3, "label": "_run"}
+        ax.plot([x], [runs.value[i]], **look)
 
 
 def _sideways(ax: Axes, where: FloatArray) -> FloatArray:
-    """Horizontal jitter of each run in points, so that runs of one value do not hide each other."""
+    """Return the shift of each run in points, so that runs at one value do not hide each other."""
     distinct = np.unique(where)
-    pixels = ax.transData.transform(
-        np.column_stack([distinct, np.full(distinct.size, np.mean(ax.get_ylim()))])
-    )[:, 0]
-    gap = float(np.diff(pixels).min()) * 72 / root_figure(ax).dpi if distinct.size > 1 else np.inf
+    middle = np.full(distinct.size, np.mean(ax.get_ylim()))
+    pixels = ax.transData.transform(np.column_stack([distinct, middle]))[:, 0]
+    gap = np.inf
+    if distinct.size > 1:
+        gap = float(np.diff(pixels).min()) * 72 / root_figure(ax).dpi
     aside = np.zeros(where.size)
     for value in distinct:
         rows = np.flatnonzero(where == value)

@@ -23,6 +23,7 @@ from cmtrack.plots import _text as text
 from cmtrack.plots.style import (
     BAND,
     BLUE,
+    DOT,
     INK,
     ORANGE,
     RUN,
@@ -316,11 +317,9 @@ class _Rows:
             marker=marker,
             markersize=size,
             color=self._colour(row),
-            markeredgecolor="white",
             markeredgewidth=0.6,
-            linestyle="none",
             zorder=3,
-            clip_on=False,
             gid=f"{RUN}{row}",
+            **DOT,
         )
         return place != value

@@ -37,9 +37,7 @@ def plot_rank_distribution(
     """
     n_runs = len(names)
     shares = np.asarray(probabilities, dtype=np.float64)
-    cell = heat.Cell(60.0) if n_runs <= 3 and ax is None else heat.cell_for(n_runs, ax)
-    if ax is None and 3 < n_runs <= 30:
-        cell = heat.Cell(min(40.0, max(26.0, 300.0 / n_runs)))
+    cell = _cell_for(n_runs, ax)
     page, ax = heat.matrix_sheet(n_runs, cell, ax)
     norm, ticks, scale = heat.share_scale(cell.holds_text)
     image = heat.draw_image(ax, shares, hit_map(), norm)
@@ -50,17 +48,30 @@ def plot_rank_distribution(
     row_step = text.tick_step(cell.points, size)
     rank_step = text.tick_step(cell.points, 1.6 * size)
     short = text.short_names(names, 40)
-    ranks = [i for i in range(n_runs) if i == 0 or (i + (rank_step != 2)) % rank_step == 0]
+    # The first rank has a number, and then multiples of the step: 1, 5, 10; but 1, 3, 5.
+    offset = 0 if rank_step == 2 else 1
+    ranks = [i for i in range(n_runs) if i == 0 or (i + offset) % rank_step == 0]
     ax.set_xticks(ranks, [str(i + 1) for i in ranks], fontsize=size)
     ax.set_yticks(range(0, n_runs, row_step), short[::row_step], fontsize=size)
     ax.tick_params(length=0 if cell.holds_text else 3)
-    heat.colour_bar(ax, image, f"probability of the rank{scale}" if scale else "probability", ticks)
-    name_axes(ax, "rank (1: best)", "" if row_step == 1 else f"run{heat.thinned(row_step)}", title)
+    label = f"probability of the rank{scale}" if scale else "probability"
+    heat.colour_bar(ax, image, label, ticks)
+    rows = "" if row_step == 1 else f"run{heat.thinned(row_step)}"
+    name_axes(ax, "rank (1: best)", rows, title)
     lines = text.numbered(short)
     if cell.holds_text and ((shares > 0) & (shares < 0.01)).any():
         lines.insert(0, "Below 1%: no number.")
     caption_below(ax, lines)
     return page.finish()
+
+
+def _cell_for(n_runs: int, ax: Axes | None) -> heat.Cell:
+    """Return the cell, in a figure of its own smaller than that of a confusion matrix."""
+    if ax is not None or n_runs > 30:
+        return heat.cell_for(n_runs, ax)
+    if n_runs <= 3:
+        return heat.Cell(60.0)
+    return heat.Cell(min(40.0, max(26.0, 300.0 / n_runs)))
 
 
 def _entry(share: float) -> str:
