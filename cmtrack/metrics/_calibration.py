@@ -121,8 +121,8 @@ class DebiasedError(NamedTuple):
 def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
     """Return the squared calibration error over bins, less what a calibrated model would show.
 
-    The bins have equal mass. Ties stay together: a block stands in the bin of its middle row. NaN
-    where no bin holds two rows.
+    The bins have equal mass. Ties stay together: each block is in the bin of its middle row. The
+    error is NaN if no bin has two rows.
     """
     total = blocks.total
     bin_of_block = _bins_of_equal_mass(blocks, bins)
@@ -151,7 +151,7 @@ def debiased_error(blocks: Blocks, bins: int = BINS) -> DebiasedError:
         of_differences = float(share**2 @ ((difference**2 - variance) * variance))
         return math.sqrt(of_chance + 4 * max(0.0, of_differences))
 
-    # As if half a row had the other label (Jeffreys): a bin of equal labels has a spread, too.
+    # As if half a row had the other label (Jeffreys): bins of equal labels also have a spread.
     rare = 0.5 / (float(total.sum()) ** 2 / float(squares.sum()) + 1)
     least = rare * (1 - rare) / (effective - 1)
     squared = float(share @ (difference**2 - variance))
@@ -243,8 +243,8 @@ def _label_test(blocks: Blocks, draws: int, ratio: float) -> CalibrationTest:
     """Return the test of simulated labels; a positive row's weight is multiplied by ``ratio``.
 
     With weights 1 / (chance to be sampled) a sampled row of score s is positive with the odds s /
-    (1 - s) / ratio (Prentice and Pyke 1979). A block's rows are as many, of one weight, as have its
-    sums of weights and nearly its sum of squares.
+    (1 - s) / ratio (Prentice and Pyke 1979). A block is taken to have so many rows of one weight
+    that their sum is the block's, and their sum of squares nearly so.
     """
     s = blocks.scores
     weight = blocks.negative + blocks.positive / ratio

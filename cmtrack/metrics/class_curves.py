@@ -488,7 +488,7 @@ class OneVsRest(AreaAverage):
         error = float(weights @ np.where(weights > 0, _errors(AREA, curves), 0.0))
         if not self.weighted:
             return error
-        # The shares of the classes vary, too.
+        # The shares of the classes also vary.
         variance = float(weights @ (np.nan_to_num(curves.areas) - self(curves)) ** 2)
         return error + math.sqrt(variance / curves.tables[0].effective(None))
 
@@ -592,7 +592,7 @@ CLASS_CURVES = (
         **_CALIBRATION,
     ),
 )
-"""Metrics of each class's probability, which stand in ``class/<label>/``."""
+"""Metrics of each class's probability, for the section ``class/<label>/``."""
 
 AVERAGES = (
     Metric(
@@ -626,4 +626,4 @@ AVERAGES = (
         **_SHARE,
     ),
 )
-"""Averages of areas, which stand in ``multiclass/``."""
+"""Averages of areas, for the section ``multiclass/``."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cmtrack.metrics.views import EvaluationViews
 
 _STEPS = 200
-"""Steps of regula falsi at most: it needs some 10, and 200 if rounding keeps it from a root."""
+"""Most steps of regula falsi: it takes some 15, and this many only if rounding hides a root."""
 
 
 class CostAtShares(NamedTuple):

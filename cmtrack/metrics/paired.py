@@ -79,8 +79,8 @@ class Discordant:
         with fractional weights, else rows.
     ``n``: weight of the rows that the share is of.
     ``further``: mean and mean square of these rows' weights where they are fractional; else (0, 0).
-        One such row counts as discordant, too: where few are, their own weights say little of the
-        others'.
+        One such row also counts as discordant: if few rows are, their weights say little about the
+        weights of others.
     ``size``: effective number of these rows, or of clusters, by Kish.
     """
 

@@ -547,4 +547,4 @@ RANKS: tuple[Metric, ...] = (
         brief="MRR",
     ),
 )
-"""Metrics of the ranks, which stand in ``multiclass/``."""
+"""Metrics of the ranks, for the section ``multiclass/``."""

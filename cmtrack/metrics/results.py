@@ -192,8 +192,8 @@ class Results:
     ) -> tuple[Any, ...]:
         """Return value and error with one more sample, half of it flipped, if an interval uses it.
 
-        With clusters the one stands for as many samples as their errors are alike, at most a
-        cluster.
+        With clusters, the added sample counts for as many rows as the ratio of the variances by
+        cluster and by row, and at most for a cluster.
         """
         if not metric.few_errors or spread.error is None:
             return ()

@@ -192,7 +192,7 @@ class Aurc(Function):
 
 
 class AurcExcess(Aurc):
-    """Area under risk over coverage, less that of as many misses that all come last."""
+    """Area under risk over coverage, less the area if all misses came last."""
 
     def __call__(self, table: ScoreTable) -> float:
         return max(order_of(table).area - perfect_area(_risk(table)), 0.0)
