@@ -34,6 +34,7 @@ from cmtrack.statistics.counted_for import Counting
 from cmtrack.statistics.design import Design
 from cmtrack.statistics.inputs import (
     FloatArray,
+    IntArray,
     align_rows,
     as_weights,
     column_names,
@@ -71,51 +72,58 @@ def evaluate(
 ) -> Evaluation:
     """Judge a classifier's predictions.
 
-    Rows are matched by position, and columns of pandas by their index where it names rows: a column whose index holds
-    the keys of ``y_true`` in another order is put in that order, and any other difference is refused. The default index
-    (0 to n - 1) names no rows.
+    Rows are matched by position, and columns of pandas by their index where it names rows: a column
+    whose index holds the keys of ``y_true`` in another order is put in that order, and any other
+    difference is refused. The default index (0 to n - 1) names no rows.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        Actual labels: integers, strings, booleans; lists, NumPy, pandas, polars, Arrow. Continuous values are refused,
-        here and in ``y_pred``, unless ``labels`` names them; masked entries of ``numpy.ma`` always.
+        Actual labels: integers, strings, booleans; lists, NumPy, pandas, polars, Arrow. Continuous
+        values are refused, here and in ``y_pred``, unless ``labels`` names them; masked entries of
+        ``numpy.ma`` always.
     y_pred : array-like of shape (n,), optional
         Predicted labels; by default the class of highest probability (the first one on ties).
-    y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label, optional
+    y_prob : array-like of shape (n,) or (n, K), or mapping or frame of one column per label,
+    optional
         Probability of the positive class of two, or of each class in the order of ``labels``.
-        Curves order rows by these numbers as they are: two that differ in the last digit are no tie.
+        Curves order rows by these numbers as they are: two that differ in the last digit are no
+        tie.
     y_score : array-like in the forms of ``y_prob``, optional
-        Decision values instead of probabilities, such as those of an SVC or of a Ridge classifier; of two classes those
-        of the positive one, which is predicted above 0. They only rank rows, so they give metrics of ranking only: ROC,
-        precision and recall, top k, for two classes and for each of several.
+        Decision values instead of probabilities, such as those of an SVC or of a Ridge classifier;
+        of two classes those of the positive one, which is predicted above 0. They only rank rows,
+        so they give metrics of ranking only: ROC, precision and recall, top k, for two classes and
+        for each of several.
     labels : sequence of length K, optional
-        All classes in order, also those absent from the data. By default the sorted labels seen, with the
-        classes of ``grouping`` or the columns of ``y_prob`` where these name them.
+        All classes in order, also those absent from the data. By default the sorted labels seen,
+        with the classes of ``grouping`` or the columns of ``y_prob`` where these name them.
     calibration : (y, scores) or (y, scores, fold_ids), optional
-        Labelled scores for the calibration-corrected prevalence, in the forms of ``y_true`` and ``y_prob``. They
-        must be **held out or out of fold**: scores of rows that the model was trained on make the estimate badly
-        wrong (five times too high in a documented case), and nothing in the data gives it away.
-        Out-of-fold scores come from other fits than the one that is judged, which is ruinous for some learners: give
-        the id of each row's fold, and the target scored by each fold's model; a target scored by one model gives a
-        warning. The estimate is that of :func:`cmtrack.estimate_prevalence`. By default ("cross-fit") the evaluated
-        rows themselves are used, each left out of its own density.
+        Labelled scores for the calibration-corrected prevalence, in the forms of ``y_true`` and
+        ``y_prob``. They must be **held out or out of fold**: scores of rows that the model was
+        trained on make the estimate badly wrong (five times too high in a documented case), and
+        nothing in the data gives it away. Out-of-fold scores come from other fits than the one that
+        is judged, which is ruinous for some learners: give the id of each row's fold, and the
+        target scored by each fold's model; a target scored by one model gives a warning. The
+        estimate is that of :func:`cmtrack.estimate_prevalence`. By default ("cross-fit") the
+        evaluated rows themselves are used, each left out of its own density.
     target : array-like in the forms of ``y_prob``, or list of K of them, optional
-        Unlabelled scores whose prevalence is wanted; by default the evaluated scores. With ``fold_ids`` a list of the
-        scores of the same rows by each fold's model, in the sorted order of the ids.
+        Unlabelled scores whose prevalence is wanted; by default the evaluated scores. With
+        ``fold_ids`` a list of the scores of the same rows by each fold's model, in the sorted order
+        of the ids.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights; ``weights_are`` says what they mean.
     groups : array-like of shape (n,), optional
-        Rows that belong together, such as several of one person (clusters). Intervals then hold for independent
-        groups of dependent rows.
+        Rows that belong together, such as several of one person (clusters). Intervals then hold for
+        independent groups of dependent rows.
     row_ids : array-like of shape (n,), optional
-        Names of the rows. Paired comparisons check that they are the same, and pair rows in another order by them;
-        without them they check the sequence of labels.
-    segments : frame, mapping of columns, series, or pair of one of these and a list of names, optional
-        Columns of categories that divide the rows, for :attr:`Evaluation.segments`. In the list of a pair a tuple of
-        names stands for the crossings of these columns: ``(frame, ["region", ("region", "age_band")])``. Missing values
-        are a segment; of more than 1,000 values the largest 999 are segments, the others together are one more, and a
-        note says so.
+        Names of the rows. Paired comparisons check that they are the same, and pair rows in another
+        order by them; without them they check the sequence of labels.
+    segments : frame, mapping of columns, series, or pair of one of these and a list of names,
+    optional
+        Columns of categories that divide the rows, for :attr:`Evaluation.segments`. In the list of
+        a pair a tuple of names stands for the crossings of these columns: ``(frame, ["region",
+        ("region", "age_band")])``. Missing values are a segment; of more than 1,000 values the
+        largest 999 are segments, the others together are one more, and a note says so.
     **options
         As in :class:`cmtrack.evaluation.spec.Spec`.
 
@@ -133,21 +141,24 @@ def evaluate(
     ScaledProbabilitiesWarning
         If rows of probabilities were scaled; the same is in :attr:`Evaluation.warnings`.
     MixedUpClassesWarning
-        If predictions or probabilities seem to belong to other classes than those they are given for.
+        If predictions or probabilities seem to belong to other classes than those they are given
+        for.
 
     Notes
     -----
-    Cost: one pass over n rows; O(n) time without probabilities, O(n K) with them, O(n K²) up to 30 classes. On one core
-    10⁶ rows of 11 classes take about 0.03 s without and 0.3 s with probabilities; segments add about 0.1 s for each
-    column, ``groups`` about 8 s, because the influence of every metric is summed by group. Arrays of float64 are kept
-    without a copy; above the input 2 * 10⁶ rows of 11 probabilities took 35 MB. The statistics are O(K²), up to 30
+    Cost: one pass over n rows; O(n) time without probabilities, O(n K) with them, O(n K²) up to 30
+    classes. On one core 10⁶ rows of 11 classes take about 0.03 s without and 0.3 s with
+    probabilities; segments add about 0.1 s for each column, ``groups`` about 8 s, because the
+    influence of every metric is summed by group. Arrays of float64 are kept without a copy; above
+    the input 2 * 10⁶ rows of 11 probabilities took 35 MB. The statistics are O(K²), up to 30
     classes with probabilities O(K³).
 
     Examples
     --------
     >>> from cmtrack import Grouping, evaluate
     >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.3, 0.6, 0.1], [0.2, 0.4, 0.4]]
-    >>> evaluation = evaluate([0, 1, 2, 0, 2], y_prob=p, grouping=Grouping({"low": [0, 1], "high": [2]}))
+    >>> grouping = Grouping({"low": [0, 1], "high": [2]})
+    >>> evaluation = evaluate([0, 1, 2, 0, 2], y_prob=p, grouping=grouping)
     >>> evaluation.confusion_matrix.counts.tolist()
     [[1, 1, 0], [0, 1, 0], [0, 1, 1]]
     >>> evaluation.metrics["multiclass/accuracy"], evaluation.metrics["binary/recall"]
@@ -156,7 +167,7 @@ def evaluate(
     >>> round(low, 2), round(high, 2)
     (0.23, 0.88)
     """
-    inputs = Inputs(
+    arrays = Inputs(
         y_true,
         y_pred,
         y_prob=probabilities_of(y_prob, options),
@@ -169,8 +180,8 @@ def evaluate(
         row_ids=row_ids,
         segments=segments,
     )
-    evaluation, found = evaluated(inputs, options)
-    warn_of_input(found)
+    evaluation, warnings = evaluated(arrays, options)
+    warn_of_input(warnings)
     return evaluation
 
 
@@ -197,12 +208,15 @@ class Inputs:
 
 
 def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, list[UserWarning]]:
-    """The evaluation that :func:`evaluate` returns, and what it warns of, without a warning."""
+    """Return the evaluation of :func:`evaluate`, and its warnings instead of warning."""
     spec = Spec.of(options, evaluate)
     scores_name, scores, normalize = one_of_both(
         inputs.y_pred, inputs.y_prob, inputs.y_score, spec.normalize
     )
-    data, divisions = (None, ()) if inputs.segments is None else declared(inputs.segments)
+    segment_data = None
+    divisions: Divisions = ()
+    if inputs.segments is not None:
+        segment_data, divisions = declared(inputs.segments)
     aligned = align_rows(
         {
             "y_true": inputs.y_true,
@@ -211,11 +225,10 @@ def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, l
             "sample_weight": inputs.sample_weight,
             "groups": inputs.groups,
             "row_ids": inputs.row_ids,
-            "segments": data,
+            "segments": segment_data,
         }
     )
     scores = aligned[scores_name]
-    groups = aligned["groups"]
     row_ids = aligned["row_ids"]
     predictions = {"y_pred": aligned["y_pred"], scores_name: scores}
     given_columns = [name for name, column in predictions.items() if column is not None]
@@ -226,18 +239,17 @@ def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, l
     numbered = number_labels(columns, inputs.labels, declared_labels)
     order = numbered.labels
     actual = numbered.codes["y_true"]
-    step = deciding(
-        scored_step(order, spec.grouping, spec.positive), spec.threshold, order, given_columns
-    )
+    step = scored_step(order, spec.grouping, spec.positive)
+    step = deciding(step, spec.threshold, order, given_columns)
     weights = as_weights(aligned["sample_weight"], len(actual), spec.weights_are)
-    first = scores_first(order, step)
     probabilities = None
     if scores is not None:
+        first = scores_first(order, step)
         probabilities = as_probabilities(scores, order, len(actual), first, scores_name, normalize)
     has_calibration = inputs.calibration is not None or inputs.target is not None
     if has_calibration and inputs.y_prob is None:
         raise ValueError("calibration and target need y_prob, got none")
-    design = Design(len(actual), weights).with_groups(groups)
+    design = Design(len(actual), weights).with_groups(aligned["groups"])
     divided_rows = segment_rows(aligned["segments"], divisions, len(actual))
     predicted = numbered.codes.get("y_pred")
     pairs = None if predicted is None else numbered.count("y_true", "y_pred", weights)
@@ -258,50 +270,52 @@ def evaluated(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Evaluation, l
         rows = replace(rows, ids=RowIds(row_id_values(row_ids)))
     if probabilities is not None and inputs.y_prob is not None:
         statistics = with_calibration(
-            statistics, order, step, first, inputs.calibration, inputs.target, normalize
+            statistics, counting, inputs.calibration, inputs.target, normalize
         )
-    judged = assemble(statistics, step, spec, kind_of_weights(weights), rows).with_cluster_errors()
+    evaluation = assemble(statistics, step, spec, kind_of_weights(weights), rows)
+    remarks = [numbered.remark]
     reversed_order = ""
     if "y_pred" in given_columns and probabilities is not None:
         reversed_order = reversed_columns(rows.actual, rows.predicted, probabilities)
-    remarks = [numbered.remark, reversed_order]
+        remarks.append(reversed_order)
     if inputs.labels is None and scores is not None:
         remarks.append(_order_of_categories(order, scores))
-    judged = replace(judged, remarks=tuple(filter(None, remarks)))
-    return judged, input_warnings(statistics, reversed_order)
+    remarks = [remark for remark in remarks if remark]
+    evaluation = replace(evaluation.with_cluster_errors(), remarks=tuple(remarks))
+    return evaluation, input_warnings(statistics, reversed_order)
 
 
 def _order_of_categories(order: tuple[Label, ...], scores: Any) -> str:
-    """Remark on columns without names whose order only the labels' categories or texts state; else empty."""
-    mixed = len({type(label) for label in order}) > 1  # such a model has no order
-    if mixed or column_names(scores) is not None:
+    """Return a remark on unnamed columns whose order only categories or texts state; else empty."""
+    is_mixed = len({type(label) for label in order}) > 1  # such a model has no order
+    if is_mixed or column_names(scores) is not None:
         return ""
     if list(order) == sorted(order):  # type: ignore[type-var]
         return columns_in_text_order(order)
     return (
-        "labels= is not given: the columns of the scores are taken in the order of the labels' categories, "
-        f"{listed(order, 8)}; those of a scikit-learn model have the order of its classes_"
+        "labels= is not given: the columns of the scores are taken in the order of the labels' "
+        f"categories, {listed(order, 8)}; those of a scikit-learn model have the order of its "
+        "classes_"
     )
 
 
 def segment_rows(data: Any, divisions: Divisions, n_rows: int) -> tuple[SegmentRows, ...]:
-    """The rows by each declared column or crossing, checked, at most 1,000 segments each."""
+    """Return the rows by each declared column or crossing, checked, at most 1,000 segments each."""
     if not divisions:
         return ()
-    columns = {
-        name: SegmentRows.of(one.name, one.values, one.codes)
-        for name, one in zip(data, segment_columns(data, n_rows), strict=True)
-    }
+    columns = {}
+    for name, column in zip(data, segment_columns(data, n_rows), strict=True):
+        columns[name] = SegmentRows.of(column.name, column.values, column.codes)
     return tuple(
-        one.arranged(value_order(one.values, False)).limited()[0]
-        for one in divided(columns, divisions)
+        segments.arranged(value_order(segments.values, False)).limited()[0]
+        for segments in divided(columns, divisions)
     )
 
 
 def one_of_both(
     y_pred: Any, y_prob: Any, y_score: Any, normalize: bool | str
 ) -> tuple[str, Any, bool | str]:
-    """The scores that are given, with their argument's name and the rule for their sums."""
+    """Return the name of the argument with scores, the scores, and the rule for their sums."""
     if y_score is None:
         if y_pred is None and y_prob is None:
             raise ValueError("y_pred or y_prob must be given, got neither")
@@ -320,18 +334,21 @@ def assemble(
     weights_are: str | None,
     rows: Predictions | None = None,
 ) -> Evaluation:
-    """An evaluation from statistics; the positive class or group is recorded as used."""
+    """Make an evaluation from statistics; the positive class or group is recorded as used."""
     check_own(statistics, step, spec.extra_metrics)
     return Evaluation(statistics, spec.settled(statistics.matrix.labels, step, weights_are), rows)
 
 
 def prices_of(spec: Spec, labels: tuple[Label, ...]) -> FloatArray | None:
-    """The costs of actual by predicted classes, shape (K, K), where costs are given."""
+    """Return the costs of actual by predicted classes, shape (K, K); None without costs."""
     return None if spec.costs is None else spec.costs.matrix(labels, spec.grouping)
 
 
 def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
-    """Evaluate checked rows with the options of another evaluation (without its calibration and target sets)."""
+    """Evaluate checked rows with the options of another evaluation.
+
+    Its calibration and target sets are not used.
+    """
     step = scored_step(rows.labels, like.grouping, like.positive)
     statistics = collect_rows(rows, Counting(rows.labels, step, like.grouping, like.prices))
     spec = replace(like.spec, weights_are=kind_of_weights(rows.design.weights))
@@ -339,7 +356,7 @@ def evaluate_rows(rows: Predictions, like: Evaluation) -> Evaluation:
 
 
 def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
-    """The same evaluation, with its rows, divided into segments.
+    """Return an evaluation whose own rows are divided into segments.
 
     ``segments``: as in :func:`evaluate`, in the order of the rows.
     """
@@ -353,81 +370,107 @@ def with_segments(evaluation: Evaluation, segments: Any) -> Evaluation:
 def divided_by(
     evaluation: Evaluation, rows: Predictions, segments: tuple[SegmentRows, ...]
 ) -> Evaluation:
-    """The same evaluation of these rows, its own, divided into checked segments."""
-    before, rows = evaluation.statistics, replace(rows, segments=segments)
-    statistics = with_segments_of(before, collect_rows(rows, evaluation.counting))
+    """Return an evaluation whose own rows are divided into checked segments."""
+    rows = replace(rows, segments=segments)
+    counted = collect_rows(rows, evaluation.counting)
+    statistics = with_segments_of(evaluation.statistics, counted)
     return replace(evaluation, statistics=statistics, rows=rows)
 
 
 def _declared(y_prob: Any, grouping: Grouping | None) -> list[Any] | None:
-    """Classes that the columns of a frame or the groups name."""
+    """Return the classes that the columns of a frame or the groups name."""
     if y_prob is not None and column_names(y_prob) is not None:
         return column_names(y_prob)
     if grouping is None:
         return None
     classes = [label for members in grouping.steps[0].groups.values() for label in members]
-    width = np.shape(y_prob)[-1] if y_prob is not None and np.ndim(y_prob) == 2 else len(classes)
-    return classes if width == len(classes) else None  # the columns of an array count for more
+    has_columns = y_prob is not None and np.ndim(y_prob) == 2
+    if has_columns and np.shape(y_prob)[-1] != len(classes):
+        return None  # the columns of an array count for more
+    return classes
 
 
 def with_calibration(
-    statistics: Statistics,
-    order: tuple[Label, ...],
-    step: ComposedStep | None,
-    first: bool,
-    calibration: Any,
-    target: Any,
-    normalize: Normalize,
+    statistics: Statistics, counting: Counting, calibration: Any, target: Any, normalize: Normalize
 ) -> Statistics:
-    """The statistics with those of labelled scores and of a target, where they are given."""
+    """Return the statistics with those of labelled scores and of a target, if they are given."""
+    order = counting.labels
+    reader = _ScoreReader(counting, normalize)
     counts: dict[str, Any] = {}
-    scaled = statistics.scaled_rows or 0
-    folds, sets = None, None
-
-    def read(name: str, data: Any, rows: int) -> FloatArray:
-        nonlocal scaled
-        given_scores = as_probabilities(data, order, rows, first, name, normalize)
-        array = given_scores.array
-        scaled += given_scores.scaled_rows
-        return array
-
-    if calibration is not None and not (
-        isinstance(calibration, str) and calibration == "cross-fit"
-    ):
+    folds: Folds | None = None
+    fold_targets: Sequence[Any] | None = None
+    is_cross_fit = isinstance(calibration, str) and calibration == "cross-fit"
+    if calibration is not None and not is_cross_fit:
         y, scores, ids = calibration_parts(calibration, " or 'cross-fit'")
         codes = encode_labels({"calibration y": y}, order)[1]["calibration y"]
-        held = read("calibration scores", scores, len(codes))
-        folds = None if ids is None else Folds.from_ids(ids, len(codes))
-        if folds is not None and target is not None:
-            sets = folds.score_sets(target, len(order), "target")
-        exposed = None if sets is not None else folds
-        if step is None:
-            rows, n_codes = by_fold(codes, exposed, len(order))
-            counts["labelled_tops"] = TopScoreCounts.from_scores(rows, held, n_codes)
-        else:
-            positive_rows = is_positive(codes, step)
-            if positive_rows.all() or not positive_rows.any():
-                seen = order[codes[0]]
-                raise ValueError(
-                    f"calibration must hold labels of both {list(step.labels)}, got only {len(codes)} like {seen!r}"
-                )
-            counts["labelled"] = ScoreCounts.from_scores(
-                group_scores(held, step), *by_fold(positive_rows, exposed, 2)
-            )
+        labelled_scores = reader.read("calibration scores", scores, len(codes))
+        if ids is not None:
+            folds = Folds.from_ids(ids, len(codes))
+            if target is not None:
+                fold_targets = folds.score_sets(target, len(order), "target")
+        # Folds are counted apart only if one model scored the target: the estimate then leaves each
+        # fold out in turn.
+        counted_folds = folds if fold_targets is None else None
+        counts |= _count_labelled(counting, codes, labelled_scores, counted_folds)
     if target is not None:
-        weights = None
-        if folds is None or sets is None:
-            wanted = read("target", target, n_rows(target))
+        name = "target" if counting.step is not None else "target_tops"
+        if folds is None or fold_targets is None:
+            scores = reader.read("target", target, n_rows(target))
+            counts[name] = _count_target(counting, scores, None)
         else:
-            each = [read(f"target[{k}]", scores, n_rows(scores)) for k, scores in enumerate(sets)]
-            wanted, weights = folds.joined(each, "target")
-        counted: Any
-        if step is None:
-            counted = TopScoreCounts.from_scores(
-                np.zeros(len(wanted), dtype=np.int64), wanted, 1, weights
-            )
-        else:
-            counted = ScoreCounts.from_scores(group_scores(wanted, step), weights=weights)
-        name = "target_tops" if step is None else "target"
-        counts[name] = counted if folds is None or weights is None else folds.per_row(counted)
+            by_model = [
+                reader.read(f"target[{k}]", scores, n_rows(scores))
+                for k, scores in enumerate(fold_targets)
+            ]
+            scores, weights = folds.joined(by_model, "target")
+            counted: Any = _count_target(counting, scores, weights)
+            counts[name] = folds.per_row(counted)
+    scaled = (statistics.scaled_rows or 0) + reader.scaled_rows
     return replace(statistics, scaled_rows=scaled or None, **counts)
+
+
+@dataclass
+class _ScoreReader:
+    """Reads scores of other rows than the evaluated ones, and counts the rows that it scaled."""
+
+    counting: Counting
+    normalize: Normalize
+    scaled_rows: int = 0
+
+    def read(self, name: str, data: Any, rows: int) -> FloatArray:
+        order = self.counting.labels
+        first = scores_first(order, self.counting.step)
+        scores = as_probabilities(data, order, rows, first, name, self.normalize)
+        array = scores.array  # reading the array counts the scaled rows, so it comes first
+        self.scaled_rows += scores.scaled_rows
+        return array
+
+
+def _count_labelled(
+    counting: Counting, codes: IntArray, scores: FloatArray, folds: Folds | None
+) -> dict[str, Any]:
+    """Return the counts of labelled scores by the name of their field in the statistics."""
+    step = counting.step
+    if step is None:
+        rows, n_codes = by_fold(codes, folds, len(counting.labels))
+        return {"labelled_tops": TopScoreCounts.from_scores(rows, scores, n_codes)}
+    positive_rows = is_positive(codes, step)
+    if positive_rows.all() or not positive_rows.any():
+        label = counting.labels[codes[0]]
+        raise ValueError(
+            f"calibration must hold labels of both {list(step.labels)}, got only {len(codes)} like "
+            f"{label!r}"
+        )
+    rows, n_codes = by_fold(positive_rows, folds, 2)
+    return {"labelled": ScoreCounts.from_scores(group_scores(scores, step), rows, n_codes)}
+
+
+def _count_target(
+    counting: Counting, scores: FloatArray, weights: IntArray | None
+) -> ScoreCounts | TopScoreCounts:
+    """Return the counts of a target's scores, in one class because its labels are unknown."""
+    step = counting.step
+    if step is None:
+        codes = np.zeros(len(scores), dtype=np.int64)
+        return TopScoreCounts.from_scores(codes, scores, 1, weights)
+    return ScoreCounts.from_scores(group_scores(scores, step), weights=weights)

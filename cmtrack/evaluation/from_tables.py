@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
@@ -53,53 +52,58 @@ def evaluate_table(
 ) -> Evaluation:
     """Judge predictions that are in files, or in a frame of any engine, without loading them.
 
-    The rows are read once, in batches of columns, and one kernel counts them: files, DuckDB, Polars, pandas, PyArrow
-    and Ibis stream their batches to this process; in Spark, Dask and Ray it runs on the workers, and only small
-    statistics come back. The counts, and all that follows from them, are those of :func:`cmtrack.evaluate` on the same
-    rows; moments agree to rounding.
+    The rows are read once, in batches of columns, and one kernel counts them: files, DuckDB,
+    Polars, pandas, PyArrow and Ibis stream their batches to this process; in Spark, Dask and Ray it
+    runs on the workers, and only small statistics come back. The counts, and all that follows from
+    them, are those of :func:`cmtrack.evaluate` on the same rows; moments agree to rounding.
 
-    The workers of a cluster need cmtrack, of the same version. Either it is installed in their image or environment,
-    or it is sent along: Spark by ``spark.archives`` (an environment packed by venv-pack or conda-pack) or
-    ``spark.addArtifact`` / ``addPyFile`` with the wheel where NumPy, SciPy and PyArrow are there already, Dask by the
-    plug-in ``PipInstall([wheel])`` or ``UploadDirectory``, Ray by ``ray.init(runtime_env={"py_modules": [wheel]})``;
-    ``wheel`` is the file that ``pip wheel --no-deps .`` makes.
+    The workers of a cluster need cmtrack, of the same version. Either it is installed in their
+    image or environment, or it is sent along: Spark by ``spark.archives`` (an environment packed by
+    venv-pack or conda-pack) or ``spark.addArtifact`` / ``addPyFile`` with the wheel where NumPy,
+    SciPy and PyArrow are there already, Dask by the plug-in ``PipInstall([wheel])`` or
+    ``UploadDirectory``, Ray by ``ray.init(runtime_env={"py_modules": [wheel]})``; ``wheel`` is the
+    file that ``pip wheel --no-deps .`` makes.
 
     Parameters
     ----------
     table : path, list of paths, or frame
-        A file, glob or folder of Parquet or CSV; or a DuckDB relation, a frame of Polars (DataFrame, LazyFrame),
-        pandas, PyArrow, PySpark, Dask or Ibis, a Ray data set, any other object that streams Arrow, or a
-        :class:`cmtrack.sources.Source`. It is read once; where there are probabilities and nothing names the classes
-        (neither ``labels``, nor ``y_prob`` by label, nor a grouping, nor categories), the columns of labels are read
-        once more, first. In CSV files the columns of labels, ids and segments are read as texts first, and become
+        A file, glob or folder of Parquet or CSV; or a DuckDB relation, a frame of Polars
+        (DataFrame, LazyFrame), pandas, PyArrow, PySpark, Dask or Ibis, a Ray data set, any other
+        object that streams Arrow, or a :class:`cmtrack.sources.Source`. It is read once; where
+        there are probabilities and nothing names the classes (neither ``labels``, nor ``y_prob`` by
+        label, nor a grouping, nor categories), the columns of labels are read once more, first. In
+        CSV files the columns of labels, ids and segments are read as texts first, and become
         numbers only if no value loses a digit; all label columns are of one kind.
     y_true : str
         Column of actual labels.
     y_pred : str, optional
-        Column of predicted labels; by default the class of highest probability (the first one on ties).
+        Column of predicted labels; by default the class of highest probability (the first one on
+        ties).
     y_prob : str, list of str, or mapping of label to str, optional
-        The columns of each class's probability: in the order of ``labels``, by label, or by a pattern such as
-        ``"p_*"`` where the star stands for the label. One column holds lists of K probabilities, or the probability of
-        the positive class of two.
+        The columns of each class's probability: in the order of ``labels``, by label, or by a
+        pattern such as ``"p_*"`` where the star stands for the label. One column holds lists of K
+        probabilities, or the probability of the positive class of two.
     y_score : str, list of str, or mapping of label to str, optional
         In the same forms, columns of decision values instead: metrics of ranking only.
     labels
         As in :func:`cmtrack.evaluate`.
     calibration : path, frame, (y, scores) or (y, scores, fold_ids), optional
-        Labelled, held-out rows: a table with the same columns of labels and probabilities, or arrays as in
-        :func:`cmtrack.evaluate`.
+        Labelled, held-out rows: a table with the same columns of labels and probabilities, or
+        arrays as in :func:`cmtrack.evaluate`.
     target : path, frame or array-like, optional
-        Unlabelled rows whose prevalence is wanted: a table with the same columns of probabilities, or arrays; with
-        ``fold_ids`` a list of one array for each fold's model.
+        Unlabelled rows whose prevalence is wanted: a table with the same columns of probabilities,
+        or arrays; with ``fold_ids`` a list of one array for each fold's model.
     sample_weight : str, optional
-        Column of non-negative weights; ``weights_are`` says what they mean, by default the column's type.
+        Column of non-negative weights; ``weights_are`` says what they mean, by default the column's
+        type.
     row_ids : str, optional
-        Column of integers or strings that name the rows. A table has no order: without ids, two evaluations count as
-        "of the same data" if they have as many rows of each label.
+        Column of integers or strings that name the rows. A table has no order: without ids, two
+        evaluations count as "of the same data" if they have as many rows of each label.
     segments : list of str, or of tuples of str, optional
-        Columns of categories that divide the rows, for :attr:`Evaluation.segments`; a tuple stands for the crossings
-        of its columns. Missing values are a segment; of more than 1,000 values (at most 10,000) the largest 999 are
-        segments, the others together are one more, and a note says so.
+        Columns of categories that divide the rows, for :attr:`Evaluation.segments`; a tuple stands
+        for the crossings of its columns. Missing values are a segment; of more than 1,000 values
+        (at most 10,000) the largest 999 are segments, the others together are one more, and a note
+        says so.
     progress : bool, optional
         Whether to show on stderr how many rows were read; by default where that is a terminal.
     **options
@@ -122,18 +126,21 @@ def evaluate_table(
     Warns
     -----
     UserWarning
-        As :func:`cmtrack.evaluate`, but for columns of probabilities in another order than the predictions.
+        As :func:`cmtrack.evaluate`, but for columns of probabilities in another order than the
+        predictions.
 
     Notes
     -----
-    Cost: one pass over the rows with a thread for each core; memory for a batch each, not for the table. A Parquet file
-    of 10⁶ rows of 11 probabilities takes about 0.5 s of processor time.
+    Cost: one pass over the rows with a thread for each core; memory for a batch each, not for the
+    table. A Parquet file of 10⁶ rows of 11 probabilities takes about 0.5 s of processor time.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from cmtrack import evaluate_table
-    >>> rows = pd.DataFrame({"y": ["no", "yes", "yes"], "p_no": [0.9, 0.2, 0.6], "p_yes": [0.1, 0.8, 0.4]})
+    >>> rows = pd.DataFrame({"y": ["no", "yes", "yes"]})
+    >>> rows["p_no"] = [0.9, 0.2, 0.6]
+    >>> rows["p_yes"] = [0.1, 0.8, 0.4]
     >>> rows.to_parquet("rows.parquet")
     >>> evaluate_table("rows.parquet", y_true="y", y_prob="p_*").confusion_matrix.counts.tolist()
     [[1, 0], [1, 1]]
@@ -144,9 +151,6 @@ def evaluate_table(
     scores_name, scores, normalize = one_of_both(y_pred, y_prob, y_score, spec.normalize)
     if y_prob is None and (calibration is not None or target is not None):
         raise ValueError("calibration and target need y_prob, got none")
-    given = [
-        name for name, column in (("y_pred", y_pred), (scores_name, scores)) if column is not None
-    ]
     source = open_source(table, _names_of(y_true, y_pred, scores, sample_weight, row_ids, segments))
     columns = choose_columns(
         source.schema.names,
@@ -158,51 +162,57 @@ def evaluate_table(
         what=scores_name,
         segments=segments,
     )
-    named_labels = [*(labels if labels is not None else ()), *grouped_labels(grouping)]
+    named_labels = grouped_labels(grouping)
+    if labels is not None:
+        named_labels = [*labels, *named_labels]
     source = source.with_kinds(columns, kinds_named(named_labels))
     columns = check_kinds(columns, source.schema, spec.weights_are)
-    sides = [_source_of(side, columns.names) for side in (calibration, target)]
+    calibration_table = _source_of(calibration, columns.names)
+    target_table = _source_of(target, columns.names)
     classes = _Classes(source, columns, labels, grouping)
-    named = classes.known()
-    with watched(
-        progress, 1 + (named is None and bool(columns.scores)) + sum(s is not None for s in sides)
-    ) as begin:
-        table_reader = _Reader(source, columns, begin, normalize, ("y_true", scores_name))
+    order = classes.find_before_reading()
+    passes = [source, calibration_table, target_table]
+    if order is None and columns.scores:
+        passes.append(source)  # once more, to find the classes
+    n_passes = sum(each is not None for each in passes)
+    with watched(progress, n_passes) as begin:
+        reader = _Reader(source, columns, begin, normalize, ("y_true", scores_name))
         tally: Tally | None = None
-        order = named
         if order is None:
-            tally = table_reader.count_as_they_come(with_lists=grouping is not None)
-            order = classes.seen(tally)
+            tally = reader.count_as_they_come(with_lists=grouping is not None)
+            order = classes.find_in_rows(tally)
         step, alone = _scored(columns, order, grouping, spec.positive)
+        predictions = {"y_pred": y_pred, scores_name: scores}
+        given = [name for name, column in predictions.items() if column is not None]
         step = deciding(step, spec.threshold, order, given)
         counting = Counting(order, step, grouping, prices_of(spec, order))
+        # Without scores the rows are already counted if their classes had to be found.
         if columns.scores or tally is None:
-            tally = table_reader.count(
-                counting, table_reader.places(counting, alone), classes.declared
-            )
-        statistics = tally.statistics(order, table_reader.categories)
+            tally = reader.count(counting, reader.places(counting, alone), classes.declared)
+        statistics = tally.statistics(order, reader.categories)
         if columns.scores and y_prob is not None:
-            arrays = [
-                side if rows is None else None
-                for side, rows in zip((calibration, target), sides, strict=True)
-            ]
-            first = scores_first(order, step)
+            scored = Counting(order, step)
             statistics = with_calibration(
-                statistics, order, step, first, arrays[0], arrays[1], normalize
+                statistics,
+                scored,
+                None if calibration_table is not None else calibration,
+                None if target_table is not None else target,
+                normalize,
             )
-            for held, names in zip(
-                sides, (("calibration y", "calibration scores"), ("target", "target")), strict=True
-            ):
-                if held is not None:
-                    reader, alike = table_reader.beside(held, names, order), Counting(order, step)
-                    beside = reader.count(alike, reader.places(alike, alone))
-                    reader.check_same_width(table_reader)
-                    statistics = _with_side(statistics, beside.statistics(order), step, names[0])
+            if calibration_table is not None:
+                names = ("calibration y", "calibration scores")
+                side = reader.count_beside(calibration_table, names, scored, alone)
+                statistics = _with_calibration_table(statistics, side, step)
+            if target_table is not None:
+                side = reader.count_beside(target_table, ("target", "target"), scored, alone)
+                statistics = _with_target_table(statistics, side, step)
     warn_of_input(input_warnings(statistics))
     evaluation = assemble(statistics, step, spec, columns.weights_are)
-    is_order_of_texts = labels is None and len(columns.scores) > 0 and columns.declared is None
-    remark = columns_in_text_order(order) if is_order_of_texts else ""
-    return replace(evaluation, remarks=(remark,)) if remark else evaluation
+    if labels is None and columns.scores and columns.declared is None:
+        remark = columns_in_text_order(order)
+        if remark:
+            return replace(evaluation, remarks=(remark,))
+    return evaluation
 
 
 @dataclass(eq=False)
@@ -215,50 +225,48 @@ class _Classes:
     grouping: Grouping | None
     declared: bool = False
 
-    def known(self) -> tuple[Label, ...] | None:
-        """The classes, if they are known before the rows are read."""
+    def find_before_reading(self) -> tuple[Label, ...] | None:
+        """Return the classes if labels, categories or columns name them; None to read the rows."""
         if self.labels is not None:
             return _checked(self.labels)
-        categories, kinds = (
-            self._categories,
-            {label_kind(self.source.schema.field(name).type) for name in self._names},
-        )
-        if any(one is not None for one in categories):
-            return (
-                _checked(categories[0])
-                if categories[0] and all(one == categories[0] for one in categories)
-                else None
-            )
-        if (
-            len(kinds) > 1
-            or kinds == {object}
-            or (self.columns.lists and self.grouping is not None)
-        ):
+        categories = self._categories
+        if any(categories_of_column is not None for categories_of_column in categories):
+            first = categories[0]
+            if first and all(others == first for others in categories):
+                return _checked(first)
             return None
-        kind, declared = kinds.pop(), self._declared(len(self.columns.scores))
-        assert kind is not None  # the columns hold labels
+        kinds = {label_kind(self.source.schema.field(name).type) for name in self._names}
+        if len(kinds) > 1 or (self.columns.lists and self.grouping is not None):
+            return None
+        kind = kinds.pop()
+        if kind is None or kind is object:
+            return None
+        declared = self._declared(len(self.columns.scores))
         if declared is not None:
             self.declared = True
             return _checked(declared_order(declared, kind))
         return (False, True) if kind is bool else None
 
-    def seen(self, tally: Tally) -> tuple[Label, ...]:
-        """The classes of the rows, and those that categories, columns or groups name."""
-        chosen = [one for one in self._categories if one is not None]
+    def find_in_rows(self, tally: Tally) -> tuple[Label, ...]:
+        """Return the classes of the rows, and those that categories, columns or groups name."""
+        categories = [values for values in self._categories if values is not None]
         seen = {name: list(labels) for name, labels in tally.seen.items()}
-        if chosen:
-            union = list(
-                dict.fromkeys(label for column in (*seen.values(), *chosen) for label in column)
-            )
-            if set(union) == set(chosen[0]):
-                return _checked(chosen[0])
+        declared = None
+        if categories:
+            columns = (*seen.values(), *categories)
+            union = list(dict.fromkeys(label for column in columns for label in column))
+            if set(union) == set(categories[0]):
+                return _checked(categories[0])
             seen = dict.fromkeys(seen, union)
-        longest = max(map(len, seen.values()))
-        alike = {
+        else:
+            widths = tally.faults.lengths or [len(self.columns.scores)]
+            declared = self._declared(max(widths))
+        # Labels are encoded as columns of rows, so they are repeated until the columns are alike.
+        longest = max(len(labels) for labels in seen.values())
+        padded = {
             name: labels + labels[:1] * (longest - len(labels)) for name, labels in seen.items()
         }
-        widths = tally.faults.lengths or [len(self.columns.scores)]
-        return encode_labels(alike, None, None if chosen else self._declared(max(widths)))[0]
+        return encode_labels(padded, None, declared)[0]
 
     @property
     def _names(self) -> list[str]:
@@ -269,7 +277,7 @@ class _Classes:
         return [self.source.categories(name) for name in self._names]
 
     def _declared(self, width: int) -> list[Any] | None:
-        """Classes that the columns of probabilities or the groups name."""
+        """Return the classes that the columns of probabilities or the groups name."""
         if self.columns.declared is not None and len(self.columns.declared) > 1:
             return list(self.columns.declared)
         if self.grouping is None:
@@ -305,7 +313,7 @@ class _Reader:
     def count(
         self, counting: Counting, places: dict[int, list[int]], declared: bool = False
     ) -> Tally:
-        """The tally of all rows; wrong ones are refused, and the text says how many."""
+        """Return the tally of all rows; wrong ones are refused, and the text says how many."""
         tally = self._read(self.name, self.columns, self._kernel(counting, places))
         self._refuse(tally, counting.labels, declared)
         if self.columns.lists and self.width not in places:
@@ -313,16 +321,18 @@ class _Reader:
         return tally
 
     def places(self, counting: Counting, alone: int | None) -> dict[int, list[int]]:
-        """The class of each probability column, for each number of columns.
+        """Return the column of each class's probability, for each number of columns.
 
-        Where there is not one for each class, wrong numbers in the columns are refused first.
+        If the columns do not match the classes, wrong numbers in the columns are refused first.
         """
         order = counting.labels
         if not self.columns.scores:
             return {}
         widths = [len(self.columns.scores)]
-        if self.columns.lists:  # of two classes one may be given
-            widths = [len(order), 1] if len(order) == 2 else [len(order)]
+        if self.columns.lists:
+            widths = [len(order)]
+            if len(order) == 2:  # a list may have the probability of one of two classes
+                widths.append(1)
         try:
             return {width: _place(self.columns, width, counting, alone) for width in widths}
         except ValueError:
@@ -336,26 +346,31 @@ class _Reader:
         by_name = {name: self.source.categories(name) for name in self.columns.dividing}
         return {name: values for name, values in by_name.items() if values is not None}
 
-    def beside(self, source: Source, what: tuple[str, str], order: Sequence[Label]) -> _Reader:
-        """The reader of a calibration or target table, which has the same columns of probabilities."""
-        y_true = self.columns.y_true if what[0] != what[1] else None
+    def count_beside(
+        self, source: Source, names: tuple[str, str], counting: Counting, alone: int | None
+    ) -> Statistics:
+        """Return the statistics of a calibration or target table with the same score columns.
+
+        ``names``: of its labels and its scores in messages; equal if it has no labels.
+        """
+        y_true = self.columns.y_true if names[0] != names[1] else None
+        scores = list(self.columns.scores)
         try:
-            columns = choose_columns(
-                source.schema.names, y_true=y_true, y_prob=list(self.columns.scores)
-            )
-            are_texts = all(isinstance(label, str) for label in order)
+            columns = choose_columns(source.schema.names, y_true=y_true, y_prob=scores)
+            are_texts = all(isinstance(label, str) for label in counting.labels)
             source = source.with_kinds(columns, (str,) if are_texts else KINDS)
             columns = replace(check_kinds(columns, source.schema), declared=self.columns.declared)
         except ValueError as error:
-            raise ValueError(f"{what[1]}: {error}") from None
-        return _Reader(source, columns, self.begin, self.normalize, what, what[1].split()[0])
-
-    def check_same_width(self, other: _Reader) -> None:
-        """Refuse lists of another length."""
-        if self.width != other.width:
+            raise ValueError(f"{names[1]}: {error}") from None
+        name = names[1].split()[0]
+        reader = _Reader(source, columns, self.begin, self.normalize, names, name)
+        tally = reader.count(counting, reader.places(counting, alone))
+        if reader.width != self.width:
             raise ValueError(
-                f"{self.what[1]} must have as many probabilities as y_prob, got {self.width} and {other.width}"
+                f"{names[1]} must have as many probabilities as y_prob, got {reader.width} and "
+                f"{self.width}"
             )
+        return tally.statistics(counting.labels)
 
     def _kernel(self, counting: Counting, places: dict[int, list[int]]) -> Kernel:
         columns = self.columns
@@ -367,7 +382,8 @@ class _Reader:
         return self.source.count(Work(columns, kernel), self.begin(name, self.source.n_rows))
 
     def _refuse(self, tally: Tally, order: Sequence[Label], declared: bool = False) -> None:
-        columns, faults = self.columns, tally.faults
+        columns = self.columns
+        faults = tally.faults
         if columns.lists and faults.lengths:
             faults.refuse_lengths(columns.scores[0])
         self.width = max(faults.lengths, default=len(columns.scores))
@@ -379,86 +395,101 @@ class _Reader:
 def _scored(
     columns: Columns, order: tuple[Label, ...], grouping: Grouping | None, positive: Label | None
 ) -> tuple[ComposedStep | None, int | None]:
-    """The scored step, and which class a single column of probabilities names."""
-    single = columns.declared is not None and len(columns.scores) == 1
-    alone = _named(columns.declared or (), order).index(0) if single else None
-    if alone is not None and positive is None and grouping is None:
-        positive = order[alone]
+    """Return the scored step, and the class that a single column of probabilities names."""
+    alone = None
+    if columns.declared is not None and len(columns.scores) == 1:
+        alone = _positions(columns.declared, order).index(0)
+        if positive is None and grouping is None:
+            positive = order[alone]
     return scored_step(order, grouping, positive), alone
 
 
 def _place(columns: Columns, width: int, counting: Counting, alone: int | None) -> list[int]:
-    """For each class the place of its probability among ``width`` columns; -1 for the class of two without a column."""
+    """Return the column of each class's probability among ``width``; -1 for a class without one."""
     order = counting.labels
     if width == 1 and len(order) == 2:
-        if alone is None:
-            alone = 0 if scores_first(order, counting.step) else 1
-        return [0, -1] if alone == 0 else [-1, 0]
+        is_first = alone == 0 if alone is not None else scores_first(order, counting.step)
+        return [0, -1] if is_first else [-1, 0]
     if columns.declared is not None:
-        return _named(columns.declared, order)
+        return _positions(columns.declared, order)
     if width != len(order):
-        expected = f"(n_samples, {len(order)})" + (" or (n_samples,)" if len(order) == 2 else "")
+        expected = f"(n_samples, {len(order)})"
+        if len(order) == 2:
+            expected += " or (n_samples,)"
+        noun = "column" if width == 1 else "columns"
         raise ValueError(
-            f"{columns.what} must have shape {expected} for the labels {listed(order, 12)}, got {width} "
-            f"column{'s' if width > 1 else ''}; name all classes of the model with labels="
+            f"{columns.what} must have shape {expected} for the labels {listed(order, 12)}, got "
+            f"{width} {noun}; name all classes of the model with labels="
         )
     return list(range(width))
 
 
-def _named(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
-    """The place of each class among the names; -1 for the unnamed one of two."""
-    by_text = {str(name): place for place, name in enumerate(names)}
-    places = [by_text.get(str(label), -1) for label in order]
-    missing = [label for label, place in zip(order, places, strict=True) if place < 0]
-    if missing and (len(order) != 2 or len(names) != 1 or len(missing) == 2):
+def _positions(names: Sequence[Label], order: tuple[Label, ...]) -> list[int]:
+    """Return the position of each class among the names; -1 for the unnamed one of two."""
+    by_text = {str(name): position for position, name in enumerate(names)}
+    positions = [by_text.get(str(label), -1) for label in order]
+    missing = [label for label, position in zip(order, positions, strict=True) if position < 0]
+    is_one_of_two = len(order) == 2 and len(names) == 1 and len(missing) == 1
+    if missing and not is_one_of_two:
         raise ValueError(
-            f"y_prob must have a column for each label, {listed(missing)} not in {listed(names, 20)}"
+            f"y_prob must have a column for each label, {listed(missing)} not in "
+            f"{listed(names, 20)}"
         )
-    strange = [name for place, name in enumerate(names) if place not in places]
+    strange = [name for position, name in enumerate(names) if position not in positions]
     if strange:
         raise ValueError(
-            f"columns of y_prob must be labels, got {listed(strange)}; labels are {listed(order, 20)}"
+            f"columns of y_prob must be labels, got {listed(strange)}; labels are "
+            f"{listed(order, 20)}"
         )
-    return places
+    return positions
 
 
 def _checked(labels: Sequence[Any]) -> tuple[Label, ...]:
-    """Classes that are given, in their order."""
-    given = [plain(label) for label in labels]
-    return number_labels({"labels": given}, given).labels
+    """Return classes in their order; ValueError or TypeError if they cannot be classes."""
+    classes = [plain(label) for label in labels]
+    return number_labels({"labels": classes}, classes).labels
 
 
-def _with_side(
-    kept: Statistics, side: Statistics, step: ComposedStep | None, what: str
+def _with_calibration_table(
+    statistics: Statistics, side: Statistics, step: ComposedStep | None
 ) -> Statistics:
-    """The statistics with those of a calibration or target table."""
-    added: dict[str, Any] = {
-        "scaled_rows": ((kept.scaled_rows or 0) + (side.scaled_rows or 0)) or None
-    }
-    labelled = what != "target"
+    """Return the statistics with the labelled scores of a calibration table."""
+    scaled_rows = _scaled_rows(statistics, side)
     if step is None:
-        assert side.tops is not None  # there is no step
-        added["labelled_tops" if labelled else "target_tops"] = (
-            side.tops if labelled else side.tops.pooled()
-        )
-        return replace(kept, **added)
-    assert side.scores is not None  # there is a step
-    if not labelled:
-        return replace(kept, **added, target=side.scores.channels((0, 1, 2, 3)))
-    rows = Counter(
-        dict(zip(side.matrix.labels, side.matrix.counts.sum(axis=1).tolist(), strict=True))
-    )
+        return replace(statistics, scaled_rows=scaled_rows, labelled_tops=side.tops)
+    if side.scores is None:
+        raise TypeError("a table that is counted by a scored step has scores")
     scores = side.scores.channels((2, 3), (0, 1))
     if not scores.counts.any(axis=1).all():
+        rows = side.matrix.counts.sum(axis=1).tolist()
+        # Only one group has rows. Of its classes the one with the most rows stands for it.
+        label = side.matrix.labels[rows.index(max(rows))]
         raise ValueError(
-            f"calibration must hold labels of both {list(step.labels)}, got only {rows.total()} like "
-            f"{rows.most_common(1)[0][0]!r}"
+            f"calibration must hold labels of both {list(step.labels)}, got only {sum(rows)} like "
+            f"{label!r}"
         )
-    return replace(kept, **added, labelled=scores)
+    return replace(statistics, scaled_rows=scaled_rows, labelled=scores)
+
+
+def _with_target_table(
+    statistics: Statistics, side: Statistics, step: ComposedStep | None
+) -> Statistics:
+    """Return the statistics with the scores of a target table."""
+    scaled_rows = _scaled_rows(statistics, side)
+    if step is not None and side.scores is not None:
+        scores = side.scores.channels((0, 1, 2, 3))
+        return replace(statistics, scaled_rows=scaled_rows, target=scores)
+    if side.tops is None:
+        raise TypeError("a table of classes with probabilities has top scores")
+    return replace(statistics, scaled_rows=scaled_rows, target_tops=side.tops.pooled())
+
+
+def _scaled_rows(statistics: Statistics, side: Statistics) -> int | None:
+    return ((statistics.scaled_rows or 0) + (side.scaled_rows or 0)) or None
 
 
 def _names_of(*arguments: Any) -> list[str]:
-    """The columns that the caller names."""
+    """Return the columns that the caller names."""
     names: list[str] = []
     for argument in arguments:
         if isinstance(argument, str):
@@ -471,7 +502,7 @@ def _names_of(*arguments: Any) -> list[str]:
 
 
 def _source_of(side: Any, names: Sequence[str]) -> Source | None:
-    """The source of a calibration or target set that is a table; None for arrays."""
+    """Return the source of a calibration or target set that is a table; None for arrays."""
     if side is None or (isinstance(side, str) and side == "cross-fit"):
         return None
     return find_source(side, names)

@@ -1,4 +1,4 @@
-"""Facts of an evaluation that only its rows give; they outlive the rows, and are dropped as one."""
+"""Facts of an evaluation that need its rows; they are kept without the rows and dropped as one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ class RowFacts:
     """Facts computed from rows, by metric.
 
     ``cluster_errors``: standard errors by clusters of rows that belong together.
-    ``effective_clusters``: effective number of clusters: of sums s of a cluster's influence values (sum of s²)² / sum
-        of s⁴.
+    ``effective_clusters``: effective number of clusters: of sums s of a cluster's influence values
+        (sum of s²)² / sum of s⁴.
     ``pvalues``: p-values of calibration.
     ``errors``: standard errors of averages of areas.
-    ``strata``: the class or group of each row whose share is given, (n,): influence is that within these. Not stored.
+    ``strata``: the class or group of each row whose share is given, (n,): influence is that within
+        these. Not stored.
     """
 
     cluster_errors: ByMetric | None = None
@@ -34,35 +35,38 @@ class RowFacts:
     strata: IntArray | None = field(default=None, compare=False, repr=False)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; facts that are not there are absent, and NaN is None."""
-        plain = {
-            key: getattr(self, name)
-            for name, key in _KEYS.items()
-            if getattr(self, name) is not None
-        }
-        for key, numbers in plain.items():
-            # NaN is, for one, the error of the area of a class with a single row
-            if key != "n_clusters":
-                plain[key] = {
-                    name: None if math.isnan(number) else number for name, number in numbers.items()
+        """Return plain data; facts that are not there are absent, and NaN is None."""
+        plain: dict[str, Any] = {"cluster_errors": None}
+        for name, key in _KEYS.items():
+            fact = getattr(self, name)
+            if fact is None:
+                continue
+            if name != "n_clusters":
+                # NaN is, for one, the error of the area of a class with a single row.
+                fact = {
+                    metric: None if math.isnan(number) else number
+                    for metric, number in fact.items()
                 }
-        return {"cluster_errors": None} | plain
+            plain[key] = fact
+        return plain
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> RowFacts:
         """Read :meth:`to_plain`."""
-        numbers = {
-            name: _read(data.get(key)) for name, key in _KEYS.items() if name != "n_clusters"
-        }
+        facts: dict[str, Any] = {}
+        for name, key in _KEYS.items():
+            if name != "n_clusters":
+                facts[name] = _read(data.get(key))
         n = data.get("n_clusters")
         if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
             raise ValueError(f"n_clusters must be a whole number from 1, got {n!r:.40}")
-        for name, number in (numbers["effective_clusters"] or {}).items():
+        for name, number in (facts["effective_clusters"] or {}).items():
             if not (math.isfinite(number) and number > 0):
                 raise ValueError(
-                    f"the effective clusters of {name!r:.80} must be a positive number, got {number!r}"
+                    f"the effective clusters of {name!r:.80} must be a positive number, "
+                    f"got {number!r}"
                 )
-        return cls(n_clusters=n, **numbers)  # type: ignore[arg-type]  # strata are not stored
+        return cls(n_clusters=n, **facts)
 
 
 _KEYS = {
@@ -76,15 +80,16 @@ _KEYS = {
 
 
 def _read(data: Any) -> ByMetric | None:
-    numbers = (
-        None
-        if data is None
-        else {str(k): math.nan if v is None else float(v) for k, v in data.items()}
-    )
-    for name, value in (numbers or {}).items():
-        if value and not math.isnan(value) and not 1 / LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+    if data is None:
+        return None
+    numbers = {}
+    for name, value in data.items():
+        number = math.nan if value is None else float(value)
+        numbers[str(name)] = number
+        is_sound = number == 0 or math.isnan(number)
+        if not is_sound and not 1 / LARGEST_NUMBER <= number <= LARGEST_NUMBER:
             raise ValueError(
-                f"the number of {name!r:.80} must be 0 or between 1e-100 and 1e100, got {value!r}"
+                f"the number of {name!r:.80} must be 0 or between 1e-100 and 1e100, got {number!r}"
             )
     return numbers
 
@@ -92,10 +97,13 @@ def _read(data: Any) -> ByMetric | None:
 def merged(
     sides: tuple[RowFacts, RowFacts], totals: tuple[float, float], is_sum: Callable[[str], bool]
 ) -> RowFacts:
-    """Pooled cluster-robust errors of two sets of whole clusters: sums of squares and of fourth powers add up.
+    """Pool the cluster-robust errors of two sets of whole clusters.
+
+    Sums of squares and of fourth powers of the clusters' influence add up.
 
     ``totals``, (float, float): number (or weight) of samples of each side.
-    ``is_sum``: True for the name of a metric that doubles with the samples, as counts do; else it is a mean over them.
+    ``is_sum``: True for the name of a metric that doubles with the samples, as counts do; else it
+        is a mean over them.
     """
     first, second = (side.cluster_errors for side in sides)
     if first is None and second is None:
@@ -103,23 +111,32 @@ def merged(
     if first is None or second is None:
         lacking = "first" if first is None else "second"
         raise ValueError(
-            f"evaluations to be merged must both have groups or both have none, the {lacking} has none"
+            "evaluations to be merged must both have groups or both have none, the "
+            f"{lacking} has none"
         )
-    a, b = (side.n_clusters for side in sides)
-    together = None if a is None or b is None else a + b
-    errors, effective = {}, {}
-    for name in (name for name in first if name in second):
-        pooled = is_sum(name)
-        squares = fourths = 0.0
-        for side, total in zip(sides, totals, strict=True):
-            assert side.cluster_errors is not None  # both have
-            square = (side.cluster_errors[name] * (1.0 if pooled else total)) ** 2
-            square *= 1.0 if together is None else 1 / few_clusters(side.n_clusters or 0)
+    numbers = [side.n_clusters for side in sides]
+    # Earlier versions did not write the number of clusters. Errors then stay without the factor for
+    # few clusters, and there are no effective numbers.
+    n_clusters = None if None in numbers else sum(n for n in numbers if n is not None)
+    errors: ByMetric = {}
+    effective: ByMetric = {}
+    for name in first:
+        if name not in second:
+            continue
+        squares = 0.0
+        fourths = 0.0
+        for side, by_name, total in zip(sides, (first, second), totals, strict=True):
+            scale = 1.0 if is_sum(name) else total
+            square = (by_name[name] * scale) ** 2
+            if n_clusters is not None:
+                square *= 1 / few_clusters(side.n_clusters or 0)
             squares += square
             if square > 0:
                 fourths += square**2 / (side.effective_clusters or {}).get(name, math.inf)
-        errors[name] = math.sqrt(squares * (1.0 if together is None else few_clusters(together)))
-        errors[name] /= 1.0 if pooled else sum(totals)
-        if together is not None and fourths > 0:
+        correction = 1.0 if n_clusters is None else few_clusters(n_clusters)
+        errors[name] = math.sqrt(squares * correction)
+        if not is_sum(name):
+            errors[name] /= sum(totals)
+        if n_clusters is not None and fourths > 0:
             effective[name] = squares**2 / fourths
-    return RowFacts(errors, together, None if together is None else effective)
+    return RowFacts(errors, n_clusters, None if n_clusters is None else effective)

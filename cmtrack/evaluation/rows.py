@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cmtrack.grouping import ComposedStep
+from cmtrack.grouping import ComposedStep, Label
 from cmtrack.metrics.names import near
 from cmtrack.rows.join import by_ids, column_called, places_in
 from cmtrack.statistics.attributes import attribute_columns
@@ -24,20 +24,26 @@ if TYPE_CHECKING:
 
 CONFIDENT = 0.9
 MISMATCH = "mismatch"
-"""What ``predicted`` may be of a step: the right group, by a pair of classes that it does not accept."""
-CLASSES, STEP, ASIDE, OTHER = "c", "s", "m", "o"
-"""Codes in names of cells: matrix of classes, of a step (before its place), mismatches, other classes."""
+"""Value of ``predicted`` with a step: the right group, by a pair that is not accepted."""
+CLASSES = "c"
+"""Code in names of cells: the matrix of classes."""
+STEP = "s"
+"""Code in names of cells: the matrix of a step, whose number follows."""
+ASIDE = "m"
+"""Code in names of cells: mismatches."""
+OTHER = "o"
+"""Code in names of cells: other classes."""
 TOTAL = "total"
-"""Entry of a frame's ``attrs``: how many rows there are, of which the frame has the first."""
+"""Entry of a frame's ``attrs``: the number of rows, of which the frame has the first."""
 
 
 def rows_of(evaluation: Evaluation) -> Predictions:
-    """The rows by their classes; ValueError if they are not here, or are of spans."""
+    """Return rows of one actual and one predicted class; ValueError without such rows."""
     rows = evaluation.rows
     if rows is None:
         raise ValueError(
-            "the rows are not here: they were not kept, or not loaded (load_evaluation(run, rows=True) loads them); an "
-            "evaluation of a table or a sum of evaluations has none"
+            "the rows are not here: they were not kept, or not loaded (load_evaluation(run, "
+            "rows=True) loads them); an evaluation of a table or a sum of evaluations has none"
         )
     if not isinstance(rows, Predictions):
         raise ValueError(
@@ -58,16 +64,16 @@ def rows_where(
     row_ids: Any = None,
     limit: int | None = 25,
 ) -> pd.DataFrame:
-    """The rows behind a number: those of a cell, of a segment, the wrong ones that are certain.
+    """Return the rows behind a number: rows of a cell or a segment, or confident errors.
 
-    Every condition narrows the choice. The most certain rows come first, by the probability or the decision value of
-    the predicted class; without scores, and among equals, the first ones.
+    Every condition narrows the choice. The most certain rows come first, by the probability or the
+    decision value of the predicted class; without scores, and among equals, the first ones.
 
     Parameters
     ----------
     actual, predicted : label, optional
-        A class, or a group of the step. Of a step ``predicted`` may be "mismatch": the right group, by a pair of
-        classes that it does not accept.
+        A class, or a group of the step. Of a step ``predicted`` may be "mismatch": the right group,
+        by a pair of classes that it does not accept.
     step : str, optional
         The name of a step of the grouping; by default the classes themselves count.
     right : bool, optional
@@ -75,22 +81,25 @@ def rows_where(
     segment : mapping of column to value, optional
         Of declared segments, or of columns of the table.
     confident : float or bool, optional
-        The least probability of the predicted class; True for 0.9. With ``right=False``: wrong and certain.
+        The least probability of the predicted class; True for 0.9. With ``right=False``: wrong and
+        certain.
     table : frame, mapping of columns, or path of a Parquet or CSV file, optional
         Attributes of the rows, which are joined to them.
     row_ids : str or array-like of shape (n,), optional
-        The table's column of ids: in any order if the evaluation has its rows' ids (in memory, or in a run that was
-        logged under ``CMTRACK_ROW_IDS``), otherwise in the order of the rows. Or the ids themselves, in the order
-        of the rows, which are looked up in a DataFrame's index, as in :func:`cmtrack.segment_runs`.
+        The table's column of ids: in any order if the evaluation has its rows' ids (in memory, or
+        in a run that was logged under ``CMTRACK_ROW_IDS``), otherwise in the order of the rows. Or
+        the ids themselves, in the order of the rows, which are looked up in a DataFrame's index, as
+        in :func:`cmtrack.segment_runs`.
     limit : int or None, default 25
         Rows of the frame; None for all.
 
     Returns
     -------
     DataFrame
-        row (from 0), id, weight and group where there are some, actual, predicted, probability (of the predicted
-        class) and probability_actual (of the label) if there are probabilities, the segments, and the columns of the
-        table. ``attrs["total"]`` is the number of rows that meet the conditions.
+        row (from 0), id, weight and group where there are some, actual, predicted, probability (of
+        the predicted class) and probability_actual (of the label) if there are probabilities, the
+        segments, and the columns of the table. ``attrs["total"]`` is the number of rows that meet
+        the conditions.
 
     Raises
     ------
@@ -114,70 +123,78 @@ def rows_where(
     [4, 1]
     """
     rows = rows_of(evaluation)
-    if limit is not None and (
-        isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 0
-    ):
-        raise ValueError(f"limit must be a number of rows, or None for all, got {limit!r}")
-    if right is not None and not isinstance(right, (bool, np.bool_)):
-        raise ValueError(f"right must be True, False or None, got {right!r:.80}")
-    if segment is not None and not isinstance(segment, Mapping):
-        raise ValueError(
-            f"segment must map columns to values, such as {{'region': 'north'}}, got {segment!r:.80}"
-        )
+    _check_conditions(limit, right, segment)
     composed = None if step is None else step_called(evaluation, step)
-    hit = right_rows(rows, composed)
-    chosen = np.ones(len(rows), dtype=bool) if right is None else hit == right
+    is_right = right_rows(rows, composed)
+    chosen = np.ones(len(rows), dtype=bool) if right is None else is_right == right
     chosen &= rows.design.repeats > 0
-    groups = evaluation.labels if composed is None else composed.labels
-    for name, given, codes in (
-        ("actual", actual, rows.actual),
-        ("predicted", predicted, rows.predicted),
-    ):
-        if given is None:
-            continue
-        codes = codes if composed is None else composed.group_of_class[codes]
-        if (
-            name == "predicted"
-            and composed is not None
-            and given == MISMATCH
-            and MISMATCH not in groups
-        ):
-            chosen &= ~hit & (composed.group_of_class[rows.actual] == codes)
-            continue
-        if given not in groups:
-            choices = f"{listed(groups, 12)}{near(str(given), map(str, groups))}"
-            raise ValueError(f"{name} must be one of {choices}, got {given!r:.80}")
-        chosen &= codes == groups.index(given)
-        if name == "predicted" and composed is not None and actual == given:
-            chosen &= hit  # as the cell of the matrix, whose mismatches are apart
+    groups: Sequence[Label] = evaluation.labels
+    actual_codes = rows.actual
+    predicted_codes = rows.predicted
+    if composed is not None:
+        groups = composed.labels
+        actual_codes = composed.group_of_class[actual_codes]
+        predicted_codes = composed.group_of_class[predicted_codes]
+    if actual is not None:
+        chosen &= _has_label("actual", actual, groups, actual_codes)
+    if composed is not None and predicted == MISMATCH and MISMATCH not in groups:
+        chosen &= ~is_right & (actual_codes == predicted_codes)
+    elif predicted is not None:
+        chosen &= _has_label("predicted", predicted, groups, predicted_codes)
+        if composed is not None and actual == predicted:
+            chosen &= is_right  # as in the cell of the matrix, whose mismatches are apart
     joined = joined_columns(evaluation, table, row_ids, stacklevel=3)
     for column, value in (segment or {}).items():
         chosen &= _in_segment(rows, joined, column, value)
-    places = np.flatnonzero(chosen)
-    certain = certainty(rows, places)
+    positions = np.flatnonzero(chosen)
+    scores = certainty(rows, positions)
     if confident is not None and confident is not False:
         least = CONFIDENT if confident is True else confident
-        if certain is None or evaluation.statistics.ranking_only:
+        if scores is None or evaluation.statistics.ranking_only:
             raise ValueError("confident needs probabilities of the rows, which are not here")
         if not isinstance(least, (int, float, np.number)) or not 0 < least <= 1:
             raise ValueError(
                 f"confident must be a probability above 0 and at most 1, got {confident!r}"
             )
-        places, certain = places[certain >= least], certain[certain >= least]
-    if certain is not None:
-        places = places[np.argsort(-certain, kind="stable")]
-    frame = frame_of(rows, places[:limit], {"": rows}, joined)
-    frame.attrs[TOTAL] = len(places)
+        is_confident = scores >= least
+        positions = positions[is_confident]
+        scores = scores[is_confident]
+    if scores is not None:
+        positions = positions[np.argsort(-scores, kind="stable")]
+    frame = frame_of(rows, positions[:limit], {"": rows}, joined)
+    frame.attrs[TOTAL] = len(positions)
     return frame
 
 
+def _check_conditions(limit: Any, right: Any, segment: Any) -> None:
+    if limit is not None:
+        is_number = isinstance(limit, (int, np.integer)) and not isinstance(limit, bool)
+        if not is_number or limit < 0:
+            raise ValueError(f"limit must be a number of rows, or None for all, got {limit!r}")
+    if right is not None and not isinstance(right, (bool, np.bool_)):
+        raise ValueError(f"right must be True, False or None, got {right!r:.80}")
+    if segment is not None and not isinstance(segment, Mapping):
+        raise ValueError(
+            "segment must map columns to values, such as {'region': 'north'}, "
+            f"got {segment!r:.80}"
+        )
+
+
+def _has_label(argument: str, label: Any, labels: Sequence[Label], codes: IntArray) -> BoolArray:
+    """Return the mask of the rows with a label; ValueError if there is no such label."""
+    if label not in labels:
+        choices = f"{listed(labels, 12)}{near(str(label), map(str, labels))}"
+        raise ValueError(f"{argument} must be one of {choices}, got {label!r:.80}")
+    return np.asarray(codes == labels.index(label))
+
+
 def steps_of(evaluation: Evaluation) -> Mapping[str, ComposedStep]:
-    """The steps of the grouping by their encoded names."""
+    """Return the steps of the grouping by their encoded names."""
     return evaluation._views.composed
 
 
 def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
-    """The step of the grouping of that name; ValueError if there is none."""
+    """Return the step of the grouping of that name; ValueError if there is none."""
     steps = steps_of(evaluation).values()
     for step in steps:
         if step.name == name:
@@ -186,19 +203,21 @@ def step_called(evaluation: Evaluation, name: str) -> ComposedStep:
 
 
 def right_rows(rows: Predictions, step: ComposedStep | None) -> BoolArray:
-    """Rows that are right, shape (n,): the pairs that the step accepts, of classes the equal ones."""
+    """Return the mask of correct rows (n,): pairs that the step accepts, or equal classes."""
     if step is None:
         return np.asarray(rows.actual == rows.predicted)
     return np.asarray(step.accept[rows.actual, rows.predicted])
 
 
 def certainty(rows: Predictions, places: IntArray, label: bool = False) -> FloatArray | None:
-    """Probability, or decision value, of the predicted class, or of the label, of some rows; None without scores."""
+    """Return the score of the predicted class, or of the label, of some rows; None without scores.
+
+    A score is a probability or a decision value.
+    """
     if rows.probabilities is None:
         return None
-    return np.asarray(
-        rows.probabilities[places, (rows.actual if label else rows.predicted)[places]]
-    )
+    classes = rows.actual if label else rows.predicted
+    return np.asarray(rows.probabilities[places, classes[places]])
 
 
 def frame_of(
@@ -207,41 +226,49 @@ def frame_of(
     sides: Mapping[str, Predictions],
     joined: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """A frame of some rows: number, id, weight, group, label; what each side says; segments; columns of a table."""
+    """Return a frame of some rows, with the predictions of each side.
+
+    Its columns are number, id, weight, group and label; the predictions and probabilities of each
+    side; segments; and the columns of a table.
+    """
     from cmtrack._pandas import pd
 
     labels = np.fromiter(rows.labels, dtype=object, count=len(rows.labels))
     columns: dict[str, Any] = {"row": places}
     if rows.ids is not None:
         ids = rows.ids.values[places]
-        columns["id"] = [f"{one:016x}" for one in ids.tolist()] if rows.ids.hashed else ids
+        if rows.ids.hashed:
+            ids = [f"{row_id:016x}" for row_id in ids.tolist()]
+        columns["id"] = ids
     for name, column in (("weight", rows.design.weights), ("group", rows.design.clusters)):
         if column is not None:
             columns[name] = column[places]
     columns["actual"] = labels[rows.actual[places]]
     for name, side in sides.items():
-        end = f"_{name}" if name else ""
-        columns[f"predicted{end}"] = labels[side.predicted[places]]
+        suffix = f"_{name}" if name else ""
+        columns[f"predicted{suffix}"] = labels[side.predicted[places]]
         if side.source is not None and not side.source.ranking_only:
-            columns[f"probability{end}"] = certainty(side, places)
-            columns[f"probability_actual{end}"] = certainty(side, places, label=True)
-    for one in rows.segments:
-        columns[f"segment_{one.name}" if one.name in columns else one.name] = one.take(
-            places
-        ).column
+            columns[f"probability{suffix}"] = certainty(side, places)
+            columns[f"probability_actual{suffix}"] = certainty(side, places, label=True)
+    for segments in rows.segments:
+        prefix = "segment_" if segments.name in columns else ""
+        columns[f"{prefix}{segments.name}"] = segments.take(places).column
     for name, column in (joined or {}).items():
-        columns[f"table_{name}" if name in columns else name] = column.iloc[places].to_numpy()
+        prefix = "table_" if name in columns else ""
+        columns[f"{prefix}{name}"] = column.iloc[places].to_numpy()
     return pd.DataFrame(columns).infer_objects()
 
 
 def joined_columns(
     evaluation: Evaluation, table: Any, row_ids: Any, stacklevel: int = 4
 ) -> dict[str, Any]:
-    """The columns of a table, each as a series with one entry per row of the evaluation; null without a match.
+    """Return the columns of a table as series with an entry for each row of the evaluation.
 
-    ValueError if the rows of the table are not those of the evaluation, or are not here.
+    A row without a match has no value. ValueError if the rows of the table are not those of the
+    evaluation, or are not here.
 
-    ``table``: a frame, a mapping of columns or the path of a file; without one there are no columns.
+    ``table``: a frame, a mapping of columns or the path of a file; without one there are no
+        columns.
     """
     if table is None and row_ids is not None:
         raise ValueError(f"row_ids goes with table=, got {row_ids!r:.80} alone")
@@ -252,51 +279,56 @@ def joined_columns(
     # pyarrow, which a light environment does not have
     from cmtrack.sources.table_file import read_frame
 
-    table = read_frame(Path(table)) if isinstance(table, (str, Path)) else table
+    if isinstance(table, (str, Path)):
+        table = read_frame(Path(table))
     table = align_rows({"the evaluation": None, "table": table})["table"]
-    given: dict[Hashable, Any] = attribute_columns(table, None, SEGMENTS)
-    columns = {str(name): pd.Series(np.asarray(column)) for name, column in given.items()}
+    attributes: dict[Hashable, Any] = attribute_columns(table, None, SEGMENTS)
+    columns = {str(name): pd.Series(np.asarray(column)) for name, column in attributes.items()}
     rows = rows_of(evaluation)
-    n_rows, ids = len(rows), rows.ids
-    if isinstance(row_ids, str) and ids is not None:
-        places = by_ids(column_called("row_ids", row_ids, columns), ids, row_ids)
-        lacking = int((places < 0).sum())
-        if lacking:
-            without = f"{lacking:,} of {n_rows:,} rows are not in the table, and have no values of its columns"
-            warnings.warn(without, UserWarning, stacklevel=stacklevel)
-        places = np.where(places < 0, len(columns[row_ids]), places)
+    n_rows = len(rows)
+    if isinstance(row_ids, str) and rows.ids is not None:
+        order = by_ids(column_called("row_ids", row_ids, columns), rows.ids, row_ids)
+        n_missing = int((order < 0).sum())
+        if n_missing:
+            warnings.warn(
+                f"{n_missing:,} of {n_rows:,} rows are not in the table, and have no values of its "
+                "columns",
+                UserWarning,
+                stacklevel=stacklevel,
+            )
+        # A number beyond the table's last row gives a missing value.
+        order = np.where(order < 0, len(columns[row_ids]), order)
         return {
-            name: column.reindex(places).reset_index(drop=True) for name, column in columns.items()
+            name: column.reindex(order).reset_index(drop=True) for name, column in columns.items()
         }
-    order = places_in(
-        table, columns, row_ids, n_rows, evaluation.statistics.row_ids, "evaluate with row_ids="
-    )
+    digest = evaluation.statistics.row_ids
+    row_order = places_in(table, columns, row_ids, n_rows, digest, "evaluate with row_ids=")
     if row_ids is None:
         warnings.warn(
-            "rows of the table are matched by their place alone: give row_ids= to have that checked",
+            "rows of the table are matched by their place alone: give row_ids= to have that "
+            "checked",
             UserWarning,
             stacklevel=stacklevel,
         )
-    return (
-        columns if order is None else {name: column.iloc[order] for name, column in columns.items()}
-    )
+    if row_order is None:
+        return columns
+    return {name: column.iloc[row_order] for name, column in columns.items()}
 
 
 def _in_segment(rows: Predictions, joined: Mapping[str, Any], column: str, value: Any) -> BoolArray:
-    """Mask of the rows in a segment, by a declared column or a column of the table."""
-    for one in rows.segments:
-        if one.name == column:
-            for values, wanted in (
-                (one.values, plain_value(value)),
-                (value_texts(one.values), str(value)),
-            ):
-                if wanted in values:
-                    return np.asarray(one.codes == values.index(wanted))
-            texts = value_texts(one.values)
-            raise ValueError(
-                f"{column!r:.80} has no segment {value!r:.80}{near(str(value), texts)}"
-            )
+    """Return the mask of the rows in a segment, by a declared column or a column of the table."""
+    for segments in rows.segments:
+        if segments.name != column:
+            continue
+        plain = plain_value(value)
+        if plain in segments.values:
+            return np.asarray(segments.codes == segments.values.index(plain))
+        texts = value_texts(segments.values)
+        if str(value) in texts:
+            return np.asarray(segments.codes == texts.index(str(value)))
+        raise ValueError(f"{column!r:.80} has no segment {value!r:.80}{near(str(value), texts)}")
     if column in joined:
-        return np.asarray(joined[column].isna() if value is None else joined[column] == value)
-    names = [*(one.name for one in rows.segments), *joined]
+        values = joined[column]
+        return np.asarray(values.isna() if value is None else values == value)
+    names = [*(segments.name for segments in rows.segments), *joined]
     raise ValueError(f"segment must be of one of the columns {names[:20]}, got {column!r:.80}")

@@ -1,7 +1,8 @@
 """The question of an evaluation: one record of what was asked, which travels with the result.
 
-``evaluate``, ``evaluate_table``, ``Accumulator``, ``log_evaluation``, the hooks and the command line take its options;
-an :class:`~cmtrack.Evaluation` holds it whole, and stores, merges and compares by it.
+``evaluate``, ``evaluate_table``, ``Accumulator``, ``log_evaluation``, the hooks and the command
+line take its options; an :class:`~cmtrack.Evaluation` holds it whole, and stores, merges and
+compares by it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ def _grouping(grouping: Any) -> Any:
     from cmtrack.grouping import Grouping
 
     if grouping is not None and not isinstance(grouping, Grouping):
-        made = ": cmtrack.Grouping(...) makes one of it" if isinstance(grouping, Mapping) else ""
-        raise TypeError(f"grouping must be a Grouping, got {type(grouping).__name__}{made}")
+        text = f"grouping must be a Grouping, got {type(grouping).__name__}"
+        if isinstance(grouping, Mapping):
+            text += ": cmtrack.Grouping(...) makes one of it"
+        raise TypeError(text)
     return grouping
 
 
@@ -38,7 +41,18 @@ def _threshold(threshold: Any) -> Any:
     from cmtrack.evaluation.threshold import Threshold
     from cmtrack.statistics.inputs import check_threshold
 
-    return check_threshold(threshold.value if isinstance(threshold, Threshold) else threshold)
+    if isinstance(threshold, Threshold):
+        threshold = threshold.value
+    return check_threshold(threshold)
+
+
+def _write_threshold(threshold: float | None) -> float | str | None:
+    """Return a threshold as JSON can write it."""
+    return "infinity" if threshold == math.inf else threshold
+
+
+def _read_threshold(data: Any) -> Any:
+    return _threshold(math.inf if data == "infinity" else data)
 
 
 def _merged_weights(ours: str | None, theirs: str | None) -> str | None:
@@ -48,11 +62,13 @@ def _merged_weights(ours: str | None, theirs: str | None) -> str | None:
 
 
 def _merged_metrics(ours: Sequence[Metric], theirs: Sequence[Metric]) -> tuple[Metric, ...]:
-    """The same metrics, with the functions that one side knows."""
-    first, second = ({metric.name: metric for metric in side} for side in (ours, theirs))
+    """Return the metrics of both sides, with the functions that one side knows."""
+    first = {metric.name: metric for metric in ours}
+    second = {metric.name: metric for metric in theirs}
     if set(first) != set(second):
         raise ValueError(
-            f"evaluations must have the same extra_metrics to be merged, got {list(first)} and {list(second)}"
+            f"evaluations must have the same extra_metrics to be merged, got {list(first)} and "
+            f"{list(second)}"
         )
     return tuple(
         metric if metric.value is not None else second[name] for name, metric in first.items()
@@ -63,12 +79,14 @@ def _merged_metrics(ours: Sequence[Metric], theirs: Sequence[Metric]) -> tuple[M
 
 
 def _plain(value: Any) -> Any:
-    """Plain data of a grouping or of costs; a tuple as a list."""
-    return None if value is None else value.to_dict() if hasattr(value, "to_dict") else list(value)
+    """Return a grouping or costs as plain data, and a tuple as a list."""
+    if value is None:
+        return None
+    return value.to_dict() if hasattr(value, "to_dict") else list(value)
 
 
 def _names_in(data: Any, option: str = "headline") -> tuple[str, ...]:
-    """Names of sections or metrics; those that only a later version knows have no effect."""
+    """Return names of sections or metrics; names that only a later version has do nothing."""
     if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
         raise ValueError(f"{option} must be a list of names, got {data!r:.80}")
     return tuple(data)
@@ -86,18 +104,19 @@ class Spec(Question):
 
     Attributes
     ----------
-    positive, grouping, normalize, weights_are, sections, reference, costs, threshold, confidence_level, extra_metrics
-    headline
-        The options of :func:`cmtrack.evaluate`. Those of a result are as they were used: the positive class or group is
-        written down, ``reference`` is in the order of the classes, ``weights_are`` is the kind of the weights.
+    positive, grouping, normalize, weights_are, sections, reference, costs, threshold,
+    confidence_level, extra_metrics headline
+        The options of :func:`cmtrack.evaluate`. Those of a result are as they were used: the
+        positive class or group is written down, ``reference`` is in the order of the classes,
+        ``weights_are`` is the kind of the weights.
     none : label or None
         The label that stands for no span, in an evaluation of spans.
     """
 
     positive: Label | None = entry(
         "label, optional",
-        "The positive class of two, or the positive group of a two-group step; by default the last one (a grouping "
-        "may name its own). The result keeps it.",
+        "The positive class of two, or the positive group of a two-group step; by default the "
+        "last one (a grouping may name its own). The result keeps it.",
     )
     grouping: Grouping | None = entry(
         "Grouping, optional",
@@ -108,39 +127,50 @@ class Spec(Question):
     )
     normalize: bool | str = entry(
         '"warn", True or False, default "warn"',
-        'Rows of rounded probabilities that sum to 0.98 to 1.02: "warn" scales them to sum to 1 and warns of their '
-        "number, True scales them without a warning, False refuses them. Rows further off are always refused.",
+        'Rows of rounded probabilities that sum to 0.98 to 1.02: "warn" scales them to sum to 1 '
+        "and warns of their number, True scales them without a warning, False refuses them. Rows "
+        "further off are always refused.",
         default="warn",
         check=late("cmtrack.statistics.probabilities:check_normalize"),
         flag="--normalize",
-        help="Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or refuse them.",
+        help=(
+            "Rows of rounded probabilities that sum to 0.98 to 1.02: scale and warn, scale, or "
+            "refuse them."
+        ),
         choices={"warn": "warn", "yes": True, "no": False},
         compare=False,
         write=None,
     )
     weights_are: str | None = entry(
         '"frequency" or "sampling", optional',
-        'What ``sample_weight`` holds. "frequency": a weight is a number of equal rows, all of which were seen. '
-        '"sampling": a weight says how much of the population a row represents; standard errors and intervals are '
-        "robust (sandwich), whatever the scale of the weights. By default integers are frequencies, and floats, "
-        "even whole numbers, sampling weights; the result says which (:attr:`Evaluation.weights_are`).",
+        'What ``sample_weight`` holds. "frequency": a weight is a number of equal rows, all of '
+        'which were seen. "sampling": a weight says how much of the population a row represents; '
+        "standard errors and intervals are robust (sandwich), whatever the scale of the weights. "
+        "By default integers are frequencies, and floats, even whole numbers, sampling weights; "
+        "the result says which (:attr:`Evaluation.weights_are`).",
         check=_weights_are,
         flag="--weights-are",
-        help="What --weight holds: numbers of equal rows, or sampling weights. auto: integers are the former, "
-        "floats the latter.",
+        help=(
+            "What --weight holds: numbers of equal rows, or sampling weights. auto: integers are "
+            "the former, floats the latter."
+        ),
         choices={"auto": None, "frequency": "frequency", "sampling": "sampling"},
         read=_weights_are,
         merge=_merged_weights,
     )
     sections: tuple[str, ...] | None = entry(
         "list of str, optional",
-        'The sections of metrics that are computed, such as ``["multiclass", "class"]``; by default all that '
-        "apply: multiclass, spans, class, reduced, binary, cost (where costs are given), probability, calibration, "
-        "confidence, spcc, prevalence and rough. The others are absent from ``Evaluation.metrics``, and from "
-        "figures and reports; :meth:`Evaluation.with_sections` computes them later.",
+        'The sections of metrics that are computed, such as ``["multiclass", "class"]``; by '
+        "default all that apply: multiclass, spans, class, reduced, binary, cost (where costs are "
+        "given), probability, calibration, confidence, spcc, prevalence and rough. The others are "
+        "absent from ``Evaluation.metrics``, and from figures and reports; "
+        ":meth:`Evaluation.with_sections` computes them later.",
         check=late("cmtrack.evaluation.compute:check_sections"),
         flag="--section",
-        help="Section of metrics to compute, such as multiclass or binary; may be repeated. By default all that apply.",
+        help=(
+            "Section of metrics to compute, such as multiclass or binary; may be repeated. By "
+            "default all that apply."
+        ),
         several=True,
         metavar="NAME",
         write=_plain,
@@ -148,16 +178,18 @@ class Spec(Question):
     )
     reference: Mapping[Label, float] | tuple[float, ...] | None = entry(
         "mapping of label to share, or sequence of length K, optional",
-        "The shares of the classes that ``probability/log_skill`` and ``probability/brier_skill`` are measured "
-        "against, such as those of the training set; by default the shares of the evaluated rows.",
+        "The shares of the classes that ``probability/log_skill`` and ``probability/brier_skill`` "
+        "are measured against, such as those of the training set; by default the shares of the "
+        "evaluated rows.",
         check=_reference,
         write=_plain,
         read=_reference,
     )
     costs: Costs | None = entry(
         "Costs, mapping of (actual, predicted) to float, or path, optional",
-        "What decisions cost, of classes or groups: the section ``cost/``. :meth:`Evaluation.price` adds it later, "
-        "without the data. A path names a file that :meth:`Costs.from_file` reads.",
+        "What decisions cost, of classes or groups: the section ``cost/``. "
+        ":meth:`Evaluation.price` adds it later, without the data. A path names a file that "
+        ":meth:`Costs.from_file` reads.",
         check=late("cmtrack.grouping:as_costs", optional=True),
         flag="--costs",
         help="YAML or JSON file with what decisions cost, of classes or groups.",
@@ -167,17 +199,21 @@ class Spec(Question):
     )
     threshold: float | None = entry(
         "float or Threshold, optional",
-        "Threshold that makes the predictions from ``y_prob``: the positive class or group is predicted where its "
-        "probability reaches this, and inside the chosen group the most probable class; with infinity it never is. "
-        "With ``y_score`` of two classes it is a decision value. "
-        "By default the most probable of all classes is predicted. The result of :meth:`Evaluation.threshold`, "
-        "which chooses one, may be given. ``y_pred`` must then not be given.",
+        "Threshold that makes the predictions from ``y_prob``: the positive class or group is "
+        "predicted where its probability reaches this, and inside the chosen group the most "
+        "probable class; with infinity it never is. With ``y_score`` of two classes it is a "
+        "decision value. By default the most probable of all classes is predicted. The result of "
+        ":meth:`Evaluation.threshold`, which chooses one, may be given. ``y_pred`` must then not "
+        "be given.",
         check=_threshold,
         flag="--threshold",
-        help="Predict the positive class or group where its probability reaches this; needs no --y-pred.",
+        help=(
+            "Predict the positive class or group where its probability reaches this; needs no "
+            "--y-pred."
+        ),
         of_flag=float,
-        write=lambda threshold: "infinity" if threshold == math.inf else threshold,
-        read=lambda data: _threshold(math.inf if data == "infinity" else data),
+        write=_write_threshold,
+        read=_read_threshold,
     )
     confidence_level: float = entry(
         "float, default 0.95",
@@ -191,8 +227,8 @@ class Spec(Question):
     )
     extra_metrics: tuple[Metric, ...] = entry(
         "sequence of Metric, optional",
-        "Metrics of your own: each has value, standard error and interval like the others, and takes part in "
-        "comparisons, rankings and gates.",
+        "Metrics of your own: each has value, standard error and interval like the others, and "
+        "takes part in comparisons, rankings and gates.",
         default=(),
         check=late("cmtrack.metrics.own:own_metrics"),
         compare=False,
@@ -201,8 +237,9 @@ class Spec(Question):
     )
     headline: tuple[str, ...] = entry(
         "sequence of str, optional",
-        'Metrics, by full name, to show first and log to a run, besides the usual ones, such as ``["binary/npv", '
-        '"class/7/recall"]``. A warning names those that the evaluation does not have.',
+        "Metrics, by full name, to show first and log to a run, besides the usual ones, such as "
+        '``["binary/npv", "class/7/recall"]``. A warning names those that the evaluation does not '
+        "have.",
         default=(),
         check=late("cmtrack.evaluation.catalog:check_headline"),
         flag="--headline",
@@ -226,14 +263,10 @@ class Spec(Question):
     def settled(
         self, labels: tuple[Label, ...], step: ComposedStep | None, weights_are: str | None
     ) -> Spec:
-        """The question as it was used of rows of these classes."""
+        """Return the question as it was used for rows of these classes."""
         grouping = self.grouping
-        if (
-            grouping is not None
-            and self.positive is not None
-            and step is not None
-            and step.labels != labels
-        ):
+        has_groups = grouping is not None and step is not None and step.labels != labels
+        if grouping is not None and has_groups and self.positive is not None:
             grouping = grouping.with_positive(self.positive)
         positive = None if step is None or step.positive is None else step.labels[step.positive]
         settled = dataclasses.replace(
@@ -242,14 +275,14 @@ class Spec(Question):
         return settled.with_reference_of(labels)
 
     def with_reference_of(self, labels: tuple[Label, ...]) -> Spec:
-        """The same question, its reference in the order of the classes."""
+        """Return the question with its reference in the order of the classes."""
         from cmtrack.statistics.inputs import shares_of
 
         return dataclasses.replace(self, reference=shares_of(self.reference, labels, "reference"))
 
 
 class Options(TypedDict, total=False):
-    """Options of an evaluation of rows: the types of those of :class:`Spec`, which says what they are."""
+    """Types of the options of an evaluation of rows; :class:`Spec` describes them."""
 
     positive: Label | None
     grouping: Grouping | None
@@ -268,5 +301,5 @@ takes_options = takes(Spec, Options)
 
 
 def unless_decided(y_pred: Any, options: Mapping[str, Any]) -> Any:
-    """The predicted labels; None where the option ``threshold`` makes them from the probabilities."""
+    """Return the predicted labels; None if the option ``threshold`` makes them."""
     return y_pred if options.get("threshold") is None else None

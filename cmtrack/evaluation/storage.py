@@ -1,4 +1,4 @@
-"""Stored form of an evaluation of classes: statistics to compute from and numbers to read, and a file of its rows."""
+"""The stored form of an evaluation of classes: its fields as plain data, and a file of its rows."""
 
 from __future__ import annotations
 
@@ -43,95 +43,86 @@ from cmtrack.statistics.top_scores import TopScoreCounts
 if TYPE_CHECKING:
     from cmtrack.evaluation.result import Evaluation
 
-_LABELS_HASHED, _BY_VALUE = "labels_hashed", "by value"
-"""Entry of evaluations whose labels are booleans or whole floats. Files of cmtrack 0.2 do not have it."""
+_LABELS_HASHED = "labels_hashed"
+_BY_VALUE = "by value"
+"""Entry of evaluations of booleans or whole floats. Files of cmtrack 0.2 do not have it."""
 
 _SUM_OF_ROW = 1.05
-"""More than the probabilities of a row sum to, as they are read, and so more than that of a group."""
+"""Above the sum of a row's probabilities as they are read, and so above a group's probability."""
 
 
 def stored(evaluation: Evaluation) -> dict[str, Any]:
-    """The fields of an :class:`Evaluation` as plain data, without its statistics."""
-    extra, numbers = (
-        {metric.name for metric in evaluation.extra_metrics},
-        evaluation.kept_numbers or {},
-    )
-    # metrics of cmtrack's own that mean nothing in this order of the classes, and the reasons
-    other_order = {name: kept.reason for name, kept in numbers.items() if name not in extra}
-    hashed_by_value = (
-        _has_numbers_like_integers(evaluation.labels)
-        and evaluation.statistics.digest.stored is None
-    )
-    return {
-        "labels": list(evaluation.labels),
-        **({_LABELS_HASHED: _BY_VALUE} if hashed_by_value else {}),
-        **evaluation.spec.to_plain(),
-        "notes": list(evaluation.remarks),
-        "lost": sorted(lost.name for lost in evaluation.lost),
-        **evaluation.row_facts.to_plain(),
-        **({"extra_metrics": evaluation.extra_data()} if extra else {}),
-        **({"of_another_order": other_order} if other_order else {}),
-    }
+    """Return the fields of an :class:`Evaluation` as plain data, without its statistics."""
+    labels = evaluation.labels
+    fields: dict[str, Any] = {"labels": list(labels)}
+    if _has_numbers_like_integers(labels) and evaluation.statistics.digest.stored is None:
+        fields[_LABELS_HASHED] = _BY_VALUE
+    fields |= evaluation.spec.to_plain()
+    fields["notes"] = list(evaluation.remarks)
+    fields["lost"] = sorted(lost.name for lost in evaluation.lost)
+    fields |= evaluation.row_facts.to_plain()
+    custom = {metric.name for metric in evaluation.extra_metrics}
+    if custom:
+        fields["extra_metrics"] = evaluation.extra_data()
+    numbers = evaluation.kept_numbers or {}
+    # Built-in metrics that mean nothing in this order of the classes, with the reasons.
+    other_order = {name: kept.reason for name, kept in numbers.items() if name not in custom}
+    if other_order:
+        fields["of_another_order"] = other_order
+    return fields
 
 
 def fields_of(data: dict[str, Any]) -> dict[str, Any]:
-    """Read the fields of an :class:`Evaluation` from plain data of :func:`cmtrack.archive.parse`."""
+    """Read the fields of an :class:`Evaluation` from data of :func:`cmtrack.archive.parse`."""
     labels = _read_labels(data["labels"])
-    data["positive"], data["grouping"], data["confidence_level"]  # files of every schema have them
+    for name in ("positive", "grouping", "confidence_level"):  # files of every schema have them
+        if name not in data:
+            raise KeyError(name)
     spec = Spec.from_plain(data).with_reference_of(labels)
-    extra, read = own_from_data(data.get("extra_metrics", []), spec.confidence_level)
-    reasons = data.get("of_another_order", {})
-    read |= {
-        name: Kept(math.nan, None, None, spec.confidence_level, str(reason))
-        for name, reason in reasons.items()
-    }
+    custom, numbers = own_from_data(data.get("extra_metrics", []), spec.confidence_level)
+    for name, reason in data.get("of_another_order", {}).items():
+        numbers[name] = Kept(math.nan, None, None, spec.confidence_level, str(reason))
     statistics = Statistics.from_plain(data["statistics"], labels)
     if spec.none is not None and spec.none not in labels:
         raise ValueError(
             f"the class that stands for no span must be a label, got {spec.none!r:.40}"
         )
     _check_whole(statistics)
-    for sums in (statistics, statistics.squares):
-        if sums is not None and not statistics.ranking_only:
-            _check_probable("moments", sums.moments, float(sums.matrix.total))
-            _check_probable("score_moments", sums.score_moments, float(sums.matrix.total))
-    weights_are = spec.weights_are
-    if weights_are is None:
-        weights_are = _weights_of_old(statistics, spec.none)
-    elif (weights_are == SAMPLING) != statistics.has_sampling_weights:
-        raise ValueError(
-            f"{weights_are} weights must have squares if they are sampling weights, and only then"
-        )
-    spec = replace(spec, extra_metrics=extra, weights_are=weights_are)
+    if not statistics.ranking_only:
+        _check_probable(statistics)
+        if statistics.squares is not None:
+            _check_probable(statistics.squares)
+    weights_are = _read_weights_are(spec, statistics)
+    spec = replace(spec, extra_metrics=custom, weights_are=weights_are)
     if spec.threshold is not None and not statistics.ranking_only:
         check_threshold_of_probabilities(spec.threshold)
-    if (
-        data.get(_LABELS_HASHED) != _BY_VALUE
-        and spec.none is None
-        and _has_numbers_like_integers(labels)
-    ):
+    is_by_value = data.get(_LABELS_HASHED) == _BY_VALUE or spec.none is not None
+    if not is_by_value and _has_numbers_like_integers(labels):
         statistics = _with_digest_of_values(statistics, weights_are)
-    scored_step(labels, spec.grouping, spec.positive)  # they must go together
+    # These two raise an error if the labels, the grouping and the costs do not go together.
+    scored_step(labels, spec.grouping, spec.positive)
     if spec.costs is not None:
-        spec.costs.matrix(labels, spec.grouping)  # these, too
+        spec.costs.matrix(labels, spec.grouping)
+    # Notes on segments follow from the statistics, which write them again.
     derived = () if statistics.segments is None else statistics.segments.notes
+    notes = [str(note) for note in data["notes"]]
     return {
         "statistics": statistics,
         "spec": spec,
         "of_rows": RowFacts.from_plain(data),
-        "remarks": tuple(note for note in map(str, data["notes"]) if note not in derived),
+        "remarks": tuple(note for note in notes if note not in derived),
         "lost": frozenset(Lost[name] for name in data["lost"]),
-        "kept_numbers": read or None,
+        "kept_numbers": numbers or None,
     }
 
 
 def _has_numbers_like_integers(labels: Sequence[Any]) -> bool:
-    """True for booleans or whole floats among the labels, which cmtrack 0.2 hashed as their texts."""
+    """Return True for booleans or whole floats, which cmtrack 0.2 hashed as texts."""
     return any(type(same_label(label)) is not type(label) for label in labels)
 
 
 def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> Statistics:
-    """The statistics of a file of cmtrack 0.2 with a digest that today's evaluations can have."""
+    """Return statistics of cmtrack 0.2 with a digest that today's evaluations can have."""
     matrix = statistics.matrix
     rows = matrix.counts.sum(axis=1).astype(np.int64) if weights_are is None else None
     return replace(
@@ -139,18 +130,28 @@ def _with_digest_of_values(statistics: Statistics, weights_are: str | None) -> S
     )
 
 
-def _weights_of_old(statistics: Statistics, none: Any) -> str | None:
-    """Kind of the weights of an evaluation that an earlier version wrote: whole numbers meant repeated rows."""
-    if statistics.has_sampling_weights:
+def _read_weights_are(spec: Spec, statistics: Statistics) -> str | None:
+    """Return the kind of the weights; ValueError if the statistics have another kind.
+
+    Early versions did not write the kind. Whole numbers were then repeated rows.
+    """
+    has_sampling_weights = statistics.has_sampling_weights
+    if spec.weights_are is not None:
+        if (spec.weights_are == SAMPLING) != has_sampling_weights:
+            raise ValueError(
+                f"{spec.weights_are} weights must have squares if they are sampling weights, and "
+                "only then"
+            )
+        return spec.weights_are
+    if has_sampling_weights:
         return SAMPLING
-    weighted = none is None and statistics.matrix.total != statistics.digest.rows
-    return FREQUENCY if weighted else None
+    is_weighted = spec.none is None and statistics.matrix.total != statistics.digest.rows
+    return FREQUENCY if is_weighted else None
 
 
 def _read_labels(labels: Any) -> tuple[Any, ...]:
-    if not isinstance(labels, list) or not all(
-        isinstance(label, (str, int, float)) for label in labels
-    ):
+    is_list = isinstance(labels, list)
+    if not is_list or not all(isinstance(label, (str, int, float)) for label in labels):
         raise ValueError(f"labels must be texts or numbers, got {labels!r:.80}")
     if not all(math.isfinite(label) for label in labels if isinstance(label, float)):
         raise ValueError(f"labels that are numbers must be finite, got {labels!r:.80}")
@@ -159,19 +160,21 @@ def _read_labels(labels: Any) -> tuple[Any, ...]:
     return tuple(labels)
 
 
-# -- statistics ----------------------------------------------------------------------------------------------
+# -- statistics ----------------------------------------------------------------------------------
 
 
 def _check_whole(statistics: Statistics) -> None:
-    """Refuse fractions and numbers beyond 2**63 where rows were counted, or repeated rows."""
+    """Refuse fractions and numbers beyond 2**63 in counts of rows and of repeated rows."""
     parts = {}
     if not statistics.has_sampling_weights:
         parts = {"matrix": statistics.matrix.counts, **_counts_of(statistics)}
     for name in ("target", "target_tops", "labelled", "labelled_tops"):
-        if (part := getattr(statistics, name)) is not None:
+        part = getattr(statistics, name)
+        if part is not None:
             parts[name] = part.sums if isinstance(part, TopScoreCounts) else part.counts
     for name, counts in parts.items():
-        if name.startswith("target"):  # of rows that several models scored, shares
+        # A target that several models scored has a share of a row for each model.
+        if name.startswith("target"):
             if counts.max(initial=0) >= 2.0**63:
                 raise ValueError(f"target must be fewer than 2**63 rows, got {counts.max():g}")
         elif counts.dtype.kind == "f" and not_whole(counts).any():
@@ -181,87 +184,91 @@ def _check_whole(statistics: Statistics) -> None:
 
 
 def _counts_of(statistics: Statistics) -> dict[str, npt.NDArray[Any]]:
-    """Parts of the statistics that count the evaluated rows, each of them once."""
-    counts: dict[str, Any] = {
-        name: part.n
-        for name in ("moments", "score_moments", "losses")
-        if (part := getattr(statistics, name)) is not None
-    }
-    counts |= {
-        name: part.counts
-        for name in ("scores", "decisions")
-        if (part := getattr(statistics, name)) is not None
-    }
-    counts |= {
-        name: part.table.sums
-        for name in ("tops", "ranks")
-        if (part := getattr(statistics, name)) is not None
-    }
+    """Return the parts of the statistics that count each evaluated row once."""
+    counts: dict[str, npt.NDArray[Any]] = {}
+    for name in ("moments", "score_moments", "losses", "scores", "decisions", "tops", "ranks"):
+        part = getattr(statistics, name)
+        if part is None:
+            continue
+        if name in ("tops", "ranks"):
+            counts[name] = part.table.sums
+        elif name in ("scores", "decisions"):
+            counts[name] = part.counts
+        else:
+            counts[name] = part.n
     for name in ("hits", "class_scores"):
         tables = getattr(getattr(statistics, name), "tables", ())
         counts |= {f"{name} {k}": table.counts for k, table in enumerate(tables)}
-    for column, one in ({} if statistics.segments is None else statistics.segments.columns).items():
-        parts = {"moments": one.moments, "losses": one.losses}
-        counts |= {
-            f"{name} of {column!r:.80}": part.n for name, part in parts.items() if part is not None
-        }
-        counts |= {} if one.ranks is None else {f"ranks of {column!r:.80}": one.ranks.counts}
+    if statistics.segments is None:
+        return counts
+    for column, segment in statistics.segments.columns.items():
+        of_column = f"of {column!r:.80}"
+        for name, part in (("moments", segment.moments), ("losses", segment.losses)):
+            if part is not None:
+                counts[f"{name} {of_column}"] = part.n
+        if segment.ranks is not None:
+            counts[f"ranks {of_column}"] = segment.ranks.counts
     return counts
 
 
-def _check_probable(name: str, moments: ScoreMoments | None, total: float) -> None:
+def _check_probable(statistics: Statistics) -> None:
     """Refuse means and central moments that scores between 0 and 1 cannot have."""
-    if moments is None:
-        return
-    largest = max(
-        float(np.abs(part).max(initial=0.0)) for part in (moments.m2, moments.m3, moments.m4)
-    )
-    if np.abs(moments.mean).max(initial=0.0) > _SUM_OF_ROW or largest > total * _SUM_OF_ROW:
-        raise ValueError(f"{name} must be of scores between 0 and 1")
+    total = float(statistics.matrix.total)
+    for name in ("moments", "score_moments"):
+        moments: ScoreMoments | None = getattr(statistics, name)
+        if moments is None:
+            continue
+        largest = max(
+            float(np.abs(part).max(initial=0.0)) for part in (moments.m2, moments.m3, moments.m4)
+        )
+        mean = np.abs(moments.mean).max(initial=0.0)
+        if mean > _SUM_OF_ROW or largest > total * _SUM_OF_ROW:
+            raise ValueError(f"{name} must be of scores between 0 and 1")
 
 
-# -- rows: a compact Parquet file ---------------------------------------------------------------------
+# -- rows: a compact Parquet file ----------------------------------------------------------------
 
 _PROBABILITY = "prob/"
-_TEXTS, _NUMBERS = ("y_true", "y_pred"), ("sample_weight", "group")
-_IDS, _HASHES = "row_id", "row_hash"
+_TEXTS = ("y_true", "y_pred")
+_NUMBERS = ("sample_weight", "group")
+_IDS = "row_id"
+_HASHES = "row_hash"
 _SEGMENT = "segment/"
 
 
 def predictions_size(rows: Predictions | SpanRows) -> int:
-    """Bytes of the uncompressed columns."""
+    """Return the number of bytes of the uncompressed columns."""
     if isinstance(rows, SpanRows):
-        return len(rows.matches) * 16
-    columns = 0 if rows.probabilities is None else rows.probabilities.shape[1]
-    ids = rows.ids.values.nbytes if rows.ids is not None and rows.ids.stored else 0
-    return (
-        len(rows)
-        * (
-            8
-            + _score_type(rows).itemsize * columns
-            + sum(_code_type(one).itemsize for one in rows.segments)
-        )
-        + ids
-    )
+        return len(rows.matches) * 16  # two labels, and the document of 8 bytes
+    row_size = 8  # two labels of 4 bytes
+    if rows.probabilities is not None:
+        row_size += _score_type(rows).itemsize * rows.probabilities.shape[1]
+    row_size += sum(_code_type(segments).itemsize for segments in rows.segments)
+    size = len(rows) * row_size
+    if rows.ids is not None and rows.ids.stored:
+        size += rows.ids.values.nbytes
+    return size
 
 
 def _score_type(rows: Predictions) -> np.dtype[Any]:
-    """The type of stored probabilities, or of decision values."""
+    """Return the type of stored probabilities, or of decision values."""
     is_decision = rows.source is not None and rows.source.ranking_only
     return np.dtype(np.float64 if is_decision else np.float32)
 
 
 def _code_type(segments: SegmentRows) -> np.dtype[Any]:
-    """The smallest type that numbers the segments of a column."""
+    """Return the smallest type that numbers the segments of a column."""
     return np.min_scalar_type(max(len(segments.values) - 1, 0))
 
 
 def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> None:
-    """Write columns y_true, y_pred, sample_weight, group, ``prob/<label>``, ``segment/<column>``, and stored row ids.
+    """Write rows as a Parquet file.
 
-    Labels are dictionary-coded texts in the order of the evaluation's labels; probabilities are float32, decision
-    values float64, since those far from 0 would be tied in single precision. Of segments
-    the places in :attr:`SegmentCounts.values` of the evaluation's statistics are written, which hold their values.
+    The columns are y_true, y_pred, sample_weight, group, ``prob/<label>``, ``segment/<column>``,
+    and stored row ids. Labels are dictionary-coded texts in the order of the evaluation's labels.
+    Probabilities are float32, decision values float64, since decision values far from 0 would be
+    tied in single precision. Segments are positions in :attr:`SegmentCounts.values` of the
+    evaluation's statistics.
     """
     pa, _ = archive.parquet()
     rows = rows.matches if isinstance(rows, SpanRows) else rows
@@ -275,73 +282,65 @@ def write_predictions(path: Path | BinaryIO, rows: Predictions | SpanRows) -> No
     if rows.design.clusters is not None:
         table["group"] = rows.design.clusters
     if rows.ids is not None and rows.ids.stored:
-        hashed = rows.ids.hashed
-        table[_HASHES if hashed else _IDS] = (
-            rows.ids.values if hashed else list(map(str, rows.ids.values.tolist()))
-        )
+        if rows.ids.hashed:
+            table[_HASHES] = rows.ids.values
+        else:
+            table[_IDS] = [str(row_id) for row_id in rows.ids.values.tolist()]
     if rows.probabilities is not None:
         kind = _score_type(rows)
         for k, label in enumerate(rows.labels):
             table[f"{_PROBABILITY}{label}"] = rows.probabilities[:, k].astype(kind)
-    for one in rows.segments:
-        table[f"{_SEGMENT}{one.name}"] = one.codes.astype(_code_type(one))
+    for segments in rows.segments:
+        table[f"{_SEGMENT}{segments.name}"] = segments.codes.astype(_code_type(segments))
     archive.write_table(path, table)
 
 
 def file_without_probabilities(content: bytes) -> bytes:
-    """The file of rows without its probabilities and row ids; the same bytes where it has none."""
+    """Return the file of rows without probabilities and row ids; unchanged if it has none."""
     return _file_without(
         content, lambda name: name.startswith(_PROBABILITY) or name in (_IDS, _HASHES)
     )
 
 
 def file_without_ids(content: bytes, hashes: bool) -> bytes:
-    """The file of rows without its row ids, and without hashes of them too; the same bytes where it has none."""
+    """Return the file of rows without row ids, and their hashes; unchanged if it has none."""
     return _file_without(content, lambda name: name == _IDS or (hashes and name == _HASHES))
 
 
-def _file_without(content: bytes, dropped: Callable[[str], bool]) -> bytes:
-    """The file without some of its columns."""
+def _file_without(content: bytes, is_dropped: Callable[[str], bool]) -> bytes:
     pa, pq = archive.parquet()
     try:
         names = pq.read_schema(pa.BufferReader(content)).names
     except Exception as error:
         raise ValueError(f"the predictions are damaged: {type(error).__name__}: {error}") from None
-    if not any(map(dropped, names)):
+    if not any(is_dropped(name) for name in names):
         return content
     file = BytesIO()
-    more = (name for name in names if name.startswith((_SEGMENT, _PROBABILITY)))
-    texts, numbers = (
-        [n for n in kind if not dropped(n)]
-        for kind in ((*_TEXTS, _IDS), (*_NUMBERS, _HASHES, *more))
-    )
+    texts = [name for name in (*_TEXTS, _IDS) if not is_dropped(name)]
+    numbers = [*_NUMBERS, _HASHES]
+    numbers += [name for name in names if name.startswith((_SEGMENT, _PROBABILITY))]
+    numbers = [name for name in numbers if not is_dropped(name)]
     pq.write_table(archive.checked_table(content, None, texts, numbers), file, compression="zstd")
     return file.getvalue()
 
 
 def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | SpanRows:
     """Read what :func:`write_predictions` wrote for an evaluation, from the file's bytes."""
-    spans = evaluation.none is not None
-    expected = (
-        int(evaluation.statistics.matrix.total) if spans else evaluation.statistics.digest.rows
-    )
+    statistics = evaluation.statistics
+    is_of_spans = evaluation.none is not None
+    expected = int(statistics.matrix.total) if is_of_spans else statistics.digest.rows
     names = {str(label): k for k, label in enumerate(evaluation.labels)}
-    columns = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
-    segments = (
-        []
-        if evaluation.statistics.segments is None
-        else list(evaluation.statistics.segments.columns)
-    )
-    numbers = (*_NUMBERS, *(f"{_SEGMENT}{name}" for name in segments))
-    table = archive.checked_table(content, expected, (*_TEXTS, _IDS), (*numbers, *columns, _HASHES))
+    scores = [f"{_PROBABILITY}{label}" for label in evaluation.labels]
+    segment_names = [] if statistics.segments is None else list(statistics.segments.columns)
+    numbers = [*_NUMBERS, *(f"{_SEGMENT}{name}" for name in segment_names)]
+    table = archive.checked_table(content, expected, (*_TEXTS, _IDS), (*numbers, *scores, _HASHES))
     try:
         codes = {column: _codes(table[column], names) for column in _TEXTS}
         probabilities = None
-        if columns[0] in table.column_names:
-            given = np.column_stack([table[c].to_numpy() for c in columns])
-            probabilities = given.astype(np.float64)
-            # cmtrack 0.2 wrote them
-            if evaluation.statistics.ranking_only and given.dtype == np.float32:
+        if scores[0] in table.column_names:
+            stored_scores = np.column_stack([table[column].to_numpy() for column in scores])
+            probabilities = stored_scores.astype(np.float64)
+            if statistics.ranking_only and stored_scores.dtype == np.float32:  # of cmtrack 0.2
                 probabilities = given_to_old(probabilities)
         optional = {
             name: table[name].to_numpy() if name in table.column_names else None for name in numbers
@@ -354,26 +353,31 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
         clusters = _codes_below(1 << 31, clusters, "i", "groups that are whole numbers from 0")
     design = Design(len(codes["y_true"]), weights, clusters)
     _check_same(codes["y_true"], codes["y_pred"], weights, evaluation)
-    ranking_only = evaluation.statistics.ranking_only
     if probabilities is not None:
-        normalize = DECISIONS if ranking_only else False
-        read = as_probabilities(
-            probabilities, evaluation.labels, expected, what="the predictions", normalize=normalize
-        )
-        probabilities = read.array
+        probabilities = as_probabilities(
+            probabilities,
+            evaluation.labels,
+            expected,
+            what="the predictions",
+            normalize=DECISIONS if statistics.ranking_only else False,
+        ).array
     rows = Predictions.from_arrays(
         evaluation.labels,
         codes["y_true"],
         codes["y_pred"],
         design,
         probabilities,
-        ranking_only,
+        statistics.ranking_only,
     )
-    if not spans:
-        named = {name: optional[f"{_SEGMENT}{name}"] for name in segments}
-        return replace(rows, segments=_segments(named, evaluation), ids=_ids(table, evaluation))
-    size = evaluation.statistics.digest.rows + OTHER_DOCUMENTS
-    if not design.has_clusters or int(design.units.max(initial=0)) >= size:
+    if is_of_spans:
+        return _span_rows(rows, statistics.digest.rows + OTHER_DOCUMENTS)
+    segments = {name: optional[f"{_SEGMENT}{name}"] for name in segment_names}
+    return replace(rows, segments=_segments(segments, evaluation), ids=_ids(table, evaluation))
+
+
+def _span_rows(rows: Predictions, size: int) -> SpanRows:
+    """Return rows of spans, whose clusters are documents below ``size``."""
+    if not rows.design.has_clusters or int(rows.design.units.max(initial=0)) >= size:
         raise ValueError(
             f"the predictions must name documents below {size}, as the evaluation of spans has them"
         )
@@ -381,7 +385,7 @@ def read_predictions(content: bytes, evaluation: Evaluation) -> Predictions | Sp
 
 
 def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
-    """The ids of the rows, which must have the evaluation's digest; or hashes of them, each of one row."""
+    """Return the rows' ids, checked by the evaluation's digest, or hashes of them."""
     column = next((name for name in (_IDS, _HASHES) if name in table.column_names), None)
     if column is None:
         return None
@@ -389,13 +393,15 @@ def _ids(table: Any, evaluation: Evaluation) -> RowIds | None:
     if column == _HASHES:
         if values.dtype != np.uint64 or len(np.unique(values)) < len(values):
             raise ValueError(
-                "the predictions must have hashes of row ids that are whole numbers, each of one row"
+                "the predictions must have hashes of row ids that are whole numbers, each of one "
+                "row"
             )
         return RowIds(values, hashed=True, stored=True)
     digest = evaluation.statistics.row_ids
-    if digest is None or (
-        digest.ordered and LabelDigest.from_codes(*encode_row_ids(values, len(values))) != digest
-    ):
+    is_same = digest is not None
+    if digest is not None and digest.ordered:  # only a sequence of ids has a digest to compare
+        is_same = LabelDigest.from_codes(*encode_row_ids(values, len(values))) == digest
+    if not is_same:
         raise ValueError("the predictions must have the row ids of the evaluation: they are others")
     return RowIds(values, stored=True)
 
@@ -405,14 +411,12 @@ def _weights(column: npt.NDArray[Any] | None) -> FloatArray | IntArray | None:
         return None
     if column.dtype.kind not in "if" or not np.isfinite(column).all() or column.min(initial=0) < 0:
         raise ValueError("the predictions must have weights that are finite and not negative")
-    return column.astype(np.int64) if column.dtype.kind == "i" else column.astype(np.float64)
+    return column.astype(np.int64 if column.dtype.kind == "i" else np.float64)
 
 
 def _codes_below(size: int, column: npt.NDArray[Any], kinds: str, words: str) -> IntArray:
-    if (
-        column.dtype.kind not in kinds
-        or not 0 <= column.min(initial=0) <= column.max(initial=0) < size
-    ):
+    is_kind = column.dtype.kind in kinds
+    if not is_kind or not 0 <= column.min(initial=0) <= column.max(initial=0) < size:
         raise ValueError(f"the predictions must have {words}")
     return column.astype(np.int64)
 
@@ -420,11 +424,11 @@ def _codes_below(size: int, column: npt.NDArray[Any], kinds: str, words: str) ->
 def _segments(
     columns: dict[str, npt.NDArray[Any] | None], evaluation: Evaluation
 ) -> tuple[SegmentRows, ...]:
-    """The segment of each row by each column; none of files of earlier versions, which do not hold them."""
+    """Return the segment of each row by each column; none for files of earlier versions."""
     counted = evaluation.statistics.segments
     if counted is None or all(column is None for column in columns.values()):
         return ()
-    columns_read = []
+    segments = []
     for name, column in columns.items():
         values = counted.columns[name].values
         if column is None:
@@ -432,10 +436,9 @@ def _segments(
                 f"the predictions must have the segments by {name!r:.80}, as those by others"
             )
         words = f"segments by {name!r:.80} that are whole numbers from 0 to {len(values) - 1}"
-        columns_read.append(
-            SegmentRows(name, values, _codes_below(len(values), column, "iu", words))
-        )
-    return tuple(columns_read)
+        codes = _codes_below(len(values), column, "iu", words)
+        segments.append(SegmentRows(name, values, codes))
+    return tuple(segments)
 
 
 def _check_same(
@@ -457,9 +460,9 @@ def _check_same(
 
 
 def _codes(column: Any, names: dict[str, int]) -> IntArray:
-    """Class codes of a column of texts, by its dictionary."""
+    """Return the class codes of a column of texts, by its dictionary."""
     encoded = column.combine_chunks()
     if not hasattr(encoded, "dictionary"):
         encoded = encoded.dictionary_encode()
-    place = np.array([names[text] for text in encoded.dictionary.to_pylist()], dtype=np.int64)
-    return place[encoded.indices.to_numpy(zero_copy_only=False)]
+    classes = np.array([names[text] for text in encoded.dictionary.to_pylist()], dtype=np.int64)
+    return classes[encoded.indices.to_numpy(zero_copy_only=False)]
