@@ -1,4 +1,4 @@
-"""Changed copies of an evaluation: priced, with other sections, labels, metrics or errors, or merged.
+"""Changed copies of an evaluation: with other costs, sections, labels or metrics, or merged.
 
 Regrouping is in ``_regrouping``.
 """
@@ -33,7 +33,8 @@ def price(evaluation: Evaluation, costs: Costs | Mapping[tuple[Any, Any], float]
     priced = as_costs(costs)
     if evaluation.none is not None:
         raise ValueError(
-            f"costs are of rows, which each have an actual and a predicted class, got {evaluation!r}"
+            f"costs are of rows, which each have an actual and a predicted class, got "
+            f"{evaluation!r}"
         )
     sections = evaluation.sections
     if sections is not None:
@@ -71,7 +72,7 @@ def with_sections(evaluation: Evaluation, sections: Sequence[str] | None) -> Eva
 
 
 def with_label_order(evaluation: Evaluation, labels: Sequence[Label]) -> Evaluation:
-    """Return the evaluation with its classes in another order, or as equal numbers of another kind."""
+    """Return the evaluation with its classes in another order, or as equal numbers."""
     order = tuple(labels)
     old = evaluation.labels
     if list(map(repr, order)) == list(map(repr, old)):

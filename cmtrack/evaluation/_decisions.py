@@ -33,7 +33,7 @@ _NO_ROWS = (
 
 
 def decision_curve(evaluation: Evaluation, thresholds: npt.ArrayLike | None) -> NetBenefit:
-    """The net benefit of the positive group's score."""
+    """Return the net benefit of the positive group's score."""
     table = None if evaluation.statistics.ranking_only else evaluation._views.seen(ScoreTable)
     if table is None:
         raise ValueError(
@@ -86,7 +86,7 @@ def _priced(evaluation: Evaluation, need: str) -> Priced:
 
 
 def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCoverage | None:
-    """The risk of the surest answers, of the classes or in the groups of a step."""
+    """Return the risk of the most confident answers, of the classes or in a step's groups."""
     table = _hits(evaluation, step)
     if table is None:
         return None
@@ -99,11 +99,12 @@ def risk_coverage(evaluation: Evaluation, step: str | None = None) -> RiskCovera
 
 
 def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejection:
-    """The outcome of handing over a share of the rows."""
+    """Return the outcome of handing over a share of the rows."""
     table = _hits(evaluation, step)
     if table is None:
         raise ValueError(
-            f"rejecting rows needs the probabilities of their predictions being hits, got {evaluation!r}"
+            f"rejecting rows needs the probabilities of their predictions being hits, got "
+            f"{evaluation!r}"
         )
     outcome, accepted = reject(table, share)
     rows = _clustered_rows(evaluation, table)
@@ -132,18 +133,18 @@ def rejection(evaluation: Evaluation, share: float, step: str | None) -> Rejecti
 
 
 def _hits(evaluation: Evaluation, step: str | None) -> HitTable | None:
-    """Hits and misses by the probability of a hit."""
+    """Return hits and misses by the probability of a hit."""
     accept = None if step is None else step_called(evaluation, step).accept
     return HitTable.of_hits(evaluation.statistics, evaluation.confidence_level, accept)
 
 
 def _why_without_error(evaluation: Evaluation, rows: RowsByCell | None) -> str:
-    """Reason for missing standard errors; empty if there are some."""
+    """Return the reason for missing standard errors; empty if there are some."""
     return _NO_ROWS if rows is None and evaluation.cluster_errors is not None else ""
 
 
 def _clustered_rows(evaluation: Evaluation, samples: ScoreTable) -> RowsByCell | None:
-    """The design of rows in clusters, and the cell of the samples that each row is in; None without clusters."""
+    """Return the design of rows in clusters and the cell of each row; None without clusters."""
     rows = evaluation.rows
     if not isinstance(rows, Predictions) or rows.source is None or not rows.design.has_clusters:
         return None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def design(evaluation: Evaluation) -> tuple[tuple[str, str], ...]:
-    """Return the parts that evaluations must share to be ranked together (see :attr:`Evaluation.design`)."""
+    """Return the parts that evaluations must share to be ranked together."""
     grouping = evaluation.grouping
     parts = [
         ("labels", repr(evaluation.labels)),
@@ -60,16 +60,18 @@ def line_of_text(evaluation: Evaluation) -> str:
 
 
 def _size(evaluation: Evaluation) -> str:
-    """The number of rows, with the kind of their weights."""
+    """Return the number of rows, with the kind of their weights."""
     kind = evaluation.weights_are
     if kind is None:
         return f"{count(evaluation.n_samples)} samples"
-    return f"{evaluation.statistics.digest.rows:,} samples ({kind} weight {count(evaluation.n_samples)})"
+    rows = evaluation.statistics.digest.rows
+    return f"{rows:,} samples ({kind} weight {count(evaluation.n_samples)})"
 
 
 def _without_positive(plain: Any) -> Any:
-    """A grouping as plain data without its positive group, which is another part of the design.
+    """Return a grouping as plain data without its positive group.
 
+    The positive group is another part of the design.
     Classes that are booleans or whole floats are written as the integers that they equal.
     """
     if isinstance(plain, dict):

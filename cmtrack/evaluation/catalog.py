@@ -1,7 +1,7 @@
-"""The sections of an :class:`~cmtrack.Evaluation`, and the list of the metrics of all kinds of evaluations.
+"""The sections of an :class:`~cmtrack.Evaluation`, and all metrics of all kinds of evaluations.
 
-The list is for names in texts that are read before an evaluation is at hand (gates, options, logged values) and for
-pages; all else asks the evaluation, or the comparison, for its catalog.
+The list is for names in texts that are read before an evaluation is at hand (gates, options, logged
+values) and for pages; all else asks the evaluation, or the comparison, for its catalog.
 """
 
 from __future__ import annotations
@@ -46,13 +46,14 @@ OF_CLASSES = Sections(
 OF_PAIRS = Sections(FLIPS, places=("cmtrack.evaluation.catalog.OF_PAIRS",))
 """The section of a run against a baseline."""
 OF_ALL_KINDS = OF_CLASSES | OF_FAMILIES | OF_PAIRS
-SECTIONS, CATALOG = OF_ALL_KINDS.all, OF_ALL_KINDS.metrics
+SECTIONS = OF_ALL_KINDS.all
+CATALOG = OF_ALL_KINDS.metrics
 BUILT_IN = Catalog(OF_ALL_KINDS)
 OPEN = replace(BUILT_IN, open=True)
 
 
 def check_headline(names: Iterable[str]) -> tuple[str, ...]:
-    """Validate the names of headline metrics; any name that a custom metric may have is accepted."""
+    """Validate names of headline metrics; any name that a custom metric may have is accepted."""
     if isinstance(names, str):
         raise TypeError(f"headline must be a list of names of metrics, got {names!r:.80}")
     checked = tuple(dict.fromkeys(names))
@@ -69,7 +70,7 @@ def check_headline(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def lookup(name: str) -> Metric:
-    """The built-in metric of a full name, as in :meth:`Catalog.find`.
+    """Return the built-in metric of a full name, as in :meth:`Catalog.find`.
 
     Examples
     --------

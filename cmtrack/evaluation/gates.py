@@ -31,9 +31,15 @@ _PARTS = re.compile(r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>.*)"
 _PARTS_OF_SEGMENTS = re.compile(
     r"(?P<left>.*?)(?P<operator><=|>=|==|!=|<|>|=)(?P<right>[^<>=!]*)", re.DOTALL
 )
-"""The last comparison: a segment may be called "> 40"."""
-_FORM_OF_SEGMENTS = "the form is 'segment/column/value/metric >= number', with * for all values; a slash in a name is written _u2f_"
-_FORM = "the form is 'metric >= number', the metric optionally followed by .abs, .difference, and .low or .high"
+"""Finds the last comparison instead of the first, since a segment may be called "> 40"."""
+_FORM_OF_SEGMENTS = (
+    "the form is 'segment/column/value/metric >= number', with * for all values; a slash in a "
+    "name is written _u2f_"
+)
+_FORM = (
+    "the form is 'metric >= number', the metric optionally followed by .abs, .difference, and "
+    ".low or .high"
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,8 @@ class Gate:
     end : "", "low" or "high"
         Whether an end of the interval is meant instead of the value.
     column : str
-        Of segments of the rows (``segment/region/*/binary/recall``): what divides the rows; empty of all rows.
+        Of segments of the rows (``segment/region/*/binary/recall``): what divides the rows; empty
+        of all rows.
     segment : str
         The segment that must keep the bound; "*" for all.
     """
@@ -74,8 +81,10 @@ class Gate:
         """Read a gate."""
         if not isinstance(text, str):
             raise TypeError(f"a gate must be a text such as 'class/3/recall >= 0.6', got {text!r}")
-        of_segments = text.strip().startswith(OF_SEGMENTS)
-        parts = (of_segments and _PARTS_OF_SEGMENTS.fullmatch(text)) or _PARTS.fullmatch(text)
+        is_of_segments = text.strip().startswith(OF_SEGMENTS)
+        parts = _PARTS.fullmatch(text)
+        if is_of_segments:
+            parts = _PARTS_OF_SEGMENTS.fullmatch(text) or parts
         if parts is None:
             raise ValueError(f"gate {text!r}: expected a comparison (<=, >=, < or >); {_FORM}")
         sign = parts["operator"]
@@ -92,12 +101,15 @@ class Gate:
         if not math.isfinite(bound):
             where = parts.start("right") + 1
             raise ValueError(
-                f"gate {text!r}: expected a number after {sign!r} (character {where}), got {right!r}"
+                f"gate {text!r}: expected a number after {sign!r} (character {where}), "
+                f"got {right!r}"
             )
-        left, column, segment = parts["left"].strip(), "", ""
-        if of_segments:
-            column, segment, left = _of_segments(left, text)
-        name, suffixes = _split(left, text)
+        left = parts["left"].strip()
+        column = ""
+        segment = ""
+        if is_of_segments:
+            column, segment, left = _split_segment(left, text)
+        name, suffixes = _split_suffixes(left, text)
         if name.split("/")[0] == FLIPS.name and (column or "difference" in suffixes):
             raise ValueError(f"gate {text!r}: {name} is of all rows, and of a baseline as it is")
         return cls(
@@ -107,7 +119,7 @@ class Gate:
             sign,
             absolute="abs" in suffixes,
             difference="difference" in suffixes,
-            end=next((s for s in suffixes if s in _BOUNDS), ""),
+            end=next((end for end in _BOUNDS if end in suffixes), ""),
             column=column,
             segment=segment,
         )
@@ -119,7 +131,7 @@ class Gate:
 
     @property
     def against(self) -> bool:
-        """True if it needs a baseline."""
+        """True if the gate needs a baseline."""
         return self.difference or self.of_flips
 
     @property
@@ -128,7 +140,7 @@ class Gate:
         return not self.end and not self.against and not self.column
 
     def keeps(self, value: float) -> bool:
-        """True if a value is within the bound; False for an undefined one."""
+        """Return True if a value is within the bound; False for an undefined one."""
         return math.isfinite(value) and bool(OPERATORS[self.operator](value, self.bound))
 
     def check(
@@ -137,7 +149,7 @@ class Gate:
         intervals: Mapping[str, Interval],
         against: Difference | None = None,
     ) -> GateResult:
-        """Judge one run.
+        """Decide whether a run passes.
 
         Parameters
         ----------
@@ -151,11 +163,12 @@ class Gate:
                 return GateResult(
                     self, math.nan, False, "there is no baseline to take a difference from"
                 )
-            value, ends = against.difference, (against.low, against.high)
+            value = against.difference
+            ends = (against.low, against.high)
         else:
             value = metrics.get(self.metric, math.nan)
             ends = intervals.get(self.metric, (math.nan, math.nan))
-        value = self._meant(value, ends)
+        value = self._compared(value, ends)
         if math.isfinite(value):
             return GateResult(self, value, self.keeps(value), "")
         if self.metric not in metrics:
@@ -170,7 +183,7 @@ class Gate:
     def check_segments(
         self, found: Mapping[str, tuple[float, Interval]], too_few: Mapping[str, str] | None = None
     ) -> GateResult:
-        """Judge one run by its segments: each of them must keep the bound.
+        """Decide whether each segment of a run keeps the bound.
 
         Parameters
         ----------
@@ -184,45 +197,54 @@ class Gate:
         GateResult
             With the value of the segment that is farthest out, and its name.
         """
-        values = {text: self._meant(*given) for text, given in found.items()}
-        worst = max if self.operator.startswith("<") else min
+        values = {text: self._compared(*estimate) for text, estimate in found.items()}
         finite = {text: value for text, value in values.items() if math.isfinite(value)}
-        last = worst(finite, key=finite.__getitem__, default="")
-        lacking = [text for text in values if text not in finite]
+        missing = [text for text in values if text not in finite]
         words = too_few or {}
-        # an end beyond the bound, of a value that keeps it, says nothing where the segment is too small
-        unsure = [
+        # In a small segment an end beyond the bound says nothing about a value that keeps it.
+        undecided = [
             text
             for text in words
             if text in finite and self.keeps(found[text][0]) and not self.keeps(finite[text])
         ]
-        failing = [text for text in finite if text not in unsure and not self.keeps(finite[text])]
-        if finite and not unsure and (not lacking or failing):
-            return GateResult(self, finite[last], self.keeps(finite[last]), "", last)
+        failing = [text for text in finite if not self.keeps(finite[text])]
+        failing = [text for text in failing if text not in undecided]
+        farthest = max if self.operator.startswith("<") else min
         if failing:
-            last = worst(failing, key=finite.__getitem__)
+            # While nothing is undecided, the farthest of all segments is also the farthest failing.
+            last = farthest(failing, key=finite.__getitem__)
             return GateResult(self, finite[last], False, "", last)
-        lacking = lacking or unsure
-        first = next((text for text in lacking if not math.isfinite(found[text][0])), lacking[0])
-        defined = math.isfinite(found[first][0])
-        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        meant = f"the difference in {self.metric}" if self.difference else self.metric
-        lack = (
-            f"has no interval for {quoted(first)}{more}"
-            if defined
-            else f"is undefined for {quoted(first)}{more}"
-        )
-        reason = (
-            f"{quoted(first)}{more}: {words[first]}"
-            if defined and first in words
-            else f"{meant} {lack}"
-        )
-        return GateResult(self, math.nan, False, reason, undecided=defined)
+        if finite and not undecided and not missing:
+            last = farthest(finite, key=finite.__getitem__)
+            return GateResult(self, finite[last], True, "", last)
+        return self._without_answer(found, missing or undecided, words)
 
-    def _meant(self, value: float, ends: Interval) -> float:
-        """The number to compare with the bound."""
+    def _without_answer(
+        self,
+        found: Mapping[str, tuple[float, Interval]],
+        segments: list[str],
+        too_few: Mapping[str, str],
+    ) -> GateResult:
+        """Return the outcome if these segments have no number to compare, or none that decides."""
+        undefined = [text for text in segments if not math.isfinite(found[text][0])]
+        first = (undefined or segments)[0]
+        names = quoted(first)
+        if len(segments) > 1:
+            names += f" and {len(segments) - 1} more"
+        number = f"the difference in {self.metric}" if self.difference else self.metric
+        if undefined:
+            reason = f"{number} is undefined for {names}"
+        elif first in too_few:
+            reason = f"{names}: {too_few[first]}"
+        else:
+            reason = f"{number} has no interval for {names}"
+        return GateResult(self, math.nan, False, reason, undecided=not undefined)
+
+    def _compared(self, value: float, ends: Interval) -> float:
+        """Return the number to compare with the bound."""
         if self.absolute:
-            value, ends = abs(value), _absolute(ends)
+            value = abs(value)
+            ends = _absolute(ends)
         return ends[_BOUNDS.index(self.end)] if self.end else value
 
 
@@ -241,7 +263,8 @@ class GateResult:
     segment : str
         The segment that the value is of, of a gate on segments.
     undecided : bool
-        Whether the data cannot say: there is no interval, or too few rows or clusters for one that tells.
+        Whether the data cannot say: there is no interval, or too few rows or clusters for one that
+        tells.
     """
 
     gate: Gate
@@ -259,21 +282,25 @@ class GateResult:
     @property
     def _shown(self) -> str:
         largest = max(abs(self.value), abs(self.gate.bound))
-        # no digits that the bound does not ask for
+        # The value gets no digits that the bound does not ask for.
         places = 3 - math.floor(math.log10(largest)) if largest > 0 else 0
-        # Four digits, since 0.8999 must not read as 0.9 next to the bound 0.9. Adding 0 makes 0 of -0.
+        # Four digits, since 0.8999 must not read as 0.9 next to the bound 0.9. Adding 0 turns -0
+        # into 0.
         shown = significant(round(self.value, places) + 0.0, 4)
         return f"{shown} for {quoted(self.segment)}" if self.segment else shown
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
+        """Return plain data."""
+        data = {
             "gate": self.gate.text,
             "value": self.value,
             "bound": self.gate.bound,
             "passed": self.passed,
             "reason": self.reason,
-        } | ({"segment": self.segment} if self.gate.column else {})
+        }
+        if self.gate.column:
+            data["segment"] = self.segment
+        return data
 
     def __str__(self) -> str:
         if self.reason:
@@ -290,7 +317,7 @@ def check_known(gates: Collection[Gate], known: Collection[str]) -> None:
             )
 
 
-def _of_segments(left: str, text: str) -> tuple[str, str, str]:
+def _split_segment(left: str, text: str) -> tuple[str, str, str]:
     """Split the left side of a gate into column, segment and metric."""
     parts = segment_parts(left)
     if parts is None:
@@ -300,8 +327,8 @@ def _of_segments(left: str, text: str) -> tuple[str, str, str]:
     return parts
 
 
-def _split(left: str, text: str) -> tuple[str, set[str]]:
-    """The metric's name and the suffixes behind it."""
+def _split_suffixes(left: str, text: str) -> tuple[str, set[str]]:
+    """Return the metric's name and the suffixes behind it."""
     suffixes: set[str] = set()
     name = left
     while True:
@@ -319,7 +346,7 @@ def _split(left: str, text: str) -> tuple[str, set[str]]:
     if not name:
         raise ValueError(f"gate {text!r}: expected a metric before the comparison; {_FORM}")
     try:
-        # a run may bring a metric of its user's own; check_known refuses one that none has
+        # A run may have a custom metric. check_known refuses a name that no run has.
         OPEN.find(name)
     except KeyError:
         raise ValueError(

@@ -7,7 +7,10 @@ from cmtrack.base import BaseEvaluation
 from cmtrack.evaluation.result import Evaluation
 from cmtrack.families.result import FamilyEvaluation
 
-_KINDS: dict[str, type[BaseEvaluation]] = {one.kind: one for one in (Evaluation, FamilyEvaluation)}
+_KINDS: dict[str, type[BaseEvaluation]] = {
+    Evaluation.kind: Evaluation,
+    FamilyEvaluation.kind: FamilyEvaluation,
+}
 
 
 def loads(text: str) -> BaseEvaluation:
@@ -16,6 +19,7 @@ def loads(text: str) -> BaseEvaluation:
     kind = data.get("kind", archive.CLASSES)
     if kind not in _KINDS:
         raise ValueError(
-            f"the evaluation is of the kind {kind!r}, this version reads {list(_KINDS)}: upgrade cmtrack"
+            f"the evaluation is of the kind {kind!r}, this version reads {list(_KINDS)}: upgrade "
+            f"cmtrack"
         )
     return _KINDS[kind].from_data(data)

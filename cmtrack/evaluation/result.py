@@ -1,8 +1,9 @@
-"""The :class:`Evaluation`: its data, and the names of all numbers, curves and copies that follow from the data.
+"""The :class:`Evaluation`: its data, and all numbers, curves and copies that follow from it.
 
-The class lists what you can ask for, by section. The answers are made elsewhere: numbers in ``compute``, curves in
-``_curves`` and ``_decisions``, copies in ``_copies`` and ``_regrouping``, thresholds in ``threshold``, other shares in
-``transport``, segments in ``segments``, files in ``storage``.
+The class lists what you can ask for, by section. The answers are made elsewhere: numbers in
+``compute``, curves in ``_curves`` and ``_decisions``, copies in ``_copies`` and ``_regrouping``,
+thresholds in ``threshold``, other shares in ``transport``, segments in ``segments``, files in
+``storage``.
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ class ReducedSteps(tuple[ReducedConfusionMatrix, ...]):
 class Evaluation(BaseEvaluation):
     """Evaluation of a classifier on labelled data.
 
-    An evaluation keeps small mergeable statistics; numbers and figures are computed from them when they are
-    asked for. Make one with :func:`cmtrack.evaluate`.
+    An evaluation keeps small mergeable statistics; numbers and figures are computed from them when
+    they are asked for. Make one with :func:`cmtrack.evaluate`.
 
     Attributes
     ----------
@@ -105,9 +106,9 @@ class Evaluation(BaseEvaluation):
     spec : Spec
         What was asked: its entries are attributes of the evaluation, too.
     rows : Predictions, SpanRows or None
-        The evaluated rows, where this evaluation was made from them: paired comparisons need them. ``rows.actual`` and
-        ``rows.predicted`` are the numbers of classes, places in ``labels``, not the labels themselves. They are neither
-        merged nor compared.
+        The evaluated rows, where this evaluation was made from them: paired comparisons need them.
+        ``rows.actual`` and ``rows.predicted`` are the numbers of classes, places in ``labels``, not
+        the labels themselves. They are neither merged nor compared.
     of_rows : RowFacts
         Facts computed from rows that may no longer be here: errors by cluster, p-values.
     lost : frozenset of Lost
@@ -164,15 +165,17 @@ class Evaluation(BaseEvaluation):
     def extra_metrics(self) -> tuple[Metric, ...]:
         """Custom metrics.
 
-        One that was read from a file has no function: its numbers are those that were written, and what needs the
-        function (regrouping, merging, differences by row) leaves it undefined. :meth:`with_metrics` gives it back.
+        One that was read from a file has no function: its numbers are those that were written, and
+        what needs the function (regrouping, merging, differences by row) leaves it undefined.
+        :meth:`with_metrics` gives it back.
         """
         return self.spec.extra_metrics
 
     @property
     def reference(self) -> tuple[float, ...] | None:
         """Given shares of the classes, which skills are measured against."""
-        return self.spec.reference  # type: ignore[return-value]  # in the order of the classes, since it was settled
+        # It is in the order of the classes since the question was settled.
+        return self.spec.reference  # type: ignore[return-value]
 
     @property
     def costs(self) -> Costs | None:
@@ -181,12 +184,12 @@ class Evaluation(BaseEvaluation):
 
     @property
     def decision_threshold(self) -> float | None:
-        """The threshold of the positive group's score that made the predictions, where it was given."""
+        """The given threshold of the positive group's score that made the predictions."""
         return self.spec.threshold
 
     @property
     def weights_are(self) -> str | None:
-        """Kind of the sample weights: "frequency" (repeated rows), "sampling" (robust errors), None without."""
+        """Kind of the sample weights: "frequency" (repeated rows) or "sampling" (robust errors)."""
         return self.spec.weights_are
 
     @property
@@ -195,12 +198,12 @@ class Evaluation(BaseEvaluation):
         return self.spec.catalog
 
     def has_section(self, name: str) -> bool:
-        """True for a section of metrics that is computed where it applies."""
+        """Return True for a section of metrics that is computed if it applies."""
         return self.sections is None or name in self.sections
 
     def without_function(self, metric: str) -> bool:
-        """True for a custom metric whose function is not known here."""
-        return any(one.name == metric and one.value is None for one in self.extra_metrics)
+        """Return True for a custom metric whose function is not known here."""
+        return any(custom.name == metric and custom.value is None for custom in self.extra_metrics)
 
     # -- the data ----------------------------------------------------------------------------------
 
@@ -239,7 +242,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def positive_scores(self) -> ScoreCounts | None:
-        """Counts by the positive group's score: accepted and rejected positives, accepted and rejected negatives."""
+        """Counts by the positive group's score: accepted and rejected positives and negatives."""
         return self.statistics.scores
 
     @property
@@ -250,24 +253,32 @@ class Evaluation(BaseEvaluation):
 
     @property
     def design(self) -> tuple[tuple[str, str], ...]:
-        """Parts that two evaluations must share to be ranked together, as far as their metrics depend on them."""
+        """Parts that two evaluations must share to be ranked together."""
         return _identity.design(self)
 
     # -- the numbers: made by `compute` ------------------------------------------------------------
 
     @cached_property
     def _views(self) -> EvaluationViews:
-        averaged = (
-            None if self.none is None else np.array([label != self.none for label in self.labels])
+        averaged = None
+        if self.none is not None:
+            averaged = np.array([label != self.none for label in self.labels])
+        return EvaluationViews(
+            self.statistics,
+            self.grouping,
+            self.scored,
+            averaged,
+            self.confidence_level,
+            None if self.reference is None else np.array(self.reference),
+            self.prices,
         )
-        reference = None if self.reference is None else np.array(self.reference)
-        asked = self.confidence_level, reference, self.prices
-        return EvaluationViews(self.statistics, self.grouping, self.scored, averaged, *asked)
 
     @cached_property
     def _computed(self) -> Computed:
         facts = self.row_facts
-        errors = facts.errors if facts.cluster_errors is None else facts.cluster_errors
+        errors = facts.cluster_errors
+        if errors is None:
+            errors = facts.errors
         clusters = Clusters(
             errors or {}, facts.n_clusters, facts.effective_clusters or {}, facts.pvalues or {}
         )
@@ -296,7 +307,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """The usual headline metrics, without mismatches and ceiling where nothing mismatches, and those asked for."""
+        """The usual headline metrics and those asked for; no mismatches if nothing mismatches."""
         views = self._views
         fixed = {
             f"reduced/{name}/mismatch_rate" for name, step in views.composed.items() if step.relaxed
@@ -313,78 +324,79 @@ class Evaluation(BaseEvaluation):
 
     @property
     def calibrates_itself(self) -> bool:
-        """True if :attr:`prevalence` is estimated from the labelled rows themselves, whose labels already show it."""
+        """True if :attr:`prevalence` is estimated from the labelled rows, whose labels show it."""
         return self.statistics.labelled is None and self.statistics.target is None
 
     @property
     def spcc_matrix(self) -> FloatArray | None:
-        """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or with two classes."""
+        """One-vs-one sPCC (K, K), the diagonal 0; None without probabilities or for two classes."""
         scores = self._class_scores
         return None if scores is None else spcc_ovo(scores.moments)
 
     @property
     def _class_scores(self) -> ClassScores | None:
-        """Samples as the correlations of all classes see them; None without probabilities or with two classes."""
+        """Samples of the correlations of all classes; None without probabilities or for two."""
         return self._views.seen(ClassScores, "class scores") if self.has_section("spcc") else None
 
     def size_of(self, metric: str) -> float:
-        """The (effective) sample size of a share; NaN for other metrics."""
+        """Return the (effective) sample size of a share; NaN for other metrics."""
         return self._results.sizes.get(metric, math.nan)
 
     @property
     def share_without_logit(self) -> float:
-        """Share of the rows whose score is exactly 0 or 1, which the calibration slope and intercept leave out."""
+        """Share of the rows whose score is exactly 0 or 1, which calibration/slope leaves out."""
         reliability = self._views.seen(ReliabilityTable)
         return 0.0 if reliability is None else reliability.without_logit
 
     def classes_passed_over(self, metric: str) -> tuple[Label, ...]:
-        """The classes, or groups of a step, with samples that an average leaves out: they are never predicted.
+        """Return the classes or groups that an average leaves out: those never predicted.
 
         Parameters
         ----------
         metric : str
-            Full name. The result is empty for averages that leave none out, and for other metrics; ``<metric>_zero``
-            counts such classes as 0.
+            Full name. The result is empty for averages that leave none out, and for other metrics;
+            ``<metric>_zero`` counts such classes as 0.
         """
         if "/" not in metric:  # a parameter that a tie-breaker reads
             return ()
         section, *middle, last = metric.split("/")
         if section == "reduced" and len(middle) == 1 and middle[0] in self._views.reduced:
-            table, labels = (
-                self._views.reduced[middle[0]][0],
-                self._views.composed[middle[0]].labels,
-            )
+            table = self._views.reduced[middle[0]][0]
+            labels = self._views.composed[middle[0]].labels
         elif section in ("multiclass", "spans") and not middle:
-            table, labels = self._views.table, self.labels
+            table = self._views.table
+            labels = self.labels
         else:
             return ()
         return tuple(labels[k] for k in multiclass.passed_over(last, table))
 
     def class_table(self) -> pd.DataFrame:
-        """One row per class.
+        """Return a row for each class.
 
         Returns
         -------
         DataFrame
-            label, support and predicted (numbers or weights of samples), and precision, recall and f1, each followed by
-            the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN where undefined.
+            label, support and predicted (numbers or weights of samples), and precision, recall and
+            f1, each followed by the ends of its interval, ``<name>_low`` and ``<name>_high``; NaN
+            where undefined.
         """
         from cmtrack._pandas import pd
 
         return pd.DataFrame(list(self.class_rows()))
 
     def class_rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of :meth:`class_table`, by the names of its columns."""
+        """Yield the rows of :meth:`class_table`, by the names of its columns."""
         return _curves.class_rows(self)
 
     def costs_by_class(self) -> pd.DataFrame:
-        """The mean cost of each actual class.
+        """Return the mean cost of each actual class.
 
         Returns
         -------
         DataFrame
-            label, support, cost, standard_error (by rows, NaN without samples), part, the class's part of all costs
-            per row, and always, the mean cost of all rows if every answer were this class.
+            label, support, cost, standard_error (by rows, NaN without samples), part, the class's
+            part of all costs per row, and always, the mean cost of all rows if every answer were
+            this class.
 
         Raises
         ------
@@ -394,7 +406,8 @@ class Evaluation(BaseEvaluation):
         Examples
         --------
         >>> from cmtrack import evaluate
-        >>> evaluation = evaluate(["fine", "fraud", "fine", "fraud"], ["fine", "fraud", "fraud", "fine"])
+        >>> y_true = ["fine", "fraud", "fine", "fraud"]
+        >>> evaluation = evaluate(y_true, ["fine", "fraud", "fraud", "fine"])
         >>> priced = evaluation.price({("fraud", "fine"): 100, ("fine", "fraud"): 2})
         >>> priced.costs_by_class()[["label", "cost", "always"]]
            label  cost  always
@@ -406,20 +419,21 @@ class Evaluation(BaseEvaluation):
     def count_intervals(
         self, method: str = "influence", *, n_resamples: int = 1000, seed: int = 0
     ) -> dict[str, Interval]:
-        """Intervals of the metrics that the confusion counts give.
+        """Return intervals of the metrics that the confusion counts give.
 
         Parameters
         ----------
         method : "influence" or "bootstrap"
-            "bootstrap": percentiles over multinomial tables drawn from the counts, which is resampling rows at the
-            cost of resampling cells.
+            "bootstrap": percentiles over multinomial tables drawn from the counts, which is
+            resampling rows at the cost of resampling cells.
         n_resamples : int, default 1000
         seed : int, default 0
 
         Raises
         ------
         ValueError
-            If the method is unknown, or there are sampling weights (a table of them is not multinomial).
+            If the method is unknown, or there are sampling weights (a table of them is not
+            multinomial).
 
         Examples
         --------
@@ -441,7 +455,7 @@ class Evaluation(BaseEvaluation):
         }
 
     def _with_functions(self, what: str) -> tuple[Metric, ...]:
-        """The custom metrics that can be computed; a warning names the others."""
+        """Return the custom metrics that can be computed; a warning names the others."""
         lost = [metric.name for metric in self.extra_metrics if metric.value is None]
         if lost:
             warnings.warn(
@@ -451,23 +465,22 @@ class Evaluation(BaseEvaluation):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on segments that are several values, on what a regrouping had to leave out, and other remarks."""
+        """Notes on merged segments, on what a regrouping had to leave out, and other remarks."""
         segments = self.statistics.segments
-        lost = (lost.value for lost in Lost if lost in self.lost)
-        return (*(() if segments is None else segments.notes), *lost, *self.remarks)
+        notes = [] if segments is None else list(segments.notes)
+        notes += [loss.value for loss in Lost if loss in self.lost]
+        return (*notes, *self.remarks)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings: rare classes, weak identification, undefined numbers, coarse scores."""
+        sentences = [*self.notes, *self._computed.warnings]
+        if self.segments.note:
+            sentences.append(self.segments.note)
         absent = [name for name in self.spec.headline if name not in self.metrics]
-        of_headline = (
-            f"headline names metrics that are not there, {listed(absent)}" if absent else ""
-        )
-        return (
-            *self.notes,
-            *self._computed.warnings,
-            *filter(None, [self.segments.note, of_headline]),
-        )
+        if absent:
+            sentences.append(f"headline names metrics that are not there, {listed(absent)}")
+        return tuple(sentences)
 
     # -- errors by row, and what outlives the rows -------------------------------------------------
 
@@ -478,7 +491,7 @@ class Evaluation(BaseEvaluation):
 
     @property
     def n_clusters(self) -> int | None:
-        """Number of these clusters."""
+        """Number of clusters, if ``groups`` were given."""
         return self.of_rows.n_clusters
 
     @property
@@ -491,21 +504,22 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def row_facts(self) -> RowFacts:
-        """Facts computed while the rows were available."""
-        rows, facts, only = self.rows, self.of_rows, single_metrics(self.sections)
+        """The stored :attr:`of_rows`, completed from the rows if they are here."""
+        rows = self.rows
+        facts = self.of_rows
         if not isinstance(rows, Predictions):
             return facts
-        pvalues, errors = facts.pvalues, facts.errors
-        clustered = facts.cluster_errors is not None and rows.design.has_clusters
-        if pvalues is None and clustered and rows.source is not None:
-            # once, where the errors of clusters are known
-            pvalues = row_pvalues(rows, self._views, only)
-        if errors is None and (only or self.has_section("multiclass")):
-            errors = row_errors(rows, self._views, only)
-        return replace(facts, pvalues=pvalues, errors=errors)
+        single = single_metrics(self.sections)
+        is_clustered = facts.cluster_errors is not None and rows.design.has_clusters
+        # The tests rest on the errors of clusters, so there are no p-values before these are known.
+        if facts.pvalues is None and is_clustered and rows.source is not None:
+            facts = replace(facts, pvalues=row_pvalues(rows, self._views, single))
+        if facts.errors is None and (single or self.has_section("multiclass")):
+            facts = replace(facts, errors=row_errors(rows, self._views, single))
+        return facts
 
     def why_without_error(self, metric: str) -> str:
-        """Return the reason why a defined metric has no standard error; empty if no reason is known."""
+        """Return why a defined metric has no standard error; empty if no reason is known."""
         entry, parts = self.catalog.find(metric)
         step = parts.get("step", "")
         samples = self._views.of(entry, step)
@@ -522,24 +536,31 @@ class Evaluation(BaseEvaluation):
     def _influence_of(self, metric: str) -> FloatArray | None:
         entry, parts = self.catalog.find(metric)
         if entry.value is None or not math.isfinite(self.metrics.get(metric, 0.0)):
-            return None  # without_function says which
-        psi, strata, rows = self._influence(entry, parts), self.of_rows.strata, self.rows
-        if psi is not None and strata is not None and isinstance(rows, Predictions):
-            psi = centred(psi, strata, rows.design.row_weights)[0]
-        return rows.by_document(psi) if isinstance(rows, SpanRows) and psi is not None else psi
+            return None  # see without_function
+        psi = self._influence(entry, parts)
+        if psi is None:
+            return None
+        if isinstance(self.rows, SpanRows):
+            return self.rows.by_document(psi)
+        strata = self.of_rows.strata
+        if self.rows is not None and strata is not None:
+            psi = centred(psi, strata, self.rows.design.row_weights)[0]
+        return psi
 
     @cached_property
     def _influence(self) -> Influence:
-        assert self.rows is not None  # influence() has asked
-        return Influence(
-            self.rows.matches if isinstance(self.rows, SpanRows) else self.rows, self._views
-        )
+        rows = self.rows
+        if rows is None:
+            raise ValueError("an influence by row needs the rows")
+        if isinstance(rows, SpanRows):
+            rows = rows.matches
+        return Influence(rows, self._views)
 
     # -- curves: in `_curves` and `_decisions` -----------------------------------------------------
 
     @property
     def roc(self) -> RocCurve | None:
-        """The ROC of the positive group; None without its scores, and of three classes or more without a grouping."""
+        """The ROC of the positive group; None without its scores or without two groups."""
         return self._computed.roc
 
     @cached_property
@@ -549,16 +570,18 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def gains(self) -> GainsCurve | None:
-        """Share of the positives that is found, by the share that is called; None without scores."""
+        """Share of positives found, by the share of positive predictions; None without scores."""
         return _curves.gains(self)
 
     @cached_property
     def risk_coverage(self) -> RiskCoverage | None:
-        """Share of wrong predictions among the most confident ones, by their share; None without probabilities."""
+        """Share of errors among the most confident predictions; None without probabilities."""
         return _decisions.risk_coverage(self)
 
     def risk_coverage_of(self, step: str) -> RiskCoverage | None:
-        """The risk by coverage in the groups of a step: a hit is what the step accepts, the confidence its probability.
+        """Return the risk by coverage in the groups of a step.
+
+        A hit is what the step accepts, and the confidence is its probability.
 
         Raises
         ------
@@ -569,16 +592,16 @@ class Evaluation(BaseEvaluation):
 
     @property
     def calibration(self) -> CalibrationCurve | None:
-        """The reliability curve of the positive group's score, without bins; None without its scores."""
+        """The reliability curve of the positive group's score, without bins; None without it."""
         return _curves.calibration(self)
 
     @property
     def confidence_calibration(self) -> CalibrationCurve | None:
-        """The reliability curve of the probability that a prediction is right; None for two classes, or without it."""
+        """The reliability curve of the predicted class's probability; None for two classes."""
         return _curves.confidence_calibration(self)
 
     def calibration_of(self, label: Label) -> CalibrationCurve:
-        """The reliability curve of one class's probability, the class against all others, without bins.
+        """Return the reliability curve of one class against all others, without bins.
 
         Raises
         ------
@@ -588,7 +611,8 @@ class Evaluation(BaseEvaluation):
         Examples
         --------
         >>> from cmtrack import evaluate
-        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6], [0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4]]
+        >>> p = [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.3, 0.6]]
+        >>> p += [[0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.1, 0.5, 0.4]]
         >>> curve = evaluate([0, 1, 2, 0, 1, 2], y_prob=p).calibration_of(0)
         >>> curve.scores.tolist(), curve.recalibrated.tolist()
         ([0.1, 0.2, 0.6, 0.8], [0.0, 0.0, 1.0, 1.0])
@@ -601,12 +625,13 @@ class Evaluation(BaseEvaluation):
         return _curves.has_class_calibration(self)
 
     def class_calibration(self) -> ClassCalibration:
-        """Calibration of the probability of each class, with p-values that are adjusted for their number.
+        """Return the calibration of each class's probability, with adjusted p-values.
 
         Returns
         -------
         ClassCalibration
-            ``to_frame()`` has a row per class; ``squared`` and ``pvalue`` are of all classes together.
+            ``to_frame()`` has a row per class; ``squared`` and ``pvalue`` are of all classes
+            together.
 
         Raises
         ------
@@ -615,34 +640,36 @@ class Evaluation(BaseEvaluation):
 
         Notes
         -----
-        The curve of each class is that of Dimitriadis, Gneiting and Jordan (2021), see :meth:`calibration_of`; Holm
-        (1979) adjusts the p-values.
+        The curve of each class is that of Dimitriadis, Gneiting and Jordan (2021), see
+        :meth:`calibration_of`; Holm (1979) adjusts the p-values.
         """
         return _curves.class_calibration(self)
 
     def net_benefit(self, thresholds: npt.ArrayLike | None = None) -> NetBenefit:
-        """The net benefit of acting on the positive group's score, by threshold: the decision curve.
+        """Return the decision curve: the net benefit of acting on the positive group's score.
 
         Parameters
         ----------
         thresholds : array_like of shape (T,), optional
-            Between 0 and 1. At t a false alarm costs t / (1 - t) of what a hit is worth. By default .01 to .99; where
-            positives are rare, 99 thresholds up to about ten times their share.
+            Between 0 and 1. At t a false alarm costs t / (1 - t) of what a hit is worth. By default
+            .01 to .99; where positives are rare, 99 thresholds up to about ten times their share.
 
         Returns
         -------
         NetBenefit
-            With an interval of each value and a band over all thresholds. Where scores are counted on a grid, the
-            thresholds are its nearest edges.
+            With an interval of each value and a band over all thresholds. Where scores are counted
+            on a grid, the thresholds are its nearest edges.
 
         Raises
         ------
         ValueError
-            If there are no probabilities of two groups or classes, or a threshold does not lie between 0 and 1.
+            If there are no probabilities of two groups or classes, or a threshold does not lie
+            between 0 and 1.
 
         Notes
         -----
-        Vickers and Elkin (2006). With rows that belong together the intervals are Wald's, from sums by group.
+        Vickers and Elkin (2006). With rows that belong together the intervals are Wald's, from sums
+        by group.
 
         Examples
         --------
@@ -659,9 +686,10 @@ class Evaluation(BaseEvaluation):
     def regroup(self, grouping: Grouping, *, positive: Label | None = None) -> Evaluation:
         """The same predictions under another grouping, without the data.
 
-        Everything that confusion counts give is computed anew. ROC, sPCC and calibrated prevalence of the positive
-        group need its scores: they are computed from the rows where these are at hand; without rows they stay if the
-        group consists of the same classes, and are otherwise left out, which :attr:`warnings` says.
+        Everything that confusion counts give is computed anew. ROC, sPCC and calibrated prevalence
+        of the positive group need its scores: they are computed from the rows where these are at
+        hand; without rows they stay if the group consists of the same classes, and are otherwise
+        left out, which :attr:`warnings` says.
 
         Examples
         --------
@@ -688,7 +716,8 @@ class Evaluation(BaseEvaluation):
         Examples
         --------
         >>> from cmtrack import evaluate
-        >>> evaluation = evaluate(["fine", "fraud", "fine", "fraud"], ["fine", "fraud", "fraud", "fine"])
+        >>> y_true = ["fine", "fraud", "fine", "fraud"]
+        >>> evaluation = evaluate(y_true, ["fine", "fraud", "fraud", "fine"])
         >>> evaluation.price({("fraud", "fine"): 100, ("fine", "fraud"): 2}).metrics["cost/mean"]
         25.5
         """
@@ -702,24 +731,27 @@ class Evaluation(BaseEvaluation):
         subject_to: str | None = None,
         calibration: Any = None,
     ) -> Threshold:
-        """Choose the threshold of the positive group's score, and judge it on rows that did not choose it.
+        """Choose the threshold of the positive group's score, and evaluate it on other rows.
 
-        A row is positive if its score reaches the threshold; its class is the most probable one of the chosen group.
+        A row is positive if its score reaches the threshold; its class is the most probable one of
+        the chosen group.
 
         Parameters
         ----------
         costs : Costs or mapping of (actual, predicted) to float, optional
-            The threshold of least mean cost is chosen; by default those that the evaluation was priced with. They must
-            be costs of the two groups: every pair of classes with one outcome costs the same.
+            The threshold of least mean cost is chosen; by default those that the evaluation was
+            priced with. They must be costs of the two groups: every pair of classes with one
+            outcome costs the same.
         maximize : str, optional
             A metric of the six counts to maximize instead, such as ``"binary/recall"``.
         subject_to : str, optional
-            A bound that the threshold must keep, such as ``"binary/precision >= 0.9"``. The true precision is below
-            the bound about half of the time: set a higher bound if it must be kept.
+            A bound that the threshold must keep, such as ``"binary/precision >= 0.9"``. The true
+            precision is below the bound about half of the time: set a higher bound if it must be
+            kept.
         calibration : (y, scores) or Evaluation, optional
-            Labelled rows, in the forms of ``y_true`` and ``y_prob``, that choose the threshold; the evaluated rows
-            judge it. By default the evaluated rows do both, by cross-fitting: each of five folds is judged by the
-            threshold that the other four choose, ten times.
+            Labelled rows, in the forms of ``y_true`` and ``y_prob``, that choose the threshold; the
+            evaluated rows judge it. By default the evaluated rows do both, by cross-fitting: each
+            of five folds is judged by the threshold that the other four choose, ten times.
 
         Returns
         -------
@@ -728,9 +760,10 @@ class Evaluation(BaseEvaluation):
         Raises
         ------
         ValueError
-            If there are no scores of two groups, one group has no rows, costs or metrics do not fit two groups, or no
-            threshold keeps the bound; the text gives the best that is reachable. Also if the rows have sampling
-            weights or clusters: choose on rows without them, and judge by ``evaluate(..., threshold=chosen)``.
+            If there are no scores of two groups, one group has no rows, costs or metrics do not fit
+            two groups, or no threshold keeps the bound; the text gives the best that is reachable.
+            Also if the rows have sampling weights or clusters: choose on rows without them, and
+            judge by ``evaluate(..., threshold=chosen)``.
 
         Examples
         --------
@@ -738,7 +771,8 @@ class Evaluation(BaseEvaluation):
         >>> evaluation = evaluate(["no", "no", "yes", "yes"] * 20, y_prob=[0.1, 0.6, 0.4, 0.9] * 20)
         >>> evaluation.threshold({("yes", "no"): 10}).value
         0.4
-        >>> evaluation.threshold(maximize="binary/recall", subject_to="binary/precision >= 0.9").value
+        >>> bound = "binary/precision >= 0.9"
+        >>> evaluation.threshold(maximize="binary/recall", subject_to=bound).value
         0.9
         """
         return choose_threshold(self, costs, maximize, subject_to, calibration)
@@ -767,37 +801,43 @@ class Evaluation(BaseEvaluation):
         Parameters
         ----------
         prevalence : float, mapping, sequence, or estimate
-            Stated shares: of the positive class or group; by class, or by group of a step (the others keep their mix
-            and what is left); or of all classes in their order. Or the result of
-            :func:`~cmtrack.estimate_prevalence`, whose error is taken as independent of the error of the labelled rows.
-            Calibrate it on other rows if you have enough: with the evaluated ones, intervals cover too seldom.
+            Stated shares: of the positive class or group; by class, or by group of a step (the
+            others keep their mix and what is left); or of all classes in their order. Or the result
+            of :func:`~cmtrack.estimate_prevalence`, whose error is taken as independent of the
+            error of the labelled rows. Calibrate it on other rows if you have enough: with the
+            evaluated ones, intervals cover too seldom.
         rows : float, optional
-            Number of rows of the target, with stated shares: gives ``own_intervals``, those for its own labels.
+            Number of rows of the target, with stated shares: gives ``own_intervals``, those for its
+            own labels.
         counted : bool, default False
-            Whether stated shares are those of these very rows, not those of the population that they are drawn from.
+            Whether stated shares are those of these very rows, not those of the population that
+            they are drawn from.
 
         Returns
         -------
         Transported
-            ``metrics``, ``standard_errors``, ``intervals`` and ``own_intervals`` by name, and ``to_frame()``.
+            ``metrics``, ``standard_errors``, ``intervals`` and ``own_intervals`` by name, and
+            ``to_frame()``.
 
         Raises
         ------
         TypeError, ValueError
-            If the shares do not sum to 1, are of no class or group, one above 0 is of a class without labelled rows, or
-            the estimate is of other classes.
+            If the shares do not sum to 1, are of no class or group, one above 0 is of a class
+            without labelled rows, or the estimate is of other classes.
 
         Notes
         -----
-        This holds if, within each class, the model answers as on the labelled rows (Saerens, Latinne & Decaestecker
-        2002). The sizes of the labelled classes are taken as given, so errors are those within classes. An estimate
-        tests the assumption (Pearson's X² of bins, ``fit_pvalue``). If the target's scores do not fit (p < 0.01), the
-        estimate is withdrawn, and the metrics are NaN with that reason. The test sees gross changes only.
+        This holds if, within each class, the model answers as on the labelled rows (Saerens,
+        Latinne & Decaestecker 2002). The sizes of the labelled classes are taken as given, so
+        errors are those within classes. An estimate tests the assumption (Pearson's X² of bins,
+        ``fit_pvalue``). If the target's scores do not fit (p < 0.01), the estimate is withdrawn,
+        and the metrics are NaN with that reason. The test sees gross changes only.
 
         Examples
         --------
         >>> from cmtrack import evaluate
-        >>> evaluation = evaluate(["ham"] * 80 + ["spam"] * 20, ["ham"] * 72 + ["spam"] * 24 + ["ham"] * 4)
+        >>> y_true = ["ham"] * 80 + ["spam"] * 20
+        >>> evaluation = evaluate(y_true, ["ham"] * 72 + ["spam"] * 24 + ["ham"] * 4)
         >>> there = evaluation.at({"spam": 0.02})
         >>> row = there.to_frame().set_index("metric").loc["binary/precision"]
         >>> print(f"{row['here']:.3f}, there {row['there']:.3f}: {row['why']}")
@@ -806,15 +846,18 @@ class Evaluation(BaseEvaluation):
         return transported(self, prevalence, rows, counted)
 
     def reject(self, share: float, *, step: str | None = None) -> Rejection:
-        """The outcome of handing the least confident rows to a person, as :attr:`risk_coverage` orders them.
+        """Return the outcome of handing the least confident rows to a person.
+
+        They are ordered as in :attr:`risk_coverage`.
 
         Parameters
         ----------
         share : float
-            The largest share of the rows that is handed over, from 0 to below 1. Rows of one confidence stay together,
-            so it may be less.
+            The largest share of the rows that is handed over, from 0 to below 1. Rows of one
+            confidence stay together, so it may be less.
         step : str, optional
-            A step of the grouping, whose accepted pairs are hits; by default only the class itself is one.
+            A step of the grouping, whose accepted pairs are hits; by default only the class itself
+            is one.
 
         Raises
         ------
@@ -834,10 +877,11 @@ class Evaluation(BaseEvaluation):
 
     @cached_property
     def segments(self) -> Segments:
-        """Metrics by segment of the rows, by the name of the column that divides them; empty without segments.
+        """Metrics by segment, by the name of the column that divides the rows.
 
-        ``evaluation.segments["region"].to_frame()`` is a table, ``evaluation.segments["region"]["north"]`` the
-        evaluation of a segment. The segments are regrouped, priced and merged with the evaluation.
+        ``evaluation.segments["region"].to_frame()`` is a table,
+        ``evaluation.segments["region"]["north"]`` the evaluation of a segment. The segments are
+        regrouped, priced and merged with the evaluation.
         """
         return Segments(self)
 
@@ -851,37 +895,37 @@ class Evaluation(BaseEvaluation):
         n_permutations: int = N_PERMUTATIONS,
         seed: int = 0,
     ) -> SegmentSearch:
-        """Search the values of columns, and the crossings of two, for the segments where a metric is worst.
+        """Search columns, and crossings of two, for the segments where a metric is worst.
 
         Parameters
         ----------
         metric : str
-            A mean over rows: a share such as accuracy, recall or precision, over its own rows (for recall those of the
-            class), a mean cost, log loss, Brier or spherical score.
+            A mean over rows: a share such as accuracy, recall or precision, over its own rows (for
+            recall those of the class), a mean cost, log loss, Brier or spherical score.
         depth : 1 or 2
             2 searches crossings of two columns, too.
         min_rows : int, optional
-            Least number of the metric's own rows in a segment. By default 100, or a fifth of these rows if there are
-            fewer than 500.
+            Least number of the metric's own rows in a segment. By default 100, or a fifth of these
+            rows if there are fewer than 500.
         columns : frame or mapping of columns, optional
-            In the order of the evaluated rows; a column of more than 20 numbers is cut at quantiles, and a note says
-            so. By default the columns of ``evaluate(..., segments=)``.
+            In the order of the evaluated rows; a column of more than 20 numbers is cut at
+            quantiles, and a note says so. By default the columns of ``evaluate(..., segments=)``.
         n_permutations : int, default 999
         seed : int, default 0
 
         Returns
         -------
         SegmentSearch
-            The worst first, with the probability that the worst of all searched segments is as bad by chance
-            (family-wise). The value of a segment that a search found is biased.
+            The worst first, with the probability that the worst of all searched segments is as bad
+            by chance (family-wise). The value of a segment that a search found is biased.
 
         Raises
         ------
         KeyError
             If there is no such metric.
         ValueError
-            If the rows are not here, the metric is no mean over rows, no segment has enough rows, or rows have sampling
-            weights.
+            If the rows are not here, the metric is no mean over rows, no segment has enough rows,
+            or rows have sampling weights.
 
         Examples
         --------
@@ -919,7 +963,9 @@ class Evaluation(BaseEvaluation):
         return _copies.with_metrics(self, extra_metrics)
 
     def with_sections(self, sections: Sequence[str] | None) -> Evaluation:
-        """The same evaluation with other sections of metrics: the statistics of all of them are kept.
+        """Return the evaluation with other sections of metrics.
+
+        The statistics of all sections are kept.
 
         Parameters
         ----------
@@ -934,10 +980,10 @@ class Evaluation(BaseEvaluation):
         return _copies.with_sections(self, sections)
 
     def with_label_order(self, labels: Sequence[Label]) -> Evaluation:
-        """The same evaluation with its classes in another order, or as equal numbers of another kind.
+        """Return the evaluation with its classes in another order, or as equal numbers.
 
-        Metrics that depend on the order are undefined in an order other than their own: weighted kappas of three
-        classes or more, and a custom metric of counts whose value would change.
+        Metrics that depend on the order are undefined in an order other than their own: weighted
+        kappas of three classes or more, and a custom metric of counts whose value would change.
 
         Raises
         ------
@@ -966,7 +1012,7 @@ class Evaluation(BaseEvaluation):
         return replace(self, rows=rows, statistics=replace(self.statistics, digest=digest))
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        """Merge the evaluations of two disjoint sets of samples, of the same classes and question."""
+        """Merge the evaluations of two disjoint sets of rows, of the same classes and question."""
         return _copies.merge(self, other) if isinstance(other, Evaluation) else NotImplemented
 
     # -- stored and shown --------------------------------------------------------------------------

@@ -1,7 +1,8 @@
-"""Segments of an evaluation: tables of metrics by segment, disparity, and the search for the worst ones.
+"""Segments of an evaluation: tables of metrics by segment, disparity, and the worst segments.
 
-Everything follows from the statistics that are kept of each segment; where the rows are at hand, what these do not
-hold (ROC, the curve of calibration, errors of rows that belong together) comes from the segment's rows.
+Everything follows from the statistics that are kept of each segment; where the rows are at hand,
+what these do not hold (ROC, the curve of calibration, errors of rows that belong together) comes
+from the segment's rows.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from cmtrack.segments.inference import Differences, with_zero
 from cmtrack.segments.search import N_PERMUTATIONS
 from cmtrack.statistics.collected import Statistics, collect_rows, of_segments
 from cmtrack.statistics.design import cluster_degrees
-from cmtrack.statistics.inputs import FloatArray, IntArray, align_rows
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, align_rows
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.statistics.segment_values import CROSSED, SegmentRows, plain_value, value_texts
 from cmtrack.statistics.segmented import SegmentCounts
@@ -57,7 +58,8 @@ _ROWS_AWAY = "the rows are not here, and its intervals do not know which of them
 class Segments(Mapping[str, "SegmentTable"]):
     """The segments of an evaluation, by the name of the column that divides the rows.
 
-    Crossings are found by a tuple of names, or by their joined name such as ``"region × age_band"``.
+    Crossings are found by a tuple of names, or by their joined name such as ``"region ×
+    age_band"``.
 
     Examples
     --------
@@ -69,10 +71,10 @@ class Segments(Mapping[str, "SegmentTable"]):
     """
 
     def __init__(self, evaluation: Evaluation) -> None:
-        held = evaluation.statistics.segments
-        self._tables = {
-            name: SegmentTable(evaluation, name) for name in (held.columns if held else ())
-        }
+        self._tables: dict[str, SegmentTable] = {}
+        segments = evaluation.statistics.segments
+        if segments is not None:
+            self._tables = {name: SegmentTable(evaluation, name) for name in segments.columns}
 
     def __getitem__(self, name: Any) -> SegmentTable:
         text = CROSSED.join(map(str, name)) if isinstance(name, tuple) else str(name)
@@ -80,30 +82,32 @@ class Segments(Mapping[str, "SegmentTable"]):
             return self._tables[text]
         if not self._tables:
             raise KeyError(
-                f"there are no segments, by {text!r} or otherwise: the rows were evaluated without segments"
+                f"there are no segments, by {text!r} or otherwise: the rows were evaluated without "
+                "segments"
             )
         raise KeyError(
-            f"there are no segments by {text!r}{near(text, self._tables)}; there are by {list(self)}"
+            f"there are no segments by {text!r}{near(text, self._tables)}; "
+            f"there are by {list(self)}"
         )
 
     @property
     def note(self) -> str:
-        """A sentence for clustered rows that are not available: metrics then have values and no intervals."""
-        lacking = any(table.without_clusters for table in self._tables.values())
-        return (
-            "metrics of segments have no intervals: rows belong together, and they are not here"
-            if lacking
-            else ""
-        )
+        """The sentence for missing rows in clusters, without which there are no intervals."""
+        if any(table.without_clusters for table in self._tables.values()):
+            return (
+                "metrics of segments have no intervals: rows belong together, and they are not here"
+            )
+        return ""
 
     def named(self, name: str) -> dict[str, float]:
-        """The values of a metric of segments, by full name.
+        """Return the values of a metric of segments, by full name.
 
         Parameters
         ----------
         name : str
-            ``segment/<column>/<value>/<metric>``, such as ``segment/region/north/binary/recall``, with column and value
-            spelled as labels in metric names are; ``*`` in the place of the value stands for all of them.
+            ``segment/<column>/<value>/<metric>``, such as ``segment/region/north/binary/recall``,
+            with column and value spelled as labels in metric names are; ``*`` in the place of the
+            value stands for all of them.
 
         Raises
         ------
@@ -115,10 +119,12 @@ class Segments(Mapping[str, "SegmentTable"]):
         parts = segment_parts(name)
         if parts is None:
             raise ValueError(
-                f"a metric of segments must be called segment/<column>/<value>/<metric>, got {name!r}"
+                "a metric of segments must be called segment/<column>/<value>/<metric>, "
+                f"got {name!r}"
             )
         column, value, metric = parts
-        table = self[next((one for one in self if encode_label(one) == column), column)]
+        by_encoded = {encode_label(table_name): table_name for table_name in self}
+        table = self[by_encoded.get(column, column)]
         texts = [encode_label(text) for text in table.texts]
         if value != "*" and value not in texts:
             raise KeyError(f"{table.name!r} has no segment {value!r:.80}{near(value, texts)}")
@@ -136,14 +142,13 @@ class Segments(Mapping[str, "SegmentTable"]):
         return len(self._tables)
 
     def __repr__(self) -> str:
-        return printable(
-            f"Segments({', '.join(f'{name}: {len(table)}' for name, table in self._tables.items())})"
-        )
+        sizes = [f"{name}: {len(table)}" for name, table in self._tables.items()]
+        return printable(f"Segments({', '.join(sizes)})")
 
     def _repr_html_(self) -> str:
-        tables = [table._repr_html_() for table in self._tables.values()] or [
-            notebook.sentence("No segments")
-        ]
+        tables = [table._repr_html_() for table in self._tables.values()]
+        if not tables:
+            tables = [notebook.sentence("No segments")]
         return notebook.view(*tables, notebook.sentence(self.note))
 
 
@@ -151,7 +156,8 @@ class Segments(Mapping[str, "SegmentTable"]):
 class SegmentTable:
     """The segments of the rows by one column, or by crossed ones.
 
-    ``table["north"]`` is the evaluation of a segment; the counts of all segments sum to those of all rows.
+    ``table["north"]`` is the evaluation of a segment; the counts of all segments sum to those of
+    all rows.
 
     Attributes
     ----------
@@ -174,7 +180,7 @@ class SegmentTable:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The value of each segment: a text, number or boolean, None for rows without one, tuples of crossings."""
+        """The value of each segment: a text, number or boolean, None, or a tuple of a crossing."""
         return self._counts.values
 
     @cached_property
@@ -194,22 +200,24 @@ class SegmentTable:
         return iter(self.values)
 
     def __getitem__(self, value: Any) -> Evaluation:
-        """The evaluation of one segment, from its rows if they are available.
+        """Return the evaluation of one segment, from its rows if they are available.
 
         Parameters
         ----------
         value : object
             One of :attr:`values`, or of :attr:`texts`.
         """
-        for names, wanted in ((self.values, plain_value(value)), (self.texts, str(value))):
-            if wanted in names:
-                return self._evaluation(names.index(wanted))
+        plain = plain_value(value)
+        if plain in self.values:
+            return self._evaluation(self.values.index(plain))
+        if str(value) in self.texts:
+            return self._evaluation(self.texts.index(str(value)))
         raise KeyError(f"{self.name!r} has no segment {value!r:.80}{near(str(value), self.texts)}")
 
     def to_frame(self, metrics: str | Sequence[str] | None = None) -> pd.DataFrame:
-        """One row per metric and segment; of each metric the worst segment first.
+        """Return a row for each metric and segment, with the worst segment of a metric first.
 
-        Where chance explains all differences, the largest segment stands first.
+        If chance explains all differences, the largest segment comes first.
 
         Parameters
         ----------
@@ -219,10 +227,11 @@ class SegmentTable:
         Returns
         -------
         DataFrame
-            segment, metric, rows (of the segment, whatever their weight), value, low and high (an interval that holds
-            for all segments of all columns together), rest (the value of all rows outside), difference to the rest
-            with difference_low and difference_high (which hold for all segments of this column together, and hold 0
-            where the interval of the gap of :meth:`disparity` does), and why the metric is undefined.
+            segment, metric, rows (of the segment, whatever their weight), value, low and high (an
+            interval that holds for all segments of all columns together), rest (the value of all
+            rows outside), difference to the rest with difference_low and difference_high (which
+            hold for all segments of this column together, and hold 0 where the interval of the gap
+            of :meth:`disparity` does), and why the metric is undefined.
 
         Raises
         ------
@@ -233,18 +242,19 @@ class SegmentTable:
         """
         from cmtrack._pandas import pd
 
-        blocks, chosen = [], self._chosen(metrics)
-        for side in (False, True):
-            self._judge(chosen, side)
-        for metric in chosen:
-            inside, outside = self.estimates(metric), self._estimates(metric, outside=True)
+        names = self._choose_metrics(metrics)
+        # All metrics at once, so that the rows of a segment are counted once.
+        self._compute(names, outside=False)
+        self._compute(names, outside=True)
+        blocks = []
+        for metric in names:
+            inside = self.estimates(metric)
+            outside = self._estimates(metric, outside=True)
             low, high = self.intervals(metric)
             gaps = self._to_rest(inside, outside)
-            better = (
-                "lower" if self.evaluation.catalog.lookup(metric).better == "lower" else "higher"
-            )
+            is_lower_better = self.evaluation.catalog.lookup(metric).better == "lower"
+            better = "lower" if is_lower_better else "higher"
             order = order_of_segments(inside, self.sizes, better)
-            undefined = [one.undefined.get(metric, "") for one in self._judged(metric)]
             table = {
                 "segment": self.texts,
                 "metric": metric,
@@ -256,21 +266,24 @@ class SegmentTable:
                 "difference": gaps.values,
                 "difference_low": gaps.low,
                 "difference_high": gaps.high,
-                "undefined": undefined,
+                "undefined": [
+                    results.undefined.get(metric, "") for results in self._results_of(metric)
+                ],
             }
             blocks.append(pd.DataFrame(table).iloc[order])
         return pd.concat(blocks, ignore_index=True)
 
     def _to_rest(self, inside: Estimates, outside: Estimates) -> Differences:
-        """The differences to the rest; none is shown if the gap may be 0."""
+        """Return the differences to the rest; their intervals hold 0 if the gap may be 0."""
         level = self.evaluation.confidence_level
         gaps = differences(inside, outside, level)
         low, high = with_zero(gaps.low, gaps.high, disparity(inside, level).gap_low <= 0)
         return replace(gaps, low=low, high=high)
 
     def disparity(self, metric: str) -> Disparity:
-        """The difference and the ratio of the best and the worst segment, with intervals that allow for the choice.
+        """Return the difference and the ratio of the best and the worst segment.
 
+        Their intervals allow for the choice of these two.
         ``lowest`` and ``highest`` are places in :attr:`values`.
 
         Raises
@@ -281,7 +294,7 @@ class SegmentTable:
         return disparity(self.estimates(metric), self.evaluation.confidence_level)
 
     def estimates(self, metric: str) -> Estimates:
-        """The values of a metric with their standard errors, in the order of :attr:`values`.
+        """Return the values of a metric with their standard errors, in the order of :attr:`values`.
 
         Raises
         ------
@@ -291,51 +304,53 @@ class SegmentTable:
         return self._estimates(metric)
 
     def order_of(self, metric: str) -> str:
-        """The order of :meth:`to_frame` for people."""
+        """Return the order of :meth:`to_frame` for people."""
         direction = self.evaluation.catalog.lookup(metric).better
         return "the worst first" if direction in ("higher", "lower") else "the lowest first"
 
     def intervals(self, metric: str) -> tuple[FloatArray, FloatArray]:
-        """Simultaneous intervals over all segments of all columns, on the metric's own scale: low and high ends.
+        """Return simultaneous intervals over all segments of all columns: low and high ends.
+
+        They are made on the metric's own scale.
 
         Raises
         ------
         KeyError, ValueError
             As :meth:`to_frame` does.
         """
-        inside, tables = self.estimates(metric), self.evaluation.segments.values()
-        together = sum(
-            int((inside if one.name == self.name else one.estimates(metric)).known.sum())
-            for one in tables
-        )
-        level = simultaneous_level(max(together, 1), self.evaluation.confidence_level)
-        return (
-            self.own_intervals(metric, level)
-            if inside.n is None or together < 2
-            else inside.ends(level)
-        )
+        inside = self.estimates(metric)
+        n_intervals = int(inside.known.sum())
+        for table in self.evaluation.segments.values():
+            if table.name != self.name:
+                n_intervals += int(table.estimates(metric).known.sum())
+        level = simultaneous_level(max(n_intervals, 1), self.evaluation.confidence_level)
+        if inside.n is None or n_intervals < 2:
+            return self.own_intervals(metric, level)
+        return inside.ends(level)
 
     def own_intervals(self, metric: str, level: float) -> tuple[FloatArray, FloatArray]:
-        """Intervals for each segment alone, not simultaneous."""
+        """Return intervals for each segment alone, not simultaneous."""
         inside = self.estimates(metric)
         if inside.n is not None:
             down, up = inside.arms(level)
             return inside.values - down, inside.values + up
-        none = (math.nan, math.nan)
-        ends = [one.intervals.get(metric, none) for one in self._at_level(metric, level)]
+        undefined = (math.nan, math.nan)
+        ends = [
+            results.intervals.get(metric, undefined) for results in self._at_level(metric, level)
+        ]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
 
     @property
     def codes(self) -> IntArray | None:
-        """Place of each row's segment in :attr:`values`, shape (n,); None without the rows."""
+        """Position of each row's segment in :attr:`values`, shape (n,); None without the rows."""
         return None if self._rows is None else self._rows.codes
 
     def by_rows(self, metric: str) -> list[Evaluation]:
-        """The evaluations of all segments from their rows, with a metric alone.
+        """Return the evaluations of all segments from their rows, with a metric alone.
 
         The rows must be at hand: see :attr:`codes`.
         """
-        return [self._of_rows(place, (metric,)) for place in range(len(self))]
+        return [self._evaluate_rows(k, (metric,)) for k in range(len(self))]
 
     def __repr__(self) -> str:
         return printable(
@@ -343,52 +358,61 @@ class SegmentTable:
         )
 
     def _repr_html_(self) -> str:
-        metric = self._chosen(None)[0]
+        metric = self._choose_metrics(None)[0]
         frame = self.to_frame(metric).drop(columns=["metric", "undefined"])
-        lacking = int(frame["value"].isna().sum())
+        n_undefined = int(frame["value"].isna().sum())
         title = self.evaluation.catalog.lookup(metric).heading()
         head = f"{title} by {quoted(self.name)}: {len(self)} segments, {self.order_of(metric)}"
-        head += f"; undefined in {lacking}" if lacking else ""
+        if n_undefined:
+            head += f"; undefined in {n_undefined}"
         return notebook.view(notebook.sentence(head), notebook.table(frame))
 
-    # -- evaluations of segments ---------------------------------------------------------------------------
+    # -- evaluations of segments -----------------------------------------------------------------
 
     @property
     def _counts(self) -> SegmentCounts:
-        held = self.evaluation.statistics.segments
-        assert held is not None  # Segments has asked
-        return held.columns[self.name]
+        segments = self.evaluation.statistics.segments
+        if segments is None:
+            raise ValueError("the rows were evaluated without segments")
+        return segments.columns[self.name]
 
     @property
     def _rows(self) -> SegmentRows | None:
         rows = self.evaluation.rows
-        columns = rows.segments if isinstance(rows, Predictions) else ()
-        return next((one for one in columns if one.name == self.name), None)
+        if isinstance(rows, Predictions):
+            for segments in rows.segments:
+                if segments.name == self.name:
+                    return segments
+        return None
 
     @property
     def without_clusters(self) -> bool:
-        """True for clustered rows that are not available, so that no segment's value has an error."""
+        """True if rows in clusters are not here, so that no segment's value has an error."""
         return self.evaluation.cluster_errors is not None and self._rows is None
 
-    def _evaluation(self, place: int) -> Evaluation:
+    def _evaluation(self, k: int) -> Evaluation:
+        """Return the evaluation of the k-th segment."""
         if self._rows is not None:
-            return self._of_rows(place, None)
+            return self._evaluate_rows(k, None)
         whole = self.evaluation
-        part = _like(
-            whole, of_segments(whole.statistics, self.name, whole.scored, [place])[0], None
-        )
+        statistics = of_segments(whole.statistics, self.name, whole.scored, [k])[0]
+        part = _like(whole, statistics, None)
         return replace(part, remarks=(_ROWS_AWAY,)) if self.without_clusters else part
 
-    def _of_rows(
-        self, place: int, sections: tuple[str, ...] | None, outside: bool = False
+    def _evaluate_rows(
+        self, k: int, sections: tuple[str, ...] | None, outside: bool = False
     ) -> Evaluation:
-        """The evaluation of the rows of one segment, or outside it, with sections of the whole or single metrics."""
-        whole, segments = self.evaluation, self._rows
-        assert segments is not None  # the caller has asked
-        assert isinstance(whole.rows, Predictions)
-        chosen = replace(whole.rows, segments=()).take((segments.codes == place) != outside)
-        statistics = collect_rows(chosen, whole.counting)
-        return replace(_like(whole, statistics, sections), rows=chosen).with_cluster_errors()
+        """Return the evaluation of the rows of the k-th segment, or of the rows outside it.
+
+        ``sections``: sections or single metrics; None for those of the whole.
+        """
+        whole = self.evaluation
+        segments = self._rows
+        if segments is None or not isinstance(whole.rows, Predictions):
+            raise ValueError(f"the rows by {self.name!r} are not here")
+        rows = replace(whole.rows, segments=()).take((segments.codes == k) != outside)
+        statistics = collect_rows(rows, whole.counting)
+        return replace(_like(whole, statistics, sections), rows=rows).with_cluster_errors()
 
     @cached_property
     def _parts(self) -> list[EvaluationViews]:
@@ -397,7 +421,7 @@ class SegmentTable:
 
     @cached_property
     def _rests(self) -> list[EvaluationViews]:
-        """Those of the rows outside each."""
+        """The statistics of the rows outside each segment as metrics see them."""
         return self._views(True)
 
     def _views(self, outside: bool) -> list[EvaluationViews]:
@@ -406,60 +430,62 @@ class SegmentTable:
         return [whole._views.of_part(one, whole.confidence_level) for one in parts]
 
     @cached_property
-    def _known(self) -> dict[tuple[str, bool], list[Results]]:
-        """By metric, and whether outside of the segments, the results of all segments that hold it."""
+    def _computed(self) -> dict[tuple[str, bool], list[Results]]:
+        """The results of all segments by the metric they have, and True for the rows outside."""
         return {}
 
     @cached_property
-    def _kept(self) -> dict[str, list[Evaluation]]:
-        """The evaluations of the segments from their rows, by the metric that they hold."""
+    def _evaluated(self) -> dict[str, list[Evaluation]]:
+        """The evaluations of the segments from their rows, by the metric that they have."""
         return {}
 
-    def _judge(self, metrics: Sequence[str], outside: bool = False) -> None:
+    def _compute(self, metrics: Sequence[str], outside: bool) -> None:
         """Compute metrics that are missing, of all segments or of the rows outside each."""
-        wanted = tuple(
-            metric for metric in dict.fromkeys(metrics) if (metric, outside) not in self._known
-        )
-        by_rows = tuple(metric for metric in wanted if self._needs_rows(metric))
+        missing = [
+            metric for metric in dict.fromkeys(metrics) if (metric, outside) not in self._computed
+        ]
+        by_rows = tuple(metric for metric in missing if self._needs_rows(metric))
         if by_rows:
             results = []
-            for place in range(len(self)):
-                part = self._of_rows(place, by_rows, outside)
+            for k in range(len(self)):
+                part = self._evaluate_rows(k, by_rows, outside)
                 results.append(part._results)
                 if not outside:  # the rows outside all segments are too many to be kept
                     for metric in by_rows:
-                        self._kept.setdefault(metric, []).append(part)
-            self._known.update({(metric, outside): results for metric in by_rows})
-        for metric in wanted:
+                        self._evaluated.setdefault(metric, []).append(part)
+            for metric in by_rows:
+                self._computed[metric, outside] = results
+        for metric in missing:
             if metric not in by_rows:
                 views = self._rests if outside else self._parts
-                self._known[metric, outside] = [self._alone(metric, part) for part in views]
+                self._computed[metric, outside] = [self._alone(metric, part) for part in views]
 
-    def _judged(self, metric: str, outside: bool = False) -> list[Results]:
-        """The results of all segments, or of the rows outside each, that hold a metric."""
-        self._judge([metric], outside)
-        return self._known[metric, outside]
+    def _results_of(self, metric: str, outside: bool = False) -> list[Results]:
+        """Return the results of all segments, or of the rows outside each, that have a metric."""
+        self._compute([metric], outside)
+        return self._computed[metric, outside]
 
     def _at_level(self, metric: str, level: float) -> list[Results]:
-        """The results of all segments that hold a metric, at another level."""
-        self._judge([metric])
-        if metric in self._kept:
-            return [part.at_level(level)._results for part in self._kept[metric]]
+        """Return the results of all segments that have a metric, at another level."""
+        self._compute([metric], outside=False)
+        if metric in self._evaluated:
+            return [part.at_level(level)._results for part in self._evaluated[metric]]
         return [self._alone(metric, part.at_level(level)) for part in self._parts]
 
     def _alone(self, metric: str, part: EvaluationViews) -> Results:
         catalog = self.evaluation.catalog.with_own(_with_functions(self.evaluation))
         results = compute_single(part, catalog, (metric,), Clusters(), {})
-        return (
-            replace(results, errors={}, intervals={}, sizes={})
-            if self.without_clusters
-            else results
-        )
+        if self.without_clusters:
+            return replace(results, errors={}, intervals={}, sizes={})
+        return results
 
     def _needs_rows(self, metric: str) -> bool:
-        """True where a metric of segments comes from their rows."""
+        """Return True if a metric of segments comes from their rows.
+
+        KeyError if the evaluation has no such metric, with the names of similar ones.
+        """
         whole = self.evaluation
-        whole.metrics[metric]  # names those like it
+        whole.metrics[metric]
         if whole.without_function(metric):
             raise ValueError(f"{metric} of segments: {UNKNOWN}")
         if whole.cluster_errors is not None and self._rows is not None:
@@ -468,58 +494,61 @@ class SegmentTable:
             return False
         if self._rows is None:
             raise ValueError(
-                f"{metric} of segments needs the rows, which this evaluation does not have: of segments the counts and "
-                "the moments of probabilities are kept"
+                f"{metric} of segments needs the rows, which this evaluation does not have: of "
+                "segments the counts and the moments of probabilities are kept"
             )
         return True
 
-    # -- numbers -------------------------------------------------------------------------------------------
+    # -- numbers ---------------------------------------------------------------------------------
 
-    def _chosen(self, metrics: str | Sequence[str] | None) -> list[str]:
-        if metrics is None:
-            metrics_there = self.evaluation.metrics
-            return [name for name in DEFAULT_METRICS if name in metrics_there] or list(
-                metrics_there
-            )[:1]
-        return [metrics] if isinstance(metrics, str) else list(metrics)
+    def _choose_metrics(self, metrics: str | Sequence[str] | None) -> list[str]:
+        if isinstance(metrics, str):
+            return [metrics]
+        if metrics is not None:
+            return list(metrics)
+        available = self.evaluation.metrics
+        usual = [name for name in DEFAULT_METRICS if name in available]
+        return usual or list(available)[:1]
 
     def _estimates(self, metric: str, outside: bool = False) -> Estimates:
-        judged, entry = self._judged(metric, outside), self.evaluation.catalog.lookup(metric)
-        values = np.array([one.metrics.get(metric, math.nan) for one in judged])
-        errors = np.array([one.errors.get(metric, math.nan) for one in judged])
+        results = self._results_of(metric, outside)
+        entry = self.evaluation.catalog.lookup(metric)
+        values = np.array([part.metrics.get(metric, math.nan) for part in results])
+        errors = np.array([part.errors.get(metric, math.nan) for part in results])
         if entry.interval == "count":
             errors[:] = math.nan
-        n = degrees = None
+        n = None
         if entry.interval == "wilson":
-            n = np.array([one.sizes.get(metric, math.nan) for one in judged])
-        if any(one.clusters.n is not None for one in judged):
-            clusters = [one.clusters.effective.get(metric, math.inf) for one in judged]
-            numbers = np.array(
-                [math.nan if one.clusters.n is None else one.clusters.n for one in judged]
-            )
-            degrees = cluster_degrees(np.array(clusters), numbers)
+            n = np.array([part.sizes.get(metric, math.nan) for part in results])
+        degrees = None
+        clusters = [part.clusters for part in results]
+        if any(part.n is not None for part in clusters):
+            effective = np.array([part.effective.get(metric, math.inf) for part in clusters])
+            numbers = np.array([part.n for part in clusters], dtype=np.float64)  # NaN for None
+            degrees = cluster_degrees(effective, numbers)
         return Estimates(values, errors, n, degrees, (entry.low, entry.high))
 
 
 def _with_functions(whole: Evaluation) -> tuple[Metric, ...]:
-    """The custom metrics that can be computed for other rows."""
+    """Return the custom metrics that can be computed for other rows."""
     return tuple(metric for metric in whole.extra_metrics if metric.value is not None)
 
 
 def _like(
     whole: Evaluation, statistics: Statistics, sections: tuple[str, ...] | None
 ) -> Evaluation:
-    """The evaluation of a part of the rows of another one."""
-    sections = whole.sections if sections is None else sections
+    """Return the evaluation of a part of the rows of another one."""
+    if sections is None:
+        sections = whole.sections
     spec = replace(whole.spec, sections=sections, extra_metrics=_with_functions(whole))
     return type(whole)(statistics, spec)
 
 
 FEWEST_SEARCHED = 100
-"""Rows of a segment below which a search passes it over: of fewer rows a bad value is mostly chance."""
+"""Rows of a segment below which a search skips it: a bad value of fewer is mostly chance."""
 
 
-# -- search --------------------------------------------------------------------------------------------
+# -- search --------------------------------------------------------------------------------------
 
 
 def search(
@@ -534,47 +563,18 @@ def search(
     """Find the segments where a metric is worst (see :meth:`Evaluation.worst_segments`)."""
     rows = evaluation.rows
     if not isinstance(rows, Predictions):
-        cause = "it was loaded without them (rows=True loads them), merged, or made of a table or of spans"
         raise ValueError(
-            f"worst_segments needs the rows, which this evaluation does not have: {cause}"
+            "worst_segments needs the rows, which this evaluation does not have: it was loaded "
+            "without them (rows=True loads them), merged, or made of a table or of spans"
         )
-    value, entry = evaluation.metrics[metric], evaluation.catalog.lookup(metric)
-    psi = evaluation.influence(metric)
-    if (
-        entry.better not in ("higher", "lower")
-        or psi is None
-        or not (entry.interval == "wilson" or metric in _MEANS)
-    ):
-        raise ValueError(
-            f"worst_segments searches metrics that are means over rows: shares such as binary/recall, and "
-            f"{', '.join(_MEANS)}; got {metric!r}"
-        )
-    if not math.isfinite(value):
-        raise ValueError(f"{metric} is undefined: {evaluation.undefined[metric]}")
-    where = None
-    if metric in _MEANS:
-        values = psi + value
-    else:
-        where, values = np.abs(psi) > 1e-12, (psi > 0).astype(np.float64)
-        if not where.any():
-            where, values = None, np.full(len(psi), value)
-    if columns is not None:
-        columns = align_rows({"the evaluation": None, "columns": columns})["columns"]
-        chosen = search_columns(columns, len(rows))
-    else:
-        held = [one for one in rows.segments if not any(isinstance(v, tuple) for v in one.values)]
-        chosen = tuple(
-            SegmentColumn(one.name, one.values, value_texts(one.values), one.codes) for one in held
-        )
-    if not chosen:
-        raise ValueError(
-            "worst_segments needs columns to search, got none: give columns=, or evaluate(..., segments=)"
-        )
+    entry = evaluation.catalog.lookup(metric)
+    where, values = _row_values(evaluation, metric)
+    searched = _searched_columns(rows, columns)
     if min_rows is None:
-        own_rows = len(values) if where is None else int(where.sum())
-        min_rows = min(FEWEST_SEARCHED, max(own_rows // 5, 1))
+        n_rows = len(values) if where is None else int(where.sum())
+        min_rows = min(FEWEST_SEARCHED, max(n_rows // 5, 1))
     return worst_segments(
-        chosen,
+        searched,
         values,
         better=entry.better,
         where=where,
@@ -586,6 +586,52 @@ def search(
         confidence_level=evaluation.confidence_level,
         seed=seed,
     )
+
+
+def _row_values(evaluation: Evaluation, metric: str) -> tuple[BoolArray | None, FloatArray]:
+    """Return the rows that a mean is over, None for all, and the value of each row.
+
+    Raises ValueError for a metric that is no mean over rows.
+    """
+    value = evaluation.metrics[metric]
+    entry = evaluation.catalog.lookup(metric)
+    psi = evaluation.influence(metric)
+    is_mean = entry.interval == "wilson" or metric in _MEANS
+    if entry.better not in ("higher", "lower") or psi is None or not is_mean:
+        raise ValueError(
+            "worst_segments searches metrics that are means over rows: shares such as "
+            f"binary/recall, and {', '.join(_MEANS)}; got {metric!r}"
+        )
+    if not math.isfinite(value):
+        raise ValueError(f"{metric} is undefined: {evaluation.undefined[metric]}")
+    if metric in _MEANS:
+        return None, psi + value  # the influence of a mean is a row's value less the mean
+    # A share's influence is 0 for rows outside it, above 0 for its hits and below 0 for the others.
+    is_counted = np.abs(psi) > 1e-12
+    if not is_counted.any():  # all rows are hits, or none is
+        return None, np.full(len(psi), value)
+    return is_counted, (psi > 0).astype(np.float64)
+
+
+def _searched_columns(rows: Predictions, columns: Any) -> tuple[SegmentColumn, ...]:
+    """Return the columns to search: those given, or the declared ones without crossings."""
+    if columns is not None:
+        columns = align_rows({"the evaluation": None, "columns": columns})["columns"]
+        searched = search_columns(columns, len(rows))
+    else:
+        searched = tuple(
+            SegmentColumn(
+                declared.name, declared.values, value_texts(declared.values), declared.codes
+            )
+            for declared in rows.segments
+            if not any(isinstance(value, tuple) for value in declared.values)
+        )
+    if not searched:
+        raise ValueError(
+            "worst_segments needs columns to search, got none: give columns=, or evaluate(..., "
+            "segments=)"
+        )
+    return searched
 
 
 __all__ = ["N_PERMUTATIONS", "SegmentTable", "Segments", "search"]

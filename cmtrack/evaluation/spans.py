@@ -1,4 +1,4 @@
-"""``evaluate_spans``: labelled spans of text -> an ordinary :class:`Evaluation` with one class more."""
+"""``evaluate_spans``: labelled spans of text to an :class:`Evaluation` with one more class."""
 
 from __future__ import annotations
 
@@ -35,21 +35,24 @@ def evaluate_spans(
     confidence_level: float = 0.95,
     extra_metrics: Sequence[Metric] = (),
 ) -> Evaluation:
-    """Judge labelled spans, such as entities in texts; over- and under-prediction are confusions with ``none``.
+    """Evaluate labelled spans, such as entities in texts.
 
-    Averages are over the labels of spans. ``spans/`` holds the micro and macro averages by which such tasks are judged;
-    with ``match="exact"`` precision, recall and F1, micro and by class, are those of seqeval.
+    Predicted spans without an actual one, and missed spans, are confusions with ``none``.
+
+    Averages are over the labels of spans. ``spans/`` holds the micro and macro averages by which
+    such tasks are judged; with ``match="exact"`` precision, recall and F1, micro and by class, are
+    those of seqeval.
 
     Parameters
     ----------
     true_spans, predicted_spans : frame, or iterable of (document, start, end, label)
         A span reaches from ``start`` up to, but not including, ``end``.
     match : "overlap" or "exact", default "overlap"
-        Which predicted spans may stand for an actual one: those that overlap it, or those of the same start and end
-        only.
+        Which predicted spans may stand for an actual one: those that overlap it, or those of the
+        same start and end only.
     none : label, default "none"
-        The name of the extra class, the last one: its row holds predicted spans without an actual one, its column
-        actual spans that were missed.
+        The name of the extra class, the last one: its row holds predicted spans without an actual
+        one, its column actual spans that were missed.
     labels : sequence, optional
         All labels in order, without ``none``; by default those seen, sorted.
     grouping, positive
@@ -58,14 +61,15 @@ def evaluate_spans(
         Of frames.
     confidence_level : float, default 0.95
     extra_metrics : sequence of Metric, optional
-        As in :func:`cmtrack.evaluate`. Functions of counts get those of all labels, with ``none`` last.
+        As in :func:`cmtrack.evaluate`. Functions of counts get those of all labels, with ``none``
+        last.
 
     Returns
     -------
     Evaluation
-        With a row for each actual span and each predicted one without a partner. Rows of one document belong together,
-        so intervals hold for independent documents. Evaluations of the same actual spans and the same ``match`` are
-        paired by document.
+        With a row for each actual span and each predicted one without a partner. Rows of one
+        document belong together, so intervals hold for independent documents. Evaluations of the
+        same actual spans and the same ``match`` are paired by document.
 
     Raises
     ------
@@ -74,12 +78,12 @@ def evaluate_spans(
 
     Notes
     -----
-    Spans are paired one to one: those of the same extent first, then by the longest overlap. ``none`` is no class of
-    its own: there is no span that neither side names, so it has no recall, and agreement beyond chance (kappa,
-    Matthews) is not defined.
+    Spans are paired one to one: those of the same extent first, then by the longest overlap.
+    ``none`` is no class of its own: there is no span that neither side names, so it has no recall,
+    and agreement beyond chance (kappa, Matthews) is not defined.
 
-    This is the middle case of M. Falis, Hierarchical Confusion Matrices: predictions and labels are tied to spans of
-    text, and an extra class stands for the absence of a label.
+    This is the middle case of M. Falis, Hierarchical Confusion Matrices: predictions and labels are
+    tied to spans of text, and an extra class stands for the absence of a label.
 
     Examples
     --------
@@ -104,7 +108,8 @@ def evaluate_spans(
     if not matches:
         raise ValueError("at least one span is needed, got none")
     seen = list(dict.fromkeys(span.label for span in (*actual, *predicted)))
-    if str(none) in map(str, seen if labels is None else [*seen, *labels]):
+    names = seen if labels is None else [*seen, *labels]
+    if str(none) in [str(name) for name in names]:
         raise ValueError(
             f"no span may have the label {none!r}, which stands for no span: choose another none="
         )
@@ -118,7 +123,8 @@ def evaluate_spans(
     strange = [label for label in seen if label not in labels]
     if strange:
         raise ValueError(
-            f"labels must hold every label of the spans, {listed(strange)} not among {listed(list(labels), 20)}"
+            f"labels must hold every label of the spans, {listed(strange)} not among "
+            f"{listed(list(labels), 20)}"
         )
     plain = evaluate(
         [none if pair.actual is None else pair.actual for pair in matches],
@@ -129,14 +135,12 @@ def evaluate_spans(
         confidence_level=confidence_level,
         extra_metrics=extra_metrics,
     )
-    assert isinstance(plain.rows, Predictions)  # it was made from rows
+    if not isinstance(plain.rows, Predictions):
+        raise TypeError("an evaluation of arrays has rows")
     places, digest = places_of([pair.document for pair in matches], actual, match)
-    rows = SpanRows(
-        replace(plain.rows, design=replace(plain.rows.design, clusters=places)),
-        digest.rows + OTHER_DOCUMENTS,
-    )
-    return replace(
-        plain.asking(positive=plain.positive if grouping is not None else None, none=none),
-        statistics=replace(plain.statistics, digest=digest),
-        rows=rows,
-    ).with_cluster_errors()
+    design = replace(plain.rows.design, clusters=places)
+    rows = SpanRows(replace(plain.rows, design=design), digest.rows + OTHER_DOCUMENTS)
+    # Without groups the last of two labels is not positive, because `none` is no class.
+    asked = plain.asking(positive=None if grouping is None else plain.positive, none=none)
+    statistics = replace(plain.statistics, digest=digest)
+    return replace(asked, statistics=statistics, rows=rows).with_cluster_errors()

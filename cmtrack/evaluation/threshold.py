@@ -1,4 +1,4 @@
-"""The :class:`Threshold` that an evaluation chooses: its value, what it is worth, and what any other would give."""
+"""The :class:`Threshold` that an evaluation chooses: its value, and what it is worth."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ class Judged:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A threshold of the positive group's score. Make one with :meth:`cmtrack.Evaluation.threshold`.
+    """A threshold of the positive group's score.
+
+    Make one with :meth:`cmtrack.Evaluation.threshold`.
 
     Attributes
     ----------
@@ -107,7 +109,8 @@ class Threshold:
     positive, negative : label
     confidence_level : float
     separate : bool
-        True where a calibration set chose it and the evaluated rows judge it; else folds of the rows did both.
+        True where a calibration set chose it and the evaluated rows judge it; else folds of the
+        rows did both.
     costs : OutcomeCosts or None
         Of the six outcomes, where there are costs of the two groups.
     held_out : BinaryCounts
@@ -150,7 +153,7 @@ class Threshold:
 
     @property
     def calibrated(self) -> float:
-        """The threshold of least cost if the scores were calibrated; NaN without costs or if one answer is best."""
+        """The threshold of least cost if scores are calibrated; NaN if there is none."""
         return math.nan if self.costs is None else self.costs.calibrated
 
     @property
@@ -183,8 +186,8 @@ class Threshold:
         Returns
         -------
         DataFrame
-            threshold, the six counts and the metrics of ``binary/`` that they give, and cost where there are costs.
-            These are apparent numbers: a row selected from them is too favourable.
+            threshold, the six counts and the metrics of ``binary/`` that they give, and cost where
+            there are costs. These are apparent numbers: a row selected from them is too favourable.
         """
         from cmtrack._pandas import pd
 
@@ -249,7 +252,7 @@ class Threshold:
         return f"The rows that chose it show {number}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: the threshold ("infinity" where no row should be positive), and what it is worth."""
+        """Return plain data: the threshold ("infinity" for no positive rows) and its worth."""
         parts = {
             part.name: part.to_dict() for part in (self.objective, self.bounded) if part is not None
         }
@@ -267,16 +270,17 @@ class Threshold:
         }
 
     def figure(self) -> Figure:
-        """Cost, where there are costs, and metrics against the threshold."""
+        """Draw the cost, if there are costs, and metrics against the threshold."""
         from cmtrack import plots
 
         return plots.threshold_figure(self)
 
     def __repr__(self) -> str:
         judged = self.objective
-        bound = "" if self.subject_to is None else f", {self.subject_to}"
-        apparent = significant(judged.apparent)
-        return f"Threshold({significant(self.value)}: {judged.name} {judged}, apparent {apparent}{bound})"
+        parts = [f"{judged.name} {judged}", f"apparent {significant(judged.apparent)}"]
+        if self.subject_to is not None:
+            parts.append(self.subject_to)
+        return f"Threshold({significant(self.value)}: {', '.join(parts)})"
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.sentence(self.sentence()), notes=self.warnings)
@@ -315,15 +319,16 @@ def choose_threshold(
         held = cross_fit(split_counts(scores.counts, n_folds), thresholds, rule)
         if held.folds_without and rule.bound is not None:
             notes.append(
-                f"{held.folds_without} of {n_folds * REPEATS} folds are left out: the others have no threshold with "
+                f"{held.folds_without} of {n_folds * REPEATS} folds are left out: the others have "
+                f"no threshold with "
                 f"{rule.bound.text}"
             )
     else:
         reached = int(np.searchsorted(thresholds_of(scores), thresholds[place]))
         held = HeldOut(six_at(scores.counts.astype(np.float64), reached)[None])
     step = evaluation.scored
-    assert step is not None  # there are scores
-    assert step.positive is not None
+    if step is None or step.positive is None:
+        raise ValueError("a threshold needs a positive class or group")
     chosen = six_at(counts, place)
     level = evaluation.confidence_level
     is_candidate = candidates(counts)
@@ -344,7 +349,7 @@ def choose_threshold(
     )
 
 
-# -- choosing --------------------------------------------------------------------------------------------------
+# -- choosing --------------------------------------------------------------------------------------
 
 
 def _check_rows(evaluation: Evaluation) -> None:
@@ -353,26 +358,29 @@ def _check_rows(evaluation: Evaluation) -> None:
         return
     if evaluation.statistics.has_sampling_weights:
         raise ValueError(
-            "a threshold cannot be chosen on rows with sampling weights: choose it on rows without weights, and "
-            "evaluate(..., threshold=chosen, costs=...) shows what it is worth on these"
+            "a threshold cannot be chosen on rows with sampling weights: choose it on rows "
+            "without weights, and evaluate(..., threshold=chosen, costs=...) shows what it is "
+            "worth on these"
         )
     raise ValueError(
-        "a threshold cannot be chosen on rows in clusters (groups=): choose it on one row of each cluster, and "
-        "evaluate(..., threshold=chosen, costs=...) shows what it is worth on these"
+        "a threshold cannot be chosen on rows in clusters (groups=): choose it on one row of each "
+        "cluster, and evaluate(..., threshold=chosen, costs=...) shows what it is worth on these"
     )
 
 
 def _scores_of(evaluation: Evaluation, name: str = "") -> ScoreTable:
-    """The scores of both groups; ``name`` is of the set of rows, empty for the evaluated rows."""
+    """Return the scores of both groups; ``name`` is of the rows, empty for the evaluated ones."""
     owner = f" of the {name} set" if name else ""
     table = evaluation._views.seen(ScoreTable)
     if table is None or evaluation.statistics.ranking_only:
         if evaluation.scored is None:
             raise ValueError(
-                f"a threshold needs two classes or a grouping step of two groups{owner}, got {evaluation!r:.120}"
+                f"a threshold needs two classes or a grouping step of two groups{owner}, got "
+                f"{evaluation!r:.120}"
             )
         raise ValueError(
-            f"a threshold needs the probabilities of two groups{owner} (y_prob), got {evaluation!r:.120}"
+            f"a threshold needs the probabilities of two groups{owner} (y_prob), got "
+            f"{evaluation!r:.120}"
         )
     return _with_both(table, name)
 
@@ -382,7 +390,8 @@ def _with_both(table: ScoreTable, name: str) -> ScoreTable:
         positives, negatives = table.sides.tolist()
         owner = f" of the {name} set" if name else ""
         raise ValueError(
-            f"a threshold needs rows of both groups{owner}, got {positives:g} positive and {negatives:g} negative ones"
+            f"a threshold needs rows of both groups{owner}, got {positives:g} positive and "
+            f"{negatives:g} negative ones"
         )
     return table
 
@@ -390,7 +399,7 @@ def _with_both(table: ScoreTable, name: str) -> ScoreTable:
 def _rule(
     evaluation: Evaluation, costs: Any, maximize: str | None, subject_to: str | None
 ) -> tuple[Rule, OutcomeCosts | None]:
-    """The rule, and the costs of the outcomes where there are any."""
+    """Return the rule, and the costs of the outcomes if there are any."""
     if costs is not None and maximize is not None:
         raise ValueError(f"give costs or maximize, not both, got maximize={maximize!r}")
     if costs is None and maximize is None and evaluation.costs is None:
@@ -424,14 +433,15 @@ def _metric(name: str) -> Any:
 
 
 def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[ScoreCounts, list[str]]:
-    """The scores of the rows that choose the threshold, and warnings."""
+    """Return the scores of the rows that choose the threshold, and warnings."""
     if isinstance(calibration, type(evaluation)):
         for name in ("labels", "grouping", "positive"):
             expected = getattr(evaluation, name)
             value = getattr(calibration, name)
             if value != expected:
                 raise ValueError(
-                    f"the calibration set must have the same {name}, got {value!r:.80} for {expected!r:.80}"
+                    f"the calibration set must have the same {name}, got {value!r:.80} for "
+                    f"{expected!r:.80}"
                 )
         _check_rows(calibration)
         return _scores_of(calibration, "calibration").scores, []
@@ -476,12 +486,13 @@ def _unreachable(rule: Rule, thresholds: FloatArray, counts: FloatArray) -> str:
 
 
 def _cautions(rule: Rule, choosing: ScoreCounts) -> list[str]:
-    """Warnings that the rule and the rows that choose bring."""
+    """Return the warnings about the rule and about the rows that choose."""
     notes = []
     fewest = float(ScoreTable(Counted.unweighted(choosing)).sides.min())
     if fewest < _FEW:
         notes.append(
-            f"{significant(fewest)} rows in the smaller group: with fewer than {_FEW} a threshold rests on chance"
+            f"{significant(fewest)} rows in the smaller group: with fewer than {_FEW} a threshold "
+            f"rests on chance"
         )
     if not choosing.exact:
         notes.append(
@@ -492,13 +503,14 @@ def _cautions(rule: Rule, choosing: ScoreCounts) -> list[str]:
         side = "below" if rule.bounds_from_below else "above"
         margin = "higher" if rule.bounds_from_below else "lower"
         notes.append(
-            f"the true {_title(bound.metric)} at such a threshold is {side} {bound.bound:g} about half of the time: "
+            f"the true {_title(bound.metric)} at such a threshold is {side} {bound.bound:g} about "
+            f"half of the time: "
             f"set a {margin} bound if it must be kept"
         )
     return notes
 
 
-# -- judging ---------------------------------------------------------------------------------------------------
+# -- judging ---------------------------------------------------------------------------------------
 
 
 def _judge(
@@ -508,7 +520,7 @@ def _judge(
     level: float,
     costs: OutcomeCosts | None = None,
 ) -> Judged:
-    """A number on the rows that judge, and on those that chose; both are undefined without outcomes."""
+    """Return a number on other rows, and on the rows that chose; undefined without outcomes."""
     value = math.nan
     interval: Interval | None = None
     has_outcomes = held.mean.sum() > 0
@@ -526,7 +538,7 @@ def _judge(
     return Judged(name, value, low, high, apparent)
 
 
-# -- words -----------------------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------
 
 
 def _title(name: str) -> str:

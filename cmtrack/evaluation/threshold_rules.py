@@ -1,10 +1,11 @@
-"""Thresholds of the positive group's score: the choice of one, and its value on rows that did not choose it.
+"""Thresholds of the positive group's score: the choice of one, and its value on other rows.
 
-A sample is called positive if its score reaches the threshold; inside the chosen group the most probable class is
-taken, so that mismatches keep their place. The cost, or the metric, of a threshold on the rows that chose it is too
-favourable. Here the rows are split into folds, each is judged by the threshold that the others choose, and the interval
-of the result is widened by what differs from split to split. The rows are independent, so a split of rows is a split of
-the counts at each score, drawn without replacement, and no rows are needed.
+A sample is called positive if its score reaches the threshold; inside the chosen group the most
+probable class is taken, so that mismatches keep their place. The cost, or the metric, of a
+threshold on the rows that chose it is too favourable. Here the rows are split into folds, each is
+judged by the threshold that the others choose, and the interval of the result is widened by what
+differs from split to split. The rows are independent, so a split of rows is a split of the counts
+at each score, drawn without replacement, and no rows are needed.
 
 Source: Elkan (2001) for the threshold that calibrated probabilities need.
 """
@@ -75,7 +76,8 @@ class OutcomeCosts:
             if len(distinct) > 1:
                 pair = " and ".join(map(quoted, step.labels))
                 raise ValueError(
-                    f"a threshold needs costs of the two groups {pair}: pairs of classes with the outcome "
+                    f"a threshold needs costs of the two groups {pair}: pairs of classes with the "
+                    f"outcome "
                     f"{name.upper()} must cost the same, got {distinct[0]:g} to {distinct[-1]:g}"
                 )
             prices.append(float(distinct[0]) if len(distinct) else 0.0)
@@ -83,7 +85,7 @@ class OutcomeCosts:
 
     @property
     def calibrated(self) -> float:
-        """The threshold of least cost where scores are calibrated (Elkan 2001); NaN where one answer is always best."""
+        """The threshold of least cost for calibrated scores (Elkan 2001); NaN without one."""
         tp, fn, _, fp, tn, _ = self.costs
         alarm = fp - tn
         miss = fn - tp
@@ -97,11 +99,14 @@ class OutcomeCosts:
         return np.unique(np.array(self.costs)[list(self.possible)])
 
     def of(self, six: Any) -> Any:
-        """Mean cost of six counts, numbers or arrays."""
+        """Return the mean cost of six counts, numbers or arrays."""
         return sum(c * n for c, n in zip(self.costs, six, strict=True)) / sum(six)
 
     def at_thresholds(self, counts: FloatArray) -> FloatArray:
-        """Mean cost at each threshold of counts (..., 4, U), shape (..., U + 1); faster than of six counts each."""
+        """Return the mean cost at each threshold of counts (..., 4, U), shape (..., U + 1).
+
+        One cumulative sum is faster than six counts at each threshold.
+        """
         prices = np.array(self.costs)[_OUTCOME]
         not_called = prices[:, 0]
         called = prices[:, 1]
@@ -115,7 +120,7 @@ class OutcomeCosts:
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule by which a threshold is chosen: least cost or largest metric, and maybe a bound of another metric.
+    """The rule that chooses a threshold: least cost or largest metric, and maybe a bound.
 
     ``maximize``: a function of the six counts; exactly one of it and ``costs`` is given.
     """
@@ -140,8 +145,9 @@ class Rule:
             _check_six(self.maximize, "maximize")
             if self.maximize.better != "higher":
                 raise ValueError(
-                    f"maximize must be a metric of which higher is better, got {self.maximize.name!r}: bound it by "
-                    f"subject_to='{self.maximize.name} <= ...' instead"
+                    "maximize must be a metric of which higher is better, got "
+                    f"{self.maximize.name!r}: bound it by subject_to='{self.maximize.name} <= ...' "
+                    "instead"
                 )
         if self.bound is None:
             return
@@ -149,7 +155,8 @@ class Rule:
         _check_six(metric, "subject_to")
         if metric.interval == "count":
             raise ValueError(
-                f"subject_to must bound a share, which does not grow with the rows, got {self.bound.text!r}"
+                f"subject_to must bound a share, which does not grow with the rows, got "
+                f"{self.bound.text!r}"
             )
         if self.bound.absolute or self.bound.difference or self.bound.column:
             raise ValueError(f"subject_to must bound a metric, got {self.bound.text!r}")
@@ -157,18 +164,19 @@ class Rule:
             raise RemovedFeature(reason(BOUND_OF_LIMIT))
 
     def bounded(self, six: BinaryCounts) -> FloatArray:
-        """The bounded metric at each threshold of six counts, arrays of shape (..., T); NaN where it is undefined."""
+        """Return the bounded metric at each threshold of six counts (..., T); NaN if undefined."""
         assert self.bound is not None  # the caller's choice
         return values_of(lookup(self.bound.metric), six)
 
     def choose(self, thresholds: FloatArray, counts: FloatArray) -> IntArray:
         """Places of the chosen thresholds, shape (...,); -1 where none keeps the bound.
 
-        Of equal costs the one nearest to the threshold of calibrated scores is taken, of equal metrics the one that
-        keeps the bound best; then the larger.
+        Of equal costs the one nearest to the threshold of calibrated scores is taken, of equal
+        metrics the one that keeps the bound best; then the larger.
 
         ``thresholds``, shape (U + 1,): see :func:`thresholds_of`.
-        ``counts``, shape (..., 4, U): by channel and score; scores that no sample has are no candidates.
+        ``counts``, shape (..., 4, U): by channel and score; scores that no sample has are no
+            candidates.
         """
         allowed = candidates(counts)
         if self.maximize is not None or self.bound is not None:
@@ -193,14 +201,14 @@ class Rule:
 
 
 def _largest(values: FloatArray, allowed: BoolArray, tolerance: float) -> BoolArray:
-    """The allowed places whose value is the largest of the allowed ones, or equal to it but for rounding."""
+    """Return the allowed positions with the largest allowed value, up to a tolerance."""
     ranked = np.where(allowed, values, -np.inf)
     largest = ranked.max(axis=-1, keepdims=True)
     return np.asarray(allowed & (ranked >= largest - tolerance))
 
 
 def values_of(metric: Metric, six: BinaryCounts) -> FloatArray:
-    """Values of a metric of the six counts at each threshold; NaN where it is undefined."""
+    """Return the values of a metric of the six counts at each threshold; NaN if undefined."""
     assert metric.value is not None  # the catalog's own
     with np.errstate(all="ignore"):
         value = np.asarray(metric.value(six), dtype=np.float64)
@@ -209,30 +217,32 @@ def values_of(metric: Metric, six: BinaryCounts) -> FloatArray:
 
 def _check_six(metric: Metric, option: str) -> None:
     if metric.section != "binary" or metric.of != "binary":
-        names = ", ".join(names.name for names in SIX)
+        names = ", ".join(metric_of_six.name for metric_of_six in SIX)
         raise ValueError(
             f"{option} must be a metric of the six counts, got {metric.name!r}; they are {names}"
         )
 
 
 def thresholds_of(scores: ScoreCounts) -> FloatArray:
-    """The thresholds that counts can judge, shape (U + 1,): scores, or lower edges of cells, and infinity."""
+    """Return the thresholds of counts (U + 1,): scores or lower edges of cells, and infinity."""
     lowest = scores.values if scores.exact else np.concatenate(([0.0], grid_edges()))
     return np.append(lowest, np.inf)
 
 
 def candidates(counts: Any) -> BoolArray:
-    """Thresholds that are scores of samples, or infinity, of counts (..., 4, U); shape (..., U + 1)."""
+    """Return which thresholds of counts (..., 4, U) are scores of samples, (..., U + 1)."""
     has_samples = counts.sum(axis=-2) > 0
     infinity = np.ones((*has_samples.shape[:-1], 1), dtype=np.bool_)
     return np.concatenate((has_samples, infinity), axis=-1)
 
 
-# -- judging on rows that did not choose -----------------------------------------------------------------------
+# -- judging on rows that did not choose -----------------------------------------------------------
 
 
 def split_counts(counts: Any, folds: int = FOLDS, repeats: int = REPEATS) -> Iterator[FloatArray]:
-    """Split independent samples, given by their counts, into folds of as many of each group; again and again.
+    """Split counts of independent samples into folds with equal numbers of each group.
+
+    The split is repeated with other draws.
 
     ``counts``, shape (4, U): whole numbers.
     Each, shape (V, 4, U): the counts of each fold: those of samples that are dealt out at random.
@@ -276,7 +286,8 @@ class HeldOut:
     """Outcomes on rows that did not choose the threshold.
 
     ``counts``, shape (R, 6): of each repeat.
-    ``folds_without``: number of folds, of all repeats, whose others have no threshold that keeps the bound.
+    ``folds_without``: number of folds, of all repeats, whose others have no threshold that keeps
+        the bound.
     """
 
     counts: FloatArray
@@ -320,7 +331,8 @@ def six_at(counts: Any, place: int) -> FloatArray:
 def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float) -> tuple[float, Interval]:
     """The mean cost of held-out outcomes and its profile-likelihood interval.
 
-    The interval's critical value is widened by one and the variance between the repeats over that of the mean.
+    The interval's critical value is widened by one and the variance between the repeats over that
+    of the mean.
     """
     price = np.array(costs.costs)
     mean = held.mean
@@ -338,7 +350,7 @@ def judged_cost(held: HeldOut, costs: OutcomeCosts, level: float) -> tuple[float
 
 
 def judged_metric(held: HeldOut, metric: Metric, level: float) -> tuple[float, Interval | None]:
-    """A metric of held-out outcomes and its interval, on the metric's own scale, widened as that of a cost."""
+    """Return a metric of held-out outcomes and its interval, which is widened as for costs."""
     weight = SixCells(held.mean, held.mean)
     if not math.isfinite(metric.number(weight.argument())):
         return math.nan, None
