@@ -165,7 +165,7 @@ class Moved:
     @cached_property
     def terms(self) -> dict[str, Term]:
         """Every metric that can be moved, by its full name."""
-        terms = {}
+        terms: dict[str, Term] = {}
         sections = [section.metrics for section in self.evaluation.catalog.sections.all]
         for metrics in (*sections, self.evaluation.extra_metrics):
             has_steps = any("<step>" in metric.name for metric in metrics)
@@ -193,7 +193,7 @@ class Moved:
             return
         encoded_names: Mapping[Any, str] | None = self.views.names(metric, step)
         if encoded_names is None:
-            values = [metric.number(samples.argument())]
+            values: Any = [metric.number(samples.argument())]
             encoded_names = {None: ""}
         else:
             values = metric.of_each(samples)

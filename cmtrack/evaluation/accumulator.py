@@ -302,7 +302,7 @@ class Accumulator:
         """Return the weights of the buffered rows; a batch without weights has weight 1."""
         if all(batch.weights is None for batch in self._waiting):
             return None
-        kind = np.int64 if self._weights_are == FREQUENCY else np.float64
+        kind: Any = np.int64 if self._weights_are == FREQUENCY else np.float64
         weights = []
         for batch in self._waiting:
             if batch.weights is None:

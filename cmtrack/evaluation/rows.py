@@ -236,7 +236,7 @@ def frame_of(
     labels = np.fromiter(rows.labels, dtype=object, count=len(rows.labels))
     columns: dict[str, Any] = {"row": places}
     if rows.ids is not None:
-        ids = rows.ids.values[places]
+        ids: Any = rows.ids.values[places]
         if rows.ids.hashed:
             ids = [f"{row_id:016x}" for row_id in ids.tolist()]
         columns["id"] = ids

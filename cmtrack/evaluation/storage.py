@@ -411,7 +411,9 @@ def _weights(column: npt.NDArray[Any] | None) -> FloatArray | IntArray | None:
         return None
     if column.dtype.kind not in "if" or not np.isfinite(column).all() or column.min(initial=0) < 0:
         raise ValueError("the predictions must have weights that are finite and not negative")
-    return column.astype(np.int64 if column.dtype.kind == "i" else np.float64)
+    if column.dtype.kind == "i":
+        return column.astype(np.int64)
+    return column.astype(np.float64)
 
 
 def _codes_below(size: int, column: npt.NDArray[Any], kinds: str, words: str) -> IntArray:
