@@ -37,11 +37,16 @@ HOSTS = "CMTRACK_ARTIFACT_HOSTS"
 
 _PORTS = {"http": 80, "https": 443}
 _CHUNK = 1 << 20
+"""Bytes that are read at once."""
 _MAX_SIGNED = 1 << 16
+"""Bytes of the answer that holds a signed address."""
 _SIGNED_SECONDS = (5.0, 60.0)
 """To connect to a signed address, and to each part of its answer."""
-# without 500, which older servers answer where there is no such file: it would be asked for during minutes
 _TRANSIENT = frozenset((408, 429, 502, 503, 504))
+"""HTTP codes after which MLflow asks again.
+
+Older servers answer 500 if there is no such file: it would be asked for during minutes.
+"""
 
 
 def repository_for(uri: str, tracking_uri: str) -> ArtifactRepository:
@@ -99,32 +104,32 @@ def _to_server(folder: str, file: str, subfolder: str | None) -> None:
     Redirected if the server sends it on; HTTPError if it refuses; OSError if a web page is the
     answer.
     """
-    name = os.path.basename(file)  # that of a file in memory is not in its path
-    place = "/".join(filter(None, (subfolder, name)))
+    name = os.path.basename(file)
+    path = f"{subfolder}/{name}" if subfolder else name
     media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
     with open(file, "rb") as content:
-        answer = mlflow_inside.put(folder, f"/{quote(place)}", content, media_type)
+        answer = mlflow_inside.put(folder, f"/{quote(path)}", content, media_type)
     if 300 <= answer.status_code < 400:
         raise Redirected(
             f"the store answers {answer.status_code} and sends the file on to another address"
         )
     answer.raise_for_status()
-    # of a proxy: images are not looked for afterwards, as the other files are
+    # A proxy may answer with a page of its own. Other files are read back, but images are not.
     if _is_web_page(answer):
         raise OSError(f"the store answers the upload of {name} with a web page")
 
 
 def _is_web_page(answer: Any) -> bool:
-    """True for a page, but not for a word that a server sends as HTML because that is its default."""
+    """True for a page, but not for a word that a server sends as HTML by default."""
     is_html = answer.headers.get("Content-Type", "").startswith("text/html")
     begins_as_page = answer.content[:100].lstrip().lower().startswith((b"<!doctype html", b"<html"))
     return answer.status_code == 200 and is_html and begins_as_page
 
 
 def origin(address: str) -> tuple[str, str | None, int | None]:
-    """Scheme, host and port of the server that a request to an address reaches, parsed as the HTTP library does.
+    """Scheme, host and port of the server that a request to an address reaches.
 
-    ValueError if nothing can be sent to it.
+    The address is parsed as the HTTP library does it. ValueError if nothing can be sent to it.
     """
     from requests import Request
 
@@ -142,19 +147,18 @@ def _allowed(uri: str, tracking_uri: str) -> str:
     scheme = urlsplit(untrusted.artifact_uri(uri)).scheme
     if scheme not in untrusted.SERVED:
         return uri
-    folder = (
-        mlflow_inside.address_of_artifacts(uri, tracking_uri)
-        if scheme == "mlflow-artifacts"
-        else uri
-    )
-    listed = (host.strip() for host in os.environ.get(HOSTS, "").split(","))
-    asked = [
-        tracking_uri,
-        *(host if "://" in host else f"https://{host}" for host in listed if host),
-    ]
-    there = origin(folder)
-    if not any(origin(one) == there for one in asked if one.partition(":")[0].lower() in _PORTS):
-        place = untrusted.printable("{}://{}:{}".format(*there))
+    folder = uri
+    if scheme == "mlflow-artifacts":
+        folder = mlflow_inside.address_of_artifacts(uri, tracking_uri)
+    servers = [tracking_uri]
+    for host in os.environ.get(HOSTS, "").split(","):
+        host = host.strip()
+        if host:
+            servers.append(host if "://" in host else f"https://{host}")
+    wanted = origin(folder)
+    of_http = [server for server in servers if server.partition(":")[0].lower() in _PORTS]
+    if not any(origin(server) == wanted for server in of_http):
+        place = untrusted.printable("{}://{}:{}".format(*wanted))
         raise ValueError(
             "its artifacts must lie on the tracking server, which gets your password or token, or "
             f"on one that {HOSTS} lists, got {place:.80}"
@@ -168,12 +172,10 @@ def folder_of(uri: str, tracking_uri: str = "") -> Path | None:
     ValueError if a tracking server names a folder of another machine in the manner of Windows.
     """
     parts = urlsplit(untrusted.artifact_uri(uri))
-    if parts.scheme == "file":
-        path = (
-            url2pathname(parts.path)
-            if parts.netloc in ("", "localhost")
-            else f"//{parts.netloc}{parts.path}"
-        )
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+        path = url2pathname(parts.path)
+    elif parts.scheme == "file":
+        path = f"//{parts.netloc}{parts.path}"
     elif uri and not parts.scheme:
         path = uri
     else:
@@ -253,7 +255,7 @@ def _from_signed_address(folder: str, name: str, limit: int) -> bytes | None:
 
 
 def _without_password(request: Any) -> Any:
-    """Leave a request as it is: without this, requests takes a password from the user's netrc file."""
+    """Leave a request as it is: otherwise requests takes a password from the user's netrc file."""
     return request
 
 
@@ -275,8 +277,8 @@ def _from_repository(uri: str, name: str, tracking_uri: str, limit: int) -> byte
         try:
             path = repository_for(uri, tracking_uri).download_artifacts(name, scratch)
         except MlflowException as error:
-            absent = error.error_code == "RESOURCE_DOES_NOT_EXIST"
-            raise (FileNotFoundError if absent else OSError)(
-                untrusted.without_credentials(str(error))
-            ) from None
+            reason = untrusted.without_credentials(str(error))
+            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                raise FileNotFoundError(reason) from None
+            raise OSError(reason) from None
         return untrusted.read_file(Path(path), limit)

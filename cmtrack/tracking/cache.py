@@ -59,17 +59,13 @@ def keep(digest: str, content: bytes) -> None:
 def trim(limit: int = MAX_BYTES) -> None:
     """Remove the least recently used files while the cache is larger than the limit."""
     with contextlib.suppress(OSError):
-        files = [
-            (f.stat().st_atime, f.stat().st_size, f)
-            for f in cache_folder().glob("??/*")
-            if f.is_file()
-        ]
-        excess = sum(size for _, size, _ in files) - limit
-        for _, size, path in sorted(files, key=lambda entry: entry[0]):
+        files = {path: path.stat() for path in cache_folder().glob("??/*") if path.is_file()}
+        excess = sum(status.st_size for status in files.values()) - limit
+        for path in sorted(files, key=lambda path: files[path].st_atime):
             if excess <= 0:
                 return
-            path.unlink(missing_ok=True)  # another process may trim it, too
-            excess -= size
+            path.unlink(missing_ok=True)  # another process may trim the cache at the same time
+            excess -= files[path].st_size
 
 
 def _place(digest: str) -> Path | None:

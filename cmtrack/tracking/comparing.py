@@ -34,7 +34,7 @@ from cmtrack.metrics.catalog import RESERVED, Catalog
 from cmtrack.tracking import cache, mlflow_inside
 from cmtrack.tracking.listed import Listed, LoggedValues, list_runs, shortlist
 from cmtrack.tracking.load import evaluation_of, plain_reason, with_kept_predictions
-from cmtrack.tracking.names import check_prefix, readable_tag, tag
+from cmtrack.tracking.names import check_prefix, readable_tag, tag, under_prefix
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.runs import TrackedRun, find, model_size, search, shown_uri
 
@@ -279,7 +279,7 @@ def _nothing(listed: Listed, prefix: str) -> str:
     holder = "the run holds no"
     if len(listed.runs) > 1:
         holder = f"none of the {len(listed.runs)} runs holds a"
-    under = f" under the prefix {prefix!r}" if prefix else ""
+    under = under_prefix(prefix)
     others = sorted({used for run in listed.runs for used in run.prefixes} - {prefix})
     named = [repr(other) for other in others if other]
     advice = "cmtrack.log_evaluation in the training script logs one"

@@ -100,8 +100,10 @@ def build_into(
 def keep_inputs(arrays: Mapping[str, Any]) -> Path | None:
     """Store the inputs of a failed evaluation, with labels as strings instead of pickles.
 
-    The result: None if no place could be written.
+    The result: None if there are none, or no place could be written.
     """
+    if not arrays:
+        return None
     columns = {}
     for name, values in arrays.items():
         if values is not None:
@@ -175,8 +177,9 @@ def _draw(
 ) -> None:
     from cmtrack.report.figures import About, draw_pictures
 
-    wanted = "auto" if figures is True else figures or ()
-    pictures |= draw_pictures(evaluation, problems, figures=wanted, about=About(**about))
+    if figures is True:
+        figures = "auto"
+    pictures |= draw_pictures(evaluation, problems, figures=figures or (), about=About(**about))
 
 
 def _subtitle(entry: Entry, day: str) -> str:

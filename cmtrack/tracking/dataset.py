@@ -1,4 +1,4 @@
-"""The entry of the evaluated rows among a run's datasets: a name for people, a digest, a profile and a schema."""
+"""The evaluated rows among a run's datasets: name, digest, profile and schema."""
 
 from __future__ import annotations
 
@@ -55,19 +55,14 @@ def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
         content = f"{fmt.counted(rows, 'row')} of {fmt.counted(len(classes), 'class')}"
         if evaluation.weights_are is not None:
             profile["sum_of_weights"] = evaluation.n_samples
-        sizes = zip(
-            evaluation.labels, evaluation.confusion_matrix.counts.sum(axis=1).tolist(), strict=True
-        )
-        shown = list(sizes)[:_MOST_CLASSES]
-        profile |= {
-            "classes": len(classes),
-            "counts": {one_line(label): size for label, size in shown},
-        }
+        sizes = evaluation.confusion_matrix.counts.sum(axis=1).tolist()
+        counts = list(zip(evaluation.labels, sizes, strict=True))[:_MOST_CLASSES]
+        profile["classes"] = len(classes)
+        profile["counts"] = {one_line(label): size for label, size in counts}
         columns = _columns(evaluation)
     else:
-        content = (
-            f"{fmt.counted(rows, evaluation.unit)} of {fmt.counted(len(evaluation.labels), 'code')}"
-        )
+        codes = fmt.counted(len(evaluation.labels), "code")
+        content = f"{fmt.counted(rows, evaluation.unit)} of {codes}"
         profile |= evaluation.sizes
     entry = {
         "name": content if name is None else name,
@@ -82,14 +77,14 @@ def described(evaluation: BaseEvaluation, name: str | None) -> dict[str, str]:
 
 def _columns(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Name and type of each column of the rows, as the file of predictions has them."""
-    if evaluation.none is not None:  # spans are no rows of a table
+    if evaluation.none is not None:  # spans are not rows of a table
         return []
     label = _kind(evaluation.labels)
     columns = [("y_true", label), ("y_pred", label)]
-    if evaluation.weights_are is not None:
-        columns.append(
-            ("sample_weight", "long" if evaluation.weights_are == "frequency" else "double")
-        )
+    if evaluation.weights_are == "frequency":
+        columns.append(("sample_weight", "long"))
+    elif evaluation.weights_are is not None:
+        columns.append(("sample_weight", "double"))
     if evaluation.statistics.moments is not None:
         columns += [
             (f"prob/{one_line(name)}", "double") for name in evaluation.labels[:_MOST_CLASSES]
@@ -131,7 +126,6 @@ def log(
 
 def is_there(run: Any, entry: dict[str, str]) -> bool:
     """True where a run has the entry."""
-    given = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
-    return any(
-        (one.dataset.name, one.dataset.digest) == (entry["name"], entry["digest"]) for one in given
-    )
+    inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
+    held = {(logged.dataset.name, logged.dataset.digest) for logged in inputs}
+    return (entry["name"], entry["digest"]) in held

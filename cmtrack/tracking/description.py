@@ -43,7 +43,7 @@ _FIRST = (
 )
 _WARNINGS = 2
 _FILE = "artifact:"
-_LINK = re.compile(rf" ?(!?)\[([^\[\]\n]*)\]\({_FILE}([^()\s]*)\)")
+_LINK = re.compile(rf"( ?)(!?)\[([^\[\]\n]*)\]\({_FILE}([^()\s]*)\)")
 _ANY_BLOCK = re.compile(r"^[^\n]*<!-- cmtrack", re.MULTILINE)
 _WHOLE_BLOCK = re.compile(
     r"^(?P<head>[^\n]*<!-- (?P<name>cmtrack[^\n]*?) -->)\n.*?(?P<end><!-- /(?P=name) -->)",
@@ -64,42 +64,46 @@ def description(
     ``report``: whether there is one.
     The result: Markdown with links for :func:`with_links`.
     """
-    first, *more = map(markdown_text, view_of(evaluation).lead(evaluation))
+    title = "Evaluation"
     under = prefix.strip("/ ._-")
-    link = f" [Report]({_FILE}{quote(file_name(REPORT_FILE, prefix))})" if report else ""
-    lines = [f"**Evaluation{f' “{markdown_text(under)}”' if under else ''}**: {first}{link}", *more]
+    if under:
+        title += f" “{markdown_text(under)}”"
+    first, *other_lines = map(markdown_text, view_of(evaluation).lead(evaluation))
+    lines = [f"**{title}**: {first}", *other_lines]
+    if report:
+        lines[0] += f" [Report]({_FILE}{quote(file_name(REPORT_FILE, prefix))})"
     warnings = evaluation.warnings
     lines += [f"**Warning:** {markdown_text(warning)}" for warning in warnings[:_WARNINGS]]
     if len(warnings) > _WARNINGS:
         lines[-1] += f" ({counted(len(warnings) - _WARNINGS, 'more warning')} in the report.)"
     picture = _matrix(evaluation, pictures)
     if picture is not None:
-        title = re.sub(r"[\[\]\\]", "", markdown_text(picture.title))
-        lines.append(f"![{title}]({_FILE}{quote(file_name(picture.file, prefix))})")
+        # The links are found by a pattern, in which a title has no brackets.
+        words = re.sub(r"[\[\]\\]", "", markdown_text(picture.title))
+        lines.append(f"![{words}]({_FILE}{quote(file_name(picture.file, prefix))})")
     return "\n\n".join([*lines, _table(evaluation, prefix)])
 
 
 def _matrix(evaluation: BaseEvaluation, pictures: Mapping[str, Picture]) -> Picture | None:
     """The confusion matrix of a step with two groups, else that of MLflow's charts."""
     steps = evaluation.reduced if isinstance(evaluation, Evaluation) else ()
-    two = [f"reduced_{step.name}" for step in steps if step.positive is not None]
-    shown = [*two[-1:], *(name for name, picture in pictures.items() if picture.chart)]
+    of_two_groups = [f"reduced_{step.name}" for step in steps if step.positive is not None]
+    shown = of_two_groups[-1:] + [name for name, picture in pictures.items() if picture.chart]
     return next((pictures[name] for name in shown if name in pictures), None)
 
 
 def _table(evaluation: BaseEvaluation, prefix: str) -> str:
-    metrics, intervals = evaluation.metrics, evaluation.intervals
+    metrics = evaluation.metrics
     wanted = {name for name in evaluation.headline if math.isfinite(metrics[name])}
-    in_order = [
-        name
-        for name in dict.fromkeys((*_FIRST, *(metric.name for metric in CATALOG)))
-        if name in wanted
-    ]
+    in_order = dict.fromkeys((*_FIRST, *(metric.name for metric in CATALOG)))
+    shown = [name for name in in_order if name in wanted]
     lines = [f"| metric | value | {level(evaluation.confidence_level)} interval |", "|---|---|---|"]
-    for name in in_order[:ROWS]:
-        value, ends = metrics[name], intervals.get(name)
-        shown = metric_value(lookup(name), value, ends)
-        lines.append(f"| {prefix}{name} | {shown} | {metric_interval(lookup(name), value, ends)} |")
+    for name in shown[:ROWS]:
+        metric = lookup(name)
+        interval = evaluation.intervals.get(name)
+        value = metric_value(metric, metrics[name], interval)
+        interval_text = metric_interval(metric, metrics[name], interval)
+        lines.append(f"| {prefix}{name} | {value} | {interval_text} |")
     return "\n".join(lines)
 
 
@@ -111,16 +115,17 @@ def artifact_link(experiment_id: str, run_id: str, file: str) -> str:
     return f"#/experiments/{quote(experiment_id)}/runs/{quote(run_id)}/artifacts/{file}"
 
 
-def with_links(block: str, experiment_id: str, run_id: str, there: Container[str]) -> str:
-    """A block of :func:`description` with links to the run's files; links to absent files are removed."""
+def with_links(block: str, experiment_id: str, run_id: str, files: Container[str]) -> str:
+    """A block of :func:`description` with links to the run's files, and no links to others."""
 
-    def link(found: re.Match[str]) -> str:
-        picture, words, file = found.groups()
-        if file not in there:
+    def link(match: re.Match[str]) -> str:
+        space, picture, words, file = match.groups()
+        if file not in files:
             return ""
-        image = f"get-artifact?path={file}&run_uuid={quote(run_id)}"
-        space = found[0][: found[0].startswith(" ")]
-        return f"{space}{picture}[{words}]({image if picture else artifact_link(experiment_id, run_id, file)})"
+        address = artifact_link(experiment_id, run_id, file)
+        if picture:
+            address = f"get-artifact?path={file}&run_uuid={quote(run_id)}"
+        return f"{space}{picture}[{words}]({address})"
 
     return re.sub(r"\n{3,}", "\n\n", _LINK.sub(link, block))
 
@@ -167,7 +172,7 @@ def _marks(prefix: str) -> tuple[str, str]:
 
 
 def _shortened(note: str) -> str:
-    """The description with the longest blocks cut to their first lines, until it is as short as MLflow takes."""
+    """The description with the longest blocks cut to their first lines, until MLflow takes it."""
     blocks = sorted(_WHOLE_BLOCK.finditer(note), key=lambda block: len(block[0]), reverse=True)
     for block in blocks:
         if len(note) <= MAX_NOTE:

@@ -1,4 +1,4 @@
-"""An evaluation on its way to a run: where it goes, what was asked, the files that were made, and a state.
+"""An evaluation on its way to a run: where it goes, what was asked, what was made, and a state.
 
 An entry is a folder of the spool (:mod:`cmtrack.tracking.spool`). Its ``entry.json`` is written
 first, with where it goes and what was asked, and again when everything is made. ``artifacts/``
@@ -69,7 +69,7 @@ class State(Enum):
 
 
 def state_of(folder: Path) -> State:
-    """Return the state of an entry: its name and its files show it, also if ``entry.json`` is damaged."""
+    """Return the state of an entry, which its name and files show if ``entry.json`` is damaged."""
     if folder.name.startswith("."):
         return State.UNFINISHED
     return State.INPUTS if (folder / spool.INPUTS).is_file() else State.READY
@@ -79,25 +79,27 @@ def state_of(folder: Path) -> State:
 class Entry:
     """An evaluation on its way to a run.
 
-    **Where it goes.** ``run_id`` is None if it has no run yet. ``tracking_uri`` is its store,
-    without credentials. ``on_existing`` ("replace" or "error") is what becomes of another
-    evaluation that the run holds under the prefix.
+    **Where it goes**, before anything is written. ``run_id`` is None if it has no run yet.
+    ``tracking_uri`` is its store, without credentials. ``on_existing`` ("replace" or "error") is
+    what becomes of another evaluation that the run holds under the prefix.
 
-    **What was asked**, as :func:`cmtrack.log_evaluation` takes it: ``metric_names``,
-    ``predictions``, ``dataset_name`` and ``figures``. ``run_name`` is for the figures and the
-    report; it is empty if it is not known.
+    **What was asked**, before anything is written, as :func:`cmtrack.log_evaluation` takes it:
+    ``metric_names``, ``predictions``, ``dataset_name`` and ``figures``. ``run_name`` is for the
+    figures and the report; it is empty if it is not known. ``has_rows``: whether the rows are to be
+    written.
 
-    **What was made.** ``has_rows``: whether the rows were to be written. ``metrics``: finite values
-    by the name that MLflow gets. ``images``: file in ``charts/`` by image key; earlier versions had
-    them in ``artifacts/``. ``table``: the file that the artifact view shows as a table.
-    ``dataset``: as :mod:`cmtrack.tracking.dataset` has it. ``description``: its block of the run's
-    description; its links are made when it is sent. ``timestamp``: when it was made, in
-    milliseconds since 1970, so that sending twice gives the same points of a metric. ``problems``:
-    what could not be made.
+    **What was made**, by :func:`cmtrack.tracking.contents.make`; until then these are empty.
+    ``metrics``: finite values by the name that MLflow gets. ``tags``: of the run, by their whole
+    names; the digests of the entry's files are among them. ``images``: file in ``charts/`` by image
+    key; earlier versions had them in ``artifacts/``. ``table``: the file that the artifact view
+    shows as a table. ``dataset``: as :mod:`cmtrack.tracking.dataset` has it. ``description``: its
+    block of the run's description; its links are made when it is sent. ``timestamp``: when it was
+    made, in milliseconds since 1970, so that sending twice gives the same points of a metric; an
+    entry that is made again keeps it. ``problems``: what could not be made.
 
-    **Its files.** ``folder`` is None if no place on this machine could be written: then only
-    metrics and tags can be sent. ``contents`` holds the files in memory until all of them are in
-    the folder. ``refusals``: places that refused a file, with the reason.
+    **Its files**, by the methods that write. ``folder`` is None if no place on this machine could
+    be written: then only metrics and tags can be sent. ``contents`` holds the files in memory until
+    all of them are in the folder. ``refusals``: places that refused a file, with the reason.
     """
 
     run_id: str | None = None
@@ -137,7 +139,7 @@ class Entry:
         if self.tracking_uri is not None:
             self.tracking_uri = untrusted.without_credentials(self.tracking_uri)
 
-    # -- its files ---------------------------------------------------------------------------------------------------
+    # -- its files ---------------------------------------------------------------------------------
 
     @property
     def files(self) -> list[str]:
@@ -149,27 +151,32 @@ class Entry:
         if self.folder is None:
             return []
         evaluation = names.file_name(names.EVALUATION_FILE, self.prefix)
-        rows = names.file_name(names.PREDICTIONS_FILE, self.prefix)
-        has_digest = self.digest(names.PREDICTIONS_FILE) is not None
+        rows = None
+        if self.digest(names.PREDICTIONS_FILE) is not None:
+            rows = names.file_name(names.PREDICTIONS_FILE, self.prefix)
         sizes = {}
         for path in (self.folder / ARTIFACTS).iterdir():
-            is_left_out = path.name.endswith((PARTIAL, names.PREDICTIONS_FILE))
-            if not is_left_out or (has_digest and path.name == rows):
+            if path.name == rows or not path.name.endswith((PARTIAL, names.PREDICTIONS_FILE)):
                 sizes[path.name] = path.stat().st_size
         return sorted(sizes, key=lambda name: (name != evaluation, sizes[name], name))
 
+    @property
+    def written_folder(self) -> Path:
+        """The folder of the entry; ValueError if none could be written."""
+        if self.folder is None:
+            raise ValueError("an entry must have a folder to have files, got none")
+        return self.folder
+
     def path_of(self, name: str) -> Path:
         """The path of a file to upload; ValueError if no folder could be written."""
-        if self.folder is None:
-            raise ValueError(f"an entry without a folder has no files, such as {name!r:.80}")
-        return self.folder / ARTIFACTS / name
+        return self.written_folder / ARTIFACTS / name
 
     def image(self, file: str) -> bytes | None:
         """An image for the charts; entries of earlier versions have it among their artifacts."""
         if self.folder is None:
             return None
-        for part in (CHARTS, ARTIFACTS):
-            path = self.folder / part / file
+        for subfolder in (CHARTS, ARTIFACTS):
+            path = self.folder / subfolder / file
             if path.is_file():
                 return path.read_bytes()
         return None
@@ -189,7 +196,7 @@ class Entry:
             changed = file_digests({file: content}, self.prefix)
         return names.with_digests(self.tags, self.prefix, changed)
 
-    # -- writing -----------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def writing(self, old: Path | None = None) -> Iterator[None]:
@@ -258,23 +265,22 @@ class Entry:
         self.contents.clear()
 
     def rewrite(self, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
-        """Rewrite artifacts of an entry, then its ``entry.json``; each file is replaced atomically."""
+        """Rewrite artifacts of an entry, then its ``entry.json``; each is replaced atomically."""
         changed = {self.path_of(name): content for name, content in files.items()}
-        assert self.folder is not None
-        write_whole(changed | {self.folder / ENTRY: self._json()}, private=True)
+        changed[self.written_folder / ENTRY] = self._json()
+        write_whole(changed, private=True)
 
     def _json(self) -> bytes:
         plain = {"schema": schemas.ENTRY.newest} | {name: getattr(self, name) for name in _STORED}
         return json.dumps(plain, ensure_ascii=False, indent=1).encode("utf-8")
 
     def _save(self) -> None:
-        """Write the files that its folder lacks; a place that refuses one is left for the next place."""
+        """Write the files that its folder lacks, in the next place if this one refuses a file."""
         while self.folder is not None or self._enter_next_place():
-            assert self.folder is not None
             try:
                 for name, content in self.contents.items():
                     if name not in self._saved:
-                        spool.write_private(self.folder / name, content)
+                        spool.write_private(self.written_folder / name, content)
                         self._saved.add(name)
             except OSError as error:
                 self._leave(error)
@@ -295,8 +301,9 @@ class Entry:
         return False
 
     def _leave(self, error: OSError) -> None:
-        assert self.folder is not None
-        self.refusals.append(f"{self.folder.parent}: {error.strerror or error}")
+        """Give up a place that refused a file."""
+        place = self.written_folder.parent
+        self.refusals.append(f"{place}: {error.strerror or error}")
         self._discard()
 
     def _discard(self) -> None:
@@ -309,7 +316,7 @@ class Entry:
             self.folder = None
 
     def _keep(self) -> bool:
-        """Write what an interrupt left in memory only; return whether the evaluation is in the folder then."""
+        """Write what an interrupt left in memory; return whether the folder has the evaluation."""
         if not any(name.startswith(ARTIFACTS) for name in self.contents):
             return False
         try:
@@ -328,13 +335,14 @@ class Entry:
 
 
 def file_digests(files: Mapping[str, bytes], prefix: str) -> dict[str, str | None]:
-    """Digests of the evaluation and of its rows, by the keys of :func:`cmtrack.tracking.names.digests`."""
+    """Digests of the evaluation and of its rows, by their keys in the tag of digests."""
     entries: dict[str, str | None] = {}
     for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE):
         file = names.file_name(name, prefix)
         if file in files:
             entries[names.digest_key(name)] = digest_of(files[file])
-            # a regrouped evaluation may have pointed elsewhere
-            if prefix and name == names.PREDICTIONS_FILE:
-                entries[names.ROWS_FILE] = file
+    # A regrouped evaluation under the prefix may have pointed to the rows of another one.
+    rows_file = names.file_name(names.PREDICTIONS_FILE, prefix)
+    if prefix and rows_file in files:
+        entries[names.ROWS_FILE] = rows_file
     return entries

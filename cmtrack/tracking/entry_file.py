@@ -217,7 +217,7 @@ class _Stored:
 
 
 def whole_number(value: Any, what: str) -> int:
-    """A number of 64 bits, of whatever integer type; ValueError if it is none, such as 2.0 or True."""
+    """A number of 64 bits, of whatever integer type; ValueError for others, such as 2.0 or True."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise ValueError(f"{what} must be a whole number, got {value!r:.60}")
     number = operator.index(value)

@@ -132,7 +132,8 @@ def read_inputs(
     if hasattr(features, "columns"):
         # The model was trained without the columns of weights, groups and segments.
         used = [column for column in features.columns if str(column) in used_columns]
-        features = features.drop(columns=used) if used else features
+        if used:
+            features = features.drop(columns=used)
     predicted = _predicted(model, features, config, predictions, inputs.get("labels"))
     y_pred = unless_decided(predicted.get("y_pred"), config)
     return inputs | predicted | {"y_pred": y_pred}

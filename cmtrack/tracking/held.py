@@ -92,7 +92,7 @@ class Held:
 
     @cached_property
     def newest(self) -> int:
-        """Latest time (ms) of the entry's metrics in the run at the step, or of ``AGAIN``; else 0."""
+        """Latest time (ms) of the entry's metrics in the run at the step, or of ``AGAIN``; or 0."""
         points = mlflow_inside.latest_metrics(self.run)
         times = [
             point.timestamp
@@ -156,8 +156,7 @@ class Held:
         rows = "other rows"
         if self._digests().get("labels") == names.digests(entry.tags, entry.prefix).get("labels"):
             rows = "the same rows"
-        under = f" under the prefix {entry.prefix!r}" if entry.prefix else ""
-        return f"an evaluation of {samples} samples ({rows}){under}"
+        return f"an evaluation of {samples} samples ({rows}){names.under_prefix(entry.prefix)}"
 
     def evaluation_that_stays(self, is_late: bool) -> str:
         """The evaluation that keeps its place in the run, in words; empty if the entry takes it.

@@ -11,7 +11,10 @@ from PIL.PngImagePlugin import PngImageFile
 
 
 class DrawnImage(PngImageFile):
-    """A PNG file that is copied instead of recompressed when saved; thumbnails are made in two steps."""
+    """A PNG file that is copied when it is saved, where Pillow would compress it again.
+
+    Thumbnails are made in two steps.
+    """
 
     def __init__(self, content: bytes) -> None:
         self.content = content

@@ -85,8 +85,8 @@ def load_evaluation(
     try:
         evaluation = evaluation_of(run, client, prefix)
     except ValueError as error:
-        why = run.why_incomplete(prefix)
-        raise ValueError(f"{error}; {why}" if why else str(error)) from None
+        reasons = filter(None, (str(error), run.why_incomplete(prefix)))
+        raise ValueError("; ".join(reasons)) from None
     if rows:
         evaluation = with_predictions(evaluation, run, client, prefix)
     elif isinstance(evaluation, Evaluation) and evaluation.segments.note:
@@ -97,19 +97,24 @@ def load_evaluation(
 
 
 def evaluation_of(run: TrackedRun, client: MlflowClient, prefix: str = "") -> BaseEvaluation:
-    """The evaluation of a listed run; ValueError if the run holds none, or it is damaged or of a newer schema."""
+    """The evaluation of a listed run.
+
+    ValueError if the run holds none, or it is damaged or of a newer schema.
+    """
     content = read_artifact(run, client, EVALUATION_FILE, prefix)
     try:
         return loads(content.decode("utf-8"))
     except ValueError as error:
-        damaged = "the evaluation is damaged: " if isinstance(error, UnicodeDecodeError) else ""
-        raise ValueError(f"run {run.run_id}: {damaged}{error}") from None
+        reason = str(error)
+        if isinstance(error, UnicodeDecodeError):
+            reason = f"the evaluation is damaged: {reason}"
+        raise ValueError(f"run {run.run_id}: {reason}") from None
 
 
 def with_predictions(
     evaluation: BaseEvaluation, run: TrackedRun, client: MlflowClient, prefix: str = ""
 ) -> BaseEvaluation:
-    """The same evaluation with its rows; ValueError if the run holds no predictions, or they are damaged."""
+    """The evaluation with its rows; ValueError if there are no predictions, or damaged ones."""
     if not keeps_rows(run, prefix):
         raise ValueError(
             f"run {run.run_id} holds no {rows_file(run, prefix)}: predictions by row were not kept"
@@ -125,9 +130,8 @@ def with_kept_predictions(
     try:
         return with_predictions(evaluation, run, client, prefix), ""
     except (ValueError, ImportError) as error:  # PyArrow may be missing
-        return evaluation, str(error) if digest_key(PREDICTIONS_FILE) in digests(
-            run.tags, prefix
-        ) else ""
+        has_digest = digest_key(PREDICTIONS_FILE) in digests(run.tags, prefix)
+        return evaluation, str(error) if has_digest else ""
 
 
 def plain_reason(error: Exception, run: TrackedRun) -> str:
@@ -138,8 +142,9 @@ def plain_reason(error: Exception, run: TrackedRun) -> str:
 def _said(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    expected = isinstance(error, (ValueError, OSError))
-    return first_line(error) if expected else f"{type(error).__name__}: {first_line(error)}"
+    if isinstance(error, (ValueError, OSError)):
+        return first_line(error)
+    return f"{type(error).__name__}: {first_line(error)}"
 
 
 def rows_file(run: TrackedRun, prefix: str = "") -> str:
@@ -148,18 +153,20 @@ def rows_file(run: TrackedRun, prefix: str = "") -> str:
     A regrouped evaluation has no file of its own: a tag names that of the evaluation it was made
     from.
     """
-    # a tag leads to no other folder
+    # Only the name is taken, so that a tag leads to no other folder.
     elsewhere = PurePosixPath(digests(run.tags, prefix).get(ROWS_FILE, "")).name
     return elsewhere or file_name(PREDICTIONS_FILE, prefix)
 
 
 def keeps_rows(run: TrackedRun, prefix: str = "") -> bool:
-    """True if the run may hold per-row predictions: their digest is among its tags, or it has no digests at all."""
-    marks = digests(run.tags, prefix)
-    return digest_key(EVALUATION_FILE) not in marks or not {
-        digest_key(PREDICTIONS_FILE),
-        ROWS_FILE,
-    }.isdisjoint(marks)
+    """True if the run may hold per-row predictions, by its tags.
+
+    A run of an early version has no digests at all, and may hold them.
+    """
+    entries = digests(run.tags, prefix)
+    if digest_key(EVALUATION_FILE) not in entries:
+        return True
+    return digest_key(PREDICTIONS_FILE) in entries or ROWS_FILE in entries
 
 
 def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str = "") -> bytes:
@@ -168,15 +175,19 @@ def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str 
     ValueError if the run does not hold it, it is not the file that was logged, or it cannot be
     read.
     """
-    file = rows_file(run, prefix) if name == PREDICTIONS_FILE else file_name(name, prefix)
+    file = file_name(name, prefix)
+    if name == PREDICTIONS_FILE:
+        file = rows_file(run, prefix)
     digest = digests(run.tags, prefix).get(digest_key(name))
     try:
         if not file.endswith(name):  # a tag named it
             raise ValueError(f"such a file is called {name}")
-        far = artifacts.folder_of(run.artifact_uri, client.tracking_uri) is None
-        cacheable = digest is not None and far
-        if cacheable and (content := cache.cached(str(digest))) is not None:
-            return content
+        folder = artifacts.folder_of(run.artifact_uri, client.tracking_uri)
+        # A file of this machine is read as fast as the cache.
+        cache_key = digest if folder is None else None
+        cached = None if cache_key is None else cache.cached(cache_key)
+        if cached is not None:
+            return cached
         content = artifacts.read(run.artifact_uri, file, client.tracking_uri)
     except FileNotFoundError as error:
         raise ValueError(f"run {run.run_id} holds no {file}: {_said(error)}") from None
@@ -184,6 +195,6 @@ def read_artifact(run: TrackedRun, client: MlflowClient, name: str, prefix: str 
         raise ValueError(f"run {run.run_id}: {file} cannot be read: {_said(error)}") from None
     if digest is not None and cache.digest_of(content) != digest:
         raise ValueError(f"run {run.run_id}: {file} is damaged: it is not the file that was logged")
-    if cacheable:
-        cache.keep(str(digest), content)
+    if cache_key is not None:
+        cache.keep(cache_key, content)
     return content

@@ -309,7 +309,7 @@ def _not_computed(
         arrays, why = settings.kept_inputs(inputs.arrays(), request.predictions)
         if why:
             state = f"its inputs are not kept: {why}"
-        path = keep_inputs(arrays) if arrays else None
+        path = keep_inputs(arrays)
         if path is not None:
             state = f"its inputs are kept in {path}"
             if why:
@@ -531,7 +531,7 @@ def _keep_inputs_instead(inputs: Inputs, why: str) -> tuple[Path | None, str]:
     if not isinstance(inputs.y_true, BaseEvaluation):
         with contextlib.suppress(Exception):
             arrays, _ = settings.kept_inputs(inputs.arrays())
-            path = keep_inputs(arrays) if arrays else None
+            path = keep_inputs(arrays)
     if path is None:
         return None, f"{_NOT_KEPT}: {why}"
     return path, f"the evaluation could not be written: {why}; its inputs are kept in {path}"

@@ -1,4 +1,4 @@
-"""Undocumented functions of MLflow, each used here and nowhere else: the file to look at for a new release."""
+"""Undocumented functions of MLflow, used nowhere else: the file to look at for a new release."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ DATABASE_STORE = "mlflow.store.tracking.sqlalchemy_store"
 
 
 def get(server: str, path: str, **how: Any) -> Any:
-    """Request a path of a server as MLflow does it: through proxies, with its certificates, headers and password."""
+    """Request a path of a server as MLflow does it.
+
+    That is through proxies, with its certificates, headers and password.
+    """
     from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import http_request
 
@@ -23,7 +26,10 @@ def get(server: str, path: str, **how: Any) -> Any:
 
 
 def put(folder: str, path: str, file: BinaryIO, media_type: str) -> Any:
-    """Upload a file below an address as MLflow does it, but follow no redirect: another server would get the rows."""
+    """Upload a file below an address as MLflow does it, but follow no redirect.
+
+    Another server would get the rows.
+    """
     from mlflow.utils.credentials import get_default_host_creds
     from mlflow.utils.rest_utils import http_request
 
@@ -32,13 +38,13 @@ def put(folder: str, path: str, file: BinaryIO, media_type: str) -> Any:
 
 
 def uploads_in_parts(repository: ArtifactRepository, file: str) -> bool:
-    """True where MLflow uploads a file in parts, to addresses that the tracking server signs for it."""
-    asked = getattr(repository, "_should_multipart_upload", None)
-    return bool(asked is not None and asked(file))
+    """True if MLflow uploads a file in parts, to addresses that the tracking server signs."""
+    is_large = getattr(repository, "_should_multipart_upload", None)
+    return bool(is_large is not None and is_large(file))
 
 
 def signed_download(folder: str, name: str) -> Any:
-    """The answer of a tracking server that is asked for a signed address of a file of its artifacts.
+    """Ask a tracking server for a signed address of a file of its artifacts; None for others.
 
     A server with ``MLFLOW_ARTIFACTS_PRESIGNED_ONLY`` gives files in no other way.
     """

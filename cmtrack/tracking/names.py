@@ -88,6 +88,11 @@ def prefix_to_log(prefix: str | None) -> str:
     return f"{checked}/" if ends_in_a_word else checked
 
 
+def under_prefix(prefix: str) -> str:
+    """The words on a prefix after "an evaluation"; empty without one."""
+    return f" under the prefix {prefix!r}" if prefix else ""
+
+
 def file_name(name: str, prefix: str = "") -> str:
     """A root-level file name: the compare page of the MLflow UI lists no others."""
     return prefix.replace("/", "_").replace(" ", "_") + name

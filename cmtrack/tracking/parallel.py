@@ -23,34 +23,33 @@ Result = TypeVar("Result")
 def each(
     action: Callable[[Item], Result],
     items: Sequence[Item],
-    told: Callable[[Item, int], object] = lambda *_: None,
+    report_progress: Callable[[Item, int], object] = lambda *_: None,
     workers: int = WORKERS,
 ) -> list[Future[Result]]:
     """Apply an action to many items in a thread pool.
 
-    An interrupt, or an error that ``told`` raises, ends the work: what is under way is done whole,
-    nothing else is begun, and it is raised.
+    An interrupt, or an error that ``report_progress`` raises, ends the work: what is under way is
+    done whole, nothing else is begun, and it is raised.
 
-    ``told``: called in this thread with an item that is done and the number of those that are.
-    ``workers``: threads.
-    The result: in the order of the items, all done: ``result()`` gives what the action gave, or
-    raises what it raised.
+    ``report_progress``: called in this thread with an item that is done and the number of those
+    that are. ``workers``: threads. The result: in the order of the items, all done: ``result()``
+    gives what the action gave, or raises what it raised.
     """
     pool = ThreadPoolExecutor(workers, thread_name_prefix="cmtrack")
     try:
         jobs = {pool.submit(copy_context().run, action, item): item for item in items}
         for done, job in enumerate(as_completed(jobs), 1):
-            told(jobs[job], done)
+            report_progress(jobs[job], done)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     return list(jobs)
 
 
 def in_forked_workers(action: Callable[[], object]) -> None:
-    """Register a function to run at the start of each forked process, once :func:`watch_forks` was called.
+    """Register a function to run at the start of each forked process.
 
-    A forked process inherits locks, timers and threads' records of its parent, but none of the
-    threads.
+    It runs once :func:`watch_forks` was called. A forked process inherits locks, timers and
+    threads' records of its parent, but none of the threads.
     """
     _in_workers.append(action)
 

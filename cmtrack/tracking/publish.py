@@ -41,7 +41,7 @@ STOPPED = "stopped by a gate"
 REVIEWS = ": reviews"
 """End of the name of an experiment that holds the reviews of another."""
 _LABEL = "(review)"
-# reviews of earlier versions left it, and each review replaces the one before
+# Reviews of earlier versions left this tag, and each review replaces the one before.
 _FORMER = former_tag("criterion", "")
 
 
@@ -82,7 +82,9 @@ def publish(
     alias: str | None = None,
     registered_model: str | None = None,
 ) -> LoggedReview:
-    """Write the review into the chosen run's store, and tag what was compared; see :meth:`Comparison.log`.
+    """Write the review into the chosen run's store, and tag what was compared.
+
+    See :meth:`Comparison.log`.
 
     Where no run is chosen, because gates stopped all of them or several rankings have equal claims,
     the review goes into the store of the first run that was compared. Everything that may be
@@ -93,7 +95,7 @@ def publish(
     if registered_model is not None and alias is None:
         raise ValueError(f"registered_model needs alias, got {registered_model!r:.60} alone")
     clients: dict[str, MlflowClient] = {}
-    for run in (home, *_others(comparison)):
+    for run in (home, *_compared(comparison)):
         if run.tracking_uri and run.tracking_uri not in clients:
             clients[run.tracking_uri] = client_for(run.tracking_uri)
     if alias is not None and comparison.best is None:
@@ -101,10 +103,14 @@ def publish(
             f"no run is chosen, so the alias {alias!r} cannot be set: {lead(Review(comparison))}"
         )
     client = clients[home.tracking_uri]
-    version = None if alias is None else version_for(home, client, registered_model)
+    given_versions: dict[str, list[Any]] = {}
+    if alias is not None:
+        given_versions[home.run_id] = [version_for(home, client, registered_model)]
     problems: list[str] = []
-    named = None if experiment_name is None else experiment_named(client, experiment_name)
-    experiment_id = named or _own_experiment(client, home.experiment_id, problems)
+    if experiment_name is None:
+        experiment_id = _review_experiment(client, home.experiment_id, problems)
+    else:
+        experiment_id = experiment_named(client, experiment_name)
     name = run_name or f"review: {comparison.criterion}"
     review = client.create_run(experiment_id, run_name=name, tags=_review_tags(comparison))
     run_id = str(review.info.run_id)
@@ -115,15 +121,13 @@ def publish(
         end_run(client, run_id, "FAILED")
         raise
     end_run(client, run_id)
-    texts = _Said(
-        comparison, run_id, artifact_link(str(experiment_id), run_id, HTML_FILE), problems
-    )
-    given_versions = {} if version is None else {home.run_id: [version]}
+    link = artifact_link(experiment_id, run_id, HTML_FILE)
+    texts = _ReviewTexts(comparison, run_id, link, problems)
     runs, models, versions = texts.tag_all(clients, given_versions)
-    set_alias = "" if alias is None else _set_alias(client, version, alias, run_id)
-    return LoggedReview(
-        run_id, str(experiment_id), runs, models, set_alias, tuple(problems), versions
-    )
+    set_alias = ""
+    if alias is not None:
+        set_alias = _set_alias(client, given_versions[home.run_id][0], alias, run_id)
+    return LoggedReview(run_id, experiment_id, runs, models, set_alias, tuple(problems), versions)
 
 
 def review_of(run: Run) -> Run | None:
@@ -138,8 +142,9 @@ def review_of(run: Run) -> Run | None:
         review = client.get_run(review_id)
     except MlflowException:
         return None
-    of_review = review.info.lifecycle_stage == "active" and review.data.tags.get(KIND_TAG) == REVIEW
-    return from_entity(review, client) if of_review else None
+    if review.info.lifecycle_stage != "active" or review.data.tags.get(KIND_TAG) != REVIEW:
+        return None
+    return from_entity(review, client)
 
 
 def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> str:
@@ -152,49 +157,44 @@ def _set_alias(client: MlflowClient, version: Any, alias: str, review: str) -> s
 
 
 def _home(comparison: Comparison) -> Run:
-    """The run that decides the review's store and experiment: the chosen one, else the first compared."""
-    best, others = comparison.best, [*_others(comparison)]
-    if not others:
-        raise ValueError("a review needs a run that is ranked or that a gate stopped, got none")
-    first = (
-        next((run for run in others if run.tracking_uri), others[0])
-        if best is None
-        else best.runs[0].run
-    )
-    if not first.tracking_uri:
+    """The run that decides the review's store: the chosen one, or the first that is in a store."""
+    if comparison.best is not None:
+        home = comparison.best.runs[0].run
+    else:
+        runs = list(_compared(comparison))
+        if not runs:
+            raise ValueError("a review needs a run that is ranked or that a gate stopped, got none")
+        home = next((run for run in runs if run.tracking_uri), runs[0])
+    if not home.tracking_uri:
         raise ValueError(
             "these evaluations are in no run, so there is no store to log the review to: "
-            "Comparison.report writes it "
-            "to a file"
+            "Comparison.report writes it to a file"
         )
-    return first
+    return home
 
 
-def _others(comparison: Comparison) -> Iterator[Run]:
+def _compared(comparison: Comparison) -> Iterator[Run]:
+    """The ranked runs, then those that a gate stopped."""
     yield from (run.run for run in comparison.runs)
     yield from (stop.run for stop in comparison.failed)
 
 
-def _own_experiment(client: MlflowClient, of: str, problems: list[str]) -> str:
+def _review_experiment(client: MlflowClient, experiment_id: str, problems: list[str]) -> str:
     """The separate experiment for reviews; if it cannot be created, that of the runs."""
     from mlflow.exceptions import MlflowException
 
-    home = client.get_experiment(of)
+    home = client.get_experiment(experiment_id)
     if home.name.endswith(REVIEWS):
-        return of
-    served = urlsplit(home.artifact_location or "").scheme in (
-        "",
-        "http",
-        "https",
-        "mlflow-artifacts",
-    )
+        return experiment_id
+    location = home.artifact_location
+    if urlsplit(location or "").scheme in ("", "http", "https", "mlflow-artifacts"):
+        # The store chooses the place: a folder, or one that its server serves.
+        location = None
     try:
-        return experiment_named(
-            client, home.name + REVIEWS, None if served else home.artifact_location
-        )
+        return experiment_named(client, home.name + REVIEWS, location)
     except (MlflowException, ValueError) as error:
         problems.append(f"the review is in the experiment of its runs: {first_line(error)}")
-        return of
+        return experiment_id
 
 
 def _review_tags(comparison: Comparison) -> dict[str, str]:
@@ -215,35 +215,30 @@ def _review_tags(comparison: Comparison) -> dict[str, str]:
 
 
 def _numbers_and_question(comparison: Comparison) -> tuple[list[Metric], list[Param]]:
-    """Metrics and parameters of the review's own run: how many runs, what came out, and what was asked."""
+    """Metrics and parameters of the review's own run: what came out, and what was asked."""
     from mlflow.entities import Metric, Param
 
-    best, tied, now = comparison.best, len(_tied(comparison)), int(time.time() * 1000)
     numbers: dict[str, float] = {
         "runs": len(comparison),
         "stopped": len(comparison.failed),
-        "tied": tied,
+        "tied": len(_tied(comparison)),
     }
-    value = math.nan if best is None else best.value
-    if math.isfinite(value):
-        numbers["best"] = value
-    asked = {
-        key: value.describe() if hasattr(value, "describe") else value
-        for key, value in given(comparison).items()
-    }
-    asked |= {
-        "rank_by": comparison.criterion,
-        "require": "; ".join(gate.text for gate in comparison.gates),
-    }
-    named = CompareSpec.entries().keys() - {"tracking_uri"}
-    return (
-        [Metric(f"review/{key}", value, now, 0) for key, value in numbers.items()],
-        [
-            Param(key, tag_text(str(value)))
-            for key, value in sorted(asked.items())
-            if key in named and value
-        ],
-    )
+    if comparison.best is not None and math.isfinite(comparison.best.value):
+        numbers["best"] = comparison.best.value
+    now = int(time.time() * 1000)
+    metrics = [Metric(f"review/{name}", value, now, 0) for name, value in numbers.items()]
+    question = dict(given(comparison))
+    question["rank_by"] = str(comparison.criterion)
+    question["require"] = "; ".join(gate.text for gate in comparison.gates)
+    params = []
+    # The store of the review is the one that holds it.
+    for name in sorted((CompareSpec.entries().keys() - {"tracking_uri"}) & question.keys()):
+        value = question[name]
+        if hasattr(value, "describe"):
+            value = value.describe()
+        if value:
+            params.append(Param(name, tag_text(str(value))))
+    return metrics, params
 
 
 def _tied(comparison: Comparison) -> list[str]:
@@ -272,7 +267,8 @@ def _upload(
         for picture in shown.values():
             (folder / picture.file).write_bytes(picture.content)
         client.log_artifacts(run_id, scratch)
-    # without the tag mlflow.loggedArtifacts: the evaluation view would open on this table, empty for every other run
+    # Without the tag mlflow.loggedArtifacts: the evaluation view would open on this table, which is
+    # empty for every other run.
     client.set_tag(run_id, NOTE, _whole_lines(text))
 
 
@@ -290,8 +286,11 @@ def _today() -> str:
 
 
 @dataclass(frozen=True)
-class _Said:
-    """The review's tags and description for each run and its models; refusals become problems, not errors."""
+class _ReviewTexts:
+    """The review's tags and description for each run and its models.
+
+    What a store refuses becomes a problem instead of an error.
+    """
 
     comparison: Comparison
     review: str
@@ -306,19 +305,23 @@ class _Said:
     def described(self, note: str | None, standing: str) -> str:
         """Insert decision, rank and link into a description; the rest stays unchanged."""
         rank = f"Rank {standing} by {markdown_text(self.comparison.criterion)}"
-        rank = capital(standing) if standing == STOPPED else rank
+        if standing == STOPPED:
+            rank = capital(standing)
         headline = markdown_text(decision(Review(self.comparison))[0])
         block = f"{rank} in the [review of {_today()}]({self.link}). {headline}"
         return with_block(note or "", block, _LABEL, first=True)
 
     def tag_all(
-        self, clients: Mapping[str, MlflowClient], given: Mapping[str, list[Any]]
+        self, clients: Mapping[str, MlflowClient], given_versions: Mapping[str, list[Any]]
     ) -> tuple[tuple[str, ...], ...]:
         """Tag runs, logged models and model versions in their own stores.
 
-        ``given`` has the versions of a run that were asked for; of others all are looked up.
+        ``given_versions`` has the versions of a run that were asked for; of other runs all are
+        looked up.
         """
-        runs, models, versions = [], [], []
+        runs: list[str] = []
+        models: list[str] = []
+        versions: list[str] = []
         for run, standing in _standings(self.comparison):
             client = clients.get(run.tracking_uri)
             if client is None or not run.run_id:
@@ -327,20 +330,22 @@ class _Said:
                 f"tags of run {run.run_id}", partial(self.tag_run, client, run.run_id, standing)
             ):
                 runs.append(run.run_id)
-            seen = [
-                self.attempt(
+            tagged = [
+                model_id
+                for model_id in run.model_ids
+                if self.attempt(
                     f"tags of model {model_id}", partial(self.tag_model, client, model_id, standing)
                 )
-                for model_id in run.model_ids
             ]
-            models += [model_id for model_id, done in zip(run.model_ids, seen, strict=True) if done]
-            judged = list(given.get(run.run_id, ()))
-            if not judged and all(seen):
+            models += tagged
+            run_versions = list(given_versions.get(run.run_id, ()))
+            # The registry is not asked for versions of a model that the store does not know.
+            if not run_versions and len(tagged) == len(run.model_ids):
                 self.attempt(
                     f"model versions of run {run.run_id}",
-                    partial(_add_versions, judged, run, client),
+                    partial(_add_versions, run_versions, run, client),
                 )
-            for version in judged:
+            for version in run_versions:
                 name = f"models:/{version.name}/{version.version}"
                 describe = partial(self.describe_version, client, version, standing)
                 if self.attempt(f"description of {name}", describe):
@@ -350,12 +355,11 @@ class _Said:
     def tag_run(self, client: MlflowClient, run_id: str, standing: str) -> None:
         from mlflow.entities import RunTag
 
-        # a person may have changed the note since the run was listed
+        # A person may have changed the note since the run was listed.
         before = client.get_run(run_id).data.tags
         tags = self.tags(standing) | {NOTE: self.described(before.get(NOTE), standing)}
-        client.log_batch(
-            run_id, tags=[RunTag(name, text) for name, text in tags.items()], synchronous=True
-        )
+        run_tags = [RunTag(name, text) for name, text in tags.items()]
+        client.log_batch(run_id, tags=run_tags, synchronous=True)
         if _FORMER in before:
             client.delete_tag(run_id, _FORMER)
 
@@ -390,8 +394,9 @@ def _add_versions(versions: list[Any], run: Run, client: MlflowClient) -> None:
 
 
 def _standings(comparison: Comparison) -> Iterator[tuple[Run, str]]:
-    for place, ranking in enumerate(comparison.rankings, 1):
-        aside = "" if place == 1 else f" in ranking {place}"
+    """Each compared run with its rank, or that a gate stopped it."""
+    for number, ranking in enumerate(comparison.rankings, 1):
+        which = "" if number == 1 else f" in ranking {number}"
         for entry in ranking.standings:
-            yield from ((one.run, f"{entry.rank}{aside}") for one in entry.runs)
+            yield from ((ranked.run, f"{entry.rank}{which}") for ranked in entry.runs)
     yield from ((stop.run, STOPPED) for stop in comparison.failed)

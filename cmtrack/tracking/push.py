@@ -1,4 +1,4 @@
-"""The waiting entries of the spool: ``listing`` describes them, and ``push`` sends them to their stores."""
+"""The waiting entries of the spool: ``listing`` describes them, ``push`` sends them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from cmtrack import untrusted
 from cmtrack.base import BaseEvaluation
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _NAME_ONE = "name an experiment for it (--experiment NAME, or experiment_name=)"
 HOW_TO_EVALUATE = (
     f"the inputs of an evaluation that failed: load {spool.INPUTS} with numpy.load, correct the "
-    f"arrays (y_true, "
-    "y_pred, y_prob, sample_weight), give them to cmtrack.log_evaluation, and remove the folder"
+    "arrays (y_true, y_pred, y_prob, sample_weight), give them to cmtrack.log_evaluation, and "
+    "remove the folder"
 )
 
 
@@ -87,17 +87,17 @@ def push(
     ``progress``: called with (what is being done, done, in all).
     The result: in the order of their age; without entries that another push has sent meanwhile.
     """
-    waiting = spool.waiting(None if folder is None else Path(folder))
+    waiting = spool.waiting(folder)
     tell = progress or (lambda *_: None)
     job = _Push(tracking_uri, experiment_name, replace_newer)
-    out = []
+    outcomes = []
     for done, path in enumerate(waiting):
         tell(f"sending {path.name.lstrip('.')}", done, len(waiting))
         pushed = job.push(path)
         if pushed.status == "sent" or pushed.entry.exists():  # else another push has sent it
-            out.append(pushed)
+            outcomes.append(pushed)
     tell("done", len(waiting), len(waiting))
-    return out
+    return outcomes
 
 
 @dataclass
@@ -123,13 +123,14 @@ class _Push:
             uri = self.tracking_uri or _with_credentials(entry.tracking_uri) or ""
             client = self._client(uri)
             self._find_run(entry, client)
-            taken = settings.narrow(entry)
+            removed = settings.narrow(entry)
             sent = deliver(entry, client, is_late=not self.replace_newer)
         except Exception as error:
             self._note_silence(uri, error)
-            assert entry.folder is not None
-            return PushedEntry(entry.folder, "kept", entry.run_id, first_line(error))
-        problems = (*taken, *entry.problems, *sent.problems, *filter(None, [sent.replaced]))
+            return PushedEntry(entry.written_folder, "kept", entry.run_id, first_line(error))
+        problems = removed + entry.problems + sent.problems
+        if sent.replaced:
+            problems += (sent.replaced,)
         return PushedEntry(path, "sent", entry.run_id, problems=problems)
 
     def _whole(self, path: Path) -> Entry:
@@ -140,7 +141,9 @@ class _Push:
         if spool.is_foreign(path) and self.tracking_uri is None:
             raise ValueError("it belongs to another user: name the store with tracking_uri")
         entry = read(path)
-        return _rebuilt(entry, path) if state is State.UNFINISHED else entry
+        if state is State.UNFINISHED:
+            return _rebuilt(entry, path)
+        return entry
 
     def _client(self, uri: str) -> MlflowClient:
         """The client of a store, asked once; ConnectionError if it gave no answer before."""
@@ -151,7 +154,7 @@ class _Push:
         return self.clients[uri]
 
     def _find_run(self, entry: Entry, client: MlflowClient) -> None:
-        """Give an entry a new run if it has none that exists; its id is stored before anything is sent."""
+        """Give an entry a new run if it has none that exists."""
         run_id = entry.run_id
         if run_id is not None and answer_of(partial(_exists, run_id, client)):
             return
@@ -163,36 +166,38 @@ class _Push:
 
     def _note_silence(self, uri: str, error: Exception) -> None:
         """Ask a store no more that gave no connection, or twice no answer."""
-        is_slow = isinstance(error, NoAnswer)
-        self.unanswered[uri] += is_slow
-        is_first_wait = is_slow and self.unanswered[uri] == 1
-        if isinstance(error, ConnectionError) and not is_first_wait:
+        if isinstance(error, NoAnswer):
+            self.unanswered[uri] += 1
+            if self.unanswered[uri] == 1:
+                return
+        if isinstance(error, ConnectionError):
             self.silent[uri] = first_line(error)
 
 
 def _with_credentials(uri: str | None) -> str | None:
-    """The tracking URI of an entry, with the credentials of the current one if it is the same store.
+    """The tracking URI of an entry, with credentials if it is the current store.
 
     ValueError if it is another server, which would get the user's password or token because a file
     names it.
     """
     import mlflow
 
+    if not uri:
+        return uri
     current = mlflow.get_tracking_uri()
-    if uri is None or untrusted.without_credentials(current) == uri:
-        return current if uri else uri
-    served = uri.lower().startswith(("http:", "https:"))
-    if (
-        served
-        and mlflow_inside.has_secret(uri)
-        and not (current.startswith("http") and origin(uri) == origin(current))
-    ):
-        shown = untrusted.without_credentials(uri)
-        raise ValueError(
-            f"it names the server {shown!r:.80}, which is not the one that is set and would get "
-            f"your password or "
-            "token: name it with tracking_uri (--tracking-uri), or set MLFLOW_TRACKING_URI"
-        )
+    if untrusted.without_credentials(current) == uri:
+        return current
+    is_server = uri.lower().startswith(("http:", "https:"))
+    if is_server and mlflow_inside.has_secret(uri):
+        is_current = current.startswith("http") and origin(uri) == origin(current)
+        if not is_current:
+            shown = untrusted.without_credentials(uri)
+            raise ValueError(
+                f"it names the server {shown!r:.80}, which is not the one that is set and would "
+                f"get "
+                "your password or token: name it with tracking_uri (--tracking-uri), or set "
+                "MLFLOW_TRACKING_URI"
+            )
     return uri
 
 
@@ -210,8 +215,8 @@ def _exists(run_id: str, client: MlflowClient) -> bool:
 
 def _create_run(entry: Entry, client: MlflowClient, experiment_name: str) -> None:
     """Create the run of an entry; its id is stored in the entry before anything is sent."""
-    assert entry.folder is not None
-    run = client.create_run(experiment_named(client, experiment_name), run_name=entry.folder.name)
+    experiment_id = experiment_named(client, experiment_name)
+    run = client.create_run(experiment_id, run_name=entry.written_folder.name)
     entry.run_id = run.info.run_id
     entry.rewrite()
     end_run(client, run.info.run_id)
@@ -227,17 +232,15 @@ def _rebuilt(unfinished: Entry, folder: Path) -> Entry:
     if entry.has_rows and rows is None:
         entry.problems = ("the rows: it was interrupted before they were written",)
 
-    def write_rows(file: BinaryIO) -> None:
-        file.write(rows or b"")
-
-    with spool.claimed(folder) as ours:
-        if not ours:
+    with spool.claimed(folder) as is_ours:
+        if not is_ours:
             raise BusyEntry("it is being sent already")
         with entry.writing(folder):
             if rows is None:
                 make(entry, evaluation)
             else:
-                make(entry, evaluation, rows=write_rows, listed=evaluation)
+                content = rows
+                make(entry, evaluation, rows=lambda file: file.write(content), listed=evaluation)
             entry.finish()
         if entry.folder is None:
             raise OSError(f"it could not be rewritten: {'; '.join(entry.refusals)}")
@@ -297,7 +300,7 @@ def listing(folder: str | Path | None = None) -> list[Waiting]:
     An entry that is sent while it is looked at is left out.
     """
     waiting = []
-    for path in spool.waiting(None if folder is None else Path(folder)):
+    for path in spool.waiting(folder):
         with suppress(FileNotFoundError):
             described = _described(path)
             if path.exists():

@@ -1,4 +1,4 @@
-"""Past runs under another grouping: new metrics and files next to the old ones, without data or models."""
+"""Past runs under another grouping: new metrics and files next to the old ones, without data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ORIGIN = "regrouped_from"
 """Tag that names the evaluation which was regrouped: what it marks may be written anew."""
 FIGURES_UP_TO = 100
-"""Figures take twenty times as long as all the rest: for more runs they are drawn only where they are asked for."""
+"""Runs up to which figures are drawn unasked: they take twenty times as long as all the rest."""
 
 
 @dataclass(frozen=True)
@@ -161,41 +161,32 @@ def regroup_runs(
     prefix = default_prefix(grouping) if prefix is None else names.prefix_to_log(prefix)
     _check_apart(prefix, source_prefix)
     chosen = list({run.run_id: (run, client) for run, client in with_clients(runs)}.values())
-    few = len(chosen) <= FIGURES_UP_TO
-    job = _Job(
-        grouping,
-        positive,
-        prefix,
-        source_prefix,
-        few if figures == "auto" else bool(figures),
-        dry_run,
-    )
+    draws = len(chosen) <= FIGURES_UP_TO if figures == "auto" else bool(figures)
+    job = _Job(grouping, positive, prefix, source_prefix, draws, dry_run)
     tell = progress or (lambda *_: None)
 
-    def regroup(found: tuple[TrackedRun, MlflowClient]) -> RegroupedRun:
-        run, client = found
+    def regroup(run_and_client: tuple[TrackedRun, MlflowClient]) -> RegroupedRun:
+        run, client = run_and_client
         if not force and not dry_run and job.is_done(run, with_figures=figures is True):
             return job.done(run)
         return job.regroup(run, client)
 
-    def told(found: tuple[TrackedRun, MlflowClient], done: int) -> None:
+    def report_progress(run_and_client: tuple[TrackedRun, MlflowClient], done: int) -> None:
         if done < len(chosen):
-            tell(found[0].name, done, len(chosen))
+            tell(run_and_client[0].name, done, len(chosen))
 
     for run, _ in chosen[:1]:
         tell(run.name, 0, len(chosen))
-    out = []
-    for (run, _), future in zip(chosen, each(regroup, chosen, told), strict=True):
+    outcomes = []
+    for (run, _), job_of_run in zip(chosen, each(regroup, chosen, report_progress), strict=True):
         try:
-            out.append(future.result())
-        except Exception as error:  # of whatever kind: the other runs are none the worse for it
-            out.append(
-                RegroupedRun(
-                    run.run_id, run.name, "left out", plain_reason(error, run), prefix=prefix
-                )
-            )
+            outcome = job_of_run.result()
+        except Exception as error:  # of whatever kind: it stops no other run
+            reason = plain_reason(error, run)
+            outcome = RegroupedRun(run.run_id, run.name, "left out", reason, prefix=prefix)
+        outcomes.append(outcome)
     tell("done", len(chosen), len(chosen))
-    return out
+    return outcomes
 
 
 def default_prefix(grouping: Grouping) -> str:
@@ -221,22 +212,23 @@ class _Job:
     dry_run: bool
 
     def is_done(self, run: TrackedRun, with_figures: bool) -> bool:
-        """True if the run's tags show that this job was done, and no other evaluation to start from is half there."""
+        """True if the run's tags show that this job was done on its present evaluation."""
         if {run.status(self.prefix), run.status(self.source_prefix)} != {"completed"}:
             return False
         entries = names.digests(run.tags, self.prefix)
-        mark, _, made = entries.get(names.REGROUPING, "").partition(" ")
-        sought = {
-            self._mark(run, figures) for figures in ((True,) if with_figures else (True, False))
-        }
-        # nothing else came after it
-        whole = made == entries.get(names.digest_key(names.EVALUATION_FILE))
-        return bool(mark) and mark in sought and whole
+        mark, _, digest = entries.get(names.REGROUPING, "").partition(" ")
+        if not mark or digest != entries.get(names.digest_key(names.EVALUATION_FILE)):
+            return False  # the evaluation under the prefix is another one
+        marks = [self._mark(run, figures=True)]
+        if not with_figures:
+            marks.append(self._mark(run, figures=False))
+        return mark in marks
 
     def done(self, run: TrackedRun) -> RegroupedRun:
         """A run that was regrouped before, by its logged metrics."""
         warnings = (names.readable_tag(run.tags, "warnings", self.prefix) or "").splitlines()
-        before, after = (_logged(run, prefix) for prefix in (self.source_prefix, self.prefix))
+        before = _logged(run, self.source_prefix)
+        after = _logged(run, self.prefix)
         return replace(self._outcome(run, "completed", warnings, before, after), already_done=True)
 
     def _outcome(
@@ -254,21 +246,19 @@ class _Job:
     def _mark(self, run: TrackedRun, figures: bool) -> str:
         """Digest of source and grouping; empty if the source has no digests."""
         entries = names.digests(run.tags, self.source_prefix)
-        sources = [
-            entries.get(names.digest_key(name))
-            for name in (names.EVALUATION_FILE, names.PREDICTIONS_FILE)
-        ]
-        if sources[0] is None:
+        evaluation = entries.get(names.digest_key(names.EVALUATION_FILE))
+        if evaluation is None:
             return ""
-        made = [
+        origins = [
             version("cmtrack"),
             self.source_prefix,
-            *sources,
+            evaluation,
+            entries.get(names.digest_key(names.PREDICTIONS_FILE)),
             self.grouping.to_dict(),
             self.positive,
             figures,
         ]
-        return digest_of(json.dumps(made, sort_keys=True, default=repr).encode())
+        return digest_of(json.dumps(origins, sort_keys=True, default=repr).encode())
 
     def regroup(self, run: TrackedRun, client: MlflowClient) -> RegroupedRun:
         """Regroup one run; on an error it is left out with the reason."""
@@ -278,28 +268,31 @@ class _Job:
         before, problems = self._load(run, client)
         lacking = check_classes(before.labels, self.grouping)
         after = before.regroup(self.grouping, positive=self.positive)
+        status = "planned"
         if not self.dry_run:
-            # what lacks its rows may be whole another time
+            # Without a mark it is done again another time, when the rows may be readable.
             mark = "" if problems else self._mark(run, self.figures)
             problems += self._write(run, client, after, mark, rows=before.rows is not None)
-        status, warnings = (
-            "planned" if self.dry_run else "completed",
-            (*problems, *lacking, *after.warnings),
-        )
+            status = "completed"
+        warnings = (*problems, *lacking, *after.warnings)
         return self._outcome(run, status, warnings, _headline(before), _headline(after))
 
     def _in_the_way(self, run: TrackedRun) -> str:
         if run.status(self.prefix) and names.tag(ORIGIN, self.prefix) not in run.tags:
-            return f"it holds an evaluation under the prefix {self.prefix!r} that was not made by regrouping"
+            return (
+                f"it holds an evaluation under the prefix {self.prefix!r} that was not made by "
+                "regrouping"
+            )
         return ""
 
     def _load(self, run: TrackedRun, client: MlflowClient) -> tuple[Evaluation, tuple[str, ...]]:
         """The evaluation, with its rows if they were kept and are intact."""
         evaluation = evaluation_of(run, client, self.source_prefix)
         evaluation, problem = with_kept_predictions(evaluation, run, client, self.source_prefix)
-        return of_classes(evaluation), (
-            f"regrouped without its predictions by row: {problem}",
-        ) if problem else ()
+        problems: tuple[str, ...] = ()
+        if problem:
+            problems = (f"regrouped without its predictions by row: {problem}",)
+        return of_classes(evaluation), problems
 
     def _write(
         self,
@@ -315,7 +308,7 @@ class _Job:
             predictions = names.digest_key(names.PREDICTIONS_FILE)
             entries[names.ROWS_FILE] = rows_file(run, self.source_prefix)
             entries[predictions] = names.digests(run.tags, self.source_prefix).get(predictions)
-        # first of all, so that a run of which only a part arrives can be regrouped again
+        # First of all, so that a run of which only a part arrives can be regrouped again.
         origin = names.file_name(names.EVALUATION_FILE, self.source_prefix)
         client.set_tag(run.run_id, names.tag(ORIGIN, self.prefix), origin)
         with tempfile.TemporaryDirectory(prefix="cmtrack-") as scratch:
@@ -337,8 +330,8 @@ class _Job:
 def _check_apart(prefix: str, source_prefix: str) -> None:
     """Raise ValueError if tags or files of the prefix belong to another evaluation."""
     for other in dict.fromkeys(("", source_prefix)):
-        alike = names.tag("status", prefix) == names.tag("status", other)
-        if alike or names.file_name("", prefix) == names.file_name("", other):
+        has_same_tags = names.tag("status", prefix) == names.tag("status", other)
+        if has_same_tags or names.file_name("", prefix) == names.file_name("", other):
             evaluation = f"the evaluation under {other!r}" if other else "the run's own evaluation"
             raise ValueError(
                 f"prefix must be another one, got {prefix!r}: it would overwrite {evaluation}"
@@ -347,19 +340,19 @@ def _check_apart(prefix: str, source_prefix: str) -> None:
 
 def _logged(run: TrackedRun, prefix: str) -> dict[str, float]:
     """Headline metrics of an evaluation as they were logged, by their plain names."""
-    out = {}
+    logged = {}
     for name, value in run.metrics.items():
-        with contextlib.suppress(KeyError):  # of others
-            plain = name.removeprefix(prefix)
-            if name.startswith(prefix) and lookup(plain).headline:
-                out[plain] = value
-    return out
+        with contextlib.suppress(KeyError):  # metrics of the script's own
+            plain_name = name.removeprefix(prefix)
+            if name.startswith(prefix) and lookup(plain_name).headline:
+                logged[plain_name] = value
+    return logged
 
 
 def _headline(evaluation: Evaluation) -> dict[str, float]:
-    catalog = evaluation.catalog
+    """Finite headline metrics of an evaluation."""
     return {
-        n: value
-        for n, value in evaluation.metrics.items()
-        if catalog.lookup(n).headline and math.isfinite(value)
+        name: value
+        for name, value in evaluation.metrics.items()
+        if evaluation.catalog.lookup(name).headline and math.isfinite(value)
     }

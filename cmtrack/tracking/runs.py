@@ -16,7 +16,7 @@ from cmtrack.comparison.run import Run
 from cmtrack.evaluation.catalog import CATALOG
 from cmtrack.tracking import artifacts, mlflow_inside
 from cmtrack.tracking._warn import first_line, mlflow_errors_as
-from cmtrack.tracking.names import tag
+from cmtrack.tracking.names import tag, under_prefix
 from cmtrack.tracking.parallel import each
 from cmtrack.tracking.store import client_for as client_for
 
@@ -50,7 +50,7 @@ class TrackedRun(Run):
     """A run of a tracking store, and the state of its evaluations by its tags."""
 
     def status(self, prefix: str = "") -> str:
-        """The status "completed" or "started" of the evaluation under a prefix; empty without one."""
+        """The status of the evaluation under a prefix, such as "completed"; empty without one."""
         return self.tags.get(tag("status", prefix), "")
 
     def why_incomplete(self, prefix: str = "") -> str:
@@ -58,17 +58,15 @@ class TrackedRun(Run):
         status = self.status(prefix)
         if status == "completed":
             return ""
-        under = f" under the prefix {prefix!r}" if prefix else ""
         if status:
-            return f"its evaluation{under} was not finished (status {status!r})"
-        return f"it has no evaluation{under}{self._others()}"
+            return f"its evaluation{under_prefix(prefix)} was not finished (status {status!r})"
+        return f"it has no evaluation{under_prefix(prefix)}{self._others()}"
 
     @property
     def prefixes(self) -> tuple[str, ...]:
         """The prefixes of complete evaluations, as logged; "" means without a prefix."""
-        matches = (
-            _STATUS.fullmatch(name) for name, text in self.tags.items() if text == "completed"
-        )
+        complete = (name for name, text in self.tags.items() if text == "completed")
+        matches = (_STATUS.fullmatch(name) for name in complete)
         return tuple(sorted(self.logged_prefix(match[1] or "") for match in matches if match))
 
     def logged_prefix(self, prefix: str) -> str:
@@ -78,29 +76,23 @@ class TrackedRun(Run):
         plain = prefix.rstrip("/ ._-")
         endings = dict.fromkeys((prefix.removeprefix(plain), "", "/", "_", "-", ".", " "))
         for candidate in (plain + ending for ending in endings):
-            if any(
-                name.startswith(f"{candidate}{section}/")
-                for name in self.metrics
-                for section in _SECTIONS
-            ):
+            beginnings = tuple(f"{candidate}{section}/" for section in _SECTIONS)
+            if any(name.startswith(beginnings) for name in self.metrics):
                 return candidate
         return prefix
 
     def _others(self) -> str:
         """The prefixes of other evaluations in a run that lacks one, in words."""
         named = [prefix for prefix in self.prefixes if prefix]
-        named_prefixes = (
-            f"evaluations under the prefixes {', '.join(map(repr, named))}" if named else ""
-        )
-        if len(named) == 1:
-            named_prefixes = f"one under the prefix {named[0]!r}"
+        evaluations = []
         if "" in self.prefixes:
-            named_prefixes = (
-                f"one without a prefix and {named_prefixes}"
-                if named_prefixes
-                else "one without a prefix"
-            )
-        return f"; it has {named_prefixes}" if named_prefixes else ""
+            evaluations.append("one without a prefix")
+        if len(named) == 1:
+            evaluations.append(f"one under the prefix {named[0]!r}")
+        elif named:
+            prefixes = ", ".join(map(repr, named))
+            evaluations.append(f"evaluations under the prefixes {prefixes}")
+        return f"; it has {' and '.join(evaluations)}" if evaluations else ""
 
 
 def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -> TrackedRun:
@@ -113,7 +105,9 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
     """
     models = dict.fromkeys(model_ids) or evaluated_models(run)
     inputs = getattr(getattr(run, "inputs", None), "dataset_inputs", None) or []
-    info, data = run.info, run.data
+    datasets = [entry.dataset for entry in inputs]
+    info = run.info
+    data = run.data
     return TrackedRun(
         run_id=untrusted.identifier(info.run_id, "a run's id"),
         name=info.run_name or info.run_id,
@@ -125,16 +119,14 @@ def from_entity(run: Any, client: MlflowClient, model_ids: Iterable[str] = ()) -
         artifact_uri=info.artifact_uri or "",
         start_time=info.start_time or 0,
         end_time=info.end_time or 0,
-        datasets=tuple(
-            dict.fromkeys((str(one.dataset.name), str(one.dataset.digest)) for one in inputs)
-        ),
+        datasets=tuple(dict.fromkeys((str(data.name), str(data.digest)) for data in datasets)),
         model_size=_logged_size(data.tags),
         model_ids=tuple(untrusted.identifier(model, "a model's id") for model in models),
     )
 
 
 def evaluated_models(run: Any) -> dict[str, None]:
-    """Return the ids of the models that an MLflow run logged; without any, of those that it took to evaluate."""
+    """Return the ids of the models that an MLflow run logged, or else of those that it took."""
     outputs = getattr(getattr(run, "outputs", None), "model_outputs", None) or []
     inputs = getattr(getattr(run, "inputs", None), "model_inputs", None) or []
     return dict.fromkeys(model.model_id for model in outputs or inputs)
@@ -154,10 +146,10 @@ def model_size(run: Run, client: MlflowClient) -> int:
     total = 0
     for model_id in run.model_ids:
         try:
-            place = client.get_logged_model(model_id).artifact_location
-            about = artifacts.read(place, "MLmodel", client.tracking_uri, _MAX_ABOUT)
+            location = client.get_logged_model(model_id).artifact_location
+            about = artifacts.read(location, "MLmodel", client.tracking_uri, _MAX_ABOUT)
             total += int(_SIZE.findall(about)[0])
-        except Exception:  # a model of another kind, or one that was deleted: its size is not known
+        except Exception:  # a model of another kind, or one that was deleted: its size is unknown
             return 0
     return total or run.model_size
 
@@ -170,10 +162,14 @@ def search(
     max_runs: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Iterator[TrackedRun]:
-    """Active runs page by page, filtered and ordered by the store; ValueError if the store refuses the filter."""
-    token, seen = None, 0
-    while max_runs is None or seen < max_runs:
-        size = PAGE if max_runs is None else min(PAGE, max_runs - seen)
+    """Active runs page by page, filtered and ordered by the store.
+
+    ValueError if the store refuses the filter.
+    """
+    token = None
+    n_listed = 0
+    while max_runs is None or n_listed < max_runs:
+        size = PAGE if max_runs is None else min(PAGE, max_runs - n_listed)
         with mlflow_errors_as("the tracking store refused the search"):
             page = client.search_runs(
                 list(experiment_ids),
@@ -183,9 +179,9 @@ def search(
                 page_token=token,
             )
         yield from (from_entity(run, client) for run in page)
-        seen += len(page)
+        n_listed += len(page)
         if progress is not None:
-            progress(seen)
+            progress(n_listed)
         token = page.token
         if not token:
             return
@@ -197,7 +193,7 @@ def experiment_ids(client: MlflowClient, names: Sequence[str]) -> list[str]:
     for name in names:
         experiment = client.get_experiment_by_name(name)
         if experiment is None:
-            existing = [e.name for e in client.search_experiments()]
+            existing = [experiment.name for experiment in client.search_experiments()]
             alike = difflib.get_close_matches(name, existing, n=3, cutoff=0.4)
             hint = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
             raise ValueError(f"there is no experiment {name!r} in {shown_uri(client)}{hint}")
@@ -213,14 +209,17 @@ def active_experiment_id() -> str:
     """
     from mlflow.environment_variables import MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME
 
-    experiment_id, name = MLFLOW_EXPERIMENT_ID.get(), MLFLOW_EXPERIMENT_NAME.get()
-    if experiment_id is None and name is not None:
-        client = client_for()
-        experiment = client.get_experiment_by_name(name)
-        experiment_id = (
-            client.create_experiment(name) if experiment is None else experiment.experiment_id
-        )
-    return str(mlflow_inside.default_experiment_id() if experiment_id is None else experiment_id)
+    experiment_id = MLFLOW_EXPERIMENT_ID.get()
+    name = MLFLOW_EXPERIMENT_NAME.get()
+    if experiment_id is not None:
+        return str(experiment_id)
+    if name is None:
+        return mlflow_inside.default_experiment_id()
+    client = client_for()
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        return str(client.create_experiment(name))
+    return str(experiment.experiment_id)
 
 
 def find(
@@ -265,8 +264,9 @@ def find(
         named = _matching(f"attributes.run_name = '{text}'", clients, experiments)
         if named:
             return _only(named, f"are named {text!r}, so give the id of one")
-    looks_like_an_id = re.fullmatch("[0-9a-f]{8,}", text) is not None
-    rule = "" if looks_like_an_id else f"; {_RULE}"
+    rule = f"; {_RULE}"
+    if re.fullmatch("[0-9a-f]{8,}", text):
+        rule = ""  # whoever gives an id knows the rule
     raise ValueError(f"there is no run {text!r} ({'; '.join(problems)}){rule}")
 
 
@@ -276,13 +276,10 @@ def _matching(
     """The runs of all stores that meet a condition, by id; no more than can be listed, and one."""
     by_id: dict[str, TrackedRun] = {}
     for client in clients:
-        named = [client.get_experiment_by_name(name) for name in experiments]
-        inside = (
-            [one for one in named if one is not None]
-            if experiments
-            else client.search_experiments()
-        )
-        ids = [str(experiment.experiment_id) for experiment in inside]
+        searched: list[Any] = [client.get_experiment_by_name(name) for name in experiments]
+        if not experiments:
+            searched = client.search_experiments()
+        ids = [str(experiment.experiment_id) for experiment in searched if experiment is not None]
         if ids:
             for run in search(client, ids, condition, max_runs=_MOST_ALIKE + 1):
                 by_id.setdefault(run.run_id, run)
@@ -308,11 +305,12 @@ def newest(
     evaluated = f"tags.`{tag('status', prefix)}` = 'completed'"
     text = " and ".join(filter(None, (filter_string, "attributes.status = 'FINISHED'", evaluated)))
     ids = experiment_ids(client, experiments) if experiments else [active_experiment_id()]
-    for run in search(client, ids, text, ["attributes.start_time DESC"], max_runs=1):
+    run = next(search(client, ids, text, ["attributes.start_time DESC"], max_runs=1), None)
+    if run is not None:
         return run
     where = " or ".join(map(repr, experiments)) or "the active experiment"
     like = f" that matches {filter_string!r}" if filter_string else ""
-    under = f" under the prefix {prefix!r}" if prefix else ""
+    under = under_prefix(prefix)
     raise ValueError(
         f"there is no finished run with an evaluation{under} in {where}{like}; `cmtrack push` "
         f"sends one that waits"
@@ -327,42 +325,41 @@ def find_all(
 ) -> list[TrackedRun]:
     """The referenced runs in order, fetched in parallel; errors as in :func:`find`."""
     asked = [(reference, clients_of(reference), experiments) for reference in references]
-    return [
-        job.result()
-        for job in each(lambda given: find(*given), asked, lambda _, done: progress(done))
-    ]
+    jobs = each(lambda arguments: find(*arguments), asked, lambda _, done: progress(done))
+    return [job.result() for job in jobs]
 
 
 def with_clients(runs: Any) -> list[tuple[TrackedRun, MlflowClient]]:
-    """The runs of :func:`as_references`, each with a client of its store; errors as in :func:`find`."""
-    client = cache(client_for)
+    """The referenced runs, each with a client of its store; errors as in :func:`find`."""
+    cached_client = cache(client_for)
 
-    def clients_of(reference: Any) -> list[MlflowClient]:
-        return [
-            client(reference.tracking_uri or None if isinstance(reference, TrackedRun) else None)
-        ]
+    def client_of(reference: Any) -> MlflowClient:
+        if isinstance(reference, TrackedRun) and reference.tracking_uri:
+            return cached_client(reference.tracking_uri)
+        return cached_client(None)
 
     references = as_references(runs)
-    tracked = find_all(references, clients_of)
-    return [
-        (run, *clients_of(reference)) for run, reference in zip(tracked, references, strict=True)
-    ]
+    tracked = find_all(references, lambda reference: [client_of(reference)])
+    return list(zip(tracked, map(client_of, references), strict=True))
 
 
 def unique_names(runs: Mapping[str, str]) -> dict[str, str]:
     """A distinct name for each run id; equal names get the beginning of the id."""
-    shared = Counter(runs.values())
-    taken = {name for name, times in shared.items() if times == 1}
-    out: dict[str, str] = {}
+    times = Counter(runs.values())
+    labels: dict[str, str] = {}
+    taken = {name for name in times if times[name] == 1}
     for run_id, name in runs.items():
         label = name
-        for length in range(4, len(run_id) + 1, 4) if shared[name] > 1 else ():
+        # As much of the id as tells the runs apart.
+        length = 4
+        while times[name] > 1 and length <= len(run_id):
             label = f"{name} ({run_id[:length]})"
             if label not in taken:
                 break
+            length += 4
         taken.add(label)
-        out[run_id] = label
-    return out
+        labels[run_id] = label
+    return labels
 
 
 def shown_uri(client: MlflowClient) -> str:
@@ -381,11 +378,9 @@ def _as_text(reference: Any) -> str:
             if isinstance(value, str):
                 return value
     kind = type(reference).__name__
-    hint = (
-        '; name evaluations: compare({"a": first, "b": second})'
-        if isinstance(reference, BaseEvaluation)
-        else ""
-    )
+    hint = ""
+    if isinstance(reference, BaseEvaluation):
+        hint = '; name evaluations: compare({"a": first, "b": second})'
     raise TypeError(
         f"a run must be an id, a name, a model URI, or an object with a run_id, got {kind}{hint}"
     )
@@ -420,7 +415,7 @@ def _resolve(text: str, client: MlflowClient) -> tuple[str, tuple[str, ...]]:
 
 
 def _run_of_model(model_id: str, client: MlflowClient) -> str:
-    """The run with a logged model's evaluation: the last to log metrics for it, else its source run."""
+    """The run with a logged model's evaluation: the last to log metrics for it, or its source."""
     model = client.get_logged_model(model_id)
     logged = [metric for metric in model.metrics or [] if metric.run_id and "/" in metric.key]
     if logged:
@@ -431,10 +426,8 @@ def _run_of_model(model_id: str, client: MlflowClient) -> str:
 
 
 def as_references(runs: Any) -> list[Any]:
-    """References from the argument of ``compare(runs)``: one, several, or a frame of ``mlflow.search_runs``."""
-    if isinstance(runs, (str, TrackedRun)) or (
-        hasattr(runs, "run_id") and not hasattr(runs, "columns")
-    ):
+    """References from the argument ``runs``: one, several, or a frame of ``mlflow.search_runs``."""
+    if isinstance(runs, (str, TrackedRun)):
         return [runs]
     if hasattr(runs, "columns"):
         if "run_id" not in runs.columns:
@@ -442,49 +435,50 @@ def as_references(runs: Any) -> list[Any]:
                 f"a frame of runs must have a column run_id, got {list(runs.columns)[:5]}"
             )
         return list(runs["run_id"])
+    if hasattr(runs, "run_id"):
+        return [runs]
     if isinstance(runs, Mapping) or not isinstance(runs, Iterable):
         raise TypeError(f"runs must be run ids or objects, got {type(runs).__name__}")
     return list(runs)
 
 
 def version_for(run: Run, client: MlflowClient, registered_model: str | None = None) -> Any:
-    """The only model version of a run or its logged models; ValueError if there is none, or more than one."""
-    versions = {
-        (version.name, str(version.version)): version for version in versions_of(run, client)
-    }
+    """The only model version of a run or its logged models.
+
+    ValueError if there is none, or more than one.
+    """
+    versions = versions_of(run, client)
+    model = ""
     if registered_model is not None:
-        versions = {key: version for key, version in versions.items() if key[0] == registered_model}
-    of = f"of {registered_model!r} " if registered_model is not None else ""
-    who = f"run {run.name!r} ({run.run_id})"
-    if not versions:
+        versions = [version for version in versions if version.name == registered_model]
+        model = f"of {registered_model!r} "
+    by_number = {(version.name, str(version.version)): version for version in versions}
+    source = f"run {run.name!r} ({run.run_id})"
+    if not by_number:
         raise ValueError(
-            f"no registered version {of}comes from {who}, so the alias cannot be set: register its "
-            f"model "
-            "first (mlflow.register_model)"
+            f"no registered version {model}comes from {source}, so the alias cannot be set: "
+            "register its model first (mlflow.register_model)"
         )
-    if len(versions) > 1:
-        listed = ", ".join(f"{name} version {number}" for name, number in sorted(versions)[:6])
-        names = {name for name, _ in versions}
-        hint = (
-            "registered_model= says which model"
-            if len(names) > 1
-            else "set the alias by hand for the one you mean"
-        )
+    if len(by_number) > 1:
+        listed = ", ".join(f"{name} version {number}" for name, number in sorted(by_number)[:6])
+        hint = "set the alias by hand for the one you mean"
+        if len({name for name, _ in by_number}) > 1:
+            hint = "registered_model= says which model"
         raise ValueError(
-            f"{len(versions)} registered versions {of}come from {who}: {listed}; {hint}"
+            f"{len(by_number)} registered versions {model}come from {source}: {listed}; {hint}"
         )
-    return next(iter(versions.values()))
+    return next(iter(by_number.values()))
 
 
 def versions_of(run: Run, client: MlflowClient) -> list[Any]:
     """The model versions of a run and its logged models."""
     versions = list(client.search_model_versions(f"run_id='{run.run_id}'"))
-    # a list of runs by the store has the models that they made, but not those that they took
+    # A list of runs by the store has the models that they made, but not those that they took.
     model_ids = run.model_ids or tuple(evaluated_models(client.get_run(run.run_id)))
-    if model_ids:  # a run may have registered other models than the evaluated one
-        versions = [
-            version for version in versions if _model_id(version, client) in (*model_ids, None)
-        ]
+    if model_ids:
+        # A run may have registered other models than the evaluated one.
+        wanted = (*model_ids, None)
+        versions = [version for version in versions if _model_id(version, client) in wanted]
     for model_id in model_ids:
         with mlflow_errors_as(f"the logged model {model_id!r} cannot be read"):
             source_run = client.get_logged_model(model_id).source_run_id

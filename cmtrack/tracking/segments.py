@@ -93,7 +93,8 @@ def segment_runs(
     >>> y, regions = [0, 1] * 50, ["north"] * 60 + ["south"] * 40
     >>> with mlflow.start_run() as run:
     ...     logged = log_evaluation(y, [0, 1] * 30 + [0, 0] * 20)
-    >>> evaluation = segment_runs(run.info.run_id, {"region": regions, "y": y}, segments=["region"], y_true="y")[0]
+    >>> table = {"region": regions, "y": y}
+    >>> evaluation = segment_runs(run.info.run_id, table, segments=["region"], y_true="y")[0]
     >>> evaluation.segments.named("segment/region/*/multiclass/accuracy")
     {'segment/region/north/multiclass/accuracy': 1.0, 'segment/region/south/multiclass/accuracy':
     0.5}
@@ -140,8 +141,7 @@ def _places(
     elif places is None and row_ids is None:
         warnings.warn(
             "rows of the table are matched to those of the run by their place alone: give row_ids= "
-            "or y_true= to have "
-            "that checked",
+            "or y_true= to have that checked",
             UserWarning,
             stacklevel=4,
         )
@@ -152,14 +152,15 @@ def _check_labels(evaluation: Evaluation, column: Any) -> None:
     if not isinstance(evaluation.rows, Predictions):
         raise ValueError(f"segments need rows of labels, got {evaluation!r:.120}")
     texts = [str(label) for label in evaluation.labels]
-    given, actual = np.asarray(column).astype(str), np.array(texts)[evaluation.rows.actual]
-    wrong = int((given != actual).sum())
-    if wrong:
-        place = int((given != actual).argmax())
+    actual = np.array(texts)[evaluation.rows.actual]
+    stated = np.asarray(column).astype(str)
+    differs = stated != actual
+    if differs.any():
+        row = int(differs.argmax())
         raise ValueError(
-            f"the table must hold the actual labels of the run: {wrong:,} of {len(actual):,} rows "
-            f"do not match, "
-            f"the first is row {place} with {given[place]!s:.80} instead of {actual[place]!s:.80}"
+            f"the table must hold the actual labels of the run: {int(differs.sum()):,} of "
+            f"{len(actual):,} rows do not match, the first is row {row} with "
+            f"{stated[row]!s:.80} instead of {actual[row]!s:.80}"
         )
 
 

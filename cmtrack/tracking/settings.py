@@ -89,15 +89,13 @@ def kept_rows(asked: bool | str = "auto") -> KeptRows:
     limited = wanted == "labels" or (wanted == "auto" and setting != "on")
     if setting == "labels":
         return KeptRows("labels", limited, source)
-    return (
-        KeptRows("labels", limited, f"predictions={asked!r}")
-        if wanted == "labels"
-        else KeptRows("all", limited)
-    )
+    if wanted == "labels":
+        return KeptRows("labels", limited, f"predictions={asked!r}")
+    return KeptRows("all", limited)
 
 
 def lists_rows() -> bool:
-    """True where a review may list rows: where the settings let them be written with their probabilities."""
+    """True if a review may list rows: if they may be written with their probabilities."""
     return kept_rows().content == "all"
 
 
@@ -110,71 +108,73 @@ def with_kept_rows(
         return None, "0 rows are logged: the evaluation has none."
     if setting.content == "off":
         return None, f"0 rows are logged ({setting.reason})."
+    n_rows = len(evaluation.rows)
     if setting.content == "labels":
         evaluation = evaluation.without_probabilities()
     evaluation = _with_kept_ids(evaluation, setting)
-    rows, size = evaluation.rows, evaluation.rows_size
-    assert rows is not None  # asked above
-    if setting.limited and size > MAX_ROWS_BYTES:
-        return (
-            None,
-            f"0 rows are logged: all rows have {size / 1e6:.0f} MB, more than "
-            f"{MAX_ROWS_BYTES >> 20} MB.",
-        )
-    held = (
-        ["actual and predicted labels"]
-        if isinstance(rows, Predictions)
-        else ["matches and confusions, no codes"]
-    )
-    if getattr(rows, "source", None) is not None:
-        held.append("probabilities")
-    ids = getattr(rows, "ids", None)
-    if ids is not None:
-        held.append("hashes of the row ids" if ids.hashed else "row ids")
-    columns = {
-        "weights": rows.design.weights,
-        "groups": rows.design.clusters,
-        "segments": getattr(rows, "segments", None) or None,
-    }
-    held += [name for name, there in columns.items() if there is not None]
-    sentence = f"{len(rows):,} rows are logged ({', '.join(held)}; {size / 1e6:.1f} MB before compression)."
+    megabytes = evaluation.rows_size / 1e6
+    if setting.limited and evaluation.rows_size > MAX_ROWS_BYTES:
+        most = MAX_ROWS_BYTES >> 20
+        return None, f"0 rows are logged: all rows have {megabytes:.0f} MB, more than {most} MB."
+    contents = ", ".join(_contents_of(evaluation.rows))
     return (
         evaluation,
-        f"{sentence} {VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the "
-        f"probabilities.",
+        f"{n_rows:,} rows are logged ({contents}; {megabytes:.1f} MB before compression). "
+        f"{VARIABLE}=off keeps rows on this machine, {VARIABLE}=labels the probabilities.",
     )
+
+
+def _contents_of(rows: Any) -> list[str]:
+    """What rows hold, in words."""
+    contents = ["matches and confusions, no codes"]
+    if isinstance(rows, Predictions):
+        contents = ["actual and predicted labels"]
+    if getattr(rows, "source", None) is not None:
+        contents.append("probabilities")
+    ids = getattr(rows, "ids", None)
+    if ids is not None:
+        contents.append("hashes of the row ids" if ids.hashed else "row ids")
+    if rows.design.weights is not None:
+        contents.append("weights")
+    if rows.design.clusters is not None:
+        contents.append("groups")
+    if getattr(rows, "segments", None):
+        contents.append("segments")
+    return contents
 
 
 def _with_kept_ids(evaluation: BaseEvaluation, kept: KeptRows) -> BaseEvaluation:
-    """The evaluation with the ids of its rows that are written: hashes, or none, as the setting says."""
-    if not (
-        isinstance(evaluation, Evaluation)
-        and isinstance(evaluation.rows, Predictions)
-        and evaluation.rows.ids
-    ):
+    """The evaluation with the ids of its rows that are written: hashes, or none, by the setting."""
+    rows = evaluation.rows
+    if not isinstance(evaluation, Evaluation) or not isinstance(rows, Predictions) or not rows.ids:
         return evaluation
-    ids, setting = evaluation.rows.ids, kept_ids()
-    wanted: RowIds | None = None
-    if kept.content == "all" and (setting == "on" or (setting == "hashed" and ids.hashed)):
-        wanted = replace(ids, stored=True)
-    elif kept.content == "all" and setting == "hashed":
+    setting = kept_ids()
+    if kept.content != "all":
+        setting = "off"
+    ids: RowIds | None = None
+    if setting == "on" or (setting == "hashed" and rows.ids.hashed):
+        ids = replace(rows.ids, stored=True)
+    elif setting == "hashed":
         try:
-            wanted = RowIds(hashed_ids(ids.values), hashed=True, stored=True)
+            ids = RowIds(hashed_ids(rows.ids.values), hashed=True, stored=True)
         except ValueError as error:
             tell(f"{error}: no row ids are written")
-    return replace(evaluation, rows=replace(evaluation.rows, ids=wanted))
+    return replace(evaluation, rows=replace(rows, ids=ids))
 
 
 def kept_ids() -> str:
-    """The setting ``CMTRACK_ROW_IDS``: "off" (default), "hashed" or "on"; one that cannot be read is "off"."""
-    given = os.environ.get(ROW_IDS, "").strip().lower()
-    if given and given not in KEPT_IDS and given not in _told:
-        _told.add(given)
-        tell(
-            f"{ROW_IDS} must be one of {', '.join(KEPT_IDS)}, got {given!r:.60}: no row ids are "
-            f"written",
-        )
-    return given if given in KEPT_IDS else "off"
+    """The setting ``CMTRACK_ROW_IDS``: "off", "hashed" or "on".
+
+    It is "off" by default, and if it cannot be read.
+    """
+    setting = os.environ.get(ROW_IDS, "").strip().lower() or "off"
+    if setting in KEPT_IDS:
+        return setting
+    _tell_once(
+        f"{ROW_IDS} must be one of {', '.join(KEPT_IDS)}, got {setting!r:.60}: "
+        "no row ids are written"
+    )
+    return "off"
 
 
 def kept_inputs(
@@ -187,23 +187,24 @@ def kept_inputs(
         setting = KeptRows("off", True, f"predictions={asked!r}")
     if setting.content == "off":
         return {}, setting.reason
-    out = {
+    kept = {
         name: values
         for name, values in arrays.items()
-        if (setting.content == "all" or _no_scores(name, values))
-        and (name != "row_ids" or kept_ids() == "on")
+        if setting.content == "all" or _has_no_scores(name, values)
     }
-    return out, setting.reason if len(out) < len(arrays) else ""
+    if "row_ids" in kept and kept_ids() != "on":
+        del kept["row_ids"]
+    return kept, setting.reason if len(kept) < len(arrays) else ""
 
 
-def _no_scores(name: str, values: Any) -> bool:
+def _has_no_scores(name: str, values: Any) -> bool:
     """False for probabilities and scores, also where they were given as labels by mistake."""
     if name not in ("y_true", "y_pred") or values is None:
         return name not in ("y_prob", "y_score")
     array = as_array(values)
-    return (
-        array.ndim > 0 and array.size == len(array) and all(map(_is_label, array.ravel().tolist()))
-    )
+    if array.ndim == 0 or array.size != len(array):
+        return False
+    return all(map(_is_label, array.ravel().tolist()))
 
 
 def _is_label(value: Any) -> bool:
@@ -227,7 +228,8 @@ def narrow(entry: Entry) -> tuple[str, ...]:
 
     The rows are taken out of its folder, too: what may not be sent is not kept for later.
     """
-    setting, ids = kept_rows(), kept_ids()
+    setting = kept_rows()
+    ids = kept_ids()
     rows = next((name for name in entry.files if name.endswith(names.PREDICTIONS_FILE)), None)
     content = None if rows is None else entry.path_of(rows).read_bytes()
     narrowed = _narrowed(content, setting, ids)
@@ -235,15 +237,16 @@ def narrow(entry: Entry) -> tuple[str, ...]:
     if is_whole and setting.content == "all" and (ids == "on" or rows is not None):
         return ()  # what the page lists is what the rows hold
     pages = _stripped_pages(entry)
-    # The pages first, then the rows: a process that ends in between leaves nothing that a later push would send.
+    # The pages first, then the rows: a process that ends in between leaves nothing that a later
+    # push would send.
     write_whole(pages, private=True)
     if rows is not None and not is_whole:
         entry.tags = entry.tags_with_rows(narrowed)
         entry.rewrite({} if narrowed is None else {rows: narrowed})
         if narrowed is None:
             entry.path_of(rows).unlink()
-        what = {"off": "rows", "labels": "probabilities of the rows", "all": "row ids"}
-        return (f"the {what[setting.content]} in {rows} ({_reason(setting, ids)})",)
+        removed = {"off": "rows", "labels": "probabilities of the rows", "all": "row ids"}
+        return (f"the {removed[setting.content]} in {rows} ({_reason(setting, ids)})",)
     if pages:
         listed = some_of([page.name for page in pages], 3)
         return (f"the rows listed in {listed} ({_reason(setting, ids)})",)
@@ -289,9 +292,9 @@ def _asked(asked: Any) -> str:
 
 def _setting() -> tuple[str, str]:
     """The setting and its source; "auto" by default."""
-    given = os.environ.get(VARIABLE, "").strip()
-    if given:
-        return _read(given, VARIABLE, f"{VARIABLE}={given}")
+    text = os.environ.get(VARIABLE, "").strip()
+    if text:
+        return _read(text, VARIABLE, f"{VARIABLE}={text}")
     try:
         folder = Path.cwd()
     except OSError:  # it was removed
@@ -336,7 +339,13 @@ def _read(value: Any, what: str, source: str) -> tuple[str, str]:
 
 
 def _unreadable(problem: str, source: str) -> tuple[str, str]:
+    """Keep all rows here, because a setting cannot be read."""
+    _tell_once(f"{problem}: no rows are written or sent until this is corrected")
+    return "off", source
+
+
+def _tell_once(problem: str) -> None:
+    """Warn of a setting, once for each process: a training asks for it at each step."""
     if problem not in _told:
         _told.add(problem)
-        tell(f"{problem}: no rows are written or sent until this is corrected")
-    return "off", source
+        tell(problem)

@@ -52,7 +52,7 @@ def spool_folder() -> Path:
 
 
 def spool_folders() -> list[Path]:
-    """Every folder in which :func:`cmtrack.log_evaluation` may have put entries, the usual one first."""
+    """Every folder in which ``log_evaluation`` may have put entries, the usual one first."""
     folders = [_of_user()]
     with contextlib.suppress(OSError):  # the working folder was deleted
         folders.insert(0, spool_folder())
@@ -93,11 +93,10 @@ def places() -> Iterator[Path]:
     for base in _temporary_bases():
         temporaries = _own_temporaries(base)
         with contextlib.suppress(OSError):
-            yield (
-                temporaries[0]
-                if temporaries
-                else Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=base))
-            )
+            if temporaries:
+                yield temporaries[0]
+            else:
+                yield Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=base))
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -111,11 +110,9 @@ def write_private(path: Path, content: bytes) -> None:
 def remove(entry: Path) -> None:
     """Remove an entry atomically, with leftovers of killed processes, and an empty spool folder."""
     gone = entry.with_name(f".{entry.name.lstrip('.')}{SENT}")
-    for left in (
-        entry.with_name(f".{entry.name}"),
-        *entry.parent.glob(f".{glob.escape(entry.name)}.*"),
-    ):
-        shutil.rmtree(left, ignore_errors=True)
+    leftovers = entry.parent.glob(f".{glob.escape(entry.name)}.*")
+    for folder in (entry.with_name(f".{entry.name}"), *leftovers):
+        shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         os.replace(entry, gone)
     shutil.rmtree(gone, ignore_errors=True)
@@ -131,26 +128,26 @@ def tidy(folder: Path) -> None:
 # -- looking ---------------------------------------------------------------------------------------
 
 
-def waiting(folder: Path | None = None) -> list[Path]:
+def waiting(folder: str | Path | None = None) -> list[Path]:
     """The folders of the waiting entries, oldest first; other folders and links are ignored.
 
     ``folder``: by default all of :func:`spool_folders`.
     """
     found: list[Path] = []
-    for place in spool_folders() if folder is None else [folder]:
+    folders = spool_folders() if folder is None else [Path(folder)]
+    for place in folders:
         with contextlib.suppress(OSError):
             found += [path for path in place.iterdir() if _is_entry(path)]
     return sorted(found, key=lambda path: path.name.lstrip("."))
 
 
 def made(name: str) -> int | None:
-    """Creation time of an entry by its name, in milliseconds since 1970; None if the name has none."""
+    """Creation time of an entry by its name, in milliseconds since 1970; None without one."""
     try:
-        return int(
-            datetime.strptime(name.split("-")[0], STAMP).replace(tzinfo=UTC).timestamp() * 1000
-        )
+        made_at = datetime.strptime(name.split("-")[0], STAMP).replace(tzinfo=UTC)
     except ValueError:
         return None
+    return int(made_at.timestamp() * 1000)
 
 
 def _is_entry(path: Path) -> bool:
@@ -197,10 +194,12 @@ def claimed(folder: Path, place: str | None = None, *, anew: bool = False) -> It
     except (BlockingIOError, FileNotFoundError):  # held, or sent meanwhile
         yield False
         return
-    except OSError:  # a folder that cannot be written: nothing is lost by sending it twice
+    except OSError:
+        # In a folder that cannot be written nothing is lost by sending an entry twice.
         handle = None
     try:
-        yield handle is None or not place or _is_linked(handle)  # else it was opened before it went
+        # A lock file without a link was opened before another sender removed it.
+        yield handle is None or not place or _is_linked(handle)
     finally:
         if handle is not None:
             if place and _is_linked(handle):
@@ -260,7 +259,7 @@ def acquire(lock: Path) -> int | None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(handle)
-        # the latter is how Windows says that it is held
+        # Windows raises PermissionError if the lock is held.
         if isinstance(error, (BlockingIOError, PermissionError)):
             raise BlockingIOError(*error.args) from None
         with contextlib.suppress(OSError):  # a file system without locks

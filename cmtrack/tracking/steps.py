@@ -1,4 +1,4 @@
-"""Reports and figures during a training: at most one set per ten seconds, and that of the last step.
+"""Reports and figures during a training: one set per ten seconds at most, and the last step's.
 
 Metrics, evaluation and the image of the charts go to the run with every step. Drawing takes longer
 than all of them, and a report of every step is seen by nobody.
@@ -16,7 +16,7 @@ from cmtrack.tracking._warn import first_line, tell
 from cmtrack.tracking.parallel import in_forked_workers, watch_forks
 
 QUIET = 10.0
-"""Seconds between two reports of one place, and without a further step after which that of the last one is made."""
+"""Seconds between two reports of one place, and from the last step to its report."""
 
 Place: TypeAlias = tuple[str, str, str]
 """Tracking URI, run and prefix."""
@@ -27,9 +27,10 @@ _at_work = threading.RLock()
 
 
 def claim_report(place: Place, step: int | None = None) -> bool:
-    """Claim the next report of a place: drop an earlier step's that waits; return True if one is due now.
+    """Claim the next report of a place, and return whether one is due now.
 
-    The report of a higher step goes on waiting: a run holds the evaluation of its highest step.
+    The report of an earlier step that waits is dropped. The report of a higher step goes on
+    waiting: a run holds the evaluation of its highest step.
     """
     with _at_work:
         waiting = _waiting.get(place)
@@ -77,7 +78,8 @@ def _make(place: Place) -> None:
         waiting = _waiting.pop(place, None)
     if waiting is None:
         return
-    # No lock is held while the report is drawn: the next step does not wait, nor can a forked worker inherit it.
+    # No lock is held while the report is drawn: the next step does not wait, nor can a forked
+    # worker inherit it.
     make, timer, _ = waiting
     timer.cancel()
     try:
