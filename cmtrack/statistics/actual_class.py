@@ -32,6 +32,7 @@ _STEP_LOSSES = len(LOSSES)
 def in_order(groups: IntArray) -> IntArray:
     """Number groups as they first appear, so that equal partitions are equal arrays."""
     _, first, place = np.unique(groups, return_index=True, return_inverse=True)
+    # The second argsort gives the rank of each group's first appearance.
     return np.asarray(np.argsort(np.argsort(first))[place], dtype=np.int64)
 
 
@@ -226,6 +227,7 @@ def ranks_of(values: FloatArray, codes: IntArray) -> IntArray:
     probability = picked(values, codes)
     before, equal = np.zeros((2, len(probability)), dtype=np.min_scalar_type(len(values)))
     for column in values:
+        # Booleans are bytes of 0 and 1, which a view counts without converting them.
         before += (column > probability).view(np.uint8)
         equal += (column == probability).view(np.uint8)
     ties = np.flatnonzero(equal > 1)

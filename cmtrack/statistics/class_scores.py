@@ -82,6 +82,7 @@ class ClassTally(ScoreTally):
         """
         channel: npt.NDArray[Any] = block.codes.astype(np.int8)
         if self.n_channels == 2:
+            # Of each class, 0 for its own rows and 1 for others.
             channel = (channel != np.arange(self.n_scores, dtype=np.int8)[:, None]).view(np.int8)
         self.add(values, channel, block.weights, single)
 

@@ -231,6 +231,7 @@ def count_pairs(
     actual: Codes, predicted: Codes, n_classes: int, weights: FloatArray | IntArray | None = None
 ) -> Counts:
     """Return the (K, K) table of actual by predicted codes."""
+    # A pair is one code, the place of its cell in the flattened table.
     size = n_classes * n_classes
     if _CELLS_OF_CODE * len(actual) < size:
         codes = actual.all() * n_classes + predicted.all()

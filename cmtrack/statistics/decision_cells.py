@@ -58,6 +58,7 @@ def distinct_cells(values: FloatArray, bits: int) -> tuple[FloatArray, npt.NDArr
 
     Integers that are ordered like the values number the cells, and a table finds their places.
     """
+    # Without their sign the bits of floats are integers in the order of the floats' sizes.
     sizes = values.view(np.int64) & _SIZE
     sizes >>= bits
     codes = np.where(values < 0, -sizes, sizes)
@@ -71,6 +72,7 @@ def distinct_cells(values: FloatArray, bits: int) -> tuple[FloatArray, npt.NDArr
     present = np.flatnonzero(is_present)
     place_of_code = np.zeros(width, dtype=np.int32)
     place_of_code[present] = np.arange(len(present))
+    # The bits of a cell, with zeros for those that were dropped, are its value.
     cells: FloatArray = (np.abs(present + low) << bits).view(np.float64)
     cells[present + low < 0] *= -1
     return cells, place_of_code[codes]

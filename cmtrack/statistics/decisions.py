@@ -69,6 +69,7 @@ class DecisionCounts(Record):
         size = len(costs)
         decided, expected = decide(values, costs)
         counts = count_codes(block.codes * size + decided, size * size, block.weights)
+        # The mean of what rows cost beyond what was expected is 0 if probabilities are calibrated.
         surplus = costs[block.codes, decided] - expected
         means, deviations = block.centre(np.stack((expected, surplus)))
         m2 = block.spread(block.total(deviations**2))

@@ -283,6 +283,7 @@ def _label_array(name: str, values: Any) -> npt.NDArray[Any]:
     if array.dtype.kind == "U" and is_list and not all(isinstance(v, str) for v in values):
         # NumPy made strings of labels of several types.
         array = np.array(list(values), dtype=object)
+    # "T" are NumPy's strings of any length.
     if array.dtype.kind not in "iubfUSOT":
         raise ValueError(
             f"{name} must hold integers, strings, booleans or floats, got {array.dtype}"

@@ -106,6 +106,7 @@ class Tally:
         """Count the rows of a batch; if some are wrong, only their number is kept."""
         lengths = batch.lengths or Counter()
         self.faults += Faults(batch.n_rows, lengths=lengths)
+        # Lists of several lengths, or missing ones, are no columns that could be counted.
         if not batch.n_rows or len(lengths) > 1 or -1 in lengths:
             return
         try:

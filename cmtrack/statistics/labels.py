@@ -316,6 +316,7 @@ def _renumber(name: str, factor: Factor, index: Mapping[Label, int]) -> Codes:
         if n_rows:
             raise ValueError(unknown_labels(name, unknown, list(index), n_rows))
     is_class = place >= 0
+    # Integers that are the class numbers already are not looked up.
     if not factor.low and np.array_equal(place[is_class], np.flatnonzero(is_class)):
         return Codes(factor.raw)
     return Codes(factor.raw, factor.low, place)

@@ -121,6 +121,7 @@ def _numbers(data: Any, expected: tuple[int | None, ...] | None) -> npt.NDArray[
         unpacked = np.frombuffer(planes, dtype=np.uint8).reshape(8, -1).T.tobytes()
     else:
         unpacked = untrusted.unpacked(data["zlib"], size)
+    # A copy can be written to, and has the byte order of this machine.
     return np.frombuffer(unpacked, dtype=kind).reshape(shape).astype(kind[1:])
 
 

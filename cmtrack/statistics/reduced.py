@@ -195,6 +195,8 @@ def reduce_counts(counts: Counts, step: ComposedStep) -> ReducedConfusionMatrix:
     """Reduce a (K, K) matrix by one composed step, in one pass over its cells."""
     group = step.group_of_class
     size = len(step.labels)
+    # Pairs of classes of one group that the step does not accept are neither hits nor confusions
+    # of groups.
     is_mismatch = (group[:, None] == group[None, :]) & ~step.accept
     reduced = np.zeros((size, size), dtype=counts.dtype)
     np.add.at(reduced, (group[:, None], group[None, :]), np.where(is_mismatch, 0, counts))

@@ -182,6 +182,7 @@ class ScorePass:
         predicted = None
         if self.predicted is not None:
             predicted = self.predicted.block(rows).take(block.order)
+            # The most probable classes are counted by "tops", whatever was predicted.
             if "tops" not in tallies:
                 return predicted, picked(values, predicted)
         step = self.counting.step

@@ -172,6 +172,7 @@ class ScoreCounts:
         centres = grid_centres()
         counts = np.zeros((len(self.counts), CELLS), dtype=self.counts.dtype)
         for into, channel in zip(counts, self.counts, strict=True):
+            # Several scores may share a cell.
             np.add.at(into, cells, channel)
         above = self.counts.sum(axis=0) * (self.values - centres[cells])
         sums = np.bincount(cells, above, CELLS).astype(np.float64)
@@ -274,6 +275,7 @@ class ScoreCounts:
             return cells_of(scores)
         values = self.values
         places = np.searchsorted(values, scores).clip(max=len(values) - 1)
+        # A score that is none of the values is between two of them, or beyond the last one.
         unequal = np.flatnonzero(values[places] != scores)
         above = places[unequal]
         below = np.maximum(above - 1, 0)
@@ -426,11 +428,12 @@ class GridCounts:
         return False
 
     def __iadd__(self, other: GridCounts) -> GridCounts:
+        # Several chunks may have more rows than 32 bits hold.
         self.counts = self.counts.astype(count_type(self.counts), copy=False)
         self.counts += other.counts
         self.sums += other.sums
-        both = ~np.isnan(self.alone) & ~np.isnan(other.alone)
-        self.several |= other.several | (both & (self.alone != other.alone)).any(axis=1)
+        is_in_both = ~np.isnan(self.alone) & ~np.isnan(other.alone)
+        self.several |= other.several | (is_in_both & (self.alone != other.alone)).any(axis=1)
         self.alone = np.where(np.isnan(self.alone), other.alone, self.alone)
         return self
 
