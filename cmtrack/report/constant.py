@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison import Comparison, ConstantAnswer, Ranked, Ranking
 from cmtrack.evaluation.catalog import BUILT_IN
 from cmtrack.grouping import Label
@@ -20,10 +21,11 @@ UNDEFINED = "undefined"
 
 
 def p_of(constant: ConstantAnswer) -> str:
-    """The p-value of the difference from a constant answer, and whether it is paired."""
+    """Return the p-value of the difference from a constant answer, and whether it is paired."""
     if math.isnan(constant.pvalue):
         return "no error is known"
-    return fmt.p_equals(constant.pvalue) + (", not paired by row" if constant.unpaired else "")
+    unpaired = ", not paired by row" if constant.unpaired else ""
+    return f"{fmt.p_equals(constant.pvalue)}{unpaired}"
 
 
 def constant_sentence(
@@ -36,10 +38,10 @@ def constant_sentence(
     catalog: Catalog = BUILT_IN,
     say: Callable[[str], str] = quoted,
 ) -> str:
-    """Return the sentence on a run that is not shown to be better than the constant answer; empty if it is.
+    """Return the sentence on a run that is not shown to be better than the constant answer.
 
-    "No run has a lower mean cost than always answering “worse”, which needs no model (0.713): “m2” has 4.100
-    (p < 0.001)."
+    "No run has a lower mean cost than always answering “worse”, which needs no model (0.713): “m2”
+    has 4.100 (p < 0.001)." It is empty if the run is shown to be better.
 
     ``shown``: the run's value.
     ``interval``: the run's, which decides the digits of the constant answer's value.
@@ -50,38 +52,47 @@ def constant_sentence(
     """
     if not constant.warns:
         return ""
-    than = "guessing (0)"
-    if not constant.guessed:
-        strategy = "giving each class its share"
-        if constant.answer is not None:
-            strategy = f"always answering {quoted(constant.answer)}"
-        than = f"{strategy}, which needs no model ({fmt.number(constant.value, interval)})"
-    who = f"No {several}" if several else say(constant.run)
-    claim = "has" if several else "has no"
-    if constant.ahead:
-        claim = "is shown to have" if several else "is not shown to have"
-    article = "a " if several or constant.ahead else ""
-    has = f"{say(constant.run)} has {shown}" if several else f"it has {shown}"
-    title = (
-        f"{article}{constant.better} {fmt.metric_title(constant.metric, positive, catalog=catalog)}"
-    )
-    return f"{who} {claim} {title} than {than}: {has} ({p_of(constant)})."
+    title = f"{constant.better} {fmt.metric_title(constant.metric, positive, catalog=catalog)}"
+    run = say(constant.run)
+    if several:
+        verb = "is shown to have a" if constant.ahead else "has a"
+        claim = f"No {several} {verb} {title}"
+        evidence = f"{run} has {shown}"
+    else:
+        verb = "is not shown to have a" if constant.ahead else "has no"
+        claim = f"{run} {verb} {title}"
+        evidence = f"it has {shown}"
+    return f"{claim} than {_strategy(constant, interval)}: {evidence} ({p_of(constant)})."
+
+
+def _strategy(constant: ConstantAnswer, interval: Interval | None) -> str:
+    """Return a constant answer in words, with its value."""
+    if constant.guessed:
+        return "guessing (0)"
+    strategy = "giving each class its share"
+    if constant.answer is not None:
+        strategy = f"always answering {quoted(constant.answer)}"
+    return f"{strategy}, which needs no model ({fmt.number(constant.value, interval)})"
 
 
 def warning_clause(ranking: Ranking) -> str:
-    """Return the same in a clause, ", not better than always “worse”"; empty if the best run is shown to be better."""
-    one = next((constant for constant in ranking.constants if constant.warns), None)
-    if one is None:
+    """Return the warning in a clause: ", not better than always “worse”".
+
+    It is empty if the best run is shown to be better.
+    """
+    constant = next((constant for constant in ranking.constants if constant.warns), None)
+    if constant is None:
         return ""
-    than = "guessing" if one.guessed else one.words
-    return f", not {'shown to be ' if one.ahead else ''}better than {than}"
+    strategy = "guessing" if constant.guessed else constant.words
+    better = "shown to be better" if constant.ahead else "better"
+    return f", not {better} than {strategy}"
 
 
 def constant_sentences(ranking: Ranking, say: Callable[[str], str] = quoted) -> list[str]:
-    """Return the sentences on runs that are not shown to beat the constant answer, for each metric of a ranking.
+    """Return the sentences on runs that are not shown to beat the constant answer, by metric.
 
-    "No run" is said if every run was tested and none is shown to be better. Else a sentence names the best run by the
-    metric, and the run to take, if they are not shown to be better.
+    "No run" is said if every run was tested and none is shown to be better. Else a sentence names
+    the best run by the metric, and the run to take, if they are not shown to be better.
     """
     sentences = []
     for constant in ranking.constants:
@@ -153,39 +164,53 @@ class UnrankedRow:
 
 
 def beside(comparison: Comparison, ranking: Ranking) -> list[UnrankedRow]:
-    """The rows below the runs of a ranking's table: constant answers, and runs of the same data without a value."""
-    rows: dict[str, UnrankedRow] = {}
-    for one in ranking.constants:
-        if one.unbeatable:  # nothing is compared with it
-            continue
-        best = next(entry for entry in ranking.standings if entry.name == one.run)
-        text = UNDEFINED
-        if math.isfinite(one.value):  # in the digits of the run that it is compared with
-            text = fmt.number(one.value, _interval_of(best, one.metric, ranking))
-        earlier = rows.get(one.words, UnrankedRow(one.words, "", CONSTANT, {}))
-        reason = "; ".join(filter(None, (earlier.reason, one.reason)))
-        rows[one.words] = replace(
-            earlier, values=earlier.values | {one.metric: text}, reason=reason
-        )
+    """Return the rows below the runs of a ranking's table.
+
+    They are the constant answers, and runs of the ranking's data without a value.
+    """
+    rows = _constant_rows(ranking)
     if ranking.over:
-        return list(rows.values())
+        return rows
     data = ranking.evaluation.statistics.digest.content_only
-    read = {candidate.run_id: candidate.evaluation for candidate in comparison.judged}
-    out = list(rows.values())
+    evaluations = {candidate.run_id: candidate.evaluation for candidate in comparison.judged}
     for unranked in comparison.left_out:
-        run, standing = unranked.run, "last" if unranked.last else "not ranked"
-        evaluation = read.get(run.run_id)
-        if evaluation is None or evaluation.statistics.digest.content_only != data:
+        run = unranked.run
+        evaluation = evaluations.get(run.run_id)
+        if evaluation is not None and evaluation.statistics.digest.content_only == data:
+            standing = "last" if unranked.last else "not ranked"
+            values = _values_in_words(evaluation, ranking.criterion.metrics)
+            rows.append(UnrankedRow(run.name, run.run_id, standing, values, unranked.reason))
+    return rows
+
+
+def _constant_rows(ranking: Ranking) -> list[UnrankedRow]:
+    """Return a row for each constant answer, with its values in one or more metrics."""
+    rows: dict[str, UnrankedRow] = {}
+    for constant in ranking.constants:
+        if constant.unbeatable:
+            # No run is compared with it.
             continue
-        metrics = {
-            name: evaluation.metrics[name]
-            for name in ranking.criterion.metrics
-            if name in evaluation.metrics
-        }
-        values = {
-            name: fmt.number(value) if math.isfinite(value) else UNDEFINED
-            for name, value in metrics.items()
-        }
-        values |= {name: "infinite" for name in values if name in evaluation.infinite}
-        out.append(UnrankedRow(run.name, run.run_id, standing, values, unranked.reason))
-    return out
+        text = UNDEFINED
+        if math.isfinite(constant.value):
+            # It has the digits of the run that it is compared with.
+            best = next(entry for entry in ranking.standings if entry.name == constant.run)
+            interval = _interval_of(best, constant.metric, ranking)
+            text = fmt.number(constant.value, interval)
+        words = constant.words
+        row = rows.get(words, UnrankedRow(words, "", CONSTANT, {}))
+        values = row.values | {constant.metric: text}
+        reason = "; ".join(filter(None, (row.reason, constant.reason)))
+        rows[words] = replace(row, values=values, reason=reason)
+    return list(rows.values())
+
+
+def _values_in_words(evaluation: BaseEvaluation, names: Iterable[str]) -> dict[str, str]:
+    """Return the metrics that an evaluation has, as texts."""
+    texts = {}
+    for name in names:
+        if name in evaluation.infinite:
+            texts[name] = "infinite"
+        elif name in evaluation.metrics:
+            value = evaluation.metrics[name]
+            texts[name] = fmt.number(value) if math.isfinite(value) else UNDEFINED
+    return texts

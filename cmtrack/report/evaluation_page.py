@@ -1,4 +1,4 @@
-"""Content of the report of an evaluation: metrics in sections, classes, grouping steps, and what was evaluated."""
+"""The report of an evaluation of classes: its metrics, classes, grouping steps and facts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.record import versions
 from cmtrack.evaluation import Evaluation
+from cmtrack.grouping import Label
 from cmtrack.metrics.class_curves import ClassCalibration
 from cmtrack.metrics.metric import Metric
 from cmtrack.metrics.names import encode_label, slug
@@ -22,53 +23,64 @@ MAX_FIRST = 20
 """Classes before the fold, where there are more than a few others."""
 MAX_METRIC_ROWS = 3000
 MAX_GROUPS = 30
+"""Groups of a step up to which its matrix is shown."""
 _NAME = 30
+"""Characters of a class's name in a table."""
+_CLASS_SCORES = {
+    "roc_auc": "ROC AUC",
+    "average_precision": "AP",
+    "calibration_error": "Calibration error",
+    "calibration_pvalue": "p (Holm)",
+}
+"""Headings of the metrics by class besides precision, recall and F1."""
 
 
 def content(evaluation: Evaluation) -> dict[str, Any]:
-    """The page for single-label classes, apart from what all kinds share."""
-    judged = evaluation.class_calibration() if evaluation.has_class_calibration else None
+    """Return what only the page of single-label classes shows."""
+    calibration = evaluation.class_calibration() if evaluation.has_class_calibration else None
+    steps = evaluation.reduced if evaluation.has_section("reduced") else []
+    # A fold for a few classes would hide hardly more than it says.
+    is_folded = len(evaluation.classes) > MAX_FIRST + 5
     return {
         "key_metrics": _key_metrics(evaluation),
-        "classes": _classes(evaluation, judged),
-        "class_scores": [head for head, _ in _class_scores(evaluation)],
-        "class_calibration": "" if judged is None else judged.sentence(),
-        "class_rows": MAX_FIRST
-        if len(evaluation.classes) > MAX_FIRST + 5
-        else len(evaluation.classes),
+        "classes": _classes(evaluation, calibration),
+        "class_scores": [_CLASS_SCORES[name] for name in _class_scores(evaluation)],
+        "class_calibration": "" if calibration is None else calibration.sentence(),
+        "class_rows": MAX_FIRST if is_folded else len(evaluation.classes),
         "n_classes": len(evaluation.classes),
         "mismatches": narrative.MISMATCHES,
         "segments": segments.page_tables(evaluation),
-        "steps": [
-            _step(evaluation, s) for s in evaluation.reduced if evaluation.has_section("reduced")
-        ],
+        "steps": [_step(evaluation, step) for step in steps],
         "facts": _facts(evaluation),
         "head": _head(evaluation),
     }
 
 
 def metric_row(evaluation: BaseEvaluation, name: str) -> dict[str, Any]:
-    """A metric as the tables show it."""
-    value, ends = evaluation.metrics[name], evaluation.intervals.get(name)
-    entry = evaluation.catalog.lookup(name)
+    """Return a metric as the tables show it."""
+    value = evaluation.metrics[name]
+    interval = evaluation.intervals.get(name)
+    metric = evaluation.catalog.lookup(name)
+    if math.isnan(value):
+        text = fmt.missing_word(evaluation, name)
+    else:
+        text = fmt.metric_value(metric, value, interval)
     return {
         "name": name,
         "title": evaluation.catalog.title(name, fmt.named),
-        "value": fmt.missing_word(evaluation, name)
-        if math.isnan(value)
-        else fmt.metric_value(entry, value, ends),
+        "value": text,
         "sort": value if math.isfinite(value) else "",
-        "interval": fmt.metric_interval(entry, value, ends),
-        "better": entry.better,
-        "meaning": entry.formula,
-        "source": entry.source,
-        "page": _page(evaluation, entry),
+        "interval": fmt.metric_interval(metric, value, interval),
+        "better": metric.better,
+        "meaning": metric.formula,
+        "source": metric.source,
+        "page": _page(evaluation, metric),
         "undefined": evaluation.undefined.get(name, ""),
     }
 
 
 def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
-    """The address of a metric's page on the site; empty for a custom metric, or without a site."""
+    """Return the address of a metric's page; empty for a custom metric, or without a site."""
     section = evaluation.catalog.sections.of(metric)
     if section is None or not site():
         return ""
@@ -77,7 +89,7 @@ def _page(evaluation: BaseEvaluation, metric: Metric) -> str:
 
 @cache
 def site() -> str:
-    """The address of the site, ending in a slash, where the distribution names one."""
+    """Return the address of the site, with a slash at its end; empty if the wheel names none."""
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:
@@ -85,98 +97,106 @@ def site() -> str:
     except PackageNotFoundError:
         return ""
     address = dict(line.split(", ", 1) for line in lines).get("Documentation", "")
-    return address if address.startswith("https://") and address.endswith("/") else ""
+    if not (address.startswith("https://") and address.endswith("/")):
+        return ""
+    return address
 
 
 def _key_metrics(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Headline metrics in sections; the ends of an interval stand beside their value already."""
+    """Return the headline metrics in sections."""
+    names = set(evaluation.headline)
+    positive = ""
+    if evaluation.positive is None:
+        names.add(narrative.AREA_OF_CLASSES)
+    else:
+        positive = fmt.short(evaluation.positive)
     sections: dict[str, list[dict[str, Any]]] = {}
-    positive = "" if evaluation.positive is None else fmt.short(evaluation.positive)
-    first = {
-        *evaluation.headline,
-        *([narrative.AREA_OF_CLASSES] if evaluation.positive is None else []),
-    }
-    for name in evaluation.metrics:
-        if name in first and not (
-            name.endswith("roc_auc_ceiling") and evaluation.metrics[name] == 1
-        ):
+    for name, value in evaluation.metrics.items():
+        # A ceiling of 1 is the ceiling of every area: it says nothing.
+        is_no_ceiling = name.endswith("roc_auc_ceiling") and value == 1
+        if name in names and not is_no_ceiling:
             title = evaluation.catalog.section_title(name, fmt.short, positive)
             sections.setdefault(title, []).append(metric_row(evaluation, name))
-    return [{"name": name, "rows": rows} for name, rows in sections.items()]
+    return [{"name": title, "rows": rows} for title, rows in sections.items()]
 
 
-def _classes(evaluation: Evaluation, judged: ClassCalibration | None) -> list[dict[str, Any]]:
+def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> list[dict[str, Any]]:
+    """Return a row for each class; of very many classes the ones with the smallest F1."""
     if not evaluation.has_section("class"):
         return []
-    confused = {error[0]: error[1:] for error in narrative.confusions(evaluation)}
-    brief = dict(zip(evaluation.labels, distinct(evaluation.labels, _NAME), strict=True))
-    adjusted = (
-        {} if judged is None else {tested.label: tested.pvalue_holm for tested in judged.classes}
-    )
+    confused = {actual: error for actual, *error in narrative.confusions(evaluation)}
+    brief_names = {
+        label: brief or fmt.short(label)
+        for label, brief in zip(evaluation.labels, distinct(evaluation.labels, _NAME), strict=True)
+    }
+    adjusted = {}
+    if calibration is not None:
+        adjusted = {tested.label: tested.pvalue_holm for tested in calibration.classes}
     rows = []
     for label in evaluation.classes:
-        prefix = f"class/{encode_label(label)}"
-        row = _scores(evaluation, prefix, label) | {"shown": brief[label] or fmt.short(label)}
-        row["support"] = evaluation.metrics[f"{prefix}/support"]
-        row["support_shown"] = fmt.count(row["support"])
-        row["share"] = fmt.percent(
-            row["support"] / evaluation.n_samples if evaluation.n_samples else math.nan
-        )
-        row["scores"] = [
-            metric_row(evaluation, f"{prefix}/{name}") for _, name in _class_scores(evaluation)
-        ]
-        if judged is not None:  # the p-value of the class alone stands in the table of all metrics
+        row = _class_row(evaluation, label) | {"shown": brief_names[label]}
+        if calibration is not None:
+            # The p-value of the class alone is in the table of all metrics.
             p = adjusted[label]
-            row["scores"][-1] |= {
-                "value": fmt.p_text(p, judged.least),
-                "sort": "" if math.isnan(p) else p,
-            }
-        row |= {"confused": "", "confused_sort": 0}
+            row["scores"][-1]["value"] = fmt.p_text(p, calibration.least)
+            row["scores"][-1]["sort"] = "" if math.isnan(p) else p
         if label in confused:
             predicted, count, share = confused[label]
-            text = f"{brief[predicted] or fmt.short(predicted)} ({fmt.count(count)}, {fmt.percent(share)})"
-            row |= {"confused": text, "confused_sort": count}
+            numbers = f"{fmt.count(count)}, {fmt.percent(share)}"
+            row["confused"] = f"{brief_names[predicted]} ({numbers})"
+            row["confused_sort"] = count
         rows.append(row)
-    if len(rows) > MAX_CLASS_ROWS:  # the weakest ones are what a reviewer looks for
-        rows = sorted(rows, key=lambda row: (row["f1"]["sort"] == "", row["f1"]["sort"]))[
-            :MAX_CLASS_ROWS
-        ]
-    return rows
+    if len(rows) > MAX_CLASS_ROWS:
+        # A reviewer looks for the weakest classes. Those without an F1 are last.
+        rows.sort(key=lambda row: (row["f1"]["sort"] == "", row["f1"]["sort"]))
+    return rows[:MAX_CLASS_ROWS]
 
 
-def _class_scores(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Heads and names of the available metrics by class, besides precision, recall and F1."""
-    heads = {
-        "roc_auc": "ROC AUC",
-        "average_precision": "AP",
-        "calibration_error": "Calibration error",
-        "calibration_pvalue": "p (Holm)",
+def _class_row(evaluation: Evaluation, label: Label) -> dict[str, Any]:
+    """Return the row of a class, without what it is confused with."""
+    prefix = f"class/{encode_label(label)}"
+    support = evaluation.metrics[f"{prefix}/support"]
+    share = support / evaluation.n_samples if evaluation.n_samples else math.nan
+    return {
+        **_scores(evaluation, prefix, label),
+        "support": support,
+        "support_shown": fmt.count(support),
+        "share": fmt.percent(share),
+        "scores": [
+            metric_row(evaluation, f"{prefix}/{name}") for name in _class_scores(evaluation)
+        ],
+        "confused": "",
+        "confused_sort": 0,
     }
+
+
+def _class_scores(evaluation: Evaluation) -> list[str]:
+    """Return the available metrics by class besides precision, recall and F1."""
     prefix = f"class/{encode_label(evaluation.labels[0])}"
-    return [
-        (head, name) for name, head in heads.items() if f"{prefix}/{name}" in evaluation.metrics
-    ]
+    return [name for name in _CLASS_SCORES if f"{prefix}/{name}" in evaluation.metrics]
 
 
-def _scores(evaluation: Evaluation, prefix: str, label: object) -> dict[str, Any]:
-    rows = {
-        name: metric_row(evaluation, f"{prefix}/{name}") for name in ("precision", "recall", "f1")
-    }
-    return {"label": str(label), "shown": fmt.short(label), **rows}
+def _scores(evaluation: Evaluation, prefix: str, label: Label) -> dict[str, Any]:
+    """Return precision, recall and F1 of a class or a group."""
+    row = {"label": str(label), "shown": fmt.short(label)}
+    for name in ("precision", "recall", "f1"):
+        row[name] = metric_row(evaluation, f"{prefix}/{name}")
+    return row
 
 
 def _step(evaluation: Evaluation, step: ReducedConfusionMatrix) -> dict[str, Any]:
+    """Return a grouping step: its groups, and its matrix with a column of mismatches."""
     prefix = f"reduced/{encode_label(step.name)}"
-    mismatches = [fmt.count(im.item()) for im in step.mismatches]
-    groups = [
-        _scores(evaluation, f"{prefix}/{encode_label(group)}", group) | {"mismatches": text}
-        for group, text in zip(step.labels, mismatches, strict=True)
-    ]
-    counts = [[fmt.count(number.item()) for number in row] for row in step.counts]
-    cells = [[*row, text] for row, text in zip(counts, mismatches, strict=True)]
+    mismatches = [fmt.count(mismatched.item()) for mismatched in step.mismatches]
+    groups = []
+    cells = []
+    for group, counts, mismatched in zip(step.labels, step.counts, mismatches, strict=True):
+        scores = _scores(evaluation, f"{prefix}/{encode_label(group)}", group)
+        groups.append(scores | {"mismatches": mismatched})
+        cells.append([*map(fmt.count, counts.tolist()), mismatched])
     return {
         "name": str(step.name),
-        "labels": [str(g) for g in step.labels],
+        "labels": [str(group) for group in step.labels],
         "cells": cells if len(step.labels) <= MAX_GROUPS else [],
         "mismatches": mismatches,
         "any_mismatch": bool(step.mismatches.any()),
@@ -188,104 +208,109 @@ def _step(evaluation: Evaluation, step: ReducedConfusionMatrix) -> dict[str, Any
 
 
 def describe_step(evaluation: Evaluation, name: str) -> str:
-    """A grouping step in words: ``promoter = 9, 10 (relaxed); …``."""
+    """Return a grouping step in words: ``promoter = 9, 10 (relaxed); …``."""
     if evaluation.grouping is None:
         return ""
     step = next(step for step in evaluation.grouping.steps if step.name == name)
-    data = step.to_dict()
-    modes = data["mode"] if isinstance(data["mode"], list) else [data["mode"]] * len(step.groups)
+    modes = step.to_dict()["mode"]
+    if not isinstance(modes, list):
+        # One mode is stored once.
+        modes = [modes] * len(step.groups)
     texts = []
     for (group, members), mode in zip(step.groups.items(), modes, strict=True):
-        listed = fmt.in_row(members, 24)
-        rule = mode if isinstance(mode, str) else f"hybrid, {len(mode)} accepted pairs"
-        texts.append(f"{fmt.short(group)} = {listed} ({rule})")
+        rule = mode
+        if not isinstance(mode, str):
+            rule = f"hybrid, {len(mode)} accepted pairs"
+        texts.append(f"{fmt.short(group)} = {fmt.in_row(members, 24)} ({rule})")
     return "; ".join(texts)
 
 
 def all_metrics(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
-    """Every metric as the tables show it; where there are very many, without those of single classes or families."""
+    """Return a row for each metric; of very many metrics without those of a class or a family."""
     names = list(evaluation.metrics)
     if len(names) > MAX_METRIC_ROWS:
-        names = [
-            name
-            for name in names
-            if not {"<label>", "<family>"} & set(evaluation.catalog.lookup(name).name.split("/"))
-        ]
+        names = [name for name in names if not _is_of_label(evaluation.catalog.lookup(name))]
     return [metric_row(evaluation, name) for name in names]
+
+
+def _is_of_label(metric: Metric) -> bool:
+    """Return whether a metric has a value for each class or each family."""
+    return not {"<label>", "<family>"}.isdisjoint(metric.name.split("/"))
 
 
 _WEIGHTS = {
     "frequency": "frequencies: a weight is a number of equal samples",
-    "sampling": "sampling weights: a weight says how much of the population a sample stands for; errors and intervals "
-    "are robust (sandwich)",
+    "sampling": "sampling weights: a weight says how much of the population a sample stands for; "
+    "errors and intervals are robust (sandwich)",
 }
 
 
 def _head(evaluation: Evaluation) -> list[str]:
-    """The line under the title."""
-    parts = [fmt.samples(evaluation), fmt.counted(len(evaluation.classes), "class")]
+    """Return the parts of the line under the title."""
+    texts = [fmt.samples(evaluation), fmt.counted(len(evaluation.classes), "class")]
     if evaluation.positive is not None:
-        parts.append(f"positive group {fmt.named(evaluation.positive)}")
+        texts.append(f"positive group {fmt.named(evaluation.positive)}")
     if evaluation.reduced:
-        parts.append(
-            f"grouped by {', then '.join(fmt.named(step.name) for step in evaluation.reduced)}"
-        )
-    return [*parts, f"{fmt.level(evaluation.confidence_level)} intervals"]
+        steps = ", then ".join(fmt.named(step.name) for step in evaluation.reduced)
+        texts.append(f"grouped by {steps}")
+    return [*texts, f"{fmt.level(evaluation.confidence_level)} intervals"]
 
 
 def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Return the facts on an evaluation of classes, each with its name."""
+    classes = fmt.in_row(evaluation.classes, 60)
     facts = [
         ("Samples", fmt.samples(evaluation)),
-        ("Classes", f"{len(evaluation.classes)}: {fmt.in_row(evaluation.classes, 60)}"),
+        ("Classes", f"{len(evaluation.classes)}: {classes}"),
     ]
     if evaluation.positive is not None:
-        facts.append(
-            (
-                "Positive group",
-                f"{fmt.short(evaluation.positive)} (against {fmt.short(evaluation.negative)})",
-            )
-        )
+        groups = f"{fmt.short(evaluation.positive)} (against {fmt.short(evaluation.negative)})"
+        facts.append(("Positive group", groups))
     facts += [
-        (f"Grouping step “{s.name}”", describe_step(evaluation, s.name)) for s in evaluation.reduced
+        (f"Grouping step “{step.name}”", describe_step(evaluation, step.name))
+        for step in evaluation.reduced
     ]
     if evaluation.costs is not None:
         facts.append(("Costs", fmt.short(evaluation.costs.describe(), 600)))
     if evaluation.prevalence is not None and not evaluation.calibrates_itself:
-        given = evaluation.statistics.labelled is not None
-        facts.append(
-            (
-                "Labelled scores",
-                "given for calibration" if given else "the evaluated samples, cross-fitted",
-            )
-        )
+        source = "the evaluated samples, cross-fitted"
+        if evaluation.statistics.labelled is not None:
+            source = "given for calibration"
+        facts.append(("Labelled scores", source))
     if evaluation.weights_are is not None:
         facts.append(("Weights", _WEIGHTS[evaluation.weights_are]))
     return [*facts, *last_facts(evaluation, "labels")]
 
 
-def last_facts(evaluation: BaseEvaluation, of: str) -> list[tuple[str, str]]:
-    """The last facts of every evaluation."""
+def last_facts(evaluation: BaseEvaluation, truth: str) -> list[tuple[str, str]]:
+    """Return the last facts on every evaluation; ``truth`` is the word for what is actual."""
     return [
         ("Confidence level of intervals", fmt.level(evaluation.confidence_level)),
-        (f"Digest of the actual {of}", evaluation.labels_digest),
+        (f"Digest of the actual {truth}", evaluation.labels_digest),
         ("Written by", f"cmtrack {versions().get('cmtrack', '')}".rstrip()),
     ]
 
 
-# -- the table of MLflow's views -------------------------------------------------------------------------------
+# -- the table of MLflow's views -------------------------------------------------------------------
 
 
 def class_table(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """One row per class, the label first: the artifact view groups runs by the first column."""
-    names, rows = ("recall", "precision", "f1"), []
+    """Return a row for each class, its label first: MLflow's artifact view groups runs by it."""
+    rows = []
     for row in evaluation.class_rows():
-        ends = {name: (name, f"{name}_low", f"{name}_high") for name in names}
-        numbers = {part: fmt.rounded(row[part]) for name in names for part in ends[name]}
-        # the view that compares runs opens with the second column, and shows it on one line
-        result = fmt.BETWEEN.join(
-            fmt.named_value(name, *(row[part] for part in ends[name])) for name in names
-        )
+        numbers = {}
+        texts = []
+        for name in ("recall", "precision", "f1"):
+            keys = (name, f"{name}_low", f"{name}_high")
+            numbers |= {key: fmt.rounded(row[key]) for key in keys}
+            texts.append(fmt.named_value(name, *(row[key] for key in keys)))
         rows.append(
-            {"label": str(row["label"]), "result": result, "support": row["support"], **numbers}
+            {
+                "label": str(row["label"]),
+                # The view that compares runs opens with the second column, on one line.
+                "result": fmt.BETWEEN.join(texts),
+                "support": row["support"],
+                **numbers,
+            }
         )
     return rows

@@ -1,10 +1,11 @@
-"""The report of a family evaluation: families, codes, what was evaluated, and all of it in sentences."""
+"""The report of a family evaluation: its tables, its facts, and its sentences."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cmtrack.families.metrics import FAMILY, FEW, family_tallies
 from cmtrack.families.result import FamilyEvaluation
@@ -12,20 +13,17 @@ from cmtrack.metrics.names import encode_label
 from cmtrack.report import formatting as fmt
 from cmtrack.report.evaluation_page import last_facts, metric_row
 
+SIDES = ("predicted", "actual")
 MAX_FAMILIES = 100
 MAX_CODES = 50
 MAX_ROWS = 2000
 
 
 def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
-    """The page for families and codes, apart from what all kinds share."""
+    """Return what only the page of families and codes shows."""
+    metric_rows = [metric_row(evaluation, name) for name in evaluation.headline]
     return {
-        "key_metrics": [
-            {
-                "name": FAMILY.title,
-                "rows": [metric_row(evaluation, name) for name in evaluation.headline],
-            }
-        ],
+        "key_metrics": [{"name": FAMILY.title, "rows": metric_rows}],
         "families": _families(evaluation),
         "n_families": len(evaluation.families),
         "codes": _codes(evaluation),
@@ -41,89 +39,97 @@ def content(evaluation: FamilyEvaluation) -> dict[str, Any]:
 
 
 def _families(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
-    """The families with the most unmatched labels."""
-    names = ("f1_micro", "precision_micro", "recall_micro", "confusion_share", "oof_share")
+    """Return the rows of the families with the most unmatched labels."""
     prefixes = [f"family/{encode_label(family)}" for family in evaluation.families]
     support = [evaluation.metrics[f"{prefix}/support"] for prefix in prefixes]
-    matched = np.array([evaluation.metrics[f"{prefix}/match_share"] for prefix in prefixes])
-    unmatched = np.where(np.isnan(matched), 0, 1 - matched) * support
-    sizes = np.diff(evaluation.statistics.families.starts)
-    return [
-        {
+    match_shares = np.array([evaluation.metrics[f"{prefix}/match_share"] for prefix in prefixes])
+    # A family without labels has no share of matches, and nothing unmatched.
+    unmatched = np.where(np.isnan(match_shares), 0, 1 - match_shares) * support
+    code_counts = np.diff(evaluation.statistics.families.starts)
+    rows = []
+    for k in np.argsort(-unmatched, kind="stable")[:MAX_FAMILIES].tolist():
+        row: dict[str, Any] = {
             "label": str(evaluation.families[k]),
             "shown": fmt.short(evaluation.families[k]),
-            "codes": int(sizes[k]),
+            "codes": int(code_counts[k]),
             "support": support[k],
             "support_shown": fmt.count(support[k]),
-            **{name: metric_row(evaluation, f"{prefixes[k]}/{name}") for name in names},
         }
-        for k in np.argsort(-unmatched, kind="stable")[:MAX_FAMILIES].tolist()
-    ]
-
-
-def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
-    """The codes with the most labels that are no match, of both sides."""
-    table = evaluation.code_table()
-    wrong = (
-        table["predicted"] + table["actual"] - 2 * evaluation.statistics.codes[:, 0]
-    ).to_numpy()
-    rows = []
-    for place in np.argsort(-wrong, kind="stable")[:MAX_CODES].tolist():
-        row = table.iloc[place]
-        out: dict[str, Any] = {
-            "label": str(row["code"]),
-            "shown": fmt.short(row["code"]),
-            "family": fmt.short(row["family"], 30),
-        }
-        for side in ("predicted", "actual"):
-            n = int(row[side])
-            out[side] = {
-                "n": n,
-                "shown": fmt.count(n),
-                "few": bool(row[f"too_few_{side}"]),
-                **{
-                    part: _share(row[f"{part}_given_{side}"])
-                    for part in ("match", "confused", "oof")
-                },
-                "partner": _partner(
-                    row[f"partner_given_{side}"], row[f"partner_share_given_{side}"]
-                ),
-            }
-        rows.append(out)
+        for name in ("f1_micro", "precision_micro", "recall_micro", "confusion_share", "oof_share"):
+            row[name] = metric_row(evaluation, f"{prefixes[k]}/{name}")
+        rows.append(row)
     return rows
 
 
-def _share(value: float) -> dict[str, Any]:
+def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
+    """Return the rows of the codes with the most labels without a match, of both sides."""
+    table = evaluation.code_table()
+    matched = evaluation.statistics.codes[:, 0]
+    unmatched = (table["predicted"] + table["actual"] - 2 * matched).to_numpy()
+    worst = np.argsort(-unmatched, kind="stable")[:MAX_CODES]
+    return [
+        {
+            "label": str(row["code"]),
+            "shown": fmt.short(row["code"]),
+            "family": fmt.short(row["family"], 30),
+            **{side: _code_side(row, side) for side in SIDES},
+        }
+        for row in table.iloc[worst].to_dict("records")
+    ]
+
+
+def _code_side(row: dict[str, Any], side: str) -> dict[str, Any]:
+    """Return what the page shows of a code among the predicted or the actual labels."""
+    partner = ""
+    code = row[f"partner_given_{side}"]
+    if not pd.isna(code):
+        share = fmt.percent(row[f"partner_share_given_{side}"])
+        partner = f"{fmt.short(code, 40)} ({share})"
     return {
-        "sort": "" if np.isnan(value) else value,
-        "shown": "–" if np.isnan(value) else fmt.percent(value),
+        "n": int(row[side]),
+        "shown": fmt.count(row[side]),
+        "few": bool(row[f"too_few_{side}"]),
+        "match": _share(row[f"match_given_{side}"]),
+        "confused": _share(row[f"confused_given_{side}"]),
+        "oof": _share(row[f"oof_given_{side}"]),
+        "partner": partner,
     }
 
 
-def _partner(code: object, share: float) -> str:
-    return "" if code is None or code != code else f"{fmt.short(code, 40)} ({fmt.percent(share)})"
+def _share(value: float) -> dict[str, Any]:
+    """Return a share as a cell: its text, and the number that sorts it."""
+    if np.isnan(value):
+        return {"sort": "", "shown": "–"}
+    return {"sort": value, "shown": fmt.percent(value)}
+
+
+def _code_text(code: Any) -> str:
+    """Return a code as text; empty if the table has none there."""
+    if pd.isna(code):
+        return ""
+    return str(code)
 
 
 def _facts(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
-    codes = evaluation.statistics.codes
+    """Return the facts on an evaluation of families, each with its name."""
+    _, predicted, actual, *_ = evaluation.statistics.codes.sum(axis=0).tolist()
+    labels = f"{fmt.count(float(actual))} actual, {fmt.count(float(predicted))} predicted"
+    families = fmt.in_row(evaluation.families, 40)
     return [
         ("Documents", fmt.count(evaluation.n_samples)),
-        (
-            "Labels",
-            f"{fmt.count(float(codes[:, 2].sum()))} actual, {fmt.count(float(codes[:, 1].sum()))} predicted",
-        ),
-        ("Families", f"{len(evaluation.families)}: {fmt.in_row(evaluation.families, 40)}"),
+        ("Labels", labels),
+        ("Families", f"{len(evaluation.families)}: {families}"),
         ("Codes", fmt.count(float(len(evaluation.codes)))),
         ("Matching of matrices", evaluation.matching),
         *last_facts(evaluation, "sets"),
     ]
 
 
-# -- the table of MLflow's views -------------------------------------------------------------------------------
+# -- the table of MLflow's views -------------------------------------------------------------------
 
 
 def code_table(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
-    """One row per code, the code first: the artifact view groups runs by the first column.
+    """Return a row for each code, with the code first, as MLflow's artifact view groups runs by it.
 
     Of more than 2,000 codes those with the most labels.
     """
@@ -131,98 +137,106 @@ def code_table(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
     if len(table) > MAX_ROWS:
         labels = (table["predicted"] + table["actual"]).to_numpy()
         table = table.iloc[np.sort(np.argsort(-labels, kind="stable")[:MAX_ROWS])]
-    rows = []
-    for row in table.to_dict("records"):
-        numbers = {name: fmt.rounded(row[name]) for name in ("recall", "precision", "f1")}
-        shown = [
-            f"{name} {fmt.fixed(value, 3)}" if value is not None else f"{name} undefined"
-            for name, value in numbers.items()
-        ]
-        if row["partner_given_predicted"] is not None:
-            share = fmt.fixed(row["partner_share_given_predicted"], 3)
-            shown.append(f"instead actual {row['partner_given_predicted']} {share}")
-        rows.append(
-            {
-                "label": str(row["code"]),
-                "result": fmt.BETWEEN.join(
-                    shown
-                ),  # the view that compares runs opens with the second column
-                "family": str(row["family"]),
-                "support": int(row["actual"]),
-                "predicted": int(row["predicted"]),
-                **numbers,
-                **{
-                    f"{share}_given_{side}": fmt.rounded(row[f"{share}_given_{side}"])
-                    for side in ("predicted", "actual")
-                    for share in ("confused", "oof")
-                },
-                **{
-                    f"partner_given_{side}": _text(row[f"partner_given_{side}"])
-                    for side in ("predicted", "actual")
-                },
-                "few": bool(row["too_few_predicted"] or row["too_few_actual"]),
-            }
-        )
-    return rows
+    return [_code_row(row) for row in table.to_dict("records")]
 
 
-def _text(code: Any) -> str:
-    return "" if code is None or code != code else str(code)
+def _code_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a code's row in the table of MLflow's views."""
+    scores = {name: fmt.rounded(row[name]) for name in ("recall", "precision", "f1")}
+    shares = {
+        f"{share}_given_{side}": fmt.rounded(row[f"{share}_given_{side}"])
+        for side in SIDES
+        for share in ("confused", "oof")
+    }
+    partners = {f"partner_given_{side}": _code_text(row[f"partner_given_{side}"]) for side in SIDES}
+    return {
+        "label": str(row["code"]),
+        # The view that compares runs opens with the second column.
+        "result": _code_result(row, scores),
+        "family": str(row["family"]),
+        "support": int(row["actual"]),
+        "predicted": int(row["predicted"]),
+        **scores,
+        **shares,
+        **partners,
+        "few": bool(row["too_few_predicted"] or row["too_few_actual"]),
+    }
 
 
-# -- sentences -------------------------------------------------------------------------------------------------
+def _code_result(row: dict[str, Any], scores: dict[str, float | None]) -> str:
+    """Return a code's scores on one line, and the code that is most often actual instead."""
+    texts = []
+    for name, value in scores.items():
+        score = "undefined" if value is None else fmt.fixed(value, 3)
+        texts.append(f"{name} {score}")
+    if row["partner_given_predicted"] is not None:
+        share = fmt.fixed(row["partner_share_given_predicted"], 3)
+        texts.append(f"instead actual {row['partner_given_predicted']} {share}")
+    return fmt.BETWEEN.join(texts)
+
+
+# -- sentences -------------------------------------------------------------------------------------
 
 
 def told(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
-    """The sentences on a family evaluation, the most important first, each with its section."""
-    parts = {
+    """Return the sentences on a family evaluation, each with its section, most important first."""
+    sections = {
         _overall: "",
         _errors: "",
         _hierarchy: "good",
         _worst_family: "confusions",
         _worst_code: "confusions",
     }
-    return [(section, sentence) for part, section in parts.items() for sentence in part(evaluation)]
+    return [
+        (section, sentence)
+        for sentences, section in sections.items()
+        for sentence in sentences(evaluation)
+    ]
 
 
 def lead(evaluation: FamilyEvaluation) -> list[str]:
-    """The first of these sentences."""
+    """Return the sentence with the evaluation's size and its main numbers."""
     return _overall(evaluation)
 
 
 def _overall(evaluation: FamilyEvaluation) -> list[str]:
-    names = ("family/precision_micro", "family/recall_micro", "family/f1_micro")
-    precision, recall, f1 = (fmt.shown(evaluation, name) for name in names)
+    precision = fmt.shown(evaluation, "family/precision_micro")
+    recall = fmt.shown(evaluation, "family/recall_micro")
+    f1 = fmt.shown(evaluation, "family/f1_micro")
+    documents = fmt.counted(evaluation.n_samples, "document")
+    codes = fmt.counted(len(evaluation.codes), "code")
     return [
-        f"On {fmt.counted(evaluation.n_samples, 'document')} with {fmt.counted(len(evaluation.codes), 'code')} in "
-        f"{len(evaluation.families)} families: precision {precision}, recall {recall}, F1 {f1} over all labels "
+        f"On {documents} with {codes} in {len(evaluation.families)} families: "
+        f"precision {precision}, recall {recall}, F1 {f1} over all labels "
         f"({fmt.level(evaluation.confidence_level)} intervals)."
     ]
 
 
 def _errors(evaluation: FamilyEvaluation) -> list[str]:
-    m = evaluation.metrics
-    confused, outside = m["family/confusion_share"], m["family/oof_share"]
+    confused = evaluation.metrics["family/confusion_share"]
+    outside = evaluation.metrics["family/oof_share"]
+    # Both shares are undefined without labels: then there are no errors either.
     if not confused + outside > 0:
         return ["There are no errors."]
+    within = confused / (confused + outside)
     return [
-        f"Of all labels, predicted and actual, {fmt.percent(confused)} are confused with a code of their family and "
-        f"{fmt.percent(outside)} are out of family: {fmt.percent(confused / (confused + outside))} of the errors stay "
-        "within the family."
+        f"Of all labels, predicted and actual, {fmt.percent(confused)} are confused with a code of "
+        f"their family and {fmt.percent(outside)} are out of family: {fmt.percent(within)} of the "
+        "errors stay within the family."
     ]
 
 
 def _hierarchy(evaluation: FamilyEvaluation) -> list[str]:
-    shown = fmt.shown(evaluation, "family/hierarchical_f1")
+    f1 = fmt.shown(evaluation, "family/hierarchical_f1")
     return [
-        f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {shown}."
+        f"With the ancestors of all codes counted, which gives credit for near misses, F1 is {f1}."
     ]
 
 
 def _worst_family(evaluation: FamilyEvaluation) -> list[str]:
     sums, _ = family_tallies(evaluation.statistics)
     confused = sums[:, 1] + sums[:, 2]
-    if not len(confused) or not confused.max() > 0:
+    if not confused.any():
         return []
     worst = int(confused.argmax())
     share = confused[worst] / confused.sum()
@@ -231,9 +245,10 @@ def _worst_family(evaluation: FamilyEvaluation) -> list[str]:
 
 
 def _worst_code(evaluation: FamilyEvaluation) -> list[str]:
-    codes = evaluation.statistics.codes
-    confused = codes[:, 1] - codes[:, 0] - codes[:, 3]
-    confused = np.where(codes[:, 1] >= FEW, confused, 0)
-    if not len(confused) or not confused.max() > 0:
+    matched, predicted, _, outside, *_ = evaluation.statistics.codes.T
+    confused = predicted - matched - outside
+    # A share of fewer predictions says little of a code.
+    confused = np.where(predicted >= FEW, confused, 0)
+    if not confused.any():
         return []
     return [str(evaluation.given_predicted(evaluation.codes[int(confused.argmax())]))]

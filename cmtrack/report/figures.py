@@ -1,6 +1,7 @@
 """The list of figures: name, title, how to read it, and the function that draws it.
 
-Reports, reviews, runs and the command line read it. A figure is added by a function that draws it and one entry here.
+Reports, reviews, runs and the command line read it. A figure is added by a function that draws it
+and one entry here.
 """
 
 from __future__ import annotations
@@ -36,19 +37,20 @@ Result = TypeVar("Result")
 class FigureEntry:
     """One figure of the list.
 
-    ``name``: key of :meth:`Evaluation.figures`, and what its file is called after. ``reduced_<step>`` stands for one
-    figure of each part, here of each grouping step.
+    ``name``: key of :meth:`Evaluation.figures`, and what its file is called after.
+        ``reduced_<step>`` stands for one figure of each part, here of each grouping step.
     ``title``: its heading for people; ``<step>`` in it stands for the part.
     ``reading``: how to read it, in one or two sentences.
-    ``draw``: takes the evaluation, or the ranking of a comparison, and where there are parts one of them; gives the
-    figure, or None where it does not apply.
+    ``draw``: takes the evaluation, or the ranking of a comparison, and where there are parts one of
+        them; gives the figure, or None where it does not apply.
     ``parts``: takes the evaluation; gives name and part of each figure.
-    ``section``: key of the question of a report that it answers, in :data:`cmtrack.report.narrative.QUESTIONS`.
-    ``chart``: takes the evaluation, and for its title a run and a step in words; gives the run's image in MLflow's
-    charts, or None. It is shown 256 pixels wide, among those of other runs.
-    ``logged``, "file", "report" or "", default "report": whether a run gets it as a file and in its report, in its
-    report alone, or only where it is asked for by name: each figure makes logging slower. ``figures``, ``report`` and
-    the command line draw all.
+    ``section``: key of the question of a report that it answers, in
+        :data:`cmtrack.report.narrative.QUESTIONS`.
+    ``chart``: takes the evaluation, and for its title a run and a step in words; gives the run's
+        image in MLflow's charts, or None. It is shown 256 pixels wide, among those of other runs.
+    ``logged``: "file" if a run gets it as a file and in its report, "report" in its report alone,
+        "" only if it is asked for by name: each figure makes logging slower. ``figures``,
+        ``report`` and the command line draw all.
     ``on_pages``: whether pages show it; else only ``figures`` has it.
     """
 
@@ -63,7 +65,7 @@ class FigureEntry:
     on_pages: bool = True
 
     def drawings(self, subject: Any) -> list[tuple[str, str, Callable[[], Figure | None]]]:
-        """Name, title and drawing of each figure of an entry."""
+        """Return name, title and drawing of each figure of an entry."""
         if self.parts is None:
             return [(self.name, self.title, partial(self.draw, subject))]
         place = self.name[self.name.index("<") :]
@@ -104,7 +106,8 @@ class Picture:
 class About:
     """The run that figures are of, for a small line below each.
 
-    ``run``, ``data``, ``date``: names of the run and of the evaluated data, and a date; empty where they are not known.
+    ``run``, ``data``, ``date``: names of the run and of the evaluated data, and a date; empty where
+        they are not known.
     ``step``: of the run.
     """
 
@@ -130,9 +133,10 @@ CLASSES = (
     FigureEntry(
         "confusion_matrix",
         "Confusion matrix",
-        "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours are shares of the row; "
-        "rows of fewer than 20 samples are pale, but for the positive class. Of more than 12 classes those that are "
-        "confused stand side by side, of more than 30 the most confused ones and the others as one group.",
+        "Rows are actual classes, columns predicted ones; the diagonal holds the hits. Colours "
+        "are shares of the row; rows of fewer than 20 samples are pale, but for the positive "
+        "class. Of more than 12 classes those that are confused stand side by side, of more than "
+        "30 the most confused ones and the others as one group.",
         of_classes.confusion_matrix_figure,
         section="confusions",
         chart=of_classes.confusion_chart,
@@ -150,45 +154,49 @@ CLASSES = (
     FigureEntry(
         "roc",
         "ROC curve",
-        "Up and left is better. The dotted line is chance. A dashed level line, where there is one, is the ceiling: "
-        "the largest recall that any threshold can reach. The marker shows the predicted labels.",
+        "Up and left is better. The dotted line is chance. A dashed level line, where there is "
+        "one, is the ceiling: the largest recall that any threshold can reach. The marker shows "
+        "the predicted labels.",
         of_classes.roc_figure,
         logged="file",
     ),
     FigureEntry(
         "precision_recall",
         "Precision and recall",
-        "Up and right is better: the share of right calls among what is called positive, by the share of the positives "
-        "that is found. The dotted line is chance. A dashed upright line, where there is one, is the ceiling: the "
-        "largest recall that any threshold can reach. The marker shows the predicted labels.",
+        "Up and right is better: the share of right calls among what is called positive, by the "
+        "share of the positives that is found. The dotted line is chance. A dashed upright line, "
+        "where there is one, is the ceiling: the largest recall that any threshold can reach. The "
+        "marker shows the predicted labels.",
         of_classes.precision_recall_figure,
     ),
     FigureEntry(
         "class_curves",
         "Each class against all others",
-        "The probability of a class as a score for it: ROC (up and left is better), precision over recall (up and "
-        "right) and gains, the share of the class that is found if so many samples, highest scores first, are called. "
-        "Dotted: chance.",
+        "The probability of a class as a score for it: ROC (up and left is better), precision "
+        "over recall (up and right) and gains, the share of the class that is found if so many "
+        "samples, highest scores first, are called. Dotted: chance.",
         of_classes.class_curves_figure,
         logged="",
     ),
     FigureEntry(
         "reliability",
         "Reliability",
-        "How often each score comes true. On the dotted line a score of 30 % is right in 30 % of the samples; below it "
-        "the score is too high, above it too low. A curve that leaves the band shows more than chance explains; "
-        "one that stays in it may still show signs of miscalibration, by the test. Below: how often each score occurs; "
-        "where scores are rare, on a scale of odds.",
+        "How often each score comes true. On the dotted line a score of 30 % is right in 30 % of "
+        "the samples; below it the score is too high, above it too low. A curve that leaves the "
+        "band shows more than chance explains; one that stays in it may still show signs of "
+        "miscalibration, by the test. Below: how often each score occurs; where scores are rare, "
+        "on a scale of odds.",
         of_classes.reliability_figure,
         section="probabilities",
     ),
     FigureEntry(
         "reliability_classes",
         "Reliability by class",
-        "How often each score comes true: the probability of the predicted class, then that of each class. Below the "
-        "dotted line the score is too high, above it too low; a curve that leaves the band shows more than chance "
-        "explains. Orange: signs of miscalibration, by p-values adjusted for the number of classes. n: samples that "
-        "are right, or of the class. Axes are equal, but both end early where all scores are small.",
+        "How often each score comes true: the probability of the predicted class, then that of "
+        "each class. Below the dotted line the score is too high, above it too low; a curve that "
+        "leaves the band shows more than chance explains. Orange: signs of miscalibration, by "
+        "p-values adjusted for the number of classes. n: samples that are right, or of the class. "
+        "Axes are equal, but both end early where all scores are small.",
         of_classes.reliability_classes_figure,
         section="probabilities",
         logged="",
@@ -196,18 +204,19 @@ CLASSES = (
     FigureEntry(
         "spcc_matrix",
         "Correlation within pairs of classes (one-vs-one sPCC at equal shares)",
-        "The correlation of a class with its score over the rows of two classes, as if both had equally many: 1 means "
-        "that the score is constant within each class, 0 that both have the same mean score. Dark cells are low; grey "
-        "ones have fewer than 20 rows of a class. Of more than 12 classes the lowest pairs are shown. The sPCC metrics "
-        "are those at the actual shares, which are lower for rare classes.",
+        "The correlation of a class with its score over the rows of two classes, as if both had "
+        "equally many: 1 means that the score is constant within each class, 0 that both have the "
+        "same mean score. Dark cells are low; grey ones have fewer than 20 rows of a class. Of "
+        "more than 12 classes the lowest pairs are shown. The sPCC metrics are those at the "
+        "actual shares, which are lower for rare classes.",
         of_classes.spcc_figure,
         section="confusions",
     ),
     FigureEntry(
         "score_histogram",
         "Score histogram",
-        "Scores by actual class, as shares of each class. The less the classes overlap, the better a threshold can "
-        "separate them.",
+        "Scores by actual class, as shares of each class. The less the classes overlap, the "
+        "better a threshold can separate them.",
         of_classes.score_figure,
         section="probabilities",
         logged="",
@@ -215,44 +224,46 @@ CLASSES = (
     FigureEntry(
         "prevalence_likelihood",
         "Prevalence likelihood",
-        "How plausible each share of positives is, given the scores, if within each class they are distributed as in "
-        "the labelled rows. The interval ends where the solid curve crosses the dotted cut. Lines and marks show the "
-        "actual share and simpler estimates.",
+        "How plausible each share of positives is, given the scores, if within each class they "
+        "are distributed as in the labelled rows. The interval ends where the solid curve crosses "
+        "the dotted cut. Lines and marks show the actual share and simpler estimates.",
         of_classes.likelihood_figure,
         section="prevalence",
     ),
     FigureEntry(
         "at_prevalence",
         "At other shares of positives",
-        "The accuracy, of groups that of the last step, if positives were rarer or more frequent and nothing else "
-        "changed. Where it is grey, answering the same for all samples is as good. The dotted line is the test set.",
+        "The accuracy, of groups that of the last step, if positives were rarer or more frequent "
+        "and nothing else changed. Where it is grey, answering the same for all samples is as "
+        "good. The dotted line is the test set.",
         of_classes.at_prevalence_figure,
         logged="",
     ),
     FigureEntry(
         "decision_curve",
         "Decision curve",
-        "Up is better: hits per sample, less false alarms at the price that the threshold stands for: at 20 % a hit is "
-        "worth four false alarms. The score is of use where its curve lies above both others, that of calling all "
-        "samples positive and that of calling none.",
+        "Up is better: hits per sample, less false alarms at the price that the threshold stands "
+        "for: at 20 % a hit is worth four false alarms. The score is of use where its curve lies "
+        "above both others, that of calling all samples positive and that of calling none.",
         of_classes.decision_curve_figure,
         logged="",
     ),
     FigureEntry(
         "gains",
         "Gains",
-        "Up and left is better: the share of the positives that is found if so many samples, highest scores first, are "
-        "called. The lift says how many times more than by chance. A dashed level line, where there is one, is the "
-        "ceiling.",
+        "Up and left is better: the share of the positives that is found if so many samples, "
+        "highest scores first, are called. The lift says how many times more than by chance. A "
+        "dashed level line, where there is one, is the ceiling.",
         of_classes.gains_figure,
         logged="",
     ),
     FigureEntry(
         "risk_coverage",
         "Risk by coverage",
-        "Down is better: the share of wrong answers if only the most confident ones are accepted and the others are "
-        "handed to a person. On the dotted line the confidence says nothing. Markers are operating points with their "
-        "intervals; the curve is pale where fewer than 20 answers are accepted.",
+        "Down is better: the share of wrong answers if only the most confident ones are accepted "
+        "and the others are handed to a person. On the dotted line the confidence says nothing. "
+        "Markers are operating points with their intervals; the curve is pale where fewer than 20 "
+        "answers are accepted.",
         of_classes.risk_coverage_figure,
         section="probabilities",
         logged="",
@@ -260,8 +271,9 @@ CLASSES = (
     FigureEntry(
         "segments_<column>",
         "Segments by <column>",
-        "Each row is a segment, the worst first; its intervals hold for all segments together. The dashed line is the "
-        "value of all samples. Only a segment in orange is shown to be worse than all samples outside it.",
+        "Each row is a segment, the worst first; its intervals hold for all segments together. "
+        "The dashed line is the value of all samples. Only a segment in orange is shown to be "
+        "worse than all samples outside it.",
         segments_figure,
         parts=lambda evaluation: [(view.name, view) for view in views(evaluation)],
         section="failures",
@@ -274,8 +286,9 @@ FAMILIES = (
     FigureEntry(
         "family_matrix",
         "The family with the most confused labels",
-        "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The separate column and row "
-        "hold codes that are out of family: no unmatched code of the family is on the other side.",
+        "Rows are actual codes, columns predicted ones; the diagonal holds the matches. The "
+        "separate column and row hold codes that are out of family: no unmatched code of the "
+        "family is on the other side.",
         of_families.worst_matrix_figure,
         section="confusions",
         chart=of_families.family_chart,
@@ -292,8 +305,8 @@ FAMILIES = (
     FigureEntry(
         "code_shares",
         "The code with the largest share of confused labels",
-        "Left: the documents in which the code is predicted, by what is actual. Right: the documents in which it is "
-        "actual, by what is predicted.",
+        "Left: the documents in which the code is predicted, by what is actual. Right: the "
+        "documents in which it is actual, by what is predicted.",
         of_families.worst_code_figure,
         section="confusions",
         logged="file",
@@ -305,21 +318,23 @@ RUNS = (
     FigureEntry(
         "ranking",
         "Ranking",
-        "Left: the value of each run with its own interval. Right: the difference from the best other run. Blue runs "
+        "Left: the value of each run with its own interval. Right: the difference from the best "
+        "other run. Blue runs "
         f"{MAY_BE_BEST}, orange ones are {RULED_OUT}.",
         of_comparisons.ranking_figure,
     ),
     FigureEntry(
         "metrics",
         "Headline metrics",
-        "Each column is one metric in which the runs differ. A run that is good in one column and bad in another is a "
-        "trade-off.",
+        "Each column is one metric in which the runs differ. A run that is good in one column and "
+        "bad in another is a trade-off.",
         of_comparisons.metrics_figure,
     ),
     FigureEntry(
         "confusion_difference",
         "Which confusions change",
-        "The first run against its closest rival: blue cells are better in the first run, orange ones worse.",
+        "The first run against its closest rival: blue cells are better in the first run, orange "
+        "ones worse.",
         of_comparisons.confusion_difference_figure,
     ),
     FigureEntry(
@@ -331,42 +346,46 @@ RUNS = (
     FigureEntry(
         "roc",
         "ROC curves",
-        "Up and left is better. Where curves cross, one has fewer false alarms and the other fewer misses.",
+        "Up and left is better. Where curves cross, one has fewer false alarms and the other "
+        "fewer misses.",
         of_comparisons.roc_figure,
     ),
     FigureEntry(
         "class_curves",
         "Classes against all others",
-        "ROC, precision over recall, and gains of the classes whose areas under the ROC curve are least in the first "
-        "run; dotted: chance. Where curves cross, no run is better at every threshold.",
+        "ROC, precision over recall, and gains of the classes whose areas under the ROC curve are "
+        "least in the first run; dotted: chance. Where curves cross, no run is better at every "
+        "threshold.",
         of_comparisons.class_curves_figure,
     ),
     FigureEntry(
         "precision_recall",
         "Precision and recall",
-        "Up and right is better. Where curves cross, one is more often right in what it calls positive, and the other "
-        "finds more of the positives.",
+        "Up and right is better. Where curves cross, one is more often right in what it calls "
+        "positive, and the other finds more of the positives.",
         of_comparisons.precision_recall_figure,
     ),
     FigureEntry(
         "reliability",
         "Reliability",
-        "How often each score comes true, of the first runs. On the dotted line a score of 30 % is right in 30 % of "
-        "the samples; below it the score is too high, above it too low.",
+        "How often each score comes true, of the first runs. On the dotted line a score of 30 % "
+        "is right in 30 % of the samples; below it the score is too high, above it too low.",
         of_comparisons.reliability_figure,
     ),
     FigureEntry(
         "rank_distribution",
         "How certain the ranks are",
-        "The probability of each rank of each run; that of rank 1 is the probability of being the best.",
+        "The probability of each rank of each run; that of rank 1 is the probability of being the "
+        "best.",
         of_comparisons.rank_distribution_figure,
-        on_pages=False,  # a reader takes the probability for the answer, and the page answers by tests
+        # A reader takes the probability for the answer, and the page answers by tests.
+        on_pages=False,
     ),
     FigureEntry(
         "parameter",
         "Effect of a parameter",
-        f"The metric by one parameter; the star is the chosen run. Blue runs {MAY_BE_BEST}, orange ones are "
-        f"{RULED_OUT}.",
+        f"The metric by one parameter; the star is the chosen run. Blue runs {MAY_BE_BEST}, "
+        f"orange ones are {RULED_OUT}.",
         of_comparisons.parameter_figure,
     ),
 )
@@ -384,7 +403,7 @@ MODELS = (
 
 
 def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...], Any]:
-    """The entries for a kind of evaluation or comparison, and what their functions take.
+    """Return the entries for a kind of evaluation or comparison, and what their functions take.
 
     TypeError if it is of no known kind.
     """
@@ -397,12 +416,13 @@ def listed(subject: BaseEvaluation | Comparison) -> tuple[tuple[FigureEntry, ...
 
 
 def file_name(name: str, *, review: bool = False) -> str:
-    """The file of a figure, in a folder and in a run.
+    """Return the file of a figure, in a folder and in a run.
 
     ``name``: of the figure, as in :meth:`Evaluation.figures`.
     ``review``: whether it is a comparison's.
     """
-    return f"cmtrack_{'review_' if review else ''}{encode_label(name).replace(' ', '_')}.png"
+    prefix = "cmtrack_review_" if review else "cmtrack_"
+    return f"{prefix}{encode_label(name).replace(' ', '_')}.png"
 
 
 class DrawnFigures(Mapping[str, "Figure"]):
@@ -447,10 +467,10 @@ class DrawnFigures(Mapping[str, "Figure"]):
 def draw_figures(
     subject: BaseEvaluation | Comparison, on_error: OnError | None = None
 ) -> Mapping[str, Figure]:
-    """Every figure that applies, by name.
+    """Return every figure that applies, by name.
 
-    ``on_error``: called for a figure that fails, which is then left out; all are drawn at once. By default each is
-    drawn when it is asked for, and its error is raised there.
+    ``on_error``: called for a figure that fails, which is then left out; all are drawn at once. By
+        default each is drawn when it is asked for, and its error is raised there.
     """
     if on_error is None:
         return DrawnFigures(subject)
@@ -467,75 +487,83 @@ def draw_pictures(
 ) -> dict[str, Picture]:
     """Draw the figures that apply, by name.
 
-    ``problems``: gets a sentence for each figure that fails, which is then left out; by default the error is raised.
-    ``step``: called before each figure.
-    ``figures``, "all", "auto" or sequence of str, default "all": which: every one; those that a run gets
-    (:attr:`FigureEntry.logged`); those of these names.
-    ``files``: whether PNG files are drawn beside the elements of pages, with "auto" of some; both are one drawing.
-    ``about``: what they are of, in a small line below each; with it there is an image for MLflow's charts, too,
-    whatever is drawn else.
+    ``problems``: gets a sentence for each figure that fails, which is then left out; by default the
+        error is raised.
+    ``step``: called before each figure. ``figures``, "all", "auto" or sequence of str, default
+        "all": which: every one; those that a run gets (:attr:`FigureEntry.logged`); those of these
+        names.
+    ``files``: whether PNG files are drawn beside the elements of pages, with "auto" of some; both
+        are one drawing.
+    ``about``: what they are of, in a small line below each; with it there is an image for MLflow's
+        charts, too, whatever is drawn else.
     """
     signature = "" if about is None else about.signature
     entries, shown = listed(subject)
-    review = isinstance(subject, Comparison)
-
-    def picture(entry: FigureEntry, name: str, title: str, figure: Figure) -> Picture:
-        both = files and (figures != "auto" or entry.logged == "file")
-        svg, png = (
-            as_svg_and_png(figure, name, title, signature)
-            if both
-            else (as_svg(figure, name, title), b"")
-        )
-        width = float(figure.get_size_inches()[0]) * CSS_DPI
-        return Picture(
-            name,
-            title,
-            entry.reading,
-            file_name(name, review=review),
-            png,
-            svg,
-            width,
-            entry.section,
-        )
+    is_review = isinstance(subject, Comparison)
 
     def failed(name: str, error: Exception) -> None:
         if problems is None:
             raise error
         problems.append(f"figure {name}: {type(error).__name__}: {error}")
 
-    def wanted(entry: FigureEntry, name: str) -> bool:
+    def is_wanted(entry: FigureEntry, name: str) -> bool:
         if not isinstance(figures, str):
             return name in figures
         return entry.on_pages and (figures == "all" or entry.logged != "")
 
-    pictures = {}
-    for drawing in _drawn(entries, shown, failed, step, wanted):
-        made = _attempt(drawing[1], partial(picture, *drawing), failed)
-        if made is not None:
-            pictures[made.name] = made
-    for entry in entries:
-        name = f"{entry.name} for the charts"
-        chart = (
-            None if about is None else _attempt(name, partial(_chart, entry, shown, about), failed)
+    def make_picture(entry: FigureEntry, name: str, title: str, figure: Figure) -> Picture:
+        png = b""
+        if files and (figures != "auto" or entry.logged == "file"):
+            svg, png = as_svg_and_png(figure, name, title, signature)
+        else:
+            svg = as_svg(figure, name, title)
+        return Picture(
+            name,
+            title,
+            entry.reading,
+            file_name(name, review=is_review),
+            png,
+            svg,
+            float(figure.get_size_inches()[0]) * CSS_DPI,
+            entry.section,
         )
-        if chart:
-            alone = Picture(
-                entry.name, entry.title, entry.reading, file_name(entry.name), section=entry.section
-            )
-            pictures[entry.name] = replace(pictures.get(entry.name, alone), chart=chart)
-    names = [entry.name for entry in entries]
-    for name in () if isinstance(figures, str) else figures:
-        if name not in pictures:
-            failed(name, ValueError(f"there is none of this name here{near(name, names)}"))
+
+    pictures = {}
+    for entry, name, title, figure in _drawn(entries, shown, failed, step, is_wanted):
+        picture = _attempt(name, partial(make_picture, entry, name, title, figure), failed)
+        if picture is not None:
+            pictures[name] = picture
+    if about is not None:
+        for entry in entries:
+            draw = partial(_chart, entry, shown, about)
+            chart = _attempt(f"{entry.name} for the charts", draw, failed)
+            if chart:
+                # The chart may be all that is drawn of a figure.
+                picture = pictures.get(entry.name) or _picture_without_drawing(entry)
+                pictures[entry.name] = replace(picture, chart=chart)
+    if not isinstance(figures, str):
+        names = [entry.name for entry in entries]
+        for name in figures:
+            if name not in pictures:
+                error = ValueError(f"there is none of this name here{near(name, names)}")
+                failed(name, error)
     return pictures
 
 
+def _picture_without_drawing(entry: FigureEntry) -> Picture:
+    return Picture(
+        entry.name, entry.title, entry.reading, file_name(entry.name), section=entry.section
+    )
+
+
 def _chart(entry: FigureEntry, subject: Any, about: About) -> bytes:
+    """Return a run's image for MLflow's charts; empty if the figure has none."""
     figure = None if entry.chart is None else entry.chart(subject, about.run, about.step_words)
     return b"" if figure is None else as_png(figure)
 
 
 def _attempt(name: str, action: Callable[[], Result], on_error: OnError) -> Result | None:
+    """Return what an action makes; None if it fails, once ``on_error`` has the error."""
     try:
         return action()
     except Exception as error:
@@ -548,15 +576,19 @@ def _drawn(
     subject: Any,
     on_error: OnError,
     step: Step | None = None,
-    wanted: Callable[[FigureEntry, str], bool] = lambda *_: True,
+    is_wanted: Callable[[FigureEntry, str], bool] = lambda *_: True,
 ) -> Iterator[tuple[FigureEntry, str, str, Figure]]:
-    """Entry, name and title of each applicable figure, and the figure; a failure does not stop the others."""
-    drawings = [
-        (entry, *drawing)
-        for entry in entries
-        for drawing in _attempt(entry.name, partial(entry.drawings, subject), on_error) or ()
-        if wanted(entry, drawing[0])
-    ]
+    """Yield entry, name and title of each applicable figure, and the figure.
+
+    A failure does not stop the others.
+    """
+    # All are listed before the first is drawn: a step says how many there are.
+    drawings = []
+    for entry in entries:
+        named = _attempt(entry.name, partial(entry.drawings, subject), on_error)
+        for name, title, draw in named or ():
+            if is_wanted(entry, name):
+                drawings.append((entry, name, title, draw))
     for number, (entry, name, title, draw) in enumerate(drawings):
         if step is not None:
             step(f"drawing {name}", number, len(drawings))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cmtrack.base import BaseEvaluation
@@ -43,18 +44,19 @@ SHORT = 60
 BETWEEN = " · "
 """Between the numbers of a cell of MLflow's tables, where line breaks are lost."""
 _MARKS = "\\`*_{}[]|#!"
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}  # MLflow's pages show the backslash of a "\\<"
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+"""Marks that are not escaped by a backslash: MLflow's pages show the backslash of ``\\<``."""
 
-# -- names -----------------------------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------------------
 
 
 def named(label: object, most: int = SHORT) -> str:
-    """A label in a sentence, quoted."""
+    """Return a label in a sentence, quoted."""
     return quoted(short(label, most))
 
 
 def by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Names by their reason, of (name, reason); the most frequent reason first."""
+    """Return names by their reason, of (name, reason); the most frequent reason first."""
     names: dict[str, list[str]] = {}
     for name, reason in pairs:
         names.setdefault(reason, []).append(name)
@@ -62,118 +64,139 @@ def by_reason(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def in_row(names: Iterable[object], most: int) -> str:
-    """``a, b, c``; of many names the first ``most`` and the number of the others."""
+    """Return ``a, b, c``; of many names the first ``most`` and the number of the others."""
     return some_of([short(name, 40) for name in names], most)
 
 
 def short(label: object, most: int = SHORT) -> str:
-    """A label on one line, cut in its middle where it is long."""
+    """Return a label on one line, cut in its middle if it is long."""
     text = " ".join(str(label).split()) or "(empty)"
-    return text if len(text) <= most else f"{text[: most // 2]}…{text[-(most - most // 2 - 1) :]}"
+    if len(text) <= most:
+        return text
+    start = most // 2
+    end = most - start - 1
+    return f"{text[:start]}…{text[-end:]}"
 
 
 def markdown_text(text: object) -> str:
-    """A text on one line that Markdown shows as it is."""
-    return for_page(
-        "".join(
-            f"\\{mark}" if mark in _MARKS else _ENTITIES.get(mark, mark) for mark in one_line(text)
-        )
-    )
+    """Return a text on one line that Markdown shows as it is."""
+    escaped = []
+    for mark in one_line(text):
+        if mark in _MARKS:
+            escaped.append(f"\\{mark}")
+        else:
+            escaped.append(_ENTITIES.get(mark, mark))
+    return for_page("".join(escaped))
 
 
 def markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table; its cells are Markdown already."""
+    """Return the lines of a table; its cells are Markdown already."""
     lines = [f"| {' | '.join(map(markdown_text, heads))} |", f"|{'---|' * len(heads)}"]
     return [*lines, *(f"| {' | '.join(row)} |" for row in body)]
 
 
 def split_json(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as MLflow's views read a table: names of columns, and the values by row; NaN is null."""
+    """Return rows as MLflow's views read a table: the columns' names, and the values by row."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    values = ((row.get(name) for name in names) for row in rows)
-    data = [
-        [None if isinstance(v, float) and not math.isfinite(v) else v for v in row]
-        for row in values
-    ]
+    data = [[_finite_or_none(row.get(name)) for name in names] for row in rows]
     return json.dumps({"columns": names, "data": data}, ensure_ascii=False, separators=(",", ":"))
 
 
+def _finite_or_none(value: Any) -> Any:
+    """Return a value; None for a number that JSON cannot write."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
 def short_id(run_id: str) -> str:
-    """The beginning of a run's id."""
+    """Return the beginning of a run's id."""
     return run_id[:8]
 
 
 def capital(text: str) -> str:
-    """A text with a capital at its beginning."""
+    """Return a text with a capital at its beginning."""
     return text[:1].upper() + text[1:]
 
 
 def counted(n: float, noun: str) -> str:
-    """``1 sample``, ``1,200 samples``; fractional weights keep a decimal."""
-    return (
-        f"{count(n)} {noun}"
-        if n == 1
-        else f"{count(n)} {noun}{'es' if noun.endswith('s') else 's'}"
-    )
+    """Return ``1 sample`` or ``1,200 samples``; fractional weights keep a decimal."""
+    if n == 1:
+        return f"{count(n)} {noun}"
+    ending = "es" if noun.endswith("s") else "s"
+    return f"{count(n)} {noun}{ending}"
 
 
 def samples(evaluation: BaseEvaluation, weighed: bool = True) -> str:
-    """The number of evaluated samples or documents, and what they weigh, if they were ``weighed``."""
+    """Return the number of evaluated samples or documents; if ``weighed``, also their weight."""
     rows = evaluation.statistics.digest.rows
     weight = evaluation.n_samples
-    if isinstance(evaluation, Evaluation) and evaluation.none is not None:
+    text = counted(rows, evaluation.unit)
+    if not isinstance(evaluation, Evaluation):
+        return text
+    if evaluation.none is not None:
         return f"{counted(weight, 'span')} in {counted(rows, 'document')}"
-    kind = evaluation.weights_are if isinstance(evaluation, Evaluation) and weighed else None
-    return counted(rows, evaluation.unit) + (
-        "" if kind is None else f" ({kind} weight {count(weight)})"
-    )
+    if not weighed or evaluation.weights_are is None:
+        return text
+    return f"{text} ({evaluation.weights_are} weight {count(weight)})"
 
 
-# -- metrics ---------------------------------------------------------------------------------------------------
+# -- metrics ---------------------------------------------------------------------------------------
 
 
 def metric_title(
     name: str, positive: Label | None = None, *, brief: bool = False, catalog: Catalog = BUILT_IN
 ) -> str:
-    """``binary/recall`` as "recall of promoter"; ``brief`` for a table's head."""
-    shown = "" if positive is None else short(positive, 16) if brief else quoted(positive)
-    return catalog.title(name, (lambda label: short(label, 30)) if brief else quoted, shown, brief)
+    """Return ``binary/recall`` as "recall of promoter"; ``brief`` for a table's head."""
+    title_label: Callable[[object], str] = quoted
+    shown_positive = "" if positive is None else quoted(positive)
+    if brief:
+        title_label = partial(short, most=30)
+        shown_positive = "" if positive is None else short(positive, 16)
+    return catalog.title(name, title_label, shown_positive, brief)
 
 
 def shown(evaluation: BaseEvaluation, name: str, write: Callable[..., str] = with_interval) -> str:
-    """A metric of an evaluation with its interval: ``0.712 [0.610, 0.804]``."""
+    """Return a metric of an evaluation with its interval: ``0.712 [0.610, 0.804]``."""
     return write(evaluation.metrics[name], evaluation.intervals.get(name))
 
 
 def metric_value(metric: Metric, value: float, ends: Interval | None) -> str:
-    """A metric's value: a count, a number with the digits that its interval makes sensible, or the range of a 0."""
-    if (
-        math.isinf(metric.high)
-        and not metric.better
-        and metric.section not in ("calibration", "cost")
-    ):
+    """Return a metric's value: a count, a number, or the range of a 0.
+
+    A number has the digits that its interval makes sensible.
+    """
+    # Without an upper end and a better direction it is a support or another number of rows.
+    is_unbounded = math.isinf(metric.high) and not metric.better
+    if is_unbounded and metric.section not in ("calibration", "cost"):
         return count(value)
     return _range_of_zero(metric, value, ends) or number(value, ends)
 
 
 def missing_word(evaluation: BaseEvaluation, name: str) -> str:
-    """The word for a metric without a finite value: "infinite" or "undefined"."""
+    """Return the word for a metric without a finite value: "infinite" or "undefined"."""
     return "infinite" if name in evaluation.infinite else "undefined"
 
 
 def missing_with_reason(evaluation: BaseEvaluation, name: str) -> str:
-    """The word for a metric without a finite value and its reason: "infinite: 1 row gives …"."""
-    word, reason = missing_word(evaluation, name), evaluation.undefined.get(name, "")
-    if not reason or reason.startswith(f"{word}: "):
-        return reason or word
+    """Return the word for a metric without a finite value, with its reason.
+
+    For example "infinite: 1 row gives …".
+    """
+    word = missing_word(evaluation, name)
+    reason = evaluation.undefined.get(name, "")
+    if not reason:
+        return word
+    if reason.startswith(f"{word}: "):
+        return reason
     return f"{word}: {reason}"
 
 
 def metric_interval(metric: Metric, value: float, ends: Interval | None) -> str:
-    """The interval of a metric beside :func:`metric_value`; empty where the value is the interval already."""
+    """Return the interval of a metric; empty if :func:`metric_value` is the interval already."""
     return "" if _range_of_zero(metric, value, ends) else interval(value, ends)
 
 
 def _range_of_zero(metric: Metric, value: float, ends: Interval | None) -> str:
-    """``0 to 0.070`` of a calibration error that is estimated as 0; else empty."""
+    """Return ``0 to 0.070`` for a calibration error that is estimated as 0; else empty."""
     return upper_bound(value, ends) if metric.interval == "square" else ""

@@ -1,7 +1,8 @@
 """Self-contained HTML pages from templates: they load nothing, and names in them are escaped.
 
-Whoever names a run, a label or a group decides what stands on a page that other people open. The templates escape every
-value; what is here holds for the finished page, so that no template and no value can be forgotten.
+Whoever names a run, a label or a group decides what stands on a page that other people open. The
+templates escape every value; what is here holds for the finished page, so that no template and no
+value can be forgotten.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _COPIED = re.compile(r"(<pre>.*?</pre>)", re.DOTALL)
 
 
 def drawn(subject: BaseEvaluation | Comparison, problems: list[str]) -> dict[str, Picture]:
-    """The figures of a page; none without Matplotlib, and a sentence in ``problems``."""
+    """Return the figures of a page; none without Matplotlib, and a sentence in ``problems``."""
     try:
         from cmtrack.report.figures import draw_pictures
     except ImportError as error:
@@ -44,27 +45,31 @@ def drawn(subject: BaseEvaluation | Comparison, problems: list[str]) -> dict[str
 
 
 def render_page(name: str, /, **values: Any) -> str:
-    """One HTML document without any reference to the outside.
+    """Return one HTML document without any reference to the outside.
 
-    It carries a Content-Security-Policy by which a browser loads nothing and runs nothing but the page's own script
-    and style, which are named by their hashes; it works in a frame with ``sandbox="allow-scripts"``, as that of the
-    MLflow UI. Names cannot reorder the text around them (:func:`cmtrack.untrusted.for_page`).
+    It carries a Content-Security-Policy by which a browser loads nothing and runs nothing but the
+    page's own script and style, which are named by their hashes; it works in a frame with
+    ``sandbox="allow-scripts"``, as that of the MLflow UI. Names cannot reorder the text around them
+    (:func:`cmtrack.untrusted.for_page`).
 
     ``name``: the template.
     ``**values``: what it shows; text is escaped.
     """
     html = _template(name).render(values)
-    # what people copy into a terminal or a script holds no marks that they do not see
-    parts = [
-        printable(part) if place % 2 else for_page(part)
-        for place, part in enumerate(_COPIED.split(html))
-    ]
+    parts = _COPIED.split(html)
+    for place, part in enumerate(parts):
+        is_copied = place % 2 == 1
+        # People copy these parts into a terminal or a script: they have no mark that nobody sees.
+        parts[place] = printable(part) if is_copied else for_page(part)
     html = "".join(parts)
     return html.replace(_FIRST, f"{_FIRST}\n{_meta(html)}", 1)
 
 
 def without_rows(page: bytes) -> bytes:
-    """A report without the rows that it lists; the marks around them are no value, as a ``<`` of a value is escaped."""
+    """Return a report without the rows that it lists.
+
+    The marks around them are no value, as a ``<`` of a value is escaped.
+    """
     return _ROWS.sub(b"", page)
 
 
@@ -75,37 +80,48 @@ def _meta(html: str) -> str:
 def figure_block(
     picture: Picture, opens: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """A picture as the pages show it; cells of its matrices are links to what they open, titles by their ids."""
+    """Return a picture as the pages show it.
+
+    Cells of its matrices are links to what they open, titles by their ids.
+    """
     svg = _CELLS.sub(lambda match: _links(match[1], opens) or match[0], picture.svg)
-    linked = svg != picture.svg
+    is_linked = svg != picture.svg
+    if is_linked:
+        # A browser reaches nothing inside an image.
+        svg = svg.replace('role="img"', 'role="group"', 1)
     return {
         "name": picture.name,
         "title": picture.title,
         "reading": picture.reading,
-        "svg": svg.replace('role="img"', 'role="group"', 1)
-        if linked
-        else svg,  # inside an image nothing is reached
-        "linked": linked,
+        "svg": svg,
+        "linked": is_linked,
         "small": picture.width <= _SMALL_FIGURE,
         "section": picture.section,
     }
 
 
 def _links(cells: str, opens: Mapping[str, str]) -> str:
-    """Links on a matrix whose cells are named and placed by :func:`cmtrack.plots._heatmap.name_cells`."""
+    """Return the links on a matrix; empty if none of its cells opens a table.
+
+    Its cells are named and placed by :func:`cmtrack.plots._heatmap.name_cells`.
+    """
     matrix, rows, columns, *box = cells.split(" ")
-    x, y, across, high = map(float, box)
-    links = "".join(
-        f'<a class="cell" href="#{target}" aria-label="{escape(opens[target])}"><title>{escape(opens[target])}</title>'
-        f'<path d="M{x + j * across:.0f} {y + i * high:.0f}h{across:.0f}v{high:.0f}h-{across:.0f}z"/></a>'
-        for i, row in enumerate(rows.split(","))
-        for j, column in enumerate(columns.split(","))
-        if (
-            target := f"rows-{matrix}-{row}-{column}" if row != "m" else f"rows-{matrix}-{column}-m"
-        )
-        in opens
-    )
-    return f"<!-- rows -->{links}<!-- end of rows -->" if links else ""
+    left, top, width, height = map(float, box)
+    links = []
+    for i, row in enumerate(rows.split(",")):
+        for j, column in enumerate(columns.split(",")):
+            target = f"rows-{matrix}-{row}-{column}"
+            if row == "m":
+                # Mismatches have a row of the figure, and are the last column of a matrix.
+                target = f"rows-{matrix}-{column}-m"
+            if target in opens:
+                title = escape(opens[target])
+                corner = f"M{left + j * width:.0f} {top + i * height:.0f}"
+                links.append(
+                    f'<a class="cell" href="#{target}" aria-label="{title}"><title>{title}</title>'
+                    f'<path d="{corner}h{width:.0f}v{height:.0f}h-{width:.0f}z"/></a>'
+                )
+    return f"<!-- rows -->{''.join(links)}<!-- end of rows -->" if links else ""
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -128,10 +144,10 @@ def _template(name: str) -> Template:
 
 
 def _policy(html: str) -> str:
-    """The rules for a browser: show the page, with its own style, script and pictures.
+    """Return the rules for a browser: show the page, with its own style, script and pictures.
 
-    Style *attributes* are allowed without a hash: the widths in them come from the numbers, and nothing that they could
-    name (a picture, a font) can be loaded.
+    Style *attributes* are allowed without a hash: the widths in them come from the numbers, and
+    nothing that they could name (a picture, a font) can be loaded.
     """
     return "; ".join(
         (
@@ -147,7 +163,10 @@ def _policy(html: str) -> str:
 
 
 def _hashes(element: str, html: str) -> str:
-    """The hashes of an element's contents; all are the template's, as a ``<`` of a value is escaped."""
+    """Return the hashes of an element's contents.
+
+    All are the template's, as a ``<`` of a value is escaped.
+    """
     contents = re.findall(rf"<{element}\b[^>]*>(.*?)</{element}>", html, re.DOTALL)
     digests = (hashlib.sha256(content.encode("utf-8")).digest() for content in contents)
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,12 +12,14 @@ from cmtrack.comparison import constant_answer
 from cmtrack.digits import short_percent, significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
+from cmtrack.metrics.binary import BinaryCounts
 from cmtrack.metrics.names import encode_label
 from cmtrack.prevalence.fit import doubt
-from cmtrack.prevalence.results import ASSUMES
+from cmtrack.prevalence.results import ASSUMES, PrevalenceEstimate
 from cmtrack.report import segments
 from cmtrack.report.constant import p_of
 from cmtrack.report.formatting import (
+    capital,
     count,
     counted,
     join_names,
@@ -35,13 +37,16 @@ from cmtrack.report.probabilities import average, confidence, judgement
 
 MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
 LEAST_WITHOUT_COUNTS = 50
-"""Rows from which on a share stands without its counts: of fewer, one row moves it by more than 2 percentage points."""
+"""Rows from which on a share needs no counts: one of fewer rows moves it by over 2 % points."""
 RARE_SHARE = 0.1
-"""Share of positives below which accuracy is not compared with the most frequent class: it says little of them."""
+"""Share of positives below which accuracy says little of them.
+
+It is not compared with the most frequent class then.
+"""
 GOOD_AREA = 0.8
-"""Area under the ROC curve from which on a score ranks well enough that the threshold is worth a word."""
+"""Area under the ROC curve from which on a score ranks well: the threshold is worth a word."""
 CLEAR = 0.01
-"""Largest p-value of a difference that is called clear: at 0.05 one in twenty equal models would be."""
+"""Largest p-value of a clear difference: at 0.05 one in twenty equal models would have one."""
 AREA_OF_CLASSES = "multiclass/roc_auc_ovr_macro"
 """The area that stands for all classes, where there are no two groups."""
 _SOURCES = (
@@ -59,22 +64,28 @@ QUESTIONS = {
     "prevalence": "How many positives are there?",
     "facts": "What was evaluated?",
 }
-"""The sections of a report by their keys, in the order in which people ask; what has no section leads the page."""
+"""The sections of a report by their keys, in the order in which people ask.
+
+What has no section is at the top of the page.
+"""
 _COUNTED_WITHOUT_LABELS = "Would counting work without labels?"
-"""The question of an estimate on labelled rows: their share of positives is known, so that it is only a check."""
+"""The question of an estimate on labelled rows, a check: their share of positives is known."""
 
 
 def question(key: str, evaluation: BaseEvaluation) -> str:
     """Return the heading of a section for an evaluation."""
-    of_labelled_rows = isinstance(evaluation, Evaluation) and evaluation.statistics.target is None
-    return _COUNTED_WITHOUT_LABELS if key == "prevalence" and of_labelled_rows else QUESTIONS[key]
+    is_labelled = isinstance(evaluation, Evaluation) and evaluation.statistics.target is None
+    if key == "prevalence" and is_labelled:
+        return _COUNTED_WITHOUT_LABELS
+    return QUESTIONS[key]
 
 
 def told(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """The sentences on an evaluation, made from its numbers, the most important first, each with its section."""
-    parts = {
+    """Return the sentences on an evaluation, each with its section, the most important first."""
+    # Each function with the section of metrics that it reads, and the section of its sentences.
+    sources: dict[Callable[[Evaluation], list[str]], tuple[str, str]] = {
         _findings: ("binary", ""),
-        _overall: ("multiclass" if evaluation.none is None else "spans", ""),
+        _overall: (_overall_section(evaluation), ""),
         _steps: ("reduced", "confusions"),
         _classes: ("class", "confusions"),
         _confusion: ("multiclass", "confusions"),
@@ -86,55 +97,66 @@ def told(evaluation: Evaluation) -> list[tuple[str, str]]:
         _prevalence: ("prevalence", "prevalence"),
         segments.sentences: ("", "failures"),
     }
-    return [
-        (section, sentence)
-        for part, (needed, section) in parts.items()
-        if not needed or evaluation.has_section(needed)
-        for sentence in part(evaluation)
-        if sentence
-    ]
+    statements = []
+    for sentences, (metrics, section) in sources.items():
+        if not metrics or evaluation.has_section(metrics):
+            statements += [(section, sentence) for sentence in sentences(evaluation) if sentence]
+    return statements
+
+
+def _overall_section(evaluation: Evaluation) -> str:
+    """Return the section of metrics of all classes."""
+    return "multiclass" if evaluation.none is None else "spans"
 
 
 def verdict(evaluation: Evaluation) -> list[str]:
-    """The sentences on an evaluation, the most important first."""
+    """Return the sentences on an evaluation, the most important first."""
     return [sentence for _, sentence in told(evaluation)]
 
 
 def lead(evaluation: Evaluation) -> list[str]:
-    """Return the first sentences: on the positive group, if there is one, and on how many predictions are right."""
-    parts = {_findings: "binary", _overall: "multiclass" if evaluation.none is None else "spans"}
-    by_part = {
-        part: part(evaluation) for part, section in parts.items() if evaluation.has_section(section)
-    }
-    found = by_part.pop(_findings, [])  # also why few are found
-    return [*found, *(sentences[0] for sentences in by_part.values() if sentences)]
+    """Return the first sentences: on the positive group, and on how many predictions are right."""
+    sentences = []
+    if evaluation.has_section("binary"):
+        # This is also why few are found.
+        sentences += _findings(evaluation)
+    if evaluation.has_section(_overall_section(evaluation)):
+        sentences += _overall(evaluation)[:1]
+    return sentences
 
 
 def confusions(evaluation: Evaluation) -> list[tuple[Label, Label, float, float]]:
-    """For each class with errors: (actual, most frequent wrong prediction, count, share of the actual class)."""
+    """Return the most frequent error of each class with errors.
+
+    It is (actual, predicted, count, share of the actual class).
+    """
     counts = evaluation.confusion_matrix.counts.astype(np.float64)
-    wrong = counts.copy()
-    np.fill_diagonal(wrong, 0)
-    taken = wrong.argmax(axis=1)
+    errors = counts.copy()
+    np.fill_diagonal(errors, 0)
     labels = evaluation.labels
     return [
-        (labels[i], labels[j], float(wrong[i, j]), float(wrong[i, j] / counts[i].sum()))
-        for i, j in enumerate(taken)
-        if wrong[i, j] > 0
+        (labels[i], labels[j], float(errors[i, j]), float(errors[i, j] / counts[i].sum()))
+        for i, j in enumerate(errors.argmax(axis=1))
+        if errors[i, j] > 0
     ]
 
 
 def _overall_spans(evaluation: Evaluation) -> list[str]:
     counts = evaluation.confusion_matrix.counts
-    right = int(counts.trace())
-    last = evaluation.labels.index(evaluation.none)
-    actual, predicted = (int(counts.sum() - counts.sum(axis=axis)[last]) for axis in (1, 0))
-    names = ("precision_micro", "recall_micro", "f1_micro", "f1_macro")
-    precision, recall, f1, macro = (shown(evaluation, f"spans/{name}") for name in names)
+    none = evaluation.labels.index(evaluation.none)
+    # The row and the column of "none" count spans of the other side without a counterpart.
+    actual = counted(int(counts.sum() - counts[none].sum()), "actual span")
+    predicted = counted(int(counts.sum() - counts[:, none].sum()), "predicted span")
+    right = count(int(counts.trace()))
+    recall = shown(evaluation, "spans/recall_micro")
+    precision = shown(evaluation, "spans/precision_micro")
+    f1 = shown(evaluation, "spans/f1_micro")
+    f1_macro = shown(evaluation, "spans/f1_macro")
+    labels = counted(len(evaluation.classes), "label")
     return [
-        f"Of {counted(actual, 'actual span')}, {count(right)} are found with the right label (recall {recall}); of "
-        f"{counted(predicted, 'predicted span')}, {count(right)} are right (precision {precision}).",
-        f"F1 is {f1} over all spans, and {macro} on average over {counted(len(evaluation.classes), 'label')}.",
+        f"Of {actual}, {right} are found with the right label (recall {recall}); "
+        f"of {predicted}, {right} are right (precision {precision}).",
+        f"F1 is {f1} over all spans, and {f1_macro} on average over {labels}.",
     ]
 
 
@@ -143,79 +165,89 @@ def _overall(evaluation: Evaluation) -> list[str]:
         return _overall_spans(evaluation)
     accuracy = shown(evaluation, "multiclass/accuracy", percent_with_interval)
     overall = (
-        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} the accuracy is {accuracy} "
-        f"({level(evaluation.confidence_level)} interval)."
+        f"On {samples(evaluation)} of {counted(len(evaluation.labels), 'class')} "
+        f"the accuracy is {accuracy} ({level(evaluation.confidence_level)} interval)."
     )
-    out = [" ".join([overall, *_against_constant(evaluation)])]
     mcc = "multiclass/matthews_corrcoef"
     if math.isnan(evaluation.metrics[mcc]):
-        return [*out, f"The Matthews correlation is undefined: {evaluation.undefined[mcc]}."]
+        correlation = f"undefined: {evaluation.undefined[mcc]}"
+    else:
+        correlation = f"{shown(evaluation, mcc)} (0: guessing, 1: perfect)"
     return [
-        *out,
-        f"The Matthews correlation is {shown(evaluation, mcc)} (0: guessing, 1: perfect).",
+        " ".join([overall, *_against_constant(evaluation)]),
+        f"The Matthews correlation is {correlation}.",
     ]
 
 
 def _against_constant(evaluation: Evaluation) -> list[str]:
-    """Return the sentence that compares the accuracy with the most frequent class; none of rare positives."""
-    cells = evaluation.binary
-    if (
-        evaluation.positive is not None
-        and cells is not None
-        and 0 < cells.actual_positives < RARE_SHARE * cells.total
-    ):
+    """Return the sentence that compares the accuracy with the most frequent class.
+
+    None if positives are rare.
+    """
+    if _has_rare_positives(evaluation):
         return []
     constant = constant_answer(evaluation, "multiclass/accuracy")
-    assert constant is not None  # accuracies of single labels have one
+    if constant is None:
+        raise ValueError("an accuracy of single labels needs a constant answer")
+    answer = named(constant.answer)
     if constant.unbeatable:
-        return [
-            f"Every sample is of the class {named(constant.answer)}: always predicting it makes no error."
-        ]
-    how = "not clearly different from"
+        return [f"Every sample is of the class {answer}: always predicting it makes no error."]
+    comparison = "not clearly different from"
     if constant.shown_better or constant.shown_worse:
-        how = f"{'better' if constant.ahead else 'worse'} than"
-        how = f"clearly {how}" if constant.pvalue < CLEAR else how
-    ends = evaluation.intervals.get("multiclass/accuracy")
-    # in the digits of the accuracy
-    share = percent_with_interval(constant.value, ends).partition(" [")[0]
-    answer = f"{named(constant.answer)} ({share}; {p_of(constant)})"
-    return [f"This is {how} always predicting the most frequent class, {answer}."]
+        comparison = "better than" if constant.ahead else "worse than"
+        if constant.pvalue < CLEAR:
+            comparison = f"clearly {comparison}"
+    # The interval of the accuracy gives both shares the same digits.
+    interval = evaluation.intervals.get("multiclass/accuracy")
+    share = percent_with_interval(constant.value, interval).partition(" [")[0]
+    return [
+        f"This is {comparison} always predicting the most frequent class, {answer} "
+        f"({share}; {p_of(constant)})."
+    ]
+
+
+def _has_rare_positives(evaluation: Evaluation) -> bool:
+    """Return whether so few rows are positive that accuracy says little of them."""
+    cells = evaluation.binary
+    if evaluation.positive is None or cells is None:
+        return False
+    return 0 < cells.actual_positives < RARE_SHARE * cells.total
 
 
 def _classes(evaluation: Evaluation) -> list[str]:
-    m = evaluation.metrics
-    present = [
-        label for label in evaluation.classes if m[f"class/{encode_label(label)}/support"] > 0
-    ]
-    by_f1 = [(m[f"class/{encode_label(label)}/f1"], label) for label in present]
-    scored = [(f1, label) for f1, label in by_f1 if math.isfinite(f1)]
-    if len(scored) < 2:
+    metrics = evaluation.metrics
+    f1_by_class = {}
+    n_present = 0
+    for label in evaluation.classes:
+        prefix = f"class/{encode_label(label)}"
+        if metrics[f"{prefix}/support"] > 0:
+            n_present += 1
+            if math.isfinite(metrics[f"{prefix}/f1"]):
+                f1_by_class[label] = metrics[f"{prefix}/f1"]
+    if len(f1_by_class) < 2:
         return []
-    top, bottom = max(f1 for f1, _ in scored), min(f1 for f1, _ in scored)
+    top = max(f1_by_class.values())
+    bottom = min(f1_by_class.values())
     if top == bottom:
         return [f"All classes have the same F1 ({number(top)})."]
-    if len(present) == 2 and evaluation.positive is not None:  # one is the rest of the other
+    if n_present == 2 and evaluation.positive is not None:
+        # The sentence on the positive group says it already.
         return []
-    best, worst = (
-        _with_f1(evaluation, [label for f1, label in scored if f1 == end], end)
-        for end in (top, bottom)
-    )
-    return [f"Best class by F1: {best}. Worst: {worst}."]
+    best = _with_f1(evaluation, [label for label, f1 in f1_by_class.items() if f1 == top], top)
+    worst = [label for label, f1 in f1_by_class.items() if f1 == bottom]
+    return [f"Best class by F1: {best}. Worst: {_with_f1(evaluation, worst, bottom)}."]
 
 
 def _with_f1(evaluation: Evaluation, labels: Sequence[Label], f1: float) -> str:
-    """``“6” (F1 0.644, n = 35)``, or ``“2”, “3” and “4” (F1 0)``."""
+    """Return ``“6” (F1 0.644, n = 35)``, or ``“2”, “3” and “4” (F1 0)``."""
     size = ""
     if len(labels) == 1:
         support = evaluation.metrics[f"class/{encode_label(labels[0])}/support"]
-        size = (
-            f", weight {significant(support, 2)}"
-            if evaluation.weights_are == "sampling"
-            else f", n = {count(support)}"
-        )
-    return (
-        f"{join_names([named(label) for label in labels])} (F1 {number(f1) if f1 else '0'}{size})"
-    )
+        size = f", n = {count(support)}"
+        if evaluation.weights_are == "sampling":
+            size = f", weight {significant(support, 2)}"
+    value = number(f1) if f1 else "0"
+    return f"{join_names([named(label) for label in labels])} (F1 {value}{size})"
 
 
 def _confusion(evaluation: Evaluation) -> list[str]:
@@ -223,70 +255,92 @@ def _confusion(evaluation: Evaluation) -> list[str]:
     if not rows:
         return ["There are no errors on these samples."]
     actual, predicted, n, share = max(rows, key=lambda row: row[2])
+    answer = named(predicted)
     if evaluation.none is not None and evaluation.none in (actual, predicted):
+        spans = counted(n, "span")
+        error = f"{spans} of class {named(actual)} missed ({percent(share)})"
         if actual == evaluation.none:
-            return [
-                f"Most frequent error: {counted(n, 'span')} predicted as {named(predicted)} where there is none."
-            ]
-        return [
-            f"Most frequent error: {counted(n, 'span')} of class {named(actual)} missed ({percent(share)})."
-        ]
+            error = f"{spans} predicted as {answer} where there is none"
+        return [f"Most frequent error: {error}."]
     if evaluation.weights_are == "sampling":
-        return [
-            f"Most frequent confusion: {named(actual)} was predicted as {named(predicted)}, "
-            f"with weight {significant(n, 2)} ({percent(share)} of the class)."
-        ]
-    return [
-        f"Most frequent confusion: {counted(n, 'sample')} of class {named(actual)} {'was' if n == 1 else 'were'} "
-        f"predicted as {named(predicted)} ({percent(share)} of the class)."
-    ]
+        weight = significant(n, 2)
+        confusion = f"{named(actual)} was predicted as {answer}, with weight {weight}"
+    else:
+        were = "was" if n == 1 else "were"
+        rows_of_class = f"{counted(n, 'sample')} of class {named(actual)}"
+        confusion = f"{rows_of_class} {were} predicted as {answer}"
+    return [f"Most frequent confusion: {confusion} ({percent(share)} of the class)."]
 
 
 def _steps(evaluation: Evaluation) -> list[str]:
-    out = []
+    sentences = []
     for step in evaluation.reduced:
         prefix = f"reduced/{encode_label(step.name)}"
         rate = evaluation.metrics[f"{prefix}/mismatch_rate"]
-        groups = join_names([named(g, 30) for g in step.labels], 6)
+        groups = join_names([named(group, 30) for group in step.labels], 6)
         right = shown(evaluation, f"{prefix}/accuracy", percent_with_interval)
         text = f"Grouped by {named(step.name)} ({groups}), {right} are correct"
         if rate > 0:
-            text += f"; another {percent(rate)} are in the right group but the wrong class, which does not count"
-        out.append(text + ".")
-    return out
+            text += (
+                f"; another {percent(rate)} are in the right group but the wrong class, "
+                "which does not count"
+            )
+        sentences.append(f"{text}.")
+    return sentences
 
 
 def _findings(evaluation: Evaluation) -> list[str]:
-    """Recall and precision in words: ``Finds 71.2 % [61.0, 80.4] of “spam”; 87.1 % … of what it calls so is right``."""
-    cells = evaluation.binary
-    if cells is None or evaluation.positive is None:
+    """Return recall and precision in words.
+
+    ``Finds 71.2 % [61.0, 80.4] of “spam”; 87.1 % … of what it calls so is right``.
+    """
+    if evaluation.binary is None or evaluation.positive is None:
         return []
-    names = ("binary/recall", "binary/precision")
-    recall, precision = (shown(evaluation, name, percent_with_interval) for name in names)
-    name, threshold = named(evaluation.positive), evaluation.decision_threshold
-    decided = "" if threshold is None else f"At a score of {number(threshold)} or more: "
-    actual, called = cells.actual_positives, cells.predicted_positives
-    finding = f"finds {recall} of {name}"
-    if _needs_counts(cells.tp, actual):
-        finding = f"finds {count(cells.tp)} of {counted(actual, 'sample')} of {name} ({recall})"
-    right = f"{precision} of what it calls so is right" if called else "it never predicts it"
-    if _needs_counts(cells.tp, called):
-        right += f" ({count(cells.tp)} of {count(called)})"
-    if not actual:
-        finding = f"there is no sample of {name}"
-        times = "once" if called == 1 else f"{count(called)} times"
-        right = f"it is predicted {times}" if called else "it is never predicted"
-    out = decided + (finding if decided else finding[0].upper() + finding[1:]) + f"; {right}."
-    return [out, *_ranks_well(evaluation)]
+    found = _recall_in_words(evaluation, evaluation.binary)
+    right = _precision_in_words(evaluation, evaluation.binary)
+    threshold = evaluation.decision_threshold
+    if threshold is None:
+        found = capital(found)
+    else:
+        found = f"At a score of {number(threshold)} or more: {found}"
+    return [f"{found}; {right}.", *_ranks_well(evaluation)]
+
+
+def _recall_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
+    """Return how many positives are found."""
+    name = named(evaluation.positive)
+    if not cells.actual_positives:
+        return f"there is no sample of {name}"
+    recall = shown(evaluation, "binary/recall", percent_with_interval)
+    if _needs_counts(cells.tp, cells.actual_positives):
+        positives = counted(cells.actual_positives, "sample")
+        return f"finds {count(cells.tp)} of {positives} of {name} ({recall})"
+    return f"finds {recall} of {name}"
+
+
+def _precision_in_words(evaluation: Evaluation, cells: BinaryCounts) -> str:
+    """Return how many positive predictions are right."""
+    predicted = cells.predicted_positives
+    if not cells.actual_positives:
+        if not predicted:
+            return "it is never predicted"
+        times = "once" if predicted == 1 else f"{count(predicted)} times"
+        return f"it is predicted {times}"
+    if not predicted:
+        return "it never predicts it"
+    precision = shown(evaluation, "binary/precision", percent_with_interval)
+    counts = ""
+    if _needs_counts(cells.tp, predicted):
+        counts = f" ({count(cells.tp)} of {count(predicted)})"
+    return f"{precision} of what it calls so is right{counts}"
 
 
 def _needs_counts(hits: float, total: float) -> bool:
-    """True for a share of few rows; weights have no counts."""
-    return (
-        0 < total == round(total)
-        and hits == round(hits)
-        and min(hits, total) < LEAST_WITHOUT_COUNTS
-    )
+    """Return whether a share is of few rows; weights have no counts."""
+    if not total > 0:
+        return False
+    are_counts = hits == round(hits) and total == round(total)
+    return are_counts and min(hits, total) < LEAST_WITHOUT_COUNTS
 
 
 def _ranks_well(evaluation: Evaluation) -> list[str]:
@@ -296,114 +350,140 @@ def _ranks_well(evaluation: Evaluation) -> list[str]:
     if cells is None or not area >= GOOD_AREA or cells.actual_positives == 0:
         return []
     missed = cells.actual_positives - cells.tp
-    if (
-        missed <= cells.actual_positives / 2
-        or evaluation.intervals.get("binary/roc_auc", (0.0, 1.0))[0] <= 0.5
-    ):
+    low, _ = evaluation.intervals.get("binary/roc_auc", (0.0, 1.0))
+    if missed <= cells.actual_positives / 2 or low <= 0.5:
         return []
-    but = "the predicted labels miss"
+    decision = "the predicted labels miss"
     if evaluation.decision_threshold is not None:
-        but = f"the threshold of {number(evaluation.decision_threshold)} misses"
+        decision = f"the threshold of {number(evaluation.decision_threshold)} misses"
+    positives = f"{counted(cells.actual_positives, 'sample')} of {named(evaluation.positive)}"
     return [
-        f"The score ranks well (area under the ROC curve {number(area)}), but {but} {count(missed)} of "
-        f"{counted(cells.actual_positives, 'sample')} of {named(evaluation.positive)}: choose a threshold with cmtrack "
-        "threshold."
+        f"The score ranks well (area under the ROC curve {number(area)}), "
+        f"but {decision} {count(missed)} of {positives}: "
+        "choose a threshold with cmtrack threshold."
     ]
 
 
 def _area(evaluation: Evaluation) -> list[str]:
-    m, name = evaluation.metrics, "binary/roc_auc"
-    if evaluation.positive is None or not math.isfinite(m.get(name, math.nan)):
+    metrics = evaluation.metrics
+    name = "binary/roc_auc"
+    if evaluation.positive is None or not math.isfinite(metrics.get(name, math.nan)):
         return []
-    by = f"by the score for {named(evaluation.positive)}"
-    text = f"The area under the ROC curve, {by}, is {shown(evaluation, name)}"
-    ceiling = m["binary/roc_auc_ceiling"]
+    score = f"by the score for {named(evaluation.positive)}"
+    text = f"The area under the ROC curve, {score}, is {shown(evaluation, name)}"
+    ceiling = metrics["binary/roc_auc_ceiling"]
     if ceiling < 1:
-        relative = (
-            f"relative to that cap it is {number(m['binary/roc_auc_normalized'])} (chance: 0.5)"
+        relative = number(metrics["binary/roc_auc_normalized"])
+        text += (
+            f". Mismatches within the group cap it at {number(ceiling)}; "
+            f"relative to that cap it is {relative} (chance: 0.5)"
         )
-        text += f". Mismatches within the group cap it at {number(ceiling)}; {relative}"
-    return [text + "."]
+    return [f"{text}."]
 
 
 def _areas(evaluation: Evaluation) -> list[str]:
-    if evaluation.positive is not None or math.isnan(
-        evaluation.metrics.get(AREA_OF_CLASSES, math.nan)
-    ):
+    area = evaluation.metrics.get(AREA_OF_CLASSES, math.nan)
+    if evaluation.positive is not None or math.isnan(area):
         return []
-    area = shown(evaluation, AREA_OF_CLASSES)
     return [
-        f"The area under the ROC curve, of each class against all others, is {area} on average (chance: 0.5)."
+        "The area under the ROC curve, of each class against all others, is "
+        f"{shown(evaluation, AREA_OF_CLASSES)} on average (chance: 0.5)."
     ]
 
 
 def costs(evaluation: Evaluation) -> list[str]:
-    """Sentences on what decisions cost, and what the best constant answer would; none without costs."""
+    """Return sentences on what decisions cost, and what the best constant answer would cost."""
     if "cost/mean" not in evaluation.metrics:
         return []
     constant = constant_answer(evaluation, "cost/mean")
-    assert constant is not None  # costs are of single labels
-    best = f"Always answering {named(constant.answer)}, the best constant answer, would cost {number(constant.value)}"
+    if constant is None:
+        raise ValueError("costs of single labels need a constant answer")
     if math.isnan(evaluation.metrics["cost/saved"]):
-        best += ", and nothing costs less"
+        outcome = ", and nothing costs less"
     elif constant.shown_worse:
-        best += f", which is less ({p_of(constant)})"
+        outcome = f", which is less ({p_of(constant)})"
     elif not constant.shown_better:
-        best += f", which is not clearly different ({p_of(constant)})"
+        outcome = f", which is not clearly different ({p_of(constant)})"
     else:
-        best += f": {shown(evaluation, 'cost/saved', percent_with_interval)} of the avoidable cost is saved"
-    return [f"A decision costs {shown(evaluation, 'cost/mean')} on average. {best}."]
+        saved = shown(evaluation, "cost/saved", percent_with_interval)
+        outcome = f": {saved} of the avoidable cost is saved"
+    return [
+        f"A decision costs {shown(evaluation, 'cost/mean')} on average. "
+        f"Always answering {named(constant.answer)}, the best constant answer, "
+        f"would cost {number(constant.value)}{outcome}."
+    ]
 
 
 def _log_loss(evaluation: Evaluation) -> list[str]:
-    loss, skill = (
-        evaluation.metrics.get(f"probability/{name}") for name in ("log_loss", "log_skill")
-    )
+    loss = evaluation.metrics.get("probability/log_loss")
+    skill = evaluation.metrics.get("probability/log_skill")
     if loss is None or skill is None:
         return []
     if math.isnan(loss):
         return [f"The log loss is {missing_with_reason(evaluation, 'probability/log_loss')}."]
     text = f"The log loss of the probabilities is {shown(evaluation, 'probability/log_loss')}"
-    if math.isfinite(skill):
-        shares = "its share" if evaluation.reference is None else "the share of the reference"
-        reach = evaluation.intervals.get("probability/log_skill")
-        if reach is not None and reach[0] <= 0 <= reach[1]:
-            text += f", not clearly different from that of always giving each class {shares}"
-        else:
-            text += f", {percent(abs(skill))} {'less' if skill > 0 else 'more'} than always giving each class {shares}"
-    return [text + "."]
+    if not math.isfinite(skill):
+        return [f"{text}."]
+    share = "its share" if evaluation.reference is None else "the share of the reference"
+    interval = evaluation.intervals.get("probability/log_skill")
+    if interval is not None and interval[0] <= 0 <= interval[1]:
+        comparison = "not clearly different from that of"
+    else:
+        less = "less" if skill > 0 else "more"
+        comparison = f"{percent(abs(skill))} {less} than"
+    return [f"{text}, {comparison} always giving each class {share}."]
 
 
 def _probabilities(evaluation: Evaluation) -> list[str]:
-    of_predictions, judged = confidence(evaluation), judgement(evaluation)
-    sure = of_predictions.sentence if of_predictions else ""
-    return [sure, " ".join(filter(None, (judged.sentence if judged else "", average(evaluation))))]
+    """Return what is said of the confidence, and of the probabilities of the positive group."""
+    on_confidence = confidence(evaluation)
+    on_positives = judgement(evaluation)
+    sentences = [on_positives.sentence] if on_positives else []
+    sentences.append(average(evaluation))
+    return [
+        on_confidence.sentence if on_confidence else "",
+        " ".join(filter(None, sentences)),
+    ]
 
 
 def _prevalence(evaluation: Evaluation) -> list[str]:
     estimate = evaluation.prevalence
     if estimate is None or evaluation.calibrates_itself:
         return []
-    positive, negative = named(evaluation.positive), named(evaluation.negative)
+    positive = named(evaluation.positive)
     if math.isnan(estimate.value):
         return [f"The prevalence of {positive} is not estimated: {estimate.undefined['value']}."]
     share = percent_with_interval(estimate.value, (estimate.low, estimate.high))
-    where = "the target" if evaluation.statistics.target is not None else "these samples"
-    text = f"Estimated from labelled scores, the prevalence of {positive} in {where} is {share}"
-    if evaluation.statistics.target is None:
-        text += f" (actual: {percent(evaluation.metrics['prevalence/actual'])})"
-    text += f"; this {ASSUMES}"
+    if evaluation.statistics.target is not None:
+        rows = "the target"
+        actual = ""
+    else:
+        rows = "these samples"
+        actual = f" (actual: {percent(evaluation.metrics['prevalence/actual'])})"
+    text = (
+        f"Estimated from labelled scores, the prevalence of {positive} in {rows} is {share}"
+        f"{actual}; this {ASSUMES}"
+    )
     if doubt(estimate.fit_pvalue):
-        return [
-            f"{text}. They may not be ({p_equals(estimate.fit_pvalue)}): do not trust the estimate."
-        ]
+        pvalue = p_equals(estimate.fit_pvalue)
+        return [f"{text}. They may not be ({pvalue}): do not trust the estimate."]
     if all(map(math.isfinite, estimate.shares)):
-        top = int(np.argmax(estimate.shares))
-        part = "Most" if estimate.shares[top] > 0.5 else "The largest part"
-        source = _SOURCES[top].format(positive=positive, negative=negative)
-        much = short_percent(estimate.shares[top])
-        text += f". {part} of the uncertainty ({much}) comes from {source} would narrow the interval most"
+        text += f". {_largest_uncertainty(evaluation, estimate)}"
     if math.isfinite(estimate.missed_move):
         most = f"{significant(estimate.missed_move, 2, 2)} percentage points"
         text += f". A shift that the test of the fit would miss moves it by up to {most}"
-    return [text + "."]
+    return [f"{text}."]
+
+
+def _largest_uncertainty(evaluation: Evaluation, estimate: PrevalenceEstimate) -> str:
+    """Return where most of the uncertainty of a prevalence comes from."""
+    largest = int(np.argmax(estimate.shares))
+    share = estimate.shares[largest]
+    most = "Most" if share > 0.5 else "The largest part"
+    source = _SOURCES[largest].format(
+        positive=named(evaluation.positive), negative=named(evaluation.negative)
+    )
+    return (
+        f"{most} of the uncertainty ({short_percent(share)}) comes from {source} "
+        "would narrow the interval most"
+    )

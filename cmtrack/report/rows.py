@@ -30,14 +30,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUMBERED = "Row numbers count from 0."
-MAX_CELLS, PER_CELL = 20, 25
-"""Cells of a matrix, and rows of each."""
-_MAX_SEGMENTS, _MAX_COLUMNS = 6, 12
+MAX_CELLS = 20
+"""Cells of matrices with a table of rows."""
+PER_CELL = 25
+"""Rows of such a table."""
+_MAX_SEGMENTS = 6
+_MAX_COLUMNS = 12
 _TEXT = 200
+"""Characters of a text of a row."""
 
 
 class Joined(NamedTuple):
-    """Columns of a table, an entry for each row of an evaluation; one of them may have addresses of images."""
+    """Columns of a table, with an entry for each row of an evaluation.
+
+    ``images``: the name of the column with addresses of images; None without one.
+    """
 
     columns: Mapping[str, Any] = MappingProxyType({})
     images: str | None = None
@@ -47,7 +54,7 @@ NOTHING_JOINED = Joined()
 
 
 def lists_rows(problems: list[str]) -> bool:
-    """True where pages can list rows; without pandas a sentence more in ``problems``."""
+    """Return whether pages can list rows; without pandas add a sentence to ``problems``."""
     try:
         import cmtrack._pandas  # noqa: F401
     except ImportError as error:
@@ -59,22 +66,27 @@ def lists_rows(problems: list[str]) -> bool:
 def joined_table(
     evaluation: Any, rows: bool, table: Any, row_ids: Any, images: str | None
 ) -> Joined:
-    """Columns of a table that the author of a page asks for; a column of ids joins the rows, and is not shown.
+    """Return the columns of a table that the author of a page asks for.
 
-    ValueError if the page lists no rows, the table has other rows or too many columns, or an address is none.
+    A column of ids joins the rows, and is not shown.
+
+    ValueError if the page lists no rows, the table has other rows or too many columns, or an
+    address is none.
     """
     if table is None and images is not None:
         raise ValueError(f"images goes with table=, got {images!r:.80} alone")
     if table is not None and not rows:
         raise ValueError("table= needs a page that lists rows, got rows=False")
     columns = joined_columns(evaluation, table, row_ids, stacklevel=5)
-    for address in () if images is None else column_called("images", images, columns).dropna():
-        web_address(address, f"images={images!r:.80}")
+    if images is not None:
+        for address in column_called("images", images, columns).dropna():
+            web_address(address, f"images={images!r:.80}")
     if isinstance(row_ids, str) and row_ids != images:
         columns.pop(row_ids, None)
     if len(columns) > _MAX_COLUMNS:
         raise ValueError(
-            f"a page shows at most {_MAX_COLUMNS} columns of a table beside ids, got {len(columns):,}"
+            f"a page shows at most {_MAX_COLUMNS} columns of a table beside ids, got "
+            f"{len(columns):,}"
         )
     return Joined(columns, images)
 
@@ -85,24 +97,26 @@ def rows_table(
     probabilities: Collection[str] = (),
     joined: Joined = NOTHING_JOINED,
 ) -> dict[str, Any]:
-    """Columns of a frame of rows by their heads, and those of a table; texts are cut where they are long."""
-    numbers = {"row", *probabilities}
-    columns = [
-        [(_text(value, name in probabilities), name in numbers) for value in frame[name]]
-        for name in heads
-    ]
+    """Return the columns of a frame of rows by their heads, and those of a table.
+
+    Long texts are cut.
+    """
+    titles = []
+    columns = []
+    links = []
+    for name, head in heads.items():
+        is_number = name == "row" or name in probabilities
+        titles.append((head, is_number))
+        columns.append([(_text(value, name in probabilities), is_number) for value in frame[name]])
     for name, column in joined.columns.items():
-        values, most = column.iloc[frame["row"]], MAX_ADDRESS if name == joined.images else _TEXT
+        most = _TEXT
+        if name == joined.images:
+            most = MAX_ADDRESS
+            links.append(len(columns))
+        titles.append((fmt.short(name), False))
+        values = column.iloc[frame["row"]]
         columns.append([(_text(value, most=most), False) for value in values])
-    titles = [(head, name in numbers) for name, head in heads.items()]
-    links = [
-        len(heads) + place for place, name in enumerate(joined.columns) if name == joined.images
-    ]
-    return {
-        "heads": [*titles, *((fmt.short(name), False) for name in joined.columns)],
-        "rows": list(zip(*columns, strict=True)),
-        "links": links,
-    }
+    return {"heads": titles, "rows": list(zip(*columns, strict=True)), "links": links}
 
 
 def _text(value: Any, probability: bool = False, most: int = _TEXT) -> str:
@@ -112,12 +126,12 @@ def _text(value: Any, probability: bool = False, most: int = _TEXT) -> str:
 
 
 def shows_ids(rows: Predictions) -> bool:
-    """True where a setting asked for the ids of rows to be written."""
+    """Return whether a setting asks for the ids of rows."""
     return rows.ids is not None and rows.ids.stored
 
 
 def has_probabilities(rows: Predictions) -> bool:
-    """True of probabilities; not of decision values, which only rank."""
+    """Return whether rows have probabilities; decision values only rank."""
     return rows.source is not None and not rows.source.ranking_only
 
 
@@ -135,30 +149,30 @@ class _Cell(NamedTuple):
 def behind_confusions(
     evaluation: BaseEvaluation | None, most: int = MAX_CELLS, joined: Joined = NOTHING_JOINED
 ) -> dict[str, Any] | None:
-    """The surest rows of cells of the matrices, a table for each; None without rows or without errors.
+    """Return a table of the surest rows for cells of the matrices.
 
-    The matrices take turns until there are so many tables: confusions first, the largest first, then what is right;
-    the classes that are right are the last of all.
+    None without rows or without errors. The matrices take turns until there are ``most`` tables:
+    confusions first, the largest first, then what is right. Right cells of classes come last.
     """
     if not isinstance(evaluation, Evaluation) or not isinstance(evaluation.rows, Predictions):
         return None
     rows = evaluation.rows
-    of_classes = _cells(evaluation, rows, None, CLASSES)
-    wrong = [cell for cell in of_classes if not cell.right]
+    class_cells = _cells(evaluation, rows, None, CLASSES)
+    wrong = [cell for cell in class_cells if not cell.right]
     if not wrong:
         return None
-    of_steps = {
+    step_cells = {
         step.name: _cells(evaluation, rows, step.name, f"{STEP}{place}")
         for place, step in enumerate(evaluation.reduced)
     }
-    listed = _taken_in_turn([of_classes, *of_steps.values()], most)
+    listed = _take_turns([class_cells, *step_cells.values()], most)
 
-    def tables(cells: Iterable[_Cell]) -> list[dict[str, Any]]:
+    def make_tables(cells: Iterable[_Cell]) -> list[dict[str, Any]]:
         return [_behind(evaluation, rows, cell, joined) for cell in cells if cell in listed]
 
-    confusions = tables(wrong)
-    others = [(f"Grouped: {name}", tables(cells)) for name, cells in of_steps.items()]
-    others.append(("Right", tables(cell for cell in of_classes if cell.right)))
+    confusions = make_tables(wrong)
+    others = [(f"Grouped: {name}", make_tables(cells)) for name, cells in step_cells.items()]
+    others.append(("Right", make_tables(cell for cell in class_cells if cell.right)))
     reading = NUMBERED
     if has_probabilities(rows):
         reading = f"The surest rows first. {reading}"
@@ -167,12 +181,15 @@ def behind_confusions(
     return {
         "reading": reading,
         "cells": confusions,
-        "others": [(head, cells) for head, cells in others if cells],
+        "others": [(head, tables) for head, tables in others if tables],
     }
 
 
-def _taken_in_turn(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]:
-    """The first cell of each matrix, then the second of each, and so on; right cells of the first matrix come last."""
+def _take_turns(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]:
+    """Return the first cell of each matrix, then the second of each, and so on.
+
+    Right cells of the first matrix come last.
+    """
     turns = [
         (cell.right and place == 0, turn, place)
         for place, cells in enumerate(matrices)
@@ -182,58 +199,82 @@ def _taken_in_turn(matrices: Sequence[Sequence[_Cell]], most: int) -> set[_Cell]
 
 
 def opened(behind: Mapping[str, Any] | None) -> dict[str, str]:
-    """Title of each table of rows by its id, which a cell of a matrix opens."""
-    parts = [] if behind is None else [behind["cells"], *(cells for _, cells in behind["others"])]
-    return {table["id"]: table["title"] for part in parts for table in part}
+    """Return the title of each table of rows by its id, which a cell of a matrix opens."""
+    if behind is None:
+        return {}
+    groups = [behind["cells"], *(tables for _, tables in behind["others"])]
+    return {table["id"]: table["title"] for tables in groups for table in tables}
 
 
 def _cells(evaluation: Evaluation, rows: Predictions, step: str | None, matrix: str) -> list[_Cell]:
-    """The cells of a matrix that have rows, wrong ones first, those of the most rows first."""
-    composed = None if step is None else step_called(evaluation, step)
-    actual, predicted, size = rows.actual, rows.predicted, len(evaluation.labels)
-    right = right_rows(rows, composed)
-    if composed is not None:
-        actual, predicted = (composed.group_of_class[codes] for codes in (actual, predicted))
-        size = len(composed.labels)
-    predicted = np.where((actual == predicted) & ~right, size, predicted)  # a mismatch
+    """Return the cells of a matrix that have rows: wrong ones first, with the most rows first."""
+    actual = rows.actual
+    predicted = rows.predicted
+    composed = None
+    labels = evaluation.labels
+    if step is not None:
+        composed = step_called(evaluation, step)
+        actual = composed.group_of_class[actual]
+        predicted = composed.group_of_class[predicted]
+        labels = composed.labels
+    size = len(labels)
+    # A mismatch, in the right group but with the wrong class, has a column after the groups.
+    is_mismatch = (actual == predicted) & ~right_rows(rows, composed)
+    predicted = np.where(is_mismatch, size, predicted)
     codes = actual * (size + 1) + predicted
     places, counts = np.unique(codes[rows.design.counted], return_counts=True)
     cells = []
     for place, count in zip(places.tolist(), counts.tolist(), strict=True):
         i, j = divmod(place, size + 1)
-        # of a group of that name they are not found
-        if j < size or MISMATCH not in getattr(composed, "labels", ()):
-            cells.append(_Cell(matrix, step, i, ASIDE if j == size else j, count, i == j))
+        if j < size:
+            cells.append(_Cell(matrix, step, i, j, count, i == j))
+        elif step is None or MISMATCH not in labels:
+            # Rows of a mismatch are found by a name, which a group may have.
+            cells.append(_Cell(matrix, step, i, ASIDE, count, False))
     return sorted(cells, key=lambda cell: (cell.right, -cell.rows))
 
 
 def _behind(
     evaluation: Evaluation, rows: Predictions, cell: _Cell, joined: Joined
 ) -> dict[str, Any]:
+    """Return the table of the rows of a cell."""
     groups = evaluation.labels if cell.step is None else step_called(evaluation, cell.step).labels
-    aside = cell.predicted == ASIDE
-    predicted = MISMATCH if isinstance(cell.predicted, str) else groups[cell.predicted]
-    frame = evaluation.rows_where(groups[cell.actual], predicted, cell.step, limit=PER_CELL)
-    names = [fmt.named(label) for label in (groups[cell.actual], predicted)]
-    heads = {"row": "Row"} | ({"id": "Id"} if shows_ids(rows) else {})
-    if cell.step is None:
-        of = names[1:] if cell.right else names[::-1]
+    actual_name = fmt.named(groups[cell.actual])
+    if isinstance(cell.predicted, str):
+        predicted = MISMATCH
+        answer = "called another class of it"
     else:
+        predicted = groups[cell.predicted]
+        answer = f"called {fmt.named(predicted)}"
+    frame = evaluation.rows_where(groups[cell.actual], predicted, cell.step, limit=PER_CELL)
+    probabilities = {}
+    if has_probabilities(rows):
+        probabilities = _probability_heads(cell, fmt.named(predicted), actual_name)
+    heads = {"row": "Row"}
+    if shows_ids(rows):
+        heads["id"] = "Id"
+    if cell.step is not None:
         heads |= {"actual": "Actual", "predicted": "Predicted"}
-        of = ["predicted", "actual"]
-    scores = ("probability", "probability_actual")[: len(of)] if has_probabilities(rows) else ()
-    heads |= dict(zip(scores, (f"p of {name}" for name in of), strict=False))
-    columns = [str(name) for name in frame][len(frame.columns) - len(rows.segments) :]
-    heads |= {
-        name: fmt.short(one.name)
-        for name, one in zip(columns[:_MAX_SEGMENTS], rows.segments, strict=False)
-    }
-    called = f"called {names[1]}" if not aside else "called another class of it"
-    most = "" if cell.rows == len(frame) else f": the first {len(frame)}"
-    title = f"{cell.rows:,} {names[0]} {called}{most}"
-    words = {
-        "title": title,
+    heads |= probabilities
+    # The frame ends with a column for each column of segments.
+    segment_columns = [str(name) for name in frame][len(frame.columns) - len(rows.segments) :]
+    for name, segments in zip(segment_columns[:_MAX_SEGMENTS], rows.segments, strict=False):
+        heads[name] = fmt.short(segments.name)
+    first = "" if cell.rows == len(frame) else f": the first {len(frame)}"
+    table = rows_table(frame, heads, probabilities, joined)
+    return table | {
+        "title": f"{cell.rows:,} {actual_name} {answer}{first}",
         "reading": "",
         "id": f"rows-{cell.matrix}-{cell.actual}-{cell.predicted}",
     }
-    return rows_table(frame, heads, scores, joined) | words
+
+
+def _probability_heads(cell: _Cell, predicted: str, actual: str) -> dict[str, str]:
+    """Return the heads of a cell's columns of probabilities, by the names of the columns."""
+    if cell.step is not None:
+        # A group has classes: each row's own are in its columns.
+        return {"probability": "p of predicted", "probability_actual": "p of actual"}
+    heads = {"probability": f"p of {predicted}"}
+    if not cell.right:
+        heads["probability_actual"] = f"p of {actual}"
+    return heads

@@ -1,7 +1,8 @@
-"""Segments of an evaluation in tables and words: for the report, MLflow's views and the command line.
+"""Segments of an evaluation in tables and words, for the report, MLflow and the command line.
 
-A sentence says that a segment is worse only where the interval of its difference to the rest, which holds for all
-segments of the column together, excludes 0; it never does where that of the gap between the segments holds 0.
+A sentence says that a segment is worse only if the interval of its difference to the rest excludes
+0. These intervals hold for all segments of a column together. If the interval of the gap between
+the segments includes 0, no sentence says so.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MAX_SENTENCES = 3
 class SegmentView:
     """The segments of one column as they are shown.
 
-    ``metrics``: of which the first one orders the segments.
+    ``metrics``: what is shown of them; the first one orders the segments.
     """
 
     table: SegmentTable
@@ -38,39 +39,41 @@ class SegmentView:
 
     @property
     def name(self) -> str:
-        """Of the column."""
+        """The name of the column."""
         return self.table.name
 
     @cached_property
     def rows(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """By metric and text of the segment the row of :meth:`SegmentTable.to_frame`, the worst first by the metric."""
+        """The rows of :meth:`SegmentTable.to_frame` by metric and segment, worst segment first."""
         by_metric: dict[str, dict[str, dict[str, Any]]] = {metric: {} for metric in self.metrics}
-        rows: list[dict[str, Any]] = self.table.to_frame(self.metrics).to_dict("records")  # type: ignore[assignment]
+        frame = self.table.to_frame(self.metrics)
+        rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
         for row in rows:
             by_metric[row["metric"]][row["segment"]] = row
         return by_metric
 
     @property
     def order(self) -> list[str]:
-        """Texts of the segments, the worst first by the first metric."""
+        """The texts of the segments, the worst first by the first metric."""
         return list(self.rows[self.metrics[0]])
 
     @property
     def order_text(self) -> str:
-        """The same in words: "by accuracy, the worst first"."""
+        """The order of the segments in words: "by accuracy, the worst first"."""
         return f"by {self.title_of(self.metrics[0])}, {self.table.order_of(self.metrics[0])}"
 
     def title_of(self, metric: str, *, brief: bool = False) -> str:
-        """A metric's name in a sentence, or a table's head."""
+        """Return a metric's name in a sentence; with ``brief`` in a table's head."""
         evaluation = self.table.evaluation
         return fmt.metric_title(
             metric, evaluation.positive, brief=brief, catalog=evaluation.catalog
         )
 
     def sentences(self, most: int = MAX_SENTENCES) -> list[str]:
-        """A sentence for each segment that is worse than the rest, of the first metric in which it is.
+        """Return a sentence for each segment that is worse than the rest in a metric.
 
-        Metrics come in their order, and of each the segment with the largest difference first.
+        It is on the first such metric. Metrics come in their order, and of each the segment with
+        the largest difference first.
         """
         by_segment: dict[str, str] = {}
         for metric in self.metrics:
@@ -78,79 +81,101 @@ class SegmentView:
             for row in sorted(worse, key=lambda row: -abs(row["difference"])):
                 by_segment.setdefault(row["segment"], self._sentence(metric, row))
         sentences = list(by_segment.values())
-        if len(sentences) > most + 1:
-            more = f"{len(sentences) - most} more segments by {fmt.named(self.name)} are worse than the rest."
-            return [*sentences[:most], more]
-        return sentences
+        # One more is written out rather than announced.
+        if len(sentences) <= most + 1:
+            return sentences
+        rest = len(sentences) - most
+        column = fmt.named(self.name)
+        return [*sentences[:most], f"{rest} more segments by {column} are worse than the rest."]
 
     def _sentence(self, metric: str, row: dict[str, Any]) -> str:
-        ends = row["difference_low"], row["difference_high"]
-        share = self._entry(metric).interval == "wilson"
-        shown = fmt.percent if share else fmt.number
-        difference = (
-            fmt.points(row["difference"], ends) if share else fmt.signed(row["difference"], ends)
-        )
+        """Return the sentence on a segment that is worse than the rest."""
+        interval = (row["difference_low"], row["difference_high"])
+        if self._is_share(metric):
+            difference = fmt.points(row["difference"], interval)
+        else:
+            difference = fmt.signed(row["difference"], interval)
+        rows = fmt.counted(row["rows"], "sample")
+        value = self._text(metric, row["value"])
+        rest = self._text(metric, row["rest"])
         return (
-            f"{fmt.named(row['segment'])} (by {fmt.named(self.name)}, {fmt.counted(row['rows'], 'sample')}) is worse: "
-            f"{self.title_of(metric)} {shown(row['value'])} against {shown(row['rest'])} of the rest "
+            f"{fmt.named(row['segment'])} (by {fmt.named(self.name)}, {rows}) is worse: "
+            f"{self.title_of(metric)} {value} against {rest} of the rest "
             f"(difference {difference})."
         )
 
     def gap(self, metric: str) -> str:
-        """The difference of the best and the worst segment in words, with an interval that allows for their choice."""
+        """Return the difference of the best and the worst segment in words.
+
+        Its interval allows for their choice.
+        """
         disparity = self.table.disparity(metric)
         title = fmt.capital(self.title_of(metric))
         if disparity.lowest < 0:
             return f"{title}: {disparity.reason}."
-        share = self._entry(metric).interval == "wilson"
-        shown = fmt.percent if share else fmt.number
-        ends = disparity.gap_low, disparity.gap_high
-        rows, texts = self.rows[metric], self.table.texts
-        low, high = (
-            f"{fmt.named(texts[k])} ({shown(rows[texts[k]]['value'])})"
-            for k in (disparity.lowest, disparity.highest)
-        )
-        places = f"from {low} to {high}"
-        if disparity.lowest == disparity.highest:
-            places = (
-                f"{shown(rows[texts[disparity.lowest]]['value'])} in every segment that has a value"
-            )
-        gap = fmt.points(disparity.gap, ends) if share else fmt.with_interval(disparity.gap, ends)
-        why = "; the interval includes 0" if disparity.gap_low <= 0 else ""
-        if math.isnan(disparity.gap_low):
-            why = f"; no interval: {disparity.reason}"
+        lowest = self.table.texts[disparity.lowest]
+        highest = self.table.texts[disparity.highest]
+        low = self._text(metric, self.rows[metric][lowest]["value"])
+        high = self._text(metric, self.rows[metric][highest]["value"])
+        if lowest == highest:
+            values = f"{low} in every segment that has a value"
+        else:
+            values = f"from {fmt.named(lowest)} ({low}) to {fmt.named(highest)} ({high})"
+        interval = (disparity.gap_low, disparity.gap_high)
+        if self._is_share(metric):
+            gap = fmt.points(disparity.gap, interval)
+        else:
+            gap = fmt.with_interval(disparity.gap, interval)
         ratio = ""
         if math.isfinite(disparity.ratio):
-            ratio = f", ratio {fmt.with_interval(disparity.ratio, (disparity.ratio_low, disparity.ratio_high))}"
-        return f"{title}: {places}, a gap of {gap}{ratio}{why}."
+            ratio_interval = (disparity.ratio_low, disparity.ratio_high)
+            ratio = f", ratio {fmt.with_interval(disparity.ratio, ratio_interval)}"
+        note = ""
+        if math.isnan(disparity.gap_low):
+            note = f"; no interval: {disparity.reason}"
+        elif disparity.gap_low <= 0:
+            note = "; the interval includes 0"
+        return f"{title}: {values}, a gap of {gap}{ratio}{note}."
 
-    def _entry(self, metric: str) -> Metric:
+    def _metric(self, metric: str) -> Metric:
         return self.table.evaluation.catalog.lookup(metric)
 
+    def _is_share(self, metric: str) -> bool:
+        """Return whether a metric is a share of rows, which is written in percent."""
+        return self._metric(metric).interval == "wilson"
+
+    def _text(self, metric: str, value: float) -> str:
+        """Return a metric's value in a sentence."""
+        return fmt.percent(value) if self._is_share(metric) else fmt.number(value)
+
     def side(self, metric: str, text: str) -> int:
-        """-1 for a segment that is worse than the rest, 1 for a better one, 0 if the interval contains 0."""
+        """Return -1 for a segment worse than the rest, 1 for a better one, 0 if unclear."""
         row = self.rows[metric][text]
         sign = int(row["difference_low"] > 0) - int(row["difference_high"] < 0)
-        return -sign if self._entry(metric).better == "lower" else sign
+        return -sign if self._metric(metric).better == "lower" else sign
 
 
 def views(evaluation: Evaluation, metrics: Sequence[str] = ()) -> Iterator[SegmentView]:
-    """The segments of each column with some metrics, by default accuracy and, of two groups, recall and precision."""
+    """Yield the segments of each column with some metrics.
+
+    By default these are accuracy and, of two groups, recall and precision.
+    """
     chosen = tuple(metrics) or tuple(name for name in DEFAULT_METRICS if name in evaluation.metrics)
     if chosen:
-        yield from (SegmentView(table, chosen) for table in evaluation.segments.values())
+        for table in evaluation.segments.values():
+            yield SegmentView(table, chosen)
 
 
 def sentences(evaluation: Evaluation) -> list[str]:
-    """Sentences on segments that are worse than the rest; none where no interval excludes 0."""
+    """Return sentences on segments that are worse than the rest."""
     return [sentence for view in views(evaluation) for sentence in view.sentences()]
 
 
-# -- the page ----------------------------------------------------------------------------------------------------
+# -- the page --------------------------------------------------------------------------------------
 
 
 def page_tables(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """The table of each column for the report's page, and its gaps in words."""
+    """Return the table of each column for the report's page, and its gaps in words."""
     return [
         {
             "name": fmt.named(view.name),
@@ -165,77 +190,101 @@ def page_tables(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def _page_row(view: SegmentView, text: str) -> dict[str, Any]:
-    cells = []
-    for metric in view.metrics:
-        row = view.rows[metric][text]
-        ends, apart = (row["low"], row["high"]), (row["difference_low"], row["difference_high"])
-        defined, reach = math.isfinite(row["difference"]), fmt.interval(row["difference"], apart)
-        cells.append(
-            {
-                "value": fmt.number(row["value"], ends),
-                "interval": fmt.interval(row["value"], ends),
-                "sort": row["value"] if math.isfinite(row["value"]) else "",
-                "undefined": row["undefined"],
-                "difference": fmt.signed(row["difference"], apart).removesuffix(reach).rstrip()
-                if defined
-                else "–",
-                "reach": reach if defined else "",
-                "difference_sort": row["difference"] if defined else "",
-                "apart": view.side(metric, text) != 0,
-            }
-        )
-    rows = view.rows[view.metrics[0]][text]["rows"]
+    """Return the row of a segment."""
+    size = view.rows[view.metrics[0]][text]["rows"]
     return {
         "label": text,
         "shown": fmt.short(text),
-        "rows": fmt.count(rows),
-        "sort": rows,
-        "cells": cells,
+        "rows": fmt.count(size),
+        "sort": size,
+        "cells": [_page_cell(view, metric, text) for metric in view.metrics],
     }
 
 
-# -- the table of MLflow's views -----------------------------------------------------------------------------------
+def _page_cell(view: SegmentView, metric: str, text: str) -> dict[str, Any]:
+    """Return what the page shows of a metric of a segment."""
+    row = view.rows[metric][text]
+    value = row["value"]
+    interval = (row["low"], row["high"])
+    cell = {
+        "value": fmt.number(value, interval),
+        "interval": fmt.interval(value, interval),
+        "sort": value if math.isfinite(value) else "",
+        "undefined": row["undefined"],
+        "difference": "–",
+        "reach": "",
+        "difference_sort": "",
+        "apart": view.side(metric, text) != 0,
+    }
+    difference = row["difference"]
+    if math.isfinite(difference):
+        difference_interval = (row["difference_low"], row["difference_high"])
+        reach = fmt.interval(difference, difference_interval)
+        signed = fmt.signed(difference, difference_interval)
+        # The interval has a column of its own.
+        cell["difference"] = signed.removesuffix(reach).rstrip()
+        cell["reach"] = reach
+        cell["difference_sort"] = difference
+    return cell
+
+
+# -- the table of MLflow's views -------------------------------------------------------------------
 
 
 def segment_table(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """One row per segment, its column and value first: the artifact view groups runs by the first column."""
-    rows = []
-    for view in views(evaluation):
-        for text in view.table.texts:
-            shown: list[str] = []
-            numbers: dict[str, float | None] = {}
-            for metric in view.metrics:
-                row, name = view.rows[metric][text], metric.rpartition("/")[2]
-                parts = ("low", "high", "difference", "difference_low", "difference_high")
-                numbers |= {name: fmt.rounded(row["value"])}
-                numbers |= {f"{name}_{part}": fmt.rounded(row[part]) for part in parts}
-                shown.append(fmt.named_value(name, row["value"], row["low"], row["high"]))
-            sizes = view.rows[view.metrics[0]][text]["rows"]
-            segment = f"{view.name}: {text}"
-            rows.append(
-                {"segment": segment, "result": fmt.BETWEEN.join(shown), "rows": sizes, **numbers}
-            )
-    return rows
+    """Return a row for each segment, its column and value first.
+
+    MLflow's artifact view groups runs by the first column.
+    """
+    return [_view_row(view, text) for view in views(evaluation) for text in view.table.texts]
 
 
-# -- the figure ------------------------------------------------------------------------------------------------
+def _view_row(view: SegmentView, text: str) -> dict[str, Any]:
+    """Return a segment's row in the table of MLflow's views."""
+    results = []
+    numbers: dict[str, float | None] = {}
+    for metric in view.metrics:
+        row = view.rows[metric][text]
+        name = metric.rpartition("/")[2]
+        numbers[name] = fmt.rounded(row["value"])
+        for key in ("low", "high", "difference", "difference_low", "difference_high"):
+            numbers[f"{name}_{key}"] = fmt.rounded(row[key])
+        results.append(fmt.named_value(name, row["value"], row["low"], row["high"]))
+    return {
+        "segment": f"{view.name}: {text}",
+        "result": fmt.BETWEEN.join(results),
+        "rows": view.rows[view.metrics[0]][text]["rows"],
+        **numbers,
+    }
+
+
+# -- the figure ------------------------------------------------------------------------------------
 
 
 def segments_figure(evaluation: Evaluation, view: SegmentView) -> Figure:
-    """The segments of a column with the intervals of all metrics side by side."""
-    # Matplotlib, only where a figure is drawn
+    """Draw the segments of a column with the intervals of all metrics side by side."""
+    # Matplotlib is imported only if a figure is drawn.
     from cmtrack.plots.segments import SegmentPanel, plot_segments
 
     panels = []
     for metric in view.metrics:
         rows = [view.rows[metric][text] for text in view.order]
-        values, low, high = ([row[name] for row in rows] for name in ("value", "low", "high"))
-        apart = [view.side(metric, text) for text in view.order]
-        title = fmt.capital(view.title_of(metric))
-        panels.append(SegmentPanel(title, values, low, high, evaluation.metrics[metric], apart))
+        panels.append(
+            SegmentPanel(
+                fmt.capital(view.title_of(metric)),
+                [row["value"] for row in rows],
+                [row["low"] for row in rows],
+                [row["high"] for row in rows],
+                evaluation.metrics[metric],
+                [view.side(metric, text) for text in view.order],
+            )
+        )
     sizes = [view.rows[view.metrics[0]][text]["rows"] for text in view.order]
-    title = f"Segments by {fmt.named(view.name, 40)}"
-    level = evaluation.confidence_level
     return plot_segments(
-        view.order, sizes, panels, confidence_level=level, order=view.order_text, title=title
+        view.order,
+        sizes,
+        panels,
+        confidence_level=evaluation.confidence_level,
+        order=view.order_text,
+        title=f"Segments by {fmt.named(view.name, 40)}",
     )

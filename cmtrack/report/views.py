@@ -1,13 +1,13 @@
-"""The report of an evaluation, by its kind: one self-contained HTML page for a reviewer who did not run the model.
+"""The report of an evaluation: one HTML page for a reviewer who did not run the model.
 
-The MLflow UI shows it in a frame with ``sandbox="allow-scripts"``: no network, no storage. Everything is inline, and
-the page reads the same without its script.
+The MLflow UI shows it in a frame with ``sandbox="allow-scripts"``: no network, no storage.
+Everything is inline, and the page reads the same without its script.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """The views of one kind of evaluation; its figures stand in :mod:`cmtrack.report.figures`.
+    """The views of one kind of evaluation; :mod:`cmtrack.report.figures` lists its figures.
 
     ``template``: of the page.
-    ``content``: what the template shows beside what every page does.
+    ``content``: what only the pages of this kind show.
     ``told``: sentences, the most important first, each with its section.
     ``lead``: one or two of them: what came out, in brief.
     ``first``: the metrics of the first screen, by preference.
@@ -60,7 +60,7 @@ class View:
     table: Callable[[Any], list[dict[str, Any]]]
 
     def verdict(self, evaluation: BaseEvaluation) -> list[str]:
-        """The sentences alone."""
+        """Return the sentences without their sections."""
         return [sentence for _, sentence in self.told(evaluation)]
 
 
@@ -84,7 +84,8 @@ _OF_FAMILIES = (
     "family/recall_micro",
     "family/hierarchical_f1",
 )
-_FIRST = 4  # numbers of the first screen
+_FIRST = 4
+"""Numbers of the first screen."""
 
 _VIEWS = {
     archive.CLASSES: View(
@@ -107,7 +108,7 @@ _VIEWS = {
 
 
 def view_of(evaluation: BaseEvaluation) -> View:
-    """The views of an evaluation's kind.
+    """Return the views of an evaluation's kind.
 
     TypeError if it is of no known kind.
     """
@@ -128,34 +129,31 @@ def report_html(
     rows: BaseEvaluation | None = None,
     joined: Joined = NOTHING_JOINED,
 ) -> str:
-    """The report as one HTML document without any reference to the outside.
+    """Return the report as one HTML document without any reference to the outside.
 
     ``pictures``: the figures, which are embedded.
     ``title``: by default "Evaluation".
     ``problems``: what could not be drawn.
     ``rows``: the evaluation with the rows that the page may list; by default it lists none.
-    ``joined``: what stands beside them.
+    ``joined``: what is next to them.
     """
     view = view_of(evaluation)
-    statements, content = view.told(evaluation), view.content(evaluation)
+    statements = view.told(evaluation)
+    content = view.content(evaluation)
     problems = list(problems)
-    behind = (
-        behind_confusions(rows, joined=joined)
-        if rows is not None and lists_rows(problems)
-        else None
-    )
+    behind = None
+    # This may add to the problems, which the page lists.
+    if rows is not None and lists_rows(problems):
+        behind = behind_confusions(rows, joined=joined)
     opens = opened(behind)
-    blocks = [figure_block(picture, opens) for picture in pictures.values()]
-    reduced = [name for name in pictures if name.startswith("reduced_")]
-    first = reduced[-1] if reduced else next(iter(pictures), None)
+    blocks = {name: figure_block(picture, opens) for name, picture in pictures.items()}
+    first = blocks.pop(_first_figure(blocks), None)
     questions = []
     for key in narrative.QUESTIONS:
         sentences = [sentence for section, sentence in statements if section == key]
-        figures = [block for block in blocks if block["section"] == key and block["name"] != first]
-        tables = key in ("good", "confusions", "facts") or (
-            key == "failures" and content.get("segments")
-        )
-        if sentences or figures or tables:
+        figures = [block for block in blocks.values() if block["section"] == key]
+        has_tables = key in _WITH_TABLES or (key == "failures" and content.get("segments"))
+        if sentences or figures or has_tables:
             text = narrative.question(key, evaluation)
             questions.append({"key": key, "text": text, "sentences": sentences, "figures": figures})
     return render_page(
@@ -166,7 +164,7 @@ def report_html(
         warnings=[*evaluation.warnings, *(f"Not drawn: {problem}." for problem in problems)],
         level=level(evaluation.confidence_level),
         numbers=_first_numbers(evaluation),
-        first=next((block for block in blocks if block["name"] == first), None),
+        first=first,
         questions=questions,
         behind=behind,
         opens=opens,
@@ -176,34 +174,54 @@ def report_html(
     )
 
 
+_WITH_TABLES = ("good", "confusions", "facts")
+
+
+def _first_figure(names: Collection[str]) -> str:
+    """Return the figure of the first screen: the last grouping step's, else the first; or empty."""
+    reduced = [name for name in names if name.startswith("reduced_")]
+    if reduced:
+        return reduced[-1]
+    return next(iter(names), "")
+
+
+"""Sections that every page has, for their tables."""
+
+
 def _first_numbers(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
-    """The metrics of the first screen, with titles that name the positive class."""
-    shown = [name for name in view_of(evaluation).first if name in evaluation.metrics][:_FIRST]
+    """Return the metrics of the first screen, with titles that name the positive class."""
+    names = [name for name in view_of(evaluation).first if name in evaluation.metrics]
     positive = evaluation.positive if isinstance(evaluation, Evaluation) else None
-    return [
-        evaluation_page.metric_row(evaluation, name)
-        | {"title": metric_title(name, positive, catalog=evaluation.catalog)}
-        for name in shown
-    ]
+    rows = []
+    for name in names[:_FIRST]:
+        title = metric_title(name, positive, catalog=evaluation.catalog)
+        rows.append(evaluation_page.metric_row(evaluation, name) | {"title": title})
+    return rows
 
 
 def notebook_html(evaluation: BaseEvaluation) -> str:
-    """An evaluation in a notebook: its first sentences, four numbers, the matrix, and warnings."""
+    """Return an evaluation for a notebook: sentences, four numbers, the matrix, and warnings."""
     view = view_of(evaluation)
-    first, *more = *view.lead(evaluation), BETWEEN.join(view.content(evaluation)["head"])
-    tiles = "".join(
-        f"<td>{escape(row['title'])}<br><b>{escape(row['value'])}</b> {escape(row['interval'])}</td>"
-        for row in _first_numbers(evaluation)
-    )
+    head = BETWEEN.join(view.content(evaluation)["head"])
+    sentences = [*view.lead(evaluation), head]
+    tiles = []
+    for row in _first_numbers(evaluation):
+        title = escape(row["title"])
+        number = f"<b>{escape(row['value'])}</b> {escape(row['interval'])}"
+        tiles.append(f"<td>{title}<br>{number}</td>")
     matrix = ""
     if isinstance(evaluation, Evaluation):
         shown = (evaluation.reduced or [evaluation.confusion_matrix])[-1]
-        matrix = notebook.matrix(shown.to_frame()) if len(shown.labels) <= notebook.ROWS else ""
-    rest = f"{len(evaluation.metrics)} metrics: .to_frame(); figures: .figures(); the whole report: .report()."
+        if len(shown.labels) <= notebook.ROWS:
+            matrix = notebook.matrix(shown.to_frame())
+    rest = (
+        f"{len(evaluation.metrics)} metrics: .to_frame(); figures: .figures(); "
+        "the whole report: .report()."
+    )
     return notebook.view(
-        f"<p><b>{escape(first)}</b></p>",
-        *map(notebook.sentence, more),
-        f"<table><tr>{tiles}</tr></table>",
+        f"<p><b>{escape(sentences[0])}</b></p>",
+        *map(notebook.sentence, sentences[1:]),
+        f"<table><tr>{''.join(tiles)}</tr></table>",
         matrix,
         notebook.sentence(rest),
         notes=evaluation.warnings,
@@ -211,72 +229,81 @@ def notebook_html(evaluation: BaseEvaluation) -> str:
 
 
 def card(evaluation: BaseEvaluation, title: str) -> str:
-    """The Markdown of :meth:`BaseEvaluation.card`, in the words of the report."""
-    view, plain = view_of(evaluation), markdown_text
-    statements, content = view.told(evaluation), view.content(evaluation)
-    rows = _card_rows(evaluation)
-    heads = ["metric", "value", f"{level(evaluation.confidence_level)} interval", "better"]
-    body = [[plain(row[key]) for key in ("title", "value", "interval", "better")] for row in rows]
-    lines = [
-        f"## {plain(title)}",
-        *(f"\n{plain(text)}" for section, text in statements if not section),
-    ]
-    lines += ["", *markdown_table(heads, body), "", f"### {narrative.QUESTIONS['facts']}", ""]
-    lines += [f"- {plain(name)}: {plain(text)}" for name, text in content["facts"]]
-    failures = [f"- {plain(text)}" for section, text in statements if section == "failures"]
+    """Return the Markdown of :meth:`BaseEvaluation.card`, in the words of the report."""
+    view = view_of(evaluation)
+    statements = view.told(evaluation)
+    content = view.content(evaluation)
+    lines = [f"## {markdown_text(title)}"]
+    for section, sentence in statements:
+        if not section:
+            lines += ["", markdown_text(sentence)]
+    lines += ["", *_card_metrics(evaluation), "", f"### {narrative.QUESTIONS['facts']}", ""]
+    lines += [f"- {markdown_text(name)}: {markdown_text(fact)}" for name, fact in content["facts"]]
+    failures = [sentence for section, sentence in statements if section == "failures"]
     tables = content.get("segments", ())
     if failures or tables:
-        lines += [
-            "",
-            f"### {narrative.QUESTIONS['failures']}",
-            *([""] if failures else []),
-            *failures,
-        ]
+        lines += ["", f"### {narrative.QUESTIONS['failures']}"]
+    if failures:
+        lines += ["", *_markdown_list(failures)]
     for table in tables:
-        body = [
-            [
-                plain(row["shown"]),
-                row["rows"],
-                *(plain(f"{one['value']} {one['interval']}") for one in row["cells"]),
-            ]
-            for row in table["rows"]
-        ]
-        shown = markdown_table([table["name"], "rows", *table["heads"]], body)
-        lines += ["", *shown, "", *(f"- {plain(text)}" for text in table["gaps"])]
+        lines += ["", *_card_segments(table), "", *_markdown_list(table["gaps"])]
     if evaluation.warnings:
-        lines += [
-            "",
-            "### What not to trust",
-            "",
-            *(f"- {plain(text)}" for text in evaluation.warnings),
-        ]
+        lines += ["", "### What not to trust", "", *_markdown_list(evaluation.warnings)]
     return "\n".join(lines) + "\n"
 
 
+def _markdown_list(texts: Iterable[str]) -> list[str]:
+    return [f"- {markdown_text(text)}" for text in texts]
+
+
+def _card_metrics(evaluation: BaseEvaluation) -> list[str]:
+    """Return the lines of a card's table of metrics."""
+    interval = f"{level(evaluation.confidence_level)} interval"
+    keys = ("title", "value", "interval", "better")
+    rows = [[markdown_text(row[key]) for key in keys] for row in _card_rows(evaluation)]
+    return markdown_table(["metric", "value", interval, "better"], rows)
+
+
+def _card_segments(table: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a card's table of segments."""
+    rows = []
+    for row in table["rows"]:
+        cells = [markdown_text(f"{cell['value']} {cell['interval']}") for cell in row["cells"]]
+        rows.append([markdown_text(row["shown"]), row["rows"], *cells])
+    return markdown_table([table["name"], "rows", *table["heads"]], rows)
+
+
 def _card_rows(evaluation: BaseEvaluation) -> list[dict[str, Any]]:
-    """The headline metrics, each title once: of two metrics of one title and number one, else with their sections."""
+    """Return the headline metrics, each title once.
+
+    Two metrics with one title and one value are one row. With two values they are two rows, whose
+    titles name the sections.
+    """
     rows = [evaluation_page.metric_row(evaluation, name) for name in evaluation.headline]
-    by_title: dict[str, set[Any]] = {}
+    numbers_of_title: dict[str, set[Any]] = {}
     for row in rows:
-        by_title.setdefault(row["title"], set()).add((row["value"], row["interval"]))
+        numbers = (row["value"], row["interval"])
+        numbers_of_title.setdefault(row["title"], set()).add(numbers)
     shown: dict[str, dict[str, Any]] = {}
     for row in rows:
+        name = row["name"]
         title = row["title"]
-        if len(by_title[title]) > 1:
-            title = f"{title} ({row['name'].partition('/')[0]})"
-        if not math.isfinite(evaluation.metrics[row["name"]]):
-            row["value"] = missing_with_reason(evaluation, row["name"])
+        if len(numbers_of_title[title]) > 1:
+            section, _, _ = name.partition("/")
+            title = f"{title} ({section})"
+        if not math.isfinite(evaluation.metrics[name]):
+            row["value"] = missing_with_reason(evaluation, name)
         shown.setdefault(title, row | {"title": title})
     return list(shown.values())
 
 
 def table_json(evaluation: BaseEvaluation) -> str:
-    """The table of classes or codes as MLflow's views read it."""
+    """Return the table of classes or codes as MLflow's views read it."""
     return split_json(view_of(evaluation).table(evaluation))
 
 
 def segments_json(evaluation: Evaluation) -> str:
-    """The table of segments as MLflow's views read it."""
+    """Return the table of segments as MLflow's views read it."""
     return split_json(segments.segment_table(evaluation))
 
 
@@ -297,8 +324,14 @@ def write_report(
         )
     joined = joined_table(evaluation, rows, table, row_ids, images)
     problems: list[str] = []
-    pictures, listed = drawn(evaluation, problems), evaluation if rows else None
+    # Drawing comes first: the page lists the problems that it adds.
+    pictures = drawn(evaluation, problems)
     page = report_html(
-        evaluation, pictures, title=title, problems=problems, rows=listed, joined=joined
+        evaluation,
+        pictures,
+        title=title,
+        problems=problems,
+        rows=evaluation if rows else None,
+        joined=joined,
     )
     return write_text(path, page)
