@@ -1,10 +1,10 @@
 """A review with all that it is computed from in one file, and the verification of that file.
 
-A bundle is untrusted: its files are checked against the digests of its manifest, the comparison is recomputed from the
-statistics by the rule, and every number and sentence of its data is compared with that. The page in the bundle is not
-compared: a fresh one is made of the recomputed comparison, and that is the one to read. Names, users, times, notes and
-the like are as whoever made the bundle wrote them. Whoever changes the manifest changes its digest, which is what one
-signs.
+A bundle is untrusted: its files are checked against the digests of its manifest, the comparison is
+recomputed from the statistics by the rule, and every number and sentence of its data is compared
+with that. The page in the bundle is not compared: a fresh one is made of the recomputed comparison,
+and that is the one to read. Names, users, times, notes and the like are as whoever made the bundle
+wrote them. Whoever changes the manifest changes its digest, which is what one signs.
 """
 
 from __future__ import annotations
@@ -45,21 +45,28 @@ from cmtrack.schemas import BUNDLE
 from cmtrack.statistics.predictions import Predictions
 from cmtrack.untrusted import one_line, without_credentials
 
-MANIFEST, RUNS, RULE, PAGE, TEXT, DATA = (
-    "manifest.json",
-    "runs.json",
-    "rule.yaml",
-    "review.html",
-    "review.md",
-    "review.json",
-)
+MANIFEST = "manifest.json"
+RUNS = "runs.json"
+RULE = "rule.yaml"
+PAGE = "review.html"
+TEXT = "review.md"
+DATA = "review.json"
 TOLERANCE = 1e-9
+"""Largest relative difference of equal numbers: another processor rounds sums differently."""
 MAX_BYTES = 2 << 30
-"""Most bytes of all files, once unpacked; beyond the first 256 MB at most 200 times those of the archive."""
+"""Most bytes of all files, once unpacked.
+
+Beyond the first 256 MB they are at most 200 times those of the archive.
+"""
 _ALWAYS_READ = 256 << 20
 _MAX_RATIO = 200
 MAX_FILES = 20_000
-_SINCE = (1980, 1, 1, 0, 0, 0)  # of every file: the same content, the same bytes
+_SINCE = (1980, 1, 1, 0, 0, 0)
+"""The date of every file, the first that a zip archive can have: equal content is equal bytes."""
+_PLAIN_FILE = 0o100644 << 16
+"""The mode of every file: readable by all, writable by its owner."""
+_UNIX = 3
+"""The system that made an archive, from which the mode is read."""
 _OWN_TAGS = ("mlflow.runName", "mlflow.parentRunId", "mlflow.user")
 _MANIFEST_KEYS = frozenset(("schema", "versions", "title", "rule", "files"))
 _RUNS_KEYS = frozenset(
@@ -79,7 +86,7 @@ _WRITTEN = "names, users, times and params of the runs, author, date, title and 
 """What a bundle cannot prove: it is as whoever made the bundle wrote it."""
 
 
-# -- writing ---------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
 
 
 def write(
@@ -90,7 +97,8 @@ def write(
         raise ValueError(f"a bundle must end in .zip, got {path.name!r}")
     if comparison.listing is None or not comparison.judged or not comparison.how:
         raise ValueError(
-            f"a bundle needs a comparison that cmtrack.compare made, with a judged run, got {comparison!r:.120}"
+            "a bundle needs a comparison that cmtrack.compare made, with a judged run, got "
+            f"{comparison!r:.120}"
         )
     write_whole({path: packed(contents(comparison, rows=rows, title=title))})
     return path
@@ -99,8 +107,9 @@ def write(
 def contents(
     comparison: Comparison, *, rows: bool = True, title: str | None = None
 ) -> dict[str, bytes]:
-    """The files of a bundle by their names, the manifest last."""
-    comparison = _of_kept_rows(comparison) if rows else comparison
+    """Return the files of a bundle by their names, the manifest last."""
+    if rows:
+        comparison = _with_stored_probabilities(comparison)
     rule = rule_of(comparison)
     options = {name: comparison.how.get(name) for name in CompareOptions.deciding()}
     rule_file = write_rule(options, CompareOptions.defaults()) if rule is None else rule.content
@@ -137,21 +146,23 @@ def contents(
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:
-    """A zip archive of these files; the same files give the same bytes."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, content in files.items():
+    """Return a zip archive of files; equal files give equal bytes."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, data in files.items():
             entry = zipfile.ZipInfo(name, _SINCE)
-            entry.create_system, entry.external_attr = 3, 0o100644 << 16
-            entry.compress_type = (
-                zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
-            )
-            archive.writestr(entry, content, compresslevel=6)
-    return out.getvalue()
+            entry.create_system = _UNIX
+            entry.external_attr = _PLAIN_FILE
+            # Parquet is compressed already.
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            if name.endswith(".parquet"):
+                entry.compress_type = zipfile.ZIP_STORED
+            archive.writestr(entry, data, compresslevel=6)
+    return content.getvalue()
 
 
 def sizes(path: Path) -> tuple[int, int]:
-    """Bytes of a bundle, and of these the bytes of predictions by row."""
+    """Return the bytes of a bundle, and of these the bytes of predictions by row."""
     with zipfile.ZipFile(path) as archive:
         rows = sum(
             entry.compress_size
@@ -162,19 +173,64 @@ def sizes(path: Path) -> tuple[int, int]:
 
 
 def _judged(comparison: Comparison, rows: bool) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
-    """Facts of the judged runs, and their files; in the order of their ids."""
+    """Return facts of the evaluated runs, and their files, in the order of their ids."""
     read = _reads(comparison)
-    listed, files = [], {}
-    for place, candidate in enumerate(
-        sorted(comparison.judged, key=lambda one: (one.run_id, one.name)), 1
-    ):
-        folder, evaluation = f"runs/{place:04}", candidate.evaluation
+    candidates = sorted(comparison.judged, key=lambda candidate: (candidate.run_id, candidate.name))
+    facts = []
+    files = {}
+    for number, candidate in enumerate(candidates, 1):
+        folder = f"runs/{number:04}"
+        evaluation = candidate.evaluation
         files[f"{folder}/{FILE_NAME}"] = evaluation.to_json().encode("utf-8")
-        status = "none" if evaluation.rows is None else "kept" if rows else "left out"
-        if status == "kept":
+        status = "left out"
+        if evaluation.rows is None:
+            status = "none"
+        elif rows:
+            status = "kept"
             files[f"{folder}/{ROWS_NAME}"] = _rows_file(evaluation)
-        listed.append({"run": _run_data(candidate.run, read), "folder": folder, "rows": status})
-    return listed, files
+        facts.append({"run": _run_data(candidate.run, read), "folder": folder, "rows": status})
+    return facts, files
+
+
+def _with_stored_probabilities(comparison: Comparison) -> Comparison:
+    """Return the comparison by stored probabilities, with 7 digits.
+
+    Evaluations in memory have more, by which a verification would find other numbers.
+    """
+    if comparison.listing is None:
+        raise ValueError("a bundle needs a comparison that cmtrack.compare made")
+    options = CompareOptions(
+        **{name: comparison.how[name] for name in (*CompareOptions.deciding(), "rule")}
+    )
+    evaluations = {}
+    is_changed = False
+    for candidate in comparison.judged:
+        evaluation = candidate.evaluation
+        stored = _stored_rows(evaluation)
+        if stored is not None:
+            is_changed = True
+            # Groups are counted from the rows: they are counted again.
+            evaluation = options.prepared(replace(evaluation, rows=stored))
+        evaluations[candidate.run_id] = evaluation
+    if not is_changed:
+        return comparison
+    recomputed = compare_runs(comparison.listing, evaluations, comparison.criterion, options)
+    return replace(recomputed, notes=comparison.notes)
+
+
+def _stored_rows(evaluation: BaseEvaluation) -> Predictions | None:
+    """Return the rows with the probabilities that a file has; None if they are the same."""
+    rows = evaluation.rows
+    if not isinstance(evaluation, Evaluation) or not isinstance(rows, Predictions):
+        return None
+    if rows.probabilities is None:
+        return None
+    stored = evaluation.with_rows(_rows_file(evaluation)).rows
+    if not isinstance(stored, Predictions):
+        raise TypeError(f"stored rows must be predictions, got {type(stored).__name__}")
+    if np.array_equal(np.asarray(stored.probabilities), rows.probabilities):
+        return None
+    return replace(rows, source=stored.source)
 
 
 def _rows_file(evaluation: BaseEvaluation) -> bytes:
@@ -183,45 +239,17 @@ def _rows_file(evaluation: BaseEvaluation) -> bytes:
     return content.getvalue()
 
 
-def _of_kept_rows(comparison: Comparison) -> Comparison:
-    """The comparison by the stored probabilities, with 7 digits: evaluations in memory have more."""
-    evaluations, same = {}, True
-    options = CompareOptions(
-        **{name: comparison.how[name] for name in (*CompareOptions.deciding(), "rule")}
-    )
-    for candidate in comparison.judged:
-        evaluation = candidate.evaluation
-        held = evaluation.rows
-        if (
-            isinstance(evaluation, Evaluation)
-            and isinstance(held, Predictions)
-            and held.probabilities is not None
-        ):
-            stored = evaluation.with_rows(_rows_file(evaluation)).rows
-            assert isinstance(stored, Predictions)
-            if not np.array_equal(np.asarray(stored.probabilities), held.probabilities):
-                same = False
-                # groups are counted from the rows: they are counted again
-                evaluation = options.prepared(
-                    replace(evaluation, rows=replace(held, source=stored.source))
-                )
-        evaluations[candidate.run_id] = evaluation
-    if same:
-        return comparison
-    assert comparison.listing is not None  # it was asked for
-    anew = compare_runs(comparison.listing, evaluations, comparison.criterion, options)
-    return replace(anew, notes=comparison.notes)
-
-
 def _not_judged(comparison: Comparison) -> dict[str, Any]:
-    """Statements on runs whose evaluations were not read: they cannot be recomputed."""
-    listing, read = comparison.listing, _reads(comparison)
-    assert listing is not None  # it was asked for
-    left_out = [
-        {"run": _run_data(one.run, read), "reason": one.reason, "last": one.last, "before": before}
-        for before, some in ((True, listing.unreadable), (False, listing.incomplete))
-        for one in some
-    ]
+    """Return statements on runs whose evaluations were not read: they cannot be recomputed."""
+    listing = comparison.listing
+    if listing is None:
+        raise ValueError("a bundle needs a comparison that cmtrack.compare made")
+    read = _reads(comparison)
+    left_out = []
+    for before, runs in ((True, listing.unreadable), (False, listing.incomplete)):
+        for unranked in runs:
+            facts = {"reason": unranked.reason, "last": unranked.last, "before": before}
+            left_out.append({"run": _run_data(unranked.run, read), **facts})
     stopped = [
         {
             "run": _run_data(stop.run, read),
@@ -229,17 +257,16 @@ def _not_judged(comparison: Comparison) -> dict[str, Any]:
         }
         for stop in listing.stopped
     ]
-    passed_over = [_run_data(run, read) for run in listing.passed_over]
     return {
         "stopped": stopped,
         "left_out": left_out,
-        "passed_over": passed_over,
+        "passed_over": [_run_data(run, read) for run in listing.passed_over],
         "looks": listing.looks,
     }
 
 
 def _reads(comparison: Comparison) -> set[str]:
-    """Names of the tags and logged metrics that the rule reads, such as "tags.stage"."""
+    """Return the tags and logged metrics that the rule reads, such as "tags.stage"."""
     how = comparison.how
     texts = several(how.get("tie_breakers") or ())
     texts += [text for text in (how.get("block"), how.get("model")) if text]
@@ -247,7 +274,10 @@ def _reads(comparison: Comparison) -> set[str]:
 
 
 def _run_data(run: Run, read: set[str]) -> dict[str, Any]:
-    """The facts of a run that its review shows or its rule reads; no password, and no other tag."""
+    """Return the facts of a run that its review shows or its rule reads.
+
+    They have no password, and no other tag.
+    """
     facts = {field.name: getattr(run, field.name) for field in fields(Run)}
     return facts | {
         "tracking_uri": without_credentials(run.tracking_uri),
@@ -264,16 +294,15 @@ def _run_data(run: Run, read: set[str]) -> dict[str, Any]:
 
 
 def _json(data: Any) -> bytes:
-    return (
-        json.dumps(as_plain(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    ).encode("utf-8")
+    text = json.dumps(as_plain(data), ensure_ascii=False, indent=1, allow_nan=False)
+    return f"{text}\n".encode()
 
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-# -- verifying -------------------------------------------------------------------------------------------------
+# -- verifying -------------------------------------------------------------------------------------
 
 
 class NoBundle(ValueError):
@@ -295,15 +324,16 @@ class Verification:
 
     ``files``: held to the manifest.
     ``numbers``: recomputed.
-    ``problems``: files and numbers that are not what the bundle says; none of a bundle that is whole.
+    ``problems``: files and numbers that are not what the bundle says; none of a bundle that is
+        whole.
     ``removed``: what a feature wrote that this version no longer has, and what to use instead.
     ``not_recomputed``: parts of the review that could not be made anew, and why.
     ``stated``: facts that no bundle can prove, such as those on runs that were not judged.
     ``sha256``: digest of the manifest, which holds the digests of all files.
     ``rule``: the rule's file and digest.
     ``made_with``, ``read_with``: versions of cmtrack.
-    ``page``: a fresh page of the recomputed comparison, since the bundle's is not compared; empty where it could not be
-        recomputed.
+    ``page``: a fresh page of the recomputed comparison, since the bundle's is not compared; empty
+        where it could not be recomputed.
     """
 
     files: int
@@ -320,7 +350,7 @@ class Verification:
 
     @property
     def outcome(self) -> Outcome:
-        """Outcome of the verification: a review of which a part was not made anew is not verified."""
+        """The outcome; a review with a part that was not recomputed is not verified."""
         if self.problems:
             return Outcome.CHANGED
         if self.removed:
@@ -334,9 +364,10 @@ class Verification:
 
 
 def verify(path: str | Path) -> Verification:
-    """Check a bundle's files against its manifest, recompute its comparison, and compare the review's data with it.
+    """Check a bundle's files, recompute its comparison, and compare the review's data with it.
 
-    NoBundle if it is no bundle, a damaged archive, or one of a newer version; OSError if it cannot be read.
+    NoBundle if it is no bundle, a damaged archive, or one of a newer version; OSError if it cannot
+    be read.
     """
     try:
         allowed = max(_ALWAYS_READ, _MAX_RATIO * Path(path).stat().st_size)
@@ -360,10 +391,11 @@ def verify(path: str | Path) -> Verification:
             OverflowError,
             RecursionError,
         ) as error:
-            why = (
-                str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-            )
-            result.problems = [f"the comparison cannot be computed from the bundle: {why}"]
+            # Other errors than ours say little without their type.
+            reason_text = str(error)
+            if not isinstance(error, ValueError):
+                reason_text = f"{type(error).__name__}: {error}"
+            result.problems = [f"the comparison cannot be computed from the bundle: {reason_text}"]
     rule = manifest["rule"]["file"] if manifest["rule"]["given"] else "no rule file was given"
     return Verification(
         files=len(files) - 1,
@@ -381,13 +413,16 @@ def verify(path: str | Path) -> Verification:
 
 
 def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the checked manifest; ValueError if it is not one."""
     if MANIFEST not in files:
         raise ValueError(f"it holds no {MANIFEST}")
     data = untrusted.parsed_json(files[MANIFEST])
     if not isinstance(data, dict):
         raise ValueError(f"{MANIFEST} must hold a mapping, got {type(data).__name__}")
     data = BUNDLE.migrated(data)
-    rule, listed, made = data.get("rule"), data.get("files"), data.get("versions")
+    rule = data.get("rule")
+    listed = data.get("files")
+    made = data.get("versions")
     if (
         not isinstance(rule, dict)
         or not isinstance(rule.get("file"), str)
@@ -405,14 +440,14 @@ def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
 
 
 def _refuse_unknown(data: Mapping[str, Any], known: Collection[str], file: str) -> None:
-    """ValueError if a file holds a key that no version writes: nobody would check it."""
+    """Raise ValueError if a file has a key that no version writes: nobody would check it."""
     unknown = sorted(set(data) - set(known))
     if unknown:
         raise ValueError(f"{file} holds {unknown[0]!r:.80}, which no bundle has")
 
 
 def _changed(files: Mapping[str, bytes], listed: Mapping[str, Any]) -> Iterator[str]:
-    """Files that are not those of the manifest, and those without which nothing can be verified."""
+    """Yield a problem for each file that differs from the manifest, or that must be there."""
     for name in sorted({*listed, *(set(files) - {MANIFEST}), RUNS, RULE, PAGE, TEXT, DATA}):
         if name not in files:
             yield f"{name} is missing"
@@ -423,99 +458,140 @@ def _changed(files: Mapping[str, bytes], listed: Mapping[str, Any]) -> Iterator[
 
 
 def _recompute(files: Mapping[str, bytes], manifest: dict[str, Any], compared: _Compared) -> None:
-    """Recompute the comparison, make the review anew, and compare both with the bundle."""
+    """Recompute the comparison and its review, and compare both with the bundle."""
     about = untrusted.parsed_json(files[RUNS])
     stated = compared.without_removed(untrusted.parsed_json(files[DATA]))
     _refuse_unknown(about, _RUNS_KEYS, RUNS)
-    evaluations, without_rows = {}, False
-    for one in about["judged"]:
-        evaluation = loads(files[f"{one['folder']}/{FILE_NAME}"].decode("utf-8"))
-        if one["rows"] == "kept":
-            evaluation = evaluation.with_rows(files[f"{one['folder']}/{ROWS_NAME}"])
-        without_rows |= one["rows"] == "left out"
-        evaluations[one["run"]["run_id"]] = evaluation
-    by = about["criterion"]
-    criterion = Criterion(tuple(by["metrics"]))
-    if len(criterion.metrics) > 1 and not by["pareto"]:
+    evaluations = _read_evaluations(files, about["judged"])
+    criterion = Criterion(tuple(about["criterion"]["metrics"]))
+    if len(criterion.metrics) > 1 and not about["criterion"]["pareto"]:
         raise RemovedFeature(reason(WEIGHTS))
     rule = Rule.parse(files[RULE], manifest["rule"]["file"])
     options = CompareOptions(rule=rule)
     options.check()
-    # 0.2 wrote the weights of a sum; of a single metric they say nothing
+    # 0.2 wrote the weights of a sum; of a single metric they say nothing.
     stated["criterion"].pop("weights", None)
-    if criterion.pareto and any(
-        run["p_set"] is not None for one in stated["rankings"] for run in one["runs"]
-    ):
+    if criterion.pareto and _has_pvalues(stated):
         raise RemovedFeature(f"{DATA} has p-values of a Pareto front")
     if options.criterion is not None and options.criterion != criterion:
         compared.problems.append(f"{RULE} ranks by {options.criterion}, the review by {criterion}")
         return
     prepared = {run_id: options.prepared(evaluation) for run_id, evaluation in evaluations.items()}
     compared.stated = _stated_only(about)
-    if without_rows:
-        compared.lacking.append(
-            "differences, p-values and standings: the rows that they need were left out"
-        )
-    read = {*criterion.metrics, *(gate.metric for gate in options.gates)}
-    of_classes = [
-        evaluation for evaluation in prepared.values() if isinstance(evaluation, Evaluation)
-    ]
-    custom = sorted(
-        read & {metric.name for evaluation in of_classes for metric in evaluation.extra_metrics}
-    )
-    if custom:
-        compared.lacking.append(
-            f"differences in {', '.join(custom)}, which need its function: a bundle holds none"
-        )
+    compared.lacking += _lacking(about, options, criterion, prepared)
     if compared.lacking:
         _compare_values(stated, prepared, criterion, compared)
         return
-    decided = {name: getattr(options, name) for name in CompareOptions.deciding()}
-    # A removed option is ignored here: if it was not at its default, the rule named it and nothing came this far.
-    known = {
+    # A removed option that is not at its default is in the rule, which is refused above. One at its
+    # default says nothing.
+    stated["how"] = {
         name: value for name, value in stated["how"].items() if reason(f"compare({name}=)") is None
     }
-    stated["how"] = known
-    asked = known | decided  # in the order of the call
-    asked["rule"] = rule if manifest["rule"]["given"] else None
-    comparison = compare_runs(_listing(about, asked), prepared, criterion, options)
+    # This is the order of the call.
+    how = stated["how"] | {name: getattr(options, name) for name in CompareOptions.deciding()}
+    how["rule"] = rule if manifest["rule"]["given"] else None
+    comparison = compare_runs(_listing(about, how), prepared, criterion, options)
     comparison = replace(comparison, notes=tuple(map(str, about["notes"])))
-    paired = [pair["column"] for pair in stated["segments"] if pair["paired"]]
+    _compare_review(stated, comparison, manifest, compared)
+
+
+def _read_evaluations(
+    files: Mapping[str, bytes], judged: Sequence[Mapping[str, Any]]
+) -> dict[str, BaseEvaluation]:
+    """Return the evaluations of a bundle by the ids of their runs, with rows that it has."""
+    evaluations = {}
+    for entry in judged:
+        folder = entry["folder"]
+        evaluation = loads(files[f"{folder}/{FILE_NAME}"].decode("utf-8"))
+        if entry["rows"] == "kept":
+            evaluation = evaluation.with_rows(files[f"{folder}/{ROWS_NAME}"])
+        evaluations[entry["run"]["run_id"]] = evaluation
+    return evaluations
+
+
+def _has_pvalues(stated: Mapping[str, Any]) -> bool:
+    """Return whether a review's rankings have p-values of being the best."""
+    return any(
+        run["p_set"] is not None for ranking in stated["rankings"] for run in ranking["runs"]
+    )
+
+
+def _lacking(
+    about: Mapping[str, Any],
+    options: CompareOptions,
+    criterion: Criterion,
+    evaluations: Mapping[str, BaseEvaluation],
+) -> Iterator[str]:
+    """Yield why the comparison cannot be recomputed from the bundle."""
+    if any(entry["rows"] == "left out" for entry in about["judged"]):
+        yield "differences, p-values and standings: the rows that they need were left out"
+    read = {*criterion.metrics, *(gate.metric for gate in options.gates)}
+    custom = {
+        metric.name
+        for evaluation in evaluations.values()
+        if isinstance(evaluation, Evaluation)
+        for metric in evaluation.extra_metrics
+    }
+    if custom & read:
+        names = ", ".join(sorted(custom & read))
+        yield f"differences in {names}, which need its function: a bundle holds none"
+
+
+def _compare_review(
+    stated: dict[str, Any],
+    comparison: Comparison,
+    manifest: Mapping[str, Any],
+    compared: _Compared,
+) -> None:
+    """Compare a review's data with those of a recomputed comparison."""
+    paired = dict.fromkeys(pair["column"] for pair in stated["segments"] if pair["paired"])
     if paired:
-        columns = ", ".join(dict.fromkeys(paired))
         compared.lacking.append(
-            f"differences by {columns}: a bundle does not hold each row's segment"
+            f"differences by {', '.join(paired)}: a bundle does not hold each row's segment"
         )
-    version, title = manifest["versions"].get("cmtrack"), manifest["title"]
-    # which this version does not write
-    foreign = version != versions().get("cmtrack") or bool(compared.removed)
-    if foreign:
+    version = manifest["versions"].get("cmtrack")
+    is_foreign = version != versions().get("cmtrack") or bool(compared.removed)
+    if is_foreign:
         compared.lacking.append(
             f"the review of cmtrack {version}, which may word and compute it differently"
         )
-    anew = to_dict(comparison)
-    if not _is_newer(version):  # a newer version may have added a key
-        _refuse_unknown(stated, anew, DATA)
-    skipped, derived = (
-        {"segments", "summary", "notes"} if compared.lacking else set(),
-        ("looks", "resolution"),
-    )
-    # a number is named rather than the sentence on it
-    for texts in (False, True)[: 1 + (not compared.lacking)]:
-        compared.numbers, compared.texts = 0, texts
-        for name in sorted(
-            set(anew) - skipped,
-            key=lambda name: (name in ("summary", "notes"), name in derived, name),
-        ):
-            compared.compare(stated.get(name), anew[name], name)
-    compared.page = html(comparison, title)
-    if foreign:  # numbers of another version that differ prove nothing
+    computed = to_dict(comparison)
+    # A newer version may have added a key.
+    if not _is_newer(version):
+        _refuse_unknown(stated, computed, DATA)
+    _compare_data(stated, computed, compared)
+    compared.page = html(comparison, manifest["title"])
+    if is_foreign:
+        # Numbers of another version that differ prove nothing.
         compared.lacking += compared.problems
         compared.problems = []
 
 
+def _compare_data(
+    stated: Mapping[str, Any], computed: Mapping[str, Any], compared: _Compared
+) -> None:
+    """Compare the parts of a review: numbers, then also texts if everything can be recomputed.
+
+    The first difference is named, and a number says more than the sentence on it.
+    """
+
+    def order(name: str) -> tuple[bool, bool, str]:
+        return name in ("summary", "notes"), name in ("looks", "resolution"), name
+
+    names = sorted(computed, key=order)
+    passes = [False, True]
+    if compared.lacking:
+        names = [name for name in names if name not in ("segments", "summary", "notes")]
+        passes = [False]
+    for with_texts in passes:
+        compared.texts = with_texts
+        compared.numbers = 0
+        for name in names:
+            compared.compare(stated.get(name), computed[name], name)
+
+
 def _is_newer(version: str | None) -> bool:
-    """True if this version of cmtrack is newer than the installed one."""
+    """Return whether a version of cmtrack is newer than the installed one."""
 
     def numbers(text: str | None) -> list[int]:
         return [int(number) for number in re.findall(r"\d{1,9}", text or "")[:3]]
@@ -524,38 +600,45 @@ def _is_newer(version: str | None) -> bool:
 
 
 def _stated_only(about: Mapping[str, Any]) -> list[str]:
-    hows, out = (
-        {
-            "stopped": "stopped by {} logged values",
-            "left_out": "left out",
-            "passed_over": "passed over",
-        },
-        [],
-    )
-    for name, how in hows.items():
-        if n := len(about[name]):
-            runs, its = ("runs that were", "their") if n > 1 else ("run that was", "its")
-            out.append(f"statements on {n} {runs} {how.format(its)}")
-    return out
+    """Return the statements on runs that cannot be recomputed, in words."""
+    outcomes = {
+        "stopped": "stopped by {} logged values",
+        "left_out": "left out",
+        "passed_over": "passed over",
+    }
+    statements = []
+    for name, outcome in outcomes.items():
+        n = len(about[name])
+        if n == 1:
+            statements.append(f"statements on 1 run that was {outcome.format('its')}")
+        elif n:
+            statements.append(f"statements on {n} runs that were {outcome.format('their')}")
+    return statements
 
 
-def _listing(about: Mapping[str, Any], asked: Mapping[str, Any]) -> Listing:
-    runs = {one["run"]["run_id"]: _as_run(one["run"]) for one in about["judged"]}
-    left_out = [
-        (LeftOut(_as_run(o["run"]), str(o["reason"]), bool(o["last"])), o["before"])
-        for o in about["left_out"]
+def _listing(about: Mapping[str, Any], how: Mapping[str, Any]) -> Listing:
+    """Return what the search for runs found, as a bundle states it."""
+    runs = {entry["run"]["run_id"]: _as_run(entry["run"]) for entry in about["judged"]}
+    unreadable = []
+    incomplete = []
+    for entry in about["left_out"]:
+        unranked = LeftOut(_as_run(entry["run"]), str(entry["reason"]), bool(entry["last"]))
+        if entry["before"]:
+            unreadable.append(unranked)
+        else:
+            incomplete.append(unranked)
+    stopped = [
+        StoppedRun(_as_run(entry["run"]), tuple(map(_as_result, entry["gates"])))
+        for entry in about["stopped"]
     ]
     return Listing(
         tuple(runs.values()),
-        stopped=tuple(
-            StoppedRun(_as_run(o["run"]), tuple(map(_as_result, o["gates"])))
-            for o in about["stopped"]
-        ),
+        stopped=tuple(stopped),
         passed_over=tuple(map(_as_run, about["passed_over"])),
-        incomplete=tuple(one for one, before in left_out if not before),
-        unreadable=tuple(one for one, before in left_out if before),
+        incomplete=tuple(incomplete),
+        unreadable=tuple(unreadable),
         baseline=None if about["baseline"] is None else runs[about["baseline"]],
-        how=dict(asked),
+        how=dict(how),
         record=Record(**{field.name: about["record"][field.name] for field in fields(Record)}),
         looks=_as_looks(about.get("looks", (0, 0))),
     )
@@ -569,7 +652,7 @@ def _as_looks(data: Any) -> tuple[int, int]:
 
 
 def _as_run(data: Mapping[str, Any]) -> Run:
-    """Read a run from a bundle; other types are refused."""
+    """Return a run from a bundle; other types are refused."""
     kinds = {
         "start_time": int,
         "end_time": int,
@@ -580,88 +663,100 @@ def _as_run(data: Mapping[str, Any]) -> Run:
         "model_ids": list,
         "datasets": list,
     }
-    for attribute in fields(Run):
-        kind = kinds.get(attribute.name, str)
-        if not isinstance(data[attribute.name], kind) or isinstance(data[attribute.name], bool):
-            raise ValueError(
-                f"{RUNS}: {attribute.name} must be a {kind.__name__}, got {data[attribute.name]!r:.40}"
-            )
+    facts = {attribute.name: data[attribute.name] for attribute in fields(Run)}
+    for name, value in facts.items():
+        kind = kinds.get(name, str)
+        # A truth value is an integer, too.
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(f"{RUNS}: {name} must be a {kind.__name__}, got {value!r:.40}")
     for name in ("params", "tags"):
-        if not all(isinstance(text, str) for text in data[name].values()):
+        if not all(isinstance(text, str) for text in facts[name].values()):
             raise ValueError(f"{RUNS}: {name} must hold texts")
-    facts = {field.name: data[field.name] for field in fields(Run)}
-    datasets = tuple((str(name), str(digest)) for name, digest in facts["datasets"])
-    metrics = {name: float(value) for name, value in facts["metrics"].items() if value is not None}
-    return Run(
-        **facts | {"model_ids": tuple(facts["model_ids"]), "datasets": datasets, "metrics": metrics}
-    )
+    metrics = facts["metrics"].items()
+    facts["metrics"] = {name: float(value) for name, value in metrics if value is not None}
+    facts["datasets"] = tuple((str(name), str(digest)) for name, digest in facts["datasets"])
+    facts["model_ids"] = tuple(facts["model_ids"])
+    return Run(**facts)
 
 
 def _as_result(data: Sequence[Any]) -> GateResult:
-    gate, value = Gate.parse(data[0]), data[1]
-    return gate.check({gate.metric: math.nan if value is None else float(value)}, {})
+    """Return a gate's answer on a logged value; the value of None is undefined."""
+    gate = Gate.parse(data[0])
+    value = math.nan if data[1] is None else float(data[1])
+    return gate.check({gate.metric: value}, {})
 
 
 class _Compared:
-    """Comparison of stated and recomputed numbers."""
+    """The comparison of stated and recomputed data.
+
+    ``texts``: whether texts are compared.
+    ``numbers``: how many were compared.
+    ``page``: of the recomputed comparison.
+    ``lacking``: what cannot be recomputed, and why.
+    """
 
     def __init__(self) -> None:
-        self.texts, self.numbers, self.page = False, 0, ""
+        self.texts = False
+        self.numbers = 0
+        self.page = ""
         self.problems: list[str] = []
         self.removed: list[str] = []
         self.lacking: list[str] = []
         self.stated: list[str] = []
 
     def without_removed(self, stated: Any, where: str = "") -> Any:
-        """Return the data without the keys that only a removed feature wrote, and list those that have a value."""
+        """Return the data without the keys that only a removed feature wrote.
+
+        Those with a value are listed.
+        """
         if isinstance(stated, list):
             return [self.without_removed(value, where) for value in stated]
         if not isinstance(stated, dict):
             return stated
-        kept = {}
+        data = {}
         for name, value in stated.items():
             key = f"{where}.{name}" if where else name
             sentence = f"{DATA} has the key {key}"
             if key not in STORED:
-                kept[name] = self.without_removed(value, key)
+                data[name] = self.without_removed(value, key)
             elif value not in (None, [], {}) and sentence not in self.removed:
                 self.removed.append(sentence)
-        return kept
+        return data
 
     def compare(self, stated: Any, computed: Any, where: str) -> None:
-        """Compare two values of JSON; the first difference is named."""
+        """Compare two values of JSON; only the first difference becomes a problem."""
         if self.problems:
             return
         if isinstance(stated, dict) and isinstance(computed, dict):
-            for name in [*stated, *(name for name in computed if name not in stated)]:
+            for name in stated | computed:
                 self.compare(stated.get(name), computed.get(name), f"{where}.{name}")
         elif isinstance(stated, list) and isinstance(computed, list):
             if len(stated) != len(computed):
-                self.problems.append(
-                    f"{DATA}: {where} has {len(stated)} entries, recomputed {len(computed)}"
-                )
+                self._differ(where, f"has {len(stated)} entries", str(len(computed)))
             for place, (ours, theirs) in enumerate(zip(stated, computed, strict=False)):
                 self.compare(ours, theirs, f"{where}[{place}]")
         elif isinstance(stated, str) and isinstance(computed, str):
             if self.texts and stated != computed:
-                self.problems.append(
-                    f"{DATA}: {where} reads {stated!r:.80}, recomputed {computed!r:.80}"
-                )
+                self._differ(where, f"reads {stated!r:.80}", f"{computed!r:.80}")
         else:
-            self.numbers += isinstance(stated, (int, float)) and not isinstance(stated, bool)
+            if _is_number(stated):
+                self.numbers += 1
             if not _equal(stated, computed):
-                self.problems.append(
-                    f"{DATA}: {where} is {stated!r:.40}, recomputed {computed!r:.40}"
-                )
+                self._differ(where, f"is {stated!r:.40}", f"{computed!r:.40}")
+
+    def _differ(self, where: str, stated: str, computed: str) -> None:
+        self.problems.append(f"{DATA}: {where} {stated}, recomputed {computed}")
 
 
 def _equal(stated: Any, computed: Any) -> bool:
-    numbers = all(
-        isinstance(one, (int, float)) and not isinstance(one, bool) for one in (stated, computed)
-    )
-    if not numbers:
+    """Return whether two values of JSON are equal, numbers within the tolerance."""
+    if not _is_number(stated) or not _is_number(computed):
         return type(stated) is type(computed) and bool(stated == computed)
     return bool(abs(stated - computed) <= TOLERANCE * max(1.0, abs(stated)))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _compare_values(
@@ -671,25 +766,20 @@ def _compare_values(
     compared: _Compared,
 ) -> None:
     """Compare the values of single runs and their intervals: they need no rows."""
+    first_metric = criterion.metrics[0]
     for place, ranking in enumerate(stated["rankings"]):
         for run in ranking["runs"]:
-            judged, where = evaluations[run["run_id"]], f"rankings[{place}], run {run['name']}"
-            values = as_plain({name: judged.metrics[name] for name in criterion.metrics})
+            evaluation = evaluations[run["run_id"]]
+            where = f"rankings[{place}], run {run['name']}"
+            values = as_plain({name: evaluation.metrics[name] for name in criterion.metrics})
             compared.compare(run["values"], values, f"{where}, values")
             if criterion.single:
-                name = criterion.metrics[0]
-                ends = judged.intervals.get(name, (math.nan, math.nan))
-                computed = as_plain([judged.metrics[name], *ends])
-                compared.compare(
-                    [run["value"], run["low"], run["high"]],
-                    computed,
-                    f"{where}, value, low and high",
-                )
+                interval = evaluation.intervals.get(first_metric, (math.nan, math.nan))
+                numbers = as_plain([evaluation.metrics[first_metric], *interval])
+                stated_numbers = [run["value"], run["low"], run["high"]]
+                compared.compare(stated_numbers, numbers, f"{where}, value, low and high")
     if stated["repeated"] is not None:
         for model in stated["repeated"]["models"]:
-            values = [
-                evaluations[run["run_id"]].metrics[criterion.metrics[0]] for run in model["runs"]
-            ]
-            compared.compare(
-                model["mean"], float(sum(values) / len(values)), f"model {model['name']}, mean"
-            )
+            values = [evaluations[run["run_id"]].metrics[first_metric] for run in model["runs"]]
+            mean = float(sum(values) / len(values))
+            compared.compare(model["mean"], mean, f"model {model['name']}, mean")
