@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -12,11 +12,18 @@ from cmtrack.report.review.cells import Cell
 
 WIDTH = 90.0
 """Of a drawing, in CSS pixels."""
-_EDGE = 5.0  # left free at both ends, for marks and arrows
+_EDGE = 5.0
+"""Pixels that are free at both ends, for marks and arrows."""
 _REACH = 2.0
-"""How many times as wide as the runs that matter a scale may be: one bad run does not flatten all others."""
+"""Largest width of a scale, as a multiple of the width of the runs that matter.
+
+One bad run does not flatten all others.
+"""
 _WIDEST = 3.0
-"""How many median half-widths of the runs that matter count of each interval: nor does one wide one."""
+"""Largest half-width of an interval that counts, as a multiple of the median of runs that matter.
+
+One wide interval does not flatten all others.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,49 +50,63 @@ class Bar:
 def bars(
     intervals: Sequence[tuple[float, float, float]], matter: Sequence[bool], zero: bool = False
 ) -> list[Bar | None]:
-    """The drawings of a column, one a row; None where a value or an end is not finite.
+    """Return the drawings of a column, one a row; None if a value or an end is not finite.
 
     ``intervals``: of each row the value and both ends.
-    ``matter``: the runs that may be the best: the scale is theirs, and shows others as far as it stays readable.
+    ``matter``: the runs that may be the best: the scale is theirs, and shows others as far as it
+        stays readable.
     ``zero``: whether the scale has 0 as a line.
     """
-    finite = [all(map(math.isfinite, row)) for row in intervals]
-    if not any(finite):
-        return [None] * len(finite)
-    first, last = _scale(
-        [row for row, there in zip(intervals, finite, strict=True) if there],
-        [row for row, there, tied in zip(intervals, finite, matter, strict=True) if there and tied],
-        [0.0] if zero else [],
-    )
+    finite = []
+    finite_tied = []
+    for row, is_tied in zip(intervals, matter, strict=True):
+        if all(map(math.isfinite, row)):
+            finite.append(row)
+            if is_tied:
+                finite_tied.append(row)
+    if not finite:
+        return [None] * len(intervals)
+    scale = _scale(finite, finite_tied, [0.0] if zero else [])
+    return [_bar(row, scale, zero) if all(map(math.isfinite, row)) else None for row in intervals]
 
-    def place_of(value: float) -> float:
-        share = (value - first) / (last - first)
+
+def _bar(interval: tuple[float, float, float], scale: tuple[float, float], has_zero: bool) -> Bar:
+    """Return a drawn interval, of a value and both ends."""
+    value, low, high = interval
+    first, last = scale
+
+    def place_of(number: float) -> float:
+        share = (number - first) / (last - first)
         return round(_EDGE + (WIDTH - 2 * _EDGE) * min(max(share, 0.0), 1.0), 2)
 
-    out: list[Bar | None] = []
-    for (value, low, high), there in zip(intervals, finite, strict=True):
-        beyond = "left" if value < first else "right" if value > last else ""
-        line = place_of(0.0) if zero else None
-        cut = {"left": low < first and value >= first, "right": high > last and value <= last}
-        arrows = tuple(side for side, there in cut.items() if there)
-        bar = Bar(
-            place_of(value),
-            place_of(low),
-            place_of(high),
-            line,
-            beyond,
-            arrows,
-            float(first),
-            float(last),
-        )
-        out.append(bar if there else None)
-    return out
+    beyond = ""
+    arrows = []
+    if value < first:
+        beyond = "left"
+    elif low < first:
+        arrows.append("left")
+    if value > last:
+        beyond = "right"
+    elif high > last:
+        arrows.append("right")
+    return Bar(
+        at=place_of(value),
+        low=place_of(low),
+        high=place_of(high),
+        zero=place_of(0.0) if has_zero else None,
+        beyond=beyond,
+        arrows=tuple(arrows),
+        first=float(first),
+        last=float(last),
+    )
 
 
 def draw_columns(
     rows: Sequence[Mapping[str, Cell]], matter: Sequence[bool], with_zero: str = ""
 ) -> dict[str, tuple[str, str]]:
-    """Give each cell that has ends its drawing, and return the numbers at both ends of each drawn column's scale.
+    """Give each cell that has ends its drawing, and return the scale of each drawn column.
+
+    A scale is the texts of the numbers at both ends.
 
     ``rows``: the cells of each row by the key of their column.
     ``matter``: as of :func:`bars`.
@@ -99,7 +120,8 @@ def draw_columns(
         drawn = bars(intervals, matter, key == with_zero)
         for row, bar in zip(rows, drawn, strict=True):
             row[key].bar = bar
-            if bar is not None:  # all of a column have one scale
+            if bar is not None:
+                # All drawings of a column have one scale.
                 scales[key] = (fmt.number(bar.first), fmt.number(bar.last))
     return scales
 
@@ -109,24 +131,28 @@ def _scale(
     tied: Sequence[tuple[float, float, float]],
     zero: Sequence[float],
 ) -> tuple[float, float]:
-    """Ends of the scale: of all rows, or of the tied ones and their surroundings; 0 is on it where it is given."""
-    chosen = tied or rows
-    most = _WIDEST * median(max(high - value, value - low) for value, low, high in chosen)
-    whole, near = (
-        [
-            *(
-                end
-                for value, low, high in some
-                for end in (max(low, value - most), min(high, value + most))
-            ),
-            *zero,
-        ]
-        for some in (rows, chosen)
-    )
-    first, last = min(near), max(near)
+    """Return the ends of the scale: of all rows, or of the tied ones and their surroundings.
+
+    0 is on it if ``zero`` holds it.
+    """
+    important = tied or rows
+    widest = _WIDEST * median(max(high - value, value - low) for value, low, high in important)
+    shown = [*_ends(rows, widest), *zero]
+    needed = [*_ends(important, widest), *zero]
+    first = min(needed)
+    last = max(needed)
     reach = _REACH * (last - first)
     if reach > 0:
-        first, last = max(min(whole), last - reach), min(max(whole), first + reach)
-    if last - first <= 0:
-        first, last = first - 0.5, last + 0.5
-    return first, last
+        # Each end is limited by the other end of what is needed.
+        low = max(min(shown), last - reach)
+        high = min(max(shown), first + reach)
+        return low, high
+    # All values are equal and without an interval: they are in the middle.
+    return first - 0.5, last + 0.5
+
+
+def _ends(rows: Sequence[tuple[float, float, float]], widest: float) -> Iterator[float]:
+    """Yield both ends of each interval, no farther than ``widest`` from its value."""
+    for value, low, high in rows:
+        yield max(low, value - widest)
+        yield min(high, value + widest)

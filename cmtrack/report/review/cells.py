@@ -1,4 +1,4 @@
-"""Tables of a review: cells that are found by their column's key, with the text, the sort value and the interval."""
+"""Tables of a review: cells by their column's key, with text, sort value and interval."""
 
 from __future__ import annotations
 
@@ -119,13 +119,13 @@ class Table:
 
 
 def name_cell(name: str, run_id: str) -> NameCell:
-    """A run's name, and its id."""
+    """Return a run's name, and its id."""
     shown_id = "" if run_id == name else run_id
     return NameCell(name, name.lower(), title=name, run_id=shown_id, short=name)
 
 
 def value_cell(value: float, interval: tuple[float, float]) -> Cell:
-    """A metric of a run, its interval, and the ends that a drawing of it has."""
+    """Return a metric of a run, its interval, and the ends that a drawing of it has."""
     text = fmt.number(value, interval)
     return Cell(text, value, fmt.interval(value, interval), ends=(value, *interval))
 

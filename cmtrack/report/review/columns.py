@@ -1,7 +1,8 @@
-"""The columns of a ranking's table, on a page, in a notebook, on a terminal, in a frame and in JSON.
+"""The columns of a ranking, on a page, in a notebook, on a terminal, in a frame and in JSON.
 
-One list describes them all. To add a column, add an entry to the list of :func:`columns_of`. A narrow terminal leaves
-out columns in the order of ``_PRIORITIES`` in :mod:`cmtrack.cli.comparison_table`.
+One list describes them all. To add a column, add an entry to the list of :func:`columns_of`. A
+narrow terminal leaves out columns in the order of ``_PRIORITIES`` in
+:mod:`cmtrack.cli.comparison_table`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class OnTerminal:
 class Column:
     """A column of a ranking's table.
 
-    ``key``: its name in frames and in JSON.
+    ``key``: its name in frames and in JSON. Two columns share a key if frames and JSON have it in
+        different places, or with different values.
     ``value``: what it has of an entry for programs; by default the attribute of that name.
     ``frame``, ``json``: whether frames and JSON have it.
     ``dtype``: the type in a frame; empty for text.
@@ -92,11 +94,14 @@ class Column:
         return self.dtype == _TEXT
 
     def is_shown(self, ranking: Ranking) -> bool:
-        """True if people see the column in the table of a ranking."""
+        """Return whether people see the column in the table of a ranking."""
         return self.cell is not None and self.shown(ranking)
 
     def text(self, entry: Ranked, ranking: Ranking) -> str:
-        """Return an entry's text for people, in one line; empty if the column is for programs alone."""
+        """Return an entry's text for people, in one line.
+
+        It is empty if the column is for programs alone.
+        """
         return "" if self.cell is None else self.cell(entry, ranking).with_interval
 
     def value_of(self, entry: Ranked, ranking: Ranking) -> Any:
@@ -187,7 +192,7 @@ def columns_of(
 
 
 def ranking_table(ranking: Ranking, columns: Sequence[Column]) -> Table:
-    """Every run or model of a ranking, best first, with drawings of the intervals in their cells."""
+    """Return every run or model of a ranking, best first, with intervals drawn in the cells."""
     rows = []
     for entry in ranking.standings:
         cells = {column.key: column.cell(entry, ranking) for column in columns if column.cell}
@@ -205,7 +210,7 @@ def ranking_table(ranking: Ranking, columns: Sequence[Column]) -> Table:
 
 
 def _values_of_runs(criterion: Criterion, at: str, level: str) -> list[Column]:
-    """The value of a run with its intervals; a value for each metric of several."""
+    """Return the value of a run with its intervals; a value for each metric of several."""
     name = criterion.metrics[0]
     title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     brief = OnTerminal(
@@ -231,7 +236,7 @@ def _values_of_runs(criterion: Criterion, at: str, level: str) -> list[Column]:
 
 
 def _metric(name: str, criterion: Criterion, at: str, level: str) -> Column:
-    """One of several metrics of a run."""
+    """Return one of several metrics of a run."""
     title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     *section, last = name.rsplit("/", 1)
     brief = OnTerminal(
@@ -249,7 +254,7 @@ def _metric(name: str, criterion: Criterion, at: str, level: str) -> Column:
 
 
 def _values_of_models(criterion: Criterion, at: str) -> list[Column]:
-    """The mean and the standard deviation of a model, and the number of its runs."""
+    """Return the mean and the standard deviation of a model, and the number of its runs."""
     name = criterion.metrics[0]
     title = fmt.metric_title(name, brief=True, catalog=criterion.catalog)
     return [
@@ -279,7 +284,7 @@ def _values_of_models(criterion: Criterion, at: str) -> list[Column]:
     ]
 
 
-# -- when a ranking has a column -------------------------------------------------------------------------------
+# -- when a ranking has a column -------------------------------------------------------------------
 
 
 def _has_differences(ranking: Ranking) -> bool:
@@ -290,18 +295,21 @@ def _has_gates(ranking: Ranking) -> bool:
     return any(entry.gates for entry in ranking.standings)
 
 
-# -- what programs read ----------------------------------------------------------------------------------------
+# -- what programs read ----------------------------------------------------------------------------
 
 
 def _count_blocks(entry: Ranked, ranking: Ranking) -> int:
-    """The number of blocks in which a model has a value."""
+    """Return the number of blocks in which a model has a value."""
     name = ranking.criterion.metrics[0]
     values = [run.evaluation.metrics.get(name, math.nan) for run in entry.runs]
     return sum(map(math.isfinite, values))
 
 
 def _is_paired(entry: Ranked, ranking: Ranking) -> bool | None:
-    """True if a run's differences are paired, row by row; None of a run alone, which is paired with nothing."""
+    """Return whether a run's differences are paired, row by row.
+
+    None of a run alone, which is paired with nothing.
+    """
     if len(ranking.runs) == 1:
         return None
     return not entry.unpaired
@@ -311,7 +319,7 @@ def _reason(entry: Ranked, ranking: Ranking) -> str:
     return entry.unpaired or entry.reason
 
 
-# -- what people read ------------------------------------------------------------------------------------------
+# -- what people read ------------------------------------------------------------------------------
 
 
 def _rank(entry: Ranked, ranking: Ranking) -> Cell:
@@ -361,7 +369,7 @@ def _difference_on_terminal(entry: Ranked, ranking: Ranking) -> str:
 
 
 def _p(entry: Ranked, ranking: Ranking) -> Cell:
-    """The p-value that decides; the leader, which the others are compared with, has none."""
+    """Return the p-value that decides; the leader, which the others are compared with, has none."""
     if entry is ranking.leader:
         return Cell("–")
     return Cell(fmt.p_text(entry.p_set), entry.p_set)

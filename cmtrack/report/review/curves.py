@@ -1,8 +1,12 @@
-"""Curves of the runs of a review; the page shows those of the chosen run and of the one that it is compared with."""
+"""Curves of the runs of a review.
+
+The page shows those of the chosen run and of the one that it is compared with.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,37 +30,55 @@ def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]
     ``numbers``: the number of each run on the page, which its lines get.
     """
     charts = []
-    if ranking.evaluation.positive is not None and alike(
-        ranking, frozenset({"grouping", "positive"})
-    ):
+    options = frozenset({"grouping", "positive"})
+    if ranking.evaluation.positive is not None and alike(ranking, options):
         positive = quoted(ranking.evaluation.positive)
-        roc = _chart(f"ROC of {positive}", "False positive rate", "Recall", diagonal=True)
-        precision = _chart(
-            f"Precision and recall of {positive}", "Recall", "Precision", diagonal=False
+        charts.append(
+            {
+                "title": f"ROC of {positive}",
+                "across": "False positive rate",
+                "up": "Recall",
+                "diagonal": True,
+                "lines": _lines(ranking, numbers, _roc),
+            }
         )
-        charts += [
-            roc | {"lines": _lines(ranking, numbers, _roc)},
-            precision | {"lines": _lines(ranking, numbers, _precision)},
-        ]
+        charts.append(
+            {
+                "title": f"Precision and recall of {positive}",
+                "across": "Recall",
+                "up": "Precision",
+                "diagonal": False,
+                "lines": _lines(ranking, numbers, _precision),
+            }
+        )
     section = judged_section(ranking)
     if section:
-        reliability = _chart("Reliability", "Score", "Came true", diagonal=True)
-        drawn = _lines(ranking, numbers, lambda evaluation: _reliability(evaluation, section))
-        charts.append(reliability | {"lines": drawn})
+        charts.append(
+            {
+                "title": "Reliability",
+                "across": "Score",
+                "up": "Came true",
+                "diagonal": True,
+                "lines": _lines(ranking, numbers, partial(_reliability, section=section)),
+            }
+        )
     chosen = numbers[ranking.foremost.name]
     return [chart for chart in charts if chosen in chart["lines"] and len(chart["lines"]) > 1]
-
-
-def _chart(title: str, across: str, up: str, *, diagonal: bool) -> dict[str, Any]:
-    return {"title": title, "across": across, "up": up, "diagonal": diagonal}
 
 
 def _lines(
     ranking: Ranking, numbers: Mapping[str, int], path_of: Callable[[Evaluation], str]
 ) -> Lines:
-    """The curve of each run that has one, as the path of an SVG in thousandths of both axes."""
-    drawn = {numbers[run.name]: path_of(evaluation) for run, evaluation in of_classes(ranking)}
-    return {number: path for number, path in drawn.items() if path}
+    """Return the curve of each run that has one, by its number.
+
+    A curve is the path of an SVG in thousandths of both axes.
+    """
+    lines = {}
+    for run, evaluation in of_classes(ranking):
+        path = path_of(evaluation)
+        if path:
+            lines[numbers[run.name]] = path
+    return lines
 
 
 def _roc(evaluation: Evaluation) -> str:
@@ -75,11 +97,19 @@ def _reliability(evaluation: Evaluation, section: str) -> str:
 
 
 def _path(x: FloatArray, y: FloatArray) -> str:
-    """A curve at equal distances of its way and at both ends; empty if it is undefined, as without positives."""
+    """Return a curve at equal distances along it and at both ends.
+
+    Empty if it is undefined, as without positives.
+    """
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return ""
-    way = np.cumsum(np.abs(np.diff(x, prepend=x[0])) + np.abs(np.diff(y, prepend=y[0])))
-    places = np.searchsorted(way, np.linspace(way[0], way[-1], _POINTS)).clip(max=len(way) - 1)
-    places = np.unique(np.concatenate(([0], places, [len(way) - 1])))
+    across = np.abs(np.diff(x, prepend=x[0]))
+    up = np.abs(np.diff(y, prepend=y[0]))
+    distances = np.cumsum(across + up)
+    last = len(distances) - 1
+    stops = np.linspace(distances[0], distances[-1], _POINTS)
+    places = np.searchsorted(distances, stops).clip(max=last)
+    # Both ends are drawn, whatever the rounding of the distances.
+    places = np.unique(np.concatenate(([0], places, [last])))
     points = np.rint(1000 * np.column_stack((x[places], y[places]))).astype(int)
-    return "M" + "L".join(f"{across} {up}" for across, up in points.tolist())
+    return "M" + "L".join(f"{column} {row}" for column, row in points.tolist())

@@ -1,4 +1,4 @@
-"""A comparison as a table and as plain data: for notebooks, for machines, and for MLflow's views."""
+"""A comparison as a frame and as plain data, for notebooks and programs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cmtrack.comparison.blocks import RepeatedRanking
+from cmtrack.comparison.criterion import Criterion
+from cmtrack.comparison.planning import Looks
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
@@ -31,11 +33,11 @@ _FIRST_IN_FILES = {"name": -3, "status": -2, "run_id": -1}
 
 
 def to_frame(comparison: Comparison) -> pd.DataFrame:
-    """One row per run: the ranked ones best first, then those stopped by a gate, then those left out.
+    """Return one row for each run: ranked ones best first, then stopped ones, then unranked ones.
 
-    Of a criterion of several metrics each has a column of its own, by its name; so has each parameter in which the
-    ranked runs differ, as ``params.<name>``. ``reason`` holds the gates that a run fails, why it is left out, or why
-    its differences are unpaired.
+    Of a criterion of several metrics each has a column of its own, by its name; so has each
+    parameter in which the ranked runs differ, as ``params.<name>``. ``reason`` holds the gates that
+    a run fails, why it is left out, or why its differences are unpaired.
     """
     from cmtrack._pandas import pd
 
@@ -55,10 +57,11 @@ def to_frame(comparison: Comparison) -> pd.DataFrame:
 def _rows(
     comparison: Comparison, columns: Sequence[Column], params: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    for place, ranking in enumerate(comparison.rankings, 1):
+    """Yield the rows of the frame, of ranked and of other runs."""
+    for number, ranking in enumerate(comparison.rankings, 1):
         for entry in ranking.standings:
             row = {column.key: column.value_of(entry, ranking) for column in columns}
-            row["ranking"] = place
+            row["ranking"] = number
             yield row | {f"params.{name}": entry.run.params.get(name) for name in params}
     for stop in comparison.failed:
         failing = "; ".join(str(result) for result in stop.gates if not result.passed)
@@ -73,11 +76,10 @@ def _unranked_row(run: Run, status: str, reason: str) -> dict[str, Any]:
 
 
 def to_dict(comparison: Comparison) -> dict[str, Any]:
-    """Everything of a comparison that JSON can hold; NaN is None."""
+    """Return everything of a comparison that JSON can hold; NaN is None."""
     review = Review(comparison)
-    criterion = comparison.criterion
+    baseline = comparison.baseline
     best = comparison.best
-    looks = review.looks
     resolution = review.resolution
     columns = [column for column in review.columns if column.json]
     columns.sort(key=lambda column: _FIRST_IN_FILES.get(column.key, 0))
@@ -85,32 +87,20 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
         {
             "schema": REVIEW.newest,
             "summary": verdict(review),
-            "criterion": {
-                "text": str(criterion),
-                "metrics": criterion.metrics,
-                "pareto": criterion.pareto,
-                "better": None if criterion.pareto else criterion.direction,
-            },
+            "criterion": _criterion(comparison.criterion),
             "confidence_level": comparison.confidence_level,
             "gates": [gate.text for gate in comparison.gates],
-            "baseline": None if comparison.baseline is None else _run(comparison.baseline.run),
-            "best": None if best is None else {"name": best.name, "run_id": best.run_id},
-            "rankings": []
-            if comparison.repeated
-            else [_ranking(one, columns) for one in comparison.rankings],
-            "repeated": None
-            if comparison.repeated is None
-            else _repeated(comparison.repeated, columns),
+            "baseline": None if baseline is None else _run(baseline.run),
+            "best": None if best is None else _run(best),
+            **_rankings(comparison, columns),
             "stopped": [
                 _run(stop.run) | {"gates": _gates(stop.gates)} for stop in comparison.failed
             ],
             "left_out": [
-                _run(one.run) | {"reason": one.reason, "last": one.last}
-                for one in comparison.left_out
+                _run(unranked.run) | {"reason": unranked.reason, "last": unranked.last}
+                for unranked in comparison.left_out
             ],
-            "looks": None
-            if looks is None
-            else {n: v for n, v in asdict(looks).items() if n != "reviews"},  # no tags
+            "looks": _looks(review.looks),
             "resolution": None if resolution is None else resolution.to_dict(),
             "segments": [pair.to_dict() for pair in comparison.segments],
             "passed_over": [_run(run) for run in comparison.passed_over],
@@ -122,8 +112,39 @@ def to_dict(comparison: Comparison) -> dict[str, Any]:
     return data
 
 
+def _criterion(criterion: Criterion) -> dict[str, Any]:
+    """Return a criterion; a Pareto front has no direction."""
+    return {
+        "text": str(criterion),
+        "metrics": criterion.metrics,
+        "pareto": criterion.pareto,
+        "better": None if criterion.pareto else criterion.direction,
+    }
+
+
+def _rankings(comparison: Comparison, columns: Sequence[Column]) -> dict[str, Any]:
+    """Return the rankings of runs, or the one of models over repeated runs."""
+    if comparison.repeated is not None:
+        return {"rankings": [], "repeated": _repeated(comparison.repeated, columns)}
+    rankings = [_ranking(ranking, columns) for ranking in comparison.rankings]
+    return {"rankings": rankings, "repeated": None}
+
+
+def _looks(looks: Looks | None) -> dict[str, Any] | None:
+    """Return how often the rows were looked at, without the tags of runs that say so."""
+    if looks is None:
+        return None
+    data = asdict(looks)
+    del data["reviews"]
+    return data
+
+
 def as_plain(data: Any) -> Any:
-    """Data that ``json.dumps(..., allow_nan=False)`` takes."""
+    """Return data that ``json.dumps(..., allow_nan=False)`` takes.
+
+    The order of the questions matters: a truth value is an integer, and a mapping, a grouping and a
+    text are iterable.
+    """
     if data is None or isinstance(data, (bool, str)):
         return data
     if isinstance(data, (int, np.integer)):
@@ -140,31 +161,44 @@ def as_plain(data: Any) -> Any:
         return {"file": data.name, "sha256": data.sha256}
     if isinstance(data, Run):
         return _run(data)
-    if isinstance(data, Iterable) and not hasattr(data, "columns"):
+    if hasattr(data, "columns"):
+        return _name_of(data)
+    if isinstance(data, Iterable):
         return [as_plain(value) for value in data]
+    return _name_of(data)
+
+
+def _name_of(data: Any) -> list[str] | str:
+    """Return what names an object that JSON cannot hold: the ids of its runs, or its type."""
     if hasattr(data, "columns") and "run_id" in data.columns:
-        return [str(value) for value in data["run_id"]]
-    return run_id_of(data) or (type(data).__name__ if hasattr(data, "metrics") else str(data))
+        return [str(run_id) for run_id in data["run_id"]]
+    run_id = run_id_of(data)
+    if run_id:
+        return run_id
+    # The text of an evaluation would be a page of numbers.
+    return type(data).__name__ if hasattr(data, "metrics") else str(data)
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: Run | Ranked) -> dict[str, Any]:
     return {"name": run.name, "run_id": run.run_id}
 
 
 def _gates(results: Iterable[GateResult]) -> list[dict[str, Any]]:
-    return [
-        {name: value for name, value in r.to_dict().items() if name != "bound"} for r in results
-    ]
+    """Return answers of gates, without the bound, which their text names."""
+    gates = [result.to_dict() for result in results]
+    for gate in gates:
+        del gate["bound"]
+    return gates
 
 
 def _settled(ranking: Ranking) -> dict[str, Any]:
-    """Decision, margin and constants, which rankings of both kinds have."""
-    by = ranking.decision.by
+    """Return decision, margin and constants, which rankings of both kinds have."""
+    decision = ranking.decision
     return {
         "decision": {
-            "by": None if by is None else str(by),
-            "values": ranking.decision.values,
-            "place": ranking.decision.place,
+            "by": None if decision.by is None else str(decision.by),
+            "values": decision.values,
+            "place": decision.place,
         },
         "margin": ranking.margin,
         "constants": [constant.to_dict() for constant in ranking.constants],
@@ -172,12 +206,13 @@ def _settled(ranking: Ranking) -> dict[str, Any]:
 
 
 def _entry(entry: Ranked, ranking: Ranking, columns: Sequence[Column]) -> dict[str, Any]:
-    """A run or a model as data."""
+    """Return a run or a model of a ranking."""
     data = {column.key: column.value_of(entry, ranking) for column in columns}
     return data | {"gates": _gates(entry.gates)}
 
 
 def _ranking(ranking: Ranking, columns: Sequence[Column]) -> dict[str, Any]:
+    """Return a ranking of runs."""
     evaluation = ranking.evaluation
     return {
         "data": {
@@ -185,7 +220,7 @@ def _ranking(ranking: Ranking, columns: Sequence[Column]) -> dict[str, Any]:
             "rows": evaluation.statistics.digest.rows,
             "labels": [str(label) for label in evaluation.labels],
             "labels_digest": evaluation.labels_digest,
-            "grouping": None if evaluation.grouping is None else evaluation.grouping.to_dict(),
+            "grouping": evaluation.grouping,
             "positive": None if evaluation.positive is None else str(evaluation.positive),
         },
         "paired": ranking.paired,
@@ -197,30 +232,35 @@ def _ranking(ranking: Ranking, columns: Sequence[Column]) -> dict[str, Any]:
         "rank_distribution": ranking.rank_distribution,
         "pairwise_pvalues": ranking.pvalues,
         "picked_from": ranking.picked_from,
-    } | _settled(ranking)
+        **_settled(ranking),
+    }
 
 
 def _repeated(ranking: RepeatedRanking, columns: Sequence[Column]) -> dict[str, Any]:
+    """Return a ranking of models over repeated runs."""
+    result = ranking.result
     pairs = [
         {
-            "first": ranking.result.names[pair.first],
-            "second": ranking.result.names[pair.second],
+            "first": result.names[pair.first],
+            "second": result.names[pair.second],
             "pvalue": pair.difference.pvalue,
             "adjusted_pvalue": pair.adjusted_pvalue,
         }
-        for pair in ranking.result.pairwise.pairs
+        for pair in result.pairwise.pairs
     ]
+    blocks = ranking.blocks
+    models = []
+    for model in ranking.standings:
+        data = _entry(model, ranking, columns)
+        data["runs"] = [_run(candidate.run) for candidate in model.runs]
+        models.append(data)
     return {
         "kind": ranking.kind,
-        "blocks": {
-            field.name: getattr(ranking.blocks, field.name) for field in fields(ranking.blocks)
-        },
+        "blocks": {field.name: getattr(blocks, field.name) for field in fields(blocks)},
         "block_names": ranking.block_names,
         "scores": ranking.scores,
-        "models": [
-            _entry(model, ranking, columns) | {"runs": [_run(one.run) for one in model.runs]}
-            for model in ranking.standings
-        ],
+        "models": models,
         "pairwise": pairs,
-        "notes": ranking.result.notes,
-    } | _settled(ranking)
+        "notes": result.notes,
+        **_settled(ranking),
+    }

@@ -1,10 +1,14 @@
-"""The figures of a review, each drawn from a ranking; the list of them is :mod:`cmtrack.report.figures`."""
+"""The figures of a review, each drawn from a ranking.
+
+:mod:`cmtrack.report.figures` lists them with their titles and readings.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +20,6 @@ from cmtrack.comparison.cell_changes import MAX_CLASSES
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.digits import fixed
 from cmtrack.evaluation import Evaluation
-from cmtrack.metrics.calibration import CalibrationCurve
 from cmtrack.metrics.intervals import normal_quantile
 from cmtrack.names import MAY_BE_BEST, quoted
 from cmtrack.plots import _text as text
@@ -39,21 +42,44 @@ from cmtrack.report.review.shown import (
 )
 
 _MATRICES = 6
-_CLASSES = 2  # of which curves are drawn
-_CURVES = 4  # reliability curves in one figure
-_LEAST_SET = 3  # runs that must have a parameter before a figure of it says anything
+_CLASSES = 2
+"""Classes whose curves are drawn."""
+_CURVES = 4
+"""Reliability curves in one figure."""
+_LEAST_SET = 3
+"""Runs that must have a parameter: a line through fewer points says nothing."""
+_NO_INTERVAL = (math.nan, math.nan)
 _REPETITION = re.compile(
     r"(?i)(?<![a-z])(seeds?|folds?|splits?|random_?state|repetitions?|repeats?|run|trial)(?![a-z])"
 )
+
+
+@dataclass(frozen=True)
+class _RunCurve:
+    """A curve of a run in a figure of several runs.
+
+    ``place``: of the run in the ranking, which sets its colour.
+    """
+
+    place: int
+    name: str
+    evaluation: Evaluation
+    curve: Any
 
 
 def _names(ranking: Ranking) -> list[str]:
     return [run.name for run in ranking.runs]
 
 
+def _find_chosen(runs: Sequence[Ranked]) -> int | None:
+    """Return the place of the chosen run; None if no run is chosen."""
+    return next((place for place, run in enumerate(runs) if run.chosen), None)
+
+
 def ranking_figure(ranking: Ranking) -> Figure | None:
-    """The values and their differences from the best other run."""
-    criterion, runs = ranking.criterion, ranking.runs
+    """Draw the values and their differences from the best other run."""
+    criterion = ranking.criterion
+    runs = ranking.runs
     if criterion.pareto or len(runs) < 2:
         return None
     title = criterion_title(criterion, ranking.evaluation.positive)
@@ -66,249 +92,296 @@ def ranking_figure(ranking: Ranking) -> Figure | None:
         tied=np.array([run.tied for run in runs]),
         metric_title=fmt.capital(title),
         better=criterion.direction,
-        chosen=next((place for place, run in enumerate(runs) if run.chosen), None),
+        chosen=_find_chosen(runs),
         confidence_level=ranking.confidence_level,
         picked=np.array([run.picked for run in runs]),
     )
 
 
 def metrics_figure(ranking: Ranking) -> Figure | None:
-    """The first headline metrics of the first runs, of the metrics that differ between the runs."""
-    every, runs, catalog = (
-        headline(ranking, None),
-        ranking.runs[:MAX_RUNS],
-        ranking.criterion.catalog,
-    )
-    ranking_metrics = ranking.criterion.metrics
-    differing = [
-        name
-        for name in every
-        if len({run.evaluation.metrics.get(name) for run in ranking.runs}) > 1
-    ]
-    names = list(dict.fromkeys((*ranking_metrics, *differing)))[:MAX_METRICS]
-    parts = []
-    if len(names) < len(every):
-        parts.append(f"{len(names)} of {len(every)} headline metrics")
+    """Draw the first headline metrics that differ between the runs, for the first runs."""
+    headline_metrics = headline(ranking, None)
+    runs = ranking.runs[:MAX_RUNS]
+    names = _differing_metrics(ranking, headline_metrics)
+    limits = []
+    if len(names) < len(headline_metrics):
+        limits.append(f"{len(names)} of {len(headline_metrics)} headline metrics")
     if len(runs) < len(ranking.runs):
-        parts.append(f"the first {len(runs)} of {len(ranking.runs)} runs")
+        limits.append(f"the first {len(runs)} of {len(ranking.runs)} runs")
+    positive = ranking.evaluation.positive
+    catalog = ranking.criterion.catalog
+    evaluations = [run.evaluation for run in runs]
     return plots.plot_metric_heatmap(
         [run.name for run in runs],
-        [
-            fmt.metric_title(name, ranking.evaluation.positive, brief=True, catalog=catalog)
-            for name in names
-        ],
-        [[run.evaluation.metrics.get(name, math.nan) for name in names] for run in runs],
+        [fmt.metric_title(name, positive, brief=True, catalog=catalog) for name in names],
+        [[evaluation.metrics.get(name, math.nan) for name in names] for evaluation in evaluations],
         [catalog.lookup(name).better for name in names],
-        errors=[[_standard_error(run.evaluation, name) for name in names] for run in runs],
+        errors=[
+            [_standard_error(evaluation, name) for name in names] for evaluation in evaluations
+        ],
         tied=np.array([run.tied for run in runs]),
         tied_are="not dominated" if ranking.criterion.pareto else MAY_BE_BEST,
-        title=fmt.capital(", ".join(parts)) or None,
+        title=fmt.capital(", ".join(limits)) or None,
     )
+
+
+def _differing_metrics(ranking: Ranking, headline_metrics: Sequence[str]) -> list[str]:
+    """Return the ranking's own metrics, then headline metrics in which its runs differ."""
+    names = list(ranking.criterion.metrics)
+    for name in headline_metrics:
+        values = {run.evaluation.metrics.get(name) for run in ranking.runs}
+        if len(values) > 1 and name not in names:
+            names.append(name)
+    return names[:MAX_METRICS]
 
 
 def confusion_difference_figure(ranking: Ranking) -> Figure | None:
-    """The confusion matrix of the chosen run against that of its rival."""
-    other, changes = rival(ranking), changes_of(ranking)
-    if other is None or changes is None or not changes.significant(ranking.confidence_level).any():
+    """Draw the confusion matrix of the chosen run minus its rival's."""
+    other = rival(ranking)
+    changes = changes_of(ranking)
+    if other is None or changes is None:
+        return None
+    significant = changes.significant(ranking.confidence_level)
+    if not significant.any():
         return None
     step = changes.step
-    pair = [one for run, one in of_classes(ranking) if run in (other, ranking.foremost)]
-    sizes = [
-        one.reduced[step].actual if step else one.confusion_matrix.counts.sum(axis=1)
-        for one in pair
-    ]
+    row_counts = []
+    for run, evaluation in of_classes(ranking):
+        if run is other or run is ranking.foremost:
+            matrix = evaluation.confusion_matrix
+            actual = evaluation.reduced[step].actual if step else matrix.counts.sum(axis=1)
+            row_counts.append(actual)
     figure = plots.plot_matrix_difference(
         changes.difference,
         changes.labels,
         first=other.name,
         second=ranking.foremost.name,
-        significant=changes.significant(ranking.confidence_level),
+        significant=significant,
         counts=changes.counts,
-        totals=np.minimum(*sizes).astype(np.float64),
+        totals=np.minimum(*row_counts).astype(np.float64),
     )
-    return with_named_cells(figure, 0, _chosen(ranking)[1], step, changes.labels)
+    _, chosen = _chosen(ranking)
+    return with_named_cells(figure, 0, chosen, step, changes.labels)
 
 
 def _chosen(ranking: Ranking) -> tuple[int, Evaluation]:
-    """Place and evaluation of the run to take, which is of single classes."""
+    """Return the place and the evaluation, of single classes, of the run to take."""
     return next(
-        (k, evaluation)
-        for k, (run, evaluation) in enumerate(of_classes(ranking))
+        (place, evaluation)
+        for place, (run, evaluation) in enumerate(of_classes(ranking))
         if run is ranking.foremost
     )
 
 
 def _standard_error(evaluation: BaseEvaluation, metric: str) -> float:
-    """About that of a metric's interval; NaN without one."""
-    low, high = evaluation.intervals.get(metric, (math.nan, math.nan))
+    """Return about the standard error of a metric, from its interval's width; NaN without one."""
+    low, high = evaluation.intervals.get(metric, _NO_INTERVAL)
     return (high - low) / (2 * normal_quantile(evaluation.confidence_level))
 
 
 def confusion_matrices_figure(ranking: Ranking) -> Figure | None:
-    """The confusion matrices side by side."""
+    """Draw the confusion matrices side by side."""
     runs = of_classes(ranking)
     if not runs:
         return None
-    first, title, name = runs[0][1], None, ""
-    small = [step.name for step in first.reduced if len(step.labels) <= MAX_CLASSES]
-    if len(first.labels) > MAX_CLASSES and small and alike(ranking, frozenset({"grouping"})):
-        name, labels = small[0], list(first.reduced[small[0]].labels)
-        counts, title = (
-            [e.reduced[name].counts for _, e in runs],
-            f"Groups of {name}, without mismatches",
-        )
+    evaluations = [evaluation for _, evaluation in runs]
+    step = _step_to_draw(ranking, evaluations[0])
+    title = None
+    if step:
+        labels = list(evaluations[0].reduced[step].labels)
+        matrices = [evaluation.reduced[step].counts for evaluation in evaluations]
+        title = f"Groups of {step}, without mismatches"
     else:
-        counts = [e.confusion_matrix.counts for _, e in runs]
-        few = len(first.labels) <= IN_GIVEN_ORDER
-        order = np.arange(len(first.labels)) if few else order_of(counts[0])
-        counts, labels = (
-            [matrix[np.ix_(order, order)] for matrix in counts],
-            [first.labels[place] for place in order],
-        )
-    named = [(run.name, matrix) for (run, _), matrix in zip(runs, counts, strict=True)]
-    figure, (place, chosen) = (
-        plots.plot_matrices(named, labels, max_matrices=_MATRICES, title=title),
-        _chosen(ranking),
-    )
-    return with_named_cells(figure, place, chosen, name, labels) if place < _MATRICES else figure
+        labels = list(evaluations[0].labels)
+        matrices = [evaluation.confusion_matrix.counts for evaluation in evaluations]
+        if len(labels) > IN_GIVEN_ORDER:
+            order = order_of(matrices[0])
+            labels = [labels[place] for place in order]
+            matrices = [matrix[np.ix_(order, order)] for matrix in matrices]
+    named = [(run.name, matrix) for (run, _), matrix in zip(runs, matrices, strict=True)]
+    figure = plots.plot_matrices(named, labels, max_matrices=_MATRICES, title=title)
+    place, chosen = _chosen(ranking)
+    if place >= _MATRICES:
+        return figure
+    return with_named_cells(figure, place, chosen, step, labels)
 
 
-def _scored(ranking: Ranking) -> list[tuple[int, str, Evaluation]]:
-    """Place, name and evaluation of the runs with scores of the positive group, which is the same in all."""
-    if not alike(ranking, ranking.criterion.catalog.depends_on("binary/roc_auc")):
-        return []
-    runs = [
-        (place, run.name, evaluation) for place, (run, evaluation) in enumerate(of_classes(ranking))
-    ]
-    return [one for one in runs if one[2].roc is not None and np.isfinite(one[2].roc.tpr).all()]
-
-
-_NOTHING = (math.nan, math.nan)
+def _step_to_draw(ranking: Ranking, evaluation: Evaluation) -> str:
+    """Return the grouping step to draw instead of too many classes; empty to draw the classes."""
+    if len(evaluation.labels) <= MAX_CLASSES or not alike(ranking, frozenset({"grouping"})):
+        return ""
+    small = (step.name for step in evaluation.reduced if len(step.labels) <= MAX_CLASSES)
+    return next(small, "")
 
 
 def roc_figure(ranking: Ranking) -> Figure | None:
-    """The ROC curves in one figure."""
-    curves = [(place, name, e.roc) for place, name, e in _scored(ranking) if e.roc is not None]
-    return _overlay(plots.plot_roc_overlay, curves, "fpr", "tpr", "auc") if curves else None
+    """Draw the ROC curves in one figure."""
+    curves = _score_curves(ranking, lambda evaluation: evaluation.roc)
+    if not curves:
+        return None
+    return _overlay(plots.plot_roc_overlay, curves, "fpr", "tpr", "auc")
+
+
+def _score_curves(ranking: Ranking, read_curve: Callable[[Evaluation], Any]) -> list[_RunCurve]:
+    """Return a curve of each run that scores the positive group; none if the groups differ."""
+    if not alike(ranking, ranking.criterion.catalog.depends_on("binary/roc_auc")):
+        return []
+    curves = []
+    for place, (run, evaluation) in enumerate(of_classes(ranking)):
+        # Without rows of one of the two groups the curve is undefined.
+        if evaluation.roc is not None and np.isfinite(evaluation.roc.tpr).all():
+            curve = read_curve(evaluation)
+            if curve is not None:
+                curves.append(_RunCurve(place, run.name, evaluation, curve))
+    return curves
 
 
 def _overlay(
     plot: Callable[..., Figure],
-    curves: Sequence[tuple[int, str, Any]],
+    curves: Sequence[_RunCurve],
     x: str,
     y: str,
     area: str,
-    **more: Any,
+    **options: Any,
 ) -> Figure:
-    """Curves of several runs, of (place, name, curve), with the area below each, its interval and its ceiling."""
+    """Draw curves of several runs, with the area below each, its interval and its ceiling."""
     return plot(
-        [(name, getattr(curve, x), getattr(curve, y)) for _, name, curve in curves],
-        areas=[getattr(curve, area) for *_, curve in curves],
-        intervals=[getattr(curve, f"{area}_interval") or _NOTHING for *_, curve in curves],
-        ceilings=[curve.ceiling for *_, curve in curves],
-        positive=curves[0][2].positive,
-        places=[place for place, *_ in curves],
-        **more,
+        [(run.name, getattr(run.curve, x), getattr(run.curve, y)) for run in curves],
+        areas=[getattr(run.curve, area) for run in curves],
+        intervals=[getattr(run.curve, f"{area}_interval") or _NO_INTERVAL for run in curves],
+        ceilings=[run.curve.ceiling for run in curves],
+        positive=curves[0].curve.positive,
+        places=[run.place for run in curves],
+        **options,
     )
 
 
 def class_curves_figure(ranking: Ranking) -> Figure | None:
-    """ROC, precision over recall and gains of some classes against all others; None where a positive group has them."""
+    """Draw ROC, precision over recall and gains of some classes, each against all others.
+
+    None if a positive group has these curves.
+    """
     runs = of_classes(ranking)[:_CURVES]
-    if len(runs) < 2 or any(e.roc is not None or not e.has_class_calibration for _, e in runs):
+    evaluations = [evaluation for _, evaluation in runs]
+    if len(runs) < 2 or not all(map(_has_class_curves, evaluations)):
         return None
-    short = text.short_names([run.name for run in ranking.runs], 40)
+    # Names are shortened among all runs, as in the other figures.
+    short = text.short_names(_names(ranking), 40)
     rows = []
-    for label, metric in hardest_classes(runs[0][1], _CLASSES):
-        areas = [e.metrics[metric] for _, e in runs]
-        name = f"{quoted(label)}: AUC {fixed(min(areas), 3)} to {fixed(max(areas), 3)}"
-        rows.append((name, [class_curve(e, label, short[i], i) for i, (_, e) in enumerate(runs)]))
+    for label, metric in hardest_classes(evaluations[0], _CLASSES):
+        areas = [evaluation.metrics[metric] for evaluation in evaluations]
+        title = f"{quoted(label)}: AUC {fixed(min(areas), 3)} to {fixed(max(areas), 3)}"
+        curves = [
+            class_curve(evaluation, label, short[place], place)
+            for place, evaluation in enumerate(evaluations)
+        ]
+        rows.append((title, curves))
     return plot_class_curves(rows) if rows else None
 
 
+def _has_class_curves(evaluation: Evaluation) -> bool:
+    return evaluation.roc is None and evaluation.has_class_calibration
+
+
 def precision_recall_figure(ranking: Ranking) -> Figure | None:
-    """Precision over recall in one figure."""
-    scored = [(place, name, e.precision_recall) for place, name, e in _scored(ranking)]
-    curves = [(place, name, curve) for place, name, curve in scored if curve is not None]
-    if not curves or math.isnan(curves[0][2].average_precision):
+    """Draw precision over recall in one figure."""
+    curves = _score_curves(ranking, lambda evaluation: evaluation.precision_recall)
+    if not curves or math.isnan(curves[0].curve.average_precision):
         return None
-    plot, prevalence = plots.plot_precision_recall_overlay, curves[0][2].prevalence
-    return _overlay(plot, curves, "recall", "precision", "average_precision", prevalence=prevalence)
+    return _overlay(
+        plots.plot_precision_recall_overlay,
+        curves,
+        "recall",
+        "precision",
+        "average_precision",
+        prevalence=curves[0].curve.prevalence,
+    )
 
 
 def reliability_figure(ranking: Ranking) -> Figure | None:
-    """The reliability curves of the first runs in one figure, with the words of the table of probabilities."""
+    """Draw the reliability curves of the first runs, with the words of the probabilities' table."""
     section = judged_section(ranking)
-    curves: list[tuple[int, str, Evaluation, CalibrationCurve, str]] = []
-    for place, (run, evaluation) in enumerate(of_classes(ranking) if section else ()):
+    if not section:
+        return None
+    curves = []
+    for place, (run, evaluation) in enumerate(of_classes(ranking)):
         curve = curve_of(evaluation, section)
         if curve is not None:
-            judged = JUDGES[section](evaluation) if len(curves) < _CURVES else None
-            curves.append((place, run.name, evaluation, curve, judged.word if judged else ""))
+            curves.append(_RunCurve(place, run.name, evaluation, curve))
     if not curves:
         return None
+    words = [""] * len(curves)
+    # Only the first curves are drawn: the word of another one would be computed for nothing.
+    for number, run in enumerate(curves[:_CURVES]):
+        assessment = JUDGES[section](run.evaluation)
+        if assessment is not None:
+            words[number] = assessment.word
+    metric = f"{section}/error"
     return plots.plot_reliability_overlay(
-        [(name, curve.scores, curve.recalibrated) for _, name, _, curve, _ in curves],
-        errors=[evaluation.metrics[f"{section}/error"] for _, _, evaluation, _, _ in curves],
-        intervals=[
-            evaluation.intervals.get(f"{section}/error", _NOTHING)
-            for _, _, evaluation, _, _ in curves
-        ],
-        words=[word for *_, word in curves],
-        event="a right prediction" if section == "confidence" else curves[0][3].positive,
-        places=[place for place, *_ in curves],
+        [(run.name, run.curve.scores, run.curve.recalibrated) for run in curves],
+        errors=[run.evaluation.metrics[metric] for run in curves],
+        intervals=[run.evaluation.intervals.get(metric, _NO_INTERVAL) for run in curves],
+        words=words,
+        event="a right prediction" if section == "confidence" else curves[0].curve.positive,
+        places=[run.place for run in curves],
         max_curves=_CURVES,
     )
 
 
 def rank_distribution_figure(ranking: Ranking) -> Figure | None:
-    """The distribution of each run's rank."""
+    """Draw the distribution of each run's rank."""
     if len(ranking.runs) < 2 or not np.isfinite(ranking.rank_distribution).all():
         return None
     return plots.plot_rank_distribution(_names(ranking), ranking.rank_distribution)
 
 
 def parameter_figure(ranking: Ranking) -> Figure | None:
-    """The metric by a parameter that varies."""
+    """Draw the metric by the parameter that varies most."""
     runs = family(ranking)
-    name = varied(runs)
-    if name is None or ranking.criterion.pareto:
+    parameter = varied(runs)
+    if parameter is None or ranking.criterion.pareto:
         return None
-    title = criterion_title(ranking.criterion, ranking.evaluation.positive)
+    metric_title = criterion_title(ranking.criterion, ranking.evaluation.positive)
+    title = None
+    if len(runs) < len(ranking.runs):
+        title = f"{len(runs)} runs of the same kind as the best one"
     return plots.plot_metric_against_parameter(
-        [_number(run, name) for run in runs],
+        [_number(run, parameter) for run in runs],
         [run.value for run in runs],
         [run.interval for run in runs],
-        parameter=name,
-        metric_title=fmt.capital(title),
+        parameter=parameter,
+        metric_title=fmt.capital(metric_title),
         names=[run.name for run in runs],
         tied=np.array([run.tied for run in runs]),
-        highlight=next((place for place, run in enumerate(runs) if run.chosen), None),
-        title=None
-        if len(runs) == len(ranking.runs)
-        else f"{len(runs)} runs of the same kind as the best one",
+        highlight=_find_chosen(runs),
+        title=title,
     )
 
 
 def family(ranking: Ranking) -> list[Ranked]:
-    """The runs of the same kind as the one to take: with the same values of all parameters that are not numbers.
+    """Return the runs with the values of the run to take in all parameters that are not numbers.
 
-    Over models of several kinds, a line through the means at each value of a parameter would mean nothing.
+    Over models of several kinds, a line through the means at each value of a parameter would mean
+    nothing.
     """
+    kind = _kind(ranking.foremost)
+    return [run for run in ranking.runs if _kind(run) == kind]
 
-    def kind(run: Ranked) -> set[tuple[str, str]]:
-        params = {
-            name: text for name, text in run.run.params.items() if not _REPETITION.search(name)
-        }
-        return {(name, text) for name, text in params.items() if _number(run, name) is None}
 
-    return [run for run in ranking.runs if kind(run) == kind(ranking.foremost)]
+def _kind(run: Ranked) -> dict[str, str]:
+    """Return a run's parameters that are neither numbers nor of a repetition."""
+    return {
+        name: value
+        for name, value in run.run.params.items()
+        if not _REPETITION.search(name) and _number(run, name) is None
+    }
 
 
 def varied(runs: Sequence[Ranked]) -> str | None:
-    """The numeric parameter with the most distinct values among those that at least half of the runs have.
+    """Return the numeric parameter with the most distinct values; None if none varies.
 
-    Seeds, folds and other numbers of a repetition are none: their order means nothing.
+    At least half of the runs must have it. Seeds, folds and other numbers of a repetition do not
+    count: their order means nothing.
     """
     values: dict[str, list[float]] = {}
     for run in runs:
@@ -316,15 +389,18 @@ def varied(runs: Sequence[Ranked]) -> str | None:
             number = _number(run, name)
             if number is not None and not _REPETITION.search(name):
                 values.setdefault(name, []).append(number)
-    enough = {
-        n: len(set(v))
-        for n, v in values.items()
-        if len(v) >= max(_LEAST_SET, len(runs) / 2) and len(set(v)) > 1
+    least = max(_LEAST_SET, len(runs) / 2)
+    distinct_counts = {
+        name: len(set(numbers)) for name, numbers in values.items() if len(numbers) >= least
     }
-    return max(enough, key=lambda name: enough[name], default=None)
+    parameter = max(distinct_counts, key=distinct_counts.__getitem__, default=None)
+    if parameter is None or distinct_counts[parameter] < 2:
+        return None
+    return parameter
 
 
 def _number(run: Ranked, parameter: str) -> float | None:
+    """Return a parameter's value if it is a finite number, else None."""
     try:
         number = float(run.run.params[parameter])
     except (KeyError, ValueError):
@@ -332,19 +408,19 @@ def _number(run: Ranked, parameter: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-# -- models over repeated runs ---------------------------------------------------------------------------------
+# -- models over repeated runs ---------------------------------------------------------------------
 
 
 def metric_by_block_figure(ranking: RepeatedRanking) -> Figure | None:
-    """Every model in every block."""
-    values = ranking.scores.T.tolist()
-    if not any(math.isfinite(value) for row in values for value in row):
+    """Draw every model in every block."""
+    if not np.isfinite(ranking.scores).any():
         return None
     metric = ranking.criterion.metrics[0]
+    title = fmt.metric_title(metric, brief=True, catalog=ranking.criterion.catalog)
     return plots.plot_metric_heatmap(
         _names(ranking),
         list(ranking.block_names),
-        values,
+        ranking.scores.T.tolist(),
         [ranking.criterion.direction] * len(ranking.block_names),
-        title=f"{fmt.metric_title(metric, brief=True, catalog=ranking.criterion.catalog)} by {ranking.blocks.by}",
+        title=f"{title} by {ranking.blocks.by}",
     )

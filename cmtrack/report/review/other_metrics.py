@@ -1,4 +1,4 @@
-"""The runs of a review by each other headline metric: a sentence and a table, of which the page shows one."""
+"""The runs of a review by each other headline metric, of which the page shows one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,19 @@ from cmtrack.report.review.review import Review
 from cmtrack.report.review.shown import headline
 
 MAX_STANDINGS = 400
-"""Metrics times runs of a page. Ranking by a metric takes 0.04 s for 12 runs and 0.65 s for 100, and a row 0.6 kB."""
+"""Metrics times runs of a page.
+
+Ranking by a metric takes 0.04 s for 12 runs and 0.65 s for 100, and a row 0.6 kB.
+"""
 
 _COLUMNS = ("rank", "name", "status", "value", "p_set")
 
 
 def other_metrics(review: Review) -> list[dict[str, Any]]:
-    """Return the table of each headline metric that all ranked runs have, but for the one that ranks them above."""
+    """Return the tables of headline metrics that all ranked runs have.
+
+    The metric that ranks them above has none.
+    """
     ranking = review.run_ranking
     if ranking is None or len(ranking.runs) < 2:
         return []
@@ -40,20 +46,21 @@ def note_on_metrics(review: Review, tables: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _names(ranking: Ranking) -> list[str]:
-    """The headline metrics that all runs have, without the only one of the criterion."""
-    criterion = ranking.criterion
-    above = criterion.metrics if criterion.single else ()
-    values = [run.evaluation.metrics for run in ranking.runs]
-    return [
-        name
-        for name in headline(ranking, None)
-        if name not in above
-        and all(math.isfinite(metrics.get(name, math.nan)) for metrics in values)
-    ]
+    """Return the headline metrics that all runs have, without the one that ranks them."""
+    names = []
+    for name in headline(ranking, None):
+        values = [run.evaluation.metrics.get(name, math.nan) for run in ranking.runs]
+        ranks = ranking.criterion.single and name in ranking.criterion.metrics
+        if not ranks and all(map(math.isfinite, values)):
+            names.append(name)
+    return names
 
 
 def _chosen_names(ranking: Ranking, most: int) -> list[str]:
-    """The first metric of each section, then the second of each, and so on, up to ``most``; in the order of all."""
+    """Return the first metric of each section, then the second of each, and so on, up to ``most``.
+
+    In the order of all.
+    """
     names = _names(ranking)
     sections = [ranking.criterion.catalog.lookup(name).section for name in names]
     place_in_section = [sections[:place].count(section) for place, section in enumerate(sections)]
@@ -89,25 +96,27 @@ def _sentence(title: str, runs: Sequence[Ranked], review: Review, ranking: Ranki
     chosen = next(run for run in runs if run.name == ranking.foremost.name)
     first = [run for run in runs if run.rank == 1]
     name = f"The chosen run, {review.say(chosen.name)},"
-    value = fmt.with_interval(runs[0].value, (runs[0].low, runs[0].high))
+    value = _value(runs[0])
     if first == [chosen]:
         sentences = [f"{name} has the best {title}: {value}."]
     else:
+        names = fmt.join_names([review.say(run.name) for run in first])
         has = "has" if len(first) == 1 else "have"
-        sentences = [
-            f"{fmt.join_names([review.say(run.name) for run in first])} {has} the best {title}: {value}."
-        ]
+        sentences = [f"{names} {has} the best {title}: {value}."]
         if chosen in first:
             sentences.append(f"{name} is one of them.")
         else:
-            value = fmt.with_interval(chosen.value, (chosen.low, chosen.high))
-            sentences.append(f"{name} ranks {chosen.rank} of {len(runs)}: {value}.")
-    untested = sum(math.isnan(run.p_set) for run in runs if run is not runs[0])
-    if untested == len(runs) - 1:
+            sentences.append(f"{name} ranks {chosen.rank} of {len(runs)}: {_value(chosen)}.")
+    n_untested = sum(math.isnan(run.p_set) for run in runs[1:])
+    if n_untested == len(runs) - 1:
         sentences.append("No difference between the runs could be tested.")
         return " ".join(sentences)
     tied = how_many(sum(run.tied for run in runs), len(runs), ranking.noun)
     sentences.append(f"{fmt.capital(tied)} ({review.level}).")
-    if untested:
-        sentences.append(f"{untested} of them could not be tested.")
+    if n_untested:
+        sentences.append(f"{n_untested} of them could not be tested.")
     return " ".join(sentences)
+
+
+def _value(run: Ranked) -> str:
+    return fmt.with_interval(run.value, (run.low, run.high))

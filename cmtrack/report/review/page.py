@@ -1,4 +1,4 @@
-"""The review page: what it shows, as plain values for the template and for Markdown; its tables cell by cell."""
+"""The review page: plain values for the template and for Markdown, and tables cell by cell."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from cmtrack.comparison.cell_changes import CellChanges
 from cmtrack.comparison.ranking import Ranked, Ranking
 from cmtrack.comparison.result import Comparison
+from cmtrack.comparison.run import Run
 from cmtrack.comparison.segments import SegmentDifferences
 from cmtrack.digits import significant
 from cmtrack.evaluation import Evaluation
@@ -74,7 +75,10 @@ def context(
     rows: bool = True,
     joined: Joined = NOTHING_JOINED,
 ) -> dict[str, Any]:
-    """Everything on the page; single rows where they may be shown, and what stands beside them."""
+    """Return everything on the page.
+
+    Single rows where they may be shown, and what stands beside them.
+    """
     comparison = review.comparison
     sentences = narrative.decision(review, beside_tables=True)
     words = {
@@ -87,7 +91,8 @@ def context(
         "methods": narrative.methods(review),
     }
     tables = ranking_tables(review)
-    drawn = any(shown.scales for shown in tables)  # bars, which show what the figure does
+    # Bars show what the figure of the ranking does.
+    has_bars = any(table.scales for table in tables)
     tied = "are not dominated" if review.criterion.pareto else MAY_BE_BEST
     flipped = flips(review, rows, joined)
     listed = behind(review, flipped, joined) if rows else None
@@ -107,7 +112,7 @@ def context(
         "figures": [
             figure_block(picture, opens)
             for name, picture in pictures.items()
-            if name != "ranking" or not drawn
+            if name != "ranking" or not has_bars
         ],
         "figures_of": "" if len(review.rankings) < 2 else "ranking 1",
         "record": record(review),
@@ -118,9 +123,10 @@ def context(
 
 
 def choices(review: Review) -> dict[str, Any]:
-    """Return what a reader of the page chooses from: other metrics, runs to compare with the chosen one, and other questions.
+    """Return what a reader of the page chooses from.
 
-    Empty without a ranking of runs.
+    It is other metrics, runs to compare with the chosen one, and other questions. Everything is
+    empty without a ranking of runs.
     """
     ranking = review.run_ranking
     if ranking is None:
@@ -147,29 +153,30 @@ def choices(review: Review) -> dict[str, Any]:
 
 
 def aside(comparison: Comparison) -> list[dict[str, str]]:
-    """Unranked runs, and why; those stopped by a gate are in the table of the gates."""
+    """Return unranked runs, and why; the table of gates has those that a gate stopped."""
+    rows = []
+    for unranked in comparison.left_out:
+        status = LAST if unranked.last else "not ranked"
+        rows.append(_aside_row(unranked.run, status, unranked.reason))
     worse = "its logged value is worse than those of the runs that were read (limit)"
-    rows = [
-        (one.run, LAST if one.last else "not ranked", one.reason) for one in comparison.left_out
-    ]
-    rows += [(run, "not read", worse) for run in comparison.passed_over]
-    return [
-        {
-            "name": run.name,
-            "id": fmt.short_id(run.run_id),
-            "run_id": run.run_id,
-            "what": status,
-            "why": why,
-        }
-        for run, status, why in rows
-    ]
+    return rows + [_aside_row(run, "not read", worse) for run in comparison.passed_over]
 
 
-# -- tables ----------------------------------------------------------------------------------------------------
+def _aside_row(run: Run, status: str, reason: str) -> dict[str, str]:
+    return {
+        "name": run.name,
+        "id": fmt.short_id(run.run_id),
+        "run_id": run.run_id,
+        "what": status,
+        "why": reason,
+    }
+
+
+# -- tables ----------------------------------------------------------------------------------------
 
 
 def ranking_tables(review: Review) -> list[Table]:
-    """The table of each ranking, with its name and how to read it."""
+    """Return the table of each ranking, with its name and how to read it."""
     comparison = review.comparison
     tables = []
     for place, ranking in enumerate(comparison.rankings):
@@ -185,7 +192,7 @@ def ranking_tables(review: Review) -> list[Table]:
 
 
 def beside_rows(comparison: Comparison, ranking: Ranking, columns: Sequence[Column]) -> list[Row]:
-    """The rows below those of the ranked runs: the constant answers, and runs without a value."""
+    """Return the rows below the ranked runs: constant answers, and runs without a value."""
     rows = []
     for unranked in beside(comparison, ranking):
         cells = {column.key: Cell(unranked.values.get(column.metric, "")) for column in columns}
@@ -198,102 +205,131 @@ def beside_rows(comparison: Comparison, ranking: Ranking, columns: Sequence[Colu
 _LOSSES = ("probability/log_loss", "probability/brier")
 _HEADS = {"error": "Cal. error", "pvalue": "p", "slope": "Slope"}
 _OF_WHAT = {
-    "calibration": "the probabilities of {positive}. A slope below 1: over-confident; scores of exactly 0 and 100 % "
-    "are no part of it",
+    "calibration": "the probabilities of {positive}. A slope below 1: over-confident; scores of "
+    "exactly 0 and 100 % are no part of it",
     "confidence": "the probability of the predicted class, and how often it is right",
 }
 
 
 def probabilities(ranking: Ranking | None) -> Table | None:
-    """The losses and the calibration of the first runs, with the word on them; None without probabilities."""
+    """Return the losses and the calibration of the first runs; None without probabilities.
+
+    A word sums up the calibration of each run.
+    """
     if ranking is None:
         return None
     section = judged_section(ranking)
-    judges = [f"{section}/{name}" for name in _HEADS] if section else []
+    names = list(_LOSSES)
+    if section:
+        names += [f"{section}/{name}" for name in _HEADS]
     judged = [
-        (run, evaluation)
-        for run, evaluation in of_classes(ranking)
-        if _has(evaluation, [*_LOSSES, *judges])
+        (run, evaluation) for run, evaluation in of_classes(ranking) if _has(evaluation, names)
     ]
     shown = judged[:MAX_RUNS]
     if not shown:
         return None
-    names = [name for name in (*_LOSSES, *judges) if any(_has(one, [name]) for _, one in shown)]
-    rows = []
-    for run, evaluation in shown:
-        cells: dict[str, Cell] = {"name": name_cell(run.name, run.run_id)}
-        if section:
-            verdict = JUDGES[section](evaluation)
-            cells["verdict"] = Cell(verdict.word, title=verdict.sentence) if verdict else Cell("–")
-        for name in names:
-            with_interval = name not in _LOSSES or not section
-            cells[name] = _of_probabilities(evaluation, name, with_interval)
-        rows.append(Row(cells, standing(run, ranking)))
+    names = [name for name in names if any(_has(evaluation, [name]) for _, evaluation in shown)]
+    rows = [
+        Row(_probability_cells(run, evaluation, section, names), standing(run, ranking))
+        for run, evaluation in shown
+    ]
     shorten_names(rows)
-    reading = f"Brackets are {fmt.level(ranking.confidence_level)} intervals of each run by itself."
-    title = "Probabilities"
-    if section:
-        positive = quoted(ranking.evaluation.positive)
-        subject = _OF_WHAT[section].format(positive=positive)
-        title = "Are the probabilities right?"
-        if section == "calibration":
-            title = f"Are the probabilities of {positive} right?"
-        reading += (
-            f" Log loss and Brier score are of all classes. The others judge {subject}. Where p is at most "
-            f"{significant(1 - ranking.confidence_level)} there are signs of miscalibration; it is claimed where the curve "
-            "leaves its band, too, or both parts of the test find it."
-        )
-    if len(judged) > len(shown):
-        reading += f" The first {len(shown)} of {len(judged)} runs."
     heads = {"name": "Run"}
     if section:
         heads["verdict"] = "Verdict"
     for name in names:
-        heads[name] = _HEADS.get(name.split("/")[1]) or fmt.capital(
-            fmt.metric_title(name, brief=True)
-        )
+        _, last = name.split("/")
+        heads[name] = _HEADS.get(last) or fmt.capital(fmt.metric_title(name, brief=True))
+    title = "Probabilities"
+    if section:
+        title = "Are the probabilities right?"
+    if section == "calibration":
+        title = f"Are the probabilities of {quoted(ranking.evaluation.positive)} right?"
+    reading = _probability_reading(ranking, section)
+    if len(judged) > len(shown):
+        reading += f" The first {len(shown)} of {len(judged)} runs."
     return Table(heads, rows, ("name", "verdict"), title, reading)
 
 
+def _probability_cells(
+    run: Ranked, evaluation: Evaluation, section: str, names: Sequence[str]
+) -> dict[str, Cell]:
+    """Return the cells of a run in the table of probabilities."""
+    cells: dict[str, Cell] = {"name": name_cell(run.name, run.run_id)}
+    if section:
+        assessment = JUDGES[section](evaluation)
+        cells["verdict"] = Cell("–")
+        if assessment is not None:
+            cells["verdict"] = Cell(assessment.word, title=assessment.sentence)
+    for name in names:
+        # Next to calibration errors the table has no room for the intervals of losses.
+        with_interval = name not in _LOSSES or not section
+        cells[name] = _probability_cell(evaluation, name, with_interval)
+    return cells
+
+
+def _probability_reading(ranking: Ranking, section: str) -> str:
+    """Return how to read the table of probabilities."""
+    level = fmt.level(ranking.confidence_level)
+    reading = f"Brackets are {level} intervals of each run by itself."
+    if not section:
+        return reading
+    subject = _OF_WHAT[section].format(positive=quoted(ranking.evaluation.positive))
+    alpha = significant(1 - ranking.confidence_level)
+    return (
+        f"{reading} Log loss and Brier score are of all classes. The others judge {subject}. "
+        f"Where p is at most {alpha} there are signs of miscalibration; it is claimed where the "
+        "curve leaves its band, too, or both parts of the test find it."
+    )
+
+
 def _has(evaluation: Evaluation, names: Sequence[str]) -> bool:
+    """Return whether an evaluation has a value for one of some metrics."""
     return any(
         name in evaluation.infinite or math.isfinite(evaluation.metrics.get(name, math.nan))
         for name in names
     )
 
 
-def _of_probabilities(evaluation: Evaluation, name: str, with_interval: bool) -> Cell:
-    """A loss or a number of the calibration; infinite where a probability of 0 came true."""
+def _probability_cell(evaluation: Evaluation, name: str, with_interval: bool) -> Cell:
+    """Return a loss or a number of the calibration.
+
+    A loss is infinite if a probability of 0 came true.
+    """
     if name in evaluation.infinite:
         return Cell(fmt.missing_word(evaluation, name), title=evaluation.undefined[name])
     value = evaluation.metrics.get(name, math.nan)
-    ends = evaluation.intervals.get(name)
     if math.isnan(value):
         return Cell("–", title=evaluation.undefined.get(name, ""))
     if name.endswith("pvalue"):
         return Cell(fmt.p_text(value), value)
-    entry = evaluation.catalog.lookup(name)
-    interval = fmt.metric_interval(entry, value, ends) if with_interval else None
-    return Cell(fmt.metric_value(entry, value, ends), value, interval)
+    interval = evaluation.intervals.get(name)
+    metric = evaluation.catalog.lookup(name)
+    text = fmt.metric_value(metric, value, interval)
+    if not with_interval:
+        return Cell(text, value)
+    return Cell(text, value, fmt.metric_interval(metric, value, interval))
 
 
 def _segment_table(review: Review, pairs: Sequence[SegmentDifferences]) -> Table:
-    """Segments by runs, of a column and metric: the leader's value, and its differences from the others."""
+    """Return the table of one column and metric, with a row for each segment.
+
+    It has the leader's value, and its differences from the other runs.
+    """
     first = pairs[0]
-    several = len(pairs)
+    n_pairs = len(pairs)
     pairs = sorted(pairs, key=lambda pair: not pair.contrary)[:MAX_OTHERS]
-    title = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
     marks = {
         pair.segments[k]: "better" if pair.gain < 0 else "worse"
         for pair in pairs
         for k in pair.contrary
     }
-    # those that a sentence names are shown, and all that are shown are in the order of their values
-    order = sorted(
-        sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)[
-            :MAX_SEGMENTS
-        ]
-    )
+    # Segments that a sentence names have a row before others. All rows are in the order of values.
+    by_mark = sorted(range(len(first.segments)), key=lambda k: first.segments[k] not in marks)
+    rows = []
+    for k in sorted(by_mark[:MAX_SEGMENTS]):
+        mark = marks.get(first.segments[k], "")
+        rows.append(Row(_segment_cells(pairs, k), mark=mark))
     heads = {
         "segment": "Segment",
         "rows": "Rows",
@@ -302,31 +338,36 @@ def _segment_table(review: Review, pairs: Sequence[SegmentDifferences]) -> Table
     for number, pair in enumerate(pairs):
         heads[f"value_{number}"] = review.say(pair.second)
         heads[f"difference_{number}"] = "Leader less it"
-    rows = []
-    for k in order:
-        text = first.segments[k]
-        n = float(first.rows[k])
-        value = float(first.first_values[k])
-        cells = {
-            "segment": Cell(text, text),
-            "rows": Cell(fmt.count(n), n),
-            "value": Cell(fmt.number(value), value),
-        }
-        for number, pair in enumerate(pairs):
-            place = pair.segments.index(text)
-            second = float(pair.second_values[place])
-            cells[f"value_{number}"] = Cell(fmt.number(second), second)
-            cells[f"difference_{number}"] = _segment_difference(pair, place)
-        rows.append(Row(cells, mark=marks.get(text, "")))
-    name = f"By segment: {title} by {quoted(first.column)}"
+    title = fmt.metric_title(first.metric, brief=True, catalog=first.catalog)
     reading = narrative.segment_table_reading(review, pairs, len(rows))
-    if len(pairs) < several:
-        reading += f" {len(pairs)} of the {several} runs that were compared; the JSON file has all."
+    if len(pairs) < n_pairs:
+        reading += f" {len(pairs)} of the {n_pairs} runs that were compared; the JSON file has all."
+    name = f"By segment: {title} by {quoted(first.column)}"
     return Table(heads, rows, ("segment",), name, reading)
 
 
+def _segment_cells(pairs: Sequence[SegmentDifferences], k: int) -> dict[str, Cell]:
+    """Return the cells of a segment, by its place in the first pair."""
+    first = pairs[0]
+    text = first.segments[k]
+    n = float(first.rows[k])
+    value = float(first.first_values[k])
+    cells = {
+        "segment": Cell(text, text),
+        "rows": Cell(fmt.count(n), n),
+        "value": Cell(fmt.number(value), value),
+    }
+    for number, pair in enumerate(pairs):
+        # Another pair may have another order.
+        place = pair.segments.index(text)
+        second = float(pair.second_values[place])
+        cells[f"value_{number}"] = Cell(fmt.number(second), second)
+        cells[f"difference_{number}"] = _segment_difference(pair, place)
+    return cells
+
+
 def _segment_difference(pair: SegmentDifferences, place: int) -> Cell:
-    """The difference of two runs in a segment."""
+    """Return the difference of two runs in a segment."""
     difference = float(pair.differences[place])
     ends = (float(pair.low[place]), float(pair.high[place]))
     text = fmt.signed(difference, ends).split(" [")[0]
@@ -334,28 +375,27 @@ def _segment_difference(pair: SegmentDifferences, place: int) -> Cell:
 
 
 def gate_table(comparison: Comparison) -> Table | None:
-    """Runs by gates, those that were stopped first; None without gates."""
+    """Return runs by gates, those that were stopped first; None without gates."""
     if not comparison.gates:
         return None
-    judged: list[tuple[str, str, tuple[GateResult, ...]]] = [
-        (s.name, s.run_id, s.gates) for s in comparison.failed
-    ]
-    judged += [
-        (entry.name, "" if comparison.repeated else entry.run_id, entry.gates)
-        for entry in comparison.standings
-    ]
-    rows = []
-    for name, run_id, results in judged:
-        by_gate = {result.gate.text: result for result in results}
-        cells: dict[str, Cell] = {"name": name_cell(name, run_id)}
-        for place, gate in enumerate(comparison.gates):
-            cells[f"gate_{place}"] = _gate(by_gate.get(gate.text))
-        rows.append(Row(cells))
+    rows = [_gate_row(comparison, stop.name, stop.run_id, stop.gates) for stop in comparison.failed]
+    for entry in comparison.standings:
+        run_id = "" if comparison.repeated else entry.run_id
+        rows.append(_gate_row(comparison, entry.name, run_id, entry.gates))
     shorten_names(rows)
     heads = {"name": comparison.noun.capitalize()}
     for place, gate in enumerate(comparison.gates):
         heads[f"gate_{place}"] = gate.text
     return Table(heads, rows, ("name",))
+
+
+def _gate_row(comparison: Comparison, name: str, run_id: str, results: Sequence[GateResult]) -> Row:
+    """Return the answers of all gates on a run."""
+    by_gate = {result.gate.text: result for result in results}
+    cells: dict[str, Cell] = {"name": name_cell(name, run_id)}
+    for place, gate in enumerate(comparison.gates):
+        cells[f"gate_{place}"] = _gate(by_gate.get(gate.text))
+    return Row(cells)
 
 
 def _gate(result: GateResult | None) -> GateCell:
@@ -365,7 +405,10 @@ def _gate(result: GateResult | None) -> GateCell:
 
 
 def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
-    """The confusions that the chosen run wins and loses against another, the clearest first; None for sets of codes."""
+    """Return the confusions that the chosen run wins and loses against another run.
+
+    The clearest come first. None for sets of codes.
+    """
     ranking = review.run_ranking
     if ranking is None:
         return None
@@ -375,26 +418,25 @@ def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
     chosen = review.say(ranking.foremost.name)
     rival = review.say(other.name)
     clear = changes.significant(ranking.confidence_level)
-    places = [
-        (int(i), int(j))
-        for i, j in zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)
-    ]
-    places.sort(
-        key=lambda at: (
-            not clear[at],
-            -abs(changes.difference[at]) * math.sqrt(abs(changes.counts[at])),
-        )
-    )
-    # a table of differences that are all chance tells nothing
+
+    def order(cell: tuple[int, int]) -> tuple[bool, float]:
+        # A difference of many rows is before an equal one of few.
+        weight = abs(changes.difference[cell]) * math.sqrt(abs(changes.counts[cell]))
+        return not clear[cell], -weight
+
+    differing = zip(*np.nonzero(np.nan_to_num(changes.difference)), strict=True)
+    cells = sorted(((int(i), int(j)) for i, j in differing), key=order)
+    # A table of differences that are all chance says nothing.
     most = MAX_CELLS if clear.any() else 0
+    rest = ""
+    if len(cells) > most > 0:
+        rest = f"{len(cells) - most} smaller differences are not listed."
     return {
         "chosen": chosen,
         "rival": rival,
         "sentences": _confusion_words(changes, clear, chosen, rival),
-        "rows": [_confusion(changes, at, bool(clear[at])) for at in places[:most]],
-        "more": f"{len(places) - most} smaller differences are not listed."
-        if len(places) > most > 0
-        else "",
+        "rows": [_confusion(changes, cell, bool(clear[cell])) for cell in cells[:most]],
+        "more": rest,
         "paired": changes.paired,
         "what": f"groups of {quoted(changes.step)}" if changes.step else "classes",
     }
@@ -403,58 +445,72 @@ def confusions(review: Review, other: Ranked) -> dict[str, Any] | None:
 def _confusion_words(
     changes: CellChanges, clear: np.ndarray[Any, Any], chosen: str, other: str
 ) -> list[str]:
+    """Return sentences on the cells in which two runs differ significantly."""
     gains = changes.gains()
-    different = int(np.count_nonzero(np.nan_to_num(changes.difference)))
-    if not different:
+    n_different = int(np.count_nonzero(np.nan_to_num(changes.difference)))
+    if not n_different:
         return [f"{chosen} and {other} have the same confusion matrix."]
     sentences = []
-    for cells, way in ((gains > 0, "better"), (gains < 0, "worse")):
-        places = sorted(
-            zip(*np.nonzero(clear & cells), strict=True), key=lambda at: -abs(gains[at])
-        )
-        if places:
-            listed = "; ".join(_one(changes, at) for at in places[:3])
-            more = f"; and {len(places) - 3} more" if len(places) > 3 else ""
-            sentences.append(f"{chosen} is significantly {way} than {other}: {listed}{more}.")
-    if not sentences and different == 1:
+    for is_cell, comparison in ((gains > 0, "better"), (gains < 0, "worse")):
+        cells = list(zip(*np.nonzero(clear & is_cell), strict=True))
+        cells.sort(key=lambda cell: -abs(gains[cell]))
+        if cells:
+            listed = "; ".join(_cell_words(changes, cell) for cell in cells[:3])
+            rest = f"; and {len(cells) - 3} more" if len(cells) > 3 else ""
+            sentences.append(
+                f"{chosen} is significantly {comparison} than {other}: {listed}{rest}."
+            )
+    if sentences:
+        return sentences
+    if n_different == 1:
         return [f"{chosen} and {other} differ in 1 cell, and not significantly."]
-    return sentences or [
-        f"None of the {different} cells in which {chosen} and {other} differ does so significantly."
+    return [
+        f"None of the {n_different} cells in which {chosen} and {other} differ does so "
+        "significantly."
     ]
 
 
-def _one(changes: CellChanges, at: tuple[int, int]) -> str:
-    i, j = at
-    more = "more" if changes.counts[at] > 0 else "fewer"
-    n = fmt.counted(abs(float(changes.counts[at])), f"{more} sample")
-    actual, predicted = quoted(changes.labels[i]), quoted(changes.labels[j])
-    where = (
-        f"of class {actual} correct" if i == j else f"of class {actual} predicted as {predicted}"
-    )
-    return f"{n} {where} ({fmt.p_equals(float(changes.adjusted[at]))})"
+def _cell_words(changes: CellChanges, cell: tuple[int, int]) -> str:
+    """Return how the runs differ in a cell: "3 more samples of class “a” correct (p = 0.01)"."""
+    i, j = cell
+    more = "more" if changes.counts[cell] > 0 else "fewer"
+    samples = fmt.counted(abs(float(changes.counts[cell])), f"{more} sample")
+    answer = "correct"
+    if i != j:
+        answer = f"predicted as {quoted(changes.labels[j])}"
+    pvalue = fmt.p_equals(float(changes.adjusted[cell]))
+    return f"{samples} of class {quoted(changes.labels[i])} {answer} ({pvalue})"
 
 
-def _confusion(changes: CellChanges, at: tuple[int, int], clear: bool) -> dict[str, Any]:
-    i, j = at
-    gain = float(changes.gains()[at])
-    difference = float(changes.difference[at])
-    status = "won" if gain > 0 else "lost"
-    verdict = "better" if gain > 0 else "worse"
+def _confusion(changes: CellChanges, cell: tuple[int, int], clear: bool) -> dict[str, Any]:
+    """Return a cell of the confusion matrix as a row of a table."""
+    i, j = cell
+    gain = float(changes.gains()[cell])
+    difference = float(changes.difference[cell])
+    pvalue = float(changes.adjusted[cell])
     if not clear:
         status = "unclear"
         verdict = "not significant"
+    elif gain > 0:
+        status = "won"
+        verdict = "better"
+    else:
+        status = "lost"
+        verdict = "worse"
     return {
         "actual": one_line(changes.labels[i]),
         "predicted": "correct" if i == j else one_line(changes.labels[j]),
         "points": Cell(fmt.fixed(difference, 1, 2, sign=True), 100 * difference),
-        "counts": Cell(fmt.minus(f"{changes.counts[at]:+g}"), float(changes.counts[at])),
-        "only_chosen": Cell(_number(changes.only_second[at]), float(changes.only_second[at])),
-        "only_rival": Cell(_number(changes.only_first[at]), float(changes.only_first[at])),
-        "p": Cell(fmt.p_text(float(changes.adjusted[at])), float(changes.adjusted[at])),
+        "counts": Cell(fmt.minus(f"{changes.counts[cell]:+g}"), float(changes.counts[cell])),
+        "only_chosen": _count_cell(changes.only_second[cell]),
+        "only_rival": _count_cell(changes.only_first[cell]),
+        "p": Cell(fmt.p_text(pvalue), pvalue),
         "status": status,
         "verdict": verdict,
     }
 
 
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else fmt.count(float(value))
+def _count_cell(value: float) -> Cell:
+    """Return a number of rows; it is unknown of runs that are not paired."""
+    count = float(value)
+    return Cell("–" if math.isnan(count) else fmt.count(count), count)

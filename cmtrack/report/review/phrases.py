@@ -23,11 +23,11 @@ STANDINGS = {
 _ON_FRONTS = {"tied": "not dominated", "behind": "dominated"}
 
 
-# -- titles ----------------------------------------------------------------------------------------------------
+# -- titles ----------------------------------------------------------------------------------------
 
 
 def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
-    """The criterion in words."""
+    """Return the criterion in words."""
     titles = [
         fmt.metric_title(name, positive, catalog=criterion.catalog) for name in criterion.metrics
     ]
@@ -37,7 +37,7 @@ def criterion_title(criterion: Criterion, positive: Label | None = None) -> str:
 
 
 def direction(criterion: Criterion) -> str:
-    """The better values, in words."""
+    """Return the better values, in words."""
     if criterion.pareto:
         catalog = criterion.catalog
         ways = {name: BETTER[catalog.lookup(name).better] for name in criterion.metrics}
@@ -50,7 +50,7 @@ def direction(criterion: Criterion) -> str:
     return BETTER[criterion.direction]
 
 
-# -- standings -------------------------------------------------------------------------------------------------
+# -- standings -------------------------------------------------------------------------------------
 
 
 LAST = "last"
@@ -58,7 +58,7 @@ LAST = "last"
 
 
 def standing(run: Ranked, ranking: Ranking) -> str:
-    """The status of a run of a ranking, or a model of repeated runs: a key of :data:`STANDINGS`."""
+    """Return the status of a run or a model in a ranking, a key of :data:`STANDINGS`."""
     if run.chosen:
         return "chosen"
     if run is ranking.leader and not ranking.criterion.pareto:
@@ -69,7 +69,10 @@ def standing(run: Ranked, ranking: Ranking) -> str:
 
 
 def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
-    """The word for a status: "may be the best", or "ruled out"; of an equivalent run also whether it is ruled out."""
+    """Return the word for a status: "may be the best", or "ruled out".
+
+    Of an equivalent run also whether it is ruled out.
+    """
     if status == "equivalent" and ranking.equivalence is not None:
         text = f"equivalent within {ranking.equivalence:g}"
         return text if tied else f"ruled out, but {text}"
@@ -79,27 +82,27 @@ def standing_word(status: str, ranking: Ranking, tied: bool = True) -> str:
 
 
 def marked(status: str, tied: bool) -> str:
-    """The status as the class of a row; of an equivalent run that is ruled out both."""
+    """Return the status as the class of a row; of an equivalent run that is ruled out both."""
     return f"{status} behind" if status == "equivalent" and not tied else status
 
 
 def how_many(ties: int, of: int, noun: str) -> str:
-    """The number that may be the best: "6 of 7 runs may be the best", "both runs may be the best"."""
+    """Return how many may be the best: "6 of 7 runs may be the best"."""
     if ties < of:
         return f"{ties} of {of} {noun}s {MAY_BE_BEST}"
     return f"both {noun}s {MAY_BE_BEST}" if of == 2 else f"all {of} {noun}s {MAY_BE_BEST}"
 
 
 def behind_words(ranking: Ranking) -> str:
-    """The words for runs that are ruled out or dominated."""
+    """Return the words for runs that are ruled out or dominated."""
     return "dominated" if ranking.criterion.pareto else RULED_OUT
 
 
-# -- rows --------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------
 
 
 def counts_rows(evaluation: BaseEvaluation) -> bool:
-    """False if sampling weights count in other units than rows."""
+    """Return whether weights count rows; sampling weights have other units."""
     rows = evaluation.statistics.digest.rows
     return (
         getattr(evaluation, "weights_are", None) != "sampling"

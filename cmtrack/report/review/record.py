@@ -5,16 +5,17 @@ The page, the Markdown, the JSON and the terminal take their words from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from cmtrack.base import BaseEvaluation
 from cmtrack.comparison.result import Comparison
 from cmtrack.comparison.rule import Rule
 from cmtrack.comparison.run import Run
-from cmtrack.comparison.spec import several
 from cmtrack.digits import significant
+from cmtrack.grouping import Costs
 from cmtrack.names import quoted
 from cmtrack.report import formatting as fmt
 from cmtrack.report.review import narrative
@@ -25,15 +26,18 @@ from cmtrack.untrusted import one_line, without_credentials
 MAX_RUNS = 30
 MAX_PARAMS = 12
 MAX_DATA = 12
+_MAX_EXPERIMENTS = 6
 _VALUE = 40
+"""Characters of a parameter's value."""
 _OF_URLS = "%:/?=&@[],;+~"
+"""Characters that an address may have as they are: it is quoted once already."""
 
 Line = dict[str, Any]
 Table = dict[str, Any]
 
 
 def record(review: Review) -> dict[str, Any]:
-    """Lines of a name and a text, the table of the runs, and that of the parameters that differ."""
+    """Return lines of a name and a text, a table of the runs, and one of their parameters."""
     runs = judged_runs(review.comparison)
     return {
         "lines": [line for line in _lines(review, runs) if line["text"]],
@@ -43,7 +47,7 @@ def record(review: Review) -> dict[str, Any]:
 
 
 def as_data(review: Review) -> dict[str, Any]:
-    """The same as plain data, with all runs and parameters."""
+    """Return the record as plain data, with all runs and parameters."""
     runs = judged_runs(review.comparison)
     record = review.comparison.record
     rule = rule_of(review.comparison)
@@ -55,139 +59,151 @@ def as_data(review: Review) -> dict[str, Any]:
         "experiments": record.experiments,
         "rule": None if rule is None else {"file": rule.name, "sha256": rule.sha256},
         "lines": {line["name"]: line["text"] for line in _lines(review, runs) if line["text"]},
-        "runs": [_of_run(run) for run in runs],
+        "runs": [_run_data(run) for run in runs],
         "parameters_that_differ": varying(runs),
     }
 
 
 def rule_of(comparison: Comparison) -> Rule | None:
-    """The rule file that the comparison was called with."""
+    """Return the rule file that the comparison was called with; None without a file."""
     rule = comparison.how.get("rule")
     return rule if isinstance(rule, Rule) else None
 
 
 def judged_runs(comparison: Comparison) -> list[Run]:
-    """The runs that were ranked, and those that a gate stopped."""
+    """Return the runs that were ranked, and those that a gate stopped."""
     runs = [run.run for run in comparison.runs] + [stop.run for stop in comparison.failed]
     return list({run.run_id: run for run in runs}.values())
 
 
 def varying(runs: Sequence[Run]) -> list[str]:
-    """Parameters in which runs differ."""
+    """Return the parameters in which runs differ."""
     names = dict.fromkeys(name for run in runs for name in run.params)
     return [name for name in names if len({run.params.get(name) for run in runs}) > 1]
 
 
 def address(run: Run) -> str:
-    """The address of a run's page, without credentials; empty where its store has none."""
+    """Return the address of a run's page, without credentials; empty if its store has none."""
     uri = without_credentials(run.tracking_uri)
     if urlsplit(uri).scheme not in ("http", "https"):
         return ""
-    parts = (
-        quote(uri.rstrip("/"), safe=_OF_URLS),
-        quote(run.experiment_id, safe=""),
-        quote(run.run_id, safe=""),
-    )
-    return "{}/#/experiments/{}/runs/{}".format(*parts)
+    server = quote(uri.rstrip("/"), safe=_OF_URLS)
+    experiment_id = quote(run.experiment_id, safe="")
+    run_id = quote(run.run_id, safe="")
+    return f"{server}/#/experiments/{experiment_id}/runs/{run_id}"
 
 
 def stores(runs: Iterable[Run]) -> list[str]:
-    """The tracking stores of runs, without credentials."""
+    """Return the tracking stores of runs, without credentials."""
     return list(
         dict.fromkeys(without_credentials(run.tracking_uri) for run in runs if run.tracking_uri)
     )
 
 
 def duration(run: Run) -> float | None:
-    """Seconds from a run's start to its end; None where it has none."""
-    return (run.end_time - run.start_time) / 1000 if 0 < run.start_time <= run.end_time else None
+    """Return the seconds from a run's start to its end; None if one of the two is missing."""
+    if not 0 < run.start_time <= run.end_time:
+        return None
+    return (run.end_time - run.start_time) / 1000
 
 
-# -- lines -----------------------------------------------------------------------------------------------------
+# -- lines -----------------------------------------------------------------------------------------
 
 
 def _line(name: str, text: str, href: str = "") -> Line:
     return {"name": name, "text": one_line(text), "href": href}
 
 
-def _lines(review: Review, runs: Sequence[Run]) -> list[Line]:
+def _lines(review: Review, runs: Sequence[Run]) -> Iterator[Line]:
+    """Yield the lines of a record; some have no text."""
     comparison = review.comparison
-    record = comparison.record
-    how = comparison.how
-    by = f" by {quoted(record.author)}" if record.author else ""
-    evaluation = None if comparison.ranking is None else comparison.ranking.evaluation
+    yield _line("Made", _made(comparison))
+    yield _line("Tracking store", fmt.join_names(stores(runs), 6))
+    yield from _experiments(comparison, runs)
+    for text in _data(comparison):
+        yield _line("Data", text)
     better = fmt.capital(direction(comparison.criterion))
-    grouping = how.get("grouping") or (None if evaluation is None else evaluation.grouping)
-    return [
-        _line("Made", f"{record.made} UTC{by}" if record.made else ""),
-        _line("Tracking store", fmt.join_names(stores(runs), 6)),
-        *_experiments(comparison, runs),
-        *(_line("Data", text) for text in _data(comparison)),
-        _line(
-            "Question",
-            f"Which {review.noun} is best by {review.title}? {better}.",
-        ),
-        _line("Positive group", "" if review.positive is None else quoted(review.positive)),
-        _line("Grouping", "" if grouping is None else fmt.short(grouping.describe(), 300)),
-        _line(
-            "Costs",
-            fmt.short(how["costs"].describe(), 300)
-            if hasattr(how.get("costs"), "describe")
-            else "",
-        ),
-        _line("Gates", "; ".join(gate.text for gate in comparison.gates) or "none"),
-        _line("Baseline", "" if comparison.baseline is None else quoted(comparison.baseline.name)),
-        _line("Tie-breakers", "; ".join(several(how.get("tie_breakers") or ())) or "none"),
-        _line("Decision", narrative.rule(review)),
-        _line(
-            "Rule", rule.sentence if (rule := rule_of(comparison)) else "the arguments of the call"
-        ),
-        _line(
-            "Versions", ", ".join(f"{name} {number}" for name, number in record.versions.items())
-        ),
-    ]
+    yield _line("Question", f"Which {review.noun} is best by {review.title}? {better}.")
+    if review.positive is not None:
+        yield _line("Positive group", quoted(review.positive))
+    yield _line("Grouping", _grouping(comparison))
+    costs = comparison.how.get("costs")
+    if isinstance(costs, Costs):
+        yield _line("Costs", fmt.short(costs.describe(), 300))
+    yield _line("Gates", "; ".join(gate.text for gate in comparison.gates) or "none")
+    if comparison.baseline is not None:
+        yield _line("Baseline", quoted(comparison.baseline.name))
+    yield _line("Tie-breakers", "; ".join(review.tie_breakers) or "none")
+    yield _line("Decision", narrative.rule(review))
+    rule = rule_of(comparison)
+    yield _line("Rule", rule.sentence if rule else "the arguments of the call")
+    versions = comparison.record.versions
+    yield _line("Versions", ", ".join(f"{name} {version}" for name, version in versions.items()))
+
+
+def _made(comparison: Comparison) -> str:
+    """Return when and by whom a comparison was made; empty if it does not say when."""
+    record = comparison.record
+    if not record.made:
+        return ""
+    author = f" by {quoted(record.author)}" if record.author else ""
+    return f"{record.made} UTC{author}"
+
+
+def _grouping(comparison: Comparison) -> str:
+    """Return the grouping that was asked for, else the chosen run's; empty without one."""
+    grouping = comparison.how.get("grouping")
+    if not grouping and comparison.ranking is not None:
+        grouping = comparison.ranking.evaluation.grouping
+    return fmt.short(grouping.describe(), 300) if grouping else ""
 
 
 def _experiments(comparison: Comparison, runs: Sequence[Run]) -> list[Line]:
     names = comparison.record.experiments
-    first: dict[str, Run] = {}
+    first_runs: dict[str, Run] = {}
     for run in runs:
         if run.experiment_id:
-            first.setdefault(run.experiment_id, run)
-    return [
-        _line(
-            "Experiment",
-            f"{quoted(names.get(one, one))} (id {one})",
-            address(run).rpartition("/runs/")[0],
-        )
-        for one, run in list(first.items())[:6]
-    ]
+            first_runs.setdefault(run.experiment_id, run)
+    lines = []
+    for experiment_id, run in list(first_runs.items())[:_MAX_EXPERIMENTS]:
+        name = quoted(names.get(experiment_id, experiment_id))
+        experiment_address = address(run).rpartition("/runs/")[0]
+        lines.append(_line("Experiment", f"{name} (id {experiment_id})", experiment_address))
+    return lines
 
 
 def _data(comparison: Comparison) -> list[str]:
-    """The data sets by name and digest; of folds each one's, which the runs of the leading model have between them."""
-    out = []
-    for evaluation in (
-        run.evaluation for ranking in comparison.rankings for run in ranking.leader.runs
-    ):
-        runs = [
-            run
-            for run in comparison.runs
-            if run.evaluation.labels_digest == evaluation.labels_digest
-        ]
-        datasets = dict.fromkeys(one for run in runs for one in run.run.datasets)
-        matching = [one for one in datasets if one[1] == evaluation.labels_digest] or list(datasets)
-        named = fmt.join_names([f"{quoted(name)} (digest {digest})" for name, digest in matching])
-        rows = fmt.counted(evaluation.statistics.digest.rows, "row")
-        out.append(f"{named or f'digest of the labels {evaluation.labels_digest}'}, {rows}")
-    out = list(dict.fromkeys(out))
-    return out if len(out) <= MAX_DATA + 1 else [*out[:MAX_DATA], f"{len(out) - MAX_DATA} more"]
+    """Return the data sets by name and digest.
+
+    Of folds it is each fold's data set, which the runs of the leading model have between them.
+    """
+    texts = []
+    for ranking in comparison.rankings:
+        texts += [_data_set(comparison, run.evaluation) for run in ranking.leader.runs]
+    texts = list(dict.fromkeys(texts))
+    # One more is shown rather than a line that says that there is one more.
+    if len(texts) <= MAX_DATA + 1:
+        return texts
+    return [*texts[:MAX_DATA], f"{len(texts) - MAX_DATA} more"]
 
 
-# -- tables ----------------------------------------------------------------------------------------------------
+def _data_set(comparison: Comparison, evaluation: BaseEvaluation) -> str:
+    """Return the data set of an evaluation, and its number of rows."""
+    digest = evaluation.labels_digest
+    runs = [run for run in comparison.runs if run.evaluation.labels_digest == digest]
+    datasets = dict.fromkeys(dataset for run in runs for dataset in run.run.datasets)
+    # A run may have several data sets. The digest finds the one with the evaluated labels.
+    matching = [dataset for dataset in datasets if dataset[1] == digest] or datasets
+    names = fmt.join_names([f"{quoted(name)} (digest {logged})" for name, logged in matching])
+    rows = fmt.counted(evaluation.statistics.digest.rows, "row")
+    return f"{names or f'digest of the labels {digest}'}, {rows}"
 
 
-def _of_run(run: Run) -> dict[str, Any]:
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def _run_data(run: Run) -> dict[str, Any]:
+    """Return a run as plain data."""
     return {
         "name": run.name,
         "run_id": run.run_id,
@@ -203,7 +219,7 @@ def _of_run(run: Run) -> dict[str, Any]:
 
 
 def _run_table(runs: Sequence[Run]) -> Table | None:
-    """The table of the runs, of the columns in which one of them has something; None where none has."""
+    """Return the table of the runs, with the columns that are not empty; None if all are."""
     shown = runs[:MAX_RUNS]
     columns = {
         "Id": [fmt.short_id(run.run_id) if run.tracking_uri else "" for run in shown],
@@ -216,75 +232,71 @@ def _run_table(runs: Sequence[Run]) -> Table | None:
     filled = {name: cells for name, cells in columns.items() if any(cells)}
     if not filled:
         return None
-    return _table(
-        shown,
-        filled,
-        f"Run time is from a run's start to its end, its evaluation included.{_rest(runs)}",
-    )
+    reading = "Run time is from a run's start to its end, its evaluation included."
+    return _table(shown, filled, reading + _rest(runs))
 
 
 def _param_table(runs: Sequence[Run]) -> Table | None:
-    """The table of the parameters in which the runs differ; None where they differ in none."""
+    """Return the table of the parameters in which the runs differ; None if they differ in none."""
     names = varying(runs)
-    shown = runs[:MAX_RUNS]
     if not names:
         return None
+    shown = runs[:MAX_RUNS]
     columns = {
         name: [fmt.short(run.params[name], _VALUE) if name in run.params else "–" for run in shown]
         for name in names[:MAX_PARAMS]
     }
-    more = f" {len(names) - MAX_PARAMS} more parameters differ." if len(names) > MAX_PARAMS else ""
-    return _table(
-        shown,
-        columns,
-        f"Parameters that have the same value in all runs are left out.{more}{_rest(runs)}",
-    )
+    reading = "Parameters that have the same value in all runs are left out."
+    if len(names) > MAX_PARAMS:
+        reading += f" {len(names) - MAX_PARAMS} more parameters differ."
+    return _table(shown, columns, reading + _rest(runs))
 
 
 def _table(runs: Sequence[Run], columns: Mapping[str, Sequence[str]], reading: str) -> Table:
-    cells = zip(*columns.values(), strict=True)
-    return {
-        "heads": ["Run", *map(one_line, columns)],
-        "rows": [
-            {
-                "name": one_line(run.name),
-                "href": address(run),
-                "run_id": run.run_id,
-                "cells": list(map(one_line, row)),
-            }
-            for run, row in zip(runs, cells, strict=True)
-        ],
-        "reading": reading,
-    }
+    """Return a table with a row for each run."""
+    rows = []
+    for run, cells in zip(runs, zip(*columns.values(), strict=True), strict=True):
+        row = {
+            "name": one_line(run.name),
+            "href": address(run),
+            "run_id": run.run_id,
+            "cells": list(map(one_line, cells)),
+        }
+        rows.append(row)
+    return {"heads": ["Run", *map(one_line, columns)], "rows": rows, "reading": reading}
 
 
 def _rest(runs: Sequence[Run]) -> str:
-    return (
-        f" {len(runs) - MAX_RUNS} more runs are in the JSON file." if len(runs) > MAX_RUNS else ""
-    )
+    """Return a sentence on the runs that a table does not show; empty if it shows all."""
+    if len(runs) <= MAX_RUNS:
+        return ""
+    return f" {len(runs) - MAX_RUNS} more runs are in the JSON file."
 
 
 def _stamp(milliseconds: int) -> str:
+    """Return a time in UTC; empty if there is none, or none that a calendar has."""
+    if milliseconds <= 0:
+        return ""
     try:
-        return (
-            f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}"
-            if milliseconds > 0
-            else ""
-        )
+        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}"
     except (OverflowError, OSError, ValueError):
         return ""
 
 
 def _time(seconds: float | None) -> str:
+    """Return a duration in its two largest units; empty if it is unknown."""
     if seconds is None:
         return ""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def _size(n: int) -> str:
+    """Return a number of bytes in its largest unit; empty if it is unknown."""
     if n <= 0:
         return ""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

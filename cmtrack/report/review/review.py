@@ -1,4 +1,4 @@
-"""The parts that the sentences and tables of one review share: names, titles, shares, the rival and the columns."""
+"""The parts that sentences and tables of one review share, such as names and titles."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Review:
         step = step_of(self.comparison, ranking.foremost.evaluation)
         return "class" if step is None else "group"
 
-    # -- names and titles --------------------------------------------------------------------------------------
+    # -- names and titles --------------------------------------------------------------------------
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -92,16 +92,19 @@ class Review:
         return dict(zip(full, distinct(full, WIDTH), strict=True))
 
     def say(self, name: str) -> str:
-        """A run's name in a sentence: short, and quoted."""
+        """Return a run's name in a sentence: short, and quoted."""
         return quoted(self.names.get(name, name))
 
     def say_all(self, runs: Iterable[Ranked | Run]) -> str:
-        """The names of several runs in a sentence."""
+        """Return the names of several runs in a sentence."""
         return fmt.join_names([self.say(run.name) for run in runs])
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """A number for each run by its name, the ranked ones first; it links what belongs together on the page."""
+        """A number for each run by its name, the ranked ones first.
+
+        It links what belongs together on the page.
+        """
         return {name: number for number, name in enumerate(self.names)}
 
     @cached_property
@@ -135,7 +138,7 @@ class Review:
         """Sentences on why there is more than one ranking; empty if there is one."""
         return apart(self.comparison.rankings, self.comparison.reads)
 
-    # -- class shares ------------------------------------------------------------------------------------------
+    # -- class shares ------------------------------------------------------------------------------
 
     @property
     def shares(self) -> float | Mapping[Label, float] | None:
@@ -144,7 +147,7 @@ class Review:
 
     @property
     def at(self) -> str:
-        """The addition of a heading to a metric that is not of the rows' own class shares: " at 2 %"; else empty."""
+        """The addition of a heading to a metric, " at 2 %"; empty at the rows' own class shares."""
         if self.shares is None:
             return ""
         if isinstance(self.shares, float):
@@ -162,7 +165,8 @@ class Review:
     def assumed(self) -> str:
         """The class shares that a review assumes, as a condition; empty if these are the rows' own.
 
-        "If 2 % of the rows were “spam”", and "If 2 % of the rows were positive" if the positive class has no one name.
+        "If 2 % of the rows were “spam”", and "If 2 % of the rows were positive" if the positive
+        class has no one name.
         """
         if self.shares is None:
             return ""
@@ -176,10 +180,13 @@ class Review:
         return f"If {fmt.join_names(parts, 8)}"
 
     def samples(self, evaluation: BaseEvaluation) -> str:
-        """The number of rows that runs are evaluated on, with their weight if it is more than that of the shares."""
+        """Return the number of rows of an evaluation.
+
+        Their weight follows, unless it only makes the assumed shares.
+        """
         return fmt.samples(evaluation, self.shares is None or not counts_rows(evaluation))
 
-    # -- what the rows can show, and were asked ----------------------------------------------------------------
+    # -- what the rows can show, and were asked ----------------------------------------------------
 
     @cached_property
     def looks(self) -> Looks | None:

@@ -37,7 +37,9 @@ MAX_OTHERS = 7
 def flips(
     review: Review, rows: bool = True, joined: Joined = NOTHING_JOINED
 ) -> dict[str, Any] | None:
-    """The rows that the run to take breaks and fixes against its rival; None where they are not paired.
+    """Return the rows that the run to take breaks and fixes against its rival.
+
+    None where they are not paired.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ def _flips(review: Review, other: Ranked, chosen: Ranked, by: str | None = None)
 
 
 def _others(review: Review, ranking: Ranking, joined: Joined) -> list[dict[str, Any]]:
-    """The same in brief against other runs than the rival, the first of the ranking."""
+    """Return the same in brief against other runs than the rival, the first of the ranking."""
     chosen = ranking.foremost
     others = [run for run in ranking.runs if run is not review.rival and _paired(run, chosen)]
     return [
@@ -90,7 +92,7 @@ def _others(review: Review, ranking: Ranking, joined: Joined) -> list[dict[str, 
 
 
 def behind(review: Review, shown: dict[str, Any] | None, joined: Joined) -> dict[str, Any] | None:
-    """Rows behind cells of the matrix of the run to take: tables for what those of pairs leave of the page's limit."""
+    """Return tables of rows of the chosen run's matrix, up to the page's limit of tables."""
     ranking = review.run_ranking
     if ranking is None:
         return None
@@ -100,17 +102,21 @@ def behind(review: Review, shown: dict[str, Any] | None, joined: Joined) -> dict
 
 
 def _paired(other: Ranked, chosen: Ranked) -> bool:
+    """Return whether two runs can be compared row by row."""
     theirs = other.evaluation
     ours = chosen.evaluation
-    if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)):
+    if not isinstance(theirs, Evaluation) or not isinstance(ours, Evaluation):
         return False
-    if not (isinstance(theirs.rows, Predictions) and isinstance(ours.rows, Predictions)):
+    if not isinstance(theirs.rows, Predictions) or not isinstance(ours.rows, Predictions):
         return False
     return other.name != chosen.name and why_unpaired(theirs, in_order_of(theirs, ours)) is None
 
 
 def _missed(comparison: Comparison) -> str:
-    """The number of rows that all runs miss; empty if no two runs can be compared row by row."""
+    """Return the number of rows that all runs miss.
+
+    It is empty if no two runs can be compared row by row.
+    """
     try:
         with warnings.catch_warnings():
             # another part of the page names runs of other rows
@@ -121,7 +127,7 @@ def _missed(comparison: Comparison) -> str:
 
 
 def _alike(whole: Flips) -> bool:
-    """True where both get the same rows right."""
+    """Return whether both get the same rows right."""
     return not whole.rates["broken"][0][0] and not whole.rates["fixed"][0][0]
 
 
@@ -139,48 +145,37 @@ def _whole(review: Review, whole: Flips, other: Ranked, chosen: Ranked) -> str:
 
 
 def _share(flips: Flips, name: str, place: int) -> str:
+    """Return the share of broken or fixed rows, with its interval."""
     value, low, high = (float(column[place]) for column in flips.rates[name])
     return fmt.percent_with_interval(value, (low, high))
 
 
 def _by_class(review: Review, other: Ranked, chosen: Ranked) -> tuple[Table | None, str]:
-    """The table of the classes, and a sentence on them; where none is significant the sentence alone."""
+    """Return the table of the classes, and a sentence on them.
+
+    If no class is significant, there is only the sentence.
+    """
     by_class = _flips(review, other, chosen, "class")
     theirs = review.say(other.name)
     ours = review.say(chosen.name)
-    places = [int(k) for k in np.flatnonzero(by_class.n > 0)]
-    clear = [k for k in places if by_class.pvalues[k] <= 1 - by_class.confidence_level]
-    if len(places) < 2:
+    classes = np.flatnonzero(by_class.n > 0)
+    if len(classes) < 2:
         return None, ""
-    if not clear:
-        return (
-            None,
-            f"{ours} and {theirs} do not differ significantly in any of the {len(places)} classes.",
-        )
-    places.sort(
-        key=lambda k: (
-            by_class.pvalues[k],
-            -abs(by_class.rates["broken"][0][k] - by_class.rates["fixed"][0][k]),
-        )
-    )
-    rows = []
-    for k in places[:MAX_CLASSES]:
-        n = float(by_class.n[k])
-        p = float(by_class.pvalues[k])
-        cells = {"class": Cell(fmt.short(by_class.parts[k])), "rows": Cell(fmt.count(n), n)}
-        for name in ("broken", "fixed"):
-            value = float(by_class.rates[name][0][k])
-            share, _, ends = _share(by_class, name, k).partition(" [")
-            cells[name] = Cell(fmt.count(round(value * n, 1)), value * n)
-            cells[f"{name}_share"] = Cell(share, value, f"[{ends}" if ends else "")
-        cells["p"] = Cell(fmt.p_text(p), p)
-        rows.append(Row(cells))
+    pvalues = np.asarray(by_class.pvalues)[classes]
+    n_clear = int((pvalues <= 1 - by_class.confidence_level).sum())
+    runs = f"{ours} and {theirs}"
+    if not n_clear:
+        return None, f"{runs} do not differ significantly in any of the {len(classes)} classes."
+    differences = np.subtract(by_class.rates["broken"][0], by_class.rates["fixed"][0])[classes]
+    # The clearest class is first, and of equally clear ones the one with the largest difference.
+    order = np.lexsort((-np.abs(differences), pvalues))
+    rows = [_class_row(by_class, int(k)) for k in classes[order][:MAX_CLASSES]]
     reading = (
-        f"Brackets are exact {fmt.level(by_class.confidence_level)} intervals that hold together; p, of equal numbers, "
-        "is adjusted for all classes (Holm)."
+        f"Brackets are exact {fmt.level(by_class.confidence_level)} intervals that hold together; "
+        "p, of equal numbers, is adjusted for all classes (Holm)."
     )
-    if len(places) > len(rows):
-        reading += f" {len(rows)} of {len(places)} classes, those of the smallest p."
+    if len(classes) > len(rows):
+        reading += f" {len(rows)} of {len(classes)} classes, those of the smallest p."
     heads = {
         "class": "Class",
         "rows": "Rows",
@@ -190,35 +185,56 @@ def _by_class(review: Review, other: Ranked, chosen: Ranked) -> tuple[Table | No
         "fixed_share": "Share",
         "p": "p",
     }
-    sentence = f"{ours} and {theirs} differ significantly in {len(clear)} of {len(places)} classes."
+    sentence = f"{runs} differ significantly in {n_clear} of {len(classes)} classes."
     return Table(heads, rows, ("class",), reading=reading), sentence
 
 
+def _class_row(by_class: Flips, k: int) -> Row:
+    """Return the row of a class."""
+    n = float(by_class.n[k])
+    p = float(by_class.pvalues[k])
+    cells = {"class": Cell(fmt.short(by_class.parts[k])), "rows": Cell(fmt.count(n), n)}
+    for name in ("broken", "fixed"):
+        value = float(by_class.rates[name][0][k])
+        # The interval has a column of its own.
+        share, bracket, ends = _share(by_class, name, k).partition(" [")
+        cells[name] = Cell(fmt.count(round(value * n, 1)), value * n)
+        cells[f"{name}_share"] = Cell(share, value, f"{bracket}{ends}".strip())
+    cells["p"] = Cell(fmt.p_text(p), p)
+    return Row(cells)
+
+
 def _broken(review: Review, other: Ranked, chosen: Ranked, joined: Joined) -> dict[str, Any] | None:
-    """The surest of the rows that only the rival gets right."""
+    """Return the surest of the rows that only the rival gets right."""
     frame = review.comparison.rows(
         other.run_id or other.name, chosen.run_id or chosen.name, "broken"
     )
     total = int(frame.attrs[TOTAL])
     if not total:
         return None
-    sides = [run.evaluation.rows for run in (other, chosen)]
-    scored = all(isinstance(rows, Predictions) and has_probabilities(rows) for rows in sides)
+    rows_of_runs = [run.evaluation.rows for run in (other, chosen)]
+    is_scored = all(
+        isinstance(rows, Predictions) and has_probabilities(rows) for rows in rows_of_runs
+    )
     heads = {"row": "Row"}
-    if isinstance(sides[0], Predictions) and shows_ids(sides[0]):
+    if isinstance(rows_of_runs[0], Predictions) and shows_ids(rows_of_runs[0]):
         heads["id"] = "Id"
     heads["actual"] = "Actual"
-    scores = []
+    probability_columns = []
     for run in (other, chosen):
         heads[f"predicted_{run.name}"] = f"{review.say(run.name)} predicts"
-        if scored:
-            scores.append(f"probability_{run.name}")
-            heads[scores[-1]] = "with probability"
+        if is_scored:
+            name = f"probability_{run.name}"
+            probability_columns.append(name)
+            heads[name] = "with probability"
     shown = min(total, LISTED)
-    most = "" if shown == total else f": the first {shown}"
-    title = f"{fmt.counted(total, 'row')} that only {review.say(other.name)} gets right{most}"
-    order = "The probability of the label falls most in the first. " if scored and shown > 1 else ""
-    return rows_table(frame.head(LISTED), heads, scores, joined) | {
-        "title": title,
-        "reading": f"{order}{NUMBERED}",
+    first = "" if shown == total else f": the first {shown}"
+    reading = NUMBERED
+    if is_scored and shown > 1:
+        reading = f"The probability of the label falls most in the first. {NUMBERED}"
+    rows = fmt.counted(total, "row")
+    table = rows_table(frame.head(LISTED), heads, probability_columns, joined)
+    return table | {
+        "title": f"{rows} that only {review.say(other.name)} gets right{first}",
+        "reading": reading,
     }
