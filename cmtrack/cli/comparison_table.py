@@ -52,8 +52,7 @@ class TerminalColumn:
     ``key``: what finds its cell in a row below the others.
     ``cell``: what it shows of a row.
     ``keep``: if not all columns fit, those of the largest number stay; ``ALWAYS`` whatever the
-    room. Those from
-        ``DECIDES`` on go only when brief forms and folded names make no room.
+        room. Those from ``DECIDES`` on go only when brief forms and folded names make no room.
     ``right``: whether it is set to the right.
     ``brief``: its replacement if columns that decide do not fit.
     ``folds``: whether it is a name, which may go on over several lines.
@@ -117,7 +116,10 @@ def print_sentences(console: Console, comparison: Comparison) -> None:
 
 
 def print_segments(console: Console, compared: SegmentComparison) -> None:
-    """Print the leader's differences from the other runs by segment, by column and metric."""
+    """Print the leader's differences from the other runs by segment.
+
+    Each column and metric has a table.
+    """
     from cmtrack.report.review.narrative import segment_reading
 
     for pairs in compared.tables:
@@ -132,7 +134,7 @@ def print_segments(console: Console, compared: SegmentComparison) -> None:
 
 
 def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[TerminalColumn]:
-    """The columns of a table whose rows are the places of the segments in the first pair."""
+    """Return the columns of a table whose rows are the places of the segments in the first pair."""
     first = pairs[0]
     columns = [
         TerminalColumn("segment", "segment", lambda k: first.segments[k], ALWAYS, folds=True),
@@ -153,7 +155,10 @@ def _segment_columns(pairs: Sequence[SegmentDifferences]) -> list[TerminalColumn
 
 
 def _segment_difference(pair: SegmentDifferences, segments: Sequence[str], k: int) -> str:
-    """Return the difference in segment k of an order that another pair may not share."""
+    """Return the difference in a segment, by its place in the first pair's order.
+
+    Other pairs may have another order.
+    """
     place = pair.segments.index(segments[k])
     ends = (float(pair.low[place]), float(pair.high[place]))
     return fmt.signed_or_why(float(pair.differences[place]), ends, pair.reasons[place])
@@ -218,7 +223,7 @@ def _kept(
 def _table(
     columns: Sequence[TerminalColumn], rows: Sequence[Any], longest: int | None = None
 ) -> Table:
-    """A table; names that fold are at most ``longest`` wide."""
+    """Return a table; names that fold are at most ``longest`` wide."""
     table = new_table("")
     for column in columns:
         justify: JustifyMethod = "right" if column.right else "left"
@@ -233,11 +238,11 @@ def _table(
     return table
 
 
-# -- rankings --------------------------------------------------------------------------------
+# -- rankings --------------------------------------------------------------------------------------
 
 
 def _terminal_column(column: Column, form: OnTerminal, ranking: Ranking) -> TerminalColumn:
-    """A column of a ranking on the terminal."""
+    """Return a column of a ranking on the terminal."""
     metrics = ranking.criterion.metrics
     keep = _PRIORITIES.get(column.key, _OTHERS)
     if column.key in metrics:
@@ -258,12 +263,12 @@ def _terminal_column(column: Column, form: OnTerminal, ranking: Ranking) -> Term
 
 
 def _texts_below(row: UnrankedRow, columns: Sequence[Column]) -> dict[str, str]:
-    """The texts of an unranked row, by the keys of the columns."""
+    """Return the texts of an unranked row, by the keys of the columns."""
     texts = {column.key: row.values.get(column.metric, "") for column in columns}
     return texts | {"name": row.name, "status": row.standing}
 
 
-# -- runs that are in no ranking -------------------------------------------------------------
+# -- runs that are in no ranking -------------------------------------------------------------------
 
 
 def _print_list(console: Console, head: str, lines: Sequence[str], what: str) -> None:

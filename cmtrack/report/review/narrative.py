@@ -1,7 +1,8 @@
 """A comparison in plain words: all sentences about a ranking, by section.
 
-Nothing here says more than the statistics: runs that are not shown to differ are not said to be equal. Sentences take a
-:class:`Review`, which has the names; the words that they share are in :mod:`cmtrack.report.review.phrases`.
+Nothing here says more than the statistics: runs that are not shown to differ are not said to be
+equal. Sentences take a :class:`Review`, which has the names; the words that they share are in
+:mod:`cmtrack.report.review.phrases`.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ Say: TypeAlias = Callable[[str], str]
 """Writes a run's name in a sentence."""
 
 
-# -- the decision ------------------------------------------------------------------------------------------
+# -- the decision ----------------------------------------------------------------------------------
 
 
 def lead(review: Review) -> str:
-    """One short clause: who leads, with what, and how many may be the best."""
+    """Return one short clause: who leads, with what, and how many may be the best."""
     ranking = review.ranking
     if ranking is None:
         return "no run is ranked"
@@ -75,14 +76,15 @@ def lead(review: Review) -> str:
 
 
 def verdict(review: Review) -> list[str]:
-    """The decision, its evidence and the notes, sentence by sentence."""
+    """Return the decision, its evidence and the notes, sentence by sentence."""
     return [*decision(review), *further(review)]
 
 
 def decision(review: Review, *, beside_tables: bool = False) -> list[str]:
-    """The run to take and the reasons: what a reader must know first.
+    """Return the run to take and the reasons: what a reader must know first.
 
-    ``beside_tables``: whether a table of the gates stands on the same page, so that their values need no sentence.
+    ``beside_tables``: whether a table of the gates stands on the same page, so that their values
+        need no sentence.
     """
     sentences = _decision(review, beside_tables)
     if review.assumed:
@@ -107,11 +109,15 @@ def _decision(review: Review, beside_tables: bool) -> list[str]:
 
 
 def _headline(review: Review, ranking: Ranking) -> str:
-    """The first sentence; preceded by a warning if no run is shown to beat an answer without a model."""
+    """Return the first sentence.
+
+    Preceded by a warning if no run is shown to beat an answer without a model.
+    """
     text = _best(review, ranking)
     if len(review.rankings) > 1:
         text += (
-            f" This covers ranking 1 of {len(review.rankings)} only: the rankings were not compared with each "
+            f" This covers ranking 1 of {len(review.rankings)} only: the rankings were not "
+            "compared with each "
             "other."
         )
     warned = constant_sentences(ranking, review.say)
@@ -121,7 +127,7 @@ def _headline(review: Review, ranking: Ranking) -> str:
 
 
 def _best(review: Review, ranking: Ranking) -> str:
-    """The one to take, or those that may be the best if nothing chose one of them."""
+    """Return the one to take, or those that may be the best if nothing chose one of them."""
     chosen = review.say(ranking.foremost.name)
     noun = ranking.noun
     ties = len(ranking.tied)
@@ -139,7 +145,10 @@ def _best(review: Review, ranking: Ranking) -> str:
         return f"Take {chosen}: of the {near} {noun}s {those}, it has the {title}."
     if ranking.criterion.pareto:
         front = sum(run.rank == 1 for run in ranking.runs)
-        return f"No single best run. {front} runs are on the Pareto front; {chosen} is the first of them."
+        return (
+            f"No single best run. {front} runs are on the Pareto front; "
+            f"{chosen} is the first of them."
+        )
     those = maybe(ranking)
     if ties < len(ranking.standings):
         those = f"{fmt.in_words(ties)} of the {len(ranking.standings)} {noun}s {MAY_BE_BEST}"
@@ -153,7 +162,10 @@ def _best(review: Review, ranking: Ranking) -> str:
 
 
 def _only_one(review: Review, chosen: str, noun: str) -> str:
-    """Return the headline of a ranking of one run; it is recommended only if all others have a rank or fail a gate."""
+    """Return the headline of a ranking of one run.
+
+    It is recommended only if all others have a rank or fail a gate.
+    """
     without_rank = not_ranked(review)
     if without_rank > len(review.comparison.failed):
         return f"{chosen} is the only one of the {without_rank + 1} {noun}s that could be ranked."
@@ -163,7 +175,7 @@ def _only_one(review: Review, chosen: str, noun: str) -> str:
 
 
 def _nothing(review: Review) -> str:
-    """The decision if nothing is ranked."""
+    """Return the decision if nothing is ranked."""
     failed = len(review.comparison.failed)
     if failed == 0:
         return "Take none: no run could be ranked."
@@ -174,12 +186,15 @@ def _nothing(review: Review) -> str:
 
 
 def _nothing_beside(review: Review) -> str:
-    """Return the end of the sentences on the only run of a ranking; empty if there are runs without a rank."""
+    """Return the end of the sentences on the only run of a ranking.
+
+    It is empty if there are runs without a rank.
+    """
     return "" if not_ranked(review) else f" There is no {review.noun} to compare it with."
 
 
 def _undecided(review: Review) -> list[str]:
-    """Several rankings, none of which is the one to decide by."""
+    """Return several rankings, none of which is the one to decide by."""
     rankings = review.rankings
     counts = [ranking.evaluation.statistics.digest.rows for ranking in rankings]
     same = counts.count(counts[0])
@@ -187,14 +202,15 @@ def _undecided(review: Review) -> list[str]:
     if same < len(rankings):
         which = f"{same} of the {len(rankings)} rankings"
     return [
-        f"No decision: {which} have the same number of rows ({counts[0]:,}) and were not compared with each other.",
+        f"No decision: {which} have the same number of rows ({counts[0]:,}) and were not compared "
+        "with each other.",
         " ".join(review.why_apart),
         *(_other(review, place) for place in range(len(rankings))),
     ]
 
 
 def _other(review: Review, place: int) -> str:
-    """The result of a ranking that does not decide."""
+    """Return the result of a ranking that does not decide."""
     ranking = review.rankings[place]
     result = f"{_front_names(review, ranking)} on the Pareto front"
     if ranking.criterion.single:
@@ -207,7 +223,10 @@ def _other(review: Review, place: int) -> str:
 
 
 def heading(review: Review, place: int) -> str:
-    """The heading of one of several rankings: "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”"."""
+    """Return the heading of a ranking.
+
+    Of several it is "Ranking 2 of 2: 3 runs on 719 samples, grouped by “parity”".
+    """
     ranking = review.rankings[place]
     ranked = len(ranking.standings)
     where = f"over {ranking.over}" if ranking.over else f"on {review.samples(ranking.evaluation)}"
@@ -222,9 +241,10 @@ def heading(review: Review, place: int) -> str:
 
 
 def not_ranked(review: Review) -> int:
-    """Return the number of runs beside the only ranking: they fail a gate, or have no value of the metric.
+    """Return the number of runs that the only ranking lacks.
 
-    0 of several rankings, as nothing says which one a run belongs to, and of models over repeated runs.
+    They fail a gate, or have no value of the metric. 0 of several rankings, as nothing says which
+    one a run belongs to, and of models over repeated runs.
     """
     if len(review.rankings) != 1 or review.comparison.repeated:
         return 0
@@ -232,15 +252,15 @@ def not_ranked(review: Review) -> int:
 
 
 def maybe(ranking: Ranking) -> str:
-    """The number of runs in a ranking that may be the best, in words."""
+    """Return the number of runs in a ranking that may be the best, in words."""
     return how_many(len(ranking.tied), len(ranking.standings), ranking.noun)
 
 
-# -- the standing: the leader, others that may be the best, and those that are ruled out -------------------
+# -- the standing: the leader, others that may be the best, and those that are ruled out -----------
 
 
 def _standing(review: Review, ranking: Ranking) -> str:
-    """The leader and its selection bias, other runs that may be the best, and those that are ruled out."""
+    """Return the leader with its selection bias, and the runs that are ruled out or untested."""
     if ranking.criterion.pareto:
         return _front(review, ranking)
     leader = ranking.leader
@@ -266,7 +286,7 @@ def _standing(review: Review, ranking: Ranking) -> str:
 
 
 def _leads(ranking: Ranking) -> str:
-    """The kind of lead: "scores highest", "is nearest to zero"."""
+    """Return the kind of lead: "scores highest", "is nearest to zero"."""
     on_average = " on average" if ranking.over else ""
     if ranking.criterion.direction == "nearest zero":
         return f"is nearest to zero{on_average}"
@@ -276,7 +296,7 @@ def _leads(ranking: Ranking) -> str:
 
 
 def _shared(ranking: Ranking) -> bool:
-    """True if the leader's value is that of another one, too."""
+    """Return whether the leader's value is that of another one, too."""
     return sum(one.rank == 1 for one in ranking.standings) > 1
 
 
@@ -285,7 +305,7 @@ def _value(entry: Ranked) -> str:
 
 
 def selection(review: Review) -> str:
-    """The selection bias of the leader's value; empty if too small to mention."""
+    """Return the selection bias of the leader's value; empty if too small to mention."""
     looks = review.looks
     if looks is None or looks.runs < 2:
         return ""
@@ -297,7 +317,7 @@ def selection(review: Review) -> str:
 
 
 def selected(ranking: Ranking) -> str:
-    """The note on the leader's interval, which allows for its selection."""
+    """Return the note on the leader's interval, which allows for its selection."""
     if not ranking.leader.picked:
         return ""
     best = {"higher": "highest", "lower": "lowest"}.get(ranking.criterion.direction, "nearest")
@@ -305,7 +325,7 @@ def selected(ranking: Ranking) -> str:
 
 
 def _others(review: Review, ranking: Ranking) -> list[str]:
-    """Runs or models that are ruled out beside several that may be the best, and those that were not tested."""
+    """Return the sentences on the runs that are ruled out, and on those that were not tested."""
     unsure = [run for run in ranking.runs[1:] if math.isnan(run.p_set)]
     behind = [run for run in ranking.runs if not run.tied]
     sentences = []
@@ -322,7 +342,7 @@ def _others(review: Review, ranking: Ranking) -> list[str]:
 
 
 def _front(review: Review, ranking: Ranking) -> str:
-    """The runs on the Pareto front with their values, and those that are dominated."""
+    """Return the runs on the Pareto front with their values, and those that are dominated."""
     criterion = ranking.criterion
     positive = ranking.evaluation.positive
     front = [run for run in ranking.runs if run.rank == 1]
@@ -347,12 +367,12 @@ def _front(review: Review, ranking: Ranking) -> str:
 
 
 def _front_names(review: Review, ranking: Ranking) -> str:
-    """The runs of rank 1: those on the Pareto front, or of the best value."""
+    """Return the runs of rank 1: those on the Pareto front, or of the best value."""
     return review.say_all([run for run in ranking.standings if run.rank == 1])
 
 
 def _price(review: Review, ranking: Ranking) -> str:
-    """The chosen one against the leader; a model that leads itself, against the next one."""
+    """Return the chosen one against the leader; a model that leads itself, against the next one."""
     leader = ranking.leader
     entry = ranking.foremost
     if entry is leader and ranking.over and len(ranking.standings) > 1:
@@ -370,17 +390,23 @@ def _price(review: Review, ranking: Ranking) -> str:
 
 
 def equivalents(review: Review, ranking: Ranking) -> str:
-    """The runs that are shown to be as good as the leader, but for the margin."""
+    """Return the runs that are shown to be as good as the leader, but for the margin."""
     runs = [run for run in ranking.runs if math.isfinite(run.equivalent_within)]
     if not runs or ranking.equivalence is None:
         return ""
     be = "is" if len(runs) == 1 else "are"
     leader = review.say(ranking.leader.name)
-    return f"Equivalent within {ranking.equivalence:g}: {review.say_all(runs)} {be} shown to differ by less from {leader}."
+    return (
+        f"Equivalent within {ranking.equivalence:g}: {review.say_all(runs)} {be} shown to differ "
+        f"by less from {leader}."
+    )
 
 
 def rows_more(review: Review) -> str:
-    """The rows needed to separate the leader from each run that may also be the best, the fewest first."""
+    """Return the rows needed to separate the leader from other runs that may be the best.
+
+    The fewest come first.
+    """
     ranking = review.ranking
     resolution = review.resolution
     if ranking is None or resolution is None or not counts_rows(ranking.evaluation):
@@ -404,11 +430,14 @@ def rows_more(review: Review) -> str:
     return f"{fmt.capital(fmt.join_names(parts))}, if the true {seen} seen here."
 
 
-# -- ties: what chose among those that may be the best -----------------------------------------------------
+# -- ties: what chose among those that may be the best ---------------------------------------------
 
 
 def tie(review: Review, ranking: Ranking) -> str:
-    """The sentences on what chose among those that may be the best; empty if there is only one."""
+    """Return the sentences on what chose among those that may be the best.
+
+    It is empty if there is only one.
+    """
     near = [entry for entry in ranking.standings if entry.within_margin]
     if len(ranking.tied) < 2:
         return ""
@@ -423,7 +452,7 @@ def tie(review: Review, ranking: Ranking) -> str:
 
 
 def _by_score_alone(review: Review, ranking: Ranking) -> str:
-    """The sentence on the one to take if no tie-breaker chose it."""
+    """Return the sentence on the one to take if no tie-breaker chose it."""
     chosen = review.say(ranking.foremost.name)
     ties = len(ranking.tied)
     others = "the other" if ties == 2 else f"another of the {fmt.in_words(ties)}"
@@ -432,7 +461,10 @@ def _by_score_alone(review: Review, ranking: Ranking) -> str:
 
 
 def _no_rule_used(ranking: Ranking) -> str:
-    """The sentence on tie-breakers that had nothing to choose from: no other one is within the margin."""
+    """Return the sentence on tie-breakers that had nothing to choose from.
+
+    No other run is within the margin.
+    """
     noun = ranking.noun
     others = len(ranking.tied) - 1
     untested = 0
@@ -459,7 +491,7 @@ def _no_rule_used(ranking: Ranking) -> str:
 
 
 def _no_rule_decides(ranking: Ranking, near: Sequence[Ranked], rules: Sequence[str]) -> str:
-    """The sentence on tie-breakers that have no value, or the same one, for all within the margin."""
+    """Return the sentence on tie-breakers that have no value, or one value, within the margin."""
     them = f"The tie-breaker {rules[0]} does"
     if len(rules) > 1:
         them = f"The tie-breakers {fmt.join_names(rules, 6)} do"
@@ -473,7 +505,10 @@ def _no_rule_decides(ranking: Ranking, near: Sequence[Ranked], rules: Sequence[s
 
 
 def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: TieBreaker) -> str:
-    """The sentences on the tie-breaker that decided: its values, and those that an earlier one dropped."""
+    """Return the sentences on the tie-breaker that decided.
+
+    They have its values, and those that an earlier one dropped.
+    """
     values = ranking.decision.values
     place = ranking.decision.place
     others = [other for other in range(len(near)) if other != place]
@@ -485,7 +520,10 @@ def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: Tie
     texts = fmt.plain_numbers(values)
     shown = [f"{name} ({text})" for name, text in zip(names, texts, strict=True)]
     where = _near_words(ranking.margin, ranking.criterion)
-    sentence = f"Among the {len(near)} {ranking.noun}s {where}, the {_rule_title(rule)} decides: {shown[place]}"
+    sentence = (
+        f"Among the {len(near)} {ranking.noun}s {where}, the {_rule_title(rule)} decides: "
+        f"{shown[place]}"
+    )
     if worse:
         sentence += f" before {fmt.join_names([shown[other] for other in worse], 2)}"
     sentence += "."
@@ -501,11 +539,14 @@ def _by_rule(review: Review, ranking: Ranking, near: Sequence[Ranked], rule: Tie
     return sentence
 
 
-# -- segments ----------------------------------------------------------------------------------------------
+# -- segments --------------------------------------------------------------------------------------
 
 
 def by_segment(review: Review) -> list[str]:
-    """Sentences on runs that are better overall, but significantly worse for some segments, or the reverse."""
+    """Return sentences on runs that are better overall but worse for some segments.
+
+    The reverse counts as well.
+    """
     single = review.criterion.single
     pairs = list(review.comparison.segments)
     several_columns = len({pair.column for pair in pairs}) > 1
@@ -524,13 +565,16 @@ def by_segment(review: Review) -> list[str]:
 def segment_sentence(
     pair: SegmentDifferences, say: Say, *, unsure: bool, single: bool, several: bool
 ) -> str:
-    """The sentence on two runs where segments are shown to differ the other way than all rows do; empty elsewhere.
+    """Return the sentence on two runs that segments rank the other way than all rows do.
 
-    "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140, −0.020], Gail–Simon p = 0.010)."
+    It is empty if no segment does.
+
+    "“B” is better overall than “A”, but worse for “south” (difference −0.080 [−0.140, −0.020],
+    Gail–Simon p = 0.010)."
 
     ``unsure``: whether the overall difference is not significant.
-    ``single``, ``several``: whether there is one metric only, which needs no name, and whether there are several
-    columns, which do.
+    ``single``, ``several``: whether there is one metric only, which needs no name, and whether
+        there are several columns, which do.
     """
     if not pair.contrary:
         return ""
@@ -555,7 +599,10 @@ def segment_sentence(
 
 
 def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
-    """The sentence on the tests of both signs, of the pairs of one column and metric; empty where there are none."""
+    """Return the sentence on the tests of both signs, of the pairs of one column and metric.
+
+    It is empty where there are none.
+    """
     tests = [
         f"{fmt.p_equals(p.p_adjusted)} for {say(p.second)}"
         for p in pairs
@@ -567,20 +614,27 @@ def segment_test(pairs: Sequence[SegmentDifferences], say: Say) -> str:
     if len(tests) > 1:
         test += ", adjusted by Holm"
     listed = fmt.join_names(tests, len(tests))
-    return f"Whether {say(pairs[0].first)} is better in some segments and worse in others ({test}): {listed}."
+    return (
+        f"Whether {say(pairs[0].first)} is better in some segments and worse in others ({test}): "
+        f"{listed}."
+    )
 
 
 def segment_reading(pairs: Sequence[SegmentDifferences], say: Say) -> str:
-    """Sentences on the intervals of differences by segment, and why some are not of pairs of rows."""
+    """Return how to read the differences by segment, and why some are not paired by row."""
     reading = (
-        f"Brackets are {fmt.level(pairs[0].confidence_level)} intervals of the differences, simultaneous over all "
+        f"Brackets are {fmt.level(pairs[0].confidence_level)} intervals of the differences, "
+        "simultaneous over all "
         "segments and runs of this table."
     )
     for reason in dict.fromkeys(pair.reason for pair in pairs if pair.reason):
         names = fmt.join_names(
             list(dict.fromkeys(say(pair.second) for pair in pairs if pair.reason == reason))
         )
-        reading += f" Not compared row by row with {names}: {reason}. The intervals are wider than they need be."
+        reading += (
+            f" Not compared row by row with {names}: {reason}. "
+            "The intervals are wider than they need be."
+        )
     return reading
 
 
@@ -593,15 +647,18 @@ def segment_table_reading(review: Review, pairs: Sequence[SegmentDifferences], n
     text = f"The worst segments of {review.say(first.first)} first{rest}"
     for mark in sorted({"better" if pair.gain < 0 else "worse" for pair in pairs if pair.contrary}):
         other = "worse" if mark == "better" else "better"
-        text += f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than overall."
+        text += (
+            f" “{mark}”: the leader is shown to be {mark} there than a run that it is {other} than "
+            "overall."
+        )
     return _joined(text, segment_test(pairs, review.say), segment_reading(pairs, review.say))
 
 
-# -- gates, and runs that are not ranked or not paired -----------------------------------------------------
+# -- gates, and runs that are not ranked or not paired ---------------------------------------------
 
 
 def _stopped_briefly(review: Review) -> list[str]:
-    """The number of runs that gates stopped, whose values a table shows."""
+    """Return the number of runs that gates stopped, whose values a table shows."""
     failed = len(review.comparison.failed)
     if not failed:
         return []
@@ -610,7 +667,7 @@ def _stopped_briefly(review: Review) -> list[str]:
 
 
 def stopped(review: Review) -> list[str]:
-    """The gates that stopped runs, with the values that did."""
+    """Return the gates that stopped runs, with the values that did."""
     sentences = []
     for gate in review.comparison.gates:
         failing = [
@@ -624,13 +681,14 @@ def stopped(review: Review) -> list[str]:
         elif failing:
             texts = [f"{review.say(name)} ({result.found})" for name, result in failing]
             sentences.append(
-                f"{len(failing)} {review.noun}s fail the gate {gate.text}: {fmt.join_names(texts, 2)}."
+                f"{len(failing)} {review.noun}s fail the gate {gate.text}: "
+                f"{fmt.join_names(texts, 2)}."
             )
     return sentences
 
 
 def left_out(review: Review) -> list[str]:
-    """Runs that could not be ranked, by reason."""
+    """Return runs that could not be ranked, by reason."""
     sentences = []
     for head, last in (("Last", True), ("Not ranked", False)):
         reasons = fmt.by_reason(
@@ -645,7 +703,10 @@ def left_out(review: Review) -> list[str]:
 
 
 def _reason(unranked: LeftOut) -> str:
-    """The reason for which a run is left out, without its own id: that is no reason of its own."""
+    """Return the reason for which a run is left out, without the run's id.
+
+    Runs with one reason are named together.
+    """
     run_id = unranked.run.run_id
     return (
         unranked.reason.replace(f"run {run_id}", "the run") if run_id else unranked.reason
@@ -653,7 +714,7 @@ def _reason(unranked: LeftOut) -> str:
 
 
 def passed_over(review: Review) -> str:
-    """Runs behind the end of the short list."""
+    """Return runs behind the end of the short list."""
     runs = review.comparison.passed_over
     if not runs:
         return ""
@@ -661,7 +722,7 @@ def passed_over(review: Review) -> str:
 
 
 def unpaired(review: Review, ranking: Ranking) -> str:
-    """The runs whose differences are not paired, and why that matters."""
+    """Return the runs whose differences are not paired, and why that matters."""
     runs = [run for run in ranking.runs if run.unpaired]
     reasons = fmt.by_reason((review.say(run.name), run.unpaired) for run in runs)
     if not reasons:
@@ -672,17 +733,17 @@ def unpaired(review: Review, ranking: Ranking) -> str:
     text = f"Not compared row by row: {who}."
     if any(math.isfinite(run.low) for run in runs):
         text += (
-            " Their errors count as independent, so that differences look less certain than they are, and a real "
-            "one may be missed."
+            " Their errors count as independent, so that differences look less certain than they "
+            "are, and a real one may be missed."
         )
     return text
 
 
-# -- notes -------------------------------------------------------------------------------------------------
+# -- notes -----------------------------------------------------------------------------------------
 
 
 def further(review: Review, *, beside_tables: bool = False) -> list[str]:
-    """Notes: other rankings, runs that are in none, and how the comparison was made."""
+    """Return notes on other rankings, on runs in none, and on how the comparison was made."""
     notes = []
     if review.comparison.best is not None:
         notes = [_other(review, place) for place in range(1, len(review.rankings))]
@@ -696,10 +757,10 @@ def further(review: Review, *, beside_tables: bool = False) -> list[str]:
 
 
 def break_evens(review: Review) -> list[str]:
-    """Break-even costs: the cost of a miss from which the run to take is cheaper, or dearer, than the first others.
+    """Return the costs of a miss from which the run to take costs less, or more, than others.
 
-    None if no metric of the criterion reads labels: they are those of one threshold, of which the ranking says nothing.
-    None of a run that predicts one class only.
+    None if no metric of the criterion reads labels: they are those of one threshold, of which the
+    ranking says nothing. None of a run that predicts one class only.
     """
     ranking = review.run_ranking
     if ranking is None or not _reads_labels(review.criterion):
@@ -719,7 +780,8 @@ def break_evens(review: Review) -> list[str]:
             alike.append(quoted(names[other.name]))
     if alike:
         sentences.append(
-            f"{quoted(names[taken.name])} is not shown to be cheaper or dearer than {' or '.join(alike)} "
+            f"{quoted(names[taken.name])} is not shown to be cheaper or dearer than "
+            f"{' or '.join(alike)} "
             "at any cost of a miss."
         )
     left = len(others) - RIVALS
@@ -732,7 +794,10 @@ def break_evens(review: Review) -> list[str]:
 def _break_even(
     theirs: BaseEvaluation, ours: BaseEvaluation, confidence_level: float
 ) -> BreakEven | None:
-    """The break-even cost of two runs; None if there is none, or a run predicts one class only."""
+    """Return the break-even cost of two runs.
+
+    None if there is none, or a run predicts one class only.
+    """
     if not (isinstance(theirs, Evaluation) and isinstance(ours, Evaluation)):
         return None
     if why_no_break_even(theirs, ours) or _predicts_one_side(theirs) or _predicts_one_side(ours):
@@ -741,20 +806,20 @@ def _break_even(
 
 
 def _reads_labels(criterion: Criterion) -> bool:
-    """True if a metric of the criterion is of predicted labels, and not of scores alone."""
+    """Return whether a metric of the criterion is of predicted labels, and not of scores alone."""
     return any(
         criterion.catalog.lookup(name).needs != "probabilities" for name in criterion.metrics
     )
 
 
 def _predicts_one_side(evaluation: Evaluation) -> bool:
-    """True if an evaluation of two groups or classes never predicts one of them."""
+    """Return whether an evaluation of two groups or classes never predicts one of them."""
     cells = evaluation.binary
     return cells is not None and 0 in (cells.predicted_positives, cells.predicted_negatives)
 
 
 def positives(review: Review) -> str:
-    """A warning where runs of one comparison have different positive groups."""
+    """Return a warning where runs of one comparison have different positive groups."""
     by_group = fmt.by_reason(
         (review.say(run.name), quoted(run.evaluation.positive))
         for run in review.comparison.runs
@@ -766,13 +831,14 @@ def positives(review: Review) -> str:
         f"{positive} in {fmt.join_names(names)}" for positive, names in by_group.items()
     )
     return (
-        f"The runs have different positive groups: {groups}. Their metrics binary/… answer different questions and "
+        f"The runs have different positive groups: {groups}. Their metrics binary/… answer "
+        "different questions and "
         "must not be compared, here or in MLflow's charts."
     )
 
 
 def identical(review: Review) -> list[str]:
-    """Runs of one ranking with identical predictions."""
+    """Return runs of one ranking with identical predictions."""
     if review.comparison.repeated:
         return []
     groups = [group for ranking in review.rankings for group in _identical(ranking.runs)]
@@ -803,11 +869,11 @@ def _same(first: Ranked, second: Ranked) -> bool:
     return np.array_equal(a.probabilities, b.probabilities)
 
 
-# -- how a review was made: its title, its facts, its rule and its methods ---------------------------------
+# -- how a review was made: its title, its facts, its rule and its methods -------------------------
 
 
 def title(review: Review) -> str:
-    """The title of a review, with the shares of the classes that it assumes if these are not the rows' own."""
+    """Return the title of a review, with the shares of the classes that it assumes."""
     text = f"Review by {review.title}"
     if review.assumed:
         text += f", {review.assumed[0].lower()}{review.assumed[1:]}"
@@ -815,7 +881,7 @@ def title(review: Review) -> str:
 
 
 def facts(review: Review) -> list[str]:
-    """The compared runs, their data and the criterion, in a few words each."""
+    """Return the compared runs, their data and the criterion, in a few words each."""
     comparison = review.comparison
     ranking = review.ranking
     facts = []
@@ -837,7 +903,7 @@ def facts(review: Review) -> list[str]:
 
 
 def _facts_of_data(review: Review, evaluation: BaseEvaluation) -> list[str]:
-    """The classes, the grouping and the positive group of a ranking."""
+    """Return the classes, the grouping and the positive group of a ranking."""
     noun = "class" if isinstance(evaluation, Evaluation) else "code"
     facts = [fmt.counted(len(evaluation.labels), noun)]
     if evaluation.grouping is not None:
@@ -851,7 +917,7 @@ def _facts_of_data(review: Review, evaluation: BaseEvaluation) -> list[str]:
 
 
 def _fact_of_pairs(ranking: Ranking) -> str:
-    """The number of runs that are compared row by row."""
+    """Return the number of runs that are compared row by row."""
     if ranking.paired:
         return "compared row by row"
     paired = sum(not run.unpaired for run in ranking.runs)
@@ -860,17 +926,23 @@ def _fact_of_pairs(ranking: Ranking) -> str:
 
 
 def rule(review: Review) -> str:
-    """The rule by which a run, or a model, is chosen."""
+    """Return the rule by which a run, or a model, is chosen."""
     comparison = review.comparison
     noun = review.noun
     alpha = significant(1 - comparison.confidence_level)
     test = "being the best"
     if noun == "model":
         test = "the difference from the leader, adjusted for all pairs,"
-    sentence = f"A {noun} is {RULED_OUT} where its p-value of {test} is at most {alpha}; all others {MAY_BE_BEST}."
+    sentence = (
+        f"A {noun} is {RULED_OUT} where its p-value of {test} is at most {alpha}; "
+        f"all others {MAY_BE_BEST}."
+    )
     best = f"the {noun} of the best value"
     if comparison.criterion.pareto:
-        sentence = "A run is dominated if another run is at least as good in every metric and better in one."
+        sentence = (
+            "A run is dominated if another run is at least as good in every metric and better in "
+            "one."
+        )
         best = "the run on the front with the best first metric"
     if not comparison.how.get("tie_breakers"):
         return f"{sentence} No tie-breaker was given: {best} is chosen."
@@ -879,14 +951,15 @@ def rule(review: Review) -> str:
 
 
 def explained(level: float, noun: str = "run") -> str:
-    """The meaning of "may be the best" and "ruled out", of runs or of models."""
+    """Return the meaning of "may be the best" and "ruled out", of runs or of models."""
     if noun == "model":
         test = f"p, adjusted for all pairs of models, is at most {significant(1 - level)}"
         return f"A model is {RULED_OUT} where {test}; all others {MAY_BE_BEST}."
     return (
-        f"A run is {RULED_OUT} where p, of being the best, is at most {significant(1 - level)}: then its interval from the best "
-        f"other run ends at exactly 0. All others {MAY_BE_BEST}. The best run is ruled out in at most "
-        f"{fmt.level(1 - level)} of reviews. If several runs are equally good, this holds for each of them, and one or "
+        f"A run is {RULED_OUT} where p, of being the best, is at most {significant(1 - level)}: "
+        f"then its interval from the best other run ends at exactly 0. All others {MAY_BE_BEST}. "
+        f"The best run is ruled out in at most {fmt.level(1 - level)} of reviews. If several runs "
+        "are equally good, this holds for each of them, and one or "
         "another of them is ruled out more often."
     )
 
@@ -895,7 +968,10 @@ def reading(review: Review) -> str:
     """Return the instructions for reading the table of a ranking."""
     comparison = review.comparison
     if comparison.criterion.pareto:
-        return f"Brackets are {review.level} intervals; # is the number of the front. The runs of front 1 are not dominated."
+        return (
+            f"Brackets are {review.level} intervals; # is the number of the front. "
+            "The runs of front 1 are not dominated."
+        )
     simultaneous = "simultaneous " if comparison.repeated else ""
     text = f"Brackets are {simultaneous}{review.level} intervals."
     # the interval that allows for selection
@@ -909,7 +985,7 @@ def reading(review: Review) -> str:
 
 
 def warnings(review: Review) -> list[dict[str, str]]:
-    """Warnings of the ranked evaluations and the runs that have them; the most frequent first."""
+    """Return the warnings of ranked evaluations with their runs, the most frequent first."""
     runs = review.comparison.runs
     pairs = [(review.say(run.name), warning) for run in runs for warning in run.evaluation.warnings]
     return [
@@ -925,7 +1001,7 @@ def _who(names: list[str], of: int) -> str:
 
 
 def methods(review: Review) -> list[str]:
-    """Short notes on how the numbers came about, with sources."""
+    """Return short notes on how the numbers came about, with sources."""
     comparison = review.comparison
     notes = []
     if review.ranking is not None and review.ranking.evaluation.grouping is not None:
@@ -946,8 +1022,9 @@ def _methods_of_models(review: Review, ranking: RepeatedRanking) -> list[str]:
     comparison = review.comparison
     return [
         *(note for note in ranking.result.notes if note not in comparison.notes),
-        f"{explained(comparison.confidence_level, 'model')} p is that of the difference from the leader (Holm). "
-        f"Intervals of the differences hold for all pairs at once at {review.level} (Bonferroni); they are wider, and may "
+        f"{explained(comparison.confidence_level, 'model')} p is that of the difference from the "
+        "leader (Holm). Intervals of the differences hold for all pairs at once at "
+        f"{review.level} (Bonferroni); they are wider, and may "
         "include 0.",
         "Sources: Nadeau and Bengio (2003) for folds; Holm (1979).",
     ]
@@ -956,58 +1033,68 @@ def _methods_of_models(review: Review, ranking: RepeatedRanking) -> list[str]:
 def _methods_of_runs(review: Review) -> list[str]:
     comparison = review.comparison
     notes = [
-        f"{explained(comparison.confidence_level)} p is that of multiple comparisons with the best (Hsu 1984, 1996; "
-        "Edwards and Hsu 1983) in two steps: runs that are out of the question do not count as rivals (Romano, Shaikh "
-        "and Wolf 2014). Few rows or clusters count by Student's distribution. Runs that may be the best are not shown "
-        "to be equal.",
+        f"{explained(comparison.confidence_level)} p is that of multiple comparisons with the "
+        "best (Hsu 1984, 1996; "
+        "Edwards and Hsu 1983) in two steps: runs that are out of the question do not count as "
+        "rivals (Romano, Shaikh and Wolf 2014). Few rows or clusters count by Student's "
+        "distribution. Runs that may be the best are not shown to be equal.",
     ]
     if comparison.criterion.pareto:
         notes = [
-            "A run is dominated if another run is at least as good in every metric and better in one. The fronts "
-            "follow from the values alone. Differences are not tested."
+            "A run is dominated if another run is at least as good in every metric and better in "
+            "one. The fronts follow from the values alone. Differences are not tested."
         ]
     else:
         notes += [
-            f"The {review.level} intervals from the best other run hold together (Hsu 1984). For the leader it is the lead over "
-            "the next run, for all others the difference from the leader. The JSON file also has the p-values of each "
-            "pair, by max-T (Westfall and Young 1993) and by Holm (1979).",
-            "The interval of the leader allows for its selection: its end on the side of the worse values is "
-            "simultaneous over all runs, including those not read because of their logged values (after Fuentes, "
-            "Casella and Wells 2018). For a chosen run that does not lead, both ends are simultaneous.",
+            f"The {review.level} intervals from the best other run hold together (Hsu 1984). For "
+            "the leader it is the lead over "
+            "the next run, for all others the difference from the leader. The JSON file also has "
+            "the p-values of each pair, by max-T (Westfall and Young 1993) and by Holm (1979).",
+            "The interval of the leader allows for its selection: its end on the side of the "
+            "worse values is simultaneous over all runs, including those not read because of "
+            "their logged values (after Fuentes, Casella and Wells 2018). For a chosen run that "
+            "does not lead, both ends are simultaneous.",
             _margin(comparison.how.get("margin")),
         ]
     if comparison.criterion.direction == "nearest zero" and comparison.criterion.single:
         notes.append("Differences are differences of the distances from zero.")
     notes.append(
-        "Where the predictions by row were kept, errors come from the influence of each test row, so that what the "
-        "runs have in common cancels. The intervals of single values must not be compared by their overlap."
+        "Where the predictions by row were kept, errors come from the influence of each test row, "
+        "so that what the runs have in common cancels. The intervals of single values must not be "
+        "compared by their overlap."
     )
     return notes
 
 
 def _margin(margin: float | None) -> str:
-    """The rule by which a tie-breaker may choose."""
-    rule = "within one standard error of the paired difference from the leader (Breiman, Friedman, Olshen and Stone 1984)"
+    """Return the rule by which a tie-breaker may choose."""
+    rule = (
+        "within one standard error of the paired difference from the leader "
+        "(Breiman, Friedman, Olshen and Stone 1984)"
+    )
     if margin is not None:
         rule = (
-            f"shown not to be worse than the best by more than {margin:g}: its interval from the best other run ends "
-            f"at {margin:g} or less on the worse side (non-inferiority)"
+            f"shown not to be worse than the best by more than {margin:g}: its interval from the "
+            f"best other run ends at {margin:g} or less on the worse side (non-inferiority)"
         )
     return f"A tie-breaker chooses only among runs that may be the best and are {rule}."
 
 
-# -- phrases --------------------------------------------------------------------------------------------------
+# -- phrases ---------------------------------------------------------------------------------------
 
 
 def _all_others(n: int, noun: str) -> str:
-    """All but one, with the verb: "the other run is", "both other runs are", "all 5 other runs are"."""
+    """Return all but one with the verb: "the other run is", "all 5 other runs are"."""
     if n == 1:
         return f"the other {noun} is"
     return f"both other {noun}s are" if n == 2 else f"all {n} other {noun}s are"
 
 
 def _gap_words(difference: float, ends: tuple[float, float], direction: str, name: str) -> str:
-    """A difference such as "0.019 lower than “A” [−0.049, 0.012]"; the interval is that of the signed difference."""
+    """Return a difference such as "0.019 lower than “A” [−0.049, 0.012]".
+
+    The interval is that of the signed difference.
+    """
     if difference == 0:
         return f"equal to {name} {fmt.interval(difference, ends)}".rstrip()
     shown = fmt.number(abs(difference), ends if all(map(math.isfinite, ends)) else None)
@@ -1018,14 +1105,17 @@ def _gap_words(difference: float, ends: tuple[float, float], direction: str, nam
 
 
 def _about_rows(more: float, rows: float) -> str:
-    """A number of rows in two digits: "about 1,400 rows"; very many by how many times these they are."""
+    """Return a number of rows in two digits: "about 1,400 rows".
+
+    Very many by how many times these they are.
+    """
     if more < _MANY * rows:
         return f"about {significant(more, 2)} rows"
     return f"over {_MANY:,} times these rows"
 
 
 def _near_words(margin: float | None, criterion: Criterion) -> str:
-    """The margin within which a tie-breaker may choose."""
+    """Return the margin within which a tie-breaker may choose."""
     if criterion.pareto:
         return "on the Pareto front"
     if margin is None:
@@ -1034,7 +1124,7 @@ def _near_words(margin: float | None, criterion: Criterion) -> str:
 
 
 def _rule_title(rule: TieBreaker) -> str:
-    """A tie-breaker in words: "smallest params.depth", "largest accuracy"."""
+    """Return a tie-breaker in words: "smallest params.depth", "largest accuracy"."""
     if rule.nearest_zero:
         return f"{rule.title} nearest zero"
     return f"largest {rule.title}" if rule.descending else f"smallest {rule.title}"

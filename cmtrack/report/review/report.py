@@ -1,13 +1,13 @@
 """The review as a file: one self-contained HTML page, Markdown, or JSON.
 
-The MLflow UI shows the page in a frame with ``sandbox="allow-scripts"``: no network, no storage. Everything is
-inline, and the page reads the same without its script.
+The MLflow UI shows the page in a frame with ``sandbox="allow-scripts"``: no network, no storage.
+Everything is inline, and the page reads the same without its script.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".html", ".md", ".json")
 _COLOURS = ("#2a86d1", "#d9730d")
-"""Of the bars in a notebook: of runs that may be the best, and that are ruled out; 3 : 1 or more on white and black."""
+"""Colours of bars in a notebook, of runs that may be the best and of ruled-out ones.
+
+Their contrast is 3 : 1 or more on white and on black.
+"""
 
 
 def write(
@@ -43,7 +46,8 @@ def write(
 ) -> Path:
     """Write the review; the file's ending says as what.
 
-    The file is whole or not there: it is written beside its place and then moved. Folders are made if need be.
+    The file is whole or not there: it is written beside its place and then moved. Folders are made
+    if need be.
 
     ValueError if the ending is another one, or the table does not fit.
     """
@@ -54,7 +58,8 @@ def write(
     ranking = comparison.ranking
     if table is not None and (suffix != ".html" or ranking is None or ranking.over):
         raise ValueError(
-            f"table= needs an .html page of ranked runs, got {path.name!r:.80} of {comparison!r:.80}"
+            f"table= needs an .html page of ranked runs, got {path.name!r:.80} of "
+            f"{comparison!r:.80}"
         )
     evaluation = None if ranking is None else ranking.foremost.evaluation
     joined = joined_table(evaluation, rows, table, row_ids, images)
@@ -75,7 +80,7 @@ def html(
     rows: bool = True,
     joined: Joined = NOTHING_JOINED,
 ) -> str:
-    """One HTML document without any reference to the outside.
+    """Return one HTML document without any reference to the outside.
 
     ``pictures``: the figures where they are drawn already.
     ``rows``: whether single rows are listed.
@@ -90,7 +95,10 @@ def html(
 
 
 def notebook_html(comparison: Comparison) -> str:
-    """The opening and the tables, for a notebook: in its own colours, and in two that are seen on light and dark."""
+    """Return the opening and the tables for a notebook.
+
+    They are in its own colours, and in two that are seen on light and dark.
+    """
     review = Review(comparison)
     return render_page(
         "notebook.html",
@@ -104,94 +112,94 @@ def notebook_html(comparison: Comparison) -> str:
 
 
 def markdown(comparison: Comparison, title: str | None = None) -> str:
-    """The review for a pull request or a run's description: decision, ranking, gates, what was left out."""
+    """Return the review as Markdown, for a pull request or a run's description."""
     page = context(Review(comparison), title, {}, rows=False)
     lines = [f"## {_plain(page['title'])}", "", f"**{_plain(page['headline'])}**"]
-    lines += [line for sentence in page["evidence"] for line in ("", _plain(sentence))]
+    for sentence in page["evidence"]:
+        lines += ["", _plain(sentence)]
     lines += ["", f"*{_plain('; '.join(page['facts']))}.*"]
     for table in page["tables"]:
-        lines += _part(table.name, *_table(table, is_ranking=True), reading=table.reading)
+        lines += _part(table.name, _table(table, is_ranking=True), reading=table.reading)
     for table in filter(None, (page["probabilities"], *page["segments"])):
-        lines += _part(table.name, *_table(table), reading=table.reading)
+        lines += _part(table.name, _table(table), reading=table.reading)
     if page["further"]:
-        lines += _part("Notes", *(f"- {_plain(sentence)}" for sentence in page["further"]))
+        lines += _part("Notes", _list(page["further"]))
     if page["gates"]:
-        lines += _part("Gates", *_table(page["gates"]))
-    if pair := page["confusions"]:
-        lines += _part(
-            f"{pair['chosen']} compared with {pair['rival']}", *map(_plain, pair["sentences"])
-        )
+        lines += _part("Gates", _table(page["gates"]))
+    pair = page["confusions"]
+    if pair:
+        heading = f"{pair['chosen']} compared with {pair['rival']}"
+        lines += _part(heading, map(_plain, pair["sentences"]))
     if page["flips"]:
-        lines += _part(
-            page["flips"]["title"],
-            *(f"- {_plain(sentence)}" for sentence in page["flips"]["sentences"]),
-        )
+        lines += _part(page["flips"]["title"], _list(page["flips"]["sentences"]))
     if page["warnings"]:
-        warned = (f"- {_plain(w['text'])} ({_plain(w['runs'])})" for w in page["warnings"])
-        lines += _part("Warnings of the evaluations", *warned)
+        warnings = [f"{warning['text']} ({warning['runs']})" for warning in page["warnings"]]
+        lines += _part("Warnings of the evaluations", _list(warnings))
     if page["aside"]:
         body = [[_plain(row["name"]), row["what"], _plain(row["why"])] for row in page["aside"]]
-        lines += _part("Not ranked", *markdown_table(["Run", "What", "Why"], body))
-    record = page["record"]
-    lines += _part(
-        "Record",
-        *(f"- {o['name']}: {_plain(o['text'])}{_linked(o['href'])}" for o in record["lines"]),
-    )
-    for name, table in (("Runs", record["runs"]), ("Parameters that differ", record["params"])):
-        if table:
-            rows = table["rows"]
-            body = [
-                [_plain(row["name"]), *(_link_or_text(text, row["href"]) for text in row["cells"])]
-                for row in rows
-            ]
-            lines += _part(
-                name, *markdown_table(table["heads"], body), reading=table["reading"], level=4
-            )
+        lines += _part("Not ranked", markdown_table(["Run", "What", "Why"], body))
+    lines += _record(page["record"])
     lines += ["", "### Reproduce this review", "", "```python", printable(page["python"]), "```"]
     if page["command"]:
         lines += ["", "```sh", printable(page["command"]), "```"]
     return "\n".join(lines) + "\n"
 
 
+def _record(record: Mapping[str, Any]) -> list[str]:
+    """Return the lines of the record, with its tables."""
+    facts = [
+        f"- {line['name']}: {_plain(line['text'])}{_linked(line['href'])}"
+        for line in record["lines"]
+    ]
+    lines = _part("Record", facts)
+    for name, table in (("Runs", record["runs"]), ("Parameters that differ", record["params"])):
+        if table:
+            body = []
+            for row in table["rows"]:
+                texts = [_link_or_text(text, row["href"]) for text in row["cells"]]
+                body.append([_plain(row["name"]), *texts])
+            shown = markdown_table(table["heads"], body)
+            lines += _part(name, shown, reading=table["reading"], level=4)
+    return lines
+
+
 def as_json(comparison: Comparison) -> str:
-    """Plain data, with a line end."""
-    return (
-        printable_json(
-            json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)
-        )
-        + "\n"
-    )
+    """Return plain data, with a line end."""
+    text = json.dumps(to_dict(comparison), ensure_ascii=False, indent=1, allow_nan=False)
+    return f"{printable_json(text)}\n"
 
 
 def ranking_json(comparison: Comparison) -> str:
-    """Rows of all rankings, the run first: the artifact view groups by the first column."""
+    """Return the rows of all rankings, with the run first, as the artifact view groups by it."""
     review = Review(comparison)
     rows = []
-    for place, ranking in enumerate(comparison.rankings, 1):
+    for number, ranking in enumerate(comparison.rankings, 1):
         columns = [column for column in review.columns if column.is_shown(ranking)]
         for entry in ranking.standings:
             texts = {column.key: column.text(entry, ranking) for column in columns}
-            shown = {"run": entry.name, "standing": texts["status"], "rank": entry.rank}
+            row = {"run": entry.name, "standing": texts["status"], "rank": entry.rank}
             if len(comparison.rankings) > 1:
-                shown["ranking"] = place
+                row["ranking"] = number
             for column in columns:
                 if column.key not in ("name", "status", "rank"):
-                    shown[column.heading] = texts[column.key]
-            # a run in memory has its name as its id, and a model has the id of one of its runs
+                    row[column.heading] = texts[column.key]
+            # A run in memory has its name as its id, and a model has the id of one of its runs.
             has_id = not ranking.over and entry.run_id != entry.name
-            rows.append(shown | {"run_id": entry.run_id if has_id else ""})
+            row["run_id"] = entry.run_id if has_id else ""
+            rows.append(row)
     return split_json(rows)
 
 
-def _part(name: str, *body: str, reading: str = "", level: int = 3) -> list[str]:
-    """A part of the Markdown: its heading, its lines, and how to read them."""
-    return [
-        "",
-        f"{'#' * level} {_plain(name)}",
-        "",
-        *body,
-        *(("", f"*{_plain(reading)}*") if reading else ()),
-    ]
+def _part(name: str, body: Iterable[str], reading: str = "", level: int = 3) -> list[str]:
+    """Return a part of the Markdown: its heading, its lines, and how to read them."""
+    lines = ["", f"{'#' * level} {_plain(name)}", "", *body]
+    if reading:
+        lines += ["", f"*{_plain(reading)}*"]
+    return lines
+
+
+def _list(sentences: Iterable[str]) -> list[str]:
+    return [f"- {_plain(sentence)}" for sentence in sentences]
 
 
 def _linked(href: str) -> str:
@@ -203,7 +211,10 @@ def _link_or_text(text: str, href: str) -> str:
 
 
 def _table(table: Table, is_ranking: bool = False) -> list[str]:
-    """The lines of a table; that of a ranking has the chosen run in bold, and others have the ids of the runs."""
+    """Return the lines of a table.
+
+    A ranking has the chosen run in bold. Other tables have the ids of the runs.
+    """
     body = []
     for row in table.rows + table.beside:
         texts = {key: _cell(cell) for key, cell in row.cells.items()}
@@ -212,12 +223,14 @@ def _table(table: Table, is_ranking: bool = False) -> list[str]:
             texts["name"] = f"**{texts['name']}**"
         if not is_ranking and isinstance(name, NameCell) and name.run_id:
             texts["name"] += f" `{name.short_id}`"
-        body.append([*texts.values()])
-    return markdown_table([*table.heads.values()], body)
+        body.append(list(texts.values()))
+    return markdown_table(list(table.heads.values()), body)
 
 
 def _cell(cell: Cell) -> str:
+    """Return a cell's text, with a mark for the answer of a gate."""
     text = _plain(cell.with_interval)
-    if isinstance(cell, GateCell) and cell.passed is not None:
-        return f"✓ {text}" if cell.passed else f"✗ {text}"
-    return text
+    if not isinstance(cell, GateCell) or cell.passed is None:
+        return text
+    mark = "✓" if cell.passed else "✗"
+    return f"{mark} {text}"

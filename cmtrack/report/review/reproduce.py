@@ -25,55 +25,55 @@ _THRESHOLD = """print(name, evaluation.threshold(maximize="binary/f1"))"""
 
 
 def given(comparison: Comparison) -> dict[str, Any]:
-    """The arguments of ``compare`` that differ from its defaults, and the store that was asked."""
-    defaults, ruled = CompareOptions.defaults(), comparison.how.get("rule")
-    missing = object()
-    arguments = {
-        name: value
-        for name, value in comparison.how.items()
-        if value is not None
-        and not _same(value, defaults.get(name, missing))
-        and not (isinstance(ruled, Rule) and name in ruled.values)
-    }
-    if "tracking_uri" not in arguments and (uris := stores(every_run(comparison))):
-        arguments["tracking_uri"] = uris[0] if len(uris) == 1 else uris
+    """Return the arguments of ``compare`` that differ from its defaults, and the store."""
+    defaults = CompareOptions.defaults()
+    rule = comparison.how.get("rule")
+    in_rule = rule.values if isinstance(rule, Rule) else {}
+    arguments = {}
+    for name, value in comparison.how.items():
+        is_default = name in defaults and _same(value, defaults[name])
+        if value is not None and not is_default and name not in in_rule:
+            arguments[name] = value
+    if "tracking_uri" not in arguments:
+        uris = stores(every_run(comparison))
+        if uris:
+            arguments["tracking_uri"] = uris[0] if len(uris) == 1 else uris
     return arguments
 
 
 def python_snippet(comparison: Comparison) -> str:
-    """Python that makes the comparison again."""
+    """Return Python that makes the comparison again."""
     return _python(given(comparison), comparison)
 
 
 def command_line(comparison: Comparison) -> str:
-    """The same from the command line; empty where it cannot be said there, as for evaluations in memory."""
+    """Return the same from the command line.
+
+    It is empty where it cannot be said there, as for evaluations in memory.
+    """
     return _command(given(comparison), comparison)
 
 
 def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, str]]:
-    """Return how to ask something else of the ranked runs: a title, a command line and Python, as examples to change.
+    """Return other questions on the ranked runs: title, command line and Python.
 
-    Gates and tie-breakers are left out. Without a command line, as for evaluations in memory, ``command`` is empty.
+    They are examples to change. Gates and tie-breakers are left out. Without a command line, as for
+    evaluations in memory, ``command`` is empty.
     """
     evaluation = ranking.evaluation
     if not isinstance(evaluation, Evaluation):
         return []
-    changes = _changes(ranking, evaluation)
     questions = []
-    for title, changed in changes.items():
-        arguments = _of_ranked(comparison, ranking)
-        # it has a positive group of its own, and the costs may be of other groups
-        if "grouping" in changed:
-            arguments = {
-                name: value
-                for name, value in arguments.items()
-                if name not in ("positive", "costs")
-            }
-        arguments |= changed
+    for title, changes in _changes(ranking, evaluation).items():
+        arguments = _arguments_of_ranked(comparison, ranking)
+        if "grouping" in changes:
+            # It has a positive group of its own, and the costs may be of other groups.
+            arguments.pop("positive", None)
+            arguments.pop("costs", None)
+        arguments |= changes
         command = _command(arguments, comparison, write_files=True)
-        questions.append(
-            {"title": title, "command": command, "python": _python(arguments, comparison)}
-        )
+        python = _python(arguments, comparison)
+        questions.append({"title": title, "command": command, "python": python})
     has_scores = evaluation.positive is not None and evaluation.statistics.scores is not None
     if has_scores and has_independent_rows(evaluation):
         command = _threshold_command(comparison, ranking)
@@ -83,10 +83,10 @@ def other_questions(comparison: Comparison, ranking: Ranking) -> list[dict[str, 
 
 
 def _changes(ranking: Ranking, evaluation: Evaluation) -> dict[str, dict[str, Any]]:
-    """Arguments of ``compare`` by the title of the question that they ask."""
+    """Return arguments of ``compare`` by the title of the question that they ask."""
     names = ("multiclass/balanced_accuracy", "multiclass/matthews_corrcoef")
-    other = next((name for name in names if name not in ranking.criterion.metrics), names[0])
-    changes: dict[str, dict[str, Any]] = {"Another metric": {"rank_by": other}}
+    metric = next((name for name in names if name not in ranking.criterion.metrics), names[0])
+    changes: dict[str, dict[str, Any]] = {"Another metric": {"rank_by": metric}}
     labels = evaluation.labels
     if 1 < len(labels) <= MAX_LABELS:
         grouping = Grouping({"first": labels[:1], "others": labels[1:]}, positive="first")
@@ -95,56 +95,71 @@ def _changes(ranking: Ranking, evaluation: Evaluation) -> dict[str, dict[str, An
         changes["Costs"] = {"rank_by": "cost/mean", "costs": costs}
     if evaluation.positive is not None and alike(ranking, frozenset({"grouping", "positive"})):
         changes["Another share of positives"] = {"rank_by": "binary/precision", "at": 0.1}
-    columns = set.intersection(*(set(one.segments) for _, one in of_classes(ranking)))
-    for column in sorted(columns)[:1]:
-        changes["Segments"] = {"rank_by": "multiclass/accuracy", "segments": [column]}
+    columns = set.intersection(*(set(entry.segments) for _, entry in of_classes(ranking)))
+    if columns:
+        changes["Segments"] = {"rank_by": "multiclass/accuracy", "segments": [min(columns)]}
     return changes
 
 
 def _threshold_command(comparison: Comparison, ranking: Ranking) -> str:
-    """The command that chooses the threshold of the run to take; empty if its evaluation is in memory."""
-    arguments = _of_ranked(comparison, ranking)
-    where = arguments.get("tracking_uri")
+    """Return the command that chooses the threshold of the run to take.
+
+    It is empty if its evaluation is in memory.
+    """
+    arguments = _arguments_of_ranked(comparison, ranking)
     if isinstance(arguments["runs"], Mapping):
         return ""
-    store = f" --tracking-uri {shlex.quote(where)}" if isinstance(where, str) else ""
-    return f"cmtrack threshold {shlex.quote(ranking.foremost.run_id)} --maximize binary/f1{store}"
+    command = f"cmtrack threshold {shlex.quote(ranking.foremost.run_id)} --maximize binary/f1"
+    uri = arguments.get("tracking_uri")
+    if isinstance(uri, str):
+        command += f" --tracking-uri {shlex.quote(uri)}"
+    return command
 
 
 def each_run(comparison: Comparison, ranking: Ranking, body: str) -> str:
-    """Python that does something with the evaluation of every ranked run."""
-    arguments = _of_ranked(comparison, ranking)
-    runs, grouping = arguments["runs"], arguments.get("grouping")
-    imports, lines = ["Grouping"] if grouping is not None else [], []
+    """Return Python that does something with the evaluation of every ranked run."""
+    arguments = _arguments_of_ranked(comparison, ranking)
+    runs = arguments["runs"]
+    grouping = arguments.get("grouping")
+    imports = [] if grouping is None else ["Grouping"]
     if isinstance(runs, Mapping):
-        head = [f"from cmtrack import {', '.join(imports)}", ""] if imports else []
-        head += [_in_memory(runs), "", "for name, evaluation in evaluations.items():"]
+        lines = []
+        if imports:
+            lines += [f"from cmtrack import {', '.join(imports)}", ""]
+        lines += [_in_memory(runs), "", "for name, evaluation in evaluations.items():"]
     else:
-        head = [
-            f"from cmtrack import {', '.join([*imports, 'load_evaluation'])}",
-            "",
-            "for name, run_id in {",
-        ]
-        head += [f"    {run.name!r}: {run.run_id!r}," for run in ranking.runs] + ["}.items():"]
-        functions = _functions(arguments)
-        head[1:1] = functions and ["", *functions]
-        lines = [
-            f"evaluation = load_evaluation(run_id{', extra_metrics=extra_metrics' if functions else ''})"
-        ]
-        where = arguments.get("tracking_uri")
-        if isinstance(where, str):
-            head[:1] = ["import mlflow", head[0], "", f"mlflow.set_tracking_uri({where!r})"]
+        lines = _load_each_run(arguments, ranking, imports)
     if grouping is not None:
-        positive = arguments.get("positive")
-        more = "" if positive is None else f", positive={positive!r}"
-        lines.append(
-            f"evaluation = evaluation.regroup(Grouping.from_dict({grouping.to_dict()!r}){more})"
-        )
-    return "\n".join([*head, *(f"    {line}" for line in [*lines, *body.splitlines()])])
+        call = f"Grouping.from_dict({grouping.to_dict()!r})"
+        if arguments.get("positive") is not None:
+            call += f", positive={arguments['positive']!r}"
+        lines.append(f"    evaluation = evaluation.regroup({call})")
+    return "\n".join([*lines, *(f"    {line}" for line in body.splitlines())])
 
 
-def _of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
-    """The arguments that decide what the ranked runs' numbers are."""
+def _load_each_run(
+    arguments: dict[str, Any], ranking: Ranking, imports: Sequence[str]
+) -> list[str]:
+    """Return the lines that begin a loop over stored runs, and load the evaluation of each."""
+    lines = []
+    uri = arguments.get("tracking_uri")
+    if isinstance(uri, str):
+        lines.append("import mlflow")
+    lines.append(f"from cmtrack import {', '.join([*imports, 'load_evaluation'])}")
+    if isinstance(uri, str):
+        lines += ["", f"mlflow.set_tracking_uri({uri!r})"]
+    functions = _functions(arguments)
+    call = "load_evaluation(run_id)"
+    if functions:
+        lines += ["", *functions]
+        call = "load_evaluation(run_id, extra_metrics=extra_metrics)"
+    lines += ["", "for name, run_id in {"]
+    lines += [f"    {run.name!r}: {run.run_id!r}," for run in ranking.runs]
+    return [*lines, "}.items():", f"    evaluation = {call}"]
+
+
+def _arguments_of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
+    """Return the arguments that decide what the ranked runs' numbers are."""
     deciding = (
         "grouping",
         "positive",
@@ -155,51 +170,48 @@ def _of_ranked(comparison: Comparison, ranking: Ranking) -> dict[str, Any]:
         "tracking_uri",
         "extra_metrics",
     )
+    runs: Any = [run.run_id for run in ranking.runs]
+    if isinstance(comparison.how.get("runs"), Mapping):
+        runs = dict.fromkeys(run.name for run in ranking.runs)
     arguments = {name: value for name, value in given(comparison).items() if name in deciding}
-    stored = not isinstance(comparison.how.get("runs"), Mapping)
-    runs = (
-        [run.run_id for run in ranking.runs]
-        if stored
-        else dict.fromkeys(run.name for run in ranking.runs)
-    )
     return {"runs": runs, **arguments}
 
 
 def _in_memory(runs: Mapping[Any, Any]) -> str:
-    names = ", ".join(f"{str(name)!r}: …" for name in list(runs)[:3]) + (
-        ", …" if len(runs) > 3 else ""
-    )
-    return f"evaluations = {{{names}}}  # Evaluations by name, from cmtrack.evaluate"
+    """Return a line to fill in with evaluations, which no review holds."""
+    entries = [f"{str(name)!r}: …" for name in list(runs)[:3]]
+    if len(runs) > 3:
+        entries.append("…")
+    return f"evaluations = {{{', '.join(entries)}}}  # Evaluations by name, from cmtrack.evaluate"
 
 
 def _functions(arguments: dict[str, Any]) -> list[str]:
-    """Placeholder line for the functions of custom metrics, which no review holds."""
-    named = arguments.get("extra_metrics")
-    return (
-        [f"extra_metrics = […]  # the Metrics of {', '.join(map(repr, _several(named)))}"]
-        if named
-        else []
-    )
+    """Return a line to fill in with functions of custom metrics, which no review holds."""
+    metrics = arguments.get("extra_metrics")
+    if not metrics:
+        return []
+    return [f"extra_metrics = […]  # the Metrics of {', '.join(map(repr, _several(metrics)))}"]
 
 
 def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
+    """Return a call of ``compare`` with some arguments."""
     arguments = dict(arguments)
-    head, imports = [""], []
-    lines = []
     runs = arguments.pop("runs", None)
-    if functions := _functions(arguments):
+    head = []
+    functions = _functions(arguments)
+    if functions:
         head += ["", *functions]
+    lines = []
     if isinstance(runs, Mapping):
         head += ["", _in_memory(runs)]
         lines.append("    evaluations,")
     elif runs is not None:
-        lines += [
-            "    [",
-            *(f"        {run_id!r}," for run_id in references(runs, comparison)),
-            "    ],",
-        ]
+        lines.append("    [")
+        lines += [f"        {run_id!r}," for run_id in references(runs, comparison)]
+        lines.append("    ],")
     elif "experiment_names" not in arguments:
         lines.append("    # the runs of the active experiment")
+    imports = []
     for name, value in arguments.items():
         if name == "extra_metrics":
             lines.append("    extra_metrics=extra_metrics,")
@@ -209,48 +221,52 @@ def _python(arguments: dict[str, Any], comparison: Comparison) -> str:
             lines.append(f"    {name}={kind}.from_dict({value.to_dict()!r}),")
         else:
             lines.append(f"    {name}={_literal(value)},")
-    head[0] = f"from cmtrack import {', '.join([*sorted(imports), 'compare'])}"
-    return "\n".join(
-        [*head, "", "comparison = compare(", *lines, ")", 'comparison.report("review.html")']
-    )
+    first = f"from cmtrack import {', '.join([*sorted(imports), 'compare'])}"
+    call = ["comparison = compare(", *lines, ")", 'comparison.report("review.html")']
+    return "\n".join([first, *head, "", *call])
 
 
 def _command(arguments: dict[str, Any], comparison: Comparison, write_files: bool = False) -> str:
-    """The command line; ``write_files``: whether it also writes the grouping and the costs into files."""
+    """Return the command line; empty if an argument has no flag.
+
+    ``write_files``: whether it also writes the grouping and the costs into files.
+    """
     arguments = dict(arguments)
     runs = arguments.pop("runs", None)
     entries = CompareOptions.entries()
     if isinstance(runs, Mapping) or not all(entries[name].flag for name in arguments):
         return ""
-    words: list[str] = (
-        [] if runs is None else [shlex.quote(text) for text in references(runs, comparison)]
-    )
-    held = []
+    words = ["cmtrack review"]
+    if runs is not None:
+        words += map(shlex.quote, references(runs, comparison))
+    lines = []
     for name in ("grouping", "costs"):
         value = arguments.pop(name, None)
         if value is None:
             continue
         if write_files:
-            held.append(f"cat > {name}.json <<'END'\n{json.dumps(value.to_dict())}\nEND")
+            lines.append(f"cat > {name}.json <<'END'\n{json.dumps(value.to_dict())}\nEND")
             words.append(f"--{name} {name}.json")
         else:
-            held.append(f"# {name}.yaml holds the {name} above")
+            lines.append(f"# {name}.yaml holds the {name} above")
             words.append(f"--{name} {name}.yaml")
-    named = _several(arguments.get("extra_metrics", ()))
-    if unplaced := [text for text in named if ":" not in str(text)]:  # given in Python, by name
-        held.append(f"# FILE.py:NAME holds the metrics {', '.join(map(repr, unplaced))}")
+    metrics = _several(arguments.get("extra_metrics", ()))
+    # Metrics that were given in Python have a name, but no place in a file.
+    unplaced = [metric for metric in metrics if ":" not in str(metric)]
+    if unplaced:
+        lines.append(f"# FILE.py:NAME holds the metrics {', '.join(map(repr, unplaced))}")
         arguments["extra_metrics"] = ["FILE.py:NAME"]
-    for name, one in entries.items():
-        if name in arguments and one.flag:
-            words += [
-                f"{one.flag} {shlex.quote(_text(value))}" for value in _several(arguments[name])
-            ]
+    for name, entry in entries.items():
+        if name in arguments:
+            values = map(_text, _several(arguments[name]))
+            words += [f"{entry.flag} {shlex.quote(value)}" for value in values]
     words.append("--output review.html")
-    return "\n".join([*held, " \\\n  ".join(["cmtrack review", *words])])
+    lines.append(" \\\n  ".join(words))
+    return "\n".join(lines)
 
 
 def references(runs: Any, comparison: Comparison) -> list[str]:
-    """The runs as texts: what was given where it was texts, else the ids of the runs that were found."""
+    """Return the runs as texts: the argument if it is texts, else the ids of the runs."""
     listed = several(runs) if isinstance(runs, Sequence) else []
     if listed and all(isinstance(run, str) for run in listed):
         return listed
@@ -258,7 +274,7 @@ def references(runs: Any, comparison: Comparison) -> list[str]:
 
 
 def every_run(comparison: Comparison) -> list[Run]:
-    """All runs that a comparison saw."""
+    """Return all runs that a comparison saw."""
     runs = [run.run for run in comparison.runs]
     runs += [stop.run for stop in comparison.failed]
     runs += [unranked.run for unranked in comparison.left_out]
