@@ -56,6 +56,11 @@ def make(
     if rows is not None:
         _attempt(entry, "predictions", lambda: _add(entry, names.PREDICTIONS_FILE, _content(rows)))
     pictures = _add_pictures(entry, evaluation, entry.figures if report else (), day)
+    _attempt(entry, "class table", lambda: _add(entry, names.CLASSES_FILE, table_json(evaluation)))
+    if isinstance(evaluation, Evaluation) and evaluation.segments:
+        table = partial(segments_json, evaluation)
+        _attempt(entry, "segment table", lambda: _add(entry, names.SEGMENTS_FILE, table()))
+    # The report comes last: it lists the problems of all other files.
     if report:
         page = partial(
             report_html,
@@ -67,10 +72,6 @@ def make(
             problems=entry.problems,
         )
         _attempt(entry, "report", lambda: _add(entry, names.REPORT_FILE, page()))
-    _attempt(entry, "class table", lambda: _add(entry, names.CLASSES_FILE, table_json(evaluation)))
-    if isinstance(evaluation, Evaluation) and evaluation.segments:
-        table = partial(segments_json, evaluation)
-        _attempt(entry, "segment table", lambda: _add(entry, names.SEGMENTS_FILE, table()))
 
     entry.metrics, undefined = names.finite_metrics(evaluation, entry.metric_names, entry.prefix)
     entry.table = names.file_name(names.CLASSES_FILE, entry.prefix)

@@ -99,6 +99,19 @@ def test_rows_that_cannot_be_written_cost_the_rows_only(
     }
 
 
+def test_a_table_that_cannot_be_made_is_named_on_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluation: Evaluation
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("no table")
+
+    # Inside: no evaluation is known whose table cannot be made.
+    monkeypatch.setattr("cmtrack.tracking.contents.table_json", fail)
+    package = packed(tmp_path, evaluation)
+    page = (package.folder / "artifacts" / "cmtrack_report.html").read_text()
+    assert "Not drawn: class table: RuntimeError: no table." in page
+
+
 @pytest.mark.parametrize(
     ("setting", "asked", "size", "columns", "says"),
     [
