@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from cmtrack.comparison.result import Comparison
     from cmtrack.report.figures import Picture
 
-_SMALL_FIGURE = 720  # up to this width two stand side by side on a wide screen
+_SMALL_FIGURE = 720
+"""Largest width in pixels of figures that stand two in a row on a wide screen."""
 _FIRST = '<meta charset="utf-8">'
 _ROWS = re.compile(rb"<!-- rows -->.*?<!-- end of rows -->", re.DOTALL)
 _CELLS = re.compile(r'<g data-cells="([^"]*)"></g>')
@@ -152,7 +153,8 @@ def _policy(html: str) -> str:
     return "; ".join(
         (
             "default-src 'none'",
-            "img-src data:",  # cells of large matrices, and colour bars
+            # Cells of large matrices and colour bars are pictures.
+            "img-src data:",
             f"style-src {_hashes('style', html)}",
             "style-src-attr 'unsafe-inline'",
             f"script-src {_hashes('script', html)}",

@@ -168,7 +168,7 @@ def columns_of(
         Column(key="expected_rank", frame=of_runs, json=of_runs),
         Column(key="rank_low", dtype=_WHOLE, frame=of_runs, json=of_runs),
         Column(key="rank_high", dtype=_WHOLE, frame=of_runs, json=of_runs),
-        # JSON files have had it in this place from the first version on
+        # JSON files have had it in this place from the first version on.
         Column(key="p_set", frame=False, json=of_runs),
         Column(key="standard_error", frame=False),
         Column(key="tied", dtype=_FLAG),
@@ -177,7 +177,7 @@ def columns_of(
         Column(key="paired", dtype=_FLAG, value=_is_paired, frame=of_runs, json=False),
         Column(key="unpaired", frame=False, json=of_runs),
         Column(key="reason", frame=False, json=of_runs),
-        # frames say in one column why a difference has no interval, or why it is not paired
+        # Frames say in one column why a difference has no interval, or why it is not paired.
         Column(key="reason", dtype=_TEXT, value=_reason, json=False),
         Column(
             key="gates",

@@ -272,6 +272,7 @@ def _standing(review: Review, ranking: Ranking) -> str:
     if ranking.over:
         title = f"mean {title} over {ranking.over}"
     if len(ranking.standings) == 1:
+        # The headline names the only run.
         sentence = f"Its {title} is {value}.{_nothing_beside(review)}"
         return _joined(sentence, selection(review), selected(ranking))
     if ranking.over:
@@ -280,7 +281,8 @@ def _standing(review: Review, ranking: Ranking) -> str:
     sentence = f"{name} {_leads(ranking)}: {title} {value}."
     if len(ranking.tied) > 1 and _shared(ranking):
         sentence = f"The {title} of {name} is {value}."
-    elif len(ranking.tied) > 1 and ranking.decision.by is None:  # the headline names it
+    elif len(ranking.tied) > 1 and ranking.decision.by is None:
+        # "Its" is of the run that the headline names last: without a decision the leader.
         sentence = f"Its {title} is {value}."
     return _joined(sentence, selection(review), *_others(review, ranking), selected(ranking))
 

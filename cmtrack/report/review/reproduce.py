@@ -288,7 +288,8 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _several(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):  # shares by name
+    if isinstance(value, Mapping):
+        # These are shares by the names of classes.
         return [f"{name}={number:.12g}" for name, number in value.items()]
     return list(value) if isinstance(value, (list, tuple)) else [value]
 

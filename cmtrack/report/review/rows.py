@@ -119,7 +119,7 @@ def _missed(comparison: Comparison) -> str:
     """
     try:
         with warnings.catch_warnings():
-            # another part of the page names runs of other rows
+            # Another part of the page names runs of other rows.
             warnings.simplefilter("ignore", UserWarning)
             return comparison.missed().sentence
     except ValueError:
