@@ -124,7 +124,10 @@ def _classes(evaluation: Evaluation, calibration: ClassCalibration | None) -> li
     """Return a row for each class; of very many classes the ones with the smallest F1."""
     if not evaluation.has_section("class"):
         return []
-    confused = {actual: error for actual, *error in narrative.confusions(evaluation)}
+    confused = {
+        actual: (predicted, count, share)
+        for actual, predicted, count, share in narrative.confusions(evaluation)
+    }
     brief_names = {
         label: brief or fmt.short(label)
         for label, brief in zip(evaluation.labels, distinct(evaluation.labels, _NAME), strict=True)
@@ -178,7 +181,7 @@ def _class_scores(evaluation: Evaluation) -> list[str]:
 
 def _scores(evaluation: Evaluation, prefix: str, label: Label) -> dict[str, Any]:
     """Return precision, recall and F1 of a class or a group."""
-    row = {"label": str(label), "shown": fmt.short(label)}
+    row: dict[str, Any] = {"label": str(label), "shown": fmt.short(label)}
     for name in ("precision", "recall", "f1"):
         row[name] = metric_row(evaluation, f"{prefix}/{name}")
     return row
@@ -298,7 +301,7 @@ def class_table(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Return a row for each class, its label first: MLflow's artifact view groups runs by it."""
     rows = []
     for row in evaluation.class_rows():
-        numbers = {}
+        numbers: dict[str, float | None] = {}
         texts = []
         for name in ("recall", "precision", "f1"):
             keys = (name, f"{name}_low", f"{name}_high")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def _codes(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
     ]
 
 
-def _code_side(row: dict[str, Any], side: str) -> dict[str, Any]:
+def _code_side(row: Mapping[Any, Any], side: str) -> dict[str, Any]:
     """Return what the page shows of a code among the predicted or the actual labels."""
     partner = ""
     code = row[f"partner_given_{side}"]
@@ -140,7 +141,7 @@ def code_table(evaluation: FamilyEvaluation) -> list[dict[str, Any]]:
     return [_code_row(row) for row in table.to_dict("records")]
 
 
-def _code_row(row: dict[str, Any]) -> dict[str, Any]:
+def _code_row(row: Mapping[Any, Any]) -> dict[str, Any]:
     """Return a code's row in the table of MLflow's views."""
     scores = {name: fmt.rounded(row[name]) for name in ("recall", "precision", "f1")}
     shares = {
@@ -163,7 +164,7 @@ def _code_row(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _code_result(row: dict[str, Any], scores: dict[str, float | None]) -> str:
+def _code_result(row: Mapping[Any, Any], scores: dict[str, float | None]) -> str:
     """Return a code's scores on one line, and the code that is most often actual instead."""
     texts = []
     for name, value in scores.items():

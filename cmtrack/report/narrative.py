@@ -12,7 +12,6 @@ from cmtrack.comparison import constant_answer
 from cmtrack.digits import short_percent, significant
 from cmtrack.evaluation import Evaluation
 from cmtrack.grouping import Label
-from cmtrack.metrics.binary import BinaryCounts
 from cmtrack.metrics.names import encode_label
 from cmtrack.prevalence.fit import doubt
 from cmtrack.prevalence.results import ASSUMES, PrevalenceEstimate
@@ -34,6 +33,7 @@ from cmtrack.report.formatting import (
     shown,
 )
 from cmtrack.report.probabilities import average, confidence, judgement
+from cmtrack.statistics import BinaryCounts
 
 MISMATCHES = "IM: right group, wrong class. Shown twice (row and column): do not add them."
 LEAST_WITHOUT_COUNTS = 50

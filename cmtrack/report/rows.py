@@ -20,6 +20,7 @@ from cmtrack.evaluation.rows import (
     right_rows,
     step_called,
 )
+from cmtrack.grouping import Label
 from cmtrack.report import formatting as fmt
 from cmtrack.rows.join import column_called
 from cmtrack.statistics.factorize import is_missing
@@ -240,6 +241,7 @@ def _behind(
     """Return the table of the rows of a cell."""
     groups = evaluation.labels if cell.step is None else step_called(evaluation, cell.step).labels
     actual_name = fmt.named(groups[cell.actual])
+    predicted: Label
     if isinstance(cell.predicted, str):
         predicted = MISMATCH
         answer = "called another class of it"

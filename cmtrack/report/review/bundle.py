@@ -206,11 +206,11 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
     is_changed = False
     for candidate in comparison.judged:
         evaluation = candidate.evaluation
-        stored = _stored_rows(evaluation)
+        stored = _with_stored_rows(evaluation)
         if stored is not None:
             is_changed = True
             # Groups are counted from the rows: they are counted again.
-            evaluation = options.prepared(replace(evaluation, rows=stored))
+            evaluation = options.prepared(stored)
         evaluations[candidate.run_id] = evaluation
     if not is_changed:
         return comparison
@@ -218,8 +218,8 @@ def _with_stored_probabilities(comparison: Comparison) -> Comparison:
     return replace(recomputed, notes=comparison.notes)
 
 
-def _stored_rows(evaluation: BaseEvaluation) -> Predictions | None:
-    """Return the rows with the probabilities that a file has; None if they are the same."""
+def _with_stored_rows(evaluation: BaseEvaluation) -> Evaluation | None:
+    """Return an evaluation with the probabilities that a file has; None if they are the same."""
     rows = evaluation.rows
     if not isinstance(evaluation, Evaluation) or not isinstance(rows, Predictions):
         return None
@@ -230,7 +230,7 @@ def _stored_rows(evaluation: BaseEvaluation) -> Predictions | None:
         raise TypeError(f"stored rows must be predictions, got {type(stored).__name__}")
     if np.array_equal(np.asarray(stored.probabilities), rows.probabilities):
         return None
-    return replace(rows, source=stored.source)
+    return replace(evaluation, rows=replace(rows, source=stored.source))
 
 
 def _rows_file(evaluation: BaseEvaluation) -> bytes:

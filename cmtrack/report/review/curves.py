@@ -29,7 +29,7 @@ def curves(ranking: Ranking, numbers: Mapping[str, int]) -> list[dict[str, Any]]
 
     ``numbers``: the number of each run on the page, which its lines get.
     """
-    charts = []
+    charts: list[dict[str, Any]] = []
     options = frozenset({"grouping", "positive"})
     if ranking.evaluation.positive is not None and alike(ranking, options):
         positive = quoted(ranking.evaluation.positive)

@@ -312,8 +312,8 @@ def reliability_figure(ranking: Ranking) -> Figure | None:
         return None
     words = [""] * len(curves)
     # Only the first curves are drawn: the word of another one would be computed for nothing.
-    for number, run in enumerate(curves[:_CURVES]):
-        assessment = JUDGES[section](run.evaluation)
+    for number, run_curve in enumerate(curves[:_CURVES]):
+        assessment = JUDGES[section](run_curve.evaluation)
         if assessment is not None:
             words[number] = assessment.word
     metric = f"{section}/error"
