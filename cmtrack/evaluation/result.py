@@ -1035,7 +1035,8 @@ class Evaluation(BaseEvaluation):
 
     def write_rows(self, file: Path | BinaryIO) -> None:
         """Write the rows as Parquet."""
-        assert self.rows is not None  # the caller's business
+        if self.rows is None:
+            raise ValueError("the rows are not here, so they cannot be written")
         write_predictions(file, self.rows)
 
     @classmethod

@@ -450,7 +450,8 @@ def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[Score
             f"calibration must be (y, scores) or an Evaluation, got {type(calibration).__name__}"
         )
     step = evaluation.scored
-    assert step is not None  # there are scores
+    if step is None:
+        raise ValueError("a threshold needs a positive class or group")
     order = evaluation.labels
     given = align_rows({"calibration y": calibration[0], "calibration scores": calibration[1]})
     actual = encode_labels({"calibration y": given["calibration y"]}, order)[1]["calibration y"]
@@ -469,7 +470,8 @@ def _calibration_scores(evaluation: Evaluation, calibration: Any) -> tuple[Score
 
 def _unreachable(rule: Rule, thresholds: FloatArray, counts: FloatArray) -> str:
     """The words if no threshold keeps the bound."""
-    assert rule.bound is not None  # only a bound can leave no threshold
+    if rule.bound is None:
+        raise ValueError("only a bound can leave no threshold")
     bounded = np.where(candidates(counts), rule.bounded(six_counts(counts)), np.nan)
     text = f"no threshold has {rule.bound.text}: {rule.bound.metric}"
     if np.isnan(bounded).all():
@@ -525,7 +527,8 @@ def _judge(
     interval: Interval | None = None
     has_outcomes = held.mean.sum() > 0
     if name == COST:
-        assert costs is not None  # the rule is of costs
+        if costs is None:
+            raise ValueError("a rule of costs has costs")
         apparent = float(costs.of(chosen))
         if has_outcomes:
             value, interval = judged_cost(held, costs, level)

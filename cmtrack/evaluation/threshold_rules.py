@@ -165,7 +165,8 @@ class Rule:
 
     def bounded(self, six: BinaryCounts) -> FloatArray:
         """Return the bounded metric at each threshold of six counts (..., T); NaN if undefined."""
-        assert self.bound is not None  # the caller's choice
+        if self.bound is None:
+            raise ValueError("the rule has no bound")
         return values_of(lookup(self.bound.metric), six)
 
     def choose(self, thresholds: FloatArray, counts: FloatArray) -> IntArray:
@@ -209,7 +210,8 @@ def _largest(values: FloatArray, allowed: BoolArray, tolerance: float) -> BoolAr
 
 def values_of(metric: Metric, six: BinaryCounts) -> FloatArray:
     """Return the values of a metric of the six counts at each threshold; NaN if undefined."""
-    assert metric.value is not None  # the catalog's own
+    if metric.value is None:
+        raise ValueError(f"{metric.name} has no function of counts")
     with np.errstate(all="ignore"):
         value = np.asarray(metric.value(six), dtype=np.float64)
     return np.where(np.isfinite(value), value, np.nan)
