@@ -21,7 +21,7 @@ from cmtrack.statistics.segment_values import (
 )
 
 MAX_NUMBERS = 20
-"""Distinct whole numbers that a search takes for categories; more are cut at quantiles."""
+"""Distinct numbers up to which a search takes them for categories; more are cut at quantiles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,19 +94,17 @@ def segment_columns(
     >>> [(column.name, column.texts) for column in columns]
     [('region', ('north', 'south')), ('size', ('1', '2'))]
     """
-    return tuple(
-        _column(str(name), one, n_rows)
-        for name, one in attribute_columns(data, names, SEGMENTS).items()
-    )
+    columns = attribute_columns(data, names, SEGMENTS)
+    return tuple(_column(str(name), values, n_rows) for name, values in columns.items())
 
 
 def search_columns(
     data: Any, n_rows: int, names: Sequence[Any] | None = None, bins: int = 5
 ) -> tuple[SegmentColumn, ...]:
-    """The columns as :func:`segment_columns` gives them, but numbers of more than 20 values cut at quantiles.
+    """Divide the rows by each column; numbers of more than 20 values are cut at quantiles.
 
-    Numbers that are names, such as postal codes, are categories where they are given as texts or as
-    categorical data.
+    Other columns are those of :func:`segment_columns`. Numbers that are names, such as postal
+    codes, are categories where they are given as texts or as categorical data.
 
     Parameters
     ----------
@@ -118,20 +116,19 @@ def search_columns(
     Examples
     --------
     >>> from cmtrack.segments import search_columns
-    >>> region, age = search_columns({"region": ["north", "south"] * 25, "age": range(50)}, 50, bins=2)
+    >>> data = {"region": ["north", "south"] * 25, "age": range(50)}
+    >>> region, age = search_columns(data, 50, bins=2)
     >>> region.texts, age.texts
     (('north', 'south'), ('≤ 24', '> 24'))
     """
-    columns_read = []
-    for name, one in attribute_columns(data, names, SEGMENTS).items():
-        numbers = _numbers(one)
-        many = numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) > MAX_NUMBERS
-        columns_read.append(
-            cut_at_quantiles(str(name), one, n_rows, bins)
-            if many
-            else _column(str(name), one, n_rows)
-        )
-    return tuple(columns_read)
+    columns = []
+    for name, values in attribute_columns(data, names, SEGMENTS).items():
+        numbers = _numbers(values)
+        if numbers is not None and len(np.unique(numbers[~np.isnan(numbers)])) > MAX_NUMBERS:
+            columns.append(cut_at_quantiles(str(name), values, n_rows, bins))
+        else:
+            columns.append(_column(str(name), values, n_rows))
+    return tuple(columns)
 
 
 def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> SegmentColumn:
@@ -172,26 +169,33 @@ def cut_at_quantiles(name: str, values: Any, n_rows: int, bins: int = 5) -> Segm
         )
     check_length(name, len(numbers), n_rows)
     missing = np.isnan(numbers)
-    present = numbers[~missing]
-    if len(present):
-        inner = np.quantile(present, np.arange(1, bins) / bins, method="inverted_cdf")
-        ends = np.unique(inner[inner < present.max()])
-    else:
-        ends = np.zeros(0)
-    if not len(ends) and len(np.unique(present)) > 1:
-        ends = np.unique(present)[-2:-1]  # most rows have the greatest number
+    ends = _quantiles(numbers[~missing], bins)
     codes = np.searchsorted(ends, numbers, side="left").astype(np.int64)
     codes[missing] = len(ends) + 1
-    shown = _shown(ends)
-    between = [f"{low} to {high}" for low, high in pairwise(shown)]
-    texts = [f"≤ {shown[0]}", *between, f"> {shown[-1]}"] if shown else ["all numbers"]
+    end_texts = _shortest(ends)
     parts: list[Any] = list(pairwise((-np.inf, *ends.tolist(), np.inf)))
+    texts = ["all numbers"]
+    if end_texts:
+        between = [f"{low} to {high}" for low, high in pairwise(end_texts)]
+        texts = [f"≤ {end_texts[0]}", *between, f"> {end_texts[-1]}"]
     if missing.any():
         parts.append(None)
-    texts = [*texts, *value_texts([None])] if missing.any() else texts
+        texts.extend(value_texts([None]))
     check_values(name, texts, np.bincount(codes, minlength=len(texts)))
-    note = f"“{name}” is cut at its quantiles {', '.join(shown)} into {len(ends) + 1} parts."
+    note = f"“{name}” is cut at its quantiles {', '.join(end_texts)} into {len(ends) + 1} parts."
     return SegmentColumn(name, tuple(parts), tuple(texts), codes, note)
+
+
+def _quantiles(numbers: FloatArray, bins: int) -> FloatArray:
+    """Return the numbers at which others are cut, the greatest of each part but the last."""
+    distinct = np.unique(numbers)
+    if len(distinct) < 2:
+        return np.zeros(0)
+    inner = np.quantile(numbers, np.arange(1, bins) / bins, method="inverted_cdf")
+    ends = np.unique(inner[inner < distinct[-1]])
+    if not len(ends):
+        return distinct[-2:-1]  # most rows have the greatest number
+    return ends
 
 
 def _column(name: str, column: Any, n_rows: int) -> SegmentColumn:
@@ -199,21 +203,20 @@ def _column(name: str, column: Any, n_rows: int) -> SegmentColumn:
     rows = SegmentRows.read(name, column)
     sizes = np.bincount(rows.codes, minlength=len(rows.values))
     check_values(name, rows.values, sizes)
-    chosen = type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype"
-    rows, note = rows.arranged(
-        [k for k in value_order(rows.values, not chosen) if sizes[k]]
-    ).limited()
+    order = value_order(rows.values, not _is_categorical(column))
+    rows, note = rows.arranged([k for k in order if sizes[k]]).limited()
     return SegmentColumn(name, rows.values, value_texts(rows.values), rows.codes, note)
 
 
+def _is_categorical(column: Any) -> bool:
+    # Its name says so, without an import of pandas.
+    return type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype"
+
+
 def _numbers(column: Any) -> FloatArray | None:
-    """The numbers of a column, missing ones NaN; None where it holds something else."""
+    """Return the numbers of a column, missing ones NaN; None if it holds something else."""
     kind = getattr(getattr(column, "dtype", None), "kind", "")
-    if type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype" or kind in (
-        "b",
-        "m",
-        "M",
-    ):
+    if _is_categorical(column) or kind in ("b", "m", "M"):  # booleans and times
         return None
     if hasattr(column, "to_numpy") and hasattr(column, "isna"):  # pandas, whatever backs it
         try:
@@ -222,23 +225,28 @@ def _numbers(column: Any) -> FloatArray | None:
             return None
     array = np.asarray(column)
     if array.dtype.kind == "O":
-        listed_ = [np.nan if value is None else value for value in array.tolist()]
-        if not all(
-            isinstance(value, (int, float)) and not isinstance(value, bool) for value in listed_
-        ):
+        numbers = [np.nan if value is None else value for value in array.tolist()]
+        if not all(map(_is_number, numbers)):
             return None
-        array = np.array(listed_, dtype=np.float64)
-    return array.astype(np.float64) if array.dtype.kind in "iuf" and array.ndim == 1 else None
+        array = np.array(numbers, dtype=np.float64)
+    if array.dtype.kind not in "iuf" or array.ndim != 1:
+        return None
+    return array.astype(np.float64)
 
 
-def _shown(ends: FloatArray) -> list[str]:
-    """Numbers in as few digits as tell them apart, at least three."""
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _shortest(ends: FloatArray) -> list[str]:
+    """Return numbers in as few digits as make them differ, at least three."""
     for digits in range(3, 18):
-        texts = [
-            f"{end:.{digits}g}" if abs(end) < 1e6 else f"{end:.{max(digits, 7)}g}" for end in ends
-        ]
-        if len(set(texts)) == len(texts) and np.allclose(
-            np.array(texts, dtype=np.float64), ends, rtol=5e-3, atol=0
-        ):
+        texts = []
+        for end in ends:
+            # From a million on, fewer than seven digits would be written as a power of ten.
+            n_digits = digits if abs(end) < 1e6 else max(digits, 7)
+            texts.append(f"{end:.{n_digits}g}")
+        rounded = np.array(texts, dtype=np.float64)
+        if len(set(texts)) == len(texts) and np.allclose(rounded, ends, rtol=5e-3, atol=0):
             return texts
     return [repr(float(end)) for end in ends]

@@ -21,16 +21,16 @@ from cmtrack.metrics.intervals import (
     wilson_ends,
     within_bounds,
 )
-from cmtrack.statistics.inputs import FloatArray, IntArray, to_float_array
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray, to_float_array
 
 FEW = 20
-"""Samples without which a share is told from another by an exact test."""
+"""Samples of a side below which an exact test must confirm that two shares differ."""
 RARE = 20
-"""Hits, or misses, below which Wilson's interval of a share does not hold at the level of several at once."""
+"""Hits, or misses, below which Wilson's interval is too short at the level of several intervals."""
 
 
 def simultaneous_level(n: int, confidence_level: float = 0.95) -> float:
-    """Level of each of n intervals that are simultaneous at the confidence level: its n-th root (Šidák 1967).
+    """Return the level of each of n intervals that hold together, its n-th root (Šidák 1967).
 
     Exact for disjoint segments; for overlapping ones it is valid where errors are normal.
 
@@ -85,8 +85,8 @@ class Estimates:
     bounds: Interval = (-math.inf, math.inf)
 
     def __post_init__(self) -> None:
-        given = {"values": self.values, "errors": self.errors, "n": self.n, "degrees": self.degrees}
-        for name, column in given.items():
+        for name in ("values", "errors", "n", "degrees"):
+            column = getattr(self, name)
             if column is None:
                 continue
             array = np.asarray(column, dtype=np.float64)
@@ -96,8 +96,9 @@ class Estimates:
 
     @classmethod
     def of_shares(cls, hits: Any, n: Any) -> Estimates:
-        """Shares of counts: ``hits`` of ``n`` samples in each segment, both of shape (S,)."""
-        hits, n = to_float_array("hits", hits), to_float_array("n", n)
+        """Make shares of counts: ``hits`` of ``n`` samples in each segment, both of shape (S,)."""
+        hits = to_float_array("hits", hits)
+        n = to_float_array("n", n)
         with np.errstate(all="ignore"):
             values = np.where(n > 0, hits / n, math.nan)
             return cls(values, np.sqrt(values * (1 - values) / n), n)
@@ -107,59 +108,75 @@ class Estimates:
         """True where the metric is defined, shape (S,)."""
         return np.isfinite(self.values)
 
-    def _take(self, places: Any) -> Estimates:
-        """The estimates of some segments."""
-        n, degrees = (None if part is None else part[places] for part in (self.n, self.degrees))
-        return Estimates(self.values[places], self.errors[places], n, degrees, self.bounds)
+    def _take(self, positions: IntArray) -> Estimates:
+        """Return the estimates of some segments."""
+        n = self.n
+        if n is not None:
+            n = n[positions]
+        degrees = self.degrees
+        if degrees is not None:
+            degrees = degrees[positions]
+        return Estimates(self.values[positions], self.errors[positions], n, degrees, self.bounds)
+
+    def _quantiles(self, level: float) -> FloatArray:
+        """Return the normal quantiles of two-sided intervals, or Student's of few clusters."""
+        share = 0.5 + level / 2
+        quantiles = np.full(len(self.values), float(ndtri(share)))
+        if self.degrees is not None:
+            finite = np.isfinite(self.degrees)
+            quantiles[finite] = stdtrit(self.degrees[finite], share)
+        return quantiles
 
     def arms(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """The reach of the interval of each value down and up: Wilson's of shares, Wald's of others.
+        """Return the reach of each interval down and up: Wilson's of shares, Wald's of others.
 
         NaN where no error is known; an error of exactly 0 counts as unknown, except for a share.
         """
-        z = _quantiles(level, self.degrees, len(self.values))
+        z = self._quantiles(level)
+        values = self.values
         with np.errstate(all="ignore"):
             if self.n is None:
                 reach = np.where(self.errors > ROUNDING, z * self.errors, math.nan)
                 return reach, reach
-            low, high = wilson_ends(self.values, np.where(self.n > 0, self.n, math.nan), z)
-            low = np.where(
-                self.values <= ROUNDING, 0.0, np.minimum(np.maximum(low, 0.0), self.values)
-            )
-            high = np.where(
-                self.values >= 1 - ROUNDING, 1.0, np.maximum(np.minimum(high, 1.0), self.values)
-            )
-        return self.values - low, high - self.values
+            low, high = wilson_ends(values, np.where(self.n > 0, self.n, math.nan), z)
+            # Rounding must not put an end inside the value, nor a share of 0 or 1 off its end.
+            low = np.where(values <= ROUNDING, 0.0, np.minimum(np.maximum(low, 0.0), values))
+            high = np.where(values >= 1 - ROUNDING, 1.0, np.maximum(np.minimum(high, 1.0), values))
+        return values - low, high - values
 
     def ends(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """Ends of the interval of each value: those of :meth:`arms`, of shares of fewer than 20 hits or misses exact.
+        """Return the ends of each interval: those of :meth:`arms`, exact for rare events.
 
-        At the level of several intervals Wilson's intervals of rare events are simultaneous too
-        seldom (at .95 in .81 of samples; with nine hits expected in each of ten segments in .91);
-        Clopper and Pearson's (1934) do. Where the error rests on few clusters, its level is that of
-        Student's quantile.
+        At the level of several intervals Wilson's intervals of fewer than 20 hits or misses are
+        simultaneous too seldom (at .95 in .81 of samples; with nine hits expected in each of ten
+        segments in .91); Clopper and Pearson's (1934) do. Where the error rests on few clusters,
+        its level is that of Student's quantile.
         """
         down, up = self.arms(level)
-        low, high = self.values - down, self.values + up
+        low = self.values - down
+        high = self.values + up
         if self.n is None:
             return low, high
         hits = self.values * self.n
-        rare = np.minimum(hits, self.n - hits) < RARE  # NaN is not
-        share = 2 * ndtr(_quantiles(level, self.degrees, len(self.values))) - 1
-        exact = exact_ends(hits, self.n, share)
-        return np.where(rare, exact[0], low), np.where(rare, exact[1], high)
+        is_rare = np.minimum(hits, self.n - hits) < RARE  # NaN is not
+        share = 2 * ndtr(self._quantiles(level)) - 1
+        exact_low, exact_high = exact_ends(hits, self.n, share)
+        return np.where(is_rare, exact_low, low), np.where(is_rare, exact_high, high)
 
     def _within(self, level: float) -> tuple[FloatArray, FloatArray]:
-        """:meth:`arms`, none of which reaches out of the metric's range: nor does a difference made of them."""
-        (down, up), (low, high) = self.arms(level), self.bounds
-        return np.minimum(down, np.maximum(self.values - low, 0.0)), np.minimum(
-            up, np.maximum(high - self.values, 0.0)
-        )
+        """Return :meth:`arms` inside the metric's range, in which differences then are as well."""
+        down, up = self.arms(level)
+        low, high = self.bounds
+        down = np.minimum(down, np.maximum(self.values - low, 0.0))
+        up = np.minimum(up, np.maximum(high - self.values, 0.0))
+        return down, up
 
     def intervals(
         self, scale: str, confidence_level: float = 0.95, bounds: Interval = (-math.inf, math.inf)
     ) -> tuple[FloatArray, FloatArray]:
-        """Simultaneous intervals on the metric's own scale: lower and upper ends (S,), NaN where there is none.
+        """Return simultaneous intervals on the metric's own scale.
+
+        Their lower and upper ends have shape (S,), NaN where there is none.
 
         Parameters
         ----------
@@ -178,27 +195,23 @@ class Estimates:
                 )
             down, up = self.arms(level)
             return self.values - down, self.values + up
-        ends = np.full((2, len(self.values)), math.nan)
-        degrees = np.full(len(self.values), math.inf) if self.degrees is None else self.degrees
+        size = len(self.values)
+        degrees = np.full(size, math.inf) if self.degrees is None else self.degrees
+        low = np.full(size, math.nan)
+        high = np.full(size, math.nan)
         for k in np.flatnonzero(self.known):
-            n, value, error = (
-                None if self.n is None else float(self.n[k]),
+            interval = within_bounds(
+                scale,
                 float(self.values[k]),
                 float(self.errors[k]),
+                level,
+                bounds,
+                None if self.n is None else float(self.n[k]),
+                float(degrees[k]),
             )
-            interval = within_bounds(scale, value, error, level, bounds, n, float(degrees[k]))
-            ends[:, k] = (math.nan, math.nan) if interval is None else interval
-        return ends[0], ends[1]
-
-
-def _quantiles(level: float, degrees: FloatArray | None, size: int) -> FloatArray:
-    share = 0.5 + level / 2
-    normal = np.full(size, float(ndtri(share)))
-    if degrees is None:
-        return normal
-    finite = np.isfinite(degrees)
-    normal[finite] = stdtrit(degrees[finite], share)
-    return normal
+            if interval is not None:
+                low[k], high[k] = interval
+        return low, high
 
 
 # -- differences ----------------------------------------------------------------------------------
@@ -218,7 +231,8 @@ class Differences:
     Examples
     --------
     >>> from cmtrack.segments import Estimates, differences
-    >>> inside, outside = Estimates.of_shares([90, 40], [100, 50]), Estimates.of_shares([40, 90], [50, 100])
+    >>> inside = Estimates.of_shares([90, 40], [100, 50])
+    >>> outside = Estimates.of_shares([40, 90], [50, 100])
     >>> found = differences(inside, outside)
     >>> found.values.round(2).tolist(), found.low.round(3).tolist(), round(found.level, 4)
     ([0.1, -0.1], [-0.03, -0.259], 0.9747)
@@ -233,7 +247,7 @@ class Differences:
 def differences(
     first: Estimates, second: Estimates, confidence_level: float = 0.95, together: int | None = None
 ) -> Differences:
-    """Differences of two independent samples by segment, such as each segment and all other rows.
+    """Return differences of two independent samples by segment, such as inside and outside.
 
     Shares: the square-and-add of both Wilson intervals (Newcombe 1998, method 10), and where a side
     has fewer than 20 samples an interval excludes 0 only if Fisher's exact test (1935) at its level
@@ -262,57 +276,66 @@ def differences(
     """
     if len(first.values) != len(second.values):
         raise ValueError(
-            f"both sides must have the same segments, got {len(first.values)} and {len(second.values)} of them"
+            f"both sides must have the same segments, got {len(first.values)} and "
+            f"{len(second.values)} of them"
         )
     gap = first.values - second.values
-    level = simultaneous_level(
-        max(int(np.isfinite(gap).sum()), 1) if together is None else together, confidence_level
-    )
-    (down, up), (down_2, up_2) = first._within(level), second._within(level)
-    low, high = gap - np.hypot(down, up_2), gap + np.hypot(up, down_2)
-    return Differences(
-        gap, *with_zero(low, high, _unproven(first, second, low, high, level)), level
-    )
+    if together is None:
+        together = max(int(np.isfinite(gap).sum()), 1)
+    level = simultaneous_level(together, confidence_level)
+    first_down, first_up = first._within(level)
+    second_down, second_up = second._within(level)
+    low = gap - np.hypot(first_down, second_up)
+    high = gap + np.hypot(first_up, second_down)
+    low, high = with_zero(low, high, _is_unproven(first, second, low, high, level))
+    return Differences(gap, low, high, level)
 
 
 def with_zero(low: FloatArray, high: FloatArray, where: Any) -> tuple[FloatArray, FloatArray]:
-    """Interval ends, extended to contain 0 if asked."""
+    """Return interval ends, extended to contain 0 if asked."""
     return np.where(where, np.minimum(low, 0.0), low), np.where(where, np.maximum(high, 0.0), high)
 
 
-def _unproven(
+def _is_unproven(
     first: Estimates, second: Estimates, low: FloatArray, high: FloatArray, level: float
-) -> Any:
-    """True where an interval of a difference of shares excludes 0, and too few samples do not bear it out, (S,)."""
-    out = np.zeros(len(low), dtype=bool)
+) -> BoolArray:
+    """Return which intervals exclude 0 though too few samples of a share confirm it, shape (S,)."""
+    unproven = np.zeros(len(low), dtype=bool)
     if first.n is None or second.n is None:
-        return out
+        return unproven
     with np.errstate(invalid="ignore"):
-        few = np.flatnonzero(((low > 0) | (high < 0)) & (np.minimum(first.n, second.n) < FEW))
-    out[few] = True
+        excludes_zero = (low > 0) | (high < 0)
+        doubtful = np.flatnonzero(excludes_zero & (np.minimum(first.n, second.n) < FEW))
+    unproven[doubtful] = True
     if first.degrees is not None or second.degrees is not None:
-        return out
-    tables = np.array([first.values * first.n, first.n, second.values * second.n, second.n])[:, few]
+        return unproven
+    tables = np.array([first.values * first.n, first.n, second.values * second.n, second.n])
+    tables = tables[:, doubtful]
     counts = np.round(tables)
-    whole = (np.abs(tables - counts) < 1e-6).all(axis=0)
-    out[few[whole]] = _fisher(*counts[:, whole]) > 1 - level
-    return out
+    is_whole = (np.abs(tables - counts) < 1e-6).all(axis=0)  # Fisher's test is one of counts
+    unproven[doubtful[is_whole]] = _fisher(*counts[:, is_whole]) > 1 - level
+    return unproven
 
 
 def _fisher(hits: FloatArray, n: FloatArray, hits_2: FloatArray, n_2: FloatArray) -> FloatArray:
-    """Two-sided p-values of Fisher's exact test of two shares each, one of them of few samples."""
-    swap = n > n_2
-    (hits, hits_2), (n, n_2) = (
-        np.where(swap, (b, a), (a, b)) for a, b in ((hits, hits_2), (n, n_2))
-    )
-    k, total = np.arange(FEW)[None, :], (hits + hits_2)[:, None]
-    n, rest = n[:, None], total - k
-    with np.errstate(all="ignore"):  # (n over k) (n_2 over total - k), where there are so many
-        logs = -np.log(n + 1) - betaln(n - k + 1, k + 1) - betaln(n_2[:, None] - rest + 1, rest + 1)
-    logs = np.where((k <= n) & (rest >= 0) & (rest <= n_2[:, None]), logs, -math.inf)
+    """Return two-sided p-values of Fisher's exact test of two shares, one of few samples."""
+    # The smaller side has fewer than FEW samples, so all its numbers of hits fit in one table.
+    small_n = np.minimum(n, n_2)[:, None]
+    large_n = np.maximum(n, n_2)[:, None]
+    small_hits = np.where(n > n_2, hits_2, hits)[:, None]
+    k = np.arange(FEW)[None, :]
+    rest = (hits + hits_2)[:, None] - k
+    # The logarithm of (n over k) (n_2 over total - k), where there are so many.
+    with np.errstate(all="ignore"):
+        of_small = -np.log(small_n + 1) - betaln(small_n - k + 1, k + 1)
+        logs = of_small - betaln(large_n - rest + 1, rest + 1)
+    is_possible = (k <= small_n) & (rest >= 0) & (rest <= large_n)
+    logs = np.where(is_possible, logs, -math.inf)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-    seen = np.take_along_axis(weights, hits[:, None].astype(np.int64), axis=1)
-    return np.asarray((weights * (weights <= seen * (1 + 1e-7))).sum(axis=1) / weights.sum(axis=1))
+    seen = np.take_along_axis(weights, small_hits.astype(np.int64), axis=1)
+    # Tables as likely as the seen one count; rounding must not drop one.
+    as_rare = weights * (weights <= seen * (1 + 1e-7))
+    return np.asarray(as_rare.sum(axis=1) / weights.sum(axis=1))
 
 
 # -- disparity ------------------------------------------------------------------------------------
@@ -358,7 +381,7 @@ class Disparity:
 
 
 def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity:
-    """Gap and ratio of the extremes, with intervals that allow for the choice of the extremes.
+    """Return gap and ratio of the extremes, with intervals that allow for the choice of them.
 
     The true gap is the difference of one of all S (S - 1) / 2 pairs of segments, so it lies between
     the greatest lower and the greatest upper limit of all pairs' simultaneous intervals; for two
@@ -380,64 +403,82 @@ def disparity(estimates: Estimates, confidence_level: float = 0.95) -> Disparity
     >>> round(found.gap, 2), round(found.gap_low, 3), round(found.gap_high, 3)
     (0.2, 0.065, 0.328)
     """
-    places = np.flatnonzero(estimates.known)
-    size = len(places)
+    defined = np.flatnonzero(estimates.known)
+    size = len(defined)
+    nan = math.nan
     if size < 2:
-        reason = f"the metric is defined in {size} of {len(estimates.values)} segments, and a gap needs two"
-        return Disparity(*(math.nan,) * 6, -1, -1, 0, reason)
-    values = estimates.values[places]
-    pairs = size * (size - 1) // 2
-    together = max(pairs, size)  # of two segments the gap is the difference of each to the rest
-    lowest, highest = int(places[values.argmin()]), int(places[values.argmax()])
-    gap = float(values.max() - values.min())
-    down, up = (
-        arm[places] for arm in estimates.arms(simultaneous_level(together, confidence_level))
-    )
-    lacking = int(np.isnan(down).sum())
-    reason = f"{lacking} of {size} segments have no standard error" if lacking else ""
-    low, high, ratio, ratio_low, ratio_high = (math.nan,) * 5
-    if not lacking:
-        first, second = np.nonzero(~np.eye(size, dtype=bool))
-        apart = differences(
-            estimates._take(places[first]),
-            estimates._take(places[second]),
-            confidence_level,
-            together,
+        reason = (
+            f"the metric is defined in {size} of {len(estimates.values)} segments, "
+            "and a gap needs two"
         )
-        low, high = max(0.0, float(apart.low.max())), float(apart.high.max())
+        return Disparity(nan, nan, nan, nan, nan, nan, -1, -1, 0, reason)
+    inside = estimates._take(defined)
+    values = inside.values
+    n_pairs = size * (size - 1) // 2
+    together = max(n_pairs, size)  # of two segments the gap is the difference of each to the rest
+    down, up = inside.arms(simultaneous_level(together, confidence_level))
+    lacking = int(np.isnan(down).sum())
+    gap_low = nan
+    gap_high = nan
+    reason = ""
+    if lacking:
+        reason = f"{lacking} of {size} segments have no standard error"
+    else:
+        first, second = np.nonzero(~np.eye(size, dtype=bool))
+        gaps = differences(inside._take(first), inside._take(second), confidence_level, together)
+        gap_low = max(0.0, float(gaps.low.max()))
+        gap_high = float(gaps.high.max())
+    ratio = nan
+    ratio_low = nan
+    ratio_high = nan
     if values.min() < 0 or values.max() <= 0:
         reason = reason or "a ratio needs values that are not negative, and one that is not 0"
     else:
         ratio = float(values.min() / values.max())
         if not lacking:
-            ratio_low, ratio_high = _ratio_limits(values, down, up, estimates.n is not None)
-            ratio_high = ratio_high if low > 0 else 1.0  # where there may be no gap
-    return Disparity(gap, low, high, ratio, ratio_low, ratio_high, lowest, highest, pairs, reason)
+            ratio_low, ratio_high = _ratio_limits(values, down, up, inside.n is not None)
+            if not gap_low > 0:  # there may be no gap
+                ratio_high = 1.0
+    return Disparity(
+        gap=float(values.max() - values.min()),
+        gap_low=gap_low,
+        gap_high=gap_high,
+        ratio=ratio,
+        ratio_low=ratio_low,
+        ratio_high=ratio_high,
+        lowest=int(defined[values.argmin()]),
+        highest=int(defined[values.argmax()]),
+        pairs=n_pairs,
+        reason=reason,
+    )
 
 
 def _ratio_limits(values: FloatArray, down: FloatArray, up: FloatArray, shares: bool) -> Interval:
-    """The least lower and the least upper limit of the ratios of all pairs, at most 1.
+    """Return the least lower and the least upper limit of the ratios of all pairs, at most 1.
 
     The arms of shares are those of Wilson's interval in logarithms. A value of 0 has no logarithm:
     the ends of both intervals are divided then, which is wider.
     """
+    ends_low = np.maximum(values - down, 0.0)[:, None]
+    ends_high = (values + up)[:, None]
+    is_zero = (values <= 0)[:, None]
     with np.errstate(all="ignore"):
-        logs = np.log(values)
+        logs = np.log(values)[:, None]
+        below = (up / values)[:, None]
+        above = below
         if shares:
-            below, above = logs - np.log(values - down), np.log(values + up) - logs
-        else:
-            below = above = up / values
-        apart = logs[:, None] - logs[None, :]
-        low = np.exp(apart - np.hypot(below[:, None], above[None, :]))
-        high = np.exp(apart + np.hypot(above[:, None], below[None, :]))
-        none = (values <= 0)[:, None] | (values <= 0)[None, :]
-        ends_low, ends_high = np.maximum(values - down, 0.0), values + up
-        low = np.where(none, ends_low[:, None] / ends_high[None, :], low)
-        high = np.where(
-            none, np.where(ends_low > 0, ends_high[:, None] / ends_low[None, :], math.inf), high
-        )
-    other = ~np.eye(len(values), dtype=bool)
-    return min(1.0, float(np.nanmin(low[other]))), min(1.0, float(np.nanmin(high[other])))
+            below = logs - np.log(values - down)[:, None]
+            above = np.log(ends_high) - logs
+        apart = logs - logs.T
+        low = np.exp(apart - np.hypot(below, above.T))
+        high = np.exp(apart + np.hypot(above, below.T))
+        divided_low = ends_low / ends_high.T
+        divided_high = np.where(ends_low.T > 0, ends_high / ends_low.T, math.inf)
+    has_zero = is_zero | is_zero.T
+    low = np.where(has_zero, divided_low, low)
+    high = np.where(has_zero, divided_high, high)
+    is_pair = ~np.eye(len(values), dtype=bool)
+    return min(1.0, float(np.nanmin(low[is_pair]))), min(1.0, float(np.nanmin(high[is_pair])))
 
 
 # -- order ----------------------------------------------------------------------------------------
@@ -514,22 +555,26 @@ def qualitative_interaction(differences: Any, errors: Any) -> Interaction:
     >>> round(qualitative_interaction([0.10, -0.06, 0.01], [0.02, 0.02, 0.02]).pvalue, 4)
     0.0041
     """
-    d, se = np.asarray(differences, dtype=np.float64), np.asarray(errors, dtype=np.float64)
-    if d.shape != se.shape or d.ndim != 1:
+    values = np.asarray(differences, dtype=np.float64)
+    spreads = np.asarray(errors, dtype=np.float64)
+    if values.shape != spreads.shape or values.ndim != 1:
         raise ValueError(
-            f"differences and errors must have one entry per segment, got {d.shape} and {se.shape}"
+            "differences and errors must have one entry per segment, "
+            f"got {values.shape} and {spreads.shape}"
         )
-    usable = np.isfinite(d) & np.isfinite(se) & (se > 0)
-    d, se = d[usable], se[usable]
-    if len(d) < 2:
-        return Interaction(math.nan, math.nan, math.nan, len(d))
-    squares = (d / se) ** 2
-    positive, negative = float(squares[d > 0].sum()), float(squares[d < 0].sum())
+    is_usable = np.isfinite(values) & np.isfinite(spreads) & (spreads > 0)
+    values = values[is_usable]
+    size = len(values)
+    if size < 2:
+        return Interaction(math.nan, math.nan, math.nan, size)
+    squares = (values / spreads[is_usable]) ** 2
+    positive = float(squares[values > 0].sum())
+    negative = float(squares[values < 0].sum())
     least = min(positive, negative)
     if least <= 0:
-        return Interaction(positive, negative, 1.0, len(d))
+        return Interaction(positive, negative, 1.0, size)
     from scipy.stats import binom
 
-    h = np.arange(1, len(d))
-    pvalue = float(binom.pmf(h, len(d) - 1, 0.5) @ chdtrc(h, least))
-    return Interaction(positive, negative, pvalue, len(d))
+    h = np.arange(1, size)
+    pvalue = float(binom.pmf(h, size - 1, 0.5) @ chdtrc(h, least))
+    return Interaction(positive, negative, pvalue, size)

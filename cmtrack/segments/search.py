@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,14 +30,17 @@ if TYPE_CHECKING:
 
 N_PERMUTATIONS = 999
 SLICELINE_ALPHA = 0.95
+"""Weight of the loss in SliceLine's score, against the size: the default of its authors."""
 MAX_UNITS = 10**8
 MAX_SEGMENTS = 200_000
 _AT_ONCE = 64
 _NUMBERS_AT_ONCE = 1 << 23
+"""Permutations, and permuted numbers, that are in memory at a time."""
 _DIGITS = 9
+"""Digits to which z is rounded before it is compared with permuted ones."""
 SAMPLING_WEIGHTS = (
-    "worst_segments works without weights and with integer weights, which count equal rows; for sampling weights, "
-    'evaluation.segments["region"].to_frame() compares declared segments'
+    "worst_segments works without weights and with integer weights, which count equal rows; "
+    'for sampling weights, evaluation.segments["region"].to_frame() compares declared segments'
 )
 BIASED = "The value of a segment that was found is biased: it was chosen for being far off."
 
@@ -70,7 +73,8 @@ class SearchedSegment:
     --------
     >>> from cmtrack.segments import search_columns, worst_segments
     >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
-    >>> worst = worst_segments(columns, [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60, better="higher").segments[0]
+    >>> correct = [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60
+    >>> worst = worst_segments(columns, correct, better="higher").segments[0]
     >>> worst.text, worst.rows, worst.value, worst.rest, worst.p_adjusted
     ('region = south', 200, 0.7, 0.95, 0.001)
     """
@@ -123,7 +127,8 @@ class SegmentSearch:
     --------
     >>> from cmtrack.segments import search_columns, worst_segments
     >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200}, 400)
-    >>> found = worst_segments(columns, [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60, better="higher")
+    >>> correct = [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60
+    >>> found = worst_segments(columns, correct, better="higher")
     >>> found.searched, found.rows, found.value, [segment.text for segment in found.segments]
     (2, 400, 0.825, ['region = south', 'region = north'])
     """
@@ -142,28 +147,28 @@ class SegmentSearch:
     notes: tuple[str, ...]
 
     def found(self, alpha: float = 0.05) -> tuple[SearchedSegment, ...]:
-        """The segments whose adjusted p-value is at most ``alpha``, which bounds the probability of any error."""
-        return tuple(one for one in self.segments if one.p_adjusted <= alpha)
+        """Return the segments whose adjusted p-value is at most ``alpha``.
+
+        The probability that any of them is found by chance is at most that.
+        """
+        return tuple(segment for segment in self.segments if segment.p_adjusted <= alpha)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per segment, the worst first."""
+        """Return one row per segment, the worst first."""
         from cmtrack._pandas import pd
 
-        names = [
-            name
-            for name in SearchedSegment.__dataclass_fields__
-            if name not in ("where", "clusters")
-        ]
-        table: dict[str, Any] = {"segment": [one.text for one in self.segments]}
-        table.update({name: [getattr(one, name) for one in self.segments] for name in names})
+        names = [field.name for field in fields(SearchedSegment)]
+        frame = pd.DataFrame(self.segments, columns=names)
+        frame.insert(0, "segment", [segment.text for segment in self.segments])
+        clusters = frame.pop("clusters")
         if self.clusters is not None:
-            table["clusters"] = [one.clusters for one in self.segments]
-        return pd.DataFrame(table)
+            frame["clusters"] = clusters
+        return frame.drop(columns="where")
 
     def _summary(self) -> str:
         return (
-            f"{len(self.found())} of {self.searched:,} searched segments have an adjusted p-value of at most .05 "
-            f"({self.rows:,} rows, {self.n_permutations} permutations)"
+            f"{len(self.found())} of {self.searched:,} searched segments have an adjusted p-value "
+            f"of at most .05 ({self.rows:,} rows, {self.n_permutations} permutations)"
         )
 
     def __repr__(self) -> str:
@@ -240,8 +245,9 @@ def worst_segments(
     Examples
     --------
     >>> from cmtrack.segments import search_columns, worst_segments
-    >>> columns = search_columns({"region": ["north"] * 200 + ["south"] * 200, "new": [True, False] * 200}, 400)
-    >>> found = worst_segments(columns, [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60, better="higher")
+    >>> data = {"region": ["north"] * 200 + ["south"] * 200, "new": [True, False] * 200}
+    >>> correct = [1] * 190 + [0] * 10 + [1] * 140 + [0] * 60
+    >>> found = worst_segments(search_columns(data, 400), correct, better="higher")
     >>> found.searched, found.segments[0].text, found.segments[0].p_adjusted
     (8, 'region = south', 0.001)
     """
@@ -418,7 +424,8 @@ def _units(
         by_cluster.append(segment)
         if filled:
             notes.append(
-                f"{filled:,} rows without a value of {column.name!r} are searched with their cluster's."
+                f"{filled:,} rows without a value of {column.name!r} are searched "
+                "with their cluster's."
             )
     sizes = np.bincount(cluster).astype(np.float64)
     return _Units(
@@ -429,7 +436,7 @@ def _units(
 def _segment_of_clusters(
     column: SegmentColumn, codes: IntArray, cluster: IntArray, n_clusters: int
 ) -> tuple[IntArray, int]:
-    """Return the segment of each cluster, and the number of rows without a value that are in another one."""
+    """Return the segment of each cluster, and how many rows without a value it fills."""
     missing = column.values.index(None) if None in column.values else -1
     present = codes != missing
     segment = np.full(n_clusters, missing, dtype=np.int64)
@@ -438,8 +445,9 @@ def _segment_of_clusters(
     several = len(np.unique(cluster[elsewhere & present]))
     if several:
         raise ValueError(
-            f"each cluster must lie in one segment of every column, {several:,} of {n_clusters:,} lie in several of "
-            f"{column.name!r}: leave this column out, or give clusters that do not cross it"
+            f"each cluster must lie in one segment of every column, {several:,} of {n_clusters:,} "
+            f"lie in several of {column.name!r}: leave this column out, "
+            "or give clusters that do not cross it"
         )
     return segment, int(elsewhere.sum())
 
@@ -490,8 +498,8 @@ def _slices(columns: Sequence[SegmentColumn], units: _Units, options: _Options) 
         large = np.flatnonzero(is_part & (support >= options.min_rows))
         if len(where) + len(large) > MAX_SEGMENTS:
             raise ValueError(
-                f"a search must have at most {MAX_SEGMENTS:,} segments, got more: give fewer columns, or a min_rows "
-                f"above {options.min_rows}"
+                f"a search must have at most {MAX_SEGMENTS:,} segments, got more: "
+                f"give fewer columns, or a min_rows above {options.min_rows}"
             )
         if not len(large):
             continue
@@ -508,16 +516,19 @@ def _slices(columns: Sequence[SegmentColumn], units: _Units, options: _Options) 
         where.extend(zip(*values, strict=True))
     if not members:
         raise ValueError(
-            f"min_rows must be at most {largest:,}, got {options.min_rows:,}: that is the size of the largest of "
-            f"{seen:,} segments which is not all of the metric's {n_rows:,} rows"
+            f"min_rows must be at most {largest:,}, got {options.min_rows:,}: "
+            f"that is the size of the largest of {seen:,} segments "
+            f"which is not all of the metric's {n_rows:,} rows"
         )
     return _Slices(where, np.concatenate(sizes), members)
 
 
 def _crossings(n_columns: int, depth: int) -> list[tuple[int, ...]]:
     """Return the columns, and for depth 2 also the pairs of columns."""
-    single = list(combinations(range(n_columns), 1))
-    return single if depth == 1 else [*single, *combinations(range(n_columns), 2)]
+    crossings: list[tuple[int, ...]] = []
+    for n_crossed in range(1, depth + 1):
+        crossings += combinations(range(n_columns), n_crossed)
+    return crossings
 
 
 # -- numbers --------------------------------------------------------------------------------------
@@ -555,7 +566,7 @@ def _permutation_test(
 def _estimates(
     slices: _Slices, units: _Units, mean: float, shares: bool
 ) -> tuple[Estimates, Estimates]:
-    """Return the means inside and outside of each segment, with their errors (the influence of a mean by unit)."""
+    """Return the means inside and outside of each segment, with errors by the units' influence."""
     s = units.sums
     w = units.rows
     parts = np.stack([s, w, s * s, s * w, w * w, np.ones(len(w))], axis=1)
@@ -590,7 +601,10 @@ def _means(sums: FloatArray, mean: float, shares: bool, clustered: bool) -> Esti
 def _sliceline(
     values: FloatArray, mean: float, x: FloatArray, better: str, share: FloatArray
 ) -> FloatArray:
-    """Return SliceLine's score (Sagadeeva, Boehm 2021): relative loss against relative size; NaN for negative losses."""
+    """Return SliceLine's score (Sagadeeva, Boehm 2021): relative loss against relative size.
+
+    NaN for negative losses.
+    """
     if better == "higher":
         values = 1 - values
         mean = 1 - mean
