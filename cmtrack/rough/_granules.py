@@ -25,9 +25,11 @@ def count_granules(
     labels: Sequence[Label] | None,
     what: str = "y",
 ) -> tuple[Counts, tuple[Label, ...], tuple[Hashable, ...], Values]:
-    """Counts (S, K) of granules by class, the labels, the attributes' names and the granules' values.
+    """Return counts (S, K) of granules by class, the labels, the attributes' names and values.
 
-    Granules come in the order in which they first appear.
+    Granules come in the order in which they first appear; each has a tuple of values.
+
+    ``what``: the name of ``y`` for errors.
     """
     data, y = align_rows({"X": data, what: y}).values()
     columns = attribute_columns(data, attributes)
@@ -38,27 +40,30 @@ def count_granules(
         if len(codes) != len(classes):
             lengths = f"{len(codes)} in {name!r} and {len(classes)} in {what}"
             raise ValueError(f"X must have one row per label, got {lengths}")
-    granule, size = np.zeros(len(classes), dtype=np.int64), 1
+    granule = np.zeros(len(classes), dtype=np.int64)
+    size = 1
     for codes, values in encoded.values():
         pairs, granule = distinct(granule * len(values) + codes)
         size = len(pairs)
-    if size * len(order) > MAX_CELLS:
+    n_classes = len(order)
+    if size * n_classes > MAX_CELLS:
         raise ValueError(
-            f"a granule table must have at most {MAX_CELLS:,} cells, got {size:,} granules by {len(order)} classes: "
-            "choose fewer attributes, or put their values into groups"
+            f"a granule table must have at most {MAX_CELLS:,} cells, got {size:,} granules by "
+            f"{n_classes} classes: choose fewer attributes, or put their values into groups"
         )
     granule, first = _by_appearance(granule, size)
-    counts = count_codes(granule * len(order) + classes, size * len(order)).reshape(
-        size, len(order)
-    )
-    shown = [[values[code] for code in codes[first].tolist()] for codes, values in encoded.values()]
-    return counts, order, tuple(encoded), tuple(zip(*shown, strict=True))
+    counts = count_codes(granule * n_classes + classes, size * n_classes)
+    columns_of_values = [
+        [values[code] for code in codes[first].tolist()] for codes, values in encoded.values()
+    ]
+    granules = tuple(zip(*columns_of_values, strict=True))
+    return counts.reshape(size, n_classes), order, tuple(encoded), granules
 
 
 def _by_appearance(codes: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Number codes anew in the order in which they appear; also the first row of each."""
+    """Return codes numbered in the order in which they appear, and the first row of each."""
     first = np.zeros(size, dtype=np.int64)
-    # the last to be written is the first to appear
+    # Rows are written from the last to the first, so that the first one stays.
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
     order = np.argsort(first)
     return np.argsort(order)[codes], first[order]

@@ -1,4 +1,4 @@
-"""Lower and upper approximations of the classes: exact ones by granules, bounds of them by a confusion matrix alone.
+"""Lower and upper approximations of the classes, by granules or bounded by a confusion matrix.
 
 Source: Pawlak (1982), Rough sets; Düntsch & Gediga (2019), Confusion matrices and rough set data
 analysis, equations 2.1-2.3, 3.3 and 3.4 (where p^i = n_i / nu_i is printed as "ni / nu_i"),
@@ -14,6 +14,7 @@ approximation of 6.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from cmtrack.rough.metrics import ROUGH, bounds_of_cells
 from cmtrack.statistics import ConfusionMatrix
 from cmtrack.statistics.counted import Counted
 from cmtrack.statistics.counting import Counts
-from cmtrack.statistics.inputs import FloatArray, IntArray
+from cmtrack.statistics.inputs import BoolArray, FloatArray, IntArray
 from cmtrack.untrusted import printable
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class RoughApproximations:
     Examples
     --------
     >>> from cmtrack import granule_table
-    >>> found = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"]).approximations()
+    >>> table = granule_table({"sky": ["sun", "sun", "rain", "rain"]}, ["out", "out", "in", "out"])
+    >>> found = table.approximations()
     >>> found.labels, found.lower.tolist(), found.upper.tolist(), found.gamma
     (('in', 'out'), [0, 2], [2, 4], 0.5)
     """
@@ -69,12 +71,15 @@ class RoughApproximations:
 
     @property
     def gamma(self) -> float:
-        """Quality of approximation: the share of samples in granules of a single class (equation 3.3)."""
+        """Quality of approximation: the share of samples in pure granules (equation 3.3)."""
         return float(self.lower.sum()) / float(self.class_sizes.sum())
 
     @property
     def alpha(self) -> FloatArray:
-        """Accuracy of approximation of each class, lower / upper (equation 3.4); NaN for a class without samples."""
+        """Accuracy of approximation of each class, lower / upper (equation 3.4).
+
+        NaN for a class without samples.
+        """
         return _share(self.lower, self.upper)
 
     @property
@@ -84,7 +89,7 @@ class RoughApproximations:
 
     @property
     def lower_share(self) -> FloatArray:
-        """Share p_j = lower / class size of the class that is certain; NaN for a class without samples."""
+        """Share p_j = lower / class size that is certain; NaN for a class without samples."""
         return _share(self.lower, self.class_sizes)
 
     @property
@@ -94,23 +99,19 @@ class RoughApproximations:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The numbers by their names in the catalog, such as ``rough/gamma``: ``mlflow.log_metrics`` takes them.
+        """The numbers by their names in the catalog, such as ``rough/gamma``.
 
-        The shares of a class without samples are undefined and NaN.
+        ``mlflow.log_metrics`` takes them. The shares of a class without samples are undefined and
+        NaN.
         """
-        metrics = [metric for metric in ROUGH.metrics if metric.of == "granules"]
-        out = {metric.name: metric.number(self) for metric in metrics if "<" not in metric.name}
-        of_each = [
-            (metric.name, metric.value(self))
-            for metric in metrics
-            if metric.value and "<" in metric.name
-        ]
-        for k, label in enumerate(self.labels):
-            out |= {
-                name.replace("<label>", encode_label(label)): float(values[k])
-                for name, values in of_each
-            }
-        return out
+        numbers: dict[str, float] = {}
+        by_class: dict[str, FloatArray] = {}
+        for metric in ROUGH.metrics:
+            if metric.of == "granules" and "<label>" in metric.name:
+                by_class[metric.name] = metric.value_function(self)
+            elif metric.of == "granules":
+                numbers[metric.name] = metric.number(self)
+        return numbers | _of_classes(self.labels, by_class)
 
     @property
     def undefined(self) -> dict[str, str]:
@@ -120,19 +121,18 @@ class RoughApproximations:
         }
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class."""
-        from cmtrack._pandas import pd
-
+        """Return one row per class."""
         names = ("lower", "upper", "alpha", "lower_share", "upper_share")
-        columns = {"size": self.class_sizes} | {name: getattr(self, name) for name in names}
-        return pd.DataFrame(columns, index=pd.Index(self.labels, name="class", tupleize_cols=False))
+        columns = {name: getattr(self, name) for name in names}
+        return _frame(self.labels, {"size": self.class_sizes, **columns})
 
     def figure(self) -> Figure:
         """Draw a bar per class from its lower to its upper approximation."""
         from cmtrack import plots
 
-        given = self.lower, self.upper, self.class_sizes, self.labels
-        return plots.plot_rough_approximations(*given, title="Rough approximations")
+        return plots.plot_rough_approximations(
+            self.lower, self.upper, self.class_sizes, self.labels, title="Rough approximations"
+        )
 
     def __repr__(self) -> str:
         numbers = (
@@ -145,9 +145,10 @@ class RoughApproximations:
 
 
 def approximate(counts: IntArray, labels: tuple[Label, ...]) -> RoughApproximations:
-    """The approximations of the classes of a table of granules, counts (S, K)."""
+    """Return the approximations of the classes of a table of granules, counts (S, K)."""
     meets = counts > 0
-    inside = meets & (meets.sum(axis=1) == 1)[:, None]
+    is_pure = meets.sum(axis=1) == 1
+    inside = meets & is_pure[:, None]
     sizes = counts.sum(axis=1)
     return RoughApproximations(
         labels,
@@ -159,12 +160,31 @@ def approximate(counts: IntArray, labels: tuple[Label, ...]) -> RoughApproximati
     )
 
 
-def _members(holds: np.ndarray) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(np.flatnonzero(column).tolist()) for column in holds.T)
+def _members(flags: BoolArray) -> tuple[tuple[int, ...], ...]:
+    """Return the numbers of the granules that are flagged, by class."""
+    return tuple(tuple(np.flatnonzero(column).tolist()) for column in flags.T)
 
 
 def _share(part: Counts, whole: Counts) -> FloatArray:
     return ratio(part.astype(np.float64), whole.astype(np.float64))
+
+
+def _of_classes(
+    labels: tuple[Label, ...], by_class: Mapping[str, FloatArray | Counts]
+) -> dict[str, float]:
+    """Return numbers of each class, in whose names ``<label>`` stands for the class."""
+    return {
+        name.replace("<label>", encode_label(label)): float(values[k])
+        for k, label in enumerate(labels)
+        for name, values in by_class.items()
+    }
+
+
+def _frame(labels: tuple[Label, ...], columns: Mapping[str, Any]) -> pd.DataFrame:
+    """Return columns by class."""
+    from cmtrack._pandas import pd
+
+    return pd.DataFrame(columns, index=pd.Index(labels, name="class", tupleize_cols=False))
 
 
 # -- bounds by a confusion matrix -----------------------------------------------------------------
@@ -172,7 +192,9 @@ def _share(part: Counts, whole: Counts) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class RoughBounds:
-    """Bounds of the lower and upper approximation of each class, arrays of shape (K,) in the order of ``labels``.
+    """Bounds of the lower and upper approximation of each class.
+
+    Arrays have shape (K,), in the order of ``labels``.
 
     They hold where every granule (set of rows that the classifier cannot tell apart) meets the
     class that it is assigned to. A matrix alone cannot prove that; it disproves it where a class is
@@ -236,43 +258,45 @@ class RoughBounds:
 
     @property
     def gamma_upper(self) -> float:
-        """Upper bound of the quality of approximation: the share of hits (equation 3.6 calls it gamma)."""
+        """Upper bound of the quality of approximation: the share of hits.
+
+        Equation 3.6 calls it gamma.
+        """
         return float(self.hits.sum()) / float(self.class_sizes.sum())
 
     @property
     def alpha_upper(self) -> FloatArray:
-        """Upper bound of each class's accuracy of approximation (equation 3.4), hits / union; NaN for an absent one."""
-        return ratio(self.hits.astype(np.float64), self.union.astype(np.float64))
+        """Upper bound of each class's accuracy of approximation (equation 3.4), hits / union.
+
+        NaN for an absent class.
+        """
+        return _share(self.hits, self.union)
 
     @property
     def weighted_alpha_upper(self) -> float:
-        """Mean of :attr:`alpha_upper` weighted by union: g / (2 - g), g = ``gamma_upper`` (equation 3.6)."""
+        """Mean of :attr:`alpha_upper` weighted by union.
+
+        It is g / (2 - g), g = ``gamma_upper`` (equation 3.6).
+        """
         return float(self.hits.sum()) / float(self.union.sum())
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The numbers by their names in the catalog, such as ``rough/gamma_upper``; as in an evaluation."""
-        out = {
-            "rough/gamma_upper": self.gamma_upper,
-            "rough/alpha_upper": self.weighted_alpha_upper,
-        }
-        of_each = {
-            name: getattr(self, name)
+        """The numbers by their names in the catalog, such as ``rough/gamma_upper``."""
+        by_class = {
+            f"rough/<label>/{name}": getattr(self, name)
             for name in ("lower_upper_bound", "upper_lower_bound", "alpha_upper")
         }
-        for k, label in enumerate(self.labels):
-            out |= {
-                f"rough/{encode_label(label)}/{name}": float(values[k])
-                for name, values in of_each.items()
-            }
-        return out
+        return {
+            "rough/gamma_upper": self.gamma_upper,
+            "rough/alpha_upper": self.weighted_alpha_upper,
+            **_of_classes(self.labels, by_class),
+        }
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per class; NaN where a bound needs the classifier of most frequent classes."""
-        from cmtrack._pandas import pd
-
-        unknown = np.full(len(self.labels), math.nan)
-        names = (
+        """Return one row per class; NaN for bounds that need the most frequent classes."""
+        columns: dict[str, Any] = {"size": self.class_sizes}
+        for name in (
             "hits",
             "lower_upper_bound",
             "majority_lower_upper_bound",
@@ -280,18 +304,21 @@ class RoughBounds:
             "upper_lower_bound",
             "majority_upper_lower_bound",
             "alpha_upper",
-        )
-        columns = {"size": self.class_sizes} | {name: getattr(self, name) for name in names}
-        columns = {name: unknown if column is None else column for name, column in columns.items()}
-        return pd.DataFrame(columns, index=pd.Index(self.labels, name="class", tupleize_cols=False))
+        ):
+            column = getattr(self, name)
+            columns[name] = math.nan if column is None else column
+        return _frame(self.labels, columns)
 
     def figure(self) -> Figure:
         """Draw the sharpest bounds, a bar per class."""
         from cmtrack import plots
 
-        lower, upper = self.majority_lower_upper_bound, self.majority_upper_lower_bound
-        lower = self.lower_upper_bound if lower is None else lower
-        upper = self.upper_lower_bound if upper is None else upper
+        lower = self.majority_lower_upper_bound
+        if lower is None:
+            lower = self.lower_upper_bound
+        upper = self.majority_upper_lower_bound
+        if upper is None:
+            upper = self.upper_lower_bound
         return plots.plot_rough_approximations(
             lower,
             upper,
@@ -303,20 +330,25 @@ class RoughBounds:
 
     @property
     def condition_text(self) -> str:
-        """A sentence on the condition under which the bounds hold, and on whether it is met where that is known."""
+        """The condition under which the bounds hold, and whether it is met if that is known."""
         if self.condition_holds:
             return "They hold: every granule holds samples of the class it is assigned to."
         if self.broken_by:
-            listed = ", ".join(map(str, self.broken_by[:8])) + (
-                ", …" if len(self.broken_by) > 8 else ""
+            granules = ", ".join(map(str, self.broken_by[:8]))
+            if len(self.broken_by) > 8:
+                granules += ", …"
+            return (
+                "They may fail: these granules hold no sample of the class they are assigned to: "
+                f"{granules}."
             )
-            return f"They may fail: these granules hold no sample of the class they are assigned to: {listed}."
         if self.condition_holds is False:
             return f"They may fail: {self.never_right[0]} is predicted, but never correctly."
         return "They hold if every granule holds samples of the class it is assigned to."
 
     def __repr__(self) -> str:
-        numbers = f"gamma_upper {significant(self.gamma_upper)}, weighted_alpha_upper {significant(self.weighted_alpha_upper)}"
+        gamma = significant(self.gamma_upper)
+        alpha = significant(self.weighted_alpha_upper)
+        numbers = f"gamma_upper {gamma}, weighted_alpha_upper {alpha}"
         return printable(
             f"RoughBounds({len(self.labels)} classes, {numbers}. {self.condition_text[:-1]})"
         )
@@ -331,7 +363,7 @@ _FIELDS = ("class_sizes", "hits", "lower_upper_bound", "union", "upper_lower_bou
 
 
 def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> RoughBounds:
-    """Bounds of the rough approximations of the classes, from a confusion matrix alone.
+    """Return bounds of the rough approximations of the classes, from a confusion matrix alone.
 
     Parameters
     ----------
@@ -373,41 +405,39 @@ def rough_bounds(confusion_matrix: ConfusionMatrix, majority: bool = False) -> R
         )
     if not confusion_matrix.total > 0:
         raise ValueError("confusion_matrix must hold samples, got only zeros")
-    whole = confusion_matrix.counts.dtype.kind == "i"
-    cells = Cells.of_matrix(Counted.unweighted(confusion_matrix.counts))
+    counts = confusion_matrix.counts
     labels = confusion_matrix.labels
-    bounds = bounds_of_cells(cells, whole)
-    kind = np.int64 if whole else np.float64
-    never = tuple(
-        labels[k] for k in np.flatnonzero((bounds["predicted"] > 0) & ~(bounds["hits"] > 0))
-    )
-    arrays: dict[str, Any] = {name: bounds[name].astype(kind) for name in _FIELDS}
+    cells = Cells.of_matrix(Counted.unweighted(counts))
+    bounds = bounds_of_cells(cells, whole=counts.dtype.kind == "i")
+    is_never_right = (bounds["predicted"] > 0) & ~(bounds["hits"] > 0)
+    never_right = tuple(labels[k] for k in np.flatnonzero(is_never_right))
+    stated = {name: bounds[name] for name in _FIELDS}
     if majority:
-        arrays |= {
-            name: value.astype(kind) for name, value in _majority(cells, labels, bounds).items()
-        }
+        stated |= _majority(cells, labels, bounds)
+    arrays: dict[str, Any] = {name: value.astype(counts.dtype) for name, value in stated.items()}
     return RoughBounds(
-        labels, **arrays, condition_holds=False if never else None, never_right=never
+        labels, **arrays, condition_holds=False if never_right else None, never_right=never_right
     )
 
 
 def _majority(
     cells: Cells, labels: tuple[Label, ...], bounds: dict[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Sharper bounds where every granule is assigned its most frequent class: theorems 4.3 and 4.4."""
+    """Return sharper bounds for granules with their most frequent class: theorems 4.3 and 4.4."""
+    hits = bounds["hits"]
     second = np.zeros(cells.size)
-    off = ~cells.hit
-    np.maximum.at(second, cells.predicted[off], cells.weight[off])
-    wrong = np.flatnonzero(second > bounds["hits"])
+    is_error = ~cells.hit
+    np.maximum.at(second, cells.predicted[is_error], cells.weight[is_error])
+    wrong = np.flatnonzero(second > hits)
     if wrong.size:
         j = int(wrong[0])
         raise ValueError(
-            "majority=True needs every class to be predicted at least as often for its own samples as for those of any "
-            f"other class, got {labels[j]!r} predicted {bounds['hits'][j]:g} times for its own and {second[j]:g} times "
-            "for another's"
+            "majority=True needs every class to be predicted at least as often for its own samples "
+            f"as for those of any other class, got {labels[j]!r} predicted {hits[j]:g} times for "
+            f"its own and {second[j]:g} times for another's"
         )
-    missed = bounds["class_sizes"] - bounds["hits"]
+    missed = bounds["class_sizes"] - hits
     return {
-        "majority_lower_upper_bound": bounds["hits"] - second,
+        "majority_lower_upper_bound": hits - second,
         "majority_upper_lower_bound": bounds["predicted"] + 2 * missed,
     }

@@ -25,49 +25,55 @@ _DUENTSCH = "Düntsch & Gediga (2019)"
 
 
 def bounds_of_cells(cells: Cells, whole: bool) -> dict[str, FloatArray]:
-    """The bounds that need no classifier of most frequent classes, arrays of shape (K,).
+    """Return the bounds that need no classifier of most frequent classes, arrays of shape (K,).
 
     ``whole``: whether the cells hold counts, so that a sample weighs at least one.
     """
-    hits, actual, predicted = (
-        cells.by_actual(cells.weight * cells.hit),
-        cells.by_actual(cells.weight),
-        cells.by_predicted(cells.weight),
-    )
+    hits = cells.by_actual(cells.weight * cells.hit)
+    actual = cells.by_actual(cells.weight)
+    predicted = cells.by_predicted(cells.weight)
     union = actual + predicted - hits
-    missed = (~cells.hit).astype(np.float64) if whole else np.zeros(len(cells.hit))
-    less = cells.by_predicted(missed) > 0
+    is_error = ~cells.hit
+    if not whole:
+        is_error = np.zeros_like(is_error)
+    n_errors = is_error.astype(np.float64)
     return {
         "class_sizes": actual,
         "predicted": predicted,
         "hits": hits,
-        "lower_upper_bound": np.maximum(hits - less, 0.0),
+        "lower_upper_bound": np.maximum(hits - (cells.by_predicted(n_errors) > 0), 0.0),
         "union": union,
-        "upper_lower_bound": union + cells.by_actual(missed),
+        "upper_lower_bound": union + cells.by_actual(n_errors),
     }
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound of each class's lower or upper approximation; it holds for these samples and has no error."""
+    """A bound of each class's lower or upper approximation.
+
+    It holds for these samples and has no error.
+    """
 
     name: str
 
     def __call__(self, table: Table) -> FloatArray:
-        """The bound of each class, shape (K,)."""
+        """Return the bound of each class, shape (K,)."""
         return np.asarray(table.once(_bounds)[self.name], dtype=np.float64)
 
 
 class WeightedAlpha(Function):
-    """The accuracy of approximation of all classes: hits over the samples of the rows or the columns."""
+    """Accuracy of approximation of all classes: hits over the samples of rows or columns."""
 
     def __call__(self, table: Table) -> float:
-        """The ratio of the sums over all classes."""
+        """Return the ratio of the sums over all classes."""
         bounds = table.once(_bounds)
         return float(bounds["hits"].sum()) / float(bounds["union"].sum())
 
     def influence(self, table: Table) -> FloatArray:
-        """Influence per cell, shape (C,): by the derivative of g / (2 - g), g the accuracy."""
+        """Return the influence per cell, shape (C,), by the derivative of g / (2 - g).
+
+        g is the accuracy.
+        """
         g = ACCURACY(table)
         return 2 / (2 - g) ** 2 * ACCURACY.influence(table)
 
@@ -77,16 +83,18 @@ def _bounds(table: Table) -> dict[str, FloatArray]:
 
 
 def _granules(name: str, attribute: str, formula: str, **words: Any) -> Metric:
-    """A metric of granules, by the attribute of a :class:`RoughApproximations`."""
-    usual = {
-        "low": 0,
-        "high": 1,
-        "interval": "",
-        "headline": False,
-        "source": f"{_DUENTSCH}, eq. 3.4",
-    }
-    fields = {**usual, "of": "granules", "reason": "no actual samples", **words}
-    return Metric(f"rough/{name}", attrgetter(attribute), formula=formula, **fields)
+    """Return a metric of granules, by the attribute of a :class:`RoughApproximations`."""
+    usual = {"low": 0, "high": 1, "source": f"{_DUENTSCH}, eq. 3.4"}
+    return Metric(
+        f"rough/{name}",
+        attrgetter(attribute),
+        of="granules",
+        interval="",
+        headline=False,
+        reason="no actual samples",
+        formula=formula,
+        **{**usual, **words},
+    )
 
 
 _SIZE: dict[str, Any] = {"high": math.inf, "better": "", "source": "Pawlak (1982)"}
@@ -132,7 +140,8 @@ ROUGH = Section(
             source=f"{_DUENTSCH}, theorem 4.1",
             title="upper bound of the lower approximation",
             brief="lower at most",
-            formula="at least the lower approximation: C_ii, less 1 if the class is also predicted for others",
+            formula="at least the lower approximation: C_ii, less 1 if the class is also predicted "
+            "for others",
         ),
         Metric(
             "rough/<label>/upper_lower_bound",
@@ -146,7 +155,8 @@ ROUGH = Section(
             source=f"{_DUENTSCH}, theorem 4.2",
             title="lower bound of the upper approximation",
             brief="upper at least",
-            formula="at most the upper approximation: actual or predicted, plus 1 for each class it is taken for",
+            formula="at most the upper approximation: actual or predicted, plus 1 for each class "
+            "it is taken for",
         ),
         Metric(
             "rough/<label>/alpha_upper",
@@ -160,7 +170,8 @@ ROUGH = Section(
             source=f"{_DUENTSCH}, eq. 3.4",
             title="upper bound of the accuracy of approximation",
             brief="α at most",
-            formula="at least the accuracy of approximation: C_ii / (actual + predicted total − C_ii)",
+            formula="at least the accuracy of approximation: "
+            "C_ii / (actual + predicted total − C_ii)",
         ),
         _granules(
             "gamma",

@@ -75,11 +75,12 @@ class GranuleTable(RemovedAttributes):
         values = tuple(tuple(row) for row in self.values)
         if {len(row) for row in values} != {len(self.attributes)}:
             raise ValueError(
-                f"values must have one value per attribute {self.attributes}, got rows like {values[0]}"
+                f"values must have one value per attribute {self.attributes}, "
+                f"got rows like {values[0]}"
             )
         if len(set(values)) != len(values):
-            twice = next(row for row in values if values.count(row) > 1)
-            raise ValueError(f"granules must have different values, got {twice} more than once")
+            repeated = next(row for row in values if values.count(row) > 1)
+            raise ValueError(f"granules must have different values, got {repeated} more than once")
         counts = counts.astype(np.int64)
         counts.setflags(write=False)
         object.__setattr__(self, "counts", counts)
@@ -105,11 +106,14 @@ class GranuleTable(RemovedAttributes):
     # -- classifiers ------------------------------------------------------------------------------
 
     def majority(self) -> tuple[Label, ...]:
-        """The most frequent class of each granule, the first in label order on ties ("maximal row classifier")."""
+        """Return the most frequent class of each granule, the first in label order on ties.
+
+        The source calls it the maximal row classifier.
+        """
         return tuple(self.labels[k] for k in self.counts.argmax(axis=1))
 
     def classifier(self, X: Any, y_pred: Any) -> tuple[Label, ...]:
-        """The class that a model assigns to each granule, from its predictions for rows.
+        """Return the class that a model assigns to each granule, from its predictions for rows.
 
         Parameters
         ----------
@@ -134,21 +138,24 @@ class GranuleTable(RemovedAttributes):
         other = GranuleTable(*count_granules(X, y_pred, self.attributes, self.labels, "y_pred"))
         mixed = np.flatnonzero(~other.deterministic)
         if mixed.size:
-            given = [
+            first = int(mixed[0])
+            classes = [
                 f"{label!r} {n}×"
-                for label, n in zip(self.labels, other.counts[mixed[0]], strict=True)
+                for label, n in zip(self.labels, other.counts[first], strict=True)
                 if n
             ]
             raise ValueError(
-                f"y_pred must be constant within granules, got {' and '.join(given)} in "
-                f"{other._granule(int(mixed[0]))}; {len(mixed)} of {len(other.values)} granules have several"
+                f"y_pred must be constant within granules, got {' and '.join(classes)} in "
+                f"{other._granule(first)}; "
+                f"{len(mixed)} of {len(other.values)} granules have several"
             )
         assigned = dict(zip(other.values, other.majority(), strict=True))
         granules = set(self.values)
         strange = [i for i, values in enumerate(other.values) if values not in granules]
         if strange:
             raise ValueError(
-                f"X must have rows of the table's granules only, got also {other._granule(strange[0])}"
+                "X must have rows of the table's granules only, "
+                f"got also {other._granule(strange[0])}"
             )
         missing = [i for i, values in enumerate(self.values) if values not in assigned]
         if missing:
@@ -158,7 +165,9 @@ class GranuleTable(RemovedAttributes):
         return tuple(assigned[values] for values in self.values)
 
     def confusion_matrix(self, classifier: Sequence[Label]) -> ConfusionMatrix:
-        """The confusion matrix of a classifier: granules are replaced by the class assigned to them (equation 3.2).
+        """Return the confusion matrix of a classifier (equation 3.2).
+
+        Granules are replaced by the class assigned to them.
 
         Parameters
         ----------
@@ -173,69 +182,74 @@ class GranuleTable(RemovedAttributes):
     # -- rough sets -------------------------------------------------------------------------------
 
     def approximations(self) -> RoughApproximations:
-        """Exact lower and upper approximation of each class, quality and accuracies, whatever the classifier."""
+        """Return the exact lower and upper approximation of each class, whatever the classifier."""
         return approximate(self.counts, self.labels)
 
     def bounds(self, classifier: Sequence[Label]) -> RoughBounds:
-        """The bounds that the classifier's confusion matrix gives, with the condition under which they hold checked.
+        """Return the bounds by the classifier's confusion matrix, with their condition checked.
 
-        Those for a classifier of most frequent classes are given where it is one.
+        Bounds for a classifier of most frequent classes are included if it is one.
         """
         assigned = self._assigned(classifier)
         hits = self.counts[np.arange(len(assigned)), assigned]
+        is_majority = bool((hits == self.counts.max(axis=1)).all())
+        limits = rough_bounds(self.confusion_matrix(classifier), majority=is_majority)
         broken = tuple(np.flatnonzero(hits == 0).tolist())
-        limits = rough_bounds(
-            self.confusion_matrix(classifier),
-            majority=bool((hits == self.counts.max(axis=1)).all()),
-        )
         return replace(limits, condition_holds=not broken, broken_by=broken)
 
     def _assigned(self, classifier: Sequence[Label]) -> IntArray:
+        """Return the number of the class that each granule is assigned to."""
         if len(classifier) != len(self.counts):
             raise ValueError(
-                f"classifier must have one class per granule, {len(self.counts)}, got {len(classifier)}; "
-                ".classifier(X, y_pred) makes one of predictions for rows"
+                f"classifier must have one class per granule, {len(self.counts)}, "
+                f"got {len(classifier)}; .classifier(X, y_pred) makes one of predictions for rows"
             )
         return encode_labels({"classifier": classifier}, self.labels)[1]["classifier"]
 
-    def _granule(self, at: int) -> str:
-        return "the granule " + ", ".join(
-            f"{a}={v!r}" for a, v in zip(self.attributes, self.values[at], strict=True)
-        )
+    def _granule(self, number: int) -> str:
+        """Name a granule by its attributes, for errors."""
+        values = zip(self.attributes, self.values[number], strict=True)
+        return "the granule " + ", ".join(f"{name}={value!r}" for name, value in values)
 
     # -- merging and views ------------------------------------------------------------------------
 
     def __add__(self, other: GranuleTable) -> GranuleTable:
-        """Merge the tables of two disjoint sets of samples; labels may differ where both are in sorted order."""
+        """Merge the tables of two disjoint sets of samples; sorted labels may differ."""
         if not isinstance(other, GranuleTable):
             return NotImplemented
         if self.attributes != other.attributes:
-            ours, theirs = list(self.attributes), list(other.attributes)
             raise ValueError(
-                f"tables must have the same attributes in the same order, got {ours} and {theirs}"
+                "tables must have the same attributes in the same order, "
+                f"got {list(self.attributes)} and {list(other.attributes)}"
             )
         labels = merged_labels(self.labels, other.labels)
-        place = {values: i for i, values in enumerate(dict.fromkeys((*self.values, *other.values)))}
-        counts = np.zeros((len(place), len(labels)), dtype=np.int64)
+        granules = tuple(dict.fromkeys((*self.values, *other.values)))
+        number_of = {values: number for number, values in enumerate(granules)}
+        counts = np.zeros((len(granules), len(labels)), dtype=np.int64)
         for table in (self, other):
-            rows = [place[values] for values in table.values]
-            counts[np.ix_(rows, [labels.index(label) for label in table.labels])] += table.counts
-        return GranuleTable(counts, labels, self.attributes, tuple(place))
+            rows = [number_of[values] for values in table.values]
+            columns = [labels.index(label) for label in table.labels]
+            counts[np.ix_(rows, columns)] += table.counts
+        return GranuleTable(counts, labels, self.attributes, granules)
 
     def __radd__(self, other: object) -> GranuleTable:
-        return self if other == 0 else NotImplemented  # lets sum(...) start at 0
+        if other == 0:  # with which sum(...) starts
+            return self
+        return NotImplemented
 
     def __eq__(self, other: object) -> bool:
-        """True where the same granules hold the same samples, in any order."""
+        """Return whether the same granules hold the same samples, in any order."""
         if not isinstance(other, GranuleTable):
             return NotImplemented
         if (self.labels, self.attributes) != (other.labels, other.attributes):
             return False
-        ours, theirs = (dict(zip(t.values, t.counts.tolist(), strict=True)) for t in (self, other))
-        return ours == theirs
+        return self._by_values() == other._by_values()
+
+    def _by_values(self) -> dict[tuple[Any, ...], list[int]]:
+        return dict(zip(self.values, self.counts.tolist(), strict=True))
 
     def to_frame(self) -> pd.DataFrame:
-        """The counts: rows named by the granules' values, columns by class."""
+        """Return the counts: rows named by the granules' values, columns by class."""
         from cmtrack._pandas import pd
 
         names = [str(name) for name in self.attributes]
@@ -247,10 +261,11 @@ class GranuleTable(RemovedAttributes):
         return pd.DataFrame(self.counts, index=index, columns=columns)
 
     def __repr__(self) -> str:
-        pure = int(self.deterministic.sum())
+        granules = f"{len(self.counts)} granules of {len(self.attributes)} attributes"
+        n_pure = int(self.deterministic.sum())
         return (
-            f"GranuleTable({self.total} samples, {len(self.counts)} granules of {len(self.attributes)} attributes, "
-            f"{pure} inside one of {len(self.labels)} classes)"
+            f"GranuleTable({self.total} samples, {granules}, "
+            f"{n_pure} inside one of {len(self.labels)} classes)"
         )
 
     def _repr_html_(self) -> str:
@@ -268,12 +283,11 @@ def granule_table(
 
     Parameters
     ----------
-    X : pandas, polars or Arrow frame, mapping of columns, series, or array of shape (n_samples,
-    n_attributes)
-        Attributes of any kind of value that can be compared. A missing value is a value of its own:
-        rows that lack it are alike in that, so that "equal attributes" stays an equivalence.
-        Numbers with many digits make every row its own granule, where everything is certain and
-        nothing learned: put them into groups first.
+    X : frame, mapping of columns, series, or array of shape (n_samples, n_attributes)
+        Pandas, polars or Arrow. Attributes of any kind of value that can be compared. A missing
+        value is a value of its own: rows that lack it are alike in that, so that "equal attributes"
+        stays an equivalence. Numbers with many digits make every row its own granule, where
+        everything is certain and nothing learned: put them into groups first.
     y : array-like of shape (n_samples,)
         Actual classes.
     attributes : sequence, optional
