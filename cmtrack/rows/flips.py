@@ -1,4 +1,4 @@
-"""Flips: rows that only one of two runs gets right, by part of the rows, with exact simultaneous intervals."""
+"""Flips: rows that only one of two runs gets right, with exact simultaneous intervals."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FEW = 5
-"""An expected count below which the distribution of chi-square is that of all tables with the same margins."""
+"""Expected count below which the statistic is compared with those of all tables, not chi-square."""
 _MOST_NEEDED = 10**9
-_TABLES, _DRAWN = 10**6, 9_999
-"""Tables that are listed, and how many are drawn where there are more."""
+"""Most rows that a gate is said to need."""
+_TABLES = 10**6
+"""Most tables that are listed."""
+_DRAWN = 9_999
+"""Tables that are drawn if there are more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +67,9 @@ class Flips:
     --------
     >>> from cmtrack import compare, evaluate
     >>> y = [0, 1] * 100
-    >>> runs = {"old": evaluate(y, [0, 1] * 90 + [1, 0] * 10), "new": evaluate(y, [0, 1] * 95 + [1, 0] * 5)}
-    >>> flips = compare(runs).flips("old", "new")
+    >>> old = evaluate(y, [0, 1] * 90 + [1, 0] * 10)
+    >>> new = evaluate(y, [0, 1] * 95 + [1, 0] * 5)
+    >>> flips = compare({"old": old, "new": new}).flips("old", "new")
     >>> flips.to_frame()[["part", "n", "broken", "fixed"]].to_dict("records")
     [{'part': 'all', 'n': 200, 'broken': 0.0, 'fixed': 0.05}]
     """
@@ -97,17 +101,21 @@ class Flips:
         first, second, changed : ndarray of shape (n,), bool
             Whether each run is right, and whether their predictions differ.
         parts : (values, codes), optional
-            The values that divide the rows, and the place of each row's value.
+            The values that divide the rows, and the number of each row's value.
         weights, clusters : ndarray of shape (n,), optional
             int64 are numbers of equal rows, float64 sampling weights. With these, or with clusters,
             a share is worth as many rows as :func:`cmtrack.metrics.intervals.size_of_share` says.
         confidence_level : float
         """
-        values, codes = parts or (("all",), np.zeros(len(first), dtype=np.int64))
+        values: tuple[Any, ...] = ("all",)
+        codes = np.zeros(len(first), dtype=np.int64)
+        level = confidence_level
+        if parts is not None:
+            values, codes = parts
+            level = 1 - (1 - confidence_level) / (2 * len(values))
         size = len(values)
         design = Design(len(first), weights, clusters)
         n = count_codes(codes, size, weights)
-        level = confidence_level if parts is None else 1 - (1 - confidence_level) / (2 * size)
         marks = {"broken": first & ~second, "fixed": second & ~first, "changed": changed}
         counts = {
             name: np.bincount(codes, design.weighted(mark), size) for name, mark in marks.items()
@@ -116,78 +124,95 @@ class Flips:
             shares = {name: count / n for name, count in counts.items()}
         unlike = math.nan
         if design.is_independent:
-            rows = dict.fromkeys(marks, n)
-            alone = binomial_pvalues(counts["broken"], counts["fixed"])[1]
-            alone = np.where(counts["broken"] + counts["fixed"] > 0, alone, 1.0)
+            sizes = dict.fromkeys(marks, n)
+            _, pvalues = binomial_pvalues(counts["broken"], counts["fixed"])
+            alone = np.where(counts["broken"] + counts["fixed"] > 0, pvalues, 1.0)
             if size > 1:
                 unlike = unlike_pvalue(counts["broken"], counts["fixed"])
         else:
             inside = _rows_by_part(codes, size)
-            designs = [design.take(rows_inside) for rows_inside in inside]
-            rows = {
-                name: _rows_worth(shares[name], [mark[part] for part in inside], designs)
+            designs = [design.take(rows) for rows in inside]
+            sizes = {
+                name: _effective_sizes(shares[name], [mark[rows] for rows in inside], designs)
                 for name, mark in marks.items()
             }
             signs = marks["broken"].astype(np.float64) - marks["fixed"]
             statistics = [
-                of_part.sum_statistic(signs[part])
-                for part, of_part in zip(inside, designs, strict=True)
+                design_of_part.sum_statistic(signs[rows])
+                for rows, design_of_part in zip(inside, designs, strict=True)
             ]
             alone = 2 * ndtr(-np.abs(statistics))
         rates = {
-            name: (share, *exact_ends(share * rows[name], rows[name], level))
+            name: (share, *exact_ends(share * sizes[name], sizes[name], level))
             for name, share in shares.items()
         }
         return cls(values, n, rates, alone, holm(alone), unlike, confidence_level, level)
 
     def metrics(self, by_class: bool = False) -> dict[str, tuple[float, Interval]]:
-        """Value and interval of ``flips/broken``, ``flips/fixed``, ``flips/changed``; or ``flips/class/<label>/…``."""
-        places = [f"class/{encode_label(part)}/" for part in self.parts] if by_class else [""]
-        return {
-            f"{FLIPS.name}/{place}{name}": (float(value[k]), (float(low[k]), float(high[k])))
-            for k, place in enumerate(places)
-            for name, (value, low, high) in self.rates.items()
-        }
+        """Return value and interval of ``flips/broken``, ``flips/fixed`` and ``flips/changed``.
+
+        ``by_class``: of each part instead, as ``flips/class/<label>/broken``.
+        """
+        numbers = {}
+        for k, part in enumerate(self.parts):
+            prefix = f"{FLIPS.name}/class/{encode_label(part)}" if by_class else FLIPS.name
+            for name, (value, low, high) in self.rates.items():
+                interval = (float(low[k]), float(high[k]))
+                numbers[f"{prefix}/{name}"] = (float(value[k]), interval)
+            if not by_class:
+                break
+        return numbers
 
     def rows_of(self, metric: str) -> float:
-        """Number (or weight) of the rows that a metric of :meth:`metrics` is of."""
+        """Return the number (or weight) of the rows that a metric of :meth:`metrics` is of."""
         _, *place, _ = metric.split("/")
-        return float(
-            self.n[[encode_label(part) for part in self.parts].index(place[1]) if place else 0]
-        )
+        if not place:
+            return float(self.n[0])
+        labels = [encode_label(part) for part in self.parts]
+        return float(self.n[labels.index(place[1])])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per part: part, n, broken and fixed, each with the ends of its interval, and the adjusted p-value."""
+        """Return one row per part: n, broken and fixed with their intervals, adjusted p-value."""
         from cmtrack._pandas import pd
 
         columns: dict[str, Any] = {"part": list(self.parts), "n": self.n}
         for name in ("broken", "fixed"):
-            columns |= dict(
-                zip((name, f"{name}_low", f"{name}_high"), self.rates[name], strict=True)
-            )
+            value, low, high = self.rates[name]
+            columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
         return pd.DataFrame(columns | {"pvalue": self.pvalues})
 
     def __repr__(self) -> str:
-        broken, fixed = (
-            float(np.nansum(self.rates[name][0] * self.n)) for name in ("broken", "fixed")
+        broken = round(self._total("broken"), 6)
+        fixed = round(self._total("fixed"), 6)
+        rows = count(float(self.n.sum()))
+        text = (
+            f"of {rows} rows only the first run is right in {broken:g}, "
+            f"only the second in {fixed:g}"
         )
-        total, parts = (
-            float(self.n.sum()),
-            "" if len(self.parts) == 1 else f", {len(self.parts)} parts",
-        )
-        sides = f"only the first run is right in {round(broken, 6):g}, only the second in {round(fixed, 6):g}"
-        return printable(f"Flips(of {count(total)} rows {sides}{parts})")
+        if len(self.parts) > 1:
+            text += f", {len(self.parts)} parts"
+        return printable(f"Flips({text})")
+
+    def _total(self, name: str) -> float:
+        """Return the number (or weight) of broken or fixed rows in all parts."""
+        shares, _, _ = self.rates[name]
+        return float(np.nansum(shares * self.n))
 
     def _repr_html_(self) -> str:
         return notebook.view(notebook.sentence(repr(self)), notebook.table(self.to_frame()))
 
 
 def _declared(place: str, of: str) -> tuple[Metric, ...]:
-    words = {
-        "broken": ("lower", f"rows{of} that only the baseline gets right / rows{of}"),
-        "fixed": ("higher", f"rows{of} that only the run gets right / rows{of}"),
-        "changed": ("", f"rows{of} with other predictions / rows{of}"),
-    }
+    """Return the metrics of all rows, or of those of a class.
+
+    ``place``: the part of their names between the section and the metric.
+    ``of``: what the words add to "rows".
+    """
+    words = (
+        ("broken", "lower", f"rows{of} that only the baseline gets right / rows{of}"),
+        ("fixed", "higher", f"rows{of} that only the run gets right / rows{of}"),
+        ("changed", "", f"rows{of} with other predictions / rows{of}"),
+    )
     return tuple(
         Metric(
             f"flips/{place}{name}",
@@ -202,7 +227,7 @@ def _declared(place: str, of: str) -> tuple[Metric, ...]:
             formula=formula,
             headline=False,
         )
-        for name, (better, formula) in words.items()
+        for name, better, formula in words
     )
 
 
@@ -215,7 +240,7 @@ FLIPS = Section(
 
 
 def rows_needed(gate: Callable[[float, float], bool], level: float, best: float) -> int:
-    """Fewest rows with which an exact interval passes a gate, at the best share (0 or 1).
+    """Return the fewest rows with which an exact interval passes a gate, at the best share.
 
     Parameters
     ----------
@@ -230,72 +255,88 @@ def rows_needed(gate: Callable[[float, float], bool], level: float, best: float)
     >>> rows_needed(lambda low, high: high <= 0.01, 0.95, 0)
     368
     """
-    low, high = 0, 1
-    while not gate(*(float(end) for end in exact_ends(best * high, high, level))):
-        low, high = high, 2 * high
-        if high > _MOST_NEEDED:
+
+    def passes(n: int) -> bool:
+        low, high = exact_ends(best * n, n, level)
+        return gate(float(low), float(high))
+
+    too_few = 0
+    enough = 1
+    while not passes(enough):
+        too_few = enough
+        enough *= 2
+        if enough > _MOST_NEEDED:
             return _MOST_NEEDED
-    while high - low > 1:
-        middle = (low + high) // 2
-        passes = gate(*(float(end) for end in exact_ends(best * middle, middle, level)))
-        low, high = (low, middle) if passes else (middle, high)
-    return high
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if passes(middle):
+            enough = middle
+        else:
+            too_few = middle
+    return enough
 
 
 def _rows_by_part(codes: IntArray, size: int) -> list[IntArray]:
-    """Places of the rows of each part."""
+    """Return the positions of the rows of each part."""
     ends = np.bincount(codes, minlength=size).cumsum()
     return np.split(np.argsort(codes, kind="stable"), ends[:-1])
 
 
-def _rows_worth(
+def _effective_sizes(
     shares: FloatArray, marks: Sequence[BoolArray], designs: Sequence[Design]
 ) -> FloatArray:
-    """Effective sample size of the share of each part by its sandwich error; the number of units for 0 and 1."""
+    """Return the effective sample size of the share of each part by its sandwich error.
+
+    For shares of 0 and 1 it is the number of units.
+    """
     errors = np.zeros(len(shares))
     for part in np.flatnonzero((shares > 0) & (shares < 1)).tolist():
         errors[part] = designs[part].standard_error(marks[part] - shares[part])
-    worth = np.array([design.effective_size for design in designs])
+    units = np.array([design.effective_size for design in designs])
     kish: Any = math.inf
     if designs[0].is_sampled:
         kish = np.array([replace(design, clusters=None).effective_size for design in designs])
-    return np.asarray(size_of_share(shares, errors, worth, kish))
+    return np.asarray(size_of_share(shares, errors, units, kish))
 
 
 def unlike_pvalue(broken: Any, fixed: Any) -> float:
-    """p-value of parts of the rows being alike in how many of their flips are broken rows; NaN where none can differ.
+    """Return the p-value of parts being alike in how many of their flips are broken rows.
 
     Chi-square of the S x 2 counts. Where an expected count is below 5, its distribution is that
     over all tables with the same margins: by listing them or, where there are more than about 10^6,
-    by 9,999 drawn ones.
+    by 9,999 drawn ones. NaN where none can differ.
     """
-    broken, fixed = (np.rint(np.asarray(counts)).astype(np.int64) for counts in (broken, fixed))
-    sizes = broken + fixed
-    broken, sizes = broken[sizes > 0], sizes[sizes > 0]
-    total, ones = int(sizes.sum()), int(broken.sum())
-    if len(sizes) < 2 or ones in (0, total):
+    broken = np.rint(np.asarray(broken)).astype(np.int64)
+    sizes = broken + np.rint(np.asarray(fixed)).astype(np.int64)
+    broken = broken[sizes > 0]
+    sizes = sizes[sizes > 0]
+    total = int(sizes.sum())
+    n_broken = int(broken.sum())
+    if len(sizes) < 2 or n_broken in (0, total):
         return math.nan
-    share = ones / total
-    scale = sizes * share * (1 - share)
-    seen = float(((broken - sizes * share) ** 2 / scale).sum())
+    share = n_broken / total
+    expected = sizes * share
+    scale = expected * (1 - share)
+    seen = float(((broken - expected) ** 2 / scale).sum())
     if min(share, 1 - share) * sizes.min() >= _FEW:
         return float(chdtrc(len(sizes) - 1, seen))
-    least = seen * (1 - 1e-9)
-    if float(np.log(np.minimum(sizes, ones) + 1).sum()) > math.log(_TABLES):
-        drawn = np.random.default_rng(0).multivariate_hypergeometric(
-            sizes, ones, size=_DRAWN, method="marginals"
-        )
-        return (1 + int((((drawn - sizes * share) ** 2 / scale).sum(axis=1) >= least).sum())) / (
-            1 + _DRAWN
-        )
-    sums, squares, logs = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
-    for size, one in zip(sizes.tolist(), scale.tolist(), strict=True):
-        k = np.arange(min(size, ones) + 1)
+    least = seen * (1 - 1e-9)  # rounding must not drop tables that are as far off
+    if float(np.log(np.minimum(sizes, n_broken) + 1).sum()) > math.log(_TABLES):
+        rng = np.random.default_rng(0)
+        drawn = rng.multivariate_hypergeometric(sizes, n_broken, size=_DRAWN, method="marginals")
+        statistics = ((drawn - expected) ** 2 / scale).sum(axis=1)
+        return (1 + int((statistics >= least).sum())) / (1 + _DRAWN)
+    # All tables of the parts so far: their broken rows, statistics and logarithms of their ways.
+    sums = np.zeros(1, dtype=np.int64)
+    statistics = np.zeros(1)
+    logs = np.zeros(1)
+    for size, mean, variance in zip(sizes.tolist(), expected, scale, strict=True):
+        k = np.arange(min(size, n_broken) + 1)
         ways = gammaln(size + 1) - gammaln(k + 1) - gammaln(size - k + 1)
-        sums, squares, logs = (
-            np.add.outer(old, new).ravel()
-            for old, new in ((sums, k), (squares, (k - size * share) ** 2 / one), (logs, ways))
-        )
-    same = sums == ones
-    chances = np.exp(logs[same] - logs[same].max())
-    return float(chances[squares[same] >= least].sum() / chances.sum())
+        sums = np.add.outer(sums, k).ravel()
+        statistics = np.add.outer(statistics, (k - mean) ** 2 / variance).ravel()
+        logs = np.add.outer(logs, ways).ravel()
+    has_margins = sums == n_broken
+    chances = np.exp(logs[has_margins] - logs[has_margins].max())
+    is_as_far = statistics[has_margins] >= least
+    return float(chances[is_as_far].sum() / chances.sum())

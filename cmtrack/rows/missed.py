@@ -39,7 +39,8 @@ class Missed(RemovedAttributes):
     >>> from cmtrack import compare, evaluate
     >>> rng, y = np.random.default_rng(0), np.arange(400) % 2
     >>> hard = np.arange(400) < 20
-    >>> runs = {name: evaluate(y, np.where((rng.random(400) < 0.1) | hard, 1 - y, y)) for name in "abcd"}
+    >>> wrong = {name: hard | (rng.random(400) < 0.1) for name in "abcd"}
+    >>> runs = {name: evaluate(y, np.where(wrong[name], 1 - y, y)) for name in wrong}
     >>> missed = compare(runs).missed()
     >>> missed.all, len(missed.to_frame())
     (20, 20)
@@ -63,7 +64,7 @@ class Missed(RemovedAttributes):
         return f"{self.all:,} {rows} missed by {runs}."
 
     def to_frame(self) -> pd.DataFrame:
-        """The listed rows: those that most runs miss first, among them the first row.
+        """Return the listed rows: those that most runs miss first, among them the first row.
 
         Besides the columns of :meth:`cmtrack.Comparison.rows`: ``missed``, the number of runs that
         miss the row.
