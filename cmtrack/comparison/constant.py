@@ -36,9 +36,9 @@ from cmtrack.statistics.probabilities import in_memory
 
 _OF_LABELS = ("labels", "two groups", "costs")
 MOST_ANSWERS = 50
-"""Classes that are tried: the most frequent, the cheapest and the one in the metric's name among them."""
+"""Classes that are tried: the most frequent, the cheapest and the class in the metric's name."""
 _RUNS_AT_ONCE = 16
-"""Runs that are compared with the constant answer at once: tables of all pairs of them are small."""
+"""Runs compared with the constant answer at once, so that tables of all their pairs are small."""
 NOT_KEPT = "the predictions by row were not kept"
 _NO_ERROR = "no error by row is known"
 
@@ -89,7 +89,8 @@ class ConstantAnswer:
     --------
     >>> from cmtrack import evaluate
     >>> from cmtrack.comparison import constant_answer
-    >>> constant = constant_answer(evaluate(["no"] * 8 + ["yes"] * 2, ["no", "yes"] * 5), "multiclass/accuracy")
+    >>> evaluation = evaluate(["no"] * 8 + ["yes"] * 2, ["no", "yes"] * 5)
+    >>> constant = constant_answer(evaluation, "multiclass/accuracy")
     >>> constant.words, constant.value, round(constant.difference, 1), constant.shown_better
     ('always “no”', 0.8, -0.3, False)
     """
@@ -268,7 +269,10 @@ def constant_of_runs(
 def _gaps_by_rows(
     runs: Mapping[str, Evaluation], metric: str, constant: ConstantAnswer, best: str
 ) -> dict[str, Difference]:
-    """Each run less the constant answer; only the best run gets an interval, because it takes most of the time."""
+    """Return each run less the constant answer.
+
+    Only the best run gets an interval, because intervals take most of the time.
+    """
     gaps: dict[str, Difference] = {}
     for answered, of_same_rows in _answers_by_rows(runs, metric, constant):
         without_interval: dict[str, Evaluation] = {}
@@ -362,7 +366,10 @@ def _entry(evaluation: BaseEvaluation, metric: str) -> Metric | None:
 
 
 def _off(entry: Metric, value: float) -> float:
-    """The distance of a value from the best, without rounding: smaller is better, and undefined is last."""
+    """Return the distance of a value from the best; undefined values are last.
+
+    Rounding to 12 digits makes values equal that differ by the order of a sum.
+    """
     return math.inf if math.isnan(value) else round(distance_from_best(entry.better, value), 12)
 
 
@@ -383,7 +390,7 @@ def _constant(
 
 
 def _best_answer(evaluation: Evaluation, metric: str, entry: Metric) -> tuple[ConstantAnswer, int]:
-    """The best constant answer, from one row per class, and the number of answers that may be the best one.
+    """Return the best constant answer, and the number of answers that may be the best.
 
     Of equal ones it is the most frequent class.
     """
@@ -435,7 +442,7 @@ def _may_be_best(
     rows: Predictions,
     evaluation: Evaluation,
 ) -> bool:
-    """True if a constant answer is not clearly worse than the best one, whose value was selected."""
+    """Return whether a constant answer is not clearly worse than the best, selected one."""
     ours = influence[answer]
     of_best = influence[best]
     if answer == best or ours is None or of_best is None:
@@ -484,7 +491,7 @@ def _why_unpaired(evaluation: Evaluation, metric: str, constant: ConstantAnswer)
 
 
 def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) -> Evaluation:
-    """The evaluation with its rows; of rows that were not kept the cells of the confusion matrix stand for them.
+    """Return the evaluation with its rows, or with cells of the confusion matrix for them.
 
     It has none where cells cannot stand for rows: for probabilities, sampling weights and clusters.
     """
@@ -502,7 +509,7 @@ def _with_rows(evaluation: Evaluation, metric: str, constant: ConstantAnswer) ->
 
 
 def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArray | None:
-    """The table of Fisher's exact test, which answers whether the metric differs from guessing; None without one.
+    """Return the table of Fisher's exact test of the metric against guessing; None without one.
 
     The constant answer must have the metric's value without association (0, or 0.5 of balanced
     accuracy), and the counts must be whole and of independent rows. A paired difference would be
@@ -518,7 +525,7 @@ def _table_to_test(evaluation: Evaluation, metric: str, entry: Metric) -> IntArr
 
 
 def _two_by_two(evaluation: Evaluation, metric: str, entry: Metric) -> FloatArray | IntArray | None:
-    """The table of two classes or groups that a metric is a function of, actual by predicted; None of more classes.
+    """Return the table of two classes or groups, actual by predicted; None of more classes.
 
     Of groups it counts a mismatch as a hit of its group, as their correlation does.
     """
@@ -567,6 +574,7 @@ def _gap_from_guessing(
 
 
 def _two_sided(statistic: float, degrees: float) -> float:
-    """The two-sided p-value of a statistic with Student's distribution, or the normal one of infinite degrees."""
+    """Return the two-sided p-value of a statistic with Student's distribution."""
+    # With infinite degrees of freedom it is the normal distribution.
     tail = stdtr(degrees, -abs(statistic)) if math.isfinite(degrees) else ndtr(-abs(statistic))
     return 2 * float(tail)

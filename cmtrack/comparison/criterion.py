@@ -21,13 +21,16 @@ FALLBACK = "multiclass/matthews_corrcoef"
 ALWAYS_DEFINED = "multiclass/accuracy"
 """The metric that hides no run: it is defined whatever a run predicts."""
 DEFAULTS = ("spans/f1_micro", "binary/matthews_corrcoef", FALLBACK, "family/f1_micro")
-"""The default metrics: the first of these that a run has; all ways of being right or wrong in one number."""
+"""Default metrics, of which the first that a run has is taken; each counts all kinds of errors."""
 
 
 def read_by(
     criterion: Criterion, gates: Iterable[Gate], rules: Iterable[TieBreaker]
 ) -> frozenset[str]:
-    """Options that a criterion, gates and tie-breakers depend on: see :meth:`Catalog.depends_on`."""
+    """Return the options that a criterion, gates and tie-breakers depend on.
+
+    See :meth:`Catalog.depends_on`.
+    """
     catalog = criterion.catalog
     names = [*criterion.metrics, *(gate.metric for gate in gates)]
     for rule in rules:
@@ -79,7 +82,7 @@ class Criterion:
 
     @property
     def direction(self) -> str:
-        """Best direction of a single metric, "higher", "lower" or "nearest zero"; "higher" of several."""
+        """Best direction: "higher", "lower" or "nearest zero"; "higher" of several metrics."""
         return self.catalog.lookup(self.metrics[0]).better if self.single else "higher"
 
     @property
@@ -114,5 +117,7 @@ def _checked(name: object, catalog: Catalog) -> str:
 
 
 def distance_from_best(better: str, value: float) -> float:
-    """Distance of a value from the optimum in the metric's direction: smaller is better."""
-    return abs(value) if better == "nearest zero" else -value if better == "higher" else value
+    """Return the distance of a value from the optimum: smaller is better."""
+    if better == "nearest zero":
+        return abs(value)
+    return -value if better == "higher" else value

@@ -51,7 +51,10 @@ def versions() -> dict[str, str]:
 
 @cache
 def _installed(package: str) -> str:
-    """The version of a package, empty without it; read once, since a process cannot change its packages."""
+    """Return the version of a package, empty without it.
+
+    It is read once, since a process cannot change its packages.
+    """
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The result of ``compare``: rankings of runs or of models, and the runs left unranked, with reasons."""
+"""The result of ``compare``: rankings of runs or of models, and the unranked runs with reasons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Comparison(RemovedAttributes):
-    """Runs, or models over repeated runs, compared for a decision. Make one with :func:`cmtrack.compare`.
+    """Runs, or models over repeated runs, compared for a decision.
+
+    Make one with :func:`cmtrack.compare`.
 
     It is a :class:`RunComparison` or a :class:`ModelComparison`; this is what both have.
 
@@ -146,7 +148,7 @@ class Comparison(RemovedAttributes):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per run: the ranked ones best first, then those that a gate stopped, then those left out."""
+        """Return one row per run: ranked ones, best first, then stopped ones, then others."""
         from cmtrack.report.review.data import to_frame
 
         return to_frame(self)
@@ -208,7 +210,7 @@ class Comparison(RemovedAttributes):
         return write(self, Path(path), title, rows, table, row_ids, images)
 
     def bundle(self, path: str | Path, *, rows: bool = True, title: str | None = None) -> Path:
-        """Write the review with everything that it can be computed from, to be checked by ``cmtrack verify``.
+        """Write the review with all that it is computed from; ``cmtrack verify`` checks it.
 
         The file holds the page, the Markdown, the plain data, the rule, each run's statistics and
         its rows, and a manifest with the SHA-256 digest of each. The same comparison gives the same
@@ -353,7 +355,7 @@ class Comparison(RemovedAttributes):
 
         return save_view(self, name)
 
-    # -- what the rows can show, and were asked ----------------------------------------------------------
+    # -- what the rows can show, and how often they were used --------------------------------------
 
     @cached_property
     def resolution(self) -> Resolution:
@@ -365,7 +367,7 @@ class Comparison(RemovedAttributes):
 
     @cached_property
     def looks(self) -> Looks:
-        """The runs that were judged on these rows, and the leader's value less what the choice alone is worth.
+        """The runs that were judged on these rows, and the leader's value less its selection.
 
         Raises ValueError for models, and unless a single metric ranks.
         """
@@ -386,7 +388,7 @@ class Comparison(RemovedAttributes):
             ranking, runs, max(len(reviews), reviewed), int(self.how.get("seed", 0)), baseline
         )
 
-    # -- rows across runs ------------------------------------------------------------------------------
+    # -- rows across runs --------------------------------------------------------------------------
 
     def rows(self, a: str, b: str, kind: str = "broken") -> pd.DataFrame:
         """The rows that one run gets right and the other wrong.
@@ -542,8 +544,11 @@ class ModelComparison(Comparison):
     ...     for fold in range(3):
     ...         with mlflow.start_run():
     ...             _ = mlflow.log_params({"fold": fold, "model": model})
-    ...             _ = log_evaluation([0, 1] * 100, [0, 1] * (right - fold) + [1, 0] * (100 - right + fold))
-    >>> comparison = compare(block="params.fold", model="params.model", rank_by="multiclass/accuracy")
+    ...             hits = right - fold
+    ...             labels = [0, 1] * hits + [1, 0] * (100 - hits)
+    ...             _ = log_evaluation([0, 1] * 100, labels)
+    >>> names = {"block": "params.fold", "model": "params.model"}
+    >>> comparison = compare(**names, rank_by="multiclass/accuracy")
     >>> comparison.best.name, len(comparison.runs), type(comparison).__name__
     ('forest', 6, 'ModelComparison')
     """

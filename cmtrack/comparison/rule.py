@@ -70,7 +70,8 @@ class Rule:
             raise ValueError(
                 f"{name}: a rule file must map options to values ('margin: 0.01'), got {data!r:.60}"
             )
-        values, deciding = {}, CompareSpec.deciding()
+        values = {}
+        deciding = CompareSpec.deciding()
         for key, value in data.items():
             removed = reason(f"compare({key}=)")
             if removed is not None:
@@ -112,7 +113,7 @@ class Rule:
         return tuple(several(self.values.get("require", ())))
 
     def without_gates(self, rank_by: str | None) -> Rule:
-        """The same rule for a comparison of a run with its baseline; the gates are checked afterwards.
+        """Return the rule to compare a run with its baseline; gates are checked afterwards.
 
         ``rank_by``: what runs are ranked by instead of what the file says; None: what it says.
         """

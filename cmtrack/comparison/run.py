@@ -1,4 +1,4 @@
-"""Runs before they are ranked: what a store lists of one, with its evaluation and gates, and why one is not ranked."""
+"""Runs before they are ranked: what a store lists, evaluations and gates, and runs left out."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ class Run:
 
 
 def source_of(name: str) -> tuple[str, str] | None:
-    """Source and key of ``"params.depth"``, ``"metrics.seconds"`` or ``"tags.stage"``; None of any other name."""
+    """Return source and key of a name such as ``"params.depth"``; None of a metric's name.
+
+    Sources are ``params``, ``metrics`` and ``tags``.
+    """
     source, _, key = name.partition(".")
     return (source, key) if source in ("params", "metrics", "tags") and key else None
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from cmtrack.grouping import Costs, Grouping, Label
     from cmtrack.metrics.metric import Metric
 
-# The checks import what they need when they are called: the command line shows its help without NumPy.
+# The checks import what they need when they are called, so that the command line shows its help
+# without NumPy.
 
 
 def several(given: Any) -> list[Any]:
@@ -29,7 +30,7 @@ def several(given: Any) -> list[Any]:
     return [given] if isinstance(given, str) else list(given)
 
 
-# -- what an option may be ---------------------------------------------------------------------------------------
+# -- what an option may be -------------------------------------------------------------------------
 
 
 def _is_number(value: Any) -> bool:
@@ -63,7 +64,7 @@ def _shares(shares: Any) -> Any:
 
 
 def shares_of(texts: Sequence[str], option: str = "at") -> float | dict[str, float]:
-    """Parse a share such as ``0.02``, or shares by name such as ``spam=0.02``, from the command line."""
+    """Parse a share of the command line, such as ``0.02``, or by name, such as ``spam=0.02``."""
     named: dict[str, float] = {}
     for text in texts:
         name, sign, share = text.rpartition("=")
@@ -209,9 +210,11 @@ class CompareSpec(Question):
     )
     require: str | Sequence[str] = entry(
         "str or sequence of str",
-        'Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or ``"binary/roc_auc.low > '
+        'Gates such as ``"class/3/recall >= 0.6"``, ``"prevalence/bias.abs <= 0.01"`` or '
+        '``"binary/roc_auc.low > '
         '0.8"`` (an end of the interval); ``.difference`` is the one from ``against``. '
-        '``"segment/region/*/binary/recall.low >= 0.6"`` must hold in all segments, by simultaneous intervals; '
+        '``"segment/region/*/binary/recall.low >= 0.6"`` must hold in all segments, by '
+        "simultaneous intervals; "
         "``segment/region/north/...`` in one. A run that fails a gate is listed, but not ranked.",
         (),
         flag="--require",
@@ -228,7 +231,8 @@ class CompareSpec(Question):
         "str or sequence of str",
         "What chooses among the runs that may be the best, within a margin of the leader: a "
         "metric, "
-        '``"params.depth"``, ``"metrics.seconds asc"``, ``"tags.size desc"``. A metric of cmtrack goes by its own '
+        '``"params.depth"``, ``"metrics.seconds asc"``, ``"tags.size desc"``. A metric of '
+        "cmtrack goes by its own "
         "direction; of anything else the smallest value wins, or with ``desc`` the largest.",
         (),
         flag="--tie-breaker",
@@ -315,7 +319,8 @@ class CompareSpec(Question):
     )
     costs: Costs | Mapping[tuple[Any, Any], float] | str | Path | None = entry(
         "Costs, mapping of (actual, predicted) to float, or path, optional",
-        'Price every run by these costs, of classes or groups: ``rank_by="cost/mean"``, and gates on it. Without them, '
+        'Price every run by these costs, of classes or groups: ``rank_by="cost/mean"``, and '
+        "gates on it. Without them, "
         "runs that were priced differently get rankings of their own by their costs.",
         check=late("cmtrack.grouping:as_costs", optional=True),
         flag="--costs",
@@ -350,7 +355,8 @@ class CompareSpec(Question):
     )
     block: str | None = entry(
         "str, optional",
-        'For repeated runs: what tells the repetitions apart, such as ``"params.fold"`` or ``"params.seed"``.',
+        'For repeated runs: what tells the repetitions apart, such as ``"params.fold"`` or '
+        '``"params.seed"``.',
         flag="--block",
         help="Compare models over repeated runs, numbered by this, such as 'params.fold'.",
         metavar="NAME",
@@ -359,7 +365,8 @@ class CompareSpec(Question):
     )
     model: str | None = entry(
         "str, optional",
-        'For repeated runs: what names the model, such as ``"params.model"``; by default all parameters but the block.',
+        'For repeated runs: what names the model, such as ``"params.model"``; by default all '
+        "parameters but the block.",
         flag="--model",
         help="Tell the models of repeated runs apart by this, such as 'params.model'.",
         metavar="NAME",
@@ -368,7 +375,8 @@ class CompareSpec(Question):
     )
     block_kind: str = entry(
         '"auto", "folds" or "seeds"',
-        'What the blocks are; "auto": seeds if all blocks hold the same test rows, folds if each has rows of its own '
+        'What the blocks are; "auto": seeds if all blocks hold the same test rows, folds if each '
+        "has rows of its own "
         "and the name of ``block`` says so or the classes are divided evenly. Anything else is "
         "refused.",
         "auto",
@@ -456,7 +464,7 @@ class CompareSpec(Question):
 
 
 class CompareArguments(TypedDict, total=False):
-    """Options of a comparison: the types of those of :class:`CompareSpec`, which says what they are."""
+    """Types of the options of a comparison, which :class:`CompareSpec` describes."""
 
     experiment_names: Sequence[str] | None
     filter_string: str

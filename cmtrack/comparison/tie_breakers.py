@@ -1,4 +1,4 @@
-"""Tie-breakers: what chooses among tied runs within the margin, such as a parameter or a second metric."""
+"""Tie-breakers, such as a parameter or a second metric: the choice among tied runs."""
 
 from __future__ import annotations
 
@@ -50,11 +50,13 @@ class TieBreaker:
         match = _FORM.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"a tie-breaker must name a metric or a parameter, got {text!r}")
-        name, order = match["name"], (match["order"] or "").lower()
+        name = match["name"]
+        order = (match["order"] or "").lower()
         if name.split(".", 1)[0] in _NOUNS and "." in name:
             return cls(name, order == "desc", title=name)
         try:
-            better, title = catalog.lookup(name).better, catalog.title(name)
+            better = catalog.lookup(name).better
+            title = catalog.title(name)
         except KeyError:
             hint = near_metric(name, catalog.names)
             raise ValueError(
@@ -77,8 +79,9 @@ class TieBreaker:
         return number if math.isfinite(number) else None
 
     def __str__(self) -> str:
-        way = "nearest zero" if self.nearest_zero else "largest" if self.descending else "smallest"
-        return f"{way} {self.name}"
+        if self.nearest_zero:
+            return f"nearest zero {self.name}"
+        return f"largest {self.name}" if self.descending else f"smallest {self.name}"
 
 
 def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
@@ -93,9 +96,11 @@ def check_there(rules: Sequence[TieBreaker], runs: Sequence[Run]) -> None:
         source, rest = named
         names = {name for run in runs for name in getattr(run, source)}
         if rest not in names:
-            hint = near(rest, names) or (
-                f"; there are {sorted(names)[:10]}" if names else "; they have none"
-            )
+            hint = near(rest, names)
+            if not names:
+                hint = "; they have none"
+            elif not hint:
+                hint = f"; there are {sorted(names)[:10]}"
             raise NothingToDecideBy(
                 f"a tie-breaker must read what at least one run has: no run has {_NOUNS[source]} "
                 f"{rest!r}{hint}"
@@ -119,7 +124,7 @@ class Decision:
 def decide(
     runs: Sequence[tuple[Run, Mapping[str, float]]], rules: Sequence[TieBreaker]
 ) -> Decision:
-    """Choose among runs, best first: by the first rule that separates the remaining ones, then the next.
+    """Choose among runs, given best first, by one rule after the other.
 
     A run without a value loses to any that has one. Where no rule tells the last ones apart, the
     first of them in the given order is chosen.
@@ -133,7 +138,8 @@ def decide(
         best = min(keys.values())
         best_places = [place for place in remaining if keys[place] == best]
         if len(best_places) < len(remaining):
-            by, shown = rule, values
+            by = rule
+            shown = values
         remaining = best_places
         if len(remaining) == 1:
             break
@@ -143,11 +149,16 @@ def decide(
 def place_of(
     rule: TieBreaker, value: float | str | None, all_values: Sequence[float | str | None]
 ) -> Any:
-    """Sort key of a value among all: the smallest wins; None comes last."""
+    """Return the sort key of a value among all: the smallest wins; None comes last."""
     if value is None:
         return True, 0
     if any(isinstance(other, str) for other in all_values):
         text = str(value)
+        # Text has no negative: its characters are turned instead.
         return False, tuple(-ord(c) for c in text) if rule.descending else text
     number = float(value)
-    return False, abs(number) if rule.nearest_zero else -number if rule.descending else number
+    if rule.nearest_zero:
+        number = abs(number)
+    elif rule.descending:
+        number = -number
+    return False, number

@@ -57,7 +57,8 @@ class NotWorse:
     >>> from cmtrack import evaluate
     >>> from cmtrack.comparison import judge
     >>> y = [0, 1] * 100
-    >>> verdict = judge(evaluate(y, [0, 1] * 70 + [1, 0] * 30), evaluate(y, [0, 1] * 90 + [1, 0] * 10))
+    >>> run = evaluate(y, [0, 1] * 70 + [1, 0] * 30)
+    >>> verdict = judge(run, evaluate(y, [0, 1] * 90 + [1, 0] * 10))
     >>> check = verdict.checks[0]
     >>> check.criterion, check.passed, round(check.difference, 2)
     ('binary/matthews_corrcoef', False, -0.4)
@@ -185,7 +186,8 @@ def judge(
     >>> y = [0, 1] * 100
     >>> before = evaluate(y, [0, 1] * 80 + [1, 0] * 20)
     >>> after = evaluate(y, [0, 1] * 85 + [1, 0] * 15)
-    >>> judge(after, before, require=["binary/recall >= 0.8", "multiclass/accuracy.difference > 0"]).passed
+    >>> gates = ["binary/recall >= 0.8", "multiclass/accuracy.difference > 0"]
+    >>> judge(after, before, require=gates).passed
     True
     """
     if not require and baseline is None:
@@ -225,17 +227,21 @@ def check_one_metric(rank_by: RankBy | None) -> None:
 
 
 def _neutral_metric(evaluations: Sequence[BaseEvaluation]) -> str:
-    """Return a metric that every evaluation has, so that ranking by it leaves none out where gates alone judge."""
+    """Return a metric that every evaluation has.
+
+    If gates alone judge, a ranking by it leaves no evaluation out.
+    """
     first = evaluations[0]
     for name in (ALWAYS_DEFINED, *first.metrics):
-        is_defined = all(math.isfinite(one.metrics.get(name, math.nan)) for one in evaluations)
+        values = [evaluation.metrics.get(name, math.nan) for evaluation in evaluations]
+        is_defined = all(map(math.isfinite, values))
         if is_defined and first.catalog.lookup(name).better:
             return name
     return ALWAYS_DEFINED
 
 
 def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
-    """The verdict on the one run of a comparison that is not its baseline.
+    """Return the verdict on the one run of a comparison that is not its baseline.
 
     ``comparison``: of the run and its baseline, made without gates: these would hide the numbers of
     the run that they stop.
@@ -249,74 +255,86 @@ def verdict_of(comparison: Comparison, require: Sequence[str] = ()) -> Verdict:
         why = f"the {who} {unranked.run.name!r} cannot be judged: {unranked.reason}"
         return Verdict(None, not_judged=NotJudged.LEFT_OUT, why=why)
     runs = comparison.runs
-    # a run may be its own baseline
-    tested = next((run for run in runs if base is None or run.run_id != base.run_id), runs[0])
-    baseline = (
-        None if base is None else next((run for run in runs if run.run_id == base.run_id), None)
-    )
+    base_id = None if base is None else base.run_id
+    baseline = next((run for run in runs if run.run_id == base_id), None)
+    # A run may be its own baseline.
+    tested = next((run for run in runs if run is not baseline), runs[0])
     if baseline is not None and len(comparison.rankings) > 1:
-        sides = comparison.rankings, comparison.reads
-        why = f"the run and the baseline cannot be compared: they were judged {how_apart(*sides)}; {remedy(*sides)}"
+        sides = (comparison.rankings, comparison.reads)
+        how = f"they were judged {how_apart(*sides)}; {remedy(*sides)}"
+        why = f"the run and the baseline cannot be compared: {how}"
         return Verdict(tested, baseline, not_judged=NotJudged.APART, why=why)
     gates = [Gate.parse(text) for text in require]
     for gate in gates:
-        ours = tested.evaluation.metrics
-        why = ""
-        if gate.of_flips:
-            why = (
-                ""
-                if baseline is not None
-                else f"gate {gate.text!r}: flips are against a baseline, and there is none"
-            )
-        elif gate.metric not in ours:
-            why = f"gate {gate.text!r}: the run has no {gate.metric!r}{near_or_own(gate.metric, set(ours))}"
-        elif tested.evaluation.undefined.get(gate.metric) == UNKNOWN:
-            why = f"gate {gate.text!r}: {gate.metric} is undefined: {UNKNOWN}"
-        elif (
-            gate.difference
-            and baseline is not None
-            and gate.metric not in baseline.evaluation.metrics
-        ):
-            why = f"gate {gate.text!r}: the baseline has no {gate.metric!r}"
-        if why:
+        lack = _lack_of(gate, tested, baseline)
+        if lack:
+            why = f"gate {gate.text!r}: {lack}"
             return Verdict(tested, baseline, not_judged=NotJudged.NO_METRIC, why=why)
     pairing = None if baseline is None else why_unpaired(tested.evaluation, baseline.evaluation)
     checks: list[GateResult | NotWorse] = [
         judged(gate, tested.evaluation, baseline, comparison.criterion.metrics[0]) for gate in gates
     ]
-    if not checks:
+    metrics = comparison.criterion.metrics
+    if gates:
+        metrics = tuple(gate.metric for gate in gates if not gate.column and not gate.of_flips)
+    else:
         default = not_worse(comparison, tested, baseline)
         if default is None:
-            assert baseline is not None  # there is nothing to differ from otherwise
-            pairs = paired_differences(
-                tested.evaluation, baseline.evaluation, metrics=comparison.criterion.metrics
-            )
-            why = f"no error is known of the difference from the baseline in {comparison.criterion}"
-            why = next(
-                (
-                    f"{row.metric} against the baseline: {row.reason}"
-                    for row in pairs.rows
-                    if row.reason
-                ),
-                why,
-            )
-            return Verdict(
-                tested, baseline, pairing=pairing, not_judged=NotJudged.NO_ERROR, why=why
-            )
+            why = _why_no_error(comparison, tested, baseline)
+            no_error = NotJudged.NO_ERROR
+            return Verdict(tested, baseline, pairing=pairing, not_judged=no_error, why=why)
         checks = [default]
-    of_rows = [gate.metric for gate in gates if not gate.column and not gate.of_flips]
-    names = dict.fromkeys(of_rows if gates else comparison.criterion.metrics)
-    answers = (constant_answer(tested.evaluation, name, run=tested.name) for name in names)
-    more: dict[str, Any] = {"notes": comparison.notes, "constants": tuple(filter(None, answers))}
+    constants = [
+        constant_answer(tested.evaluation, name, run=tested.name) for name in dict.fromkeys(metrics)
+    ]
     undecided = [check for check in checks if isinstance(check, GateResult) and check.undecided]
+    not_judged = None
+    why = ""
     if undecided and all(check.passed or check in undecided for check in checks):
+        not_judged = NotJudged.UNDECIDED
         why = f"gate {undecided[0].gate.text!r} cannot be decided: {undecided[0].reason}"
-        return Verdict(tested, baseline, tuple(checks), pairing, NotJudged.UNDECIDED, why, **more)
-    return Verdict(tested, baseline, tuple(checks), pairing, **more)
+    return Verdict(
+        tested,
+        baseline,
+        tuple(checks),
+        pairing,
+        not_judged,
+        why,
+        notes=comparison.notes,
+        constants=tuple(constant for constant in constants if constant is not None),
+    )
+
+
+def _lack_of(gate: Gate, run: Ranked, baseline: Ranked | None) -> str:
+    """Return what a run or its baseline lacks for a gate; empty if nothing."""
+    if gate.of_flips:
+        return "" if baseline is not None else "flips are against a baseline, and there is none"
+    metrics = run.evaluation.metrics
+    if gate.metric not in metrics:
+        return f"the run has no {gate.metric!r}{near_or_own(gate.metric, set(metrics))}"
+    if run.evaluation.undefined.get(gate.metric) == UNKNOWN:
+        return f"{gate.metric} is undefined: {UNKNOWN}"
+    if not gate.difference or baseline is None or gate.metric in baseline.evaluation.metrics:
+        return ""
+    return f"the baseline has no {gate.metric!r}"
+
+
+def _why_no_error(comparison: Comparison, run: Ranked, baseline: Ranked | None) -> str:
+    """Return why no error of the difference from the baseline is known."""
+    if baseline is not None:
+        differences = paired_differences(
+            run.evaluation, baseline.evaluation, metrics=comparison.criterion.metrics
+        )
+        for row in differences.rows:
+            if row.reason:
+                return f"{row.metric} against the baseline: {row.reason}"
+    return f"no error is known of the difference from the baseline in {comparison.criterion}"
 
 
 def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -> NotWorse | None:
-    """The default check of one of two ranked runs; None where no error of the difference is known.
+    """Return the default check of one of two ranked runs.
+
+    It is None if no error of the difference is known.
 
     Errors that count as independent for want of an own metric's function would let a worse run
     pass.
@@ -324,18 +342,18 @@ def not_worse(comparison: RunComparison, run: Ranked, baseline: Ranked | None) -
     criterion = str(comparison.criterion)
     if baseline is None or baseline is run:
         return NotWorse(criterion, True, Outcome.SAME_RUN)
-    both = run.evaluation, baseline.evaluation
-    lost = any(
+    pair = (run.evaluation, baseline.evaluation)
+    lacks_function = any(
         isinstance(e, Evaluation) and any(map(e.without_function, comparison.criterion.metrics))
-        for e in both
+        for e in pair
     )
-    if lost and why_unpaired(*both) is None:
+    if lacks_function and why_unpaired(*pair) is None:
         return None
     ranking = comparison.rankings[0]
     if run.standard_error == 0 and run.difference == 0 and not math.isfinite(run.difference_low):
         return NotWorse(criterion, True, Outcome.NO_ROW_DIFFERS)
-    place, other = ranking.runs.index(run), ranking.runs.index(baseline)
-    low, high = (float(end[place, other]) for end in ranking.pair_intervals)
+    places = (ranking.runs.index(run), ranking.runs.index(baseline))
+    low, high = (float(end[places]) for end in ranking.pair_intervals)
     if not (math.isfinite(low) and math.isfinite(high)):
         return None
     # of two runs, each one's difference is that from the other

@@ -1,4 +1,4 @@
-"""Analysis of repeated runs by the method that suits what they were repeated over, and its result."""
+"""Analysis of repeated runs by the method for what they were repeated over, and its result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Kind: TypeAlias = Literal["folds", "seeds"]
 
 @dataclass(frozen=True, kw_only=True)
 class Gap(RepeatedDifference):
-    """One model less the best, so the difference is negative as a rule; interval and p-value are of this pair alone.
+    """One model less the best; interval and p-value are of this pair alone.
 
     ``adjusted_pvalue``: by Holm over all pairs of models, which also pays for having chosen the
     best by the same scores.
@@ -153,9 +153,11 @@ def analyse(
             f"test_train_ratio goes with kind 'folds', and only there: got {test_train_ratio!r}, "
             f"{kind!r}"
         )
-    level, matrix = check_level(confidence_level), as_scores(scores)
+    level = check_level(confidence_level)
+    matrix = as_scores(scores)
     k = matrix.shape[1]
-    labels, (whole, left_out) = as_names(names, k), complete(matrix)
+    labels = as_names(names, k)
+    whole, left_out = complete(matrix)
     ratio = math.nan if test_train_ratio is None else as_ratio(test_train_ratio)
     errors = _errors(test_errors, k)
     if not len(whole):
@@ -231,7 +233,8 @@ BLOCK = {"folds": "fold", "seeds": "seed"}
 
 def what_to_know(kind: Kind, pairwise: Pairwise, left_out: int, k: int) -> tuple[str, ...]:
     """Sentences on what was left out and what is assumed, for k models."""
-    n, pairs = pairwise.blocks, k * (k - 1) // 2
+    n = pairwise.blocks
+    pairs = k * (k - 1) // 2
     notes = []
     if left_out:
         notes.append(

@@ -162,13 +162,16 @@ def seed_differences(
         )
     seeds = float(values.var(ddof=1)) / n
     total = seeds + (test_error**2 if has_error else 0.0)
-    df = (n - 1.0) * (total / seeds) ** 2 if seeds > 0 else (math.inf if has_error else n - 1.0)
-    method = "seeds and test rows" if has_error else "seeds"
-    reason = (
-        ""
-        if has_error
-        else "the sampling error of the test rows is unknown: this holds for these test rows only"
-    )
+    df = math.inf if has_error else n - 1.0
+    if seeds > 0:
+        df = (n - 1.0) * (total / seeds) ** 2
+    method = "seeds and test rows"
+    reason = ""
+    if not has_error:
+        method = "seeds"
+        reason = (
+            "the sampling error of the test rows is unknown: this holds for these test rows only"
+        )
     return by_student(mean, total, df, confidence_level, (n, left_out), method, reason)
 
 

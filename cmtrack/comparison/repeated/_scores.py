@@ -81,7 +81,7 @@ def complete(scores: Any) -> tuple[FloatArray, int]:
 
 
 def settled(values: FloatArray, scale: Any) -> FloatArray:
-    """Values without the digits that rounding leaves: 0.4 - 0.3 becomes the same number as 0.2 - 0.1.
+    """Return values without the digits that rounding leaves: 0.4 - 0.3 becomes 0.2 - 0.1.
 
     ``scale``: the largest number that went into the values; they are rounded to its 2⁻⁴⁰th part,
     about 1e-12.
