@@ -101,9 +101,8 @@ class Metric:
     of : str, default "counts"
         What it is a function of. ``"counts"``: the (K, K) array of counts, rows actual, columns
         predicted, float64.
-        ``"binary"``: the six counts of two groups, ``b.tp b.fn b.imp b.fp b.tn b.imn``. The other
-            values are those of
-        cmtrack's own sections.
+        ``"binary"``: the six counts of two groups, ``b.tp b.fn b.imp b.fp b.tn b.imn``. cmtrack's
+        own sections use the other values.
     better : "higher", "lower", "nearest zero" or "", default "higher"
         What a comparison prefers; empty for counts and descriptions, which are not ranked.
     low, high : float
