@@ -1,7 +1,7 @@
 """The pictures of README: ``python docs/images/make.py``.
 
-Badges are drawn from ``pyproject.toml`` alone (``--badges``). The figures, and the pages as a browser shows them, are
-those of ``cmtrack demo`` and of README's own script; they need the extras ``demo`` and ``test``, and Chromium.
+Badges are drawn from ``pyproject.toml`` alone (``--badges``). The figures, and the pages as a browser shows them, come from
+``cmtrack demo``. They need the extras ``demo`` and ``test``, and Chromium.
 """
 
 from __future__ import annotations
@@ -94,29 +94,6 @@ def figures(evaluation: Any) -> None:
         keep(f"{name}.png", as_png(drawn[figure], dpi=DPI))
 
 
-def count() -> None:
-    """The estimate of README's script that counts, beside what it is set against."""
-    from cmtrack.plots import prevalence_figure
-    from cmtrack.plots.style import as_png
-
-    readme = (HERE.parents[1] / "README.md").read_text(encoding="utf-8")
-    script = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[1]
-    made: dict[str, Any] = {}
-    exec(script, made)
-    rows = len(made["y_pile"])
-    references = {
-        "predicted": made["predicted"] / rows,
-        "sum of the probabilities": made["summed"] / rows,
-    }
-    figure = prevalence_figure(
-        made["estimate"],
-        actual=(made["y_pile"] == 8).mean(),
-        references=references,
-        title="How many eights?",
-    )
-    keep("count.png", as_png(figure, dpi=DPI))
-
-
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Address of MLflow's pages over the demo's store, for as long as the context is open."""
@@ -147,7 +124,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def pages(demo: Any) -> None:
-    """The report, the review and the run's page of MLflow, as a browser shows them."""
+    """The review and the run's page of MLflow, as a browser shows them."""
     from mlflow import MlflowClient
     from playwright.sync_api import sync_playwright
 
@@ -173,7 +150,6 @@ def pages(demo: Any) -> None:
             keep(file, page.screenshot(clip={"x": 0, "y": 0, "width": size[0], "height": height}))
             page.close()
 
-        shot("report.png", leader.report.as_uri(), (920, 900), until="Reduced matrix: side")
         shot("review.png", demo.review.as_uri(), (1120, 1200), until="Brackets are")
         shot(
             "run_page.png",
@@ -208,7 +184,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         demo = run_demo(folder)
         figures(demo.runs[0].evaluation)
-        count()
         pages(demo)
 
 

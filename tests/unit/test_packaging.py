@@ -121,7 +121,7 @@ def test_an_sdist_keeps_what_it_was_built_with(tmp_path: Path) -> None:
         archive.extractall(tmp_path)
     wheel = built("wheel", tmp_path, None, source=tmp_path / f"cmtrack-{VERSION}")
     assert urls(metadata(wheel))["Homepage"] == ADDRESS
-    assert f"({ADDRESS}/raw/v{VERSION}/docs/images/report.png)" in metadata(wheel).get_payload()
+    assert f"({ADDRESS}/raw/v{VERSION}/docs/images/review.png)" in metadata(wheel).get_payload()
 
 
 def test_the_citation_has_the_version_and_the_words_of_the_distribution() -> None:
