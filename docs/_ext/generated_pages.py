@@ -148,7 +148,7 @@ def section_page(section: Section) -> str:
             "Formula": plain(metric.formula),
             "Range": scope(metric),
             "Better": _better(metric) or "neither, it is not ranked",
-            "Interval": f"[{interval(metric)}](../../metrics.md#what-the-intervals-are)",
+            "Interval": f"[{interval(metric)}](../../metrics.md#the-intervals)",
             "Computed from": metric.needs,
             "Undefined (NaN)": metric.reason and f"where {plain(metric.reason)}",
             "In MLflow": "logged by default"

@@ -105,8 +105,14 @@ def test_every_figure_of_the_benchmarks_overview_stands_in_its_section():
     rows = re.findall(r"^\| .+? \| (.+) \| \[(.+)\]\(\S+?\) \|$", text, re.MULTILINE)
     assert {title for _, title in rows} == set(sections)
     for answer, title in rows:
-        for number in re.findall(r"\d*\.\d+", answer):
-            assert number in sections[title], f"{number} is not in “{title}”"
+        for digits, percent in re.findall(r"(?<!–)\b(\d+(?:\.\d+)?)(%?)", answer):
+            number = digits
+            if percent:
+                places = len(digits.partition(".")[2]) + 2
+                number = f"{float(digits) / 100:.{places}f}"
+            if "." in number:
+                written = number.removeprefix("0")
+                assert written in sections[title], f"{written} is not in “{title}”"
 
 
 # -- lists by hand ---------------------------------------------------------------------------------------------
