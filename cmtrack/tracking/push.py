@@ -119,15 +119,19 @@ class _Push:
             status = "kept" if isinstance(error, BusyEntry) else "refused"
             return PushedEntry(path, status, reason=first_line(error))
         uri = ""
+        removed: tuple[str, ...] = ()
         try:
             uri = self.tracking_uri or _with_credentials(entry.tracking_uri) or ""
             client = self._client(uri)
             self._find_run(entry, client)
-            removed = settings.narrow(entry)
+            removed = settings.remove_forbidden_rows(entry)
             sent = deliver(entry, client, is_late=not self.replace_newer)
         except Exception as error:
             self._note_silence(uri, error)
-            return PushedEntry(entry.written_folder, "kept", entry.run_id, first_line(error))
+            # What was removed is gone, although the entry was not sent.
+            return PushedEntry(
+                entry.written_folder, "kept", entry.run_id, first_line(error), problems=removed
+            )
         problems = removed + entry.problems + sent.problems
         if sent.replaced:
             problems += (sent.replaced,)

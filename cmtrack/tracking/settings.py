@@ -223,7 +223,7 @@ def safe(asked: bool | str) -> bool | str:
     return asked
 
 
-def narrow(entry: Entry) -> tuple[str, ...]:
+def remove_forbidden_rows(entry: Entry) -> tuple[str, ...]:
     """Take rows that may no longer be sent out of an entry; return what was removed.
 
     The rows are taken out of its folder, too: what may not be sent is not kept for later.

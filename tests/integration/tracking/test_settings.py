@@ -490,6 +490,8 @@ def test_an_entry_that_was_narrowed_and_not_sent_is_whole(store, monkeypatch):
         patch.setenv(VARIABLE, "labels")
         patch.setattr(LocalArtifactRepository, "log_artifact", gone)
         (kept,) = push(experiment_name="e")
+    (problem,) = kept.problems
+    assert "rows" in problem
     assert kept.status == "kept"
     (pushed,) = push(experiment_name="e")
     assert pushed.status == "sent", pushed.reason
