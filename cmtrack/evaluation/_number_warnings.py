@@ -40,9 +40,13 @@ _DECISION_VALUES = (
     "y_score: decision values rank rows and are no probabilities, so there are metrics of ranking "
     "only: no log loss, calibration, sPCC or calibrated prevalence"
 )
-_RARE = 20
-"""Numbers of rows, errors or groups below which intervals are approximate."""
-_RARE_WEIGHTED = 50
+_FEW_ROWS = 20
+"""Number of rows of a class or group below which its intervals are approximate."""
+_FEW_ERRORS = 20
+"""Number of wrong predictions below which intervals of losses are approximate."""
+_FEW_CLUSTERS = 20
+"""Number of clusters below which all intervals are approximate."""
+_FEW_EFFECTIVE_ROWS = 50
 """Effective rows below which errors of sampling weights rest on few heavy rows.
 
 At 41 effective rows of a class, intervals of 95% cover .90.
@@ -71,10 +75,10 @@ class Warned:
     @property
     def rare_below(self) -> int:
         """Number of rows below which the intervals of a class or group are approximate."""
-        return _RARE_WEIGHTED if self.statistics.counts.fractional else _RARE
+        return _FEW_EFFECTIVE_ROWS if self.statistics.counts.fractional else _FEW_ROWS
 
     @property
-    def few_rows(self) -> str:
+    def words_of_few_rows(self) -> str:
         """The words for a class or group with too few rows."""
         if self.statistics.counts.fractional:
             return f"fewer than {self.rare_below} effective rows (Kish's, of the weights)"
@@ -153,12 +157,14 @@ def _warn_of_rare_classes(warned: Warned) -> Iterator[str]:
             f"no rows of {names}: ratios of these classes are undefined, and averages leave them "
             "out"
         )
-    yield from _few_rows("class", "classes", warned.rare(warned.class_sizes), warned.few_rows)
+    yield from _few_rows(
+        "class", "classes", warned.rare(warned.class_sizes), warned.words_of_few_rows
+    )
     for matrix in warned.views.matrices:
         sizes = matrix.map(lambda reduced: reduced.actual).effective_size()
         rare = warned.rare(zip(matrix.sums.labels, sizes, strict=True))
         step = f"in the step {quoted(matrix.sums.name)}"
-        yield from _few_rows(f"{step}, group", f"{step}, groups", rare, warned.few_rows)
+        yield from _few_rows(f"{step}, group", f"{step}, groups", rare, warned.words_of_few_rows)
 
 
 def _few_rows(singular: str, plural: str, names: Sequence[str], few_rows: str) -> Iterator[str]:
@@ -315,7 +321,7 @@ def _warn_of_few_errors(warned: Warned) -> Iterator[str]:
     counts = warned.statistics.counts
     errors = counts.map(lambda table: table.sum() - np.trace(table))
     n_errors = float(errors.effective_size())
-    if n_errors >= _RARE:
+    if n_errors >= _FEW_ERRORS:
         return
     decided = _FEW_ERRORS
     if counts.fractional:
@@ -348,9 +354,9 @@ def _warn_of_clusters(warned: Warned) -> Iterator[str]:
     n_clusters = warned.results.clusters.n
     if n_clusters is None:
         return
-    if n_clusters < _RARE:
+    if n_clusters < _FEW_CLUSTERS:
         yield (
-            f"the rows belong to {n_clusters} groups, fewer than {_RARE}: all intervals are "
+            f"the rows belong to {n_clusters} groups, fewer than {_FEW_CLUSTERS}: all intervals are "
             "approximate"
         )
     is_of_evaluated_rows = statistics.labelled is not None and statistics.target is None

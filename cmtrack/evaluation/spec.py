@@ -105,7 +105,7 @@ class Spec(Question):
     Attributes
     ----------
     positive, grouping, normalize, weights_are, sections, reference, costs, threshold,
-    confidence_level, extra_metrics headline
+    confidence_level, extra_metrics, headline
         The options of :func:`cmtrack.evaluate`. Those of a result are as they were used: the
         positive class or group is written down, ``reference`` is in the order of the classes,
         ``weights_are`` is the kind of the weights.
