@@ -42,7 +42,7 @@ _DECISION_VALUES = (
 )
 _FEW_ROWS = 20
 """Number of rows of a class or group below which its intervals are approximate."""
-_FEW_ERRORS = 20
+_FEW_WRONG = 20
 """Number of wrong predictions below which intervals of losses are approximate."""
 _FEW_CLUSTERS = 20
 """Number of clusters below which all intervals are approximate."""
@@ -321,7 +321,7 @@ def _warn_of_few_errors(warned: Warned) -> Iterator[str]:
     counts = warned.statistics.counts
     errors = counts.map(lambda table: table.sum() - np.trace(table))
     n_errors = float(errors.effective_size())
-    if n_errors >= _FEW_ERRORS:
+    if n_errors >= _FEW_WRONG:
         return
     decided = _FEW_ERRORS
     if counts.fractional:
@@ -356,8 +356,8 @@ def _warn_of_clusters(warned: Warned) -> Iterator[str]:
         return
     if n_clusters < _FEW_CLUSTERS:
         yield (
-            f"the rows belong to {n_clusters} groups, fewer than {_FEW_CLUSTERS}: all intervals are "
-            "approximate"
+            f"the rows belong to {n_clusters} groups, fewer than {_FEW_CLUSTERS}: all intervals "
+            "are approximate"
         )
     is_of_evaluated_rows = statistics.labelled is not None and statistics.target is None
     if warned.prevalence is not None and is_of_evaluated_rows:

@@ -14,8 +14,11 @@ from cmtrack.metrics.function import Fraction
 from cmtrack.statistics.inputs import FloatArray
 
 _STEP = 1e-30
-_STEPS = 1j * _STEP * np.eye(4)
-"""One step for each argument: a function has four sums at most, and four sums of each class."""
+_STEPS = 1j * _STEP * np.eye(4, 5, k=1)
+"""No step, then a step for each argument.
+
+A class has four sums that are differentiated, and a metric has at most four terms.
+"""
 
 
 class ClassSums(NamedTuple):
@@ -60,8 +63,9 @@ class OfClassSums(Fraction):
     outer: Callable[..., Any]
 
     def __call__(self, table: Table) -> float:
-        sums, _ = table.once(_expand, self)
-        return float(self.outer(*sums))
+        with np.errstate(all="ignore"):
+            sums, _ = table.once(_expand, self)
+            return float(self.outer(*sums))
 
     def influence(self, table: Table) -> FloatArray:
         """Return the influence per cell, shape (C,)."""
@@ -74,9 +78,9 @@ class OfClassSums(Fraction):
 
 
 def _stepped(table: Table) -> ClassSums:
-    """Return the sums with a step of one of the first four, shape (4, K).
+    """Return the sums without a step, and with a step of one of the first four, shape (5, K).
 
-    Each metric is derived at these points.
+    The first point gives the value of each metric, and the others its derivatives.
     """
     classes: ClassSums = table.once(ClassSums.of_table)
     hits, agreed, actual, predicted = _steps_of(np.array(classes[:4]))
@@ -86,13 +90,12 @@ def _stepped(table: Table) -> ClassSums:
 def _expand(table: Table, metric: OfClassSums) -> tuple[FloatArray, FloatArray]:
     """Return the sums of the terms (m,), and their derivatives by class (m, 4, K)."""
     terms = np.where(table.kept, np.array(metric.terms(table.once(_stepped))), 0.0)
-    # A step of 1e-30 is lost in the real part, which is the term itself.
-    return terms[:, 0].real.sum(axis=1), terms.imag / _STEP
+    return terms[:, 0].real.sum(axis=1), terms[:, 1:].imag / _STEP
 
 
 def _influence(table: Table, metric: OfClassSums) -> FloatArray:
     sums, derivatives = table.once(_expand, metric)
-    slopes = np.imag(metric.outer(*_steps_of(sums))) / _STEP
+    slopes = np.imag(metric.outer(*_steps_of(sums)))[1:] / _STEP
     by_class = np.tensordot(slopes, derivatives, axes=1) * table.total
     by_hit, by_agreed, by_actual, by_predicted = by_class
     cells = table.cells
@@ -103,7 +106,7 @@ def _influence(table: Table, metric: OfClassSums) -> FloatArray:
 
 
 def _steps_of(numbers: FloatArray) -> npt.NDArray[np.complex128]:
-    """Return n numbers, shape (n, ...), with a step of each in turn, shape (n, n, ...)."""
+    """Return n numbers, shape (n, ...), plain and with a step of each, shape (n, n + 1, ...)."""
     n = len(numbers)
-    steps = _STEPS[:n, :n].reshape(n, n, *[1] * (numbers.ndim - 1))
+    steps = _STEPS[:n, : n + 1].reshape(n, n + 1, *[1] * (numbers.ndim - 1))
     return numbers[:, None] + steps

@@ -1,8 +1,8 @@
 """The interface of a source of rows: streams are counted in this process, clusters on workers.
 
-A new source is a class of about thirty lines. It has the names and kinds of its columns, and either
-batches of some of them (:class:`Stream`) or a way to count each partition where it is
-(:class:`Cluster`).
+A new source is a class of about thirty lines if its library makes batches of Arrow. It has the
+names and kinds of its columns, and either batches of some of them (:class:`Stream`) or a way to
+count each partition where it is (:class:`Cluster`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ class Source(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Names and kinds of all columns; null for an unknown kind."""
+        """Names and kinds of all columns; null for an unknown kind.
+
+        Batches must have one kind for each column. Weights of an unknown kind count as sampling
+        weights, so a source should find their kind if it can.
+        """
 
     def categories(self, name: str) -> list[Any] | None:
         """Return the values of a column with a stated order; None for any other column."""
@@ -86,7 +90,11 @@ class Stream(Source):
 
     @abstractmethod
     def batches(self, names: list[str]) -> Iterable[pa.RecordBatch]:
-        """Read the named columns; each reading calls it once."""
+        """Read the named columns; each reading calls it once.
+
+        The batches are taken by several threads, one at a time. A source whose library stays in one
+        thread, as sqlite3 does, makes its own :meth:`count`.
+        """
 
     def count(self, work: Work, watch: Watch) -> Tally:
         """Count the rows; no more batches are in memory than there are threads."""

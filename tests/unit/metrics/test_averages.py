@@ -13,6 +13,9 @@ from sklearn.metrics import f1_score, precision_score
 
 from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
 from cmtrack.metrics import lookup, on_scale, wilson
+
+# a metric of class sums is declared inside its section; no door shows the class
+from cmtrack.metrics.class_sums import ClassSums, OfClassSums
 from support.problems import evaluate_counts, random_guesses, random_problem
 
 Y = np.repeat([0, 1, 2], 50)
@@ -310,3 +313,25 @@ def test_an_interval_that_needs_what_is_not_kept_is_missed_aloud() -> None:
     evaluation = evaluate(y, y_prob=p)
     assert "spcc/ovr_fisher" not in evaluation.intervals
     assert any("no interval of spcc/ovr_fisher" in text for text in evaluation.warnings)
+
+
+# -- the example of the guide to contributors --------------------------------------------------------------------
+
+
+def log_recalls(sums: ClassSums) -> tuple[Any, ...]:
+    has_rows = np.real(sums.actual) > 0
+    return np.where(has_rows, np.log(sums.hits / sums.actual), 0.0), has_rows
+
+
+@pytest.mark.parametrize(
+    ("recalls", "mean"), [((0.5, 0.8), math.sqrt(0.4)), ((0.5, 0.0), 0.0), ((0.5, None), 0.5)]
+)
+def test_a_metric_of_class_sums_may_be_singular_where_there_are_no_hits(recalls, mean):
+    counts = np.zeros((2, 2))
+    for k, recall in enumerate(recalls):
+        if recall is not None:
+            counts[k] = 10 * (1 - recall)
+            counts[k, k] = 10 * recall
+    geometric_mean = OfClassSums(log_recalls, lambda logs, n: np.exp(logs / n))
+    table = evaluate_counts(np.rint(counts))._views.table
+    assert geometric_mean(table) == pytest.approx(mean, abs=1e-15)
