@@ -550,8 +550,8 @@ def _compare_review(
             f"differences by {', '.join(paired)}: a bundle does not hold each row's segment"
         )
     version = manifest["versions"].get("cmtrack")
-    is_foreign = version != versions().get("cmtrack") or bool(compared.removed)
-    if is_foreign:
+    compared.is_foreign = version != versions().get("cmtrack") or bool(compared.removed)
+    if compared.is_foreign:
         compared.lacking.append(
             f"the review of cmtrack {version}, which may word and compute it differently"
         )
@@ -561,7 +561,7 @@ def _compare_review(
         _refuse_unknown(stated, computed, DATA)
     _compare_data(stated, computed, compared)
     compared.page = html(comparison, manifest["title"])
-    if is_foreign:
+    if compared.is_foreign:
         # Numbers of another version that differ prove nothing.
         compared.lacking += compared.problems
         compared.problems = []
@@ -690,6 +690,7 @@ class _Compared:
     """The comparison of stated and recomputed data.
 
     ``texts``: whether texts are compared.
+    ``is_foreign``: whether another version wrote the stated data.
     ``numbers``: how many were compared.
     ``page``: of the recomputed comparison.
     ``lacking``: what cannot be recomputed, and why.
@@ -697,6 +698,7 @@ class _Compared:
 
     def __init__(self) -> None:
         self.texts = False
+        self.is_foreign = False
         self.numbers = 0
         self.page = ""
         self.problems: list[str] = []
@@ -728,7 +730,10 @@ class _Compared:
         if self.problems:
             return
         if isinstance(stated, dict) and isinstance(computed, dict):
-            for name in stated | computed:
+            keys = stated | computed
+            if self.is_foreign:  # another version may have lacked a key that this one writes
+                keys = stated
+            for name in keys:
                 self.compare(stated.get(name), computed.get(name), f"{where}.{name}")
         elif isinstance(stated, list) and isinstance(computed, list):
             if len(stated) != len(computed):

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import cmtrack
 from cmtrack import (
     Costs,
     Grouping,
@@ -694,6 +695,22 @@ def test_a_removed_option_at_its_default_says_nothing(path, monkeypatch):
         "the review of cmtrack 0.1.9, which may word and compute it differently",
     ]
     assert path.with_suffix(".verified.html").read_text(encoding="utf-8") == genuine
+
+
+@pytest.mark.parametrize("number", ["0.1.9", cmtrack.__version__])
+def test_a_key_that_an_older_version_did_not_write_is_no_change(path, number):
+    everything = verify(path).numbers
+    stated = json.loads(zipfile.ZipFile(path).read("review.json"))
+    for run in stated["rankings"][0]["runs"]:
+        del run["rank"]
+    found = verify(
+        rewritten(path, of_version(number, **{"review.json": json.dumps(stated).encode()}))
+    )
+    if number == "0.1.9":
+        assert found.outcome == "statistics_only"
+        assert found.numbers >= everything - len(stated["rankings"][0]["runs"])
+    else:
+        assert found.outcome == "changed"
 
 
 @pytest.mark.parametrize("number", ["0.1.9", "99.0"])
