@@ -129,7 +129,13 @@ def with_metrics(evaluation: Evaluation, extra_metrics: Sequence[Metric]) -> Eva
     copy = replace(
         evaluation.asking(extra_metrics=tuple(metrics.values())), kept_numbers=numbers or None
     )
-    return copy if evaluation.cluster_errors is None else with_cluster_errors(copy)
+    errors = evaluation.cluster_errors
+    if errors is None:
+        return copy
+    copy = with_cluster_errors(copy)
+    if evaluation.rows is None and not added.keys() <= errors.keys():
+        return replace(copy, lost=copy.lost | {Lost.CLUSTERS})
+    return copy
 
 
 def with_cluster_errors(evaluation: Evaluation) -> Evaluation:

@@ -63,8 +63,8 @@ class Lost(Enum):
     )
     ROWS = "regrouped without the rows: the intervals do not know which rows belong together"
     CLUSTERS = (
-        "sections were added without the rows: the intervals of their metrics do not know which "
-        "rows belong together"
+        "sections or metrics were added without the rows: their intervals do not know which rows "
+        "belong together, or are missing"
     )
 
 

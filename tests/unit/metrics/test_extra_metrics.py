@@ -265,6 +265,17 @@ def test_regrouping_merging_and_the_bootstrap_compute_them_anew() -> None:
     assert three.undefined["custom/gain"] == "it is of two groups, and there are none"
 
 
+def test_a_metric_that_is_added_without_the_rows_of_clusters_says_so() -> None:
+    y, guesses = random_labels(300, 2), random_guesses(random_labels(300, 2), 2, 0.8)
+    clustered = evaluate(y, guesses, groups=np.arange(300) // 3)
+    assert "custom/accuracy" in clustered.with_metrics([ACCURACY]).intervals
+    without_rows = replace(clustered, rows=None).with_metrics([ACCURACY])
+    assert "custom/accuracy" not in without_rows.intervals
+    assert any("metrics were added without the rows" in note for note in without_rows.notes)
+    known = replace(clustered.with_metrics([ACCURACY]), rows=None)
+    assert known.with_metrics([ACCURACY]).notes == clustered.notes
+
+
 def test_a_file_keeps_the_numbers_where_the_function_is_not_known(tmp_path) -> None:
     evaluation = evaluated()
     evaluation.save(tmp_path)
