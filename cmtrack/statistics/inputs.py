@@ -247,12 +247,11 @@ def align_rows(columns: Mapping[str, Any]) -> dict[str, Any]:
 
     Notes
     -----
-    ----- A default index (0 to n - 1) names no rows: it stands beside any other by position, as the
-    predictions of a part of the data do that ``train_test_split`` has shuffled. Where it holds the
-    very keys of another index in another order, both readings are possible, and the columns are
-    refused. Of two other indexes, equal ones need nothing; the same keys in another order are put
-    in the first one's; others are refused. Columns of unequal length are left for the check of
-    lengths.
+    A default index (0 to n - 1) does not identify rows. It fits any other index by position, like
+    the predictions for data that ``train_test_split`` has shuffled. If it has the keys of another
+    index in another order, both readings are possible, and the columns are refused. Two other
+    indexes may be equal, or have the same keys in another order: then the rows get the order of the
+    first one. All others are refused. Columns of unequal length are left for the check of lengths.
     """
     indexed = [part for name, values in columns.items() for part in _indexed(name, values)]
     named = [part for part in indexed if not part.has_default]
