@@ -240,7 +240,7 @@ class Design:
 
         Notes
         -----
-        ----- Of independent rows it is the number of Welch (1947) and Satterthwaite (1946) over the
+        Of independent rows it is the number of Welch (1947) and Satterthwaite (1946) over the
         actual classes, V^2 / sum of V_k^2 / (n_k - 1), where V_k is the sum of squares of the n_k
         rows of class k, and V that of all rows. A metric's rows of one class are like a sample of
         their own, as in a difference of two means. A single row of a class counts with one degree

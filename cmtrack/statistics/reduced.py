@@ -93,7 +93,7 @@ class ReducedConfusionMatrix(Record):
 
     Notes
     -----
-    ----- The actual total of group g is ``counts[g].sum() + mismatches[g]``. Source: Markoulidakis
+    The actual total of group g is ``counts[g].sum() + mismatches[g]``. Source: Markoulidakis
     et al. (2021), section 4 and figure 4.
 
     Examples

@@ -91,7 +91,7 @@ def test_without_an_address_there_is_no_dead_link_and_two_builds_are_equal(tmp_p
     assert urls(found) == {}
     assert targets(text) == []
     assert "![" not in text
-    assert "Start leads to" in text  # the words of a link stay
+    assert "Start takes you to" in text  # the words of a link stay
     assert text.startswith(
         "# cmtrack\n\nIs your new model"
     )  # nothing is left of a line of pictures

@@ -97,7 +97,8 @@ def test_the_count_is_that_of_the_guide() -> None:
     interval = f"{estimate.count:.0f} [{estimate.count_low:.0f}, {estimate.count_high:.0f}]"
     words = " ".join(README.split())
     assert f"{len(scores)} digits with {(target == 8).sum()} eights" in words
-    assert f"It predicts {predicted}. The estimate is {interval}" in words
+    assert f"predicts {predicted} eights" in words
+    assert f"cmtrack estimates {interval}" in words
 
 
 YAML = [
