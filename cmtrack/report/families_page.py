@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cmtrack.families.metrics import FAMILY, FEW, family_tallies
 from cmtrack.families.result import FamilyEvaluation
@@ -83,7 +82,7 @@ def _code_side(row: Mapping[Any, Any], side: str) -> dict[str, Any]:
     """Return what the page shows of a code among the predicted or the actual labels."""
     partner = ""
     code = row[f"partner_given_{side}"]
-    if not pd.isna(code):
+    if _is_code(code):
         share = fmt.percent(row[f"partner_share_given_{side}"])
         partner = f"{fmt.short(code, 40)} ({share})"
     return {
@@ -106,9 +105,12 @@ def _share(value: float) -> dict[str, Any]:
 
 def _code_text(code: Any) -> str:
     """Return a code as text; empty if the table has none there."""
-    if pd.isna(code):
-        return ""
-    return str(code)
+    return str(code) if _is_code(code) else ""
+
+
+def _is_code(code: Any) -> bool:
+    """Return whether a table has a code there: neither None nor NaN."""
+    return code is not None and code == code
 
 
 def _facts(evaluation: FamilyEvaluation) -> list[tuple[str, str]]:
