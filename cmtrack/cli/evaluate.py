@@ -259,7 +259,7 @@ def _check_scores(y_prob: str | None, y_score: str | None, calibration_file: Pat
 
 
 class _Question(NamedTuple):
-    """What an evaluation is asked, with labels as the texts of the command line."""
+    """Options of an evaluation, with labels as the texts of the command line."""
 
     order: list[str] | None
     positive: str | None

@@ -36,7 +36,7 @@ tracking_uri_option = click.option(
 
 
 class Answer(NamedTuple):
-    """What a command answers: data with --json, what prints them without, and the exit after it."""
+    """Answer of a command: data for --json, a function that prints them, and the exit code."""
 
     data: Callable[[], dict[str, Any]]
     show: Callable[[], object]

@@ -86,7 +86,7 @@ class GroupedCodes(NamedTuple):
 
     @property
     def start(self) -> IntArray:
-        """Where each group begins."""
+        """Position at which each group begins."""
         return np.cumsum(self.size) - self.size
 
 

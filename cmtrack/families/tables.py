@@ -40,7 +40,7 @@ NORMALIZATIONS = ("mass", "reference")
 
 
 class _Side(NamedTuple):
-    """What belongs to the codes of one side: columns of ``codes``, and a matching.
+    """Columns of ``codes`` for the codes of one side, and a matching.
 
     Under the matching each code of the side has mass 1, which its pairs share.
     """

@@ -180,7 +180,7 @@ class Cells(Weighted):
 
     @property
     def is_mismatch(self) -> BoolArray:
-        """Whether a cell is of mismatches: the right group, but no hit, shape (C,)."""
+        """Mask of the cells of mismatches, shape (C,): the right group, but no hit."""
         return ~self.hit & (self.actual == self.predicted)
 
     @property

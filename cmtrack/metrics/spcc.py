@@ -304,7 +304,7 @@ class ClassScores(Samples):
 
     @cached_property
     def constant_pairs(self) -> BoolArray:
-        """Whether one-vs-one correlations are of a score that is the same in all rows, (C, C)."""
+        """Mask (C, C) of one-vs-one correlations whose score is the same in all rows."""
         moments = self.moments
         classes = moments.classes
         n = moments.n[classes].astype(np.float64)

@@ -1,4 +1,4 @@
-"""What a run holds under an entry's prefix, and what that means for sending the entry."""
+"""The content of a run under an entry's prefix, on which sending the entry depends."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TAGS = (
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What a run held under the prefix of an entry when it was read, just before the entry is sent.
+    """Content of a run under an entry's prefix, read just before the entry is sent.
 
     MLflow shows the metrics of a run's highest step, so the files of a run are also those of its
     highest step.

@@ -259,7 +259,7 @@ def _gated(listed: Listed, values: LoggedValues, gates: Sequence[Gate]) -> Liste
 
 
 def _traits(run: TrackedRun, prefix: str) -> Traits:
-    """What the tags of a run say of its evaluated rows and of the options that it was judged by."""
+    """Read the evaluated rows and the options of a run from its tags."""
     run_digests = digests(run.tags, prefix)
     options = (readable_tag(run.tags, name, prefix) for name in ("grouping", "positive", "costs"))
     return Traits.listed(run_digests.get("labels"), run_digests.get("row_ids"), *options)

@@ -353,7 +353,7 @@ def _with_right_options(request: Entry) -> Entry:
 
 
 def _checked_on_existing(on_existing: Any) -> str:
-    """What becomes of an evaluation in the run; ValueError if it is not one of two words."""
+    """Check the option for an evaluation that the run already has: one of two words."""
     if on_existing not in ("replace", "error"):
         raise ValueError(f"on_existing must be 'replace' or 'error', got {on_existing!r}")
     return str(on_existing)

@@ -125,7 +125,7 @@ def with_kept_rows(
 
 
 def _contents_of(rows: Any) -> list[str]:
-    """What rows hold, in words."""
+    """Content of the rows, in words."""
     contents = ["matches and confusions, no codes"]
     if isinstance(rows, Predictions):
         contents = ["actual and predicted labels"]

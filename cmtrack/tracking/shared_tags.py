@@ -77,7 +77,7 @@ class Part:
         return bool(self.block) and not has_block(note, self.prefix)
 
     def missing_in(self, tags: Mapping[str, str]) -> list[str]:
-        """What the shared tags lack of this part: MLflow takes 8,000 characters of each tag."""
+        """Name the texts of this part that the tags lack: a tag has 8,000 characters at most."""
         listed = tags.get(TABLES, _EMPTY[TABLES])
         missing = []
         if self.is_block_missing(tags.get(NOTE, _EMPTY[NOTE])):
@@ -193,7 +193,7 @@ def _shared_tags(
 
 
 def _missing(tags: Mapping[str, str], parts: Iterable[Part]) -> list[tuple[str, str]]:
-    """What the shared tags lack of the parts, by prefix."""
+    """Parts that are missing in the shared tags, by prefix."""
     return [(part.prefix, name) for part in parts for name in part.missing_in(tags)]
 
 

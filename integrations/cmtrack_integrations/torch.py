@@ -323,7 +323,7 @@ class EpochAccumulator:
 
 
 class _Header(NamedTuple):
-    """What the ranks tell each other before they exchange rows or statistics."""
+    """Header that ranks exchange before they exchange rows or statistics."""
 
     n_rows: int
     n_bytes: int

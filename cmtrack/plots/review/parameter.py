@@ -115,7 +115,7 @@ class _Runs:
 
     @property
     def has_interval(self) -> BoolArray:
-        """Whether both limits of each run are known."""
+        """Mask of the runs whose limits are both known."""
         return np.asarray(np.isfinite(self.limits).all(axis=1))
 
     def select(self, rows: BoolArray) -> _Runs:
