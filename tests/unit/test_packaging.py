@@ -92,9 +92,8 @@ def test_without_an_address_there_is_no_dead_link_and_two_builds_are_equal(tmp_p
     assert targets(text) == []
     assert "![" not in text
     assert "Start takes you to" in text  # the words of a link stay
-    assert text.startswith(
-        "# cmtrack\n\nIs your new model"
-    )  # nothing is left of a line of pictures
+    # nothing is left of a line of pictures
+    assert text.startswith("# cmtrack\n\nIs your new model")
 
 
 @pytest.mark.slow

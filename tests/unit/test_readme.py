@@ -96,9 +96,12 @@ def test_the_count_is_that_of_the_guide() -> None:
     predicted = (made["model"].predict(made["x_target"]) == 8).sum()
     interval = f"{estimate.count:.0f} [{estimate.count_low:.0f}, {estimate.count_high:.0f}]"
     words = " ".join(README.split())
-    assert f"{len(scores)} digits with {(target == 8).sum()} eights" in words
+    truth = (target == 8).sum()
+    assert f"{len(scores)} digits with {truth} eights" in words
     assert f"predicts {predicted} eights" in words
     assert f"cmtrack estimates {interval}" in words
+    assert predicted > 1.5 * truth
+    assert estimate.count_low <= truth <= estimate.count_high < predicted
 
 
 YAML = [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import math
+import re
 from typing import Any
 
 import hypothesis.strategies as st
@@ -11,11 +14,9 @@ import pytest
 from hypothesis import given, settings
 from sklearn.metrics import f1_score, precision_score
 
-from cmtrack import Evaluation, Grouping, compare, evaluate, paired_differences
+from cmtrack import Evaluation, Grouping, Metric, compare, evaluate, paired_differences
 from cmtrack.metrics import lookup, on_scale, wilson
-
-# a metric of class sums is declared inside its section; no door shows the class
-from cmtrack.metrics.class_sums import ClassSums, OfClassSums
+from support import ROOT
 from support.problems import evaluate_counts, random_guesses, random_problem
 
 Y = np.repeat([0, 1, 2], 50)
@@ -315,12 +316,35 @@ def test_an_interval_that_needs_what_is_not_kept_is_missed_aloud() -> None:
     assert any("no interval of spcc/ovr_fisher" in text for text in evaluation.warnings)
 
 
-# -- the example of the guide to contributors --------------------------------------------------------------------
+# -- the examples of the guide to contributors -------------------------------------------------------------------
+
+EXAMPLES = re.findall(
+    r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL
+)
+DECLARED_IN = {"_binary(": "binary", "_spcc(": "spcc", "_multiclass(": "multiclass"}
+"""By the function that declares a metric: the module of its section, in which the example belongs."""
 
 
-def log_recalls(sums: ClassSums) -> tuple[Any, ...]:
-    has_rows = np.real(sums.actual) > 0
-    return np.where(has_rows, np.log(sums.hits / sums.actual), 0.0), has_rows
+def metric_of(function: str) -> Metric:
+    """The metric that the guide's example of a section declares."""
+    (example,) = [code for code in EXAMPLES if function in code]
+    module = importlib.import_module(f"cmtrack.metrics.{DECLARED_IN[function]}")
+    declared = ast.parse(example)
+    (metric,) = [node for node in declared.body if isinstance(node, ast.Expr)]
+    declared.body.remove(metric)
+    space = dict(vars(module))
+    exec(compile(declared, "CONTRIBUTING.md", "exec"), space)
+    made = eval(compile(ast.Expression(metric.value), "CONTRIBUTING.md", "eval"), space)
+    assert isinstance(made, Metric)
+    return made
+
+
+@pytest.mark.parametrize("function", DECLARED_IN)
+def test_the_examples_of_the_guide_declare_metrics_with_numbers(function: str) -> None:
+    metric = metric_of(function)
+    y, _, p = random_problem(0, k=2)
+    samples = evaluate(y, y_prob=p)._views.of(metric)
+    assert math.isfinite(metric.number(samples.argument()))
 
 
 @pytest.mark.parametrize(
@@ -332,6 +356,5 @@ def test_a_metric_of_class_sums_may_be_singular_where_there_are_no_hits(recalls,
         if recall is not None:
             counts[k] = 10 * (1 - recall)
             counts[k, k] = 10 * recall
-    geometric_mean = OfClassSums(log_recalls, lambda logs, n: np.exp(logs / n))
     table = evaluate_counts(np.rint(counts))._views.table
-    assert geometric_mean(table) == pytest.approx(mean, abs=1e-15)
+    assert metric_of("_multiclass(").number(table) == pytest.approx(mean, abs=1e-15)
