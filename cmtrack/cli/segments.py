@@ -125,6 +125,9 @@ def segments_command(
             if name not in columns:
                 evaluations[0].segments[name]  # raises, and names the columns that there are
         chosen = shown[0][0].metrics
+        for evaluation in evaluations:
+            for metric in chosen:
+                evaluation.metrics[metric]  # raises, and names similar ones
         if worst:
             others = set(columns) - set(leave_out)
             try:

@@ -567,7 +567,6 @@ def search(
             "worst_segments needs the rows, which this evaluation does not have: it was loaded "
             "without them (rows=True loads them), merged, or made of a table or of spans"
         )
-    entry = evaluation.catalog.lookup(metric)
     where, values = _row_values(evaluation, metric)
     searched = _searched_columns(rows, columns)
     if min_rows is None:
@@ -576,7 +575,7 @@ def search(
     return worst_segments(
         searched,
         values,
-        better=entry.better,
+        better=evaluation.catalog.lookup(metric).better,
         where=where,
         weights=rows.design.weights,
         clusters=rows.design.clusters,

@@ -32,7 +32,6 @@ from cmtrack.report import Picture
 # A store that hangs, another process in the middle of this one, and the ten seconds between two reports cannot be had
 # from outside at a reasonable cost: these are the only seams for them, and for leaving out the pictures.
 from cmtrack.tracking import contents, deliver, spool, steps
-from cmtrack.tracking import push as pushing  # as above
 from support import ROOT
 
 HERE = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -432,7 +431,6 @@ def stay_in_this_thread(patch: pytest.MonkeyPatch) -> None:
     """Send without a thread, and wait for nobody: each call of the store comes in the same order each time."""
     wait_for_stores(patch, -1.0)
     patch.setattr(deliver, "within_patience", lambda ask: ask(lambda: None))
-    patch.setattr(pushing, "within_patience", lambda ask: ask(lambda: None))
 
 
 @contextlib.contextmanager

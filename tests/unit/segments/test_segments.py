@@ -639,6 +639,8 @@ def test_the_least_size_of_a_searched_segment_follows_the_metrics_own_rows():
     assert rare(1200, 49).worst_segments("binary/recall").min_rows == 9  # a fifth of 49
     assert rare(1200, 49).worst_segments("multiclass/accuracy").min_rows == 100
     assert rare(1200, 49).worst_segments("binary/recall", min_rows=12).min_rows == 12
+    with pytest.raises(KeyError, match="did you mean 'binary/recall'"):
+        rare(1200, 49).worst_segments("binary/recal")
 
 
 def test_a_list_of_names_is_no_column_of_segments():
