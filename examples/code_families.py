@@ -1,6 +1,6 @@
 """
-Sets of codes in families: is a wrong code at least in the right family?
-========================================================================
+Is a wrong code at least in the right family?
+=============================================
 
 A sheet has three handwritten digits, and a model writes down which ones it found: a set of codes. Each code belongs to
 a family, “open” or “loop”, as ICD-9 codes belong to their first three digits. ``evaluate_families`` says how often a

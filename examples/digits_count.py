@@ -1,6 +1,6 @@
 """
-How many eights are in a pile nobody has labelled?
-==================================================
+How many eights are in unlabelled images?
+=========================================
 
 A model that has seen as many threes as eights is shown a pile in which eights are rare. To count its answers, or to
 sum its probabilities, carries the old shares over to the new pile. ``estimate_prevalence`` corrects for that with

@@ -1,6 +1,6 @@
 """
-Ten classes, but two that matter: group them
-============================================
+How do I group ten classes if only two matter?
+==============================================
 
 A sorting machine for handwritten digits asks whether a digit closes a loop. A ``Grouping`` reduces the ten classes to
 that question, and says which mix-ups within a group are still errors.

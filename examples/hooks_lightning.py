@@ -1,6 +1,6 @@
 """
-Lightning: a callback beside the logger
-=======================================
+Lightning: a callback next to the logger
+========================================
 
 ``validation_step`` returns labels and logits, the callback does the rest, in the run of the logger. It needs
 ``pip install '.[lightning]'``.

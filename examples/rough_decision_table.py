@@ -1,6 +1,6 @@
 """
-What can these attributes tell?
-===============================
+What can these attributes predict?
+==================================
 
 Rough sets: six television sets, four attributes, and whether their decision is high or low. Which decisions do the
 attributes settle, and what would a confusion matrix alone say of it? The table is Table 3 of Düntsch, I. and Gediga, G.
